@@ -1,0 +1,3 @@
+/** @file Worker threads: the one way in which every room starts them. */
+
+export { type StartWorkerOptions, startWorker } from './startWorker.js';
