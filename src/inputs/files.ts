@@ -1,0 +1,121 @@
+/** @file Finds the files of a corpus: paths, globs and globs inside an installed package, always in one order. */
+
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, posix, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { distance } from 'fastest-levenshtein';
+import { globSync, isDynamicPattern } from 'tinyglobby';
+import { InputError } from './errors.js';
+
+/** A file of a corpus. */
+export interface CorpusFile {
+  /** Absolute path. */
+  readonly path: string;
+  /** The path as messages give it: relative to the place where it was looked for, `/` between its parts. */
+  readonly name: string;
+}
+
+const PACKAGE_PREFIX = 'pkg:';
+
+const WHAT_IS_VALID =
+  "A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.";
+
+/**
+ * Directory of an installed package, found as node finds it: from this module upwards, then from the working
+ * directory. A package's `exports` do not hide its files here.
+ */
+export function packageDirectory(name: string): string {
+  const bases = [import.meta.url, join(process.cwd(), 'package.json')];
+  for (const base of bases) {
+    for (const modules of createRequire(base).resolve.paths(name) ?? []) {
+      if (existsSync(join(modules, name, 'package.json'))) return join(modules, name);
+    }
+  }
+  throw new InputError(
+    `No package '${name}' is installed (looked upwards from ${dirname(fileURLToPath(import.meta.url))} and from ${process.cwd()}).`,
+  );
+}
+
+/**
+ * Files of an installed package that match `globs` (relative to the package), as absolute paths, in the order of
+ * the globs and by name within each.
+ */
+export function resolvePackageFiles(name: string, globs: readonly string[]): string[] {
+  return resolveFiles(globs.map((glob) => `${PACKAGE_PREFIX}${name}/${glob}`)).map((file) => file.path);
+}
+
+/** 'pkg:@types/node/*.d.ts' is glob '*.d.ts' in the directory of '@types/node'. */
+function placeOf(spec: string): { directory: string; pattern: string } {
+  if (!spec.startsWith(PACKAGE_PREFIX)) return { directory: process.cwd(), pattern: spec };
+  const match = /^((?:@[^/]+\/)?[^/]+)\/(.+)$/.exec(spec.slice(PACKAGE_PREFIX.length));
+  if (!match) throw new InputError(`'${spec}' names no file in a package. ${WHAT_IS_VALID}`);
+  return { directory: packageDirectory(match[1]!), pattern: match[2]! };
+}
+
+const byCodeUnit = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+// 'data/**/*.txt' is the glob '**/*.txt' in 'data': it is cut before the first part with a wildcard.
+function splitGlob(pattern: string): { base: string; glob: string } {
+  const segments = pattern.split('/');
+  const firstGlob = segments.findIndex((segment) => isDynamicPattern(segment));
+  const base = segments.slice(0, firstGlob).join('/');
+  return {
+    base: base === '' && pattern.startsWith('/') ? '/' : base,
+    glob: segments.slice(firstGlob).join('/'),
+  };
+}
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+const isDirectory = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+function matches(directory: string, pattern: string): CorpusFile[] {
+  // A file whose name looks like a glob, 'notes (1).txt', is still that file.
+  const path = resolve(directory, pattern);
+  if (isFile(path)) return [{ path, name: pattern }];
+  if (!isDynamicPattern(pattern)) return [];
+  const { base, glob } = splitGlob(pattern);
+  const cwd = resolve(directory, base);
+  if (!isDirectory(cwd)) return [];
+  const names = globSync(glob, { cwd, expandDirectories: false, onlyFiles: true });
+  return names.sort(byCodeUnit).map((name) => ({ path: join(cwd, name), name: posix.join(base, name) }));
+}
+
+/** The existing name nearest to what was asked for, or what is missing on the way to it. */
+function suggestion(directory: string, pattern: string): string {
+  if (isDirectory(resolve(directory, pattern))) {
+    return ` It is a directory. Did you mean '${posix.join(pattern, '**')}'?`;
+  }
+  const isGlob = isDynamicPattern(pattern);
+  const folder = isGlob ? splitGlob(pattern).base : posix.dirname(pattern);
+  const absolute = resolve(directory, folder);
+  if (!isDirectory(absolute)) return ` There is no directory ${absolute}.`;
+  const wanted = posix.basename(pattern);
+  const near = readdirSync(absolute, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => ({ name, far: distance(name, wanted) }))
+    .filter(({ name, far }) => isGlob || far <= Math.max(name.length, wanted.length) / 2)
+    .sort((a, b) => a.far - b.far || byCodeUnit(a.name, b.name))[0];
+  return near ? ` Did you mean '${posix.join(folder, near.name)}'?` : '';
+}
+
+/**
+ * The files that `specs` name, each once, in the order of the specs and by name (code units) within a glob: the
+ * same on every machine.
+ * @throws InputError for a spec that no file matches: where it was looked for, what is valid, the nearest name
+ */
+export function resolveFiles(specs: readonly string[]): CorpusFile[] {
+  const found = new Map<string, CorpusFile>();
+  for (const spec of specs) {
+    const { directory, pattern } = placeOf(spec);
+    const files = matches(directory, pattern);
+    if (files.length === 0) {
+      throw new InputError(
+        `No file matches '${spec}' (looked in ${directory}).${suggestion(directory, pattern)} ${WHAT_IS_VALID}`,
+      );
+    }
+    for (const file of files) if (!found.has(file.path)) found.set(file.path, file);
+  }
+  return [...found.values()];
+}

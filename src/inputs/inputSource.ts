@@ -1,0 +1,49 @@
+/** @file The contract between inputs and the programs that read them. */
+
+import type { Batch } from './batch.js';
+
+/** A value that JSON keeps as it is. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue };
+
+/** Where an input stands, as JSON; checkpoints keep it in train_input.json. */
+export interface InputState {
+  readonly [key: string]: JsonValue;
+}
+
+/**
+ * What a program reads batches from: an input, or one that reads ahead. One call of `getNext` or `peek` at a time.
+ */
+export interface InputSource {
+  /** Name of the data, for messages, summaries and directories. */
+  readonly name: string;
+  /** Rows of each batch of this host. */
+  readonly batchSize: number;
+  /** Rows of each batch of all hosts together. */
+  getGlobalBatchSize(): number;
+  /** The next batch, which is the caller's to keep. @throws EndOfData after the last one, until `reset` */
+  getNext(): Promise<Batch>;
+  /** The batch that `getNext` will give, without taking it. @throws EndOfData as `getNext` */
+  peek(): Promise<Batch>;
+  /** Back to the first batch. */
+  reset(): void;
+  /** The state after the last batch taken: an input that is set to it goes on with the batch after that one. */
+  getState(): InputState;
+  /** @throws InputError for a state of other data, which would not go on where it stopped */
+  setState(state: InputState): void;
+  /** Text of each row of ids, shape [rows, length]; `lengths` cuts each row short. */
+  idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[];
+  /** Ends what runs beside the program. The source gives no more batches. */
+  close(): Promise<void>;
+}
+
+/** Token ids, [rows, length], row-major. */
+export interface IdRows {
+  readonly shape: readonly number[];
+  readonly data: ArrayLike<number>;
+}

@@ -1,0 +1,50 @@
+/** @file A corpus as one array of token ids with document borders, and its split into training and validation. */
+
+/** Token ids in the smallest type that holds the vocabulary. */
+export type TokenArray = Uint8Array | Uint16Array | Int32Array;
+
+/** Documents laid end to end: document d is tokens[starts[d]] … tokens[starts[d + 1] − 1]. */
+export interface TokenStream {
+  readonly tokens: TokenArray;
+  /** One start for each document, and the end of the last one. */
+  readonly starts: readonly number[];
+}
+
+/** The part of a corpus that an input reads. */
+export type SplitName = 'train' | 'validation' | 'all';
+
+/** Lays documents end to end, without anything between them. */
+export function concatenate(documents: readonly TokenArray[]): TokenStream {
+  const starts = [0];
+  for (const document of documents) starts.push(starts.at(-1)! + document.length);
+  const Type = (documents[0]?.constructor ?? Uint8Array) as new (size: number) => TokenArray;
+  const tokens = new Type(starts.at(-1)!);
+  documents.forEach((document, index) => {
+    tokens.set(document, starts[index]!);
+  });
+  return { tokens, starts };
+}
+
+/**
+ * Which of `count` files, in their fixed order, are held out. They lie evenly over the order: file i is held out
+ * where floor((i + 1) · fraction) is more than floor(i · fraction), so a fraction of 0.1 takes every tenth.
+ */
+export function heldOutFiles(count: number, fraction: number): boolean[] {
+  return Array.from(
+    { length: count },
+    (_, index) => Math.floor((index + 1) * fraction + 1e-9) > Math.floor(index * fraction + 1e-9),
+  );
+}
+
+/**
+ * Cuts a stream at floor(n · (1 − fraction)) tokens, as nanoGPT's prepare.py does: the front is for training, the
+ * back for validation. A document across the cut becomes two.
+ */
+export function splitStream(stream: TokenStream, fraction: number, split: SplitName): TokenStream {
+  const total = stream.tokens.length;
+  const cut = Math.floor(total * (1 - fraction));
+  if (split === 'all') return stream;
+  const [from, to] = split === 'train' ? [0, cut] : [cut, total];
+  const inside = stream.starts.filter((start) => start > from && start < to).map((start) => start - from);
+  return { tokens: stream.tokens.subarray(from, to), starts: [0, ...inside, to - from] };
+}

@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  charVocabulary,
+  charVocabularyOf,
+  decodeUtf8,
+  encodeCharacters,
+} from '../../src/inputs/characters.js';
+import { resolvePackageFiles } from '../../src/inputs/files.js';
+import { readFiles } from '../../src/inputs/source.js';
+
+const idsOf = (vocabulary: string) =>
+  new Map([...vocabulary].map((character, id) => [character.codePointAt(0)!, id] as const));
+
+test('the vocabulary is the distinct characters, sorted by code point', () => {
+  const text = fc.string({
+    unit: fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), fc.constant('a')),
+  });
+  fc.assert(
+    fc.property(fc.array(text), (texts) => {
+      const expected = [...new Set(texts.flatMap((part) => [...part]))].sort(
+        (a, b) => a.codePointAt(0)! - b.codePointAt(0)!,
+      );
+      expect(charVocabulary(texts)).toBe(expected.join(''));
+    }),
+  );
+});
+
+test('each character is one id, characters beyond 16 bits too', () => {
+  expect([...encodeCharacters('b😀a😀', idsOf('ab😀'), 'x')]).toEqual([1, 2, 0, 2]);
+});
+
+test('an unknown character is named with its place', () => {
+  expect(() => encodeCharacters('ab\nb😀é', idsOf('ab\n😀'), 'notes.txt')).toThrow(
+    'CharTokenizer: the character "é" (U+00E9) at line 2, column 3 of notes.txt is not among the 4 characters of its vocabulary.',
+  );
+  expect(() => encodeCharacters('😀', idsOf('ab'), 'notes.txt')).toThrow(
+    '"😀" (U+1F600) at line 1, column 1',
+  );
+});
+
+test('a file that is not UTF-8 is an error that names it', () => {
+  const file = { path: '/data/x.bin', name: 'x.bin', bytes: Uint8Array.of(65, 0xff, 66) };
+  expect(() => decodeUtf8(file)).toThrow(
+    '/data/x.bin is not UTF-8 text. Characters need UTF-8; ByteTokenizer takes any file.',
+  );
+  expect(decodeUtf8({ ...file, bytes: Uint8Array.of(0xef, 0xbb, 0xbf, 65) })).toBe('\ufeffA');
+});
+
+test('the vocabulary of files is that of their text', () => {
+  const path = resolvePackageFiles('typescript', ['lib/lib.es5.d.ts']);
+  const text = decodeUtf8(readFiles([{ path: path[0]!, name: 'lib.es5.d.ts' }])[0]!);
+  expect(charVocabularyOf(['pkg:typescript/lib/lib.es5.d.ts'])).toBe([...new Set(text)].sort().join(''));
+});
