@@ -1,0 +1,159 @@
+/** @file GreedyDecoder and SampleDecoder: fields of Pax's decoders, and what they return. */
+import { z } from 'zod';
+import { foldIn, type PrngKey } from '../compiler/index.js';
+import { ConfigError, Configurable } from '../hparams/index.js';
+import { decodeRows, type ExtendStep, type Float32Tensor, type Int32Tensor, type Prompts } from './loop.js';
+import { bestFirst, checkPrompts, repeatRows, splitRows, takeRows, unitDouble } from './rows.js';
+import { argmax, sampleId } from './sampling.js';
+
+/** A decode to be made. */
+export interface DecodeRequest extends Prompts {
+  /** One position of the model; it is called with `numRows(B)` rows. */
+  readonly extendStep: ExtendStep;
+  /** Key of the draws; the same key gives the same tokens. Not read by a greedy decoder. */
+  readonly key: PrngKey;
+}
+
+/** A finished decode. S is numSamples; a greedy decoder has no such dimension. T is seqlen. */
+export interface DecodeOutput {
+  /** Tokens of each prompt, [B, S]. */
+  readonly prefixLengths: Int32Tensor;
+  /** The prompts, 0 beyond their lengths, [B, S, P]. */
+  readonly prefixIds: Int32Tensor;
+  /** Prompt and what followed, 0 beyond the end, [B, S, T]. */
+  readonly outputIds: Int32Tensor;
+  /** Tokens of each row, prompt and end-of-sequence token included, [B, S]. */
+  readonly decodeLengths: Int32Tensor;
+  /** Log-probability of each drawn token under the model; 1 in the prompt and beyond the end, [B, S, T]. */
+  readonly logprobs: Float32Tensor;
+}
+
+/** Fields of all decoders (praxis/decoder_hparams.py, DecoderHParams). */
+export abstract class BaseDecoder extends Configurable.with({
+  seqlen: z.int().default(0).describe('Length of the output, prompt included; must be set to decode.'),
+  minPrefixLen: z
+    .int()
+    .nonnegative()
+    .default(5)
+    .describe('Tokens that a prompt has at least where the length of prompts is drawn.'),
+  eosId: z
+    .union([z.int(), z.array(z.int())])
+    .default(2)
+    .describe('Token or tokens that end a sequence; [] for none.'),
+  maxDecodeSteps: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe('Tokens after the prompt, at most; null for as many as seqlen allows.'),
+}) {
+  /** Sequences that the model works on for a batch of `batchSize` prompts. */
+  numRows(batchSize: number): number {
+    return batchSize;
+  }
+
+  /**
+   * Continues prompts.
+   *
+   * @throws ConfigError where seqlen is not set; RangeError where prompts do not fit.
+   */
+  abstract decode(request: DecodeRequest): Promise<DecodeOutput>;
+
+  /**
+   * Lengths of prompts cut from whole examples: uniform from minPrefixLen (or all, if there are fewer) to all tokens.
+   *
+   * @param lengths tokens of each example, [B].
+   */
+  drawPrefixLengths(lengths: Int32Tensor, key: PrngKey): Int32Tensor {
+    const drawn = lengths.data.map((length, row) => {
+      const least = Math.min(length, this.hp.minPrefixLen);
+      return least + Math.floor(unitDouble(foldIn(key, row)) * (length - least + 1));
+    });
+    return { shape: lengths.shape, dtype: 'int32', data: drawn };
+  }
+
+  /** Decodes prompts that are repeated for every row already. */
+  protected async run(
+    prompts: Prompts,
+    extendStep: ExtendStep,
+    selectId: (logits: Float32Array, row: number, timeStep: number) => number,
+  ): Promise<DecodeOutput> {
+    const { seqlen, eosId, maxDecodeSteps } = this.hp;
+    if (seqlen <= 0) {
+      throw new ConfigError(
+        `${this.constructor.name}.seqlen: The sequence length for decoding must be > 0, current value = ${seqlen}.`,
+      );
+    }
+    const { prefixIds, prefixLengths } = prompts;
+    const [rows, prefixSize] = [prefixLengths.data.length, prefixIds.shape[1] ?? 0];
+    checkPrompts(prompts, seqlen);
+    const stop = {
+      seqlen,
+      maxDecodeSteps: maxDecodeSteps ?? seqlen,
+      eosIds: new Set(typeof eosId === 'number' ? [eosId] : eosId),
+    };
+    const decoded = await decodeRows(prompts, stop, extendStep, selectId);
+    const ids = prefixIds.data.map((id, i) =>
+      i % prefixSize < prefixLengths.data[Math.trunc(i / prefixSize)]! ? id : 0,
+    );
+    return {
+      prefixLengths,
+      prefixIds: { shape: [rows, prefixSize], dtype: 'int32', data: ids },
+      outputIds: { shape: [rows, seqlen], dtype: 'int32', data: decoded.outputIds },
+      decodeLengths: { shape: [rows], dtype: 'int32', data: decoded.decodeLengths },
+      logprobs: { shape: [rows, seqlen], dtype: 'float32', data: decoded.logprobs },
+    };
+  }
+}
+
+/** Takes the most likely token at every position. Outputs are [B, T] and [B]. */
+export class GreedyDecoder extends BaseDecoder {
+  decode({ prefixIds, prefixLengths, extendStep }: DecodeRequest): Promise<DecodeOutput> {
+    return this.run({ prefixIds, prefixLengths }, extendStep, argmax);
+  }
+}
+
+/** Draws `numSamples` continuations of each prompt. Outputs are [B, S, T] and [B, S]. */
+export class SampleDecoder extends BaseDecoder.with({
+  numSamples: z.int().positive().default(1).describe('Continuations of each prompt.'),
+  temperature: z.number().nonnegative().default(1).describe('Divides the logits; 0 is greedy.'),
+  k: z.int().nonnegative().default(40).describe('Draws from the k most likely tokens; 0 for all.'),
+  p: z
+    .number()
+    .positive()
+    .max(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Draws from the fewest likely tokens whose probabilities sum to p or more (nucleus); null for all.',
+    ),
+  sortSamples: z
+    .boolean()
+    .default(true)
+    .describe('Sorts the samples of a prompt by log-probability, best first.'),
+}) {
+  override numRows(batchSize: number): number {
+    return batchSize * this.hp.numSamples;
+  }
+
+  async decode({ prefixIds, prefixLengths, extendStep, key }: DecodeRequest): Promise<DecodeOutput> {
+    const { numSamples, sortSamples } = this.hp;
+    const prompts = {
+      prefixIds: repeatRows(prefixIds, numSamples),
+      prefixLengths: repeatRows(prefixLengths, numSamples),
+    };
+    const output = await this.run(prompts, extendStep, (logits, row, timeStep) =>
+      sampleId(logits, this.hp, unitDouble(foldIn(foldIn(key, row), timeStep))),
+    );
+    const order = sortSamples && numSamples > 1 ? bestFirst(output.logprobs, numSamples) : null;
+    const arrange = <T extends Int32Tensor | Float32Tensor>(tensor: T): T =>
+      splitRows(order ? takeRows(tensor, order) : tensor, numSamples);
+    return {
+      prefixLengths: arrange(output.prefixLengths),
+      prefixIds: arrange(output.prefixIds),
+      outputIds: arrange(output.outputIds),
+      decodeLengths: arrange(output.decodeLengths),
+      logprobs: arrange(output.logprobs),
+    };
+  }
+}

@@ -1,0 +1,92 @@
+/** @file The next token from a row of logits: largest, top-k, nucleus, temperature (praxis/sample_decode.py). */
+
+/** How a token is drawn. */
+export interface SamplingRule {
+  /** Divides the logits; 0 takes the most likely token. */
+  temperature: number;
+  /** Only the k most likely tokens; 0 for all. */
+  k: number;
+  /** Only the fewest likely tokens whose probabilities sum to p or more; null for all. */
+  p: number | null;
+}
+
+/** Index of the largest element of a row, the first one among equals. */
+export function argmax(row: Float32Array): number {
+  let best = 0;
+  for (let id = 1; id < row.length; id++) if (row[id]! > row[best]!) best = id;
+  return best;
+}
+
+/** Natural logarithm of the softmax of a row at `id`. */
+export function logProbability(row: Float32Array, id: number): number {
+  let max = Number.NEGATIVE_INFINITY;
+  for (let i = 0; i < row.length; i++) if (row[i]! > max) max = row[i]!;
+  let sum = 0;
+  for (let i = 0; i < row.length; i++) sum += Math.exp(row[i]! - max);
+  return row[id]! - max - Math.log(sum);
+}
+
+/** Indices of the `k` largest elements of a row, in descending order, lower indices first among equals. */
+export function topK(row: Float32Array, k: number): Int32Array {
+  const ids = new Int32Array(Math.min(k, row.length));
+  let found = 0;
+  for (let id = 0; id < row.length; id++) {
+    const value = row[id]!;
+    if (found === ids.length && !(value > row[ids[found - 1]!]!)) continue;
+    let at = found < ids.length ? found++ : found - 1;
+    for (; at > 0 && value > row[ids[at - 1]!]!; at--) ids[at] = ids[at - 1]!;
+    ids[at] = id;
+  }
+  return ids;
+}
+
+/**
+ * The nucleus (Holtzman et al., 2020) of candidates in descending order: their shortest beginning whose share of the
+ * candidates' probability is `p` or more. Candidates as likely as its last one belong to it.
+ */
+function nucleus(row: Float32Array, candidates: Int32Array, p: number): Int32Array {
+  const max = row[candidates[0]!]!;
+  let total = 0;
+  for (const id of candidates) total += Math.exp(row[id]! - max);
+  let kept = 0;
+  let mass = 0;
+  while (kept < candidates.length && mass < p * total) mass += Math.exp(row[candidates[kept++]!]! - max);
+  const last = row[candidates[kept - 1]!]!;
+  while (kept < candidates.length && row[candidates[kept]!] === last) kept++;
+  return candidates.subarray(0, kept);
+}
+
+function candidatesOf(row: Float32Array, { k, p }: SamplingRule): Int32Array {
+  const restricts = p !== null && p < 1;
+  if (k === 0 && !restricts) return Int32Array.from(row.keys());
+  const sorted = k > 0 ? topK(row, k) : descending(row);
+  return restricts ? nucleus(row, sorted, p) : sorted;
+}
+
+/** All indices of a row, largest element first, lower indices first among equals. */
+function descending(row: Float32Array): Int32Array {
+  return Int32Array.from(row.keys()).sort((a, b) => row[b]! - row[a]! || a - b);
+}
+
+/**
+ * Draws a token from a row of logits, [V]. Top-k is applied first, the nucleus among what it leaves, both before the
+ * temperature; then softmax(logits / temperature) of what is left is drawn from.
+ *
+ * @param uniform a number in [0, 1): the place in the cumulative distribution that is drawn.
+ */
+export function sampleId(row: Float32Array, rule: SamplingRule, uniform: number): number {
+  if (rule.temperature === 0 || rule.k === 1) return argmax(row);
+  const candidates = candidatesOf(row, rule);
+  let max = Number.NEGATIVE_INFINITY;
+  for (const id of candidates) max = Math.max(max, row[id]!);
+  const weights = Float64Array.from(candidates, (id) => Math.exp((row[id]! - max) / rule.temperature));
+  let left = uniform * weights.reduce((total, w) => total + w, 0);
+  let drawn = 0;
+  for (const [i, w] of weights.entries()) {
+    if (w === 0) continue;
+    drawn = i;
+    if (left < w) break;
+    left -= w;
+  }
+  return candidates[drawn]!;
+}
