@@ -1,0 +1,63 @@
+/** @file Runs a function op by op on a tfjs backend: `cpu` is the oracle of the tests. */
+
+import type { Backend } from '../executable.js';
+import { isTensor } from '../gradients.js';
+import type { Program, TensorFunction } from '../program.js';
+import { isSpec } from '../program.js';
+import * as tf from '../tfjs.js';
+import { withBackend } from '../trace.js';
+import { flattenTree, mapTree } from '../tree.js';
+import { CompilerError, type TensorSpec } from '../types.js';
+
+/** Backends that the eager engine can run on. */
+export type EagerDevice = 'cpu' | 'gpu';
+
+/** The tfjs backend of a device, loaded at first use. */
+export async function loadBackend(device: EagerDevice): Promise<string> {
+  if (device === 'cpu') {
+    await import('@tensorflow/tfjs-backend-cpu');
+    // Its first use would print an advertisement for tfjs-node.
+    (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
+    return 'cpu';
+  }
+  const name = '@tensorflow/tfjs-node-gpu';
+  try {
+    // Missing, or installed without its binary: both mean that there is no GPU backend.
+    await import(name);
+    return 'tensorflow';
+  } catch (error) {
+    throw new CompilerError(
+      `--device=gpu needs ${name} and CUDA, and it could not be loaded: ${(error as Error).message.split('\n')[0]} ` +
+        `Install it with 'npm install ${name}@4.22.0' on a machine with CUDA 11 and network access to its binaries, or run with --device=cpu.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Wraps `f` so that it runs eagerly on host memory. */
+export async function compileEager(
+  f: TensorFunction,
+  program: Program,
+  device: EagerDevice = 'cpu',
+): Promise<Backend> {
+  const backend = await loadBackend(device);
+  return {
+    bind:
+      ({ inputs, outputs }) =>
+      async () => {
+        withBackend(backend, () =>
+          tf.engine().tidy(() => {
+            let next = 0;
+            const tree = mapTree<TensorSpec, tf.Tensor>(program.inputs, isSpec, ({ shape, dtype }) =>
+              // The backend may keep the array, and the caller writes to it again: it gets a copy.
+              tf.tensor(inputs[next++]!.slice() as Float32Array, [...shape], dtype),
+            );
+            flattenTree<tf.Tensor>(f(tree), isTensor).forEach(
+              ({ value }, i) => void outputs[i]!.set(value.dataSync()),
+            );
+          }),
+        );
+      },
+    dispose: async () => {},
+  };
+}

@@ -1,0 +1,44 @@
+/** @file Gradients over structures of tensors. */
+import * as tf from './tfjs.js';
+import { flattenTree, mapTree } from './tree.js';
+import type { Tree } from './types.js';
+
+export const isTensor = (value: unknown): value is tf.Tensor => value instanceof tf.Tensor;
+
+/** What a differentiated function gives. */
+export interface ValueAndGrad<P, A> {
+  /** The scalar loss. */
+  readonly value: tf.Tensor;
+  /** Whatever else the function returned. */
+  readonly aux: A;
+  /** d value / d params, of the same structure as the parameters. */
+  readonly grads: P;
+}
+
+/**
+ * Calls `f` on `params` and differentiates its scalar `value` with respect to every leaf of `params`. Works eagerly
+ * and while tracing.
+ *
+ * @param f returns the loss and a structure of other tensors, which carry no gradient.
+ */
+export function valueAndGrad<P extends Tree<tf.Tensor>, A extends Tree<tf.Tensor>>(
+  f: (params: P) => { value: tf.Tensor; aux: A },
+  params: P,
+): ValueAndGrad<P, A> {
+  const leaves = flattenTree<tf.Tensor>(params, isTensor);
+  let aux: A | undefined;
+  const flat = (...tensors: tf.Tensor[]): tf.Scalar => {
+    let next = 0;
+    const result = f(mapTree<tf.Tensor, tf.Tensor>(params, isTensor, () => tensors[next++]!) as P);
+    // The surrounding tidy would drop what is not returned; the caller owns it from here.
+    aux = mapTree<tf.Tensor, tf.Tensor>(result.aux, isTensor, (tensor) => tf.keep(tensor)) as A;
+    return result.value as tf.Scalar;
+  };
+  const { value, grads } = tf.valueAndGrads(flat)(leaves.map((leaf) => leaf.value));
+  let next = 0;
+  return {
+    value,
+    aux: aux!,
+    grads: mapTree<tf.Tensor, tf.Tensor>(params, isTensor, () => grads[next++]!) as P,
+  };
+}

@@ -1,0 +1,15 @@
+/** @file The compiler: tf.* functions to compiled executables. Knows no configs and no layers. */
+
+export { type Cost, costAnalysis, type OpCost } from './cost.js';
+export type { EagerDevice } from './eager/cpu.js';
+export type { BoundCall, Executable } from './executable.js';
+export * from './flat.js';
+export { type ValueAndGrad, valueAndGrad } from './gradients.js';
+export { type CompileOptions, compile, ENGINES, type Engine, evalShape, exportOnnx, jit } from './jit.js';
+export * as ops from './ops/index.js';
+export * from './random.js';
+export type { Tensor } from './tfjs.js';
+export * as tf from './tfjs.js';
+export { isTracing, withBackend, withScope } from './trace.js';
+export type { DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './types.js';
+export { byteSize, CompilerError, formatSpec, sizeOf } from './types.js';

@@ -1,0 +1,81 @@
+/** @file The compiler's front door: compile, jit, evalShape, exportOnnx. */
+import { compileEager, type EagerDevice } from './eager/cpu.js';
+import { type Backend, Executable } from './executable.js';
+import { exportGraph } from './onnx/lower.js';
+import { compileOnnx } from './onnx/session.js';
+import { isSpec, type TensorFunction, traceProgram } from './program.js';
+import { flattenTree } from './tree.js';
+import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './types.js';
+
+/** Ways to run a program. `auto` takes the fastest that the machine has. */
+export type Engine = 'auto' | 'onnx' | 'eager';
+export const ENGINES: readonly Engine[] = ['auto', 'onnx', 'eager'];
+
+/** Options of a compilation. */
+export interface CompileOptions {
+  /** For messages; 'program' by default. */
+  readonly name?: string;
+  readonly engine?: Engine;
+  /** Where the eager engine runs. */
+  readonly device?: EagerDevice;
+  /** Threads of one operation; one a core by default. */
+  readonly numThreads?: number;
+  /** Whether idle threads spin (see OnnxOptions); true by default. */
+  readonly spin?: boolean;
+}
+
+/**
+ * Compiles a function over one structure of tensors. The function is called once, on symbolic tensors.
+ *
+ * @param f takes a structure of tensors like `inputs` and gives a structure of tensors.
+ * @param inputs the specs of the arguments.
+ * @throws CompilerError for an operation without a rule, shapes that don't fit, or a value that is read.
+ */
+export async function compile(
+  f: TensorFunction,
+  inputs: Tree<TensorSpec>,
+  options: CompileOptions = {},
+): Promise<Executable> {
+  const program = traceProgram(f, inputs);
+  const eager = options.engine === 'eager' || options.device === 'gpu';
+  const backend: Backend = eager
+    ? await compileEager(f, program, options.device)
+    : await compileOnnx(program.graph, options);
+  return new Executable(options.name ?? 'program', program, backend);
+}
+
+const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;
+
+/**
+ * A function on host tensors that compiles `f` at the first call with each signature of shapes and dtypes.
+ *
+ * @param f takes the same structures, of tensors.
+ */
+export function jit(
+  f: (...args: any[]) => Tree<import('@tensorflow/tfjs-core').Tensor>,
+  options: CompileOptions = {},
+): (...args: Tree<HostTensor>[]) => Promise<Tree<HostTensor>> {
+  const cache = new Map<string, Promise<Executable>>();
+  return async (...args) => {
+    const leaves = flattenTree<HostTensor>(args, isHostTensor);
+    const key = leaves.map(({ path, value }) => `${path}:${formatSpec(value)}`).join(';');
+    let executable = cache.get(key);
+    if (executable === undefined) {
+      executable = compile((inputs: any[]) => f(...inputs), args, { name: f.name || 'jit', ...options });
+      cache.set(key, executable);
+      // A failed compilation is tried again at the next call.
+      executable.catch(() => cache.delete(key));
+    }
+    return (await executable).run(args);
+  };
+}
+
+/** Shapes and dtypes of what `f` gives for arguments of these specs; nothing is computed and no memory is taken. */
+export function evalShape(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Tree<TensorSpec> {
+  return traceProgram((inputs: any[]) => f(...inputs), specs).outputs;
+}
+
+/** The bytes of an ONNX model of `f`; inputs are in0, in1, … in the order of the leaves of `specs`. */
+export function exportOnnx(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Uint8Array {
+  return exportGraph(traceProgram((inputs: any[]) => f(...inputs), specs).graph);
+}

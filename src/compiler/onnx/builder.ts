@@ -1,0 +1,115 @@
+/** @file Builds an ONNX model value by value: names, constants, and the places where index types change. */
+import type { Value } from '../graph.js';
+import { type DType, hostArrayFrom, type Shape } from '../types.js';
+import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
+
+/** Domain of ONNX Runtime's own operators. */
+export const MICROSOFT = 'com.microsoft';
+
+/** Options of one ONNX node. */
+export interface EmitOptions {
+  readonly attrs?: Readonly<Record<string, OnnxAttr>>;
+  readonly domain?: string;
+  /** How many outputs; 1 by default. */
+  readonly outputs?: number;
+}
+
+/** Collects nodes and constants while the lowering walks the graph. */
+export class OnnxBuilder {
+  private readonly nodes: OnnxNode[] = [];
+  private readonly initializers: OnnxInitializer[] = [];
+  private readonly names = new Map<Value, string>();
+  private readonly constants = new Map<string, string>();
+  private next = 0;
+  /** Path of the layer that the nodes belong to. */
+  scope = '';
+
+  private fresh(): string {
+    return `v${this.next++}`;
+  }
+
+  /** The ONNX name of a value; constants become initializers at first use. */
+  name(value: Value): string {
+    const known = this.names.get(value);
+    if (known !== undefined) return known;
+    const name = value.data ? this.initializer(value.dtype, value.shape, value.data) : this.fresh();
+    this.names.set(value, name);
+    return name;
+  }
+
+  /** Says under which name `value` goes from now on. */
+  bind(value: Value, name: string): void {
+    this.names.set(value, name);
+  }
+
+  private initializer(type: OnnxTypeName, shape: Shape, data: OnnxInitializer['data']): string {
+    const name = this.fresh();
+    this.initializers.push({ name, type, shape, data });
+    return name;
+  }
+
+  private constant(key: string, make: () => string): string {
+    const known = this.constants.get(key);
+    if (known !== undefined) return known;
+    const name = make();
+    this.constants.set(key, name);
+    return name;
+  }
+
+  /** A constant list of int64, as ONNX wants shapes and axes. */
+  ints(values: readonly number[]): string {
+    return this.constant(`ints ${values}`, () =>
+      this.initializer('int64', [values.length], BigInt64Array.from(values, BigInt)),
+    );
+  }
+
+  /** A constant scalar. */
+  scalar(value: number, type: DType = 'float32'): string {
+    return this.constant(`${type} ${Object.is(value, -0) ? '-0' : value}`, () =>
+      this.initializer(type, [], hostArrayFrom(type, [value])),
+    );
+  }
+
+  /** A constant scalar of an index or word type. */
+  word(value: number, type: 'int64' | 'uint32'): string {
+    return this.constant(`${type} ${value}`, () =>
+      this.initializer(type, [], type === 'int64' ? BigInt64Array.of(BigInt(value)) : Int32Array.of(value)),
+    );
+  }
+
+  /** A constant of a whole array. */
+  array(shape: Shape, data: Float32Array | Int32Array): string {
+    return this.initializer(data instanceof Float32Array ? 'float32' : 'int32', shape, data);
+  }
+
+  /** Adds a node and gives the names of its outputs. */
+  emitAll(
+    op: string,
+    inputs: readonly string[],
+    { attrs = {}, domain = '', outputs = 1 }: EmitOptions = {},
+  ): string[] {
+    const names = Array.from({ length: outputs }, () => this.fresh());
+    this.nodes.push({
+      op,
+      domain,
+      inputs,
+      outputs: names,
+      attrs,
+      name: `${this.scope}/${op}_${this.nodes.length}`,
+    });
+    return names;
+  }
+
+  /** Adds a node with one output and gives its name. */
+  emit(op: string, inputs: readonly string[], options: EmitOptions = {}): string {
+    return this.emitAll(op, inputs, options)[0]!;
+  }
+
+  cast(input: string, type: number): string {
+    return this.emit('Cast', [input], { attrs: { to: type } });
+  }
+
+  finish(inputs: readonly OnnxValueInfo[], outputs: readonly OnnxValueInfo[]): OnnxModel {
+    return { inputs, outputs, initializers: this.initializers, nodes: this.nodes };
+  }
+}

@@ -1,0 +1,280 @@
+/** @file How each operation is written in ONNX: one table, keyed by the operation's name. */
+import type { Attrs, Node } from '../graph.js';
+import { CompilerError, type DType, type Shape, sizeOf } from '../types.js';
+import { MICROSOFT, type OnnxBuilder } from './builder.js';
+import { indexingLowerings } from './indexing.js';
+import { OnnxType } from './proto.js';
+
+/** Writes one node; answers with the ONNX names of its outputs. */
+export type Lowering = (node: Node, inputs: readonly string[], builder: OnnxBuilder) => readonly string[];
+
+const ints = (value: Attrs[string] | undefined): readonly number[] => value as readonly number[];
+
+/** An ONNX operator of the same meaning. */
+const same =
+  (op: string, domain = ''): Lowering =>
+  (_, inputs, b) => [b.emit(op, inputs, { domain })];
+
+/** A reduction over given axes. */
+const reduce =
+  (op: string): Lowering =>
+  ({ attrs }, [x], b) => [
+    b.emit(op, [x!, b.ints(ints(attrs.axes))], { attrs: { keepdims: Number(attrs.keepDims) } }),
+  ];
+
+/** any = max and all = min over 0 and 1. */
+const reduceBool =
+  (op: string): Lowering =>
+  (node, [x], b) => [b.cast(reduce(op)(node, [b.cast(x!, OnnxType.int32)], b)[0]!, OnnxType.bool)];
+
+const argReduce =
+  (op: string): Lowering =>
+  ({ attrs }, [x], b) => [
+    b.cast(b.emit(op, [x!], { attrs: { axis: attrs.axis as number, keepdims: 0 } }), OnnxType.int32),
+  ];
+
+const reshape: Lowering = ({ outputs }, [x], b) => [b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)])];
+
+const fill =
+  (value: (attrs: Attrs) => number): Lowering =>
+  ({ outputs: [out], attrs }, _, b) => [
+    b.emit('Expand', [b.scalar(value(attrs), out!.dtype), b.ints(out!.shape)]),
+  ];
+
+/** ONNX's Slice with explicit starts, ends and steps on every axis. */
+function slice(
+  b: OnnxBuilder,
+  x: string,
+  begin: readonly number[],
+  end: readonly number[],
+  steps?: readonly number[],
+): string {
+  const axes = begin.map((_, i) => i);
+  const inputs = [x, b.ints(begin), b.ints(end), b.ints(axes)];
+  return b.emit('Slice', steps ? [...inputs, b.ints(steps)] : inputs);
+}
+
+const matmul: Lowering = ({ attrs }, inputs, b) => {
+  const { transposeA, transposeB, alpha } = attrs;
+  if (!transposeA && !transposeB && alpha === 1) return [b.emit('MatMul', inputs)];
+  const fused = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } };
+  return [b.emit('FusedMatMul', inputs, { domain: MICROSOFT, attrs: fused })];
+};
+
+const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
+  const axes = ints(attrs.axes);
+  const starts = axes.map((axis) => x!.shape[axis]! - 1);
+  const ends = axes.map((axis) => -x!.shape[axis]! - 1);
+  return [b.emit('Slice', [name!, b.ints(starts), b.ints(ends), b.ints(axes), b.ints(axes.map(() => -1))])];
+};
+
+/** ONNX pads by [all begins, all ends]. */
+const pad: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
+  const pairs = ints(attrs.paddings);
+  const begins = pairs.filter((_, i) => i % 2 === 0);
+  const ends = pairs.filter((_, i) => i % 2 === 1);
+  return [b.emit('Pad', [name!, b.ints([...begins, ...ends]), b.scalar(attrs.value as number, x!.dtype)])];
+};
+
+const topK: Lowering = ({ attrs }, [x], b) => {
+  const [values, indices] = b.emitAll('TopK', [x!, b.ints([attrs.k as number])], {
+    attrs: { axis: -1, sorted: 1 },
+    outputs: 2,
+  });
+  return [values!, b.cast(indices!, OnnxType.int32)];
+};
+
+/** Layer norm is one kernel; without a scale it gets ones. */
+const layerNorm: Lowering = ({ attrs, inputs: [x] }, inputs, b) => {
+  const depth = x!.shape.at(-1)!;
+  const scale = attrs.hasScale ? inputs[1]! : b.array([depth], new Float32Array(depth).fill(1));
+  const bias = attrs.hasBias ? [inputs.at(-1)!] : [];
+  return b.emitAll('LayerNormalization', [inputs[0]!, scale, ...bias], {
+    attrs: { axis: -1, epsilon: { float: attrs.epsilon as number } },
+    outputs: 3,
+  });
+};
+
+const gelu: Lowering = ({ attrs }, [x], b) => [
+  b.emit('Gelu', [x!], { attrs: { approximate: attrs.approximate ? 'tanh' : 'none' } }),
+];
+
+/** Division that rounds down; ONNX's integer Div cuts towards zero, so the remainder goes first. */
+const floorDiv: Lowering = ({ outputs: [out] }, [a, b], builder) => {
+  if (out!.dtype === 'float32') return [builder.emit('Floor', [builder.emit('Div', [a!, b!])])];
+  const remainder = builder.emit('Mod', [a!, b!]);
+  return [builder.emit('Div', [builder.emit('Sub', [a!, remainder]), b!])];
+};
+
+/** tfjs's Mod has the sign of the divisor, like Python's. ONNX's integer Mod has too; its float form has not. */
+const mod: Lowering = ({ outputs: [out] }, [a, b], builder) => {
+  if (out!.dtype !== 'float32') return [builder.emit('Mod', [a!, b!])];
+  const quotient = builder.emit('Floor', [builder.emit('Div', [a!, b!])]);
+  return [builder.emit('Sub', [a!, builder.emit('Mul', [quotient, b!])])];
+};
+
+/** x at 0 and above, else alpha; NaN stays NaN as in tfjs. */
+const step: Lowering = ({ attrs }, [x], b) => {
+  const value = b.emit('Where', [
+    b.emit('Greater', [x!, b.scalar(0)]),
+    b.scalar(1),
+    b.scalar(attrs.alpha as number),
+  ]);
+  return [b.emit('Where', [b.emit('IsNaN', [x!]), x!, value])];
+};
+
+const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
+  // A negative step that runs to the front ends before element 0, which ONNX writes as a very negative end.
+  const ends = ints(attrs.end).map((end, i) => (ints(attrs.strides)[i]! < 0 && end < 0 ? -(2 ** 31) : end));
+  return [
+    b.emit('Reshape', [slice(b, x!, ints(attrs.begin), ends, ints(attrs.strides)), b.ints(out!.shape)]),
+  ];
+};
+
+const squaredDifference: Lowering = (_, inputs, b) => {
+  const difference = b.emit('Sub', inputs);
+  return [b.emit('Mul', [difference, difference])];
+};
+
+/** Elementwise operations whose ONNX name is another. */
+const RENAMED: Readonly<Record<string, string>> = {
+  Add: 'Add',
+  Sub: 'Sub',
+  Multiply: 'Mul',
+  RealDiv: 'Div',
+  Pow: 'Pow',
+  Maximum: 'Max',
+  Minimum: 'Min',
+  Greater: 'Greater',
+  GreaterEqual: 'GreaterOrEqual',
+  Less: 'Less',
+  LessEqual: 'LessOrEqual',
+  Equal: 'Equal',
+  LogicalAnd: 'And',
+  LogicalOr: 'Or',
+  LogicalNot: 'Not',
+  Neg: 'Neg',
+  Abs: 'Abs',
+  Sign: 'Sign',
+  Floor: 'Floor',
+  Ceil: 'Ceil',
+  Round: 'Round',
+  Exp: 'Exp',
+  Log: 'Log',
+  Sqrt: 'Sqrt',
+  Reciprocal: 'Reciprocal',
+  Sin: 'Sin',
+  Cos: 'Cos',
+  Tanh: 'Tanh',
+  Sigmoid: 'Sigmoid',
+  Softplus: 'Softplus',
+  Erf: 'Erf',
+  Relu: 'Relu',
+  Elu: 'Elu',
+  IsNan: 'IsNaN',
+  IsInf: 'IsInf',
+  Select: 'Where',
+  Identity: 'Identity',
+};
+
+const renamed = Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [op, same(onnx)]));
+
+/** The table. */
+export const lowerings: Readonly<Record<string, Lowering>> = {
+  ...renamed,
+  ...indexingLowerings,
+  NotEqual: (_, inputs, b) => [b.emit('Not', [b.emit('Equal', inputs)])],
+  SquaredDifference: squaredDifference,
+  FloorDiv: floorDiv,
+  Mod: mod,
+  Square: (_, [x], b) => [b.emit('Mul', [x!, x!])],
+  Rsqrt: (_, [x], b) => [b.emit('Reciprocal', [b.emit('Sqrt', [x!])])],
+  Expm1: (_, [x], b) => [b.emit('Sub', [b.emit('Exp', [x!]), b.scalar(1)])],
+  Log1p: (_, [x], b) => [b.emit('Log', [b.emit('Add', [x!, b.scalar(1)])])],
+  Relu6: (_, [x], b) => [b.emit('Clip', [x!, b.scalar(0), b.scalar(6)])],
+  IsFinite: (_, [x], b) => [b.emit('Not', [b.emit('Or', [b.emit('IsNaN', [x!]), b.emit('IsInf', [x!])])])],
+  LeakyRelu: ({ attrs }, [x], b) => [
+    b.emit('LeakyRelu', [x!], { attrs: { alpha: { float: attrs.alpha as number } } }),
+  ],
+  Step: step,
+  ClipByValue: ({ attrs, inputs: [x] }, [name], b) => [
+    b.emit('Clip', [name!, b.scalar(attrs.min as number, x!.dtype), b.scalar(attrs.max as number, x!.dtype)]),
+  ],
+  Cast: ({ attrs }, [x], b) => [b.cast(x!, OnnxType[attrs.dtype as DType])],
+  AddN: (_, inputs, b) => [inputs.reduce((sum, x) => b.emit('Add', [sum, x]))],
+  Reshape: reshape,
+  ExpandDims: reshape,
+  Transpose: ({ attrs }, [x], b) => [b.emit('Transpose', [x!], { attrs: { perm: ints(attrs.perm) } })],
+  BroadcastTo: ({ attrs }, [x], b) => [b.emit('Expand', [x!, b.ints(ints(attrs.shape))])],
+  Tile: ({ attrs }, [x], b) => [b.emit('Tile', [x!, b.ints(ints(attrs.reps))])],
+  Slice: ({ attrs }, [x], b) => {
+    const begin = ints(attrs.begin);
+    return [
+      slice(
+        b,
+        x!,
+        begin,
+        begin.map((start, i) => start + ints(attrs.size)[i]!),
+      ),
+    ];
+  },
+  StridedSlice: strided,
+  SplitV: ({ attrs }, [x], b) => {
+    const sizes = ints(attrs.sizes);
+    return b.emitAll('Split', [x!, b.ints(sizes)], {
+      attrs: { axis: attrs.axis as number },
+      outputs: sizes.length,
+    });
+  },
+  Concat: ({ attrs }, inputs, b) => [b.emit('Concat', inputs, { attrs: { axis: attrs.axis as number } })],
+  Pack: ({ attrs }, inputs, b) => {
+    const expanded = inputs.map((x) => b.emit('Unsqueeze', [x, b.ints([attrs.axis as number])]));
+    return [b.emit('Concat', expanded, { attrs: { axis: attrs.axis as number } })];
+  },
+  Unpack: ({ attrs, outputs }, [x], b) => {
+    const axis = attrs.axis as number;
+    const parts = b.emitAll('Split', [x!, b.ints(outputs.map(() => 1))], {
+      attrs: { axis },
+      outputs: outputs.length,
+    });
+    return parts.map((part) => b.emit('Squeeze', [part, b.ints([axis])]));
+  },
+  PadV2: pad,
+  Reverse: reverse,
+  Fill: fill((attrs) => attrs.value as number),
+  ZerosLike: fill(() => 0),
+  OnesLike: fill(() => 1),
+  Sum: reduce('ReduceSum'),
+  Mean: (node, [x], b) =>
+    reduce('ReduceMean')(node, [node.inputs[0]!.dtype === 'float32' ? x! : b.cast(x!, OnnxType.float32)], b),
+  Max: reduce('ReduceMax'),
+  Min: reduce('ReduceMin'),
+  Prod: reduce('ReduceProd'),
+  All: reduceBool('ReduceMin'),
+  Any: reduceBool('ReduceMax'),
+  ArgMax: argReduce('ArgMax'),
+  ArgMin: argReduce('ArgMin'),
+  Softmax: ({ attrs }, [x], b) => [b.emit('Softmax', [x!], { attrs: { axis: attrs.axis as number } })],
+  LogSoftmax: ({ attrs }, [x], b) => [b.emit('LogSoftmax', [x!], { attrs: { axis: attrs.axis as number } })],
+  Cumsum: ({ attrs }, [x], b) => [
+    b.emit('CumSum', [x!, b.word(attrs.axis as number, 'int64')], {
+      attrs: { exclusive: Number(attrs.exclusive), reverse: Number(attrs.reverse) },
+    }),
+  ],
+  TopK: topK,
+  BatchMatMul: matmul,
+  LayerNorm: layerNorm,
+  Gelu: gelu,
+};
+
+/** The lowering of `node`. */
+export function loweringOf(node: Node): Lowering {
+  const lowering = lowerings[node.op];
+  if (lowering === undefined) {
+    throw new CompilerError(
+      `The operation '${node.op}'${node.scope ? ` of layer '${node.scope}'` : ''} has no ONNX lowering. ` +
+        `Shapes: ${node.inputs.map((x: { shape: Shape }) => `[${x.shape.join(',')}]`).join(', ')}, ${sizeOf(node.outputs[0]!.shape)} elements out.`,
+    );
+  }
+  return lowering;
+}

@@ -1,0 +1,63 @@
+/** @file Runs a graph through ONNX Runtime. */
+import type { InferenceSession, Tensor } from 'onnxruntime-node';
+import type { Backend, FlatBinding } from '../executable.js';
+import type { Graph } from '../graph.js';
+import { CompilerError, type HostArray, type TensorSpec } from '../types.js';
+import { inputName, lowerToOnnx, prepareForOnnx } from './lower.js';
+import { encodeModel } from './proto.js';
+
+/** Options of an ONNX Runtime session. */
+export interface OnnxOptions {
+  /** Threads of one operation; 0 lets ONNX Runtime take one a core. */
+  readonly numThreads?: number;
+  /**
+   * Whether idle threads spin. It makes the next operation start sooner, and starves the threads of any other session:
+   * at most one session at work should spin.
+   */
+  readonly spin?: boolean;
+}
+
+/** Loaded at first use: the library takes 60 ms, and shape inference does without it. */
+async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
+  try {
+    return await import('onnxruntime-node');
+  } catch (error) {
+    throw new CompilerError(
+      `ONNX Runtime could not be loaded (package onnxruntime-node on ${process.platform} ${process.arch}): ${(error as Error).message}. ` +
+        'Run with --engine=eager, or reinstall with npm ci.',
+      { cause: error },
+    );
+  }
+}
+
+/** Compiles a graph. */
+export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Promise<Backend> {
+  const model = lowerToOnnx(prepareForOnnx(graph));
+  const { InferenceSession, Tensor: OrtTensor } = await loadRuntime();
+  const session = await InferenceSession.create(encodeModel(model), {
+    intraOpNumThreads: options.numThreads ?? 0,
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    graphOptimizationLevel: 'all',
+    logSeverityLevel: 3,
+    extra: { session: { intra_op: { allow_spinning: options.spin === false ? '0' : '1' } } },
+  });
+  const tensor = (spec: TensorSpec, data: HostArray): Tensor =>
+    new OrtTensor(spec.dtype, data as Float32Array, spec.shape);
+  return {
+    bind: ({ inputs, outputs }: FlatBinding) => {
+      const known = new Set(session.inputNames);
+      const feeds: Record<string, Tensor> = {};
+      graph.inputs.forEach((input, i) => {
+        if (known.has(inputName(i))) feeds[inputName(i)] = tensor(input, inputs[i]!);
+      });
+      const fetches = Object.fromEntries(
+        graph.outputs.map((output, i) => [model.outputs[i]!.name, tensor(output, outputs[i]!)]),
+      );
+      return async () => {
+        await session.run(feeds, fetches);
+      };
+    },
+    dispose: () => session.release(),
+  };
+}

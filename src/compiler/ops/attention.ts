@@ -1,0 +1,126 @@
+/** @file Scaled dot-product attention (Vaswani et al., 2017) over several heads. */
+
+import type { Attrs } from '../graph.js';
+import { spec } from '../rules/rule.js';
+import * as tf from '../tfjs.js';
+import { recordOp } from '../trace.js';
+import { CompilerError, formatSpec, sizeOf, type TensorSpec } from '../types.js';
+import { callComposite, defineComposite } from './composite.js';
+
+/** Added to the logits of masked positions: large enough to vanish after softmax, finite so that no NaN arises. */
+const MASKED = -1e9;
+
+const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
+
+/** 0 where query t may see key s, else MASKED; queries are the last of the keys' positions. Shape [T, S]. */
+function causalMask(queries: number, keys: number): tf.Tensor {
+  const values = new Float32Array(queries * keys);
+  for (let t = 0; t < queries; t++) values.fill(MASKED, t * keys + t + keys - queries + 1, (t + 1) * keys);
+  return tf.tensor(values, [queries, keys]);
+}
+
+/** Softmax weights [B, N, T, S]. */
+function probabilities(q: tf.Tensor, k: tf.Tensor, mask: tf.Tensor | null, attrs: Attrs): tf.Tensor {
+  let logits = tf.mul(tf.matMul(headsFirst(q), headsFirst(k), false, true), attrs.scale as number);
+  const cap = attrs.logitCap as number;
+  if (cap > 0) logits = tf.mul(tf.tanh(tf.div(logits, cap)), cap);
+  if (attrs.causal) logits = tf.add(logits, causalMask(q.shape[1]!, k.shape[1]!));
+  if (mask !== null) logits = tf.add(logits, mask);
+  return tf.softmax(logits);
+}
+
+const attrsOf = (raw: any): Attrs => ({ scale: raw.scale, causal: raw.causal, logitCap: raw.logitCap });
+
+function checkShapes([q, k, v]: readonly TensorSpec[]): void {
+  const [b, , n, h] = q!.shape;
+  const fits = (x: TensorSpec): boolean => x.shape.length === 4 && x.shape[0] === b && x.shape[2] === n;
+  if (q!.shape.length !== 4 || !fits(k!) || !fits(v!) || k!.shape[3] !== h || k!.shape[1] !== v!.shape[1]) {
+    throw new CompilerError(
+      `attention: expected q [B,T,N,H], k [B,S,N,H] and v [B,S,N,H], got ${formatSpec(q!)}, ${formatSpec(k!)} and ${formatSpec(v!)}.`,
+    );
+  }
+}
+
+const matmulFlops = (inputs: readonly TensorSpec[]): number =>
+  2 * sizeOf(inputs[0]!.shape) * inputs[1]!.shape[1]!;
+
+/**
+ * Inputs q, k, v and maybe a mask. Outputs: the result [B, T, N, H] and the weights [B, N, T, S], which a lowering
+ * that recomputes them in the gradient need not keep.
+ */
+defineComposite('Attention', {
+  inputs: 'list',
+  attrs: attrsOf,
+  infer: (inputs) => {
+    checkShapes(inputs);
+    const [q, k, v] = inputs;
+    const [b, t, n] = q!.shape as [number, number, number];
+    return [spec([b, t, n, v!.shape[3]!], 'float32'), spec([b, n, t, k!.shape[1]!], 'float32')];
+  },
+  flops: (inputs) => 2 * matmulFlops(inputs),
+  decompose: ([q, k, v, mask], attrs) => {
+    const weights = probabilities(q!, k!, mask ?? null, attrs);
+    return [headsFirst(tf.matMul(weights, headsFirst(v!))), weights];
+  },
+  gradient: (dy, [q, k, v], [out, weights], attrs) =>
+    recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!], attrs),
+});
+
+/** Gradients of q, k and v. */
+defineComposite('AttentionGrad', {
+  inputs: ['dy', 'q', 'k', 'v', 'out', 'weights'],
+  attrs: attrsOf,
+  infer: ([, q, k, v]) => [q!, k!, v!],
+  flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
+  decompose: ([dy, q, k, v, out, weights], attrs) => {
+    const scale = attrs.scale as number;
+    const d = headsFirst(dy!);
+    const dWeights = tf.matMul(d, headsFirst(v!), false, true);
+    // Softmax's gradient needs the row sums of weights * dWeights, which equal those of out * dy.
+    const rowSums = tf.transpose(tf.sum(tf.mul(dy!, out!), -1, true), [0, 2, 1, 3]);
+    const dLogits = tf.mul(weights!, tf.sub(dWeights, rowSums));
+    return [
+      headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(k!)), scale)),
+      headsFirst(tf.mul(tf.matMul(dLogits, headsFirst(q!), true, false), scale)),
+      headsFirst(tf.matMul(weights!, d, true, false)),
+    ];
+  },
+});
+
+/** Options of attention. */
+export interface AttentionOptions {
+  /** Factor of the logits; 1 / sqrt(H) by default. */
+  readonly scale?: number;
+  /** Query t sees keys up to its own position; with fewer queries than keys, queries are the last positions. */
+  readonly causal?: boolean;
+  /** Logits become cap * tanh(logits / cap); 0 for none (Pax's atten_logit_cap). */
+  readonly logitCap?: number;
+  /** Added to the logits; broadcasts to [B, N, T, S]. Has no gradient. */
+  readonly mask?: tf.Tensor;
+}
+
+/**
+ * softmax(q k^T * scale + masks) v, for each head.
+ *
+ * @param q float32 [B, T, N, H]. @param k float32 [B, S, N, H]. @param v float32 [B, S, N, H].
+ * @returns float32 [B, T, N, H].
+ */
+export function attention(
+  q: tf.Tensor,
+  k: tf.Tensor,
+  v: tf.Tensor,
+  options: AttentionOptions = {},
+): tf.Tensor {
+  const attrs = {
+    scale: options.scale ?? 1 / Math.sqrt(q.shape.at(-1)!),
+    causal: options.causal ?? false,
+    logitCap: options.logitCap ?? 0,
+  };
+  const masks = options.mask ? [options.mask] : [];
+  if (attrs.logitCap > 0) {
+    // The composite's gradient knows no cap; tfjs differentiates the plain form.
+    checkShapes([q, k, v] as unknown as TensorSpec[]);
+    return headsFirst(tf.matMul(probabilities(q, k, options.mask ?? null, attrs), headsFirst(v)));
+  }
+  return callComposite('Attention', [q, k, v, ...masks], attrs, 3);
+}

@@ -1,0 +1,56 @@
+/** @file Composites: operations with a name of their own that carry their decomposition into tf operations. */
+
+import type { Attrs } from '../graph.js';
+import { defineOp } from '../rules/index.js';
+import type { OpRule } from '../rules/rule.js';
+import * as tf from '../tfjs.js';
+import { isTracing, recordOp } from '../trace.js';
+
+/** A composite: a lowering may keep it as one operation, or expand it. */
+export interface Composite extends OpRule {
+  /** The same outputs by tf operations; the first may be differentiated by tfjs itself. */
+  readonly decompose: (inputs: readonly tf.Tensor[], attrs: Attrs) => tf.Tensor[];
+  /** Gradients of the first output with respect to the differentiable inputs, for traced calls. */
+  readonly gradient?: (
+    dy: tf.Tensor,
+    inputs: readonly tf.Tensor[],
+    outputs: readonly tf.Tensor[],
+    attrs: Attrs,
+  ) => tf.Tensor[];
+}
+
+const composites = new Map<string, Composite>();
+
+/** Makes a composite known to the tracer and to the passes. */
+export function defineComposite(name: string, composite: Composite): void {
+  defineOp(name, composite);
+  composites.set(name, composite);
+}
+
+/** The composite of that name, or undefined for a plain operation. */
+export function compositeOf(name: string): Composite | undefined {
+  return composites.get(name);
+}
+
+/**
+ * Calls a composite: traced, it is one node with its own gradient; eagerly, its decomposition runs and tfjs
+ * differentiates that, which makes the eager engine an independent check of the gradient.
+ *
+ * @param differentiable how many of `inputs`, counted from the first, have a gradient.
+ */
+export function callComposite(
+  name: string,
+  inputs: readonly tf.Tensor[],
+  attrs: Attrs,
+  differentiable = inputs.length,
+): tf.Tensor {
+  const composite = composites.get(name)!;
+  if (!isTracing()) return composite.decompose(inputs, attrs)[0]!;
+  const rest = inputs.slice(differentiable);
+  const call = tf.customGrad((...args: any[]) => {
+    const all: tf.Tensor[] = [...args.slice(0, differentiable), ...rest];
+    const outputs = recordOp(name, all, attrs);
+    return { value: outputs[0]!, gradFunc: (dy: tf.Tensor) => composite.gradient!(dy, all, outputs, attrs) };
+  });
+  return call(...inputs.slice(0, differentiable));
+}

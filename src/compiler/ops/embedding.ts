@@ -1,0 +1,23 @@
+/** @file Table lookup whose gradient is right with any number of duplicate ids. */
+import * as tf from '../tfjs.js';
+import { isTracing, recordOp } from '../trace.js';
+
+/**
+ * Rows of a table.
+ *
+ * @param table float32 [V, D].
+ * @param ids int32 of any shape, each in [0, V).
+ * @returns float32 [...ids.shape, D]. The gradient of a row is the sum over all of its uses.
+ */
+export function embeddingLookup(table: tf.Tensor, ids: tf.Tensor): tf.Tensor {
+  if (!isTracing()) return tf.gather(table, ids as tf.Tensor1D);
+  const [rows, depth] = table.shape as [number, number];
+  const call = tf.customGrad((x: any) => ({
+    value: recordOp('GatherV2', [x, ids], { axis: 0 })[0]!,
+    gradFunc: (dy: tf.Tensor) => {
+      const flat = [tf.reshape(dy, [ids.size, depth]), tf.reshape(ids, [ids.size])];
+      return recordOp('UnsortedSegmentSum', flat, { numSegments: rows })[0]!;
+    },
+  }));
+  return call(table);
+}

@@ -1,0 +1,56 @@
+/** @file The Gaussian error linear unit (Hendrycks and Gimpel, 2016). */
+
+import { perInputElement } from '../rules/rule.js';
+import * as tf from '../tfjs.js';
+import { recordOp } from '../trace.js';
+import { callComposite, defineComposite } from './composite.js';
+
+/** sqrt(2 / pi) and the cubic coefficient of the tanh approximation. */
+const TANH_SCALE = Math.sqrt(2 / Math.PI);
+const TANH_CUBIC = 0.044715;
+
+const tanhPart = (x: tf.Tensor): tf.Tensor =>
+  tf.tanh(tf.mul(x, tf.add(tf.mul(tf.square(x), TANH_SCALE * TANH_CUBIC), TANH_SCALE)));
+
+defineComposite('Gelu', {
+  inputs: ['x'],
+  attrs: (raw) => ({ approximate: raw.approximate }),
+  infer: ([x]) => [x!],
+  flops: perInputElement(8),
+  decompose: ([x], { approximate }) => {
+    const twiceCdf = tf.add(approximate ? tanhPart(x!) : tf.erf(tf.mul(x!, Math.SQRT1_2)), 1);
+    return [tf.mul(tf.mul(x!, 0.5), twiceCdf)];
+  },
+  gradient: (dy, [x], _, attrs) => recordOp('GeluGrad', [dy, x!], attrs),
+});
+
+/** dy * gelu'(x), in as few passes over memory as the formula allows. */
+defineComposite('GeluGrad', {
+  inputs: ['dy', 'x'],
+  attrs: (raw) => ({ approximate: raw.approximate }),
+  infer: ([dy]) => [dy!],
+  flops: perInputElement(12),
+  decompose: ([dy, x], { approximate }) => {
+    if (approximate) {
+      const t = tanhPart(x!);
+      const slope = tf.add(tf.mul(tf.square(x!), 3 * TANH_SCALE * TANH_CUBIC), TANH_SCALE);
+      const curve = tf.mul(tf.mul(tf.sub(1, tf.square(t)), slope), x!);
+      return [tf.mul(tf.mul(dy!, 0.5), tf.add(tf.add(t, 1), curve))];
+    }
+    // With s = x / sqrt(2): gelu'(x) = (1 + erf(s) + s exp(-s^2) 2 / sqrt(pi)) / 2.
+    const s = tf.mul(x!, Math.SQRT1_2);
+    const bell = tf.mul(tf.exp(tf.mul(tf.mul(s, -1), s)), tf.mul(s, 1 / Math.sqrt(Math.PI)));
+    const cdf = tf.add(tf.mul(tf.erf(s), 0.5), 0.5);
+    return [tf.mul(dy!, tf.add(cdf, bell))];
+  },
+});
+
+/**
+ * x * Phi(x), elementwise.
+ *
+ * @param x float32 of any shape.
+ * @param options.approximate the tanh approximation (BERT's and GPT-2's) instead of the error function.
+ */
+export function gelu(x: tf.Tensor, options: { readonly approximate?: boolean } = {}): tf.Tensor {
+  return callComposite('Gelu', [x], { approximate: options.approximate ?? false });
+}

@@ -1,0 +1,12 @@
+/** @file The operations of our own that layers call beside tf.*. */
+import * as tf from '../tfjs.js';
+
+export { type AttentionOptions, attention } from './attention.js';
+export { softmaxCrossEntropy } from './crossEntropy.js';
+export { embeddingLookup } from './embedding.js';
+export { gelu } from './gelu.js';
+export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
+export { dropout, foldIn, randomUniform } from './random.js';
+
+/** Softmax over the last axis. */
+export const softmax = (x: tf.Tensor): tf.Tensor => tf.softmax(x);

@@ -1,0 +1,136 @@
+/** @file Layer norm and RMS norm over the last axis. */
+
+import type { Attrs } from '../graph.js';
+import { type OpRule, perInputElement, spec } from '../rules/rule.js';
+import * as tf from '../tfjs.js';
+import type { TensorSpec } from '../types.js';
+import { callComposite, defineComposite } from './composite.js';
+
+const epsilonOf = (attrs: Attrs): number => attrs.epsilon as number;
+
+/** All axes but the last, over which the gradients of scale and bias are summed. */
+const leadingAxes = (x: tf.Tensor): number[] => Array.from({ length: x.rank - 1 }, (_, i) => i);
+
+const statistics = (x: TensorSpec): TensorSpec => spec([...x.shape.slice(0, -1), 1], 'float32');
+
+/** Inputs are [x, scale?, bias?]; which of them are there stands in the attributes. */
+const optional = (inputs: readonly tf.Tensor[], attrs: Attrs) => ({
+  x: inputs[0]!,
+  scale: attrs.hasScale ? inputs[1]! : null,
+  bias: attrs.hasBias ? inputs.at(-1)! : null,
+});
+
+const common: Pick<OpRule, 'inputs' | 'attrs'> = {
+  inputs: 'list',
+  attrs: (raw) => ({ epsilon: raw.epsilon, hasScale: raw.hasScale, hasBias: raw.hasBias }),
+};
+
+/** Gradients of y = n * scale + bias, given the gradient of the normalized n as a function of n's own. */
+function affineGradients(
+  dy: tf.Tensor,
+  normalized: tf.Tensor,
+  { scale, bias }: { scale: tf.Tensor | null; bias: tf.Tensor | null },
+  dx: (dn: tf.Tensor) => tf.Tensor,
+): tf.Tensor[] {
+  const axes = leadingAxes(dy);
+  return [
+    dx(scale === null ? dy : tf.mul(dy, scale)),
+    ...(scale === null ? [] : [tf.sum(tf.mul(dy, normalized), axes)]),
+    ...(bias === null ? [] : [tf.sum(dy, axes)]),
+  ];
+}
+
+function affine(
+  normalized: tf.Tensor,
+  { scale, bias }: { scale: tf.Tensor | null; bias: tf.Tensor | null },
+): tf.Tensor {
+  const scaled = scale === null ? normalized : tf.mul(normalized, scale);
+  return bias === null ? scaled : tf.add(scaled, bias);
+}
+
+/** Outputs: y, the mean and the reciprocal standard deviation of each row. */
+defineComposite('LayerNorm', {
+  ...common,
+  infer: ([x]) => [x!, statistics(x!), statistics(x!)],
+  flops: perInputElement(8),
+  decompose: (inputs, attrs) => {
+    const { x, ...weights } = optional(inputs, attrs);
+    const mean = tf.mean(x, -1, true);
+    const centered = tf.sub(x, mean);
+    const rstd = tf.rsqrt(tf.add(tf.mean(tf.square(centered), -1, true), epsilonOf(attrs)));
+    return [affine(tf.mul(centered, rstd), weights), mean, rstd];
+  },
+  gradient: (dy, inputs, [, mean, rstd], attrs) => {
+    const { x, ...weights } = optional(inputs, attrs);
+    const normalized = tf.mul(tf.sub(x, mean!), rstd!);
+    return affineGradients(dy, normalized, weights, (dn) => {
+      const parallel = tf.mul(normalized, tf.mean(tf.mul(dn, normalized), -1, true));
+      return tf.mul(tf.sub(tf.sub(dn, parallel), tf.mean(dn, -1, true)), rstd!);
+    });
+  },
+});
+
+/** Outputs: y and the reciprocal root mean square of each row. */
+defineComposite('RmsNorm', {
+  ...common,
+  infer: ([x]) => [x!, statistics(x!)],
+  flops: perInputElement(5),
+  decompose: (inputs, attrs) => {
+    const { x, ...weights } = optional(inputs, attrs);
+    const rstd = tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), epsilonOf(attrs)));
+    return [affine(tf.mul(x, rstd), weights), rstd];
+  },
+  gradient: (dy, inputs, [, rstd], attrs) => {
+    const { x, ...weights } = optional(inputs, attrs);
+    const normalized = tf.mul(x, rstd!);
+    return affineGradients(dy, normalized, weights, (dn) => {
+      const parallel = tf.mul(normalized, tf.mean(tf.mul(dn, normalized), -1, true));
+      return tf.mul(tf.sub(dn, parallel), rstd!);
+    });
+  },
+});
+
+/** Options of the norms. */
+export interface NormOptions {
+  /** Added to the variance (layer norm) or the mean square (RMS norm) under the root. */
+  readonly epsilon: number;
+}
+
+const call = (
+  name: string,
+  x: tf.Tensor,
+  scale: tf.Tensor | null,
+  bias: tf.Tensor | null,
+  { epsilon }: NormOptions,
+): tf.Tensor =>
+  callComposite(name, [x, ...(scale ? [scale] : []), ...(bias ? [bias] : [])], {
+    epsilon,
+    hasScale: scale !== null,
+    hasBias: bias !== null,
+  });
+
+/**
+ * (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis (Ba et al., 2016).
+ *
+ * @param x float32 [..., D].
+ * @param scale [D], used as given, or null for 1.
+ * @param bias [D], or null for 0.
+ */
+export function layerNorm(
+  x: tf.Tensor,
+  scale: tf.Tensor | null,
+  bias: tf.Tensor | null,
+  options: NormOptions,
+): tf.Tensor {
+  return call('LayerNorm', x, scale, bias, options);
+}
+
+/**
+ * x / sqrt(mean(x^2) + epsilon) * scale over the last axis (Zhang and Sennrich, 2019).
+ *
+ * @param x float32 [..., D].
+ * @param scale [D], used as given, or null for 1.
+ */
+export function rmsNorm(x: tf.Tensor, scale: tf.Tensor | null, options: NormOptions): tf.Tensor {
+  return call('RmsNorm', x, scale, null, options);
+}

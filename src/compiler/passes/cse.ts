@@ -1,0 +1,64 @@
+/** @file Common-subexpression elimination: computes equal things once. */
+import { type Graph, rewrite, type Value } from '../graph.js';
+import { ruleOf } from '../rules/index.js';
+
+/** Operations whose operands may be swapped. */
+const COMMUTATIVE = new Set([
+  'Add',
+  'Multiply',
+  'Maximum',
+  'Minimum',
+  'Equal',
+  'NotEqual',
+  'LogicalAnd',
+  'LogicalOr',
+]);
+
+/** Constants longer than this are compared by a hash and then element by element. */
+function constantKey(value: Value): string {
+  const bytes = new Uint8Array(value.data!.buffer, value.data!.byteOffset, value.data!.byteLength);
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
+  return `${value.dtype}[${value.shape.join(',')}]${bytes.length}:${hash}`;
+}
+
+function sameBytes(a: Value, b: Value): boolean {
+  const view = (value: Value) =>
+    Buffer.from(value.data!.buffer, value.data!.byteOffset, value.data!.byteLength);
+  return view(a).equals(view(b));
+}
+
+/** Finds the first constant equal to a given one. */
+class ConstantPool {
+  private readonly byKey = new Map<string, Value[]>();
+  private readonly known = new Map<Value, Value>();
+
+  canonical(value: Value): Value {
+    const known = this.known.get(value);
+    if (known) return known;
+    const key = constantKey(value);
+    const candidates = this.byKey.get(key) ?? [];
+    this.byKey.set(key, candidates);
+    let result = candidates.find((candidate) => sameBytes(candidate, value));
+    if (!result) candidates.push((result = value));
+    this.known.set(value, result);
+    return result;
+  }
+}
+
+/** The graph with equal constants and equal nodes merged. All operations are pure, so equal means same inputs and attributes. */
+export function eliminateCommonSubexpressions(graph: Graph): Graph {
+  const constants = new ConstantPool();
+  const seen = new Map<string, readonly Value[]>();
+  return rewrite(graph, (node, emit) => {
+    const inputs = node.inputs.map((input) => (input.data ? constants.canonical(input) : input));
+    const ids = inputs.map((input) => input.id);
+    if (COMMUTATIVE.has(node.op) && ruleOf(node.op).inputs.length === 2) ids.sort((a, b) => a - b);
+    const key = `${node.op}(${ids.join(',')})${JSON.stringify(node.attrs)}`;
+    const earlier = seen.get(key);
+    if (earlier) return earlier;
+    seen.set(key, node.outputs);
+    emit({ ...node, inputs });
+    return node.outputs;
+  });
+}

@@ -1,0 +1,21 @@
+/** @file Passes: functions from graph to graph, each with one idea. `optimize` runs them in the order that pays. */
+import type { Graph } from '../graph.js';
+import { eliminateCommonSubexpressions } from './cse.js';
+import { eliminateDeadCode } from './dce.js';
+import { foldConstants } from './fold.js';
+import { simplify } from './simplify.js';
+
+export { eliminateCommonSubexpressions } from './cse.js';
+export { eliminateDeadCode } from './dce.js';
+export { expandComposites } from './expand.js';
+export { foldConstants } from './fold.js';
+export { simplify } from './simplify.js';
+
+/** The passes that every lowering wants: less to compute, the same results. */
+export function optimize(graph: Graph): Graph {
+  let current = eliminateDeadCode(graph);
+  current = foldConstants(current);
+  current = simplify(current);
+  current = eliminateCommonSubexpressions(current);
+  return eliminateDeadCode(current);
+}

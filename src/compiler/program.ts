@@ -1,0 +1,48 @@
+/** @file A traced program with the structure of its arguments and results. */
+
+import { isTensor } from './gradients.js';
+import type { Graph } from './graph.js';
+import type * as tf from './tfjs.js';
+import { traceGraph } from './trace.js';
+import { flattenTree, mapTree } from './tree.js';
+import type { TensorSpec, Tree } from './types.js';
+
+/** A function over one structure of tensors. */
+export type TensorFunction = (inputs: any) => Tree<tf.Tensor>;
+
+/** A graph, and where its flat inputs and outputs stand in the caller's structures. */
+export interface Program {
+  readonly graph: Graph;
+  readonly inputs: Tree<TensorSpec>;
+  readonly outputs: Tree<TensorSpec>;
+  /** Paths of the flat inputs and outputs, such as 'params.lm/softmax/w'. */
+  readonly inputPaths: readonly string[];
+  readonly outputPaths: readonly string[];
+}
+
+/** Whether a leaf of a tree is a spec, a host tensor or a tensor. */
+export function isSpec(value: unknown): value is TensorSpec {
+  return typeof value === 'object' && value !== null && 'dtype' in value && 'shape' in value;
+}
+
+/** Traces `f` on symbolic tensors of the given specs. */
+export function traceProgram(f: TensorFunction, inputs: Tree<TensorSpec>): Program {
+  const leaves = flattenTree<TensorSpec>(inputs, isSpec);
+  let outputs: Tree<TensorSpec> = [];
+  let outputPaths: string[] = [];
+  const graph = traceGraph(
+    leaves.map(({ path, value }) => ({ name: path, spec: value })),
+    (tensors) => {
+      let next = 0;
+      const results = f(mapTree<TensorSpec, tf.Tensor>(inputs, isSpec, () => tensors[next++]!));
+      const flat = flattenTree<tf.Tensor>(results, isTensor);
+      outputs = mapTree<tf.Tensor, TensorSpec>(results, isTensor, ({ shape, dtype }) => ({
+        shape,
+        dtype: dtype as TensorSpec['dtype'],
+      }));
+      outputPaths = flat.map((leaf) => leaf.path);
+      return flat.map((leaf) => leaf.value);
+    },
+  );
+  return { graph, inputs, outputs, inputPaths: leaves.map((leaf) => leaf.path), outputPaths };
+}

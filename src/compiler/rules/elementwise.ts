@@ -1,0 +1,200 @@
+/** @file Rules of operations that work element by element, with broadcasting. */
+import {
+  CompilerError,
+  type DType,
+  formatSpec,
+  type HostTensor,
+  newHostArray,
+  type Shape,
+  sizeOf,
+} from '../types.js';
+import { type OpRule, perOutputElement, type RuleTable, spec } from './rule.js';
+
+/** The shape that two shapes broadcast to, by NumPy's rule. */
+export function broadcastShapes(a: Shape, b: Shape): number[] {
+  const rank = Math.max(a.length, b.length);
+  return Array.from({ length: rank }, (_, i) => {
+    const da = a[i - rank + a.length] ?? 1;
+    const db = b[i - rank + b.length] ?? 1;
+    if (da !== db && da !== 1 && db !== 1) {
+      throw new CompilerError(
+        `Shapes [${a.join(',')}] and [${b.join(',')}] do not broadcast (dimension ${i}: ${da} and ${db}).`,
+      );
+    }
+    return da === 1 ? db : da;
+  });
+}
+
+/** Row-major element strides of `from` when it is read as `to`; 0 along broadcast dimensions. */
+export function broadcastStrides(from: Shape, to: Shape): number[] {
+  const strides = new Array<number>(to.length).fill(0);
+  let stride = 1;
+  for (let i = from.length - 1; i >= 0; i--) {
+    if (from[i] !== 1) strides[i + to.length - from.length] = stride;
+    stride *= from[i]!;
+  }
+  return strides;
+}
+
+/** Calls `visit(flat index, offsets into each operand)` for every element of `shape`. */
+export function forEachElement(
+  shape: Shape,
+  strides: readonly (readonly number[])[],
+  visit: (index: number, offsets: readonly number[]) => void,
+): void {
+  const size = sizeOf(shape);
+  const position = new Array<number>(shape.length).fill(0);
+  const offsets = new Array<number>(strides.length).fill(0);
+  for (let index = 0; index < size; index++) {
+    visit(index, offsets);
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const next = position[axis]! + 1;
+      const wrapped = next === shape[axis];
+      position[axis] = wrapped ? 0 : next;
+      for (let k = 0; k < offsets.length; k++) {
+        const stride = strides[k]![axis]!;
+        offsets[k]! += wrapped ? -stride * (shape[axis]! - 1) : stride;
+      }
+      if (!wrapped) break;
+    }
+  }
+}
+
+function foldElementwise(
+  inputs: readonly HostTensor[],
+  dtype: DType,
+  f: (...xs: number[]) => number,
+): HostTensor {
+  const shape = inputs.map((x) => x.shape).reduce(broadcastShapes);
+  const data = newHostArray(dtype, sizeOf(shape));
+  const strides = inputs.map((x) => broadcastStrides(x.shape, shape));
+  forEachElement(shape, strides, (index, offsets) => {
+    data[index] = f(...inputs.map((x, k) => x.data[offsets[k]!]!));
+  });
+  return { shape, dtype, data };
+}
+
+const unary = (f: ((x: number) => number) | null, flops = 1, result?: DType): OpRule => ({
+  inputs: ['x'],
+  infer: ([x]) => [spec(x!.shape, result ?? x!.dtype)],
+  flops: perOutputElement(flops),
+  ...(f && { fold: ([x]: readonly HostTensor[]) => foldElementwise([x!], result ?? x!.dtype, f) }),
+});
+
+const binary = (f: (a: number, b: number) => number, flops = 1, result?: DType): OpRule => ({
+  inputs: ['a', 'b'],
+  infer: ([a, b]) => {
+    if (a!.dtype !== b!.dtype) {
+      throw new CompilerError(
+        `Operands have different dtypes: ${formatSpec(a!)} and ${formatSpec(b!)}. Cast one with tf.cast.`,
+      );
+    }
+    return [spec(broadcastShapes(a!.shape, b!.shape), result ?? a!.dtype)];
+  },
+  flops: perOutputElement(flops),
+  fold: ([a, b]) => foldElementwise([a!, b!], result ?? a!.dtype, f),
+});
+
+const compare = (f: (a: number, b: number) => boolean): OpRule =>
+  binary((a, b) => Number(f(a, b)), 1, 'bool');
+
+/** tfjs's Round and ONNX's agree: halves go to the even neighbour. */
+function roundHalfEven(x: number): number {
+  const rounded = Math.round(x);
+  return Math.abs(x % 1) === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
+}
+
+/** The sign of `x` as tfjs defines it: -1, 0 or 1, and NaN for NaN. */
+const sign = (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x);
+
+/** A transcendental function counts as one FLOP, as in XLA's and PyTorch's counters. */
+export const elementwiseRules: RuleTable = {
+  Add: binary((a, b) => a + b),
+  Sub: binary((a, b) => a - b),
+  Multiply: binary((a, b) => a * b),
+  RealDiv: { ...binary((a, b) => a / b) },
+  FloorDiv: binary((a, b) => Math.floor(a / b)),
+  Mod: binary((a, b) => a - b * Math.floor(a / b)),
+  Pow: binary((a, b) => a ** b),
+  Maximum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.max(a, b))),
+  Minimum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.min(a, b))),
+  SquaredDifference: binary((a, b) => (a - b) * (a - b), 2),
+  Greater: compare((a, b) => a > b),
+  GreaterEqual: compare((a, b) => a >= b),
+  Less: compare((a, b) => a < b),
+  LessEqual: compare((a, b) => a <= b),
+  Equal: compare((a, b) => a === b),
+  NotEqual: compare((a, b) => a !== b),
+  LogicalAnd: compare((a, b) => a !== 0 && b !== 0),
+  LogicalOr: compare((a, b) => a !== 0 || b !== 0),
+  LogicalNot: unary((x) => Number(x === 0), 1, 'bool'),
+  Neg: unary((x) => -x),
+  Abs: unary(Math.abs),
+  Sign: unary(sign),
+  Floor: unary(Math.floor),
+  Ceil: unary(Math.ceil),
+  Round: unary(roundHalfEven),
+  Exp: unary(Math.exp),
+  Expm1: unary(Math.expm1, 2),
+  Log: unary(Math.log),
+  Log1p: unary(Math.log1p, 2),
+  Sqrt: unary(Math.sqrt),
+  Rsqrt: unary((x) => 1 / Math.sqrt(x), 2),
+  Square: unary((x) => x * x),
+  Reciprocal: unary((x) => 1 / x),
+  Sin: unary(Math.sin),
+  Cos: unary(Math.cos),
+  Tanh: unary(Math.tanh),
+  Sigmoid: unary((x) => 1 / (1 + Math.exp(-x)), 3),
+  Softplus: unary((x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))), 3),
+  Erf: unary(null),
+  Relu: unary((x) => Math.max(x, 0)),
+  Relu6: unary((x) => Math.min(Math.max(x, 0), 6)),
+  Elu: unary((x) => (x >= 0 ? x : Math.expm1(x)), 2),
+  IsNan: unary((x) => Number(Number.isNaN(x)), 1, 'bool'),
+  IsInf: unary((x) => Number(Math.abs(x) === Number.POSITIVE_INFINITY), 1, 'bool'),
+  IsFinite: unary((x) => Number(Number.isFinite(x)), 1, 'bool'),
+  Identity: { ...unary((x) => x), flops: () => 0 },
+  LeakyRelu: {
+    inputs: ['x'],
+    attrs: (raw) => ({ alpha: raw.alpha ?? 0.2 }),
+    infer: ([x]) => [spec(x!.shape, x!.dtype)],
+    flops: perOutputElement(2),
+  },
+  Step: {
+    inputs: ['x'],
+    attrs: (raw) => ({ alpha: raw.alpha ?? 0 }),
+    infer: ([x]) => [spec(x!.shape, x!.dtype)],
+    flops: perOutputElement(),
+  },
+  ClipByValue: {
+    inputs: ['x'],
+    attrs: (raw) => ({ min: raw.clipValueMin, max: raw.clipValueMax }),
+    infer: ([x]) => [spec(x!.shape, x!.dtype)],
+    flops: perOutputElement(2),
+  },
+  Cast: {
+    inputs: ['x'],
+    attrs: (raw) => ({ dtype: raw.dtype }),
+    infer: ([x], attrs) => [spec(x!.shape, attrs.dtype as DType)],
+    fold: ([x], attrs) => {
+      const dtype = attrs.dtype as DType;
+      return foldElementwise(
+        [x!],
+        dtype,
+        dtype === 'bool' ? (v) => Number(v !== 0) : dtype === 'int32' ? Math.trunc : (v) => v,
+      );
+    },
+  },
+  Select: {
+    inputs: ['condition', 't', 'e'],
+    infer: ([c, t, e]) => [spec([c!, t!, e!].map((x) => x.shape).reduce(broadcastShapes), t!.dtype)],
+    flops: perOutputElement(),
+    fold: ([c, t, e]) => foldElementwise([c!, t!, e!], t!.dtype, (cond, a, b) => (cond ? a : b)),
+  },
+  AddN: {
+    inputs: 'list',
+    infer: ([x]) => [spec(x!.shape, x!.dtype)],
+    flops: (inputs, outputs) => (inputs.length - 1) * sizeOf(outputs[0]!.shape),
+  },
+};

@@ -1,0 +1,264 @@
+/** @file The tracing backend of tfjs: kernels that record a graph instead of computing. */
+
+import { type Attrs, type Graph, type Node, newValue, type Value } from './graph.js';
+import { kernelRules, ruleOf } from './rules/index.js';
+import type { RawAttrs } from './rules/rule.js';
+import * as tf from './tfjs.js';
+import { CompilerError, type DType, formatSpec, hostArrayFrom, type TensorSpec } from './types.js';
+
+/** Name under which the tracing backend is known to tfjs. */
+export const TRACE_BACKEND = 'luthier-trace';
+
+interface Stored {
+  readonly dtype: DType;
+  readonly shape: number[];
+  refCount: number;
+  /** Host values of a constant; null for traced tensors. */
+  readonly values: tf.BackendValues | null;
+  /** The traced value; made at first use for constants. */
+  value: Value | null;
+}
+
+const scopes: string[] = [];
+
+/** Runs `f`; nodes recorded meanwhile carry `scope` (a layer's path), which errors and profiles name. */
+export function withScope<T>(scope: string, f: () => T): T {
+  scopes.push(scope);
+  try {
+    return f();
+  } catch (error) {
+    throw explain(error, scope);
+  } finally {
+    scopes.pop();
+  }
+}
+
+class TraceBackend extends tf.KernelBackend {
+  private readonly storage = new tf.DataStorage<Stored>(this, tf.engine() as unknown as tf.DataMover);
+  private nodes: Node[] = [];
+
+  /** Forgets the last program's nodes. */
+  reset(): Node[] {
+    const nodes = this.nodes;
+    this.nodes = [];
+    return nodes;
+  }
+
+  /** Goes on with the nodes of an enclosing trace. */
+  restore(nodes: Node[]): void {
+    this.nodes = nodes;
+  }
+
+  record(op: string, inputs: readonly Value[], raw: RawAttrs): readonly Value[] {
+    const rule = ruleOf(op);
+    const attrs: Attrs = rule.attrs?.(raw, inputs) ?? {};
+    const outputs = rule.infer(inputs, attrs).map((output) => newValue(output));
+    this.nodes.push({ op, inputs, outputs, attrs, scope: scopes.at(-1) ?? '' });
+    return outputs;
+  }
+
+  /** A tensor that stands for `value`. */
+  wrap(value: Value): tf.TensorInfo {
+    const dataId = {};
+    this.storage.set(dataId, {
+      dtype: value.dtype,
+      shape: [...value.shape],
+      refCount: 1,
+      values: null,
+      value,
+    });
+    return { dataId, shape: [...value.shape], dtype: value.dtype };
+  }
+
+  /** The value that `info` stands for; a tensor made on the host becomes a constant of the program. */
+  unwrap(info: tf.TensorInfo): Value {
+    const stored = this.storage.get(info.dataId);
+    if (stored.value === null) {
+      const data = hostArrayFrom(stored.dtype, stored.values as unknown as ArrayLike<number>);
+      stored.value = newValue({ shape: stored.shape, dtype: stored.dtype }, { data });
+    }
+    return stored.value;
+  }
+
+  override write(values: tf.BackendValues, shape: number[], dtype: tf.DataType): tf.DataId {
+    const dataId = {};
+    this.move(dataId, values, shape, dtype, 1);
+    return dataId;
+  }
+
+  override move(
+    dataId: tf.DataId,
+    values: tf.BackendValues,
+    shape: number[],
+    dtype: tf.DataType,
+    refCount: number,
+  ): void {
+    if (dtype === 'string' || dtype === 'complex64') {
+      throw new CompilerError(`Tensors of dtype ${dtype} cannot be compiled; use float32, int32 or bool.`);
+    }
+    this.storage.set(dataId, { dtype, shape: [...shape], refCount, values, value: null });
+  }
+
+  override readSync(dataId: tf.DataId): tf.BackendValues {
+    const { values, value } = this.storage.get(dataId);
+    if (values === null) {
+      throw new CompilerError(
+        `The value of a traced tensor ${formatSpec(value!)} was read. ` +
+          'Inside jit only shapes and dtypes are known: return the tensor from the function, or compute with tf operations (tf.where instead of if).',
+      );
+    }
+    return values;
+  }
+
+  override async read(dataId: tf.DataId): Promise<tf.BackendValues> {
+    return this.readSync(dataId);
+  }
+
+  /** tf.tidy and tf.customGrad drop tensors that the program still needs, so data live until the trace ends. */
+  override disposeData(): boolean {
+    return true;
+  }
+
+  override incRef(dataId: tf.DataId): void {
+    this.storage.get(dataId).refCount++;
+  }
+
+  override refCount(dataId: tf.DataId): number {
+    return this.storage.has(dataId) ? this.storage.get(dataId).refCount : 0;
+  }
+
+  override numDataIds(): number {
+    return this.storage.numDataIds();
+  }
+
+  override memory(): { unreliable: boolean } {
+    return { unreliable: true };
+  }
+
+  override timerAvailable(): boolean {
+    return false;
+  }
+
+  override floatPrecision(): 32 {
+    return 32;
+  }
+
+  override epsilon(): number {
+    return 1e-7;
+  }
+}
+
+let backend: TraceBackend | null = null;
+
+/** The backend, registered with tfjs at first use; a tfjs kernel without a rule stays unknown to it. */
+function traceBackend(): TraceBackend {
+  if (backend !== null) return backend;
+  backend = new TraceBackend();
+  tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
+  for (const kernelName of Object.keys(kernelRules)) {
+    tf.registerKernel({
+      kernelName,
+      backendName: TRACE_BACKEND,
+      kernelFunc: ({ inputs, attrs }) => recordKernel(kernelName, inputs, attrs as RawAttrs),
+    });
+  }
+  return backend;
+}
+
+function recordKernel(
+  op: string,
+  inputs: tf.NamedTensorInfoMap,
+  attrs: RawAttrs,
+): tf.TensorInfo | tf.TensorInfo[] {
+  const trace = traceBackend();
+  const names = ruleOf(op).inputs;
+  const infos = names === 'list' ? Object.values(inputs) : names.map((name) => inputs[name]!);
+  const outputs = trace.record(
+    op,
+    infos.map((info) => trace.unwrap(info!)),
+    attrs ?? {},
+  );
+  const wrapped = outputs.map((output) => trace.wrap(output));
+  return wrapped.length === 1 ? wrapped[0]! : wrapped;
+}
+
+let traces = 0;
+
+/** Whether tf operations are being recorded now. */
+export function isTracing(): boolean {
+  return traces > 0;
+}
+
+/** Records one operation on traced tensors, outside tfjs's gradient tape. For composites. */
+export function recordOp(op: string, inputs: readonly tf.Tensor[], attrs: RawAttrs): tf.Tensor[] {
+  const trace = traceBackend();
+  return trace
+    .record(
+      op,
+      inputs.map((input) => trace.unwrap(input)),
+      attrs,
+    )
+    .map((value) => tf.engine().makeTensorFromTensorInfo(trace.wrap(value)) as tf.Tensor);
+}
+
+/** Runs `f` with tfjs switched to the backend `name`, which must be ready, and switches back. */
+export function withBackend<T>(name: string, f: () => T): T {
+  const engine = tf.engine();
+  const before = engine.backendName;
+  if (before === name) return f();
+  // setBackend is declared async, but awaits nothing for a backend that is made synchronously.
+  void engine.setBackend(name);
+  try {
+    return f();
+  } finally {
+    if (before) void engine.setBackend(before);
+  }
+}
+
+/** The graph of `f`, called once on symbolic tensors of the given specs. */
+export function traceGraph(
+  inputs: readonly { readonly name: string; readonly spec: TensorSpec }[],
+  f: (inputs: readonly tf.Tensor[]) => readonly tf.Tensor[],
+): Graph {
+  const trace = traceBackend();
+  const values = inputs.map(({ name, spec }) => newValue(spec, { name }));
+  let outputs: Value[] = [];
+  let nodes: Node[] = [];
+  const enclosing = trace.reset();
+  traces++;
+  try {
+    withBackend(TRACE_BACKEND, () =>
+      // The graph leaves through variables: tidy walks over whatever its function returns.
+      tf.engine().tidy(() => {
+        const tensors = values.map(
+          (value) => tf.engine().makeTensorFromTensorInfo(trace.wrap(value)) as tf.Tensor,
+        );
+        outputs = f(tensors).map((tensor) => trace.unwrap(tensor));
+      }),
+    );
+  } catch (error) {
+    throw explain(error, '');
+  } finally {
+    traces--;
+    nodes = trace.reset();
+    trace.restore(enclosing);
+  }
+  return { inputs: values, outputs, nodes };
+}
+
+/** Adds to an error where it came from, once; tells tfjs's message for a missing kernel in our terms. */
+function explain(error: unknown, scope: string): unknown {
+  if (!(error instanceof Error)) return error;
+  const where = scope === '' ? '' : ` (in layer '${scope}')`;
+  const missing = /Kernel '(\w+)' not registered/.exec(error.message);
+  if (missing) {
+    return new CompilerError(
+      `The compiler has no rule for the operation '${missing[1]}'${where}. Write it with operations that have one ` +
+        '(src/compiler/rules), or add a rule there and its lowering in src/compiler/onnx.',
+      { cause: error },
+    );
+  }
+  if (error instanceof CompilerError && where !== '' && !/ \((in layer '|where)/.test(error.message))
+    error.message += where;
+  return error;
+}

@@ -1,0 +1,72 @@
+/** @file The data that crosses the compiler's border: dtypes, shapes, host arrays and trees of them. */
+
+/** Element types of the compiler. `bool` is stored as one byte an element. */
+export type DType = 'float32' | 'int32' | 'bool';
+
+/** A list of dimension sizes; `[]` is a scalar. */
+export type Shape = readonly number[];
+
+/** Shape and element type of a tensor, without a value. */
+export interface TensorSpec {
+  readonly shape: Shape;
+  readonly dtype: DType;
+}
+
+/** The typed arrays that hold tensors on the host, one for each dtype. */
+export type HostArray = Float32Array | Int32Array | Uint8Array;
+
+/** A tensor whose value lies in host memory, row-major. */
+export interface HostTensor extends TensorSpec {
+  readonly data: HostArray;
+}
+
+/** A nested structure of plain objects and arrays with `T` at the leaves. */
+export type Tree<T> = T | readonly Tree<T>[] | { readonly [key: string]: Tree<T> };
+
+/** Number of elements of a tensor of this shape. */
+export function sizeOf(shape: Shape): number {
+  let size = 1;
+  for (const dim of shape) size *= dim;
+  return size;
+}
+
+/** Bytes that one element of `dtype` takes on the host. */
+export function bytesPerElement(dtype: DType): number {
+  return dtype === 'bool' ? 1 : 4;
+}
+
+/** Bytes that a tensor takes on the host. */
+export function byteSize(spec: TensorSpec): number {
+  return sizeOf(spec.shape) * bytesPerElement(spec.dtype);
+}
+
+/** A zeroed host array for `size` elements of `dtype`. */
+export function newHostArray(dtype: DType, size: number): HostArray {
+  if (dtype === 'float32') return new Float32Array(size);
+  return dtype === 'int32' ? new Int32Array(size) : new Uint8Array(size);
+}
+
+/** Copies `values` into a host array of `dtype`; booleans become 0 and 1. */
+export function hostArrayFrom(dtype: DType, values: ArrayLike<number | boolean>): HostArray {
+  const result = newHostArray(dtype, values.length);
+  for (let i = 0; i < values.length; i++) result[i] = Number(values[i]);
+  return result;
+}
+
+/** Whether two shapes have the same dimensions. */
+export function sameShape(a: Shape, b: Shape): boolean {
+  return a.length === b.length && a.every((dim, i) => dim === b[i]);
+}
+
+/** `float32[8,256]`, for messages. */
+export function formatSpec(spec: TensorSpec): string {
+  return `${spec.dtype}[${spec.shape.join(',')}]`;
+}
+
+/**
+ * The one error class of the compiler: an operation without a rule, a shape that does not fit, a traced value that
+ * was read, a binding of the wrong size.
+ */
+export class CompilerError extends Error {
+  override readonly name = 'CompilerError';
+}
