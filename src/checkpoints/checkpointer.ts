@@ -1,0 +1,256 @@
+/** @file Checkpointer: when to save, what to keep, what to resume from, by Pax's rules. */
+
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
+import { CheckpointError } from './errors.js';
+import { describeState } from './metadata.js';
+import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
+import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
+import { SaveThread } from './saveThread.js';
+import { StateSnapshot, type TrainState } from './trainState.js';
+import type { WriteRequest } from './writeCheckpoint.js';
+
+/** The flag that allows an older checkpoint where the newest is broken; named in errors. */
+export const RESTORE_PREVIOUS_FLAG = '--restore_previous_checkpoint';
+
+export interface CheckpointerOptions {
+  /** `<job_log_dir>/checkpoints`. */
+  readonly directory: string;
+  /** Name of the experiment; a checkpoint of another one is not restored. */
+  readonly experiment: string;
+  /** Only look: nothing is created, cleaned up, saved or deleted (evaluation, decoding). */
+  readonly readOnly?: boolean;
+  /** Default 5000. */
+  readonly saveIntervalSteps?: number;
+  /** How many of the newest are kept, default 10; null keeps all. */
+  readonly saveMaxToKeep?: number | null;
+  /** Checkpoints this far apart are kept for good: '12h' (default; units s, m, h, d), seconds, or null for none. */
+  readonly saveKeepIntervalDuration?: string | number | null;
+  /** Move checkpoints here, inside `directory`, instead of deleting them. */
+  readonly todeleteSubdir?: string | null;
+  /** The clock. */
+  readonly now?: () => Date;
+}
+
+export interface SaveOptions {
+  /** State of the training input, anything that JSON holds. */
+  readonly inputState?: unknown;
+  /** Write anew where this step has been saved already; otherwise that checkpoint stays as it is. */
+  readonly replace?: boolean;
+}
+
+export interface RestoreOptions {
+  /** The step to restore; the newest by default. */
+  readonly step?: number | undefined;
+  /** Where the newest checkpoint is broken, go back to the newest whole one. */
+  readonly allowPrevious?: boolean | undefined;
+  /** Leave optimizer slots alone, as evaluation and decoding do. */
+  readonly paramsOnly?: boolean | undefined;
+}
+
+export interface RestoredCheckpoint extends CheckpointContents {
+  readonly step: number;
+  /** The checkpoint's directory. */
+  readonly path: string;
+  /** Why newer checkpoints were passed over; empty unless `allowPrevious` was needed. */
+  readonly passedOver: readonly CheckpointError[];
+}
+
+/** Saves and restores the checkpoints of one directory. One writer at a time; readers may come and go. */
+export class Checkpointer {
+  readonly directory: string;
+  readonly #options: CheckpointerOptions;
+  readonly #saveIntervalSteps: number;
+  readonly #retention: RetentionOptions;
+  readonly #thread = new SaveThread();
+  readonly #savedAt = new Map<number, number>();
+  /** Steps whose checkpoints were found broken; they are never deleted and do not count as saved. */
+  readonly #broken = new Set<number>();
+  #snapshot:
+    | { readonly of: TrainState['layout']; readonly slots: string; readonly value: StateSnapshot }
+    | undefined;
+  #lastSaved: number | undefined;
+
+  /** @throws CheckpointError when the directory cannot be written, RangeError for a duration that does not parse */
+  constructor(options: CheckpointerOptions) {
+    this.#options = options;
+    this.directory = options.directory;
+    this.#saveIntervalSteps = options.saveIntervalSteps ?? 5000;
+    const duration =
+      options.saveKeepIntervalDuration === undefined ? '12h' : options.saveKeepIntervalDuration;
+    this.#retention = {
+      maxToKeep: options.saveMaxToKeep === undefined ? 10 : options.saveMaxToKeep,
+      keepIntervalSeconds: duration === null ? null : parseDuration(duration),
+    };
+    if (!options.readOnly) prepareDirectory(this.directory);
+    this.#lastSaved = this.latestStep();
+  }
+
+  /** Steps of the checkpoints in the directory, rising. Unfinished ones are not among them. */
+  steps(): number[] {
+    return [...listCheckpoints(this.directory).keys()];
+  }
+
+  /** The newest checkpoint's step, or undefined when there is none. */
+  latestStep(): number | undefined {
+    return this.steps().at(-1);
+  }
+
+  /** Whether to save before taking the step after `step`: every interval, the first time, and when preempted. */
+  shouldSave(step: number, { preempted = false }: { preempted?: boolean } = {}): boolean {
+    const last = this.#lastSaved;
+    return preempted || last === undefined || (last < step && step % this.#saveIntervalSteps === 0);
+  }
+
+  /**
+   * Saves a state under `state.step`. Waits for the save before, copies the state, and returns while a worker
+   * writes the copy; the state may be changed as soon as the promise is fulfilled.
+   *
+   * @returns false where that step is saved already
+   * @throws CheckpointError when this or the save before could not be written
+   */
+  async save(state: TrainState, options: SaveOptions = {}): Promise<boolean> {
+    if (this.#options.readOnly) throw new Error(`${this.directory}: this checkpointer is read-only`);
+    await this.waitUntilFinished();
+    const { step } = state;
+    const existing = listCheckpoints(this.directory).get(step);
+    if (existing !== undefined && !options.replace && !this.#broken.has(step)) return false;
+    const request = this.#request(state, options.inputState, existing);
+    const previous = this.#lastSaved;
+    this.#lastSaved = step;
+    this.#thread.write(request, (written) => {
+      if (written) this.#broken.delete(step);
+      else this.#lastSaved = previous;
+    });
+    return true;
+  }
+
+  /** Waits until the save in progress, if any, is on the disk. @throws CheckpointError when it failed */
+  async waitUntilFinished(): Promise<void> {
+    await this.#thread.finished();
+  }
+
+  /** Waits for the save in progress and ends the worker. */
+  async close(): Promise<void> {
+    await this.#thread.close();
+  }
+
+  /**
+   * Fills `state` from a checkpoint, bit for bit.
+   *
+   * @throws CheckpointError: no such checkpoint, one that is broken (and `allowPrevious` is not set or no whole one is
+   *   left), or one that belongs to another experiment or model. The state and the directory are then untouched.
+   */
+  async restore(state: TrainState, options: RestoreOptions = {}): Promise<RestoredCheckpoint> {
+    await this.waitUntilFinished();
+    const found = listCheckpoints(this.directory);
+    if (found.size === 0) throw noCheckpointsError(this.directory);
+    const newestFirst =
+      options.step === undefined ? [...found.keys()].reverse() : [this.#present(found, options.step)];
+    const passedOver: CheckpointError[] = [];
+    for (const step of newestFirst) {
+      const path = join(this.directory, found.get(step)!);
+      try {
+        const { experiment } = this.#options;
+        const contents = readCheckpoint(path, state, { experiment, paramsOnly: options.paramsOnly });
+        this.#lastSaved = step;
+        for (const { path: broken } of passedOver) this.#markBroken(found, broken);
+        return { ...contents, step, path, passedOver };
+      } catch (error) {
+        // A trainer may have let this checkpoint go while it was being read: look again.
+        if (options.step === undefined && !existsSync(path)) return this.restore(state, options);
+        if (!(error instanceof CheckpointError) || error.kind !== 'broken') throw error;
+        passedOver.push(new CheckpointError('broken', path, error.message, { cause: error }));
+        if (!options.allowPrevious) break;
+      }
+    }
+    throw brokenError(passedOver, newestFirst[passedOver.length]);
+  }
+
+  #present(found: ReadonlyMap<number, string>, step: number): number {
+    if (found.has(step)) return step;
+    const problem = `no checkpoint for step ${step}; there are checkpoints for steps ${[...found.keys()].join(', ')}`;
+    throw new CheckpointError('missing', this.directory, problem);
+  }
+
+  #markBroken(found: ReadonlyMap<number, string>, path: string): void {
+    for (const [step, name] of found) if (join(this.directory, name) === path) this.#broken.add(step);
+  }
+
+  #request(state: TrainState, inputState: unknown, existing: string | undefined): WriteRequest {
+    const slots = Object.keys(state.slots).join('\n');
+    if (this.#snapshot?.of !== state.layout || this.#snapshot.slots !== slots) {
+      this.#snapshot = { of: state.layout, slots, value: new StateSnapshot(state) };
+    }
+    const snapshot = this.#snapshot.value;
+    snapshot.take(state);
+    const savedAt = this.#options.now?.() ?? new Date();
+    this.#savedAt.set(state.step, savedAt.getTime());
+    return {
+      directory: this.directory,
+      description: describeState(state, this.#options.experiment, savedAt),
+      prefix: snapshot.prefix,
+      data: snapshot.data,
+      trainInput: inputState === undefined || inputState === null ? null : `${JSON.stringify(inputState)}\n`,
+      existing:
+        existing === undefined ? null : { name: existing, setAside: this.#asideName(state.step, existing) },
+      letGo: this.#namesToLetGo(state.step),
+      letGoTo: this.#options.todeleteSubdir ?? null,
+    };
+  }
+
+  /** A broken checkpoint is evidence: it steps aside under another name and is never deleted. */
+  #asideName(step: number, name: string): string | null {
+    if (!this.#broken.has(step)) return null;
+    for (let copy = 1; ; copy++) {
+      const aside = `broken_${copy === 1 ? '' : `${copy}_`}${name}`;
+      if (!existsSync(join(this.directory, aside))) return aside;
+    }
+  }
+
+  #namesToLetGo(saving: number): string[] {
+    const found = listCheckpoints(this.directory);
+    const whole = [...found].filter(([step]) => step !== saving && !this.#broken.has(step));
+    const checkpoints: SavedCheckpoint[] = whole.map(([step, name]) => ({
+      step,
+      savedAt: this.#timeOf(step, name),
+    }));
+    checkpoints.push({ step: saving, savedAt: this.#timeOf(saving, checkpointName(saving)) });
+    return stepsToDelete(checkpoints, this.#retention)
+      .filter((step) => step !== saving)
+      .map((step) => found.get(step)!);
+  }
+
+  #timeOf(step: number, name: string): number {
+    const known = this.#savedAt.get(step);
+    if (known !== undefined) return known;
+    const path = join(this.directory, name);
+    let savedAt: number;
+    try {
+      savedAt = Date.parse(readMetadata(path).savedAt);
+    } catch {
+      savedAt = statSync(path).mtimeMs;
+    }
+    this.#savedAt.set(step, savedAt);
+    return savedAt;
+  }
+}
+
+/** Names the broken checkpoint, says that it was left alone, and what could be used instead. */
+function brokenError(passedOver: readonly CheckpointError[], previous: number | undefined): CheckpointError {
+  const [newest, ...older] = passedOver;
+  const lines = [`checkpoint ${newest!.path} is broken and was left in place:`, `  ${newest!.problem}`];
+  for (const { problem } of older) lines.push(`  ${problem}`);
+  if (previous !== undefined) {
+    lines.push(
+      `The checkpoint before it is for step ${previous}; ${RESTORE_PREVIOUS_FLAG} resumes from there.`,
+    );
+  } else {
+    lines.push('There is no older checkpoint to go back to.');
+  }
+  return new CheckpointError('broken', newest!.path, newest!.problem, {
+    message: lines.join('\n'),
+    cause: newest,
+  });
+}

@@ -1,0 +1,83 @@
+/** @file The checkpoint directory: names, listing, what an interrupted run left behind. */
+
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { CheckpointError, ioError } from './errors.js';
+
+const NAME = /^(?:checkpoint_)?(\d+)$/;
+/** A checkpoint that is being written or deleted. */
+const UNFINISHED = /^tmp_[0-9a-z]+\.checkpoint_\d+$/;
+/** A checkpoint that stepped aside for its replacement. */
+const REPLACED = /^replaced\.(checkpoint_\d+)$/;
+
+/** `checkpoint_00000100` for step 100. */
+export function checkpointName(step: number): string {
+  return `checkpoint_${String(step).padStart(8, '0')}`;
+}
+
+/** The step of a checkpoint's name ('checkpoint_00000100', 'checkpoint_100' or '100'), else undefined. */
+export function stepOfName(name: string): number | undefined {
+  const digits = NAME.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** A name that listings pass over, for a checkpoint on its way in or out. */
+export function temporaryName(step: number): string {
+  const unique = `${process.pid}x${process.hrtime.bigint().toString(36)}`;
+  return `tmp_${unique}.${checkpointName(step)}`;
+}
+
+export function replacedName(name: string): string {
+  return `replaced.${name}`;
+}
+
+/** Finished checkpoints by step, in rising order; the value is the directory's name. */
+export function listCheckpoints(directory: string): Map<number, string> {
+  let names: string[];
+  try {
+    names = readdirSync(directory, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return new Map();
+    throw ioError(directory, 'cannot be listed', cause);
+  }
+  const found = new Map<number, string>();
+  for (const name of names) {
+    const step = stepOfName(name);
+    if (step === undefined) continue;
+    // Our own spelling wins where a step stands there twice.
+    if (!found.has(step) || name === checkpointName(step)) found.set(step, name);
+  }
+  return new Map([...found].sort(([a], [b]) => a - b));
+}
+
+/**
+ * Makes the directory ready for writing: creates it, removes what an interrupted save or deletion left, and puts
+ * back a checkpoint that had stepped aside for a replacement which never came.
+ */
+export function prepareDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true });
+    accessSync(directory, constants.W_OK);
+    for (const name of readdirSync(directory)) {
+      const path = join(directory, name);
+      const original = REPLACED.exec(name)?.[1];
+      if (original !== undefined && !existsSync(join(directory, original))) {
+        renameSync(path, join(directory, original));
+      } else if (original !== undefined || UNFINISHED.test(name)) {
+        rmSync(path, { recursive: true, force: true });
+      }
+    }
+  } catch (cause) {
+    throw ioError(directory, 'checkpoints cannot be written here', cause);
+  }
+}
+
+/** The error for a directory without checkpoints, in Pax's words. */
+export function noCheckpointsError(directory: string): CheckpointError {
+  const message = existsSync(directory)
+    ? `No checkpoints were found in directory checkpoint_dir=${directory}`
+    : `Checkpoint directory checkpoint_dir=${directory} does not exist`;
+  return new CheckpointError('missing', directory, message, { message });
+}

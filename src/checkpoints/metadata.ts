@@ -1,0 +1,109 @@
+/** @file metadata.json: what a checkpoint holds, and digests by which damage to any of its files is seen. */
+
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { CheckpointError } from './errors.js';
+import type { FileDigest } from './safetensorsFile.js';
+import type { TrainState } from './trainState.js';
+
+/** Raised when an older reader could no longer understand what is written. */
+export const CHECKPOINT_VERSION = '1.0';
+
+export const STATE_FILE = 'state.safetensors';
+export const METADATA_FILE = 'metadata.json';
+export const TRAIN_INPUT_FILE = 'train_input.json';
+
+const digestSchema = z.strictObject({
+  byteLength: z.int().nonnegative(),
+  sha256: z.string(),
+});
+
+const variableSchema = z.strictObject({
+  shape: z.array(z.int().nonnegative()),
+  dtype: z.literal('float32'),
+});
+
+const metadataSchema = z.strictObject({
+  version: z.string(),
+  experiment: z.string(),
+  step: z.int().nonnegative(),
+  savedAt: z.iso.datetime(),
+  variables: z.record(z.string(), variableSchema),
+  slots: z.array(z.string()),
+  files: z.record(z.string(), digestSchema),
+});
+
+/** Contents of metadata.json, less the digest of itself. `files` has every other file of the checkpoint. */
+export type CheckpointMetadata = z.infer<typeof metadataSchema>;
+
+/** What is known of a checkpoint before its files are written. */
+export type CheckpointDescription = Omit<CheckpointMetadata, 'files'>;
+
+export function describeState(state: TrainState, experiment: string, savedAt: Date): CheckpointDescription {
+  const variables = state.layout.entries.map(({ name, shape }) => [
+    name,
+    { shape: [...shape], dtype: 'float32' as const },
+  ]);
+  return {
+    version: CHECKPOINT_VERSION,
+    experiment,
+    step: state.step,
+    savedAt: savedAt.toISOString(),
+    variables: Object.fromEntries(variables),
+    slots: Object.keys(state.slots),
+  };
+}
+
+/** The file's text; its last field is the SHA-256 of all the others. */
+export function encodeMetadata(metadata: CheckpointMetadata): string {
+  return `${JSON.stringify({ ...metadata, sha256: digestOfJson(metadata) }, null, 2)}\n`;
+}
+
+/** @throws CheckpointError of kind `broken` */
+export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetadata {
+  let parsed: Record<string, unknown>;
+  try {
+    parsed = z
+      .looseObject({ version: z.string(), sha256: z.string() })
+      .parse(JSON.parse(new TextDecoder().decode(bytes)));
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
+    throw new CheckpointError('broken', path, `not a checkpoint's metadata: ${reason}`, { cause });
+  }
+  const { sha256: expected, ...fields } = parsed;
+  const found = digestOfJson(fields);
+  if (found !== expected) {
+    throw new CheckpointError('broken', path, `damaged: expected sha256 ${expected}, found ${found}`);
+  }
+  if (fields.version !== CHECKPOINT_VERSION) {
+    const versions = `expected version ${CHECKPOINT_VERSION}, found ${fields.version}`;
+    throw new CheckpointError('mismatch', path, `written by another version of Luthier: ${versions}`);
+  }
+  const checked = metadataSchema.safeParse(fields);
+  if (checked.success) return checked.data;
+  throw new CheckpointError('broken', path, z.prettifyError(checked.error), { cause: checked.error });
+}
+
+/** Says how a file differs from what metadata.json promises of it, if it does. */
+export function checkDigest(path: string, expected: FileDigest | undefined, found: FileDigest): void {
+  if (expected === undefined) {
+    throw new CheckpointError('broken', path, `${METADATA_FILE} does not name this file`);
+  }
+  if (found.byteLength !== expected.byteLength) {
+    const what = found.byteLength < expected.byteLength ? 'truncated' : 'too long';
+    const sizes = `expected ${expected.byteLength} bytes, found ${found.byteLength}`;
+    throw new CheckpointError('broken', path, `${what}: ${sizes}`);
+  }
+  if (found.sha256 !== expected.sha256) {
+    const digests = `expected sha256 ${expected.sha256}, found ${found.sha256}`;
+    throw new CheckpointError('broken', path, `damaged: ${digests}`);
+  }
+}
+
+export function digestOfBytes(bytes: Uint8Array): FileDigest {
+  return { byteLength: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+function digestOfJson(value: unknown): string {
+  return digestOfBytes(Buffer.from(JSON.stringify(value))).sha256;
+}

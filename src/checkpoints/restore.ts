@@ -1,0 +1,182 @@
+/** @file Reads one checkpoint directory back: everything is checked before the first value changes. */
+
+import { readFileSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { stepOfName } from './directory.js';
+import { CheckpointError, ioError } from './errors.js';
+import {
+  type CheckpointMetadata,
+  checkDigest,
+  decodeMetadata,
+  digestOfBytes,
+  METADATA_FILE,
+  STATE_FILE,
+  TRAIN_INPUT_FILE,
+} from './metadata.js';
+import { SafetensorsFile } from './safetensorsFile.js';
+import { STEP_TENSOR, stateTensors, type TrainState, tensorName } from './trainState.js';
+
+/** What restoring read, beside the values that it put into the state. */
+export interface CheckpointContents {
+  readonly metadata: CheckpointMetadata;
+  /** State of the training input when the checkpoint was saved; null when none was saved. */
+  readonly inputState: unknown;
+}
+
+export interface ReadOptions {
+  /** The experiment that must have written the checkpoint; undefined accepts any. */
+  readonly experiment?: string | undefined;
+  /** Leave optimizer slots alone, as evaluation and decoding do. */
+  readonly paramsOnly?: boolean | undefined;
+}
+
+/**
+ * Fills `state` from the checkpoint in `directory`: step, parameters and slots, bit for bit.
+ *
+ * @throws CheckpointError; the state is then untouched
+ */
+export function readCheckpoint(
+  directory: string,
+  state: TrainState,
+  options: ReadOptions = {},
+): CheckpointContents {
+  const paramsOnly = options.paramsOnly ?? false;
+  const metadata = readMetadata(directory);
+  checkIdentity(directory, metadata, options.experiment);
+  const differences = compareVariables(metadata, state, paramsOnly);
+  if (differences.length > 0) throw differencesError(directory, differences);
+  const inputState = readTrainInput(directory, metadata);
+  const wanted = paramsOnly ? { ...state, slots: {} } : state;
+  const file = openState(directory, metadata);
+  try {
+    checkDigest(file.path, metadata.files[STATE_FILE], file.digest());
+    checkTensors(file, metadata);
+    for (const { name, data } of stateTensors(wanted)) file.readInto(name, data);
+  } catch (cause) {
+    throw ioError(file.path, 'cannot be read', cause);
+  } finally {
+    file.close();
+  }
+  state.step = metadata.step;
+  return { metadata, inputState };
+}
+
+/** Contents of metadata.json, checked against its own digest. */
+export function readMetadata(directory: string): CheckpointMetadata {
+  const path = join(directory, METADATA_FILE);
+  return decodeMetadata(
+    path,
+    orAbsent(path, () => readFileSync(path)),
+  );
+}
+
+function checkIdentity(
+  directory: string,
+  metadata: CheckpointMetadata,
+  experiment: string | undefined,
+): void {
+  const named = stepOfName(basename(directory));
+  if (named !== undefined && named !== metadata.step) {
+    throw new CheckpointError(
+      'broken',
+      directory,
+      `the directory names step ${named}, the state in it step ${metadata.step}`,
+    );
+  }
+  if (experiment !== undefined && metadata.experiment !== experiment) {
+    throw new CheckpointError(
+      'mismatch',
+      directory,
+      `written by experiment '${metadata.experiment}', not by '${experiment}'; use another --job_log_dir for this one`,
+    );
+  }
+}
+
+/** Every difference between a checkpoint's variables and a model's, a line each. */
+function compareVariables(metadata: CheckpointMetadata, state: TrainState, paramsOnly: boolean): string[] {
+  const lines: string[] = [];
+  const ours = new Map(state.layout.entries.map((entry) => [entry.name, entry.shape]));
+  for (const [name, shape] of ours) {
+    const saved = metadata.variables[name]?.shape;
+    if (saved === undefined) lines.push(`variable '${name}' [${shape.join(', ')}] is only in the model`);
+    else if (saved.length !== shape.length || saved.some((size, axis) => size !== shape[axis])) {
+      lines.push(
+        `variable '${name}' is [${saved.join(', ')}] in the checkpoint, [${shape.join(', ')}] in the model`,
+      );
+    }
+  }
+  for (const [name, { shape }] of Object.entries(metadata.variables)) {
+    if (!ours.has(name)) lines.push(`variable '${name}' [${shape.join(', ')}] is only in the checkpoint`);
+  }
+  if (paramsOnly) return lines;
+  const slots = Object.keys(state.slots);
+  for (const slot of slots) {
+    if (!metadata.slots.includes(slot)) lines.push(`optimizer slot '${slot}' is only in the model`);
+  }
+  for (const slot of metadata.slots) {
+    if (!slots.includes(slot)) lines.push(`optimizer slot '${slot}' is only in the checkpoint`);
+  }
+  return lines;
+}
+
+function differencesError(directory: string, differences: readonly string[]): CheckpointError {
+  const count = differences.length === 1 ? '1 difference' : `${differences.length} differences`;
+  const list = differences.map((line) => `\n  ${line}`).join('');
+  const advice = '\nUse another --job_log_dir, or the settings that the checkpoint was trained with.';
+  return new CheckpointError(
+    'mismatch',
+    directory,
+    `not compatible with this model, ${count}:${list}${advice}`,
+  );
+}
+
+function readTrainInput(directory: string, metadata: CheckpointMetadata): unknown {
+  const expected = metadata.files[TRAIN_INPUT_FILE];
+  if (expected === undefined) return null;
+  const path = join(directory, TRAIN_INPUT_FILE);
+  const bytes = orAbsent(path, () => readFileSync(path));
+  checkDigest(path, expected, digestOfBytes(bytes));
+  return JSON.parse(bytes.toString());
+}
+
+/** Opens the state file; a wrong length is reported in the words of metadata.json, which knows the right one. */
+function openState(directory: string, metadata: CheckpointMetadata): SafetensorsFile {
+  const path = join(directory, STATE_FILE);
+  const expected = metadata.files[STATE_FILE];
+  const byteLength = orAbsent(path, () => statSync(path).size);
+  checkDigest(path, expected, { byteLength, sha256: expected?.sha256 ?? '' });
+  return new SafetensorsFile(path);
+}
+
+/** The state file must hold what metadata.json says: each variable, for parameters and for each slot, and the step. */
+function checkTensors(file: SafetensorsFile, metadata: CheckpointMetadata): void {
+  const step = file.place(STEP_TENSOR)?.dtype === 'I64' ? file.read(STEP_TENSOR)[0] : undefined;
+  if (step !== BigInt(metadata.step)) {
+    throw new CheckpointError('broken', file.path, `expected step ${metadata.step}, found ${step ?? 'none'}`);
+  }
+  for (const slot of [null, ...metadata.slots]) {
+    for (const [variable, { shape }] of Object.entries(metadata.variables)) {
+      const name = tensorName(slot, variable);
+      const place = file.place(name);
+      const found = place === undefined ? 'nothing' : `${place.dtype} [${place.shape.join(', ')}]`;
+      const expected = `F32 [${shape.join(', ')}]`;
+      if (found !== expected) {
+        throw new CheckpointError(
+          'broken',
+          file.path,
+          `tensor '${name}': expected ${expected}, found ${found}`,
+        );
+      }
+    }
+  }
+}
+
+/** A file that is not there makes a checkpoint broken; one that may not be read is the system's affair. */
+function orAbsent<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw ioError(path, 'cannot be read', cause);
+    throw new CheckpointError('broken', path, 'the file is missing', { cause });
+  }
+}

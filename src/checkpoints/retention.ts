@@ -1,0 +1,53 @@
+/** @file Which checkpoints are kept: the newest few, and older ones that lie far enough apart in time. */
+
+/** A finished checkpoint: its step and when it was saved, in milliseconds since 1970. */
+export interface SavedCheckpoint {
+  readonly step: number;
+  readonly savedAt: number;
+}
+
+export interface RetentionOptions {
+  /** How many of the newest are kept; null keeps all. */
+  readonly maxToKeep: number | null;
+  /** Checkpoints at least this far apart are kept for good; null keeps none for that reason. */
+  readonly keepIntervalSeconds: number | null;
+}
+
+const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+/**
+ * Seconds of a duration such as '12h' (units s, m, h, d) or of a plain number of seconds.
+ *
+ * @throws RangeError "Unable to parse string duration `x`."
+ */
+export function parseDuration(duration: string | number): number {
+  if (typeof duration === 'number') {
+    if (Number.isFinite(duration) && duration >= 0) return duration;
+  } else {
+    const match = /^(\d+(?:\.\d+)?)\s*([smhd])$/.exec(duration.trim());
+    if (match !== null) return Number(match[1]) * SECONDS[match[2]!]!;
+  }
+  throw new RangeError(`Unable to parse string duration \`${duration}\`.`);
+}
+
+/**
+ * The steps that Pax's rule lets go, oldest first.
+ *
+ * The oldest checkpoint is kept for good, and then each one that was saved at least the interval after the last
+ * kept so. Deciding in that order gives the same answer whether old ones have been deleted meanwhile or not.
+ */
+export function stepsToDelete(checkpoints: readonly SavedCheckpoint[], options: RetentionOptions): number[] {
+  const { maxToKeep, keepIntervalSeconds } = options;
+  if (maxToKeep === null) return [];
+  const ordered = [...checkpoints].sort((a, b) => a.step - b.step);
+  const kept = new Set(ordered.slice(Math.max(0, ordered.length - maxToKeep)).map(({ step }) => step));
+  if (keepIntervalSeconds !== null) {
+    let lastKept = Number.NEGATIVE_INFINITY;
+    for (const { step, savedAt } of ordered) {
+      if (savedAt < lastKept + keepIntervalSeconds * 1000) continue;
+      kept.add(step);
+      lastKept = savedAt;
+    }
+  }
+  return ordered.filter(({ step }) => !kept.has(step)).map(({ step }) => step);
+}

@@ -1,0 +1,213 @@
+/** @file Safetensors files on disk: written chunk by chunk without copying the tensors, read tensor by tensor. */
+
+import { createHash, type Hash } from 'node:crypto';
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { CheckpointError, ioError } from './errors.js';
+import {
+  decodeHeader,
+  decodeHeaderLength,
+  elementCount,
+  encodePrefix,
+  placeTensors,
+  type SafetensorsDtype,
+  type SafetensorsLayout,
+  type TensorPlace,
+} from './safetensors.js';
+
+/** Large enough to keep the disk busy, small enough that hashing and writing take turns in the cache. */
+const CHUNK_BYTES = 8 << 20;
+
+/** What a tensor is read into: BF16 widens to float32, which is exact. */
+const ARRAY_OF = {
+  F64: Float64Array,
+  I64: BigInt64Array,
+  U64: BigUint64Array,
+  F32: Float32Array,
+  I32: Int32Array,
+  U32: Uint32Array,
+  I16: Int16Array,
+  U16: Uint16Array,
+  I8: Int8Array,
+  U8: Uint8Array,
+  BOOL: Uint8Array,
+} as const;
+
+export type TensorArray = InstanceType<(typeof ARRAY_OF)[keyof typeof ARRAY_OF]>;
+
+/** A tensor with its elements, in row-major order. */
+export interface NamedTensor {
+  readonly name: string;
+  readonly dtype: SafetensorsDtype;
+  readonly shape: readonly number[];
+  readonly data: ArrayBufferView;
+}
+
+/** Size and SHA-256 of a file, by which truncation and bit rot are seen. */
+export interface FileDigest {
+  readonly byteLength: number;
+  readonly sha256: string;
+}
+
+/**
+ * Creates `path`, which must not exist, from the chunks' bytes and waits until they are on the disk.
+ *
+ * @returns the digest of what was written
+ */
+export function writeFileDurably(path: string, chunks: Iterable<ArrayBufferView>): FileDigest {
+  const file = openSync(path, 'wx');
+  try {
+    const hash = createHash('sha256');
+    let byteLength = 0;
+    for (const chunk of chunks) {
+      const bytes = bytesOf(chunk);
+      for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
+        const piece = bytes.subarray(start, start + CHUNK_BYTES);
+        hash.update(piece);
+        for (let done = 0; done < piece.length; ) done += writeSync(file, piece, done);
+      }
+      byteLength += bytes.length;
+    }
+    fsyncSync(file);
+    return { byteLength, sha256: hash.digest('hex') };
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Writes tensors to a new file at `path`. The tensors' bytes go to the file from where they are. */
+export function writeSafetensors(
+  path: string,
+  tensors: readonly NamedTensor[],
+  metadata: Readonly<Record<string, string>> = {},
+): FileDigest {
+  const layout = placeTensors(tensors, metadata);
+  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor.data]));
+  const chunks = layout.tensors.map(({ name, byteLength, dtype, shape }) => {
+    const data = byName.get(name)!;
+    if (data.byteLength !== byteLength) {
+      const meant = `${dtype} [${shape.join(', ')}]`;
+      throw new RangeError(
+        `tensor '${name}': expected ${byteLength} bytes for ${meant}, got ${data.byteLength}`,
+      );
+    }
+    return data;
+  });
+  return writeFileDurably(path, [encodePrefix(layout), ...chunks]);
+}
+
+/** A safetensors file that is open for reading. Its header has been checked against the file's length. */
+export class SafetensorsFile {
+  readonly layout: SafetensorsLayout;
+  readonly #file: number;
+  readonly #dataStart: number;
+  readonly #places: ReadonlyMap<string, TensorPlace>;
+
+  /** @throws CheckpointError `io` when the file cannot be opened, `broken` when it is not whole */
+  constructor(readonly path: string) {
+    try {
+      this.#file = openSync(path, 'r');
+    } catch (cause) {
+      throw ioError(path, 'cannot be read', cause);
+    }
+    try {
+      const fileLength = fstatSync(this.#file).size;
+      const first = new Uint8Array(8);
+      if (fileLength >= first.length) this.#fill(first, 0);
+      const header = new Uint8Array(decodeHeaderLength(path, first, fileLength));
+      this.#fill(header, first.length);
+      this.layout = decodeHeader(path, header, fileLength);
+      this.#dataStart = first.length + header.length;
+    } catch (cause) {
+      this.close();
+      throw ioError(path, 'cannot be read', cause);
+    }
+    this.#places = new Map(this.layout.tensors.map((place) => [place.name, place]));
+  }
+
+  /** Where tensor `name` stands, or undefined. */
+  place(name: string): TensorPlace | undefined {
+    return this.#places.get(name);
+  }
+
+  /** A tensor's elements in a new array; BF16 as float32. */
+  read(name: string): TensorArray {
+    const { dtype, shape, offset } = this.#placeOf(name);
+    if (dtype === 'F16') {
+      throw new CheckpointError(
+        'mismatch',
+        this.path,
+        `tensor '${name}': F16 is not supported; convert it to F32`,
+      );
+    }
+    const array = new ARRAY_OF[dtype === 'BF16' ? 'U16' : dtype](elementCount(shape));
+    this.#fill(bytesOf(array), this.#dataStart + offset);
+    return dtype === 'BF16' ? widenBfloat16(array as Uint16Array) : array;
+  }
+
+  /** Reads a tensor's bytes straight into `target`, which must have the same length in bytes. */
+  readInto(name: string, target: ArrayBufferView): void {
+    const { offset, byteLength } = this.#placeOf(name);
+    if (target.byteLength !== byteLength) {
+      throw new CheckpointError(
+        'mismatch',
+        this.path,
+        `tensor '${name}': expected ${target.byteLength} bytes, found ${byteLength}`,
+      );
+    }
+    this.#fill(bytesOf(target), this.#dataStart + offset);
+  }
+
+  /** Reads the file from its first byte to its last, through one small buffer. */
+  digest(): FileDigest {
+    const hash: Hash = createHash('sha256');
+    const buffer = new Uint8Array(CHUNK_BYTES);
+    let byteLength = 0;
+    for (;;) {
+      const count = readSync(this.#file, buffer, 0, buffer.length, byteLength);
+      if (count === 0) return { byteLength, sha256: hash.digest('hex') };
+      hash.update(buffer.subarray(0, count));
+      byteLength += count;
+    }
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+
+  #placeOf(name: string): TensorPlace {
+    const place = this.#places.get(name);
+    if (place === undefined) throw new CheckpointError('mismatch', this.path, `it has no tensor '${name}'`);
+    return place;
+  }
+
+  #fill(target: Uint8Array, position: number): void {
+    for (let done = 0; done < target.length; ) {
+      const count = readSync(
+        this.#file,
+        target,
+        done,
+        Math.min(CHUNK_BYTES, target.length - done),
+        position + done,
+      );
+      if (count === 0) {
+        const expected = position + target.length;
+        const found = position + done;
+        throw new CheckpointError(
+          'broken',
+          this.path,
+          `truncated: expected ${expected} bytes, found ${found}`,
+        );
+      }
+      done += count;
+    }
+  }
+}
+
+/** bfloat16 is the upper half of float32. */
+function widenBfloat16(halves: Uint16Array): Float32Array<ArrayBuffer> {
+  return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
+}
+
+function bytesOf(view: ArrayBufferView): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+}

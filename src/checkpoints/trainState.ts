@@ -1,0 +1,97 @@
+/** @file TrainState, the flat buffers that training changes, and its form as named tensors in a file. */
+
+import { encodePrefix, placeTensors, type SafetensorsLayout, type TensorSpec } from './safetensors.js';
+
+/** A variable's place in a flat buffer; `offset` and `size` count elements. */
+export interface StateEntry {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly offset: number;
+  readonly size: number;
+}
+
+/** Places of all variables; the compiler's FlatLayout is one. `size` counts elements, padding included. */
+export interface StateLayout {
+  readonly entries: readonly StateEntry[];
+  readonly size: number;
+}
+
+/** All that training changes. Every buffer has `layout.size` elements and follows `layout`. */
+export interface TrainState {
+  /** Number of finished train steps. */
+  step: number;
+  readonly params: Float32Array;
+  /** Optimizer slots and the like (`m`, `v`, `ema`), by name. */
+  readonly slots: Readonly<Record<string, Float32Array>>;
+  readonly layout: StateLayout;
+}
+
+/** A state of zeros. */
+export function createTrainState(layout: StateLayout, slotNames: readonly string[] = []): TrainState {
+  const zeros = () => new Float32Array(layout.size);
+  return {
+    step: 0,
+    params: zeros(),
+    slots: Object.fromEntries(slotNames.map((name) => [name, zeros()])),
+    layout,
+  };
+}
+
+/** The tensor that holds the step, an I64 scalar. */
+export const STEP_TENSOR = 'step';
+
+/** A variable's tensor: its values, `params/<path>`, or those of an optimizer slot, `slots/<slot>/<path>`. */
+export function tensorName(slot: string | null, variable: string): string {
+  return slot === null ? `params/${variable}` : `slots/${slot}/${variable}`;
+}
+
+/** Every variable and slot of a state with its tensor's name and its elements, a view into the flat buffer. */
+export function* stateTensors(state: TrainState): Generator<TensorSpec & { readonly data: Float32Array }> {
+  const buffers: [string | null, Float32Array][] = [[null, state.params], ...Object.entries(state.slots)];
+  for (const [slot, buffer] of buffers) {
+    for (const { name, shape, offset, size } of state.layout.entries) {
+      yield {
+        name: tensorName(slot, name),
+        dtype: 'F32',
+        shape,
+        data: buffer.subarray(offset, offset + size),
+      };
+    }
+  }
+}
+
+/**
+ * A copy of a state in the form of the file that will hold it. The copy is what lets training go on while a worker
+ * writes; it is allocated once, in shared memory, and used again for every save.
+ */
+export class StateSnapshot {
+  readonly layout: SafetensorsLayout;
+  /** The file up to its data section. */
+  readonly prefix: Uint8Array;
+  /** The data section. */
+  readonly data: SharedArrayBuffer;
+
+  /** @param state gives names and shapes; nothing is copied yet */
+  constructor(state: TrainState) {
+    const step: TensorSpec = { name: STEP_TENSOR, dtype: 'I64', shape: [] };
+    this.layout = placeTensors([step, ...stateTensors(state)], { format: 'luthier' });
+    this.prefix = encodePrefix(this.layout);
+    this.data = new SharedArrayBuffer(this.layout.byteLength);
+  }
+
+  /** Copies the state's present values, bit for bit; it must have the variables that the snapshot was made for. */
+  take(state: TrainState): void {
+    const places = this.layout.tensors;
+    new BigInt64Array(this.data, places[0]!.offset, 1)[0] = BigInt(state.step);
+    let index = 1;
+    for (const { name, data } of stateTensors(state)) {
+      const place = places[index++];
+      if (place?.name !== name || place.byteLength !== data.byteLength) {
+        throw new RangeError(
+          `variable '${name}' (${data.length} elements) is not in the snapshot at this place`,
+        );
+      }
+      new Float32Array(this.data, place.offset, data.length).set(data);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+/** @file Writes one checkpoint directory: aside first, on the disk, then renamed. Runs in the save worker. */
+
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkpointName, replacedName, temporaryName } from './directory.js';
+import {
+  type CheckpointDescription,
+  encodeMetadata,
+  METADATA_FILE,
+  STATE_FILE,
+  TRAIN_INPUT_FILE,
+} from './metadata.js';
+import { type FileDigest, writeFileDurably } from './safetensorsFile.js';
+
+/** Everything that a save needs, in a form that crosses to a worker thread without copying the weights. */
+export interface WriteRequest {
+  readonly directory: string;
+  readonly description: CheckpointDescription;
+  /** The state file: its header, then its data section. */
+  readonly prefix: Uint8Array;
+  readonly data: SharedArrayBuffer;
+  /** JSON text of the training input's state, or null when there is none. */
+  readonly trainInput: string | null;
+  /** A checkpoint that stands where this one goes: replaced by it, or set aside under this other name. */
+  readonly existing: { readonly name: string; readonly setAside: string | null } | null;
+  /** Names of checkpoints to let go once this one is safe. */
+  readonly letGo: readonly string[];
+  /** Where they are moved, or null to delete them. */
+  readonly letGoTo: string | null;
+}
+
+/**
+ * Writes the files to a temporary directory, waits for the disk, renames, and then lets old checkpoints go. Whatever
+ * happens before the rename, the directory's listed checkpoints stay as they were.
+ */
+export function writeCheckpoint(request: WriteRequest): void {
+  const { directory, description, existing } = request;
+  const temporary = join(directory, temporaryName(description.step));
+  const final = join(directory, checkpointName(description.step));
+  try {
+    mkdirSync(temporary);
+    writeFiles(temporary, request);
+    syncDirectory(temporary);
+    if (existing === null) renameSync(temporary, final);
+    else renameOver(directory, existing, temporary, final);
+    syncDirectory(directory);
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw error;
+  }
+  letGo(request);
+}
+
+function writeFiles(temporary: string, request: WriteRequest): void {
+  const files: Record<string, FileDigest> = {};
+  const data = new Uint8Array(request.data);
+  files[STATE_FILE] = writeFileDurably(join(temporary, STATE_FILE), [request.prefix, data]);
+  if (request.trainInput !== null) {
+    files[TRAIN_INPUT_FILE] = writeText(join(temporary, TRAIN_INPUT_FILE), request.trainInput);
+  }
+  writeText(join(temporary, METADATA_FILE), encodeMetadata({ ...request.description, files }));
+}
+
+function renameOver(
+  directory: string,
+  existing: NonNullable<WriteRequest['existing']>,
+  temporary: string,
+  final: string,
+): void {
+  const old = join(directory, existing.name);
+  // No system call swaps two directories portably; a crash between the two renames is mended at the next start.
+  const aside = existing.setAside ?? replacedName(checkpointName(Number(/\d+$/.exec(existing.name)![0])));
+  renameSync(old, join(directory, aside));
+  renameSync(temporary, final);
+  if (existing.setAside === null) rmSync(join(directory, aside), { recursive: true });
+}
+
+function letGo({ directory, letGo, letGoTo }: WriteRequest): void {
+  if (letGo.length === 0) return;
+  if (letGoTo !== null) mkdirSync(join(directory, letGoTo), { recursive: true });
+  for (const name of letGo) {
+    const path = join(directory, name);
+    if (!existsSync(path)) continue;
+    if (letGoTo !== null) {
+      renameSync(path, join(directory, letGoTo, name));
+      continue;
+    }
+    // Renamed first: a checkpoint that lost only some of its files must not look like a whole one.
+    const going = join(directory, temporaryName(Number(/\d+$/.exec(name)![0])));
+    renameSync(path, going);
+    rmSync(going, { recursive: true });
+  }
+}
+
+function writeText(path: string, text: string): FileDigest {
+  return writeFileDurably(path, [Buffer.from(text)]);
+}
+
+/** Makes renames in a directory last through a power cut. */
+function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
