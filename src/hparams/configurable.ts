@@ -1,0 +1,101 @@
+/** @file The base of every class that configs describe. */
+import { z } from 'zod';
+import { assignValues } from './assign.js';
+import { newConfig } from './config.js';
+import { refusedKeys } from './containers.js';
+import { ConfigError } from './errors.js';
+import { FIELDS, infoOf } from './fields.js';
+import type { NodeKind } from './node.js';
+import { captureTrace, placeText } from './source.js';
+import type {
+  AbstractClass,
+  AnyConfig,
+  ConcreteClass,
+  Config,
+  ConfigValues,
+  Fields,
+  INPUTS,
+  PartialConfig,
+  WithFields,
+} from './types.js';
+
+/**
+ * A class whose instances are built from configs.
+ *
+ *     class Linear extends Configurable.with({ inputDims: z.int().positive() }) {}
+ *     const config = Linear.config({ inputDims: 4 });
+ *     const linear = build(config); // linear.hp.inputDims === 4
+ */
+export class Configurable {
+  static readonly [FIELDS]: Fields = {};
+  declare readonly [INPUTS]: {};
+  /** The hyperparameters, every one with its value, frozen. */
+  readonly hp: {};
+
+  /** Called by `build`, which has checked `hp`. */
+  constructor(hp: {}) {
+    this.hp = hp;
+  }
+
+  /** Called by `build` once the instance is complete, the fields of its subclasses included. */
+  protected setup(): void {}
+
+  /** A base class with more hyperparameters: those of this class and `fields`, which win where names are equal. */
+  static with<B extends AbstractClass, F extends Fields>(this: B, fields: F): WithFields<B, F> {
+    for (const [name, field] of Object.entries(fields)) checkField(this.name, name, field);
+    const inherited = (this as unknown as { [FIELDS]: Fields })[FIELDS];
+    const Base = this as unknown as ConcreteClass;
+    abstract class Extended extends Base {
+      static readonly [FIELDS]: Fields = { ...inherited, ...fields };
+    }
+    // Until a subclass gives its own name, errors speak of the class that was extended.
+    Object.defineProperty(Extended, 'name', { value: this.name });
+    return Extended as unknown as WithFields<B, F>;
+  }
+
+  /**
+   * A config of this class with the given values; the others have their defaults.
+   *
+   * @throws ConfigError for names that do not exist and values that do not fit, all at once.
+   */
+  static config<C extends ConcreteClass>(
+    this: C,
+    values?: Partial<ConfigValues<InstanceType<C>>>,
+  ): Config<InstanceType<C>> {
+    return makeConfig(this, 'config', values) as unknown as Config<InstanceType<C>>;
+  }
+
+  /** A config that builds to a factory: each call makes a new instance, values given to the call win. */
+  static partial<C extends ConcreteClass>(
+    this: C,
+    values?: Partial<ConfigValues<InstanceType<C>>>,
+  ): PartialConfig<InstanceType<C>> {
+    return makeConfig(this, 'partial', values) as unknown as PartialConfig<InstanceType<C>>;
+  }
+
+  /** A config, held by a partial, that is built anew for each call of that partial's factory. */
+  static argFactory<C extends ConcreteClass>(
+    this: C,
+    values?: Partial<ConfigValues<InstanceType<C>>>,
+  ): Config<InstanceType<C>> {
+    return makeConfig(this, 'argFactory', values) as unknown as Config<InstanceType<C>>;
+  }
+}
+
+function makeConfig(cls: AbstractClass, kind: NodeKind, values: object | undefined): AnyConfig {
+  const config = newConfig(infoOf(cls), kind);
+  if (values !== undefined) assignValues(config, values, `${cls.name}.${kind}()`);
+  return config;
+}
+
+function checkField(owner: string, name: string, field: unknown): void {
+  let problem: string | undefined;
+  if (refusedKeys.has(name)) problem = 'is reserved by JavaScript';
+  else if (!/^[A-Za-z_$][\w$]*$/.test(name))
+    problem = 'is not an identifier, so it could not be named in a path';
+  else if (!(field instanceof z.ZodType)) problem = 'is not a zod schema, such as z.int().default(1)';
+  if (problem === undefined) return;
+  throw new ConfigError(`${owner}.with: the hyperparameter '${name}' ${problem}.`, {
+    place: placeText(captureTrace()),
+  });
+}

@@ -1,0 +1,113 @@
+/** @file Arrays and records inside configs: owned by one field, and watched, so that edits in place are checked. */
+import { ConfigError } from './errors.js';
+
+/** Keys that would reach an object's prototype. */
+export const refusedKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** Whether `value` is an array or a plain object, the two kinds of container that configs look into. */
+export function isContainer(value: unknown): value is Record<string, unknown> | unknown[] {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return true;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+// Deeper than anyone writes, shallow enough for the recursion here and in zod; also ends cycles.
+const deepest = 200;
+
+/** A copy of the containers in `value`; leaves go through `leaf`, whose results are taken as they are. */
+export function mapContainers(value: unknown, leaf: (value: unknown) => unknown, depth = 0): unknown {
+  if (!isContainer(value)) return leaf(value);
+  if (depth > deepest) {
+    throw new ConfigError(`A value is nested more than ${deepest} levels deep, or contains itself.`);
+  }
+  if (Array.isArray(value)) return Array.from(value, (item) => mapContainers(item, leaf, depth + 1));
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    if (refusedKeys.has(key)) throw new ConfigError(`'${key}' is not allowed as a key.`);
+    copy[key] = mapContainers(value[key], leaf, depth + 1);
+  }
+  return copy;
+}
+
+/** Calls `visit` with every leaf of `value`, in order. */
+export function forEachLeaf(value: unknown, visit: (leaf: unknown) => void): void {
+  if (!isContainer(value)) visit(value);
+  else for (const item of Array.isArray(value) ? value : Object.values(value)) forEachLeaf(item, visit);
+}
+
+/** What a view does for the field that owns the container. */
+export interface Owner {
+  /** What reading `value` inside the container gives. */
+  handOut(value: unknown): unknown;
+  /** What is stored when `value` is written into the container. */
+  takeIn(value: unknown): unknown;
+  /** Checks and records the edit; throws where the field's value is now wrong, and the edit is undone. */
+  edited(): void;
+}
+
+const views = new WeakMap<object, object>();
+
+/** The one view of `container`: it reads and writes like the container, and tells its owner of each edit. */
+export function viewOf(container: object, makeOwner: () => Owner): object {
+  let view = views.get(container);
+  if (view === undefined) views.set(container, (view = makeView(container, makeOwner())));
+  return view;
+}
+
+function makeView(container: object, owner: Owner): object {
+  const handOut = (value: unknown): unknown =>
+    isContainer(value) ? viewOf(value, () => owner) : owner.handOut(value);
+  const write = (target: object, key: PropertyKey, value: unknown): boolean => {
+    if (typeof key === 'string' && refusedKeys.has(key))
+      throw new ConfigError(`'${key}' is not allowed as a key.`);
+    const before = Reflect.getOwnPropertyDescriptor(target, key);
+    // `push` sets a length that is right already: not an edit of its own.
+    if (before !== undefined && Object.is(before.value, value)) return true;
+    // Shortening an array drops its tail, which an undo has to bring back.
+    const tail = Array.isArray(target) && key === 'length' ? target.slice(Number(value)) : [];
+    Reflect.set(target, key, owner.takeIn(value));
+    return settle(owner, () => {
+      if (before === undefined) Reflect.deleteProperty(target, key);
+      else Reflect.set(target, key, before.value);
+      if (Array.isArray(target) && key === 'length') {
+        for (const [i, item] of tail.entries()) target[Number(value) + i] = item;
+      } else if (Array.isArray(target) && before === undefined && Number(key) === target.length - 1) {
+        target.length -= 1;
+      }
+    });
+  };
+  return new Proxy(container, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === 'object' && value !== null && Object.hasOwn(target, key)
+        ? handOut(value)
+        : value;
+    },
+    getOwnPropertyDescriptor(target, key) {
+      const descriptor = Reflect.getOwnPropertyDescriptor(target, key);
+      if (descriptor !== undefined && 'value' in descriptor) descriptor.value = handOut(descriptor.value);
+      return descriptor;
+    },
+    set: write,
+    deleteProperty(target, key) {
+      const before: unknown = Reflect.get(target, key);
+      if (!Reflect.deleteProperty(target, key)) return false;
+      return settle(owner, () => Reflect.set(target, key, before));
+    },
+    defineProperty(target, key, descriptor) {
+      if (!('value' in descriptor)) return false;
+      return write(target, key, descriptor.value);
+    },
+  });
+}
+
+function settle(owner: Owner, undo: () => void): true {
+  try {
+    owner.edited();
+  } catch (error) {
+    undo();
+    throw error;
+  }
+  return true;
+}

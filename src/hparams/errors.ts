@@ -1,0 +1,26 @@
+/** @file The one error family of configs: what is wrong, where in the config, where in the code. */
+
+export interface ConfigErrorOptions {
+  /** Path of the config or field inside the root that was worked on, such as `model.layers[0].inputDims`. */
+  path?: string | undefined;
+  /** Where the value was written: `file:line`, or the text of a command-line flag. */
+  place?: string | undefined;
+  cause?: unknown;
+}
+
+/** Everything that can be wrong with a config: names, values, missing fields, cycles, failed builds. */
+export class ConfigError extends Error {
+  readonly path: string | undefined;
+  readonly place: string | undefined;
+  /** The message without the place it ends with. */
+  readonly problem: string;
+
+  constructor(problem: string, options: ConfigErrorOptions = {}) {
+    const where = options.place === undefined ? '' : ` (at ${options.place})`;
+    super(problem + where, options.cause === undefined ? {} : { cause: options.cause });
+    this.name = 'ConfigError';
+    this.problem = problem;
+    this.path = options.path;
+    this.place = options.place;
+  }
+}

@@ -1,0 +1,34 @@
+/** @file What was written to a config, by whom, in order. */
+
+import { showValue } from './describe.js';
+import { ConfigError } from './errors.js';
+import { nodeOf, originText } from './node.js';
+import { type Place, placeOf } from './source.js';
+import type { AnyConfig } from './types.js';
+
+/** One write to a field. */
+export interface HistoryEntry {
+  /** Counts all writes of the process, so that entries of different configs can be put in order. */
+  readonly sequence: number;
+  readonly field: string;
+  /** `edit` is a change inside an array or record. */
+  readonly kind: 'set' | 'delete' | 'edit';
+  readonly value: unknown;
+  /** `file:line`, the text of a flag, or undefined where no frame of the stack was outside this library. */
+  readonly where: string | undefined;
+  readonly place: Place | undefined;
+}
+
+/** The writes to `config`, or to one field of it, oldest first. A copy begins with the history of its original. */
+export function history(config: AnyConfig, field?: string): HistoryEntry[] {
+  const node = nodeOf(config);
+  if (node === undefined) throw new ConfigError(`history() takes a config, got ${showValue(config)}.`);
+  const entries: HistoryEntry[] = [];
+  for (let write = node.last; write !== undefined; write = write.previous) {
+    if (field !== undefined && write.field !== field) continue;
+    const { sequence, kind, value, origin } = write;
+    const place = typeof origin === 'string' ? undefined : placeOf(origin);
+    entries.push({ sequence, field: write.field, kind, value, where: originText(origin), place });
+  }
+  return entries.reverse();
+}

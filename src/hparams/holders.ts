@@ -1,0 +1,108 @@
+/** @file Fields that hold configs: templates, instances and factories. */
+import { z } from 'zod';
+import { Configurable } from './configurable.js';
+import { ConfigError } from './errors.js';
+import { infoOf } from './fields.js';
+import { nodeOf } from './node.js';
+import { type Holder, markHolder } from './schema.js';
+import type { AbstractClass, AnyConfig, ConcreteClass, Config, Factory, PartialConfig } from './types.js';
+
+/** What the build under way has made of a config; set by the build alone. */
+let built: ((config: AnyConfig) => unknown) | undefined;
+
+/** Within `action`, schemas of instances and factories give what `resolve` says for each config. */
+export function withBuilt<R>(resolve: (config: AnyConfig) => unknown, action: () => R): R {
+  const before = built;
+  built = resolve;
+  try {
+    return action();
+  } finally {
+    built = before;
+  }
+}
+
+function configSchema(
+  cls: AbstractClass,
+  kind: Holder['kind'],
+  makeDefault: (() => AnyConfig) | undefined,
+): z.ZodType {
+  if (typeof cls !== 'function' || !(cls === Configurable || cls.prototype instanceof Configurable)) {
+    throw new ConfigError(
+      `${kind}() takes a class that extends Configurable; is it declared further down in the file?`,
+    );
+  }
+  const info = infoOf(cls);
+  const fits = (value: unknown): boolean => {
+    const node = nodeOf(value);
+    if (node === undefined || (node.kind === 'partial') !== (kind === 'factory')) return false;
+    return node.info.cls === cls || node.info.cls.prototype instanceof cls;
+  };
+  const checked =
+    makeDefault &&
+    ((): AnyConfig => {
+      const made = makeDefault();
+      if (fits(made)) return made;
+      throw new ConfigError(
+        `The default of a ${kind}(${info.name}) field is not a config of ${info.name} or its subclasses.`,
+      );
+    });
+  const holder: Holder = { kind, cls, makeDefault: checked };
+  const schema = markHolder(z.custom(fits), holder);
+  return kind === 'sub'
+    ? schema
+    : markHolder(
+        schema.transform((config) => (built ? built(config as AnyConfig) : config)),
+        holder,
+      );
+}
+
+type ConfigMaker<T extends Configurable> = (() => Config<T>) | null;
+
+function configMaker(
+  cls: AbstractClass,
+  given: (() => AnyConfig) | null | undefined,
+): (() => AnyConfig) | undefined {
+  if (given === null) return undefined;
+  return given ?? (() => (cls as ConcreteClass & typeof Configurable).config() as AnyConfig);
+}
+
+/**
+ * A field that holds a template: a config of `cls` or a subclass, which the owner builds itself (Pax's template_field).
+ * The default is `cls.config()`; an abstract class needs one given, and null means that the field must be set.
+ */
+export function sub<T extends Configurable>(
+  cls: ConcreteClass<T>,
+  makeDefault?: ConfigMaker<T>,
+): z.ZodType<Config<T>, Config<T>>;
+export function sub<T extends Configurable>(
+  cls: AbstractClass<T>,
+  makeDefault: ConfigMaker<T>,
+): z.ZodType<Config<T>, Config<T>>;
+export function sub(cls: AbstractClass, makeDefault?: ConfigMaker<Configurable>): z.ZodType {
+  return configSchema(cls, 'sub', configMaker(cls, makeDefault));
+}
+
+/**
+ * A field whose config `build` builds: `hp.x` is the instance (Pax's instance_field). One config in two fields is one
+ * instance. Defaults are as in `sub`.
+ */
+export function instance<T extends Configurable>(
+  cls: ConcreteClass<T>,
+  makeDefault?: ConfigMaker<T>,
+): z.ZodType<T, Config<T>>;
+export function instance<T extends Configurable>(
+  cls: AbstractClass<T>,
+  makeDefault: ConfigMaker<T>,
+): z.ZodType<T, Config<T>>;
+export function instance(cls: AbstractClass, makeDefault?: ConfigMaker<Configurable>): z.ZodType {
+  return configSchema(cls, 'instance', configMaker(cls, makeDefault));
+}
+
+/** A field that holds a partial of `cls`: `hp.x` is a function that makes instances. */
+export function factory<T extends Configurable>(
+  cls: AbstractClass<T>,
+  makeDefault: (() => PartialConfig<T>) | null = null,
+): z.ZodType<Factory<T>, PartialConfig<T>> {
+  const schema = configSchema(cls, 'factory', makeDefault ?? undefined);
+  return schema as z.ZodType<Factory<T>, PartialConfig<T>>;
+}

@@ -1,0 +1,34 @@
+/** @file Configs: typed, checked at once, shared, edited by copy, printed, built. */
+export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './access.js';
+export { build } from './build.js';
+export { coerce } from './coerce.js';
+export { withOrigin } from './config.js';
+export { Configurable } from './configurable.js';
+export { copy, deepCopy } from './copy.js';
+export { derive } from './derive.js';
+export { describeSchema, showValue } from './describe.js';
+export { isEqual } from './equal.js';
+export { ConfigError, type ConfigErrorOptions } from './errors.js';
+export { registerClass } from './fields.js';
+export { type HistoryEntry, history } from './history.js';
+export { factory, instance, sub } from './holders.js';
+export { fromJSON, type JsonDocument, toJSON } from './json.js';
+export { didYouMean, nearest } from './names.js';
+export { formatPath, parsePath, type Segment } from './paths.js';
+export { print } from './print.js';
+export { assign, classOf, isConfig, isSet, unset } from './queries.js';
+export type { Place } from './source.js';
+export { iterate, pathOf, type Visit } from './traverse.js';
+export type {
+  AbstractClass,
+  AnyConfig,
+  BuiltOf,
+  ConcreteClass,
+  Config,
+  ConfigOf,
+  ConfigValues,
+  Factory,
+  Fields,
+  HpOf,
+  PartialConfig,
+} from './types.js';

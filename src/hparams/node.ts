@@ -1,0 +1,359 @@
+/** @file A config's node: its class, its explicit values and how they are read, checked, written and recorded. */
+
+import type { z } from 'zod';
+import { isContainer, mapContainers, type Owner, viewOf } from './containers.js';
+import { describeSchema, showValue } from './describe.js';
+import { ConfigError } from './errors.js';
+import { acceptsUndefined, type ClassInfo, type FieldInfo } from './fields.js';
+import { didYouMean } from './names.js';
+import { partSchema } from './schema.js';
+import { placeText, type Trace } from './source.js';
+import type { AnyConfig } from './types.js';
+
+/** Key under which a config hands out its node; nothing outside this folder has it. */
+export const NODE: unique symbol = Symbol('luthier.node');
+
+/** What a config builds: an instance, a factory, or an instance anew for each call of the factory around it. */
+export type NodeKind = 'config' | 'partial' | 'argFactory';
+
+/** Who wrote a value: a place in the code, formatted when it is asked for, or the text of a flag. */
+export type Origin = Trace | string;
+
+/** One write. Entries are linked newest first, so that a copy of a config shares its past. */
+export interface Write {
+  readonly sequence: number;
+  readonly field: string;
+  readonly kind: 'set' | 'delete' | 'edit';
+  readonly value: unknown;
+  readonly origin: Origin;
+  readonly previous: Write | undefined;
+}
+
+/** What makes a node a draft of another, within one `derive`. */
+export interface Draft {
+  readonly base: ConfigNode;
+  readonly session: { readonly closed: boolean; draftOf(node: ConfigNode): ConfigNode };
+  /** Gives the node values of its own to write to, when they are first needed. */
+  own(node: ConfigNode): void;
+}
+
+let created = 0;
+let writes = 0;
+
+/** The target of a config's proxy. */
+export class ConfigNode {
+  /** Explicit values by field. */
+  values: Record<string, unknown>;
+  /** Default configs that were handed out: edited in place they stay, but they are never stored as values. */
+  defaults: Map<string, AnyConfig> | undefined;
+  /** Default arrays, records and objects that were handed out; the first edit makes them explicit. */
+  containers: Map<string, unknown> | undefined;
+  last: Write | undefined;
+  writes = 0;
+  /** How many writes a default config had when it was made: more mean that it was edited. -1: not a default. */
+  writesAtBirth = -1;
+  /** How many defaults of defaults lead here from a config that someone wrote. */
+  defaultDepth = 0;
+  readonly serial = ++created;
+  draft: Draft | undefined;
+  proxy!: AnyConfig;
+
+  constructor(
+    readonly info: ClassInfo,
+    readonly kind: NodeKind,
+    values: Record<string, unknown> = Object.create(null),
+  ) {
+    this.values = values;
+  }
+
+  /** How many nodes were made so far. */
+  static get count(): number {
+    return created;
+  }
+}
+
+/** The node of a config, or undefined for anything else. */
+export function nodeOf(value: unknown): ConfigNode | undefined {
+  return typeof value === 'object' && value !== null ? (value as { [NODE]?: ConfigNode })[NODE] : undefined;
+}
+
+let frozenUpTo = -1;
+
+/** While something is built, configs made before must stay as they are: returns what ends that. */
+export function freezeExisting(): () => void {
+  const before = frozenUpTo;
+  frozenUpTo = Math.max(before, created);
+  return () => {
+    frozenUpTo = before;
+  };
+}
+
+function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
+  assertOpen(node);
+  if (node.serial > frozenUpTo) return;
+  throw new ConfigError(
+    `${node.info.name}.${field} was written while configs were being built. ` +
+      'Build from an edited copy instead: derive(config, (draft) => …).',
+    { place: originText(origin), path: field },
+  );
+}
+
+function assertOpen(node: ConfigNode): void {
+  if (node.draft?.session.closed === true) {
+    throw new ConfigError(`This draft of ${node.info.name} was used after its derive() had ended.`);
+  }
+}
+
+/** `file:line`, or the flag's text. */
+export function originText(origin: Origin): string | undefined {
+  return typeof origin === 'string' ? origin : placeText(origin);
+}
+
+/** The field `name`, or an error that suggests one. */
+export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldInfo {
+  const field = node.info.fields.get(name);
+  if (field !== undefined) return field;
+  const names = [...node.info.fields.keys()];
+  const isMember = name in (node.info.cls.prototype as object);
+  const hint = isMember
+    ? ` ${node.info.name} has a member of that name: was build(config) forgotten?`
+    : didYouMean(name, names) || (names.length === 0 ? ' It has none.' : ` It has ${names.join(', ')}.`);
+  throw new ConfigError(`${node.info.name} has no hyperparameter '${name}'.${hint}`, {
+    path: name,
+    place: originText(origin),
+  });
+}
+
+/** Whether the field was set, or its default config was edited. */
+export function isExplicit(node: ConfigNode, name: string): boolean {
+  if (name in node.values) return true;
+  const config = node.defaults?.get(name);
+  return config !== undefined && !isPristine(config);
+}
+
+/** Whether a default config, and all it holds, is as its class made it. Iterative, for defaults nest. */
+export function isPristine(config: AnyConfig): boolean {
+  const seen = new Set<ConfigNode>();
+  const open = [nodeOf(config)!];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (seen.has(node)) continue;
+    seen.add(node);
+    if (node.writesAtBirth !== node.writes) return false;
+    for (const child of heldNodes(node)) open.push(child);
+  }
+  return true;
+}
+
+/** The nodes of the configs that `node` holds, explicit values first, then the defaults that were handed out. */
+export function heldNodes(node: ConfigNode): ConfigNode[] {
+  const held: ConfigNode[] = [];
+  for (const name in node.values) collectNodes(node.values[name], held);
+  for (const [name, value] of node.containers ?? []) if (!(name in node.values)) collectNodes(value, held);
+  for (const [name, config] of node.defaults ?? []) if (!(name in node.values)) held.push(nodeOf(config)!);
+  return held;
+}
+
+/** Adds the nodes of the configs in `value` to `into`. */
+export function collectNodes(value: unknown, into: ConfigNode[]): void {
+  if (typeof value !== 'object' || value === null) return;
+  const node = nodeOf(value);
+  if (node !== undefined) into.push(node);
+  else if (isContainer(value)) {
+    for (const item of Array.isArray(value) ? value : Object.values(value)) collectNodes(item, into);
+  }
+}
+
+/** Whether the field has a value, be it a default. */
+export function hasValue(node: ConfigNode, field: FieldInfo): boolean {
+  return field.name in node.values || field.default.kind !== 'none';
+}
+
+/** What stands in the field, explicit or default, as it is stored: containers are not views. */
+export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
+  const { name } = field;
+  if (name in node.values) return node.values[name];
+  if (field.default.kind === 'none') return undefined;
+  if (field.default.kind === 'config') return defaultConfig(node, field, field.default.make);
+  const known = node.containers?.get(name);
+  if (known !== undefined) return known;
+  const made = field.default.make();
+  if (typeof made !== 'object' || made === null) return made;
+  if (nodeOf(made) !== undefined) return defaultConfig(node, field, () => made as AnyConfig);
+  const kept = mapContainers(made, (leaf) => leaf);
+  for (const child of nodesIn(kept)) markDefault(child, node);
+  (node.containers ??= new Map()).set(name, kept);
+  return kept;
+}
+
+const deepestDefaults = 200;
+
+function defaultConfig(node: ConfigNode, field: FieldInfo, make: () => AnyConfig): AnyConfig {
+  const known = node.defaults?.get(field.name);
+  if (known !== undefined) return known;
+  if (node.defaultDepth >= deepestDefaults) {
+    throw new ConfigError(
+      `The default of ${node.info.name}.${field.name} contains itself without end. Make the field optional, or give it another default.`,
+      { path: field.name },
+    );
+  }
+  const before = created;
+  let config = make();
+  // A default that existed before is someone else's object: an edit here must not show there.
+  if (nodeOf(config)!.serial <= before) config = copyDefault(config);
+  markDefault(nodeOf(config)!, node);
+  (node.defaults ??= new Map()).set(field.name, config);
+  return config;
+}
+
+let copyDefault: (config: AnyConfig) => AnyConfig = (config) => config;
+
+/** Tells this module how to copy a config; called once by the module that copies. */
+export function setDefaultCopier(copier: (config: AnyConfig) => AnyConfig): void {
+  copyDefault = copier;
+}
+
+function nodesIn(value: unknown): ConfigNode[] {
+  const nodes: ConfigNode[] = [];
+  collectNodes(value, nodes);
+  return nodes;
+}
+
+function markDefault(root: ConfigNode, parent: ConfigNode): void {
+  const open = [root];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (node.writesAtBirth >= 0) continue;
+    node.writesAtBirth = node.writes;
+    node.defaultDepth = parent.defaultDepth + 1;
+    open.push(...heldNodes(node));
+  }
+}
+
+/** What reading the field gives. */
+export function readField(node: ConfigNode, field: FieldInfo): unknown {
+  assertOpen(node);
+  if (!(field.name in node.values) && field.default.kind === 'none') {
+    throw new ConfigError(
+      `${node.info.name}.${field.name} is not set and has no default: expected ${describeSchema(field.check)}.`,
+      { path: field.name },
+    );
+  }
+  const value = rawValue(node, field);
+  if (typeof value !== 'object' || value === null) return value;
+  const held = nodeOf(value);
+  if (held !== undefined) return node.draft === undefined ? value : node.draft.session.draftOf(held).proxy;
+  if (!isContainer(value)) return value;
+  node.draft?.own(node);
+  const own = rawValue(node, field) as object;
+  return viewOf(own, () => ownerOf(node, field));
+}
+
+let traceOfEdit: () => Origin = () => '';
+
+/** Tells this module how to find who edits a container. */
+export function setEditTracer(tracer: () => Origin): void {
+  traceOfEdit = tracer;
+}
+
+function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
+  return {
+    handOut(value) {
+      const held = nodeOf(value);
+      return held === undefined || node.draft === undefined ? value : node.draft.session.draftOf(held).proxy;
+    },
+    takeIn: (value) => mapContainers(value, acceptLeaf),
+    edited() {
+      const origin = traceOfEdit();
+      assertWritable(node, field.name, origin);
+      const root = rawValue(node, field);
+      checkValue(node, field, root, origin);
+      node.values[field.name] = root;
+      node.containers?.delete(field.name);
+      record(node, field.name, 'edit', root, origin);
+    },
+  };
+}
+
+function acceptLeaf(value: unknown): unknown {
+  const node = nodeOf(value);
+  if (node !== undefined) assertOpen(node);
+  return value;
+}
+
+/** Checks and stores a value. */
+export function writeField(node: ConfigNode, name: string, value: unknown, origin: Origin): void {
+  const field = fieldOf(node, name, origin);
+  assertWritable(node, name, origin);
+  const stored = typeof value === 'object' && value !== null ? mapContainers(value, acceptLeaf) : value;
+  checkValue(node, field, stored, origin);
+  node.draft?.own(node);
+  node.values[name] = stored;
+  record(node, name, 'set', stored, origin);
+}
+
+/** Brings the default back. */
+export function deleteField(node: ConfigNode, name: string, origin: Origin): void {
+  fieldOf(node, name, origin);
+  assertWritable(node, name, origin);
+  node.draft?.own(node);
+  delete node.values[name];
+  node.containers?.delete(name);
+  if (node.defaults?.has(name) === true) {
+    // Derived configs share the map: forgetting a default must not reach them.
+    node.defaults = new Map(node.defaults);
+    node.defaults.delete(name);
+  }
+  record(node, name, 'delete', undefined, origin);
+}
+
+function record(node: ConfigNode, field: string, kind: Write['kind'], value: unknown, origin: Origin): void {
+  // A container is copied into the history, or later edits would rewrite the past.
+  const kept = isContainer(value) ? mapContainers(value, (leaf) => leaf) : value;
+  node.last = { sequence: ++writes, field, kind, value: kept, origin, previous: node.last };
+  node.writes += 1;
+}
+
+function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
+  const problem = problemOf(field, value);
+  if (problem === undefined) return;
+  throw new ConfigError(`${node.info.name}.${problem}`, { path: field.name, place: originText(origin) });
+}
+
+/** What is wrong with `value` as the field's value, beginning with the field's name, or undefined. */
+export function problemOf(field: FieldInfo, value: unknown): string | undefined {
+  if (value === undefined && !acceptsUndefined(field)) {
+    const hint = field.default.kind === 'none' ? '' : '; delete the field to get its default back';
+    return `${field.name}: expected ${describeSchema(field.check)}, got undefined${hint}`;
+  }
+  const result = field.check.safeParse(value);
+  if (result.success) return undefined;
+  return result.error.issues.map((issue) => issueText(field, value, issue as Issue)).join('; ');
+}
+
+interface Issue {
+  code: string;
+  path: PropertyKey[];
+  message: string;
+  keys?: string[];
+}
+
+function issueText(field: FieldInfo, value: unknown, issue: Issue): string {
+  let schema: z.ZodType | undefined = field.check;
+  let part: unknown = value;
+  let path = field.name;
+  for (const key of issue.path) {
+    schema = schema && partSchema(schema, key);
+    part = (part as Record<PropertyKey, unknown> | null | undefined)?.[key];
+    path +=
+      typeof key === 'number'
+        ? `[${key}]`
+        : /^[\w$]+$/.test(String(key))
+          ? `.${String(key)}`
+          : `['${String(key)}']`;
+  }
+  // A refinement's own words say more than its schema does.
+  if (issue.code === 'custom' && issue.message !== 'Invalid input') {
+    return `${path}: ${issue.message}, got ${showValue(part)}`;
+  }
+  if (issue.code === 'unrecognized_keys') return `${path}: ${issue.message}`;
+  return `${path}: expected ${schema === undefined ? issue.message : describeSchema(schema)}, got ${showValue(part)}`;
+}

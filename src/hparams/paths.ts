@@ -1,0 +1,62 @@
+/** @file Paths into configs: `a.b[0].c['k']`, as text and as segments. */
+import { ConfigError } from './errors.js';
+
+/** A step: a field's name, an index of an array, or a key of a record. */
+export type Segment = string | number | { readonly key: string };
+
+/** A path as a chain of steps from its end to the root: one more step costs nothing, however deep it is. */
+export interface PathLink {
+  readonly parent: PathLink | undefined;
+  readonly segment: Segment;
+}
+
+/** The steps of a chain, from the root. */
+export function segmentsOf(link: PathLink | undefined): Segment[] {
+  const segments: Segment[] = [];
+  for (let at = link; at !== undefined; at = at.parent) segments.push(at.segment);
+  return segments.reverse();
+}
+
+/** The text of a path; the empty string is the root. */
+export function formatPath(segments: readonly Segment[]): string {
+  let text = '';
+  for (const segment of segments) text += formatSegment(segment, text === '');
+  return text;
+}
+
+/** The text of one step, as it stands at the beginning of a path or behind another. */
+export function formatSegment(segment: Segment, first: boolean): string {
+  if (typeof segment === 'string') return first ? segment : `.${segment}`;
+  if (typeof segment === 'number') return `[${segment}]`;
+  return `['${segment.key.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}']`;
+}
+
+/** The text of a chain of steps. */
+export function formatLink(link: PathLink | undefined): string {
+  return formatPath(segmentsOf(link));
+}
+
+const step = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]/y;
+
+/** The steps of a path's text. @throws ConfigError that points at what cannot be read. */
+export function parsePath(text: string): Segment[] {
+  const segments: Segment[] = [];
+  let at = 0;
+  while (at < text.length) {
+    step.lastIndex = at;
+    const match = step.exec(text);
+    const dotted = match?.[0].startsWith('.') === true;
+    const misplaced = match?.[1] !== undefined && dotted === (segments.length === 0);
+    if (match === null || misplaced) {
+      throw new ConfigError(
+        `The path '${text}' cannot be read from '${text.slice(at)}' on. Paths look like a.b[0].c['key'].`,
+        { path: text },
+      );
+    }
+    if (match[1] !== undefined) segments.push(match[1]);
+    else if (match[2] !== undefined) segments.push(Number(match[2]));
+    else segments.push({ key: match[3]!.slice(1, -1).replaceAll(/\\(.)/g, '$1') });
+    at = step.lastIndex;
+  }
+  return segments;
+}

@@ -1,0 +1,174 @@
+/** @file Reading zod schemas: defaults, what they hold, and what they accept in words. */
+import type { z } from 'zod';
+import type { AbstractClass, AnyConfig, Fields } from './types.js';
+
+/** Key of the mark that `sub`, `instance` and `factory` leave in a schema's definition. */
+const HOLDER: unique symbol = Symbol('luthier.holder');
+
+/** What a field that holds configs says about them. */
+export interface Holder {
+  /** A template stays a config, an instance is built, a factory is built to a function. */
+  readonly kind: 'sub' | 'instance' | 'factory';
+  readonly cls: AbstractClass;
+  /** Makes the default, absent where the field must be set. */
+  readonly makeDefault: (() => AnyConfig) | undefined;
+}
+
+/** The parts of zod's definitions that are read here. */
+export interface Definition {
+  type: string;
+  innerType?: z.ZodType;
+  element?: z.ZodType;
+  items?: z.ZodType[];
+  rest?: z.ZodType | null;
+  keyType?: z.ZodType;
+  valueType?: z.ZodType;
+  options?: z.ZodType[];
+  shape?: Fields;
+  catchall?: z.ZodType;
+  in?: z.ZodType;
+  out?: z.ZodType;
+  left?: z.ZodType;
+  right?: z.ZodType;
+  getter?: () => z.ZodType;
+  entries?: Record<string, string | number>;
+  values?: unknown[];
+  format?: string;
+  coerce?: boolean;
+  readonly defaultValue?: unknown;
+  checks?: { _zod: { def: Check } }[];
+  [HOLDER]?: Holder;
+}
+
+/** One constraint of a schema, as zod stores it. */
+export interface Check {
+  check: string;
+  value?: number;
+  inclusive?: boolean;
+  format?: string;
+  minimum?: number;
+  maximum?: number;
+  length?: number;
+  pattern?: RegExp;
+}
+
+export function definitionOf(schema: z.ZodType): Definition {
+  return schema._zod.def as unknown as Definition;
+}
+
+/** Leaves the mark that `holderOf` finds, also in what `.describe()` and `.refine()` make of the schema. */
+export function markHolder<S extends z.ZodType>(schema: S, holder: Holder): S {
+  definitionOf(schema)[HOLDER] = holder;
+  return schema;
+}
+
+/** The holder that `schema` is, seen through optional, nullable, default and the like. */
+export function holderOf(schema: z.ZodType): Holder | undefined {
+  return definitionOf(innermost(schema))[HOLDER];
+}
+
+const wrappers = new Set(['optional', 'nullable', 'default', 'prefault', 'readonly', 'nonoptional', 'catch']);
+
+/** `schema` without its wrappers. */
+export function innermost(schema: z.ZodType): z.ZodType {
+  let inner = schema;
+  for (;;) {
+    const definition = definitionOf(inner);
+    if (definition[HOLDER] !== undefined) return inner;
+    if (wrappers.has(definition.type)) inner = definition.innerType!;
+    else if (definition.type === 'lazy') inner = definition.getter!();
+    else return inner;
+  }
+}
+
+/** Whether a wrapper of `schema` lets null (or undefined) through. */
+export function accepts(schema: z.ZodType, wrapper: 'nullable' | 'optional'): boolean {
+  for (let inner = schema; ; ) {
+    const definition = definitionOf(inner);
+    if (definition.type === wrapper) return true;
+    if (!wrappers.has(definition.type)) return false;
+    inner = definition.innerType!;
+  }
+}
+
+/** The schemas directly below `schema`. */
+export function childSchemas(schema: z.ZodType): z.ZodType[] {
+  const d = definitionOf(schema);
+  const several = [...(d.items ?? []), ...(d.options ?? []), ...Object.values(d.shape ?? {})];
+  const single = [
+    d.innerType,
+    d.element,
+    d.rest,
+    d.keyType,
+    d.valueType,
+    d.catchall,
+    d.in,
+    d.out,
+    d.left,
+    d.right,
+  ];
+  if (d.type === 'lazy') single.push(d.getter!());
+  for (const child of single) if (child !== undefined && child !== null) several.push(child);
+  return several;
+}
+
+/** Every schema in `schema`, itself included, each once. */
+export function allSchemas(schema: z.ZodType): Set<z.ZodType> {
+  const seen = new Set([schema]);
+  for (const each of seen) {
+    if (definitionOf(each)[HOLDER] === undefined) for (const child of childSchemas(each)) seen.add(child);
+  }
+  return seen;
+}
+
+/** The holders anywhere in `schema`. */
+export function holdersIn(schema: z.ZodType): Holder[] {
+  return [...allSchemas(schema)].flatMap((each) => definitionOf(each)[HOLDER] ?? []);
+}
+
+const unchanging = new Set([
+  ...wrappers,
+  'number',
+  'string',
+  'boolean',
+  'bigint',
+  'null',
+  'undefined',
+  'literal',
+  'enum',
+  'array',
+  'tuple',
+  'record',
+  'union',
+  'any',
+  'unknown',
+  'custom',
+  'date',
+  'lazy',
+]);
+
+/** Whether parsing gives back what was put in, so that a value that was checked once needs no parsing. */
+export function isUnchanging(schema: z.ZodType): boolean {
+  for (const each of allSchemas(schema)) {
+    const d = definitionOf(each);
+    if (d[HOLDER]?.kind === 'sub') continue;
+    if (d[HOLDER] !== undefined || !unchanging.has(d.type) || d.coerce === true) return false;
+    // A default inside a container changes a value that leaves it out; one at the top was read already.
+    if (each !== schema && ['default', 'prefault', 'catch'].includes(d.type)) return false;
+    if (d.checks?.some((check) => check._zod.def.check === 'overwrite') === true) return false;
+  }
+  return true;
+}
+
+/** The schema of the part `key` of what `schema` accepts. */
+export function partSchema(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
+  const d = definitionOf(innermost(schema));
+  if (d.type === 'array') return d.element;
+  if (d.type === 'tuple') return d.items![Number(key)] ?? d.rest ?? undefined;
+  if (d.type === 'record') return d.valueType;
+  if (d.type === 'object') return d.shape![String(key)];
+  if (d.type === 'pipe') return partSchema(d.in!, key);
+  return childSchemas(innermost(schema))
+    .map((child) => partSchema(child, key))
+    .find((found) => found !== undefined);
+}

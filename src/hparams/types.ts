@@ -1,0 +1,56 @@
+/** @file The types of configs: what a class declares, what its config holds, what its instance gets. */
+import type { z } from 'zod';
+import type { Configurable } from './configurable.js';
+
+/** Key of the phantom property that carries the types of a class's config values. */
+export const INPUTS: unique symbol = Symbol('luthier.inputs');
+/** Key of the phantom property that carries the type that a config builds to. */
+export const BUILT: unique symbol = Symbol('luthier.built');
+/** Key of the phantom property that tells configs from partials. */
+export const KIND: unique symbol = Symbol('luthier.kind');
+
+/** Hyperparameters by name, each a zod schema. */
+export type Fields = Record<string, z.ZodType>;
+
+/** What reading a field of a config gives: its default fills in for undefined, so undefined drops out. */
+export type FieldValue<S extends z.ZodType> =
+  undefined extends z.output<S> ? z.input<S> : Exclude<z.input<S>, undefined>;
+
+/** Values that a config holds. */
+export type ConfigValues<T> = T extends { readonly [INPUTS]: infer V } ? V : never;
+/** Hyperparameters of an instance: the type of its `hp`. */
+export type HpOf<T> = T extends { readonly hp: infer H } ? H : never;
+
+/** Config of an instance of `T`: plain, writable fields. */
+export type Config<T extends Configurable = Configurable> = {
+  -readonly [K in keyof T[typeof INPUTS]]: T[typeof INPUTS][K];
+} & { readonly [BUILT]: T; readonly [KIND]: 'config' };
+
+/** Config that builds to a factory of `T`. */
+export type PartialConfig<T extends Configurable = Configurable> = {
+  -readonly [K in keyof T[typeof INPUTS]]: T[typeof INPUTS][K];
+} & { readonly [BUILT]: Factory<T>; readonly [KIND]: 'partial' };
+
+/** What a partial builds to: each call makes a new `T`; values given to the call win over the config's. */
+export type Factory<T extends Configurable> = (values?: Partial<HpOf<T>>) => T;
+
+/** Any config, of whatever class and kind. */
+export type AnyConfig = { readonly [BUILT]: any; readonly [KIND]: 'config' | 'partial' };
+
+/** What `build` makes of the config `C`. */
+export type BuiltOf<C> = C extends { readonly [BUILT]: infer T } ? T : never;
+
+/** Config of the class `Cls`. */
+export type ConfigOf<Cls extends AbstractClass> = Config<InstanceType<Cls>>;
+
+export type AbstractClass<T extends Configurable = Configurable> = abstract new (hp: any) => T;
+export type ConcreteClass<T extends Configurable = Configurable> = new (hp: any) => T;
+
+/** What `Base.with(fields)` returns: a class to extend, whose instances have the fields in `hp`. */
+export type WithFields<B extends AbstractClass, F extends Fields> = (abstract new (
+  hp: any,
+) => InstanceType<B> & {
+  readonly hp: { readonly [K in keyof F]: z.output<F[K]> };
+  readonly [INPUTS]: { [K in keyof F]: FieldValue<F[K]> };
+}) &
+  Omit<B, 'prototype'>;
