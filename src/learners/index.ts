@@ -1,0 +1,27 @@
+/** @file Learners: optimizers, schedules, clipping and the update of flat buffers. */
+export { Adam, AdamW } from './adam.js';
+export { type LearnableVariable, Learner } from './learner.js';
+export { BaseOptimizer, FROZEN, type NamedTensors, type StepContext, type UpdateGroup } from './optimizer.js';
+export type { UpdaterBuffers, UpdaterOptions } from './passes.js';
+export {
+  LinearRampupCosineDecay,
+  LinearRampupExponentialDecay,
+  LinearRampupPiecewiseConstant,
+  LinearRampupPolynomialDecay,
+  LinearRampupSqrtDecay,
+} from './rampups.js';
+export {
+  BaseSchedule,
+  Constant,
+  Cosine,
+  DelayedCosine,
+  Exponential,
+  Linear,
+  PiecewiseConstant,
+  PiecewiseSchedule,
+  Polynomial,
+  SqrtDecay,
+  Transformer,
+} from './schedules.js';
+export { Sgd } from './sgd.js';
+export type { FlatUpdater, UpdateReport } from './updater.js';

@@ -1,0 +1,128 @@
+/** @file Learner: an optimizer, the loss it follows, the variables it moves, and when a step is not taken. */
+import { z } from 'zod';
+import { type FlatLayout, flatLayout } from '../compiler/index.js';
+import { Configurable, instance } from '../hparams/index.js';
+import { Adam } from './adam.js';
+import { check } from './check.js';
+import { BaseOptimizer, FROZEN, type UpdateGroup } from './optimizer.js';
+import type { UpdaterBuffers, UpdaterOptions } from './passes.js';
+import { FlatUpdater } from './updater.js';
+
+/** What a learner has to know of a variable; the layers' variables have it. */
+export interface LearnableVariable {
+  /** Where it stands in the model, `lm/softmax/w`. */
+  readonly path: string;
+  readonly shape: readonly number[];
+  /** Marks of the layer: `NON_TRAINABLE`, `SKIP_LP_REGULARIZATION`. */
+  readonly collections?: readonly string[];
+}
+
+const patterns = z.array(z.string()).default(() => []);
+
+/** Moves the variables of a task along the gradient of its loss (praxis/learners.py). */
+export class Learner extends Configurable.with({
+  name: z.string().min(1).default('learning').describe('First part of the names of its summaries.'),
+  lossName: z.string().min(1).default('total_loss').describe('The metric of the model that is minimised.'),
+  optimizer: instance(BaseOptimizer, () => Adam.config()).describe('The update rule.'),
+  checkValidStep: z
+    .boolean()
+    .default(true)
+    .describe('Looks for gradients that are not finite or too large; isValidStep is 0 for such a step.'),
+  enableSkipStepOnGradientAnomalies: z
+    .boolean()
+    .default(true)
+    .describe('Leaves parameters and optimizer state as they were at a step that is not valid.'),
+  skipStepGradientNormValue: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe('A step whose gradient norm is not below this is not valid; 0 sets no bound.'),
+  bpropVariableExclusion: patterns.describe(
+    'Variables whose whole path matches one of these stay as they are.',
+  ),
+  bpropVariableInclusion: patterns.describe(
+    'If any: only variables whose whole path matches one of these move.',
+  ),
+  gradNormSummary: z.boolean().default(true).describe('Writes gradient norms as summaries.'),
+  gradNormIndividualVars: z.boolean().default(false).describe('Writes the gradient norm of each variable.'),
+  varNormSummary: z.boolean().default(true).describe('Writes the norm of all variables together.'),
+  varNormIndividualVars: z.boolean().default(false).describe('Writes the norm of each variable.'),
+}) {
+  private exclusion: RegExp[] = [];
+  private inclusion: RegExp[] = [];
+
+  override setup(): void {
+    const { bpropVariableExclusion, bpropVariableInclusion } = this.hp;
+    check(
+      this,
+      bpropVariableExclusion.length === 0 || bpropVariableInclusion.length === 0,
+      'bpropVariableExclusion and bpropVariableInclusion are exclusive; set one of them.',
+    );
+    this.exclusion = bpropVariableExclusion.map((pattern) => this.compilePattern(pattern));
+    this.inclusion = bpropVariableInclusion.map((pattern) => this.compilePattern(pattern));
+  }
+
+  /** Names of the optimizer's slots, each a flat buffer as large as the parameters. */
+  get slotNames(): readonly string[] {
+    return this.hp.optimizer.slotNames;
+  }
+
+  /** The learning rate at a step (0 for the first update). */
+  learningRateAt(step: number): number {
+    return this.hp.optimizer.learningRateAt(step);
+  }
+
+  /** Whether gradients of a variable are wanted. */
+  isTrainable({ path, collections = [] }: LearnableVariable): boolean {
+    const matches = (pattern: RegExp) => pattern.test(path);
+    if (collections.includes('NON_TRAINABLE') || this.exclusion.some(matches)) return false;
+    return this.inclusion.length === 0 || this.inclusion.some(matches);
+  }
+
+  /** The layout group of a variable: with weight decay, without, or not moved at all. */
+  groupOf(variable: LearnableVariable): UpdateGroup | typeof FROZEN {
+    if (!this.isTrainable(variable)) return FROZEN;
+    const skipLpRegularization = variable.collections?.includes('SKIP_LP_REGULARIZATION') ?? false;
+    return this.hp.optimizer.groupOf({ shape: variable.shape, skipLpRegularization });
+  }
+
+  /**
+   * Places the variables of a model in flat buffers, grouped as this learner updates them.
+   *
+   * @param maxChunk upper bound of the pieces that an update works on, in elements, a multiple of 16.
+   */
+  layout(variables: readonly LearnableVariable[], maxChunk?: number): FlatLayout {
+    const placed = variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) }));
+    return flatLayout(placed, maxChunk);
+  }
+
+  /** Whether a step with this norm of all gradients is to be taken. */
+  isValidNorm(norm: number): boolean {
+    const { checkValidStep, skipStepGradientNormValue: bound } = this.hp;
+    return !checkValidStep || (Number.isFinite(norm) && (bound === 0 || norm < bound));
+  }
+
+  /**
+   * Compiles the update of flat buffers that follow `layout`.
+   *
+   * @throws RangeError where a buffer is missing or its length is not the layout's.
+   */
+  createUpdater(
+    layout: FlatLayout,
+    buffers: UpdaterBuffers,
+    options: UpdaterOptions = {},
+  ): Promise<FlatUpdater> {
+    const { optimizer, enableSkipStepOnGradientAnomalies: skipsInvalidSteps } = this.hp;
+    const isValidNorm = (norm: number) => this.isValidNorm(norm);
+    return FlatUpdater.create({ optimizer, skipsInvalidSteps, isValidNorm }, layout, buffers, options);
+  }
+
+  private compilePattern(pattern: string): RegExp {
+    try {
+      return new RegExp(`^(?:${pattern})$`);
+    } catch (error) {
+      check(this, false, `'${pattern}' is not a regular expression: ${(error as Error).message}`);
+      throw error;
+    }
+  }
+}

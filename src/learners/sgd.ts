@@ -1,0 +1,33 @@
+/** @file Stochastic gradient descent with momentum. */
+import { z } from 'zod';
+import { type Tensor, tf } from '../compiler/index.js';
+import { BaseOptimizer, type Direction, type NamedTensors, type StepContext } from './optimizer.js';
+
+/**
+ * Gradient descent: `p -= lr * g`. With momentum u, `t = u * t + g` and `p -= lr * t`, or `p -= lr * (g + u * t)` in
+ * Nesterov's form, as optax.sgd and torch.optim.SGD have it. Weight decay does not pile up in the momentum.
+ */
+export class Sgd extends BaseOptimizer.with({
+  momentum: z.number().min(0).lt(1).default(0).describe('Part of the last update that is kept; 0 for none.'),
+  nesterov: z.boolean().default(false).describe("Nesterov's form of momentum."),
+}) {
+  get slotNames(): readonly string[] {
+    return this.hp.momentum > 0 ? ['m'] : [];
+  }
+
+  protected directionScalars({ gradScale }: StepContext): Record<string, number> {
+    return this.hp.momentum > 0 ? { gradToM: gradScale } : {};
+  }
+
+  protected directionRate({ learningRate, gradScale }: StepContext): number {
+    return this.hp.momentum > 0 ? learningRate : learningRate * gradScale;
+  }
+
+  protected direction(grad: Tensor, slots: NamedTensors, scalars: NamedTensors): Direction {
+    const { momentum, nesterov } = this.hp;
+    if (momentum === 0) return { direction: grad, slots: {} };
+    const clipped = tf.mul(grad, scalars.gradToM!);
+    const m = tf.add(tf.mul(slots.m!, momentum), clipped);
+    return { direction: nesterov ? tf.add(clipped, tf.mul(m, momentum)) : m, slots: { m } };
+  }
+}

@@ -1,0 +1,299 @@
+/** @file Schedules: values at steps as Pax has them, nanoGPT's learning rate, what bad fields get. */
+import { expect, test } from 'vitest';
+import { build, type Config } from '../../src/hparams/index.js';
+import {
+  type BaseSchedule,
+  Constant,
+  Cosine,
+  DelayedCosine,
+  Exponential,
+  Linear,
+  LinearRampupCosineDecay,
+  LinearRampupExponentialDecay,
+  LinearRampupPiecewiseConstant,
+  LinearRampupPolynomialDecay,
+  LinearRampupSqrtDecay,
+  PiecewiseConstant,
+  PiecewiseSchedule,
+  Polynomial,
+  SqrtDecay,
+  Transformer,
+} from '../../src/learners/index.js';
+
+const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][]][] = [
+  [
+    'Constant',
+    () => Constant.config({ value: 3 }),
+    [
+      [0, 3],
+      [1e6, 3],
+    ],
+  ],
+  [
+    'Linear',
+    () => Linear.config({ start: [100, 0.1], limit: [200, 1] }),
+    [
+      [0, 0.1],
+      [100, 0.1],
+      [120, 0.28],
+      [150, 0.55],
+      [200, 1],
+      [250, 1],
+    ],
+  ],
+  [
+    'Polynomial, flat at its start',
+    () => Polynomial.config({ start: [100, 0], limit: [200, 1], power: 2 }),
+    [
+      [50, 0],
+      [150, 0.25],
+      [200, 1],
+    ],
+  ],
+  [
+    'Polynomial, flat at its limit',
+    () => Polynomial.config({ start: [100, 0], limit: [200, 1], power: 2, origin: 'limit' }),
+    [
+      [50, 0],
+      [150, 0.75],
+      [200, 1],
+    ],
+  ],
+  [
+    'Exponential',
+    () => Exponential.config({ start: [100, 1], limit: [200, 0.1] }),
+    [
+      [0, 1],
+      [100, 1],
+      [120, 0.630957],
+      [150, 0.316228],
+      [200, 0.1],
+      [250, 0.1],
+    ],
+  ],
+  [
+    'Cosine',
+    () => Cosine.config({ finalValue: 0.5, totalSteps: 400 }),
+    [
+      [0, 1],
+      [100, 0.926777],
+      [200, 0.75],
+      [400, 0.5],
+      [800, 0.5],
+    ],
+  ],
+  [
+    'DelayedCosine',
+    () => DelayedCosine.config({ start: [100, 1], limit: [200, 0] }),
+    [
+      [50, 1],
+      [150, 0.5],
+      [200, 0],
+    ],
+  ],
+  [
+    'LinearRampupSqrtDecay',
+    () => LinearRampupSqrtDecay.config({ peak: 2, warmupSteps: 100 }),
+    [
+      [0, 0.02],
+      [10, 0.2],
+      [100, 2],
+      [200, Math.SQRT2],
+      [1000, 0.632456],
+    ],
+  ],
+  [
+    'LinearRampupCosineDecay',
+    () =>
+      LinearRampupCosineDecay.config({
+        warmupSteps: 10,
+        decayStart: 20,
+        decayEnd: 40,
+        minRatio: 0.1,
+        max: 2,
+      }),
+    [
+      [0, 0],
+      [5, 1],
+      [10, 2],
+      [15, 2],
+      [20, 2],
+      [30, 1.1],
+      [40, 0.2],
+      [99, 0.2],
+    ],
+  ],
+  [
+    'LinearRampupCosineDecay with a start step',
+    () =>
+      LinearRampupCosineDecay.config({
+        startStep: 100,
+        warmupSteps: 10,
+        decayStart: 10,
+        decayEnd: 30,
+        max: 2,
+      }),
+    [
+      [0, 1],
+      [99, 1],
+      [100, 0],
+      [105, 1],
+      [110, 2],
+      [130, 0.02],
+    ],
+  ],
+  [
+    'LinearRampupPolynomialDecay',
+    () =>
+      LinearRampupPolynomialDecay.config({
+        warmupSteps: 10,
+        decayStart: 10,
+        decayEnd: 30,
+        minRatio: 0.5,
+        max: 2,
+      }),
+    [
+      [5, 1],
+      [10, 2],
+      [20, 1.5],
+      [30, 1],
+      [40, 1],
+    ],
+  ],
+  [
+    'LinearRampupExponentialDecay',
+    () =>
+      LinearRampupExponentialDecay.config({
+        warmupSteps: 10,
+        decayStart: 11,
+        decayEnd: 31,
+        minRatio: 0.01,
+        max: 1,
+      }),
+    [
+      [5, 0.5],
+      [10, 1],
+      [11, 1],
+      [21, 0.1],
+      [31, 0.01],
+      [40, 0.01],
+    ],
+  ],
+  [
+    'LinearRampupPiecewiseConstant',
+    () => LinearRampupPiecewiseConstant.config({ boundaries: [40, 60, 80], values: [1, 0.1, 0.01] }),
+    [
+      [0, 0],
+      [20, 0.5],
+      [40, 1],
+      [59, 1],
+      [60, 0.1],
+      [80, 0.01],
+      [1000, 0.01],
+    ],
+  ],
+  [
+    'PiecewiseConstant',
+    () => PiecewiseConstant.config({ boundaries: [3, 5], values: [10, 20, 30] }),
+    [
+      [0, 10],
+      [2, 10],
+      [3, 20],
+      [4, 20],
+      [5, 30],
+      [99, 30],
+    ],
+  ],
+  [
+    'Transformer',
+    () => Transformer.config({ warmupSteps: 4000, modelDim: 512 }),
+    [
+      [0, 512 ** -0.5 * 4000 ** -1.5],
+      [3999, 512 ** -0.5 * 4000 ** -0.5],
+      [15999, 512 ** -0.5 * 16000 ** -0.5],
+    ],
+  ],
+  [
+    'SqrtDecay',
+    () => SqrtDecay.config({ decayStart: 100, multiplier: 2 }),
+    [
+      [0, 0.2],
+      [100, 0.2],
+      [400, 0.1],
+    ],
+  ],
+];
+
+test.each(cases)('%s', (_name, config, values) => {
+  const schedule = build(config());
+  for (const [step, value] of values) expect(schedule.valueAt(step)).toBeCloseTo(value, 6);
+});
+
+test('PiecewiseSchedule passes the steps since its boundary', () => {
+  const second = Exponential.config({ start: [0, 1], limit: [100, 0.1] });
+  const schedule = build(
+    PiecewiseSchedule.config({ boundaries: [50], schedules: [Constant.config({ value: 7 }), second] }),
+  );
+  expect(schedule.valueAt(49)).toBe(7);
+  for (const step of [0, 10, 100, 500]) expect(schedule.valueAt(50 + step)).toBe(build(second).valueAt(step));
+});
+
+/** nanoGPT's train.py, `get_lr`; `newer` is its warm-up since 2024. */
+function nanoGptLr(it: number, newer: boolean): number {
+  const [learningRate, warmupIters, lrDecayIters, minLr] = [1e-3, 100, 2000, 1e-4];
+  if (it < warmupIters)
+    return newer ? (learningRate * (it + 1)) / (warmupIters + 1) : (learningRate * it) / warmupIters;
+  if (it > lrDecayIters) return minLr;
+  const coefficient = 0.5 * (1 + Math.cos((Math.PI * (it - warmupIters)) / (lrDecayIters - warmupIters)));
+  return minLr + coefficient * (learningRate - minLr);
+}
+
+test.each([true, false])(
+  "LinearRampupCosineDecay expresses nanoGPT's learning rate (newer warm-up: %s)",
+  (newer) => {
+    const schedule = build(
+      LinearRampupCosineDecay.config({
+        warmupSteps: 100,
+        decayStart: 100,
+        decayEnd: 2000,
+        minRatio: 0.1,
+        max: 1,
+        rampupFromZero: !newer,
+      }),
+    );
+    for (let it = 0; it < 2100; it++) {
+      expect(Math.abs(1e-3 * schedule.valueAt(it) - nanoGptLr(it, newer))).toBeLessThan(1e-17);
+    }
+  },
+);
+
+test.each([
+  [
+    () => Linear.config({ start: [200, 1], limit: [100, 0] }),
+    'Linear: 200 must be < 100 (x0 of start and x1 of limit)',
+  ],
+  [() => Exponential.config({ start: [0, 1], limit: [10, 0] }), 'Exponential: 0 must be > 0 (y1 of limit)'],
+  [
+    () => PiecewiseConstant.config({ boundaries: [1, 2], values: [1, 2] }),
+    'PiecewiseConstant: The number of values (2) is expected to be equal to the number of boundaries plus 1 (3).',
+  ],
+  [
+    () => PiecewiseConstant.config({ boundaries: [2, 1], values: [1, 2, 3] }),
+    'PiecewiseConstant: The boundaries ([2, 1]) must be sorted.',
+  ],
+  [
+    () => PiecewiseSchedule.config({ boundaries: [2], schedules: [Constant.config()] }),
+    'PiecewiseSchedule: len(schedules) != len(boundaries) + 1: 1 vs 1',
+  ],
+  [() => LinearRampupCosineDecay.config({ decayEnd: 10 }), 'LinearRampupCosineDecay: Must set max.'],
+  [
+    () => LinearRampupPolynomialDecay.config({ warmupSteps: 5, decayEnd: 10, max: 1 }),
+    'LinearRampupPolynomialDecay: decayStart (0) must be greater than or equal to warmupSteps (5).',
+  ],
+  [
+    () => LinearRampupExponentialDecay.config({ decayStart: 5, max: 1 }),
+    'LinearRampupExponentialDecay: decayEnd (0) must be greater than or equal to decayStart (5).',
+  ],
+] as [() => Config<BaseSchedule>, string][])('bad fields are named: %s', (config, message) => {
+  expect(() => build(config())).toThrow(message);
+});
