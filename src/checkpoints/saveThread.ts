@@ -55,21 +55,23 @@ export class SaveThread {
   #exchange(request: WriteRequest): Promise<void> {
     const worker = (this.#worker ??= startWorker(MODULE, { name: 'checkpoints' }));
     return new Promise<void>((resolve, reject) => {
-      const settle = (settled: () => void) => {
-        worker.removeAllListeners();
+      const settle = () => {
+        worker.off('message', answered).off('error', failed).off('exit', ended);
         // An idle worker must not keep the program alive.
         worker.unref();
-        settled();
       };
-      const fail = (cause: unknown) => {
+      const answered = (reply: WriteReply) => {
+        settle();
+        if (reply === null) resolve();
+        else reject(new Error(reply.message));
+      };
+      const failed = (cause: unknown) => {
+        settle();
         this.#worker = undefined;
-        settle(() => reject(cause));
+        reject(cause);
       };
-      worker.on('message', (reply: WriteReply) =>
-        settle(() => (reply === null ? resolve() : reject(new Error(reply.message)))),
-      );
-      worker.on('error', fail);
-      worker.on('exit', (code) => fail(new Error(`the worker ended with exit code ${code}`)));
+      const ended = (code: number) => failed(new Error(`the worker ended with exit code ${code}`));
+      worker.on('message', answered).on('error', failed).on('exit', ended);
       worker.ref();
       worker.postMessage(request);
     });
