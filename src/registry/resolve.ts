@@ -1,0 +1,112 @@
+/** @file From the name in --exp to the experiment class (Pax's experiment_registry.py, without registering). */
+import { statSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { didYouMean } from '../hparams/index.js';
+import { UsageError } from './errors.js';
+import { type Experiment, isExperimentClass } from './experiment.js';
+
+/** An experiment class with its canonical name and file. */
+export interface ResolvedExperiment {
+  readonly name: string;
+  readonly file: string;
+  readonly cls: new () => Experiment;
+}
+
+/** Tried in this order for `a.b.C`: experiments/a/b.ts and so on. Kept apart from scan.ts, which loads a parser. */
+const extensions = ['.ts', '.mts', '.js', '.mjs'];
+
+/** Where experiments are looked for: ./experiments of the working directory, then the package's own. */
+export function experimentDirectories(): string[] {
+  const own = fileURLToPath(new URL('../../experiments', import.meta.url));
+  return [...new Set([resolve('experiments'), own])];
+}
+
+function show(file: string): string {
+  const path = relative(process.cwd(), file);
+  return path.startsWith('..') ? file : path;
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+/** The file that a full name points at: experiments/lm.ts for lm.Small. */
+function directFile(name: string, directories: readonly string[]): string | undefined {
+  const parts = name.split('.');
+  if (parts.length < 2 || parts.some((p) => !/^[\w$-]+$/.test(p))) return undefined;
+  const stem = parts.slice(0, -1).join('/');
+  return directories.flatMap((d) => extensions.map((e) => join(d, stem + e))).find(isFile);
+}
+
+/** The module of an experiment could not be loaded: the fault is in the file, not in the name. */
+export class ExperimentLoadError extends Error {
+  override name = 'ExperimentLoadError';
+}
+
+async function load(name: string, file: string): Promise<Record<string, unknown>> {
+  try {
+    return await import(pathToFileURL(file).href);
+  } catch (cause) {
+    throw new ExperimentLoadError(`Experiment '${name}': ${show(file)} failed to load.`, { cause });
+  }
+}
+
+async function notFound(name: string, why: string, directories: readonly string[]): Promise<UsageError> {
+  const { scanExperiments } = await import('./scan.js');
+  const names = scanExperiments(directories).map((e) => e.name);
+  const list = names.length > 0 ? names.join(', ') : 'none';
+  return new UsageError(
+    `Could not find experiment '${name}'${why}.${suggest(name, names)}\nExperiments: ${list}.`,
+  );
+}
+
+/** Suggests full names, also for a misspelt short one ('Smal' is near 'lm.Small' by its last part). */
+function suggest(name: string, names: readonly string[]): string {
+  if (name.includes('.')) return didYouMean(name, names);
+  const short = new Map(names.map((n) => [n.split('.').at(-1)!, n]));
+  const found = /'(.+)'/.exec(didYouMean(name, [...short.keys()]));
+  return found ? ` Did you mean '${short.get(found[1]!)}'?` : '';
+}
+
+/**
+ * The experiment class that `name` names: the full name (`lm.Small` is export Small of experiments/lm.ts) or any
+ * dotted suffix of it that only one experiment has. Only the file that holds it is imported.
+ *
+ * @throws UsageError if there is none or the suffix is not unique, with the names that there are.
+ * @throws ExperimentLoadError if the file is there but fails to load; the cause is its error.
+ */
+export async function resolveExperiment(
+  name: string,
+  directories: readonly string[] = experimentDirectories(),
+): Promise<ResolvedExperiment> {
+  const direct = directFile(name, directories);
+  if (direct) {
+    const exportName = name.split('.').at(-1)!;
+    const cls = (await load(name, direct))[exportName];
+    if (isExperimentClass(cls)) return { name, file: direct, cls };
+    const is =
+      cls === undefined ? `exports no class '${exportName}'` : `'${exportName}' is no Experiment class`;
+    throw await notFound(name, `: ${show(direct)} ${is}`, directories);
+  }
+  const { scanExperiments } = await import('./scan.js');
+  const matches = scanExperiments(directories).filter((e) => e.name === name || e.name.endsWith(`.${name}`));
+  if (matches.length > 1) {
+    const list = matches.map((m) => m.name).join(', ');
+    throw new UsageError(`'${name}' does not uniquely identify an experiment. Possible matches: ${list}.`);
+  }
+  const match = matches[0];
+  if (!match) {
+    const searched = directories.map(show).join(' and ');
+    throw await notFound(name, ` (searched ${searched})`, directories);
+  }
+  const cls = (await load(match.name, match.file))[match.exportName];
+  if (!isExperimentClass(cls)) {
+    throw await notFound(
+      name,
+      `: ${show(match.file)} '${match.exportName}' is no Experiment class`,
+      directories,
+    );
+  }
+  return { name: match.name, file: match.file, cls };
+}

@@ -1,0 +1,46 @@
+/** @file From --exp to a class: full names, suffixes, and what goes wrong. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { ExperimentLoadError, resolveExperiment } from '../../src/registry/index.js';
+
+const directory = fileURLToPath(new URL('../fixtures/project/experiments', import.meta.url));
+const resolve = (name: string) => resolveExperiment(name, [directory]);
+const known = 'nested.toy.Toy, toy.Other, toy.Toy';
+
+test('a full name is a file and an export of it', async () => {
+  const found = await resolve('toy.Toy');
+  expect([found.name, found.file, found.cls.name]).toEqual(['toy.Toy', join(directory, 'toy.ts'), 'Toy']);
+  expect((await resolve('nested.toy.Toy')).file).toBe(join(directory, 'nested/toy.ts'));
+});
+
+test('a unique suffix will do', async () => {
+  expect((await resolve('Other')).name).toBe('toy.Other');
+});
+
+test('a suffix of several is an error that lists them', async () => {
+  await expect(resolve('Toy')).rejects.toThrow(
+    "'Toy' does not uniquely identify an experiment. Possible matches: nested.toy.Toy, toy.Toy.",
+  );
+});
+
+test('an unknown name gets a suggestion and the list', async () => {
+  await expect(resolve('toy.Othr')).rejects.toThrow(
+    "Could not find experiment 'toy.Othr': test/fixtures/project/experiments/toy.ts exports no class 'Othr'. " +
+      `Did you mean 'toy.Other'?\nExperiments: ${known}.`,
+  );
+  await expect(resolve('Othr')).rejects.toThrow(
+    "Could not find experiment 'Othr' (searched test/fixtures/project/experiments). " +
+      `Did you mean 'toy.Other'?\nExperiments: ${known}.`,
+  );
+  await expect(resolve('toy.helper')).rejects.toThrow("'helper' is no Experiment class");
+});
+
+test('an error inside the module is reported as such', async () => {
+  const error = await resolve('failing.Anything').catch((e) => e);
+  expect(error).toBeInstanceOf(ExperimentLoadError);
+  expect(error.message).toBe(
+    "Experiment 'failing.Anything': test/fixtures/project/experiments/failing.ts failed to load.",
+  );
+  expect(error.cause.message).toBe('this module fails while it loads');
+});
