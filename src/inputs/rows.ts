@@ -28,9 +28,9 @@ export function fillWindow(
   writePiece(tokens, start, Math.min(seqLen, tokens.length - 1 - start), batch, b * seqLen);
 }
 
-/** How many windows, one after the other from `phase`, hold each label after it once; the last may be partial. */
-export function countWindows(numTokens: number, seqLen: number, phase = 0): number {
-  return Math.max(0, Math.ceil((numTokens - 1 - phase) / seqLen));
+/** How many windows, one after the other, hold each label once; the last may be partial. */
+function countWindows(numTokens: number, seqLen: number): number {
+  return Math.max(0, Math.ceil((numTokens - 1) / seqLen));
 }
 
 /** Windows one after the other: row r predicts the tokens r·seqLen + 1 … (r + 1)·seqLen, each exactly once. */

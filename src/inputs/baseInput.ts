@@ -1,0 +1,84 @@
+/** @file BaseInput: the fields and the contract that every input shares (Pax's base_input.BaseInput). */
+
+import { z } from 'zod';
+import { Configurable } from '../hparams/index.js';
+import type { Batch } from './batch.js';
+import { InputError } from './errors.js';
+import type { IdRows, InputSource, InputState } from './inputSource.js';
+
+/**
+ * Data for one host. Each of `numInfeedHosts` processes has its own instance with its own `infeedHostIndex`:
+ * training batches of different hosts never share a row, and evaluation ends after the same number of batches on
+ * every host, filled up with rows of weight 0.
+ */
+export abstract class BaseInput
+  extends Configurable.with({
+    name: z
+      .string()
+      .regex(/^[a-zA-Z0-9.:_+-]+$/, "expected letters, digits and any of '.:_+-'")
+      .nullable()
+      .default(null)
+      .describe("Name in summaries, directories and messages; null is 'train' in training, else 'input'."),
+    batchSize: z.int().positive().describe('Rows of a batch on one host.'),
+    numInfeedHosts: z.int().positive().default(1).describe('How many hosts share the data.'),
+    infeedHostIndex: z.int().min(0).default(0).describe('Which of them this is.'),
+    inputRandomSeed: z.int().min(0).nullable().default(null).describe('Seed of the order; null is 0.'),
+    resetForEval: z.boolean().default(false).describe('Evaluation starts over at the first batch each time.'),
+    evalLoopNumBatches: z
+      .int()
+      .refine((count) => count > 0 || count === -1, {
+        error: (issue) => `evalLoopNumBatches must be positive or -1, found ${issue.input}.`,
+      })
+      .default(1)
+      .describe('Batches of one evaluation; -1 reads to the end of the data.'),
+    isTraining: z.boolean().default(false).describe('Whether training reads it: shuffled, without end.'),
+    prefetchBatches: z
+      .int()
+      .min(0)
+      .default(2)
+      .describe('Batches that openInput reads ahead in a worker thread; 0 reads in the main thread.'),
+  })
+  implements InputSource
+{
+  protected override setup(): void {
+    super.setup();
+    const { infeedHostIndex, numInfeedHosts } = this.hp;
+    if (infeedHostIndex >= numInfeedHosts) {
+      throw new InputError(
+        `Input '${this.name}': infeedHostIndex is ${infeedHostIndex}, expected 0 to ${numInfeedHosts - 1} (numInfeedHosts is ${numInfeedHosts}).`,
+      );
+    }
+  }
+
+  get name(): string {
+    return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
+  }
+
+  get batchSize(): number {
+    return this.hp.batchSize;
+  }
+
+  getGlobalBatchSize(): number {
+    return this.hp.batchSize * this.hp.numInfeedHosts;
+  }
+
+  abstract getNext(): Promise<Batch>;
+  abstract reset(): void;
+  abstract getState(): InputState;
+  abstract setState(state: InputState): void;
+
+  async peek(): Promise<Batch> {
+    const state = this.getState();
+    try {
+      return await this.getNext();
+    } finally {
+      this.setState(state);
+    }
+  }
+
+  idsToStrings(_ids: IdRows, _lengths?: ArrayLike<number>): string[] {
+    throw new InputError(`Input '${this.name}' has no text, so its ids have no strings.`);
+  }
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,15 @@
+/** @file Inputs: where batches come from. */
+
+export { BaseInput } from './baseInput.js';
+export type { Batch, FloatArray, IntArray, LmBatch, PackedLmBatch } from './batch.js';
+export { charVocabularyOf } from './characters.js';
+export { EndOfData, InputError } from './errors.js';
+export { type CorpusFile, packageDirectory, resolveFiles, resolvePackageFiles } from './files.js';
+export type { IdRows, InputSource, InputState, JsonValue } from './inputSource.js';
+export { type OpenInputOptions, openInput } from './prefetch.js';
+export { RowInput } from './rowInput.js';
+export type { SourceFile } from './source.js';
+export { SyntheticLmInput } from './syntheticLmInput.js';
+export { TextInput } from './textInput.js';
+export { BaseTokenizer, ByteTokenizer, CharTokenizer } from './tokenizers.js';
+export type { TokenArray } from './tokens.js';

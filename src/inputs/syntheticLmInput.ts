@@ -1,0 +1,47 @@
+/** @file SyntheticLmInput: random tokens in the shape of text, for benchmarks and tests (Pax's SyntheticLmData). */
+
+import { z } from 'zod';
+import { foldIn, randomBits } from '../compiler/random.js';
+import { emptyLmBatch, type LmBatch } from './batch.js';
+import type { JsonValue } from './inputSource.js';
+import { streamKey } from './random.js';
+import { RowInput } from './rowInput.js';
+
+/** Purpose of the random stream under the input's seed. */
+const TOKENS = 0;
+
+/** Uniformly random tokens without padding; row n is the same in every run with the same seed. */
+export class SyntheticLmInput extends RowInput.with({
+  seqLen: z.int().positive().describe('Tokens of a row.'),
+  vocabSize: z.int().min(2).describe('Tokens are 0 … vocabSize − 1.'),
+  numBatches: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe('Batches until the end of the data; null is no end.'),
+}) {
+  protected override get numRows(): number {
+    return (this.hp.numBatches ?? Number.POSITIVE_INFINITY) * this.getGlobalBatchSize();
+  }
+
+  protected override emptyBatch(): LmBatch {
+    return emptyLmBatch(this.hp.batchSize, this.hp.seqLen);
+  }
+
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    const { seqLen, vocabSize } = this.hp;
+    const bits = randomBits(foldIn(streamKey(this.hp.inputRandomSeed ?? 0, TOKENS), row), seqLen + 1);
+    const tokens = Int32Array.from(bits, (word) => Math.floor((word / 2 ** 32) * vocabSize));
+    const at = b * seqLen;
+    batch.ids.data.set(tokens.subarray(0, seqLen), at);
+    batch.labels.data.set(tokens.subarray(1), at);
+    batch.paddings.data.fill(0, at, at + seqLen);
+    batch.weights.data.fill(1, at, at + seqLen);
+  }
+
+  protected override identity(): { readonly [name: string]: JsonValue } {
+    const { seqLen, vocabSize, inputRandomSeed } = this.hp;
+    return { seqLen, vocabSize, seed: inputRandomSeed ?? 0 };
+  }
+}

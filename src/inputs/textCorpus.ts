@@ -1,0 +1,61 @@
+/** @file Reads the part of a text corpus that an input asks for, as tokens. */
+
+import { createHash } from 'node:crypto';
+import { InputError } from './errors.js';
+import { resolveFiles } from './files.js';
+import { readFiles } from './source.js';
+import type { BaseTokenizer } from './tokenizers.js';
+import { concatenate, heldOutFiles, type SplitName, splitStream, type TokenStream } from './tokens.js';
+
+/** Which files, and which part of them. */
+export interface TextCorpusOptions {
+  readonly files: readonly string[];
+  readonly split: SplitName;
+  readonly splitBy: 'file' | 'text';
+  readonly validationFraction: number;
+  readonly validationFiles: readonly string[];
+}
+
+/**
+ * The tokens of one split, document by document.
+ * @throws InputError for files that are missing or cannot be encoded, and for a split without a token to predict
+ */
+export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokenizer): TokenStream {
+  const { split } = options;
+  const held = resolveFiles(options.validationFiles);
+  const heldPaths = new Set(held.map((file) => file.path));
+  const rest = resolveFiles(options.files).filter((file) => !heldPaths.has(file.path));
+  const bySpec = held.length > 0;
+  const byFile = bySpec || options.splitBy === 'file';
+  const everyNth = heldOutFiles(rest.length, bySpec ? 0 : options.validationFraction);
+  const isWanted = (path: string, index: number): boolean =>
+    !byFile || split === 'all' || (heldPaths.has(path) || everyNth[index]!) === (split === 'validation');
+
+  const files = [...rest, ...held];
+  const wanted = files.filter((file, index) => isWanted(file.path, index));
+  if (tokenizer.needsCorpus) tokenizer.fit(readFiles(files));
+  const documents = readFiles(wanted).map((file) => tokenizer.encodeFile(file));
+  const stream = concatenate(documents.filter((document) => document.length > 0));
+  const part = byFile ? stream : splitStream(stream, options.validationFraction, split);
+  if (part.tokens.length >= 2) return part;
+
+  const paths = files.slice(0, 3).map((file) => file.path);
+  const where = `${plural(files.length, 'file')} (${paths.join(', ')}${files.length > 3 ? ', …' : ''})`;
+  throw new InputError(
+    wanted.length === files.length && stream.tokens.length === 0
+      ? `The corpus is empty: no text in ${where}.`
+      : `Split '${split}' has ${plural(part.tokens.length, 'token')} of ${where}, expected at least 2. It is cut by splitBy '${options.splitBy}' and validationFraction ${options.validationFraction}; validationFiles can name the files to hold out.`,
+  );
+}
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/** Names a token stream by its content: equal for equal documents in the same order, on every machine. */
+export function fingerprint(stream: TokenStream): string {
+  const { tokens, starts } = stream;
+  const hash = createHash('sha256')
+    .update(JSON.stringify([tokens.BYTES_PER_ELEMENT, starts]))
+    .update(new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength))
+    .digest('hex');
+  return `${plural(starts.length - 1, 'document')} of ${plural(tokens.length, 'token')} (sha256 ${hash.slice(0, 16)})`;
+}

@@ -1,0 +1,202 @@
+/** @file TextInput: files of text as batches for a language model. */
+
+import { z } from 'zod';
+import { instance } from '../hparams/index.js';
+import { emptyLmBatch, emptyPackedLmBatch, type LmBatch } from './batch.js';
+import { InputError } from './errors.js';
+import type { IdRows, JsonValue } from './inputSource.js';
+import { drawBelow, permutation, streamKey } from './random.js';
+import { RowInput } from './rowInput.js';
+import { fillWindow, packedRows, type RowSource, windowRows } from './rows.js';
+import { fingerprint, readTextCorpus } from './textCorpus.js';
+import { BaseTokenizer, ByteTokenizer } from './tokenizers.js';
+import type { TokenStream } from './tokens.js';
+
+/** Purposes of the random streams under the input's seed; the epoch is added to the first two. */
+const ORDER = 2 ** 40;
+const PHASE = 2 ** 41;
+const OFFSET = 2 ** 42;
+
+/** What an input reads its rows from. */
+interface TextData {
+  readonly stream: TokenStream;
+  readonly rows: RowSource;
+}
+
+/**
+ * Text for a language model: `labels` are `ids` one token further. Rows are windows of seqLen tokens over all files
+ * laid end to end, or, where `packed`, whole documents packed into rows.
+ */
+export class TextInput extends RowInput.with({
+  files: z
+    .array(z.string())
+    .min(1)
+    .describe("Paths, globs and 'pkg:<package>/<glob>' specs, in the order to read them."),
+  tokenizer: instance(BaseTokenizer, () => ByteTokenizer.config()),
+  seqLen: z.int().positive().describe('Tokens of a row.'),
+  split: z
+    .enum(['train', 'validation', 'all'])
+    .default('train')
+    .describe('Which part of the corpus to read.'),
+  splitBy: z
+    .enum(['file', 'text'])
+    .default('text')
+    .describe('Hold out whole files spread over the order, or the end of the text.'),
+  validationFraction: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0.1)
+    .describe('Share of files or of tokens to hold out.'),
+  validationFiles: z
+    .array(z.string())
+    .default([])
+    .describe('Files to hold out, as in `files`; where given, they alone decide the split.'),
+  packed: z.boolean().default(false).describe('Rows of whole documents, with segmentIds and segmentPos.'),
+  sampling: z
+    .enum(['permuted', 'random', 'sequential'])
+    .nullable()
+    .default(null)
+    .describe("Every row once an epoch in random order, windows at random offsets (nanoGPT's), or in order."),
+  repeat: z
+    .boolean()
+    .nullable()
+    .default(null)
+    .describe('Start over after the last row; null in training only.'),
+}) {
+  #data: TextData | null = null;
+  #fingerprint: string | null = null;
+  #epoch = -1;
+  #order: Uint32Array = new Uint32Array(0);
+  #phase = 0;
+
+  protected override setup(): void {
+    super.setup();
+    if (this.sampling !== 'random') return;
+    if (this.hp.packed) {
+      throw new InputError("sampling 'random' draws windows, and packed rows are whole; use 'permuted'.");
+    }
+    if (!this.repeats) throw new InputError("sampling 'random' has no end; set repeat, or use 'permuted'.");
+  }
+
+  /** The tokenizer, with its vocabulary learned. */
+  get tokenizer(): BaseTokenizer {
+    this.#load();
+    return this.hp.tokenizer;
+  }
+
+  /** How many tokens the split has. */
+  get numTokens(): number {
+    return this.#load().stream.tokens.length;
+  }
+
+  override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
+    const { tokenizer } = this;
+    const [rows = 0, length = 0] = ids.shape;
+    return Array.from({ length: rows }, (_, row) => {
+      const start = row * length;
+      return tokenizer.decode(
+        Array.prototype.slice.call(ids.data, start, start + (lengths?.[row] ?? length)),
+      );
+    });
+  }
+
+  /** `sampling` with its default: a random order in training, the order of the corpus elsewhere. */
+  get sampling(): 'permuted' | 'random' | 'sequential' {
+    return this.hp.sampling ?? (this.hp.isTraining ? 'permuted' : 'sequential');
+  }
+
+  /** `repeat` with its default. */
+  get repeats(): boolean {
+    return this.hp.repeat ?? this.hp.isTraining;
+  }
+
+  protected override get numRows(): number {
+    return this.repeats ? Number.POSITIVE_INFINITY : this.#load().rows.numRows;
+  }
+
+  protected override emptyBatch(): LmBatch {
+    const { batchSize, seqLen, packed } = this.hp;
+    return packed ? emptyPackedLmBatch(batchSize, seqLen) : emptyLmBatch(batchSize, seqLen);
+  }
+
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    const { stream, rows } = this.#load();
+    const { tokens } = stream;
+    const { seqLen } = this.hp;
+    if (this.sampling === 'random') {
+      const start = drawBelow(streamKey(this.#seed, OFFSET), row, tokens.length - seqLen);
+      fillWindow(tokens, start, seqLen, batch, b);
+    } else if (this.sampling === 'sequential') {
+      rows.fill(row % rows.numRows, batch, b);
+    } else {
+      this.#fillPermuted(row, batch, b);
+    }
+  }
+
+  protected override identity(): { readonly [name: string]: JsonValue } {
+    this.#fingerprint ??= fingerprint(this.#load().stream);
+    return {
+      corpus: this.#fingerprint,
+      seqLen: this.hp.seqLen,
+      packed: this.hp.packed,
+      sampling: this.sampling,
+      repeat: this.repeats,
+      seed: this.#seed,
+    };
+  }
+
+  get #seed(): number {
+    return this.hp.inputRandomSeed ?? 0;
+  }
+
+  /**
+   * Windows of an endless permuted input begin at another offset each epoch, so that in time every token is seen in
+   * every place of a window; to have equally many at each offset, one window fewer is cut.
+   */
+  get #shiftsWindows(): boolean {
+    return this.repeats && !this.hp.packed && this.numTokens > 2 * this.hp.seqLen;
+  }
+
+  #fillPermuted(row: number, batch: LmBatch, b: number): void {
+    const { seqLen } = this.hp;
+    const { stream, rows } = this.#load();
+    const { tokens } = stream;
+    const shifts = this.#shiftsWindows;
+    const size = shifts ? Math.floor((tokens.length - seqLen) / seqLen) : rows.numRows;
+    const epoch = Math.floor(row / size);
+    if (epoch !== this.#epoch) {
+      this.#order = permutation(streamKey(this.#seed, ORDER + epoch), size);
+      this.#phase = shifts ? drawBelow(streamKey(this.#seed, PHASE), epoch, seqLen) : 0;
+      this.#epoch = epoch;
+    }
+    const index = this.#order[row % size]!;
+    if (shifts) fillWindow(tokens, this.#phase + index * seqLen, seqLen, batch, b);
+    else rows.fill(index, batch, b);
+  }
+
+  /**
+   * Reads the corpus on first use: a config can be built and looked at where its files are not.
+   * @throws InputError that names the input, for what is wrong with its files
+   */
+  #load(): TextData {
+    if (this.#data) return this.#data;
+    try {
+      const stream = readTextCorpus(this.hp, this.hp.tokenizer);
+      const { seqLen, packed } = this.hp;
+      const rows = packed ? packedRows(stream, seqLen) : windowRows(stream.tokens, seqLen);
+      if (rows.numRows === 0)
+        throw new InputError('No document has two tokens, so there is nothing to predict.');
+      if (this.sampling === 'random' && stream.tokens.length <= seqLen) {
+        throw new InputError(
+          `sampling 'random' needs more than seqLen = ${seqLen} tokens, and split '${this.hp.split}' has ${stream.tokens.length}.`,
+        );
+      }
+      this.#data = { stream, rows: rows as RowSource };
+      return this.#data;
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      throw new InputError(`TextInput '${this.name}': ${error.message}`, { cause: error });
+    }
+  }
+}

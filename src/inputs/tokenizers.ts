@@ -1,0 +1,139 @@
+/** @file Tokenizers: text to token ids and back, exactly. */
+
+import { z } from 'zod';
+import { Configurable } from '../hparams/index.js';
+import { charVocabulary, decodeUtf8, encodeCharacters } from './characters.js';
+import { InputError } from './errors.js';
+import type { SourceFile } from './source.js';
+import type { TokenArray } from './tokens.js';
+
+/** Turns text into token ids, 0 … vocabSize − 1, and back. */
+export abstract class BaseTokenizer extends Configurable.with({}) {
+  /** How many different ids there are. */
+  abstract get vocabSize(): number;
+
+  /** Ids of a text; `decode` gives the same text back. */
+  abstract encode(text: string): Int32Array;
+
+  /** Text of ids; an id that is not in the vocabulary is an InputError. */
+  abstract decode(ids: ArrayLike<number>): string;
+
+  /** Ids of a whole file of UTF-8 text. @throws InputError that names the file and what cannot be encoded */
+  abstract encodeFile(file: SourceFile): TokenArray;
+
+  /** Whether `fit` must see the corpus before anything is encoded. */
+  get needsCorpus(): boolean {
+    return false;
+  }
+
+  /** Learns the vocabulary from a whole corpus, training and validation. */
+  fit(_corpus: readonly SourceFile[]): void {}
+}
+
+function checkIds(ids: ArrayLike<number>, vocabSize: number, tokenizer: string): void {
+  for (let i = 0; i < ids.length; i++) {
+    const id = ids[i]!;
+    if (!(Number.isInteger(id) && id >= 0 && id < vocabSize)) {
+      throw new InputError(
+        `${tokenizer}: id ${id} at position ${i} is not an integer from 0 to ${vocabSize - 1}.`,
+      );
+    }
+  }
+}
+
+/** The 256 bytes of UTF-8 text are the ids: no vocabulary to keep, no text that it cannot take. */
+export class ByteTokenizer extends BaseTokenizer.with({}) {
+  override get vocabSize(): number {
+    return 256;
+  }
+
+  override encode(text: string): Int32Array {
+    return Int32Array.from(new TextEncoder().encode(text));
+  }
+
+  /** Bytes that are not whole UTF-8 characters, which a model may well write, become U+FFFD. */
+  override decode(ids: ArrayLike<number>): string {
+    checkIds(ids, this.vocabSize, 'ByteTokenizer');
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(ids));
+  }
+
+  override encodeFile(file: SourceFile): TokenArray {
+    return file.bytes;
+  }
+}
+
+/**
+ * One id for each character (Unicode code point), as nanoGPT's shakespeare_char. The vocabulary is given, or is the
+ * sorted distinct characters of the corpus that the input reads, its training and validation part together.
+ */
+export class CharTokenizer extends BaseTokenizer.with({
+  vocabulary: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Every character once, ids in this order; null learns it from the input’s whole corpus.'),
+}) {
+  #characters: readonly string[] | null = null;
+  #ids = new Map<number, number>();
+
+  protected override setup(): void {
+    super.setup();
+    if (this.hp.vocabulary !== null) this.#learn([...this.hp.vocabulary]);
+  }
+
+  /** The characters in the order of their ids. */
+  get vocabulary(): string {
+    return this.#known().join('');
+  }
+
+  override get vocabSize(): number {
+    return this.#known().length;
+  }
+
+  override get needsCorpus(): boolean {
+    return this.#characters === null;
+  }
+
+  override fit(corpus: readonly SourceFile[]): void {
+    if (this.needsCorpus) this.#learn([...charVocabulary(corpus.map((file) => decodeUtf8(file)))]);
+  }
+
+  override encode(text: string): Int32Array {
+    this.#known();
+    return Int32Array.from(encodeCharacters(text, this.#ids, 'the text'));
+  }
+
+  override decode(ids: ArrayLike<number>): string {
+    const characters = this.#known();
+    checkIds(ids, characters.length, 'CharTokenizer');
+    let text = '';
+    for (let i = 0; i < ids.length; i++) text += characters[ids[i]!]!;
+    return text;
+  }
+
+  override encodeFile(file: SourceFile): TokenArray {
+    this.#known();
+    return encodeCharacters(decodeUtf8(file), this.#ids, file.name);
+  }
+
+  #learn(characters: readonly string[]): void {
+    characters.forEach((character, id) => {
+      const codePoint = character.codePointAt(0)!;
+      if (this.#ids.has(codePoint)) {
+        throw new InputError(`CharTokenizer: its vocabulary has ${JSON.stringify(character)} twice.`);
+      }
+      this.#ids.set(codePoint, id);
+    });
+    if (characters.length === 0) throw new InputError('CharTokenizer: its vocabulary is empty.');
+    this.#characters = characters;
+  }
+
+  #known(): readonly string[] {
+    if (this.#characters === null) {
+      throw new InputError(
+        'CharTokenizer: it has no vocabulary yet. Give it one (vocabulary: charVocabularyOf(files)), or let an input read a corpus with it.',
+      );
+    }
+    return this.#characters;
+  }
+}

@@ -1,0 +1,145 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, expect, test } from 'vitest';
+import { build } from '../../src/hparams/index.js';
+import { EndOfData, type InputSource, openInput, TextInput } from '../../src/inputs/index.js';
+import { corpusDirectory, readAll, take } from './corpus.js';
+import { CountingInput } from './ownInput.js';
+
+const OWN = new URL('./ownInput.ts', import.meta.url).href;
+const opened: InputSource[] = [];
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((input) => input.close()));
+});
+
+function open(...args: Parameters<typeof openInput>): InputSource {
+  const input = openInput(...args);
+  opened.push(input);
+  return input;
+}
+
+function textConfig() {
+  const directory = corpusDirectory({ 'a.txt': 'the quick brown fox jumps over the lazy dog '.repeat(50) });
+  const files = [join(directory, 'a.txt')];
+  return TextInput.config({ files, seqLen: 16, batchSize: 4, isTraining: true });
+}
+
+/** Takes batches slowly until the worker makes them; how many there were. */
+async function untilAhead(input: InputSource, check: () => Promise<void>): Promise<void> {
+  for (let i = 0; i < 200 && !isAhead(input); i++) {
+    await check();
+    await sleep(20);
+  }
+  expect(isAhead(input)).toBe(true);
+}
+
+const isAhead = (input: InputSource): boolean => (input as unknown as { readsAhead: boolean }).readsAhead;
+
+test('batches and states are those of the input itself, before and after the worker takes over', async () => {
+  const config = textConfig();
+  const input = open(config);
+  const plain = build(config);
+  const step = async () => {
+    expect(await input.getNext()).toEqual(await plain.getNext());
+    expect(input.getState()).toEqual(plain.getState());
+  };
+  await untilAhead(input, step);
+  for (let i = 0; i < 100; i++) await step();
+  expect(await input.peek()).toEqual(await plain.peek());
+  expect(input.getState()).toEqual(plain.getState());
+  await step();
+});
+
+test('reset and setState forget what was read ahead', async () => {
+  const config = textConfig();
+  const input = open(config);
+  const expected = await take(build(config), 30);
+  await untilAhead(input, async () => void (await input.getNext()));
+  for (let round = 0; round < 5; round++) {
+    input.reset();
+    expect(await take(input, 10 + round)).toEqual(expected.slice(0, 10 + round));
+    await input.peek();
+    const state = input.getState();
+    input.reset();
+    input.setState(state);
+    expect(await take(input, 5)).toEqual(expected.slice(10 + round, 15 + round));
+  }
+});
+
+test('data ends for a reader ahead as for any other, and begins again after reset', async () => {
+  const config = textConfig();
+  config.isTraining = false;
+  const expected = await readAll(build(config));
+  const input = open(config);
+  expect(await readAll(input)).toEqual(expected);
+  const deadline = Date.now() + 10_000;
+  while (!isAhead(input) && Date.now() < deadline) {
+    input.reset();
+    expect(await readAll(input)).toEqual(expected);
+    await sleep(20);
+  }
+  input.reset();
+  expect(await readAll(input)).toEqual(expected);
+  await expect(input.peek()).rejects.toThrow(EndOfData);
+  await expect(input.getNext()).rejects.toThrow(EndOfData);
+});
+
+test('a class of one’s own is read ahead from its module, batches of changing shape too', async () => {
+  const config = CountingInput.config({ batchSize: 1, numBatches: 100_000 });
+  const input = open(config, { modules: [OWN] });
+  const plain = build(config);
+  const step = async () => expect(await input.getNext()).toEqual(await plain.getNext());
+  await untilAhead(input, step);
+  for (let i = 0; i < 10; i++) await step();
+  input.reset();
+  plain.reset();
+  for (let i = 0; i < 10; i++) await step();
+});
+
+test('an error in the worker has the original message', async () => {
+  const config = CountingInput.config({ batchSize: 1, failAt: 20_000, numBatches: 100_000 });
+  const input = open(config, { modules: [OWN] });
+  await untilAhead(input, async () => void (await input.getNext()));
+  input.setState({ count: 19_995 });
+  await take(input, 5);
+  const message = "Input 'input' failed in its prefetch thread: cannot count to 20000";
+  await expect(input.getNext()).rejects.toThrow(message);
+  await expect(input.getNext()).rejects.toThrow(message);
+});
+
+test('a class that the worker does not know is an error that names it', async () => {
+  const input = open(CountingInput.config({ batchSize: 1, numBatches: 100_000 }));
+  const read = async () => {
+    for (;;) {
+      await input.getNext();
+      await sleep(5);
+    }
+  };
+  await expect(read()).rejects.toThrow(/^Input 'input' failed in its prefetch thread: .*CountingInput/);
+});
+
+test('a closed input gives no more', async () => {
+  const input = open(textConfig());
+  await input.getNext();
+  await input.close();
+  await expect(input.getNext()).rejects.toThrow("Input 'train' is closed.");
+});
+
+test('prefetchBatches 0 reads in the main thread', () => {
+  const config = textConfig();
+  config.prefetchBatches = 0;
+  expect(open(config)).toBeInstanceOf(TextInput);
+});
+
+test('under tsx the worker takes over too, and never keeps the process alive', async () => {
+  const script = fileURLToPath(new URL('./prefetchProgram.ts', import.meta.url));
+  const tsx = fileURLToPath(import.meta.resolve('tsx'));
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', `file://${tsx}`, script], {
+    timeout: 30_000,
+  });
+  expect(stdout).toBe('the worker reads ahead\n');
+});
