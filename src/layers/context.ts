@@ -1,0 +1,68 @@
+/** @file The ambient context of a forward pass: weights, mode, randomness, and what layers report besides outputs. */
+import type { Tensor } from '../compiler/index.js';
+
+/** A loss that a layer adds to the model's own. */
+export interface AuxLoss {
+  /** Path of the layer and name of the loss. */
+  readonly name: string;
+  /** Scalar. */
+  readonly value: Tensor;
+  readonly weight: number;
+}
+
+/** What a caller of layers provides, and the containers that layers fill. */
+export interface ContextOptions {
+  /** Value of every variable that the layers read, by path. */
+  readonly theta: Readonly<Record<string, Tensor>>;
+  /** True while evaluating or decoding: no dropout. Default false. */
+  readonly doEval?: boolean;
+  /** int32 [2], from (seed, step); layers derive their keys from it. Needed where a layer draws numbers. */
+  readonly prngKey?: Tensor | undefined;
+  /** Receives summaries by name; without it no summary is computed. */
+  readonly summaries?: Record<string, Tensor> | undefined;
+  /** Summaries with a larger verbosity are left out. Default 3, as in Pax. */
+  readonly summaryVerbosity?: number;
+  /** Receives the auxiliary losses. */
+  readonly auxLosses?: AuxLoss[] | undefined;
+  /** State of incremental decoding by path: read and replaced by extendStep. */
+  readonly decodeState?: Record<string, Tensor> | undefined;
+}
+
+/** The context that layers see. */
+export interface LayerContext extends Required<Omit<ContextOptions, 'auxLosses'>> {
+  readonly auxLosses: AuxLoss[];
+  /** How many keys each layer has drawn, by its path. */
+  readonly draws: Map<string, number>;
+}
+
+let current: LayerContext | undefined;
+
+/** The context of the forward pass under way, or undefined outside `runInContext`. */
+export const currentContext = (): LayerContext | undefined => current;
+
+/**
+ * Runs `fn`, a synchronous function that calls layers, with these weights and settings.
+ *
+ * @returns what `fn` returns.
+ * @throws Error if `fn` returns a promise: the context would be gone before its layers ran.
+ */
+export function runInContext<T>(options: ContextOptions, fn: () => T): T {
+  const outer = current;
+  current = {
+    theta: options.theta,
+    doEval: options.doEval ?? false,
+    prngKey: options.prngKey,
+    summaries: options.summaries,
+    summaryVerbosity: options.summaryVerbosity ?? 3,
+    auxLosses: options.auxLosses ?? [],
+    decodeState: options.decodeState,
+    draws: new Map(),
+  };
+  try {
+    const result = fn();
+    if (result instanceof Promise) throw new Error('runInContext: the function must not be asynchronous.');
+    return result;
+  } finally {
+    current = outer;
+  }
+}

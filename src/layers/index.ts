@@ -1,0 +1,68 @@
+/** @file Layers: BaseLayer, the ambient context, weight initialisation and the layers themselves. */
+export {
+  BaseActivation,
+  ELU,
+  Exp,
+  GELU,
+  Identity,
+  LeakyReLU,
+  ReLU,
+  ReLU6,
+  Sigmoid,
+  SiLU,
+  Softplus,
+  SquaredReLU,
+  Swish,
+  Tanh,
+} from './activations.js';
+export { type AttentionArgs, DotProductAttention } from './attentions.js';
+export {
+  BaseLayer,
+  LayerError,
+  type Theta,
+  type Variable,
+  WeightCollection,
+  type WeightHParams,
+} from './base_layer.js';
+export { type AuxLoss, type ContextOptions, type LayerContext, runInContext } from './context.js';
+export { Embedding } from './embeddings.js';
+export { Bias, FeedForward, Linear } from './linears.js';
+export { BaseNormalization, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
+export {
+  BasePositionalEmbedding,
+  PositionalEmbedding,
+  RotaryPositionalEmbedding,
+  TrainablePositionalEmbedding,
+} from './positions.js';
+export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
+export {
+  BaseSoftmax,
+  FullSoftmax,
+  NClassMajorSharedEmbeddingSoftmax,
+  SharedEmbeddingSoftmax,
+  type SoftmaxOutput,
+} from './softmax.js';
+export { Dropout } from './stochastics.js';
+export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformer_lm.js';
+export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';
+export { decodeStateSpecs, initVariables, listLayers, listVariables } from './variables.js';
+export {
+  Constant,
+  Gaussian,
+  GaussianSqrtDim,
+  GaussianSqrtFanAvg,
+  GaussianSqrtFanIn,
+  GaussianSqrtFanOut,
+  TruncatedGaussian,
+  TruncatedGaussianSqrtDim,
+  TruncatedGaussianSqrtFanIn,
+  TruncatedGaussianSqrtFanOut,
+  Uniform,
+  UniformSqrtDim,
+  UniformSqrtFanAvg,
+  UniformUnitScaling,
+  WeightInit,
+  type WeightShape,
+  Xavier,
+  XavierWithFixupParams,
+} from './weight_init.js';

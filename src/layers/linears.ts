@@ -1,0 +1,90 @@
+/** @file Linear maps over the last dimension. */
+import { z } from 'zod';
+import { type Tensor, tf } from '../compiler/index.js';
+import { derive, sub } from '../hparams/index.js';
+import { BaseActivation, ReLU } from './activations.js';
+import { BaseLayer, type Theta } from './base_layer.js';
+import { projectLastDim } from './project.js';
+import { constantInit } from './weight_init.js';
+
+/** inputs [..., inputDims] times w [inputDims, outputDims]. */
+export class Linear extends BaseLayer.with({
+  inputDims: z.int().positive().describe('Depth of the input.'),
+  outputDims: z.int().positive().describe('Depth of the output.'),
+}) {
+  declare readonly theta: Theta<'w'>;
+
+  protected override setup(): void {
+    this.createVariable('w', { shape: [this.hp.inputDims, this.hp.outputDims] });
+  }
+
+  /** [..., inputDims] to [..., outputDims]. */
+  fprop(inputs: Tensor): Tensor {
+    return projectLastDim(inputs, this.theta.w);
+  }
+}
+
+/** inputs [..., dims] plus b [dims]. */
+export class Bias extends BaseLayer.with({
+  dims: z.int().positive().describe('Depth of the input.'),
+  biasInit: z.number().default(0).describe('Initial value of every element.'),
+}) {
+  declare readonly theta: Theta<'b'>;
+
+  protected override setup(): void {
+    this.createVariable('b', { shape: [this.hp.dims], init: constantInit(this.hp.biasInit) });
+  }
+
+  /** [..., dims] to the same shape. */
+  fprop(inputs: Tensor): Tensor {
+    return tf.add(inputs, this.theta.b);
+  }
+}
+
+/** activation(linear(inputs) + bias). */
+export class FeedForward extends BaseLayer.with({
+  inputDims: z.int().positive().describe('Depth of the input.'),
+  outputDims: z.int().positive().describe('Depth of the output.'),
+  hasBias: z.boolean().default(true).describe('Whether a bias is added.'),
+  biasInit: z.number().default(0).describe('Initial value of the bias.'),
+  linearTpl: sub(Linear).describe('The matrix product.'),
+  biasTpl: sub(Bias).describe('The bias.'),
+  activationTpl: sub(BaseActivation, () => ReLU.config()).describe('The activation function.'),
+}) {
+  #linear!: Linear;
+  #bias: Bias | null = null;
+  #activation!: BaseActivation;
+
+  protected override setup(): void {
+    const { inputDims, outputDims, hasBias, biasInit, linearTpl, biasTpl, activationTpl } = this.hp;
+    this.#linear = this.createChild(
+      'linear',
+      derive(linearTpl, (p) => {
+        p.inputDims = inputDims;
+        p.outputDims = outputDims;
+      }),
+    );
+    if (hasBias) {
+      this.#bias = this.createChild(
+        'bias',
+        derive(biasTpl, (p) => {
+          p.dims = outputDims;
+          p.biasInit = biasInit;
+        }),
+      );
+    }
+    this.#activation = this.createChild('activation', activationTpl);
+  }
+
+  /** The weights [inputDims, outputDims], for layers that also use them as a table. */
+  get weights(): Tensor {
+    return this.#linear.theta.w;
+  }
+
+  /** [..., inputDims] to [..., outputDims]. */
+  fprop(inputs: Tensor): Tensor {
+    let outputs = this.#linear.fprop(inputs);
+    if (this.#bias) outputs = this.#bias.fprop(outputs);
+    return this.#activation.fprop(outputs);
+  }
+}

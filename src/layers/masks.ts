@@ -1,0 +1,43 @@
+/** @file Additive attention masks: 0 where a query may see a key, a large negative number elsewhere. */
+import { type Tensor, tf } from '../compiler/index.js';
+
+/** Large enough to vanish after softmax; finite, so that a row that sees nothing has no NaN. */
+const MASKED = -1e9;
+
+/** paddings [B, S], 1 for padding: a mask [B, 1, 1, S] that hides padding. */
+export function paddingMask(paddings: Tensor): Tensor {
+  const [batch, length] = paddings.shape as [number, number];
+  return tf.reshape(tf.mul(paddings, MASKED), [batch, 1, 1, length]);
+}
+
+/** A constant mask [length, length] that hides later positions. */
+export function causalMask(length: number): Tensor {
+  const values = new Float32Array(length * length);
+  for (let t = 0; t < length; t++) values.fill(MASKED, t * length + t + 1, (t + 1) * length);
+  return tf.tensor2d(values, [length, length], 'float32');
+}
+
+/** segmentIds int32 [B, T]: a mask [B, 1, T, T] that hides other segments of a packed row. */
+export function segmentMask(segmentIds: Tensor): Tensor {
+  const [batch, length] = segmentIds.shape as [number, number];
+  const queries = tf.reshape(segmentIds, [batch, 1, length, 1]);
+  const keys = tf.reshape(segmentIds, [batch, 1, 1, length]);
+  return tf.mul(tf.cast(tf.notEqual(queries, keys), 'float32'), MASKED);
+}
+
+/** Whether each of `length` cache slots is the one of timeStep (int32 scalar): bool [length]. */
+export function isTimeStep(length: number, timeStep: Tensor): Tensor {
+  return tf.equal(slots(length), timeStep);
+}
+
+/** A mask [1, 1, 1, length] that hides cache slots after timeStep (int32 scalar). */
+export function upToTimeStepMask(length: number, timeStep: Tensor): Tensor {
+  const later = tf.cast(tf.greater(slots(length), timeStep), 'float32');
+  return tf.reshape(tf.mul(later, MASKED), [1, 1, 1, length]);
+}
+
+const slots = (length: number): Tensor =>
+  tf.tensor1d(
+    Int32Array.from({ length }, (_, i) => i),
+    'int32',
+  );

@@ -1,0 +1,67 @@
+/** @file Where a residual branch is normalised: Pax's norm policies. */
+import { z } from 'zod';
+import type { Tensor } from '../compiler/index.js';
+import { type Config, deepCopy, derive } from '../hparams/index.js';
+import type { BaseNormalization } from './normalizations.js';
+
+/** The field that chooses a policy. */
+export const NormPolicySchema = z
+  .enum(['pre', 'primer_hybrid', 'post', 'post_skip'])
+  .default('pre')
+  .describe(
+    'Where the norm stands: before the branch; before and after it; after it; after the residual connection.',
+  );
+
+type Policy = z.infer<typeof NormPolicySchema>;
+type Norm = BaseNormalization | null;
+
+/** The norms of one residual branch, each at its place; where there is none, values pass through. */
+export class NormPolicy {
+  private constructor(
+    private readonly pre: Norm,
+    private readonly post: Norm,
+    private readonly postSkip: Norm,
+  ) {}
+
+  /** Creates the policy's norms as children of a layer, under Pax's names. */
+  static create(
+    policy: Policy,
+    lnTpl: Config<BaseNormalization>,
+    dim: number,
+    createChild: (name: string, config: Config<BaseNormalization>) => BaseNormalization,
+  ): NormPolicy {
+    const norm = (name: string, config: Config<BaseNormalization>): BaseNormalization =>
+      createChild(
+        name,
+        derive(config, (p) => {
+          p.dim = dim;
+        }),
+      );
+    if (policy === 'primer_hybrid') {
+      return new NormPolicy(
+        norm('pre_layer_norm', deepCopy(lnTpl)),
+        norm('post_layer_norm', deepCopy(lnTpl)),
+        null,
+      );
+    }
+    const only = norm('layer_norm', lnTpl);
+    return new NormPolicy(
+      policy === 'pre' ? only : null,
+      policy === 'post' ? only : null,
+      policy === 'post_skip' ? only : null,
+    );
+  }
+
+  /** The branch's input. */
+  before(x: Tensor): Tensor {
+    return this.pre ? this.pre.fprop(x) : x;
+  }
+  /** The branch's output. */
+  after(x: Tensor): Tensor {
+    return this.post ? this.post.fprop(x) : x;
+  }
+  /** The sum of the branch's output and its input. */
+  afterSkip(x: Tensor): Tensor {
+    return this.postSkip ? this.postSkip.fprop(x) : x;
+  }
+}

@@ -1,0 +1,131 @@
+/** @file Ways to tell a network where a token stands: sinusoids, a trained table, rotations. */
+import { z } from 'zod';
+import { ops, type Tensor, tf } from '../compiler/index.js';
+import { BaseLayer, type Theta } from './base_layer.js';
+
+/** Base of the layers whose output is added to token embeddings. */
+export abstract class BasePositionalEmbedding extends BaseLayer.with({
+  embeddingDims: z.int().positive().describe('Depth of an embedding.'),
+}) {
+  /** The embeddings of positions 0 to seqLength - 1: [seqLength, embeddingDims]. */
+  abstract fprop(seqLength: number): Tensor;
+  /** The embeddings of int32 positions [...]: [..., embeddingDims]. */
+  abstract atPositions(position: Tensor): Tensor;
+}
+
+const timescaleFields = {
+  minTimescale: z.number().positive().default(1).describe('Shortest wavelength over 2 pi.'),
+  maxTimescale: z.number().positive().default(10_000).describe('Longest wavelength over 2 pi.'),
+};
+
+/** Sines, then cosines, of the position at geometrically spaced wavelengths (Vaswani et al., 2017). */
+export class PositionalEmbedding extends BasePositionalEmbedding.with(timescaleFields) {
+  /** 1 / timescale of each of the embeddingDims / 2 wavelengths. */
+  #frequencies(): Float32Array {
+    const { minTimescale, maxTimescale, embeddingDims } = this.hp;
+    const count = Math.floor(embeddingDims / 2);
+    const step = Math.log(maxTimescale / minTimescale) / Math.max(count - 1, 1);
+    return Float32Array.from({ length: count }, (_, i) => Math.exp(-i * step) / minTimescale);
+  }
+
+  override fprop(seqLength: number): Tensor {
+    const { embeddingDims } = this.hp;
+    const frequencies = this.#frequencies();
+    const table = new Float32Array(seqLength * embeddingDims);
+    for (let t = 0; t < seqLength; t++) {
+      frequencies.forEach((frequency, i) => {
+        table[t * embeddingDims + i] = Math.sin(t * frequency);
+        table[t * embeddingDims + frequencies.length + i] = Math.cos(t * frequency);
+      });
+    }
+    return tf.tensor(table, [seqLength, embeddingDims], 'float32');
+  }
+
+  override atPositions(position: Tensor): Tensor {
+    const frequencies = this.#frequencies();
+    const angles = tf.mul(
+      tf.expandDims(tf.cast(position, 'float32'), -1),
+      tf.tensor1d(frequencies, 'float32'),
+    );
+    const signal = [tf.sin(angles), tf.cos(angles)];
+    // An odd depth has one element that no wavelength uses.
+    if (this.hp.embeddingDims % 2 === 1) signal.push(tf.zeros([...position.shape, 1]));
+    return tf.concat(signal, -1);
+  }
+}
+
+/** A trained row for each position. */
+export class TrainablePositionalEmbedding extends BasePositionalEmbedding.with({
+  maxSeqLength: z.int().positive().default(10_240).describe('Rows of the table: the longest sequence.'),
+}) {
+  declare readonly theta: Theta<'emb_var'>;
+
+  protected override setup(): void {
+    this.createVariable('emb_var', { shape: [this.hp.maxSeqLength, this.hp.embeddingDims] });
+  }
+
+  override fprop(seqLength: number): Tensor {
+    const { maxSeqLength, embeddingDims } = this.hp;
+    if (seqLength > maxSeqLength) {
+      throw this.error(`a sequence of ${seqLength} tokens is longer than maxSeqLength ${maxSeqLength}.`);
+    }
+    const table = this.theta.emb_var;
+    return seqLength === maxSeqLength ? table : tf.slice(table, [0, 0], [seqLength, embeddingDims]);
+  }
+
+  override atPositions(position: Tensor): Tensor {
+    return ops.embeddingLookup(this.theta.emb_var, position);
+  }
+}
+
+/** Rotates pairs of elements (i, i + dims / 2) by angles that grow with the position (RoPE, Su et al., 2021). */
+export class RotaryPositionalEmbedding extends BaseLayer.with({
+  embeddingDims: z.int().positive().multipleOf(2).describe('Size of the last dimension: that of a head.'),
+  ...timescaleFields,
+}) {
+  /** 1 / timescale of each of the embeddingDims / 2 rotations. */
+  #frequencies(): Float32Array {
+    const { minTimescale, maxTimescale, embeddingDims } = this.hp;
+    const ratio = maxTimescale / minTimescale;
+    return Float32Array.from(
+      { length: embeddingDims / 2 },
+      (_, i) => 1 / (minTimescale * ratio ** ((2 * i) / embeddingDims)),
+    );
+  }
+
+  /**
+   * @param inputs [B, T, N, embeddingDims].
+   * @param position int32 [B, T] or [1, T]; 0 to T - 1 where absent.
+   * @returns the shape of inputs.
+   */
+  fprop(inputs: Tensor, position?: Tensor): Tensor {
+    const { sin, cos } = position ? this.#anglesAt(position) : this.#anglesUpTo(inputs.shape[1]!);
+    const [first, second] = tf.split(inputs, 2, -1) as [Tensor, Tensor];
+    return tf.concat(
+      [tf.sub(tf.mul(first, cos), tf.mul(second, sin)), tf.add(tf.mul(second, cos), tf.mul(first, sin))],
+      -1,
+    );
+  }
+
+  /** Constants [1, T, 1, embeddingDims / 2]. */
+  #anglesUpTo(length: number): { sin: Tensor; cos: Tensor } {
+    const frequencies = this.#frequencies();
+    const half = frequencies.length;
+    const table = (f: (x: number) => number): Tensor =>
+      tf.tensor(
+        Float32Array.from({ length: length * half }, (_, i) =>
+          f(Math.floor(i / half) * frequencies[i % half]!),
+        ),
+        [1, length, 1, half],
+        'float32',
+      );
+    return { sin: table(Math.sin), cos: table(Math.cos) };
+  }
+
+  /** [B, T, 1, embeddingDims / 2] for positions [B, T]. */
+  #anglesAt(position: Tensor): { sin: Tensor; cos: Tensor } {
+    const column = tf.reshape(tf.cast(position, 'float32'), [...position.shape, 1, 1]);
+    const angles = tf.mul(column, tf.tensor1d(this.#frequencies(), 'float32'));
+    return { sin: tf.sin(angles), cos: tf.cos(angles) };
+  }
+}

@@ -1,0 +1,99 @@
+/** @file The projections of attention: model depth to heads, and back. */
+import { z } from 'zod';
+import { type Tensor, tf } from '../compiler/index.js';
+import { BaseLayer, type Theta, type WeightHParams } from './base_layer.js';
+import { constantInit } from './weight_init.js';
+
+const projectionFields = {
+  inputDim: z
+    .int()
+    .positive()
+    .describe('Depth of the model: of the input, or of the output of an output projection.'),
+  numHeads: z.int().positive().describe('Number of heads N.'),
+  dimPerHead: z.int().positive().describe('Depth of a head H.'),
+  useBias: z.boolean().default(true).describe('Whether there is a bias.'),
+  explicitFanInFanOutAxes: z
+    .boolean()
+    .default(false)
+    .describe('Whether initialisers count D and N H as the fans; else N D and N H, as Pax does by default.'),
+};
+
+/** [M, D] times w [D, N, H] gives [M, N H]; as output projection, [M, N H] gives [M, D]. Weights are Pax's w, b. */
+export class AttentionProjection extends BaseLayer.with({
+  ...projectionFields,
+  isOutputProjection: z.boolean().default(false).describe('From heads to model depth, instead of to heads.'),
+}) {
+  declare readonly theta: Theta<'w' | 'b'>;
+
+  protected override setup(): void {
+    const { inputDim, numHeads, dimPerHead, useBias, isOutputProjection, explicitFanInFanOutAxes } = this.hp;
+    const axes: Pick<WeightHParams, 'fanInAxes' | 'fanOutAxes'> = isOutputProjection
+      ? { fanInAxes: [1, 2], fanOutAxes: [0] }
+      : { fanInAxes: [0], fanOutAxes: [1, 2] };
+    this.createVariable('w', {
+      shape: [inputDim, numHeads, dimPerHead],
+      ...(explicitFanInFanOutAxes ? axes : {}),
+    });
+    if (!useBias) return;
+    this.createVariable('b', {
+      shape: isOutputProjection ? [inputDim] : [numHeads, dimPerHead],
+      init: constantInit(0),
+    });
+  }
+
+  /** [M, D] to [M, N H], or [M, N H] to [M, D] for an output projection. */
+  fprop(inputs: Tensor): Tensor {
+    const { inputDim, numHeads, dimPerHead, useBias, isOutputProjection } = this.hp;
+    const heads = numHeads * dimPerHead;
+    const w = tf.reshape(this.theta.w, [inputDim, heads]);
+    const outputs = tf.matMul(inputs as tf.Tensor2D, w as tf.Tensor2D, false, isOutputProjection);
+    if (!useBias) return outputs;
+    return tf.add(outputs, isOutputProjection ? this.theta.b : tf.reshape(this.theta.b, [heads]));
+  }
+}
+
+/** Query, key and value projections in one variable w [3, D, N, H]; self-attention only. */
+export class CombinedQKVProjectionLayer extends BaseLayer.with(projectionFields) {
+  declare readonly theta: Theta<'w' | 'b'>;
+
+  protected override setup(): void {
+    const { inputDim, numHeads, dimPerHead, useBias, explicitFanInFanOutAxes } = this.hp;
+    this.createVariable('w', {
+      shape: [3, inputDim, numHeads, dimPerHead],
+      ...(explicitFanInFanOutAxes ? { fanInAxes: [1], fanOutAxes: [2, 3] } : {}),
+    });
+    if (useBias) this.createVariable('b', { shape: [3, numHeads, dimPerHead], init: constantInit(0) });
+  }
+
+  /** [M, D] to query, key and value, [M, N H] each. */
+  fprop(inputs: Tensor): [Tensor, Tensor, Tensor] {
+    const { inputDim, numHeads, dimPerHead, useBias } = this.hp;
+    const heads = numHeads * dimPerHead;
+    const w = tf.split(tf.reshape(this.theta.w, [3 * inputDim, heads]), 3, 0);
+    const b = useBias ? tf.split(tf.reshape(this.theta.b, [3, heads]), 3, 0) : null;
+    const project = (i: number): Tensor => {
+      const outputs = tf.matMul(inputs as tf.Tensor2D, w[i] as tf.Tensor2D);
+      return b ? tf.add(outputs, b[i]!) : outputs;
+    };
+    return [project(0), project(1), project(2)];
+  }
+}
+
+/** Multiplies queries by softplus(p) / softplus(0) / sqrt(dim) with p [dim] trained from 0. */
+export class PerDimScale extends BaseLayer.with({
+  dim: z.int().positive().describe('Depth of a head.'),
+}) {
+  declare readonly theta: Theta<'per_dim_scale'>;
+
+  protected override setup(): void {
+    this.createVariable('per_dim_scale', { shape: [this.hp.dim], init: constantInit(0) });
+  }
+
+  /** [..., dim] to the same shape. */
+  fprop(inputs: Tensor): Tensor {
+    const factor = tf.mul(softplus(this.theta.per_dim_scale), 1 / (Math.LN2 * Math.sqrt(this.hp.dim)));
+    return tf.mul(inputs, factor);
+  }
+}
+
+const softplus = (x: Tensor): Tensor => tf.add(tf.relu(x), tf.log1p(tf.exp(tf.neg(tf.abs(x)))));

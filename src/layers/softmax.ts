@@ -1,0 +1,175 @@
+/** @file Softmax layers: logits over classes and the cross entropy of labels, with or without an embedding in common. */
+import { z } from 'zod';
+import { ops, type Tensor, tf } from '../compiler/index.js';
+import { derive, sub } from '../hparams/index.js';
+import { Identity } from './activations.js';
+import { BaseLayer, type Theta } from './base_layer.js';
+import { lookUp } from './embeddings.js';
+import { Bias, FeedForward } from './linears.js';
+import { projectLastDim } from './project.js';
+
+/** What a softmax layer says about its inputs; [...] are the inputs' leading dimensions. */
+export interface SoftmaxOutput {
+  /** [..., V]. */
+  readonly logits: Tensor;
+  /** int32 [...]: the class with the largest logit. */
+  readonly perExampleArgmax: Tensor;
+  /** [...]: cross entropy in nats. */
+  readonly perExampleXent: Tensor;
+  /** [...]. */
+  readonly perExampleWeight: Tensor;
+  /** Scalar: sum of weight times cross entropy. */
+  readonly totalXent: Tensor;
+  /** Scalar: sum of the weights. */
+  readonly totalWeight: Tensor;
+  /** Scalar: totalXent / (totalWeight + 1e-6). */
+  readonly avgXent: Tensor;
+}
+
+/** Base of the softmax layers: the losses over logits that a subclass computes. */
+export abstract class BaseSoftmax extends BaseLayer.with({
+  inputDims: z.int().positive().describe('Depth of the input.'),
+  numClasses: z.int().positive().describe('Number of classes: the size of the vocabulary.'),
+  softCapLogits: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe('c > 0: logits become c tanh(logits / c); 0: they stay.'),
+  labelSmoothingProb: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0)
+    .describe('Probability that the target moves from the label to all other classes, evenly.'),
+  labelSmoothingApplyForEval: z.boolean().default(true).describe('Whether evaluation smooths labels too.'),
+  zLossWeight: z
+    .number()
+    .nonnegative()
+    .default(0)
+    .describe('Weight of the auxiliary loss mean(logsumexp(logits)^2); 0: none.'),
+}) {
+  /** [..., inputDims] to [..., numClasses], before the cap. */
+  protected abstract uncappedLogits(inputs: Tensor): Tensor;
+
+  /** [..., inputDims] to logits [..., numClasses]. */
+  getLogits(inputs: Tensor): Tensor {
+    const logits = this.uncappedLogits(inputs);
+    const cap = this.hp.softCapLogits;
+    return cap > 0 ? tf.mul(tf.tanh(tf.div(logits, cap)), cap) : logits;
+  }
+
+  /**
+   * @param inputs [..., inputDims].
+   * @param classWeights [...]: weight of each position.
+   * @param classIds int32 [...]: the labels.
+   */
+  fprop(inputs: Tensor, classWeights: Tensor, classIds: Tensor): SoftmaxOutput {
+    const logits = this.getLogits(inputs);
+    const perExampleXent = this.#xent(logits, classIds);
+    const totalXent = tf.sum(tf.mul(perExampleXent, classWeights));
+    const totalWeight = tf.sum(classWeights);
+    if (this.hp.zLossWeight > 0) this.#addZLoss(logits, classWeights, totalWeight);
+    return {
+      logits,
+      perExampleArgmax: tf.argMax(logits, -1),
+      perExampleXent,
+      perExampleWeight: classWeights,
+      totalXent,
+      totalWeight,
+      avgXent: tf.div(totalXent, tf.add(totalWeight, 1e-6)),
+    };
+  }
+
+  #xent(logits: Tensor, classIds: Tensor): Tensor {
+    const xent = ops.softmaxCrossEntropy(logits, classIds);
+    const { labelSmoothingProb, labelSmoothingApplyForEval, numClasses } = this.hp;
+    if (labelSmoothingProb === 0 || (this.doEval && !labelSmoothingApplyForEval)) return xent;
+    // With p at the label and q = p_smooth / (V - 1) elsewhere: (p - q) xent + q (V logsumexp - sum of logits).
+    const other = labelSmoothingProb / (numClasses - 1);
+    const all = tf.sub(tf.mul(tf.logSumExp(logits, -1), numClasses), tf.sum(logits, -1));
+    return tf.add(tf.mul(xent, 1 - labelSmoothingProb - other), tf.mul(all, other));
+  }
+
+  #addZLoss(logits: Tensor, classWeights: Tensor, totalWeight: Tensor): void {
+    const squares = tf.square(tf.logSumExp(logits, -1));
+    const mean = tf.div(tf.sum(tf.mul(squares, classWeights)), totalWeight);
+    const loss = tf.mul(mean, this.hp.zLossWeight) as Tensor;
+    this.addSummary('aux_z_loss', () => loss);
+    this.addAuxLoss('aux_z_loss', loss);
+  }
+}
+
+/** logits = inputs w + b, with w [inputDims, numClasses]. `feedForwardTpl.hasBias = false` leaves b out. */
+export class FullSoftmax extends BaseSoftmax.with({
+  biasInit: z.number().default(0).describe('Initial value of the bias.'),
+  feedForwardTpl: sub(FeedForward).describe('The map to logits; its activation is the identity.'),
+}) {
+  protected logitsFfn!: FeedForward;
+
+  protected override setup(): void {
+    const { inputDims, numClasses, biasInit, feedForwardTpl } = this.hp;
+    this.logitsFfn = this.createChild(
+      'logits_ffn',
+      derive(feedForwardTpl, (p) => {
+        p.inputDims = inputDims;
+        p.outputDims = numClasses;
+        p.biasInit = biasInit;
+        p.activationTpl = Identity.config();
+      }),
+    );
+  }
+
+  protected override uncappedLogits(inputs: Tensor): Tensor {
+    return this.logitsFfn.fprop(inputs);
+  }
+}
+
+/** A softmax that can also embed: its weights, transposed, are the table. */
+export class SharedEmbeddingSoftmax extends FullSoftmax.with({
+  scaleSqrtDepth: z
+    .boolean()
+    .default(false)
+    .describe('Whether embeddings are multiplied by sqrt(inputDims).'),
+}) {
+  /** int32 ids [...] to [..., inputDims]. */
+  embLookup(ids: Tensor): Tensor {
+    return lookUp(tf.transpose(this.logitsFfn.weights), ids, this.hp.scaleSqrtDepth);
+  }
+}
+
+/** As SharedEmbeddingSoftmax, with w [numClasses, inputDims]: looking up needs no transposed copy of the table. */
+export class NClassMajorSharedEmbeddingSoftmax extends BaseSoftmax.with({
+  scaleSqrtDepth: z
+    .boolean()
+    .default(false)
+    .describe('Whether embeddings are multiplied by sqrt(inputDims).'),
+  hasBias: z.boolean().default(true).describe('Whether logits have a bias.'),
+  biasInit: z.number().default(0).describe('Initial value of the bias.'),
+  biasTpl: sub(Bias).describe('The bias.'),
+}) {
+  declare readonly theta: Theta<'w'>;
+  #bias: Bias | null = null;
+
+  protected override setup(): void {
+    const { inputDims, numClasses, hasBias, biasInit, biasTpl } = this.hp;
+    this.createVariable('w', { shape: [numClasses, inputDims] });
+    if (!hasBias) return;
+    this.#bias = this.createChild(
+      'bias',
+      derive(biasTpl, (p) => {
+        p.dims = numClasses;
+        p.biasInit = biasInit;
+      }),
+    );
+  }
+
+  protected override uncappedLogits(inputs: Tensor): Tensor {
+    const logits = projectLastDim(inputs, this.theta.w, true);
+    return this.#bias ? this.#bias.fprop(logits) : logits;
+  }
+
+  /** int32 ids [...] to [..., inputDims]. */
+  embLookup(ids: Tensor): Tensor {
+    return lookUp(this.theta.w, ids, this.hp.scaleSqrtDepth);
+  }
+}

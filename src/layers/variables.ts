@@ -1,0 +1,56 @@
+/** @file What a tree of layers consists of: its layers, its variables and their initial values, its decode state. */
+import { foldIn, hashString, prngKey, type TensorSpec } from '../compiler/index.js';
+import type { BaseLayer, Variable } from './base_layer.js';
+
+/** `root` and every layer below it once, parents before children, in order of creation. */
+export function listLayers(root: BaseLayer): BaseLayer[] {
+  const found = new Set<BaseLayer>();
+  const open = [root];
+  for (let layer = open.pop(); layer; layer = open.pop()) {
+    if (found.has(layer)) continue;
+    found.add(layer);
+    open.push(...[...layer.children.values()].reverse());
+  }
+  return [...found];
+}
+
+/** Every variable below `root` once, in order of creation. */
+export function listVariables(root: BaseLayer): Variable[] {
+  return listLayers(root).flatMap((layer) => [...layer.variables.values()]);
+}
+
+/**
+ * Initial values of every variable: they depend on the seed and the variable's path, and on no other variable.
+ *
+ * @param seed a safe integer, 0 or more.
+ * @returns row-major values by path, in the order of `listVariables`.
+ */
+export function initVariables(root: BaseLayer, seed: number): Map<string, Float32Array> {
+  const key = prngKey(seed);
+  return new Map(
+    listVariables(root).map((variable) => [
+      variable.path,
+      variable.init.draw(foldIn(key, hashString(variable.path)), variable),
+    ]),
+  );
+}
+
+/**
+ * Decode state of every layer below `root`, by path: zeros of these specs start a decode.
+ *
+ * @param batchSize sequences decoded at a time.
+ * @param seqLen tokens of a sequence, prompt included.
+ */
+export function decodeStateSpecs(
+  root: BaseLayer,
+  batchSize: number,
+  seqLen: number,
+): Record<string, TensorSpec> {
+  const specs: Record<string, TensorSpec> = {};
+  for (const layer of listLayers(root)) {
+    for (const [name, spec] of Object.entries(layer.decodeStateSpecs(batchSize, seqLen))) {
+      specs[layer.path === '' ? name : `${layer.path}/${name}`] = spec;
+    }
+  }
+  return specs;
+}

@@ -1,0 +1,213 @@
+/** @file Initial values of weights: Pax's distributions and scaling rules, drawn counter-based on the host. */
+import { z } from 'zod';
+import { bitsToUniform, type PrngKey, randomBits } from '../compiler/index.js';
+import { build, Configurable } from '../hparams/index.js';
+import { inverseErf } from './inverse_erf.js';
+
+/** What an initialiser may know about a variable: its shape, and which axes count as inputs and as outputs. */
+export interface WeightShape {
+  readonly shape: readonly number[];
+  /** Axes whose sizes multiply to the fan-in; negative ones count from the end. */
+  readonly fanInAxes?: readonly number[] | undefined;
+  /** Axes whose sizes multiply to the fan-out. */
+  readonly fanOutAxes?: readonly number[] | undefined;
+}
+
+const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
+
+/**
+ * Fan-in and fan-out of a weight (praxis base_layer.get_fan_in_fan_out): a vector counts its size as both; a tensor
+ * of rank 2 and more is [..., in, out] with the leading axes as receptive field, unless the axes are named.
+ *
+ * @returns null for a scalar.
+ */
+export function fans(weight: WeightShape): { fanIn: number; fanOut: number } | null {
+  const { shape, fanInAxes, fanOutAxes } = weight;
+  if (shape.length === 0) return null;
+  if (fanInAxes && fanOutAxes) {
+    const sizes = (axes: readonly number[]): number => product(axes.map((axis) => shape.at(axis)!));
+    return { fanIn: sizes(fanInAxes), fanOut: sizes(fanOutAxes) };
+  }
+  if (shape.length === 1) return { fanIn: shape[0]!, fanOut: shape[0]! };
+  const receptiveField = product(shape.slice(0, -2));
+  return { fanIn: shape.at(-2)! * receptiveField, fanOut: shape.at(-1)! * receptiveField };
+}
+
+/** `count` standard normal numbers, by Box and Muller (1958): each pair comes from one counter. */
+function standardNormal(key: PrngKey, count: number): Float64Array {
+  const bits = randomBits(key, count + (count & 1));
+  const values = new Float64Array(bits.length);
+  for (let i = 0; i < bits.length; i += 2) {
+    const radius = Math.sqrt(-2 * Math.log((bits[i]! + 0.5) * 2 ** -32));
+    const angle = 2 * Math.PI * (bits[i + 1]! * 2 ** -32);
+    values[i] = radius * Math.cos(angle);
+    values[i + 1] = radius * Math.sin(angle);
+  }
+  return values;
+}
+
+/** How a weight gets its initial values. `scale` multiplies what the class's formula gives. */
+export abstract class WeightInit extends Configurable.with({
+  scale: z.number().default(1).describe('Factor on the values that the formula gives.'),
+}) {
+  /** Initial values of a weight, row-major; the same for the same key, whatever was drawn before. */
+  abstract draw(key: PrngKey, weight: WeightShape): Float32Array;
+}
+
+/** All values equal `scale`. */
+export class Constant extends WeightInit {
+  override draw(_key: PrngKey, weight: WeightShape): Float32Array {
+    return new Float32Array(product(weight.shape)).fill(this.hp.scale);
+  }
+}
+
+/** N(0, scale^2). */
+export class Gaussian extends WeightInit {
+  override draw(key: PrngKey, weight: WeightShape): Float32Array {
+    const scale = this.hp.scale * this.factor(weight);
+    const count = product(weight.shape);
+    const normal = standardNormal(key, count);
+    const values = new Float32Array(count);
+    for (let i = 0; i < count; i++) values[i] = scale * normal[i]!;
+    return values;
+  }
+  /** What the shape contributes to the standard deviation. */
+  protected factor(_weight: WeightShape): number {
+    return 1;
+  }
+}
+
+/** U(-scale, scale). */
+export class Uniform extends WeightInit {
+  override draw(key: PrngKey, weight: WeightShape): Float32Array {
+    const scale = this.hp.scale * this.factor(weight);
+    const count = product(weight.shape);
+    const bits = randomBits(key, count);
+    const values = new Float32Array(count);
+    for (let i = 0; i < count; i++) values[i] = scale * (2 * bitsToUniform(bits[i]!) - 1);
+    return values;
+  }
+  /** What the shape contributes to the limit. */
+  protected factor(_weight: WeightShape): number {
+    return 1;
+  }
+}
+
+/** scale times a standard normal number cut off at two standard deviations, by the inverse of its distribution. */
+export class TruncatedGaussian extends WeightInit {
+  override draw(key: PrngKey, weight: WeightShape): Float32Array {
+    const scale = this.hp.scale * this.factor(weight);
+    const count = product(weight.shape);
+    const bits = randomBits(key, count);
+    const values = new Float32Array(count);
+    for (let i = 0; i < count; i++) {
+      const u = (bits[i]! + 0.5) * 2 ** -32;
+      values[i] = scale * Math.SQRT2 * inverseErf((2 * u - 1) * ERF_SQRT2);
+    }
+    return values;
+  }
+  /** What the shape contributes to the standard deviation before the cut. */
+  protected factor(_weight: WeightShape): number {
+    return 1;
+  }
+}
+/** erf(sqrt(2)): the probability that a normal number lies within two standard deviations. */
+const ERF_SQRT2 = 0.9544997361036416;
+
+const rsqrtDim = (weight: WeightShape): number => 1 / Math.sqrt(weight.shape[0] ?? 1);
+const rsqrtFanIn = (weight: WeightShape): number => 1 / Math.sqrt(fans(weight)?.fanIn ?? 1);
+const rsqrtFanOut = (weight: WeightShape): number => 1 / Math.sqrt(fans(weight)?.fanOut ?? 1);
+/** sqrt(gain / (fanIn + fanOut)), and 1 for a scalar. */
+const rsqrtFanSum = (weight: WeightShape, gain: number): number => {
+  const both = fans(weight);
+  return both ? Math.sqrt(gain / (both.fanIn + both.fanOut)) : 1;
+};
+
+/** N(0, scale^2 / first dimension). */
+export class GaussianSqrtDim extends Gaussian {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtDim(weight);
+  }
+}
+/** N(0, scale^2 / fan-in). */
+export class GaussianSqrtFanIn extends Gaussian {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtFanIn(weight);
+  }
+}
+/** N(0, scale^2 / fan-out). */
+export class GaussianSqrtFanOut extends Gaussian {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtFanOut(weight);
+  }
+}
+/** N(0, 2 scale^2 / (fan-in + fan-out)). */
+export class GaussianSqrtFanAvg extends Gaussian {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtFanSum(weight, 2);
+  }
+}
+/** U(-l, l) with l = scale / sqrt(first dimension). */
+export class UniformSqrtDim extends Uniform {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtDim(weight);
+  }
+}
+/** U(-l, l) with l = scale sqrt(6 / (fan-in + fan-out)). */
+export class UniformSqrtFanAvg extends Uniform {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtFanSum(weight, 6);
+  }
+}
+/** U(-l, l) with l = scale sqrt(3 / product of all dimensions but the last). */
+export class UniformUnitScaling extends Uniform {
+  protected override factor(weight: WeightShape): number {
+    return Math.sqrt(3 / Math.max(1, product(weight.shape.slice(0, -1))));
+  }
+}
+/** U(-l, l) with l = scale sqrt(6 / (fan-in + fan-out)) (Glorot and Bengio, 2010). */
+export class Xavier extends Uniform {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtFanSum(weight, 6);
+  }
+}
+/** Xavier, made smaller for residual stacks by depth^(-1 / (2 layersPerResidualBlock)) (Fixup, Zhang et al., 2019). */
+export class XavierWithFixupParams extends Xavier.with({
+  depth: z.number().positive().default(1).describe('Residual blocks in the network.'),
+  layersPerResidualBlock: z.number().positive().default(1).describe('Weights in a residual block.'),
+}) {
+  protected override factor(weight: WeightShape): number {
+    return super.factor(weight) * this.hp.depth ** (-1 / (2 * this.hp.layersPerResidualBlock));
+  }
+}
+/** As TruncatedGaussian, with scale / sqrt(first dimension). */
+export class TruncatedGaussianSqrtDim extends TruncatedGaussian {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtDim(weight);
+  }
+}
+/** As TruncatedGaussian, with scale / sqrt(fan-in). */
+export class TruncatedGaussianSqrtFanIn extends TruncatedGaussian {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtFanIn(weight);
+  }
+}
+/** As TruncatedGaussian, with scale / sqrt(fan-out). */
+export class TruncatedGaussianSqrtFanOut extends TruncatedGaussian {
+  protected override factor(weight: WeightShape): number {
+    return rsqrtFanOut(weight);
+  }
+}
+
+const DEFAULT_SCALE = 1.000001;
+
+/** Pax's default: Xavier with a scale that tells "nobody chose this" from an explicit Xavier. */
+export const defaultParamsInit = () => Xavier.config({ scale: DEFAULT_SCALE });
+
+/** Whether `init` is the default that nobody chose, so that a parent's choice applies. */
+export function isDefaultParamsInit(init: WeightInit): boolean {
+  return init instanceof Xavier && Math.abs(init.hp.scale - DEFAULT_SCALE) < 1e-7;
+}
+
+/** An initialiser that makes every value `scale`. */
+export const constantInit = (scale: number): WeightInit => build(Constant.config({ scale }));

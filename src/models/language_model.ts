@@ -1,0 +1,84 @@
+/** @file LanguageModel: next-token prediction with Pax's metrics. */
+import { z } from 'zod';
+import { type Tensor, type TensorSpec, tf } from '../compiler/index.js';
+import { didYouMean, sub } from '../hparams/index.js';
+import { decodeStateSpecs, type LmOutput, TransformerLm } from '../layers/index.js';
+import { BaseModel, type TensorBatch, type WeightedScalars } from './base_model.js';
+
+/**
+ * A language model.
+ *
+ * Batches have ids, labels (int32 [B, T]), weights and paddings (float32 [B, T]), and, where the input is packed,
+ * segmentIds and segmentPos (int32 [B, T]).
+ */
+export class LanguageModel extends BaseModel.with({
+  lmTpl: sub(TransformerLm).describe('The network.'),
+  returnPredictions: z
+    .boolean()
+    .default(false)
+    .describe('Whether per-example output has the logits and predicted ids too.'),
+}) {
+  #lm!: TransformerLm;
+
+  protected override setup(): void {
+    this.#lm = this.createChild('lm', this.hp.lmTpl);
+  }
+
+  override computePredictions(batch: TensorBatch): LmOutput {
+    return this.#lm.fprop(
+      {
+        ids: this.#tensor(batch, 'ids'),
+        paddings: batch.paddings,
+        segmentIds: batch.segmentIds,
+        segmentPos: batch.segmentPos,
+      },
+      { classIds: this.#tensor(batch, 'labels'), classWeights: this.#tensor(batch, 'weights') },
+    );
+  }
+
+  /**
+   * Metrics: total_loss, avg_xent, aux_loss, log_pplx (nats a token), fraction_of_correct_next_step_preds and
+   * num_predictions. Per example: labels [B, T] and scores [B], the log-probability of each sequence.
+   */
+  override computeLoss(
+    predictions: LmOutput,
+    batch: TensorBatch,
+  ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
+    const labels = this.#tensor(batch, 'labels');
+    const { totalLoss, avgXent, auxLoss, totalWeight, perExampleArgmax } = predictions;
+    const hits = tf.cast(tf.equal(labels, perExampleArgmax), 'float32');
+    const accuracy = tf.div(tf.sum(tf.mul(hits, this.#tensor(batch, 'weights'))), tf.maximum(totalWeight, 1));
+    const one = tf.scalar(1);
+    const metrics: WeightedScalars = {
+      total_loss: [totalLoss, totalWeight],
+      avg_xent: [avgXent, totalWeight],
+      aux_loss: [auxLoss ?? tf.scalar(0), one],
+      log_pplx: [avgXent, totalWeight],
+      fraction_of_correct_next_step_preds: [accuracy, totalWeight],
+      num_predictions: [totalWeight, one],
+    };
+    const perExample = { labels, scores: tf.neg(predictions.perSequenceXent) as Tensor };
+    if (!this.hp.returnPredictions) return [metrics, perExample];
+    return [metrics, { ...perExample, logits: predictions.logits, predicted_ids: perExampleArgmax }];
+  }
+
+  /** Decode state of `batchSize` sequences of at most `seqLen` tokens, by path; zeros start a decode. */
+  initialDecodeState(batchSize: number, seqLen: number): Record<string, TensorSpec> {
+    return decodeStateSpecs(this, batchSize, seqLen);
+  }
+
+  /**
+   * Logits [B, vocabSize] of the token after `ids` (int32 [B], at position `timeStep`, an int32 scalar). Reads and
+   * replaces the context's decodeState.
+   */
+  extendStep(ids: Tensor, timeStep: Tensor): Tensor {
+    return this.#lm.extendStep(ids, timeStep);
+  }
+
+  #tensor(batch: TensorBatch, name: string): Tensor {
+    const tensor = batch[name];
+    if (tensor) return tensor;
+    const names = Object.keys(batch);
+    throw this.error(`the batch has no '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`);
+  }
+}

@@ -1,0 +1,225 @@
+/** @file BaseLayer: paths, sharing, inheritance, context, messages. */
+
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { type Tensor, tf } from '../../src/compiler/index.js';
+import { build, type Config, copy, sub } from '../../src/hparams/index.js';
+import {
+  BaseLayer,
+  Constant,
+  Dropout,
+  FeedForward,
+  Gaussian,
+  initVariables,
+  Linear,
+  listLayers,
+  listVariables,
+  runInContext,
+  type Theta,
+  WeightCollection,
+  Xavier,
+} from '../../src/layers/index.js';
+import { expectClose, ints, run, tensor } from './helpers.js';
+
+class Scale extends BaseLayer.with({ initial: z.number().default(2) }) {
+  declare readonly theta: Theta<'s'>;
+  protected override setup(): void {
+    this.createVariable('s', { shape: [], init: build(Constant.config({ scale: this.hp.initial })) });
+  }
+  fprop(x: Tensor): Tensor {
+    this.addSummary('out', () => tf.sum(x));
+    this.addSummary('out', () => tf.scalar(5));
+    this.addSummary('chatter', () => tf.scalar(1), 4);
+    this.addAuxLoss('size', tf.scalar(3), 0.5);
+    return tf.mul(x, this.theta.s);
+  }
+}
+
+class Pair extends BaseLayer.with({
+  first: sub(BaseLayer, () => Scale.config()),
+  second: sub(BaseLayer, () => Scale.config()),
+}) {
+  protected override setup(): void {
+    this.createChild('first', this.hp.first);
+    this.createChild('second', this.hp.second);
+  }
+  child(name: 'first' | 'second'): BaseLayer {
+    return this.children.get(name)!;
+  }
+}
+
+const paths = (layer: BaseLayer): string[] => listVariables(layer).map((variable) => variable.path);
+const linear = (values: Partial<Config<Linear>> = {}) =>
+  Linear.config({ inputDims: 2, outputDims: 3, ...values });
+
+test('paths join the names that parents give', () => {
+  const pair = build(Pair.config({ first: FeedForward.config({ inputDims: 2, outputDims: 3 }) }));
+  expect(paths(pair)).toEqual(['first/linear/w', 'first/bias/b', 'second/s']);
+  expect(listLayers(pair).map((layer) => layer.path)).toEqual([
+    '',
+    'first',
+    'first/linear',
+    'first/bias',
+    'first/activation',
+    'second',
+  ]);
+  expect(pair.child('second').root).toBe(pair);
+});
+
+test('one config in two places is one layer; a copy is another', () => {
+  const config = linear();
+  const shared = build(Pair.config({ first: config, second: config }));
+  expect(shared.child('first')).toBe(shared.child('second'));
+  expect(paths(shared)).toEqual(['first/w']);
+  const distinct = build(Pair.config({ first: config, second: copy(config) }));
+  expect(distinct.child('first')).not.toBe(distinct.child('second'));
+  expect(paths(distinct)).toEqual(['first/w', 'second/w']);
+});
+
+test('layers with one sharedWeightLayerId are one layer below the root', () => {
+  const tied = () => linear({ sharedWeightLayerId: 'tied' });
+  const pair = build(Pair.config({ first: Pair.config({ first: tied() }), second: tied() }));
+  expect(paths(pair)).toEqual(['tied/cld/w', 'first/second/s']);
+  expect((pair.child('first') as Pair).child('first')).toBe(pair.child('second'));
+});
+
+test('layers with one sharedWeightLayerId and different configs are an error', () => {
+  const config = Pair.config({
+    first: linear({ sharedWeightLayerId: 'tied' }),
+    second: linear({ sharedWeightLayerId: 'tied', outputDims: 4 }),
+  });
+  expect(() => build(config)).toThrow(
+    "model (Pair): child 'second' has sharedWeightLayerId 'tied' like tied/cld, and another config; " +
+      'layers that share weights have equal configs.',
+  );
+});
+
+test('children inherit what they leave unset, and keep what they set', () => {
+  const config = Pair.config({
+    first: linear(),
+    second: linear({ paramsInit: Constant.config({ scale: 4 }), skipLpRegularization: false }),
+    paramsInit: Gaussian.config({ scale: 0.1 }),
+    skipLpRegularization: true,
+  });
+  const [first, second] = listVariables(build(config));
+  expect(first!.init).toBeInstanceOf(Gaussian);
+  expect(first!.init.hp.scale).toBe(0.1);
+  expect(first!.collections).toEqual([WeightCollection.SKIP_LP_REGULARIZATION]);
+  expect(second!.init).toBeInstanceOf(Constant);
+  expect(second!.collections).toEqual([]);
+  const explicit = build(
+    Pair.config({ first: linear({ paramsInit: Xavier.config() }), paramsInit: Gaussian.config() }),
+  );
+  expect(listVariables(explicit)[0]!.init).toBeInstanceOf(Xavier);
+});
+
+test('initial values depend on seed and path, not on other variables', () => {
+  const alone = initVariables(build(Pair.config({ second: linear() })), 3);
+  const together = initVariables(build(Pair.config({ first: linear(), second: linear() })), 3);
+  expect([...alone.get('second/w')!]).toEqual([...together.get('second/w')!]);
+  expect([...together.get('first/w')!]).not.toEqual([...together.get('second/w')!]);
+  expect([...initVariables(build(Pair.config({ second: linear() })), 4).get('second/w')!]).not.toEqual([
+    ...alone.get('second/w')!,
+  ]);
+});
+
+test('summaries and auxiliary losses carry the path; verbose summaries are not computed', () => {
+  const pair = build(Pair.config());
+  const summaries: Record<string, Tensor> = {};
+  const auxLosses: { name: string; weight: number }[] = [];
+  const theta = { 'first/s': tf.scalar(2), 'second/s': tf.scalar(3) };
+  const out = run(theta, () => (pair.child('second') as Scale).fprop(tf.tensor1d([1, 2])), {
+    summaries,
+    auxLosses: auxLosses as never,
+  });
+  expectClose(out, [3, 6]);
+  expect(Object.keys(summaries)).toEqual(['second/out_scalar', 'second/out1_scalar']);
+  expectClose(summaries['second/out_scalar']!, [3]);
+  expect(auxLosses.map(({ name, weight }) => ({ name, weight }))).toEqual([
+    { name: 'second/size', weight: 0.5 },
+  ]);
+});
+
+test('Dropout draws keys that depend on the path and on the number of draws', () => {
+  const pair = build(
+    Pair.config({ first: Dropout.config({ keepProb: 0.5 }), second: Dropout.config({ keepProb: 0.5 }) }),
+  );
+  const x = tf.ones([64]);
+  const drop = (name: 'first' | 'second') => (pair.child(name) as Dropout).fprop(x);
+  const prngKey = ints([1, 2], [2]);
+  const [a, b, again] = run({}, () => [drop('first'), drop('second'), drop('first')], { prngKey });
+  const values = (t: Tensor): string => [...t.dataSync()].join();
+  expect(new Set([a!, b!, again!].map(values)).size).toBe(3);
+  expect(new Set(a!.dataSync())).toEqual(new Set([0, 2]));
+  expect(values(run({}, () => drop('first'), { prngKey }))).toBe(values(a!));
+  expect(run({}, () => drop('first'), { prngKey, doEval: true })).toBe(x);
+  expect(() => run({}, () => drop('first'))).toThrow(
+    'first (Dropout): draws random numbers, and the context has no prngKey.',
+  );
+});
+
+test('messages name the layer and say what is wrong', () => {
+  const pair = build(Pair.config({ first: linear() }));
+  const child = pair.child('first') as Linear;
+  const x = tensor([4, 2]);
+  expect(() => child.fprop(x)).toThrow(
+    'first (Linear): no forward pass is under way; call layers within runInContext({ theta }, fn).',
+  );
+  expect(() => run({}, () => child.fprop(x))).toThrow(
+    "first (Linear): the context's theta has no value for 'first/w'.",
+  );
+  expect(() => run({ 'first/w': tensor([3, 2]) }, () => child.fprop(x))).toThrow(
+    "first (Linear): theta has shape [3, 2] for 'first/w', declared as [2, 3].",
+  );
+  expect(() => run({ 'first/w': tensor([2, 3]) }, () => child.fprop(tensor([4, 5])))).toThrow(
+    /^first \(Linear\): fprop: Error in matMul: inner shapes \(5\) and \(2\)/,
+  );
+});
+
+test('declaring a name twice, or a bad name or shape, is an error', () => {
+  class Twice extends BaseLayer {
+    protected override setup(): void {
+      this.createVariable('w', { shape: [1] });
+      this.createChild('w', Scale.config());
+    }
+  }
+  class BadName extends BaseLayer {
+    protected override setup(): void {
+      this.createVariable('a/b', { shape: [1] });
+    }
+  }
+  class BadShape extends BaseLayer {
+    protected override setup(): void {
+      this.createVariable('w', { shape: [2, 0] });
+    }
+  }
+  expect(() => build(Twice.config())).toThrow("model (Twice): declares 'w' twice.");
+  expect(() => build(BadName.config())).toThrow(
+    "model (BadName): 'a/b' can't name a child or variable: letters, digits and '_' after a letter.",
+  );
+  expect(() => build(BadShape.config())).toThrow(
+    "model (BadShape): variable 'w' has shape [2, 0]; dimensions are positive integers.",
+  );
+});
+
+test('bfloat16 is refused with the reason', () => {
+  expect(() => build(linear({ fpropDtype: 'bfloat16' }))).toThrow(
+    "model (Linear): fpropDtype 'bfloat16' needs the native engine, which is still to come; use 'float32'.",
+  );
+  expect(() => build(Pair.config({ first: linear({ dtype: 'bfloat16' }) }))).toThrow(
+    "first (Linear): dtype 'bfloat16' needs the native engine, which is still to come; use 'float32'.",
+  );
+});
+
+test('contexts nest, end with their function, and refuse promises', () => {
+  const layer = build(Scale.config());
+  const x = tf.scalar(1);
+  const inner = () => run({ s: tf.scalar(10) }, () => layer.fprop(x));
+  const both = run({ s: tf.scalar(2) }, () => [inner(), layer.fprop(x)]);
+  expectClose(both[0]!, [10]);
+  expectClose(both[1]!, [2]);
+  expect(() => runInContext({ theta: {} }, async () => 1)).toThrow(
+    'runInContext: the function must not be asynchronous.',
+  );
+  expect(() => layer.fprop(x)).toThrow('no forward pass is under way');
+});
