@@ -53,7 +53,8 @@ export class Executable {
   }
 
   /**
-   * Fixes the memory of a call. Arrays may be views into one larger buffer, and an output may lie on an input's memory
+   * Fixes the memory of a call. Arrays may be views into one larger buffer (over a SharedArrayBuffer they are copied at
+   * each run), and an output may lie on an input's memory
    * where the program writes each element only after its last read.
    *
    * @param inputs a structure like the program's inputs, of typed arrays.

@@ -15,11 +15,13 @@ const same =
   (op: string, domain = ''): Lowering =>
   (_, inputs, b) => [b.emit(op, inputs, { domain })];
 
-/** A reduction over given axes. */
+/** A reduction over given axes; to ONNX, an empty list alone would mean all of them. */
 const reduce =
   (op: string): Lowering =>
   ({ attrs }, [x], b) => [
-    b.emit(op, [x!, b.ints(ints(attrs.axes))], { attrs: { keepdims: Number(attrs.keepDims) } }),
+    b.emit(op, [x!, b.ints(ints(attrs.axes))], {
+      attrs: { keepdims: Number(attrs.keepDims), noop_with_empty_axes: 1 },
+    }),
   ];
 
 /** any = max and all = min over 0 and 1. */
@@ -100,8 +102,11 @@ const gelu: Lowering = ({ attrs }, [x], b) => [
 ];
 
 /** Division that rounds down; ONNX's integer Div cuts towards zero, so the remainder goes first. */
-const floorDiv: Lowering = ({ outputs: [out] }, [a, b], builder) => {
-  if (out!.dtype === 'float32') return [builder.emit('Floor', [builder.emit('Div', [a!, b!])])];
+const floorDiv: Lowering = ({ inputs: [x] }, [a, b], builder) => {
+  if (x!.dtype === 'float32') {
+    const quotient = builder.emit('Floor', [builder.emit('Div', [a!, b!])]);
+    return [builder.cast(quotient, OnnxType.int32)];
+  }
   const remainder = builder.emit('Mod', [a!, b!]);
   return [builder.emit('Div', [builder.emit('Sub', [a!, remainder]), b!])];
 };
@@ -109,8 +114,32 @@ const floorDiv: Lowering = ({ outputs: [out] }, [a, b], builder) => {
 /** tfjs's Mod has the sign of the divisor, like Python's. ONNX's integer Mod has too; its float form has not. */
 const mod: Lowering = ({ outputs: [out] }, [a, b], builder) => {
   if (out!.dtype !== 'float32') return [builder.emit('Mod', [a!, b!])];
-  const quotient = builder.emit('Floor', [builder.emit('Div', [a!, b!])]);
-  return [builder.emit('Sub', [a!, builder.emit('Mul', [quotient, b!])])];
+  const zero = builder.scalar(0);
+  const remainder = builder.emit('Mod', [a!, b!], { attrs: { fmod: 1 } });
+  const signs = [remainder, b!].map((x) => builder.emit('Less', [x, zero]));
+  const wrong = builder.emit('And', [
+    builder.emit('Xor', signs),
+    builder.emit('Not', [builder.emit('Equal', [remainder, zero])]),
+  ]);
+  return [builder.emit('Where', [wrong, builder.emit('Add', [remainder, b!]), remainder])];
+};
+
+/** exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), which cancels nothing near 0. */
+const expm1: Lowering = (_, [x], b) => [
+  b.emit('Mul', [
+    b.emit('Tanh', [b.emit('Mul', [x!, b.scalar(0.5)])]),
+    b.emit('Add', [b.emit('Exp', [x!]), b.scalar(1)]),
+  ]),
+];
+
+/** log(u) * x / (u - 1) with u = 1 + x rounded: the rounding of u cancels (Higham 2002, section 1.14.1). */
+const log1p: Lowering = (_, [x], b) => {
+  const one = b.scalar(1);
+  const u = b.emit('Add', [x!, one]);
+  const log = b.emit('Log', [u]);
+  const exact = b.emit('Mul', [log, b.emit('Div', [x!, b.emit('Sub', [u, one])])]);
+  const small = b.emit('Where', [b.emit('Equal', [u, one]), x!, exact]);
+  return [b.emit('Where', [b.emit('IsInf', [u]), log, small])];
 };
 
 /** x at 0 and above, else alpha; NaN stays NaN as in tfjs. */
@@ -121,6 +150,24 @@ const step: Lowering = ({ attrs }, [x], b) => {
     b.scalar(attrs.alpha as number),
   ]);
   return [b.emit('Where', [b.emit('IsNaN', [x!]), x!, value])];
+};
+
+/** The gradient of elu from its result y: dy where y >= 0, else dy * (y + 1). */
+const eluGrad: Lowering = (_, [dy, y], b) => {
+  const slope = b.emit('Min', [b.emit('Add', [y!, b.scalar(1)]), b.scalar(1)]);
+  return [b.emit('Mul', [dy!, slope])];
+};
+
+/** Ranges that are too long to be folded. */
+const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
+  const { start, step } = attrs as { start: number; step: number };
+  const counter = b.emit('Range', [
+    b.scalar(0, 'int32'),
+    b.scalar(sizeOf(out!.shape), 'int32'),
+    b.scalar(1, 'int32'),
+  ]);
+  const steps = out!.dtype === 'int32' ? counter : b.cast(counter, OnnxType[out!.dtype]);
+  return [b.emit('Add', [b.emit('Mul', [steps, b.scalar(step, out!.dtype)]), b.scalar(start, out!.dtype)])];
 };
 
 const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
@@ -189,13 +236,14 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   Mod: mod,
   Square: (_, [x], b) => [b.emit('Mul', [x!, x!])],
   Rsqrt: (_, [x], b) => [b.emit('Reciprocal', [b.emit('Sqrt', [x!])])],
-  Expm1: (_, [x], b) => [b.emit('Sub', [b.emit('Exp', [x!]), b.scalar(1)])],
-  Log1p: (_, [x], b) => [b.emit('Log', [b.emit('Add', [x!, b.scalar(1)])])],
+  Expm1: expm1,
+  Log1p: log1p,
   Relu6: (_, [x], b) => [b.emit('Clip', [x!, b.scalar(0), b.scalar(6)])],
   IsFinite: (_, [x], b) => [b.emit('Not', [b.emit('Or', [b.emit('IsNaN', [x!]), b.emit('IsInf', [x!])])])],
   LeakyRelu: ({ attrs }, [x], b) => [
     b.emit('LeakyRelu', [x!], { attrs: { alpha: { float: attrs.alpha as number } } }),
   ],
+  EluGrad: eluGrad,
   Step: step,
   ClipByValue: ({ attrs, inputs: [x] }, [name], b) => [
     b.emit('Clip', [name!, b.scalar(attrs.min as number, x!.dtype), b.scalar(attrs.max as number, x!.dtype)]),
@@ -242,6 +290,7 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   PadV2: pad,
   Reverse: reverse,
   Fill: fill((attrs) => attrs.value as number),
+  Range: range,
   ZerosLike: fill(() => 0),
   OnesLike: fill(() => 1),
   Sum: reduce('ReduceSum'),

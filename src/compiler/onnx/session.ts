@@ -30,6 +30,10 @@ async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
   }
 }
 
+/** ONNX Runtime takes no memory that threads share: such arrays are copied at each run. */
+const isShared = (array: HostArray): boolean => array.buffer instanceof SharedArrayBuffer;
+const unshared = (array: HostArray): HostArray => (isShared(array) ? array.slice() : array);
+
 /** Compiles a graph. */
 export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Promise<Backend> {
   const model = lowerToOnnx(prepareForOnnx(graph));
@@ -45,7 +49,9 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
   const tensor = (spec: TensorSpec, data: HostArray): Tensor =>
     new OrtTensor(spec.dtype, data as Float32Array, spec.shape);
   return {
-    bind: ({ inputs, outputs }: FlatBinding) => {
+    bind: (binding: FlatBinding) => {
+      const inputs = binding.inputs.map(unshared);
+      const outputs = binding.outputs.map(unshared);
       const known = new Set(session.inputNames);
       const feeds: Record<string, Tensor> = {};
       graph.inputs.forEach((input, i) => {
@@ -55,7 +61,13 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
         graph.outputs.map((output, i) => [model.outputs[i]!.name, tensor(output, outputs[i]!)]),
       );
       return async () => {
+        inputs.forEach((own, i) => {
+          if (own !== binding.inputs[i]) own.set(binding.inputs[i]!);
+        });
         await session.run(feeds, fetches);
+        outputs.forEach((own, i) => {
+          if (own !== binding.outputs[i]) binding.outputs[i]!.set(own);
+        });
       };
     },
     dispose: () => session.release(),

@@ -31,12 +31,17 @@ function probabilities(q: tf.Tensor, k: tf.Tensor, mask: tf.Tensor | null, attrs
 
 const attrsOf = (raw: any): Attrs => ({ scale: raw.scale, causal: raw.causal, logitCap: raw.logitCap });
 
-function checkShapes([q, k, v]: readonly TensorSpec[]): void {
+function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs): void {
   const [b, , n, h] = q!.shape;
   const fits = (x: TensorSpec): boolean => x.shape.length === 4 && x.shape[0] === b && x.shape[2] === n;
   if (q!.shape.length !== 4 || !fits(k!) || !fits(v!) || k!.shape[3] !== h || k!.shape[1] !== v!.shape[1]) {
     throw new CompilerError(
       `attention: expected q [B,T,N,H], k [B,S,N,H] and v [B,S,N,H], got ${formatSpec(q!)}, ${formatSpec(k!)} and ${formatSpec(v!)}.`,
+    );
+  }
+  if (causal && q!.shape[1]! > k!.shape[1]!) {
+    throw new CompilerError(
+      `attention: queries are the last of the keys' positions where it is causal, and there are ${q!.shape[1]} queries for ${k!.shape[1]} keys.`,
     );
   }
 }
@@ -51,8 +56,8 @@ const matmulFlops = (inputs: readonly TensorSpec[]): number =>
 defineComposite('Attention', {
   inputs: 'list',
   attrs: attrsOf,
-  infer: (inputs) => {
-    checkShapes(inputs);
+  infer: (inputs, attrs) => {
+    checkShapes(inputs, attrs);
     const [q, k, v] = inputs;
     const [b, t, n] = q!.shape as [number, number, number];
     return [spec([b, t, n, v!.shape[3]!], 'float32'), spec([b, n, t, k!.shape[1]!], 'float32')];
@@ -119,7 +124,7 @@ export function attention(
   const masks = options.mask ? [options.mask] : [];
   if (attrs.logitCap > 0) {
     // The composite's gradient knows no cap; tfjs differentiates the plain form.
-    checkShapes([q, k, v] as unknown as TensorSpec[]);
+    checkShapes([q, k, v] as unknown as TensorSpec[], attrs);
     return headsFirst(tf.matMul(probabilities(q, k, options.mask ?? null, attrs), headsFirst(v)));
   }
   return callComposite('Attention', [q, k, v, ...masks], attrs, 3);

@@ -4,7 +4,7 @@ import { defineOp } from '../rules/index.js';
 import { perOutputElement, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../trace.js';
-import type { Shape } from '../types.js';
+import { CompilerError, type Shape } from '../types.js';
 
 /**
  * A bijection of 32-bit words with little bias (Ellis, "Hash function prospector": lowbias32). It needs only
@@ -84,6 +84,9 @@ export function foldIn(key: tf.Tensor, data: number): tf.Tensor {
  * @param x float32 of any shape. @param key int32 [2]. @param keepProb in (0, 1].
  */
 export function dropout(x: tf.Tensor, key: tf.Tensor, keepProb: number): tf.Tensor {
+  if (!(keepProb > 0 && keepProb <= 1)) {
+    throw new CompilerError(`dropout: keepProb is a probability in (0, 1], got ${keepProb}.`);
+  }
   if (keepProb === 1) return x;
   const kept = tf.cast(tf.less(randomUniform(key, x.shape), keepProb), 'float32');
   return tf.mul(x, tf.mul(kept, 1 / keepProb));

@@ -1,5 +1,5 @@
 /** @file Common-subexpression elimination: computes equal things once. */
-import { type Graph, rewrite, type Value } from '../graph.js';
+import { type Attrs, type Graph, rewrite, type Value } from '../graph.js';
 import { ruleOf } from '../rules/index.js';
 
 /** Operations whose operands may be swapped. */
@@ -28,6 +28,14 @@ function sameBytes(a: Value, b: Value): boolean {
   return view(a).equals(view(b));
 }
 
+/** JSON with the numbers told apart that it would write alike. */
+const attrsKey = (attrs: Attrs): string =>
+  JSON.stringify(attrs, (_, value) =>
+    typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))
+      ? `number ${1 / value} ${value}`
+      : value,
+  );
+
 /** Finds the first constant equal to a given one. */
 class ConstantPool {
   private readonly byKey = new Map<string, Value[]>();
@@ -54,7 +62,7 @@ export function eliminateCommonSubexpressions(graph: Graph): Graph {
     const inputs = node.inputs.map((input) => (input.data ? constants.canonical(input) : input));
     const ids = inputs.map((input) => input.id);
     if (COMMUTATIVE.has(node.op) && ruleOf(node.op).inputs.length === 2) ids.sort((a, b) => a - b);
-    const key = `${node.op}(${ids.join(',')})${JSON.stringify(node.attrs)}`;
+    const key = `${node.op}(${ids.join(',')})${attrsKey(node.attrs)}`;
     const earlier = seen.get(key);
     if (earlier) return earlier;
     seen.set(key, node.outputs);

@@ -16,7 +16,9 @@ type Rewrite = (node: Node, context: Context) => Value | null;
 /** The number that a value holds everywhere, or null. */
 function splat(value: Value, { producer }: Context): number | null {
   if (value.data)
-    return value.data.length > 0 && value.data.every((x) => x === value.data![0]) ? value.data[0]! : null;
+    return value.data.length > 0 && value.data.every((x) => Object.is(x, value.data![0]))
+      ? value.data[0]!
+      : null;
   const node = producer(value);
   if (node === undefined) return null;
   if (node.op === 'Fill') return node.attrs.value as number;

@@ -104,6 +104,12 @@ function roundHalfEven(x: number): number {
   return Math.abs(x % 1) === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
 }
 
+/** The remainder with the sign of the divisor. */
+function floorMod(a: number, b: number): number {
+  const remainder = a % b;
+  return remainder !== 0 && remainder < 0 !== b < 0 ? remainder + b : remainder;
+}
+
 /** The sign of `x` as tfjs defines it: -1, 0 or 1, and NaN for NaN. */
 const sign = (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x);
 
@@ -113,8 +119,9 @@ export const elementwiseRules: RuleTable = {
   Sub: binary((a, b) => a - b),
   Multiply: binary((a, b) => a * b),
   RealDiv: { ...binary((a, b) => a / b) },
-  FloorDiv: binary((a, b) => Math.floor(a / b)),
-  Mod: binary((a, b) => a - b * Math.floor(a / b)),
+  /** int32 also for float32 operands, as in tfjs's kernels. */
+  FloorDiv: binary((a, b) => Math.floor(a / b), 1, 'int32'),
+  Mod: binary(floorMod),
   Pow: binary((a, b) => a ** b),
   Maximum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.max(a, b))),
   Minimum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.min(a, b))),
@@ -160,6 +167,11 @@ export const elementwiseRules: RuleTable = {
     attrs: (raw) => ({ alpha: raw.alpha ?? 0.2 }),
     infer: ([x]) => [spec(x!.shape, x!.dtype)],
     flops: perOutputElement(2),
+  },
+  EluGrad: {
+    inputs: ['dy', 'y'],
+    infer: ([dy]) => [dy!],
+    flops: perOutputElement(3),
   },
   Step: {
     inputs: ['x'],

@@ -24,6 +24,9 @@ export function defineOp(name: string, rule: OpRule): void {
   rules.set(name, rule);
 }
 
+/** The names of all operations. */
+export const opNames = (): string[] => [...rules.keys()];
+
 /** The rule of `op`. */
 export function ruleOf(op: string): OpRule {
   const rule = rules.get(op);
