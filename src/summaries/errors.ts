@@ -1,0 +1,24 @@
+/** @file The error of files that summaries cannot be written to. */
+
+/** Thrown when the system refuses a summary file; the program ends with exit code 1. */
+export class SummaryError extends Error {
+  override readonly name = 'SummaryError';
+
+  /** @param path the file or directory that could not be written */
+  constructor(
+    readonly path: string,
+    cause: unknown,
+  ) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(`${path}: summaries cannot be written here: ${reason}`, { cause });
+  }
+}
+
+/** Runs a file operation, with the path in its error. */
+export function onPath<T>(path: string, operation: () => T): T {
+  try {
+    return operation();
+  } catch (cause) {
+    throw new SummaryError(path, cause);
+  }
+}

@@ -1,0 +1,96 @@
+/** @file TensorBoard event files: Event messages in TFRecord frames. */
+
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { maskedCrc32c } from './crc32c.js';
+import { onPath } from './errors.js';
+import { doubleField, floatField, int64Field, message, messageField, stringField } from './protobuf.js';
+
+/** Field numbers of Event (event.proto). */
+const EVENT = { wallTime: 1, step: 2, fileVersion: 3, summary: 5, sessionLog: 7 } as const;
+/** Field numbers of Summary.Value (summary.proto). */
+const VALUE = { tag: 1, simpleValue: 2, tensor: 8, metadata: 9 } as const;
+const SUMMARY_VALUE = 1;
+const SESSION_START = 1;
+const DATA_CLASS_TENSOR = 2;
+const DT_STRING = 7;
+
+let filesOfThisProcess = 0;
+
+export interface EventFileOptions {
+  /**
+   * The step that a run continues from. TensorBoard then forgets what earlier files of this directory say of later
+   * steps, which the continued run will write again.
+   */
+  readonly resumeStep?: number | undefined;
+  /** The clock, in milliseconds since 1970. */
+  readonly now?: (() => number) | undefined;
+}
+
+/** A new event file in a directory. Each call writes one whole record at once, so a killed run leaves whole files. */
+export class EventFile {
+  readonly path: string;
+  readonly #file: number;
+  readonly #now: () => number;
+
+  /** @throws SummaryError when the directory cannot be written */
+  constructor(directory: string, options: EventFileOptions = {}) {
+    this.#now = options.now ?? Date.now;
+    const seconds = String(Math.floor(this.#now() / 1000)).padStart(10, '0');
+    const unique = `${process.pid}.${filesOfThisProcess++}`;
+    this.path = join(directory, `events.out.tfevents.${seconds}.${hostname()}.${unique}`);
+    this.#file = onPath(this.path, () => {
+      mkdirSync(directory, { recursive: true });
+      return openSync(this.path, 'ax');
+    });
+    this.#write(stringField(EVENT.fileVersion, 'brain.Event:2'));
+    if (options.resumeStep !== undefined) {
+      const start = messageField(EVENT.sessionLog, int64Field(1, SESSION_START));
+      this.#write(int64Field(EVENT.step, options.resumeStep + 1), start);
+    }
+  }
+
+  /** Writes the scalars of one step as one event. */
+  scalars(step: number, values: Readonly<Record<string, number>>): void {
+    const summary = Object.entries(values).map(([tag, value]) =>
+      messageField(SUMMARY_VALUE, stringField(VALUE.tag, tag), floatField(VALUE.simpleValue, value)),
+    );
+    if (summary.length > 0)
+      this.#write(int64Field(EVENT.step, step), messageField(EVENT.summary, ...summary));
+  }
+
+  /** Writes a text, which TensorBoard shows as Markdown. */
+  text(step: number, tag: string, text: string): void {
+    const tensor = messageField(
+      VALUE.tensor,
+      int64Field(1, DT_STRING),
+      messageField(2),
+      stringField(8, text),
+    );
+    const plugin = messageField(1, stringField(1, 'text'));
+    const metadata = messageField(VALUE.metadata, plugin, int64Field(4, DATA_CLASS_TENSOR));
+    const value = messageField(SUMMARY_VALUE, stringField(VALUE.tag, tag), tensor, metadata);
+    this.#write(int64Field(EVENT.step, step), messageField(EVENT.summary, value));
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+
+  #write(...fields: readonly Uint8Array[]): void {
+    const record = frame(message(doubleField(EVENT.wallTime, this.#now() / 1000), ...fields));
+    onPath(this.path, () => writeSync(this.#file, record));
+  }
+}
+
+/** A TFRecord: u64 length, CRC of the length, the data, CRC of the data. */
+function frame(data: Uint8Array): Uint8Array {
+  const record = new Uint8Array(8 + 4 + data.length + 4);
+  const view = new DataView(record.buffer);
+  view.setBigUint64(0, BigInt(data.length), true);
+  view.setUint32(8, maskedCrc32c(record.subarray(0, 8)), true);
+  record.set(data, 12);
+  view.setUint32(12 + data.length, maskedCrc32c(data), true);
+  return record;
+}

@@ -1,0 +1,36 @@
+/** @file Numbers as people read them. */
+
+const SCALES = [
+  [1e12, 'T'],
+  [1e9, 'B'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+] as const;
+
+/** Three digits and a scale: 950, 45.2k, 10.7M, 1.24B. */
+export function formatCount(value: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  const size = Math.abs(value);
+  // 999.5k is already 1.00M in three digits.
+  const scale = SCALES.find(([unit]) => size >= unit * 0.9995);
+  if (scale === undefined) return String(Number(value.toPrecision(3)));
+  const scaled = value / scale[0];
+  const digits = Math.abs(scaled) >= 99.95 ? 0 : Math.abs(scaled) >= 9.995 ? 1 : 2;
+  return `${scaled.toFixed(digits)}${scale[1]}`;
+}
+
+/** Thousands in groups: 10,745,088. */
+export function formatGrouped(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+/** The two largest units: 42s, 3m 05s, 2h 07m, 1d 03h. */
+export function formatDuration(seconds: number): string {
+  if (!Number.isFinite(seconds)) return '?';
+  const total = Math.max(0, Math.round(seconds));
+  const two = (value: number) => String(value).padStart(2, '0');
+  if (total < 60) return `${total}s`;
+  if (total < 3600) return `${Math.floor(total / 60)}m ${two(total % 60)}s`;
+  if (total < 86_400) return `${Math.floor(total / 3600)}h ${two(Math.floor((total % 3600) / 60))}m`;
+  return `${Math.floor(total / 86_400)}d ${two(Math.floor((total % 86_400) / 3600))}h`;
+}

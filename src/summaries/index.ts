@@ -1,0 +1,14 @@
+/** @file Summaries: TensorBoard events, metrics.jsonl, the console line and MFU. */
+
+export { SummaryError } from './errors.js';
+export { EventFile, type EventFileOptions } from './eventFile.js';
+export { formatCount, formatDuration, formatGrouped } from './format.js';
+export { MetricsFile, type MetricsFileOptions, type MetricsLine } from './metricsFile.js';
+export { calibratePeak, mfu, type Peak, statedPeak, trainFlopsPerToken } from './mfu.js';
+export {
+  ProgressLine,
+  type ProgressOptions,
+  type ProgressReport,
+  type ProgressStream,
+} from './progressLine.js';
+export { SummaryWriter, type SummaryWriterOptions } from './summaryWriter.js';
