@@ -15,7 +15,7 @@ export abstract class BaseInput
   extends Configurable.with({
     name: z
       .string()
-      .regex(/^[a-zA-Z0-9.:_+-]+$/, "expected letters, digits and any of '.:_+-'")
+      .regex(/^[a-zA-Z0-9.:_+-]+$/)
       .nullable()
       .default(null)
       .describe("Name in summaries, directories and messages; null is 'train' in training, else 'input'."),

@@ -33,9 +33,7 @@ export function charVocabulary(texts: readonly string[]): string {
     }
   }
   const codePoints = [...beyond];
-  units.forEach((seen, unit) => {
-    if (seen === 1) codePoints.push(unit);
-  });
+  for (let unit = units.indexOf(1); unit >= 0; unit = units.indexOf(1, unit + 1)) codePoints.push(unit);
   return codePoints
     .sort((a, b) => a - b)
     .map((codePoint) => String.fromCodePoint(codePoint))

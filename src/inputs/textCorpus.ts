@@ -32,9 +32,11 @@ export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokeni
     !byFile || split === 'all' || (heldPaths.has(path) || everyNth[index]!) === (split === 'validation');
 
   const files = [...rest, ...held];
-  const wanted = files.filter((file, index) => isWanted(file.path, index));
-  if (tokenizer.needsCorpus) tokenizer.fit(readFiles(files));
-  const documents = readFiles(wanted).map((file) => tokenizer.encodeFile(file));
+  const isLearned = tokenizer.needsCorpus;
+  const read = readFiles(isLearned ? files : files.filter((file, index) => isWanted(file.path, index)));
+  if (isLearned) tokenizer.fit(read);
+  const wanted = isLearned ? read.filter((file, index) => isWanted(file.path, index)) : read;
+  const documents = wanted.map((file) => tokenizer.encodeFile(file));
   const stream = concatenate(documents.filter((document) => document.length > 0));
   const part = byFile ? stream : splitStream(stream, options.validationFraction, split);
   if (part.tokens.length >= 2) return part;

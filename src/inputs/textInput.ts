@@ -138,6 +138,7 @@ export class TextInput extends RowInput.with({
     this.#fingerprint ??= fingerprint(this.#load().stream);
     return {
       corpus: this.#fingerprint,
+      tokenizer: this.tokenizer.identity(),
       seqLen: this.hp.seqLen,
       packed: this.hp.packed,
       sampling: this.sampling,

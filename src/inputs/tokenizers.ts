@@ -1,5 +1,6 @@
 /** @file Tokenizers: text to token ids and back, exactly. */
 
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import { charVocabulary, decodeUtf8, encodeCharacters } from './characters.js';
@@ -20,6 +21,11 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
 
   /** Ids of a whole file of UTF-8 text. @throws InputError that names the file and what cannot be encoded */
   abstract encodeFile(file: SourceFile): TokenArray;
+
+  /** What its ids depend on, in a short text: saved states name it, so that other ids are noticed. */
+  identity(): string {
+    return this.constructor.name;
+  }
 
   /** Whether `fit` must see the corpus before anything is encoded. */
   get needsCorpus(): boolean {
@@ -88,6 +94,11 @@ export class CharTokenizer extends BaseTokenizer.with({
 
   override get vocabSize(): number {
     return this.#known().length;
+  }
+
+  override identity(): string {
+    const hash = createHash('sha256').update(this.vocabulary).digest('hex');
+    return `CharTokenizer of ${this.vocabSize} characters (sha256 ${hash.slice(0, 16)})`;
   }
 
   override get needsCorpus(): boolean {

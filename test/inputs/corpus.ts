@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import fc from 'fast-check';
 import type { Batch, InputSource, LmBatch } from '../../src/inputs/index.js';
 import { EndOfData } from '../../src/inputs/index.js';
 
@@ -47,3 +48,15 @@ export function rowTexts(batch: Batch): string[] {
     return `${text(ids.data)}>${text(labels.data)}`;
   }).filter((row) => row !== '>');
 }
+
+/** Text of any characters: of the first 300 code points mostly, so that they repeat. */
+export const anyText = fc
+  .array(
+    fc.oneof(
+      { weight: 4, arbitrary: fc.integer({ min: 0, max: 300 }) },
+      fc.integer({ min: 0xe000, max: 0xffff }),
+      fc.integer({ min: 0x10000, max: 0x10ffff }),
+    ),
+    { maxLength: 20 },
+  )
+  .map((codePoints) => String.fromCodePoint(...codePoints));

@@ -1,13 +1,17 @@
 import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { build } from '../../src/hparams/index.js';
 import { EndOfData, type InputSource, openInput, TextInput } from '../../src/inputs/index.js';
 import { corpusDirectory, readAll, take } from './corpus.js';
 import { CountingInput } from './ownInput.js';
+
+// Threads start slowly on a machine that does much else.
+vi.setConfig({ testTimeout: 60_000 });
 
 const OWN = new URL('./ownInput.ts', import.meta.url).href;
 const opened: InputSource[] = [];
@@ -28,9 +32,10 @@ function textConfig() {
   return TextInput.config({ files, seqLen: 16, batchSize: 4, isTraining: true });
 }
 
-/** Takes batches slowly until the worker makes them; how many there were. */
+/** Takes batches slowly until the worker makes them. */
 async function untilAhead(input: InputSource, check: () => Promise<void>): Promise<void> {
-  for (let i = 0; i < 200 && !isAhead(input); i++) {
+  const deadline = Date.now() + 30_000;
+  while (!isAhead(input) && Date.now() < deadline) {
     await check();
     await sleep(20);
   }
@@ -76,7 +81,7 @@ test('data ends for a reader ahead as for any other, and begins again after rese
   const expected = await readAll(build(config));
   const input = open(config);
   expect(await readAll(input)).toEqual(expected);
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 30_000;
   while (!isAhead(input) && Date.now() < deadline) {
     input.reset();
     expect(await readAll(input)).toEqual(expected);
@@ -137,9 +142,9 @@ test('prefetchBatches 0 reads in the main thread', () => {
 
 test('under tsx the worker takes over too, and never keeps the process alive', async () => {
   const script = fileURLToPath(new URL('./prefetchProgram.ts', import.meta.url));
-  const tsx = fileURLToPath(import.meta.resolve('tsx'));
-  const { stdout } = await promisify(execFile)(process.execPath, ['--import', `file://${tsx}`, script], {
-    timeout: 30_000,
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', tsx, script], {
+    timeout: 60_000,
   });
   expect(stdout).toBe('the worker reads ahead\n');
 });

@@ -166,6 +166,11 @@ test('a state of another corpus or another shape of rows is an error that says w
   expect(() => build(TextInput.config(config)).setState(state)).toThrow(
     /corpus is 1 document of 10 tokens \(sha256 [0-9a-f]{16}\), was 1 document of 10 tokens \(sha256 [0-9a-f]{16}\)\./,
   );
+  const characters = build(TextInput.config({ ...config, tokenizer: CharTokenizer.config() }));
+  const learned = characters.getState();
+  writeFileSync(join(directory, 'a.txt'), 'bcdefghijk');
+  const others = build(TextInput.config({ ...config, tokenizer: CharTokenizer.config() }));
+  expect(() => others.setState(learned)).toThrow(/tokenizer is CharTokenizer of 10 characters/);
   expect(() => build(TextInput.config(config)).setState({ step: 3 })).toThrow(
     `Input 'input': a state has a position that is 0 or a positive integer, got {"step":3}.`,
   );
@@ -250,6 +255,15 @@ test('fields that contradict each other are errors of the config', () => {
   );
   expect(making({ infeedHostIndex: 2, numInfeedHosts: 2 })).toThrow(
     "Building TextInput failed: Input 'input': infeedHostIndex is 2, expected 0 to 1 (numInfeedHosts is 2).",
+  );
+});
+
+test('names are letters, digits and a few signs', () => {
+  expect(() => TextInput.config({ name: 'my data' })).toThrow(
+    /^TextInput\.name: expected a string like \/\^\[a-zA-Z0-9\.:_\+-\]\+\$\/ or null, got 'my data'/,
+  );
+  expect(build(TextInput.config({ name: 'val.small', files: ['x'], seqLen: 1, batchSize: 1 })).name).toBe(
+    'val.small',
   );
 });
 
