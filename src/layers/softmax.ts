@@ -92,7 +92,8 @@ export abstract class BaseSoftmax extends BaseLayer.with({
 
   #addZLoss(logits: Tensor, classWeights: Tensor, totalWeight: Tensor): void {
     const squares = tf.square(tf.logSumExp(logits, -1));
-    const mean = tf.div(tf.sum(tf.mul(squares, classWeights)), totalWeight);
+    // Like avgXent, 0 and not NaN for a batch that is all padding.
+    const mean = tf.div(tf.sum(tf.mul(squares, classWeights)), tf.add(totalWeight, 1e-6));
     const loss = tf.mul(mean, this.hp.zLossWeight) as Tensor;
     this.addSummary('aux_z_loss', () => loss);
     this.addAuxLoss('aux_z_loss', loss);

@@ -1,0 +1,286 @@
+/** @file Every layer compiled, forward and backward, against the eager oracle. */
+import { describe, expect, test } from 'vitest';
+import { compile, type HostTensor, type Tensor, tf, valueAndGrad } from '../../src/compiler/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
+import {
+  type BaseLayer,
+  Bias,
+  DotProductAttention,
+  Dropout,
+  ELU,
+  Embedding,
+  Exp,
+  FeedForward,
+  FullSoftmax,
+  GELU,
+  LayerNorm,
+  LeakyReLU,
+  Linear,
+  listVariables,
+  NClassMajorSharedEmbeddingSoftmax,
+  PositionalEmbedding,
+  ReLU,
+  ReLU6,
+  RmsNorm,
+  RotaryPositionalEmbedding,
+  runInContext,
+  SharedEmbeddingSoftmax,
+  Sigmoid,
+  SiLU,
+  Softplus,
+  SquaredReLU,
+  StackedTransformer,
+  Tanh,
+  TrainablePositionalEmbedding,
+  Transformer,
+  TransformerFeedForward,
+  TransformerLm,
+} from '../../src/layers/index.js';
+import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import { numbers } from './helpers.js';
+
+interface Host {
+  shape: number[];
+  dtype: 'float32' | 'int32';
+  data: Float32Array | Int32Array;
+}
+const size = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+const floats = (shape: readonly number[], seed = 1, factor = 1): Host => ({
+  shape: [...shape],
+  dtype: 'float32',
+  data: numbers(size(shape), seed).map((x) => x * factor),
+});
+const integers = (shape: number[], below: number): Host => ({
+  shape,
+  dtype: 'int32',
+  data: Int32Array.from({ length: size(shape) }, (_, i) => (i * 7 + 3) % below),
+});
+
+type Inputs = Record<string, Host>;
+type Tensors = Record<string, Tensor>;
+
+/** Outputs, and gradients with respect to variables and float inputs, of the layer on one engine. */
+async function evaluate(
+  layer: BaseLayer,
+  inputs: Inputs,
+  fprop: (x: Tensors) => Tensor,
+  engine: 'onnx' | 'eager',
+): Promise<Record<string, HostTensor>> {
+  const params: Inputs = Object.fromEntries(
+    listVariables(layer).map(({ path, shape }, i) => [path, floats(shape, i + 5, 0.5)]),
+  );
+  const [real, fixed]: [Inputs, Inputs] = [{}, {}];
+  for (const [name, x] of Object.entries(inputs)) (x.dtype === 'float32' ? real : fixed)[name] = x;
+  const args = { params, real, fixed, key: { shape: [2], dtype: 'int32', data: Int32Array.of(5, 6) } };
+  const program = (t: { params: Tensors; real: Tensors; fixed: Tensors; key: Tensor }) => {
+    const loss = ({ params, real }: { params: Tensors; real: Tensors }) => {
+      const context = { theta: params, prngKey: t.key };
+      const outputs = runInContext(context, () => fprop({ ...real, ...t.fixed }));
+      const weights = tf.tensor(numbers(outputs.size, 99), outputs.shape);
+      return { value: tf.sum(tf.mul(outputs, weights)), aux: { outputs } };
+    };
+    const { value, aux, grads } = valueAndGrad(loss as never, { params: t.params, real: t.real } as never);
+    return { value, outputs: (aux as { outputs: Tensor }).outputs, grads: grads as never };
+  };
+  const executable = await compile(program, args as never, { engine, numThreads: 1 });
+  const { value, outputs, grads } = (await executable.run(args as never)) as unknown as {
+    value: HostTensor;
+    outputs: HostTensor;
+    grads: { params: Record<string, HostTensor>; real: Record<string, HostTensor> };
+  };
+  await executable.dispose();
+  return { value, outputs, ...grads.params, ...grads.real };
+}
+
+async function expectSame(layer: BaseLayer, inputs: Inputs, fprop: (x: Tensors) => Tensor): Promise<void> {
+  const eager = await evaluate(layer, inputs, fprop, 'eager');
+  const compiled = await evaluate(layer, inputs, fprop, 'onnx');
+  expect(Object.keys(compiled)).toEqual(Object.keys(eager));
+  for (const [name, expected] of Object.entries(eager)) {
+    const actual = compiled[name]!;
+    expect(actual.shape, name).toEqual(expected.shape);
+    expected.data.forEach((value, i) => {
+      const error = Math.abs(actual.data[i]! - value);
+      if (!(error <= 2e-5 * (1 + Math.abs(value)))) {
+        expect.fail(`${name}[${i}]: compiled ${actual.data[i]}, eager ${value}`);
+      }
+    });
+  }
+}
+
+const [B, T, D, V] = [2, 4, 6, 7];
+const x = () => ({ x: floats([B, T, D], 3, 2) });
+type Simple = BaseLayer & { fprop(x: Tensor): Tensor };
+const simple: [string, Config<Simple>][] = [
+  ['Linear', Linear.config({ inputDims: D, outputDims: 3 })],
+  ['Bias', Bias.config({ dims: D })],
+  ['FeedForward', FeedForward.config({ inputDims: D, outputDims: 3 })],
+  ['LayerNorm', LayerNorm.config({ dim: D })],
+  ['LayerNorm without bias', LayerNorm.config({ dim: D, useBias: false, directScale: true })],
+  ['RmsNorm', RmsNorm.config({ dim: D })],
+  ['Dropout', Dropout.config({ keepProb: 0.5 })],
+  [
+    'TransformerFeedForward',
+    TransformerFeedForward.config({ inputDims: D, hiddenDims: 5, useGatedActivation: true }),
+  ],
+  ...[ELU, Exp, GELU, LeakyReLU, ReLU, ReLU6, Sigmoid, SiLU, Softplus, SquaredReLU, Tanh].map(
+    (cls): [string, Config<Simple>] => [cls.name, cls.config()],
+  ),
+];
+
+test.each(simple)('%s', async (_, config) => {
+  const layer = build(config);
+  await expectSame(layer, x(), (t) => layer.fprop(t.x!));
+});
+
+test('Embedding with many duplicates', async () => {
+  const layer = build(Embedding.config({ numClasses: V, inputDims: D, scaleSqrtDepth: true }));
+  await expectSame(layer, { ids: integers([8, 16], V) }, (t) => layer.embLookup(t.ids!));
+});
+
+test('position embeddings', async () => {
+  const rotary = build(RotaryPositionalEmbedding.config({ embeddingDims: D }));
+  const heads = { x: floats([B, T, 2, D]), at: integers([B, T], 9) };
+  await expectSame(rotary, heads, (t) => tf.add(rotary.fprop(t.x!), rotary.fprop(t.x!, t.at)));
+  const sinusoids = build(PositionalEmbedding.config({ embeddingDims: D }));
+  await expectSame(sinusoids, { x: floats([T, D]), at: integers([T], 9) }, (t) =>
+    tf.mul(t.x!, tf.add(sinusoids.fprop(T), sinusoids.atPositions(t.at!))),
+  );
+  const trained = build(TrainablePositionalEmbedding.config({ embeddingDims: D, maxSeqLength: 9 }));
+  await expectSame(trained, { at: integers([T], 9) }, (t) =>
+    tf.add(trained.fprop(T), trained.atPositions(t.at!)),
+  );
+});
+
+test.each([
+  [
+    'FullSoftmax',
+    FullSoftmax.config({ inputDims: D, numClasses: V, softCapLogits: 2, labelSmoothingProb: 0.1 }),
+  ],
+  ['SharedEmbeddingSoftmax', SharedEmbeddingSoftmax.config({ inputDims: D, numClasses: V })],
+  [
+    'NClassMajorSharedEmbeddingSoftmax',
+    NClassMajorSharedEmbeddingSoftmax.config({ inputDims: D, numClasses: V }),
+  ],
+] as const)('%s', async (_, config) => {
+  const layer = build(config as Config<FullSoftmax>);
+  const inputs = { x: floats([T, D]), weights: floats([T], 8), labels: integers([T], V) };
+  await expectSame(layer, inputs, (t) => layer.fprop(t.x!, t.weights!, t.labels!).totalXent);
+});
+
+describe('attention', () => {
+  const attention = { inputDim: D, hiddenDim: 8, numHeads: 2 };
+  test.each([
+    ['causal', DotProductAttention.config(attention)],
+    [
+      'combined, capped, plain scale',
+      DotProductAttention.config({
+        ...attention,
+        combineQkv: true,
+        attenLogitCap: 1,
+        internalEnablePerDimScale: false,
+      }),
+    ],
+    [
+      'rotary, dropout',
+      DotProductAttention.config({ ...attention, useRotaryPositionEmb: true, attenDropoutProb: 0.3 }),
+    ],
+  ])('%s', async (_, config) => {
+    const layer = build(config);
+    await expectSame(layer, x(), (t) => layer.fprop(t.x!, { causal: true }));
+  });
+});
+
+test.each(['pre', 'primer_hybrid', 'post', 'post_skip'] as const)('Transformer, %s', async (normPolicy) => {
+  const layer = build(Transformer.config({ inputDims: D, hiddenDims: 5, numHeads: 2, normPolicy }));
+  await expectSame(layer, x(), (t) => layer.fprop(t.x!, { causal: true }));
+});
+
+function lm(): Config<TransformerLm> {
+  return TransformerLm.config({
+    vocabSize: V,
+    modelDims: D,
+    packedInput: true,
+    usePaddings: true,
+    stackedTransformerTpl: StackedTransformer.config({
+      numLayers: 2,
+      hiddenDims: 5,
+      numHeads: 2,
+      dropoutProb: 0.1,
+    }),
+    softmaxTpl: SharedEmbeddingSoftmax.config({ zLossWeight: 0.1, scaleSqrtDepth: true }),
+  });
+}
+
+test.each([
+  ['GPT-2', gpt2Lm({ vocabSize: V, modelDims: D, numLayers: 2, numHeads: 2, maxSeqLength: T })],
+  ['packed, padded, dropout, sinusoids', lm()],
+])('LanguageModel: %s', async (_, lmTpl) => {
+  const model = build(LanguageModel.config({ lmTpl }));
+  const batch = {
+    ids: integers([B, T], V),
+    labels: integers([B, T], V),
+    segmentIds: integers([B, T], 2),
+    segmentPos: integers([B, T], T),
+  };
+  await expectSame(model, batch, (t) => {
+    const full = { ...t, weights: tf.ones([B, T]), paddings: tf.zeros([B, T]) };
+    return model.fprop(full as Tensors)[0].total_loss![0];
+  });
+});
+
+test('decoding step by step, compiled once for all steps', async () => {
+  const lmTpl = gpt2Lm({ vocabSize: V, modelDims: D, numLayers: 2, numHeads: 2, maxSeqLength: T });
+  const model = build(LanguageModel.config({ lmTpl }));
+  const theta: Inputs = Object.fromEntries(
+    listVariables(model).map(({ path, shape }, i) => [path, floats(shape, i + 5, 0.5)]),
+  );
+  const ids = integers([B, T], V);
+  const whole = await compile(
+    ({ theta, ids }) =>
+      runInContext({ theta, doEval: true }, () => {
+        const ones = tf.ones([B, T]);
+        return { logits: model.computePredictions({ ids, labels: ids, weights: ones }).logits };
+      }),
+    { theta, ids } as never,
+    { engine: 'eager' },
+  );
+  const expected = ((await whole.run({ theta, ids } as never)) as unknown as { logits: HostTensor }).logits
+    .data;
+  const specs = model.initialDecodeState(B, T);
+  const step = await compile(
+    ({ theta, ids, timeStep, state }) =>
+      runInContext({ theta, doEval: true, decodeState: state }, () => ({
+        logits: model.extendStep(ids, timeStep),
+        state,
+      })),
+    {
+      theta,
+      ids: { shape: [B], dtype: 'int32' },
+      timeStep: { shape: [], dtype: 'int32' },
+      state: specs,
+    } as never,
+    { numThreads: 1 },
+  );
+  let state: unknown = Object.fromEntries(
+    Object.entries(specs).map(([path, spec]) => [
+      path,
+      { ...spec, data: new Float32Array(size(spec.shape)) },
+    ]),
+  );
+  for (let t = 0; t < T; t++) {
+    const token = { shape: [B], dtype: 'int32', data: Int32Array.of(ids.data[t]!, ids.data[T + t]!) };
+    const timeStep = { shape: [], dtype: 'int32', data: Int32Array.of(t) };
+    const result = (await step.run({ theta, ids: token, timeStep, state } as never)) as unknown as {
+      logits: HostTensor;
+      state: unknown;
+    };
+    state = result.state;
+    for (let b = 0; b < B; b++) {
+      for (let v = 0; v < V; v++) {
+        expect(result.logits.data[b * V + v]!).toBeCloseTo(expected[(b * T + t) * V + v]!, 4);
+      }
+    }
+  }
+  await step.dispose();
+});
