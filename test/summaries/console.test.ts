@@ -1,0 +1,173 @@
+/** @file The console line on a terminal and in a log, formatters, MFU and its peak. */
+
+import { execFileSync } from 'node:child_process';
+import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import {
+  calibratePeak,
+  formatCount,
+  formatDuration,
+  formatGrouped,
+  mfu,
+  ProgressLine,
+  statedPeak,
+  trainFlopsPerToken,
+} from '../../src/summaries/index.js';
+
+class Screen extends Writable {
+  text = '';
+  constructor(
+    readonly isTTY: boolean,
+    readonly columns = 80,
+  ) {
+    super();
+  }
+  getColorDepth(): number {
+    return 1;
+  }
+  override _write(chunk: Buffer, _: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+const CLEAR = '\r\u001b[2K';
+
+test('a log gets the first line, one every so many seconds, and the last', () => {
+  const stream = new Screen(false);
+  let now = 0;
+  const line = new ProgressLine({ stream, totalSteps: 100, everySeconds: 10, now: () => now });
+  for (let step = 1; step <= 100; step++) {
+    now = step * 250;
+    line.update({ step, loss: 3 - step / 100, tokensPerSec: 45_234, mfu: 0.4126 });
+  }
+  line.update({ step: 100, loss: 2 });
+  line.finish();
+  expect(stream.text).toBe(
+    [
+      'step   1/100  loss 2.9900  45.2k tokens/s  MFU 41.3%',
+      'step  41/100  loss 2.5900  45.2k tokens/s  MFU 41.3%  15s left',
+      'step  81/100  loss 2.1900  45.2k tokens/s  MFU 41.3%  5s left',
+      'step 100/100  loss 2.0000  45.2k tokens/s  MFU 41.3%',
+      '',
+    ].join('\n'),
+  );
+});
+
+test('a log can have a line every so many steps', () => {
+  const stream = new Screen(false);
+  const line = new ProgressLine({ stream, totalSteps: 10, everySteps: 4, now: () => 0 });
+  for (let step = 1; step <= 10; step++) line.update({ step });
+  expect(stream.text).toBe('step  1/10\nstep  4/10  0s left\nstep  8/10  0s left\nstep 10/10\n');
+});
+
+test('a terminal has one line, redrawn at most ten times a second, and messages stay above it', () => {
+  const stream = new Screen(true);
+  let now = 0;
+  const line = new ProgressLine({ stream, totalSteps: 9, now: () => now });
+  line.update({ step: 1 });
+  now = 99;
+  line.update({ step: 2 });
+  now = 100;
+  line.update({ step: 3, loss: Number.NaN });
+  line.message('saved');
+  line.finish();
+  now = 300;
+  line.update({ step: 4 });
+  line.finish();
+  line.message('done');
+  expect(stream.text).toBe(
+    `${CLEAR}step 1/9${CLEAR}step 3/9  loss NaN  0s left${CLEAR}saved\n${CLEAR}step 4/9  1s left\ndone\n`,
+  );
+});
+
+test('a narrow terminal loses the last fields, not the first', () => {
+  const stream = new Screen(true, 24);
+  const line = new ProgressLine({ stream, totalSteps: 9, now: () => 0 });
+  line.update({ step: 1, loss: 1, tokensPerSec: 1000 });
+  expect(stream.text).toBe(`${CLEAR}step 1/9  loss 1.0000`);
+});
+
+test('a terminal with colours gets them unless NO_COLOR is set', () => {
+  const library = new URL('../../src/summaries/index.ts', import.meta.url).href;
+  const script = `
+    import { ProgressLine } from ${JSON.stringify(library)};
+    process.stdout.isTTY = true;
+    process.stdout.getColorDepth ??= () => (process.env.NO_COLOR === undefined ? 8 : 1);
+    new ProgressLine({ stream: process.stdout, totalSteps: 2 }).update({ step: 1 });`;
+  const run = (color: Record<string, string>) => {
+    const { NO_COLOR, FORCE_COLOR, ...env } = process.env;
+    const node = ['--import', import.meta.resolve('tsx'), '--input-type=module', '--eval', script];
+    const cwd = fileURLToPath(new URL('../..', import.meta.url));
+    return execFileSync(process.execPath, node, {
+      env: { ...env, TERM: 'xterm-256color', ...color },
+      cwd,
+      encoding: 'utf8',
+    });
+  };
+  expect(run({})).toBe(`${CLEAR}\u001b[1mstep 1/2\u001b[22m`);
+  expect(run({ NO_COLOR: '1' })).toBe(`${CLEAR}step 1/2`);
+});
+
+test('counts have three digits and a scale', () => {
+  const cases: [number, string][] = [
+    [0, '0'],
+    [950, '950'],
+    [12.345, '12.3'],
+    [999.6, '1.00k'],
+    [1000, '1.00k'],
+    [45_234, '45.2k'],
+    [99_960, '100k'],
+    [999_600, '1.00M'],
+    [10_745_088, '10.7M'],
+    [-2_500, '-2.50k'],
+    [1.236e9, '1.24B'],
+    [3e12, '3.00T'],
+    [Number.NaN, 'NaN'],
+  ];
+  expect(cases.map(([value]) => formatCount(value))).toEqual(cases.map(([, text]) => text));
+  expect(formatGrouped(10_745_088)).toBe('10,745,088');
+});
+
+test('durations have their two largest units', () => {
+  const seconds = [-1, 0, 42.4, 59.6, 185, 3599.7, 7620, 97_200, Number.NaN];
+  expect(seconds.map(formatDuration)).toEqual([
+    '0s',
+    '0s',
+    '42s',
+    '1m 00s',
+    '3m 05s',
+    '1h 00m',
+    '2h 07m',
+    '1d 03h',
+    '?',
+  ]);
+});
+
+test('MFU is observed over peak throughput, with a backward pass of twice the forward', () => {
+  const flopsPerToken = trainFlopsPerToken(6e9, 1000);
+  expect(flopsPerToken).toBe(18e6);
+  expect(mfu(10_000, flopsPerToken, 1e12)).toBeCloseTo(0.18, 12);
+  expect(() => mfu(1, 1, 0)).toThrow(new RangeError('peak FLOP/s: expected a number above 0, got 0'));
+  expect(() => trainFlopsPerToken(1, 0)).toThrow(
+    new RangeError('tokens per batch: expected a number above 0, got 0'),
+  );
+});
+
+test('the peak is the best of the sizes, or what was stated', async () => {
+  const measured: number[] = [];
+  const speeds: Record<number, number> = { 256: 90, 512: 140, 1024: 120, 2048: Number.NaN };
+  const peak = await calibratePeak(
+    async (size) => {
+      measured.push(size);
+      return speeds[size]!;
+    },
+    [256, 512, 1024, 2048],
+  );
+  expect(measured).toEqual([256, 512, 1024, 2048]);
+  expect(peak).toEqual({ flops: 140e9, source: 'matmul of 512 x 512, the best of 256, 512, 1024, 2048' });
+  await expect(calibratePeak(async () => 0, [8])).rejects.toThrow('no matmul of size 8 could be measured');
+  expect(statedPeak(1.5)).toEqual({ flops: 1.5e12, source: '--peak_tflops=1.5' });
+  expect(() => statedPeak(-1)).toThrow(new RangeError('--peak_tflops: expected a number above 0, got -1'));
+});

@@ -1,0 +1,110 @@
+/** @file Event files: CRC known answers, frames, messages, whole records after each call. */
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { crc32c, maskedCrc32c } from '../../src/summaries/crc32c.js';
+import { EventFile, SummaryError } from '../../src/summaries/index.js';
+import { int64Field } from '../../src/summaries/protobuf.js';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'luthier-events-'));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+/** The records of a file, each frame checked. */
+function records(path: string): Buffer[] {
+  const bytes = readFileSync(path);
+  const found: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const length = Number(bytes.readBigUInt64LE(at));
+    expect(bytes.readUInt32LE(at + 8)).toBe(maskedCrc32c(bytes.subarray(at, at + 8)));
+    const data = bytes.subarray(at + 12, at + 12 + length);
+    expect(bytes.readUInt32LE(at + 12 + length)).toBe(maskedCrc32c(data));
+    found.push(data);
+    at += 16 + length;
+  }
+  return found;
+}
+
+test('crc32c gives the known answers of RFC 3720', () => {
+  expect(crc32c(Buffer.from('123456789'))).toBe(0xe3069283);
+  expect(crc32c(new Uint8Array(32))).toBe(0x8a9136aa);
+  expect(crc32c(new Uint8Array(32).fill(0xff))).toBe(0x62a8ab43);
+  expect(crc32c(Uint8Array.from({ length: 32 }, (_, index) => index))).toBe(0x46dd794e);
+  expect(crc32c(new Uint8Array(0))).toBe(0);
+});
+
+test('the masked crc can be unmasked', () => {
+  fc.assert(
+    fc.property(fc.uint8Array(), (bytes) => {
+      const rotated = (maskedCrc32c(bytes) - 0xa282ead8) >>> 0;
+      expect(((rotated >>> 17) | (rotated << 15)) >>> 0).toBe(crc32c(bytes));
+    }),
+  );
+});
+
+test('varints hold whole numbers up to 2^53', () => {
+  fc.assert(
+    fc.property(fc.maxSafeNat(), (value) => {
+      const [, ...digits] = int64Field(1, value);
+      const read = digits.reduce((sum, byte, index) => sum + BigInt(byte & 0x7f) * 128n ** BigInt(index), 0n);
+      expect(read).toBe(BigInt(value));
+      expect(digits.every((byte, index) => byte >= 0x80 === index < digits.length - 1)).toBe(true);
+    }),
+  );
+  expect(() => int64Field(1, -1)).toThrow(new RangeError('expected a whole number >= 0, got -1'));
+});
+
+test('a scalar event has the bytes that the schema asks for', () => {
+  const file = new EventFile(directory, { now: () => 1_700_000_000_500 });
+  file.scalars(300, { loss: 1.5 });
+  file.close();
+  expect(basename(file.path)).toMatch(/^events\.out\.tfevents\.1700000000\./);
+  const [version, event] = records(file.path);
+  const wallTime = Buffer.alloc(9, 9);
+  wallTime.writeDoubleLE(1_700_000_000.5, 1);
+  expect(version).toEqual(Buffer.concat([wallTime, Buffer.from('\x1a\x0dbrain.Event:2', 'latin1')]));
+  const value = Buffer.concat([Buffer.from('\x0a\x04loss\x15', 'latin1'), Buffer.from([0, 0, 0xc0, 0x3f])]);
+  const summary = Buffer.concat([Buffer.from([0x0a, value.length]), value]);
+  expect(event).toEqual(
+    Buffer.concat([wallTime, Buffer.from([0x10, 0xac, 0x02, 0x2a, summary.length]), summary]),
+  );
+});
+
+test('each call leaves a whole record, and no values leave none', () => {
+  const file = new EventFile(directory);
+  expect(records(file.path).length).toBe(1);
+  file.scalars(1, { loss: Number.NaN, accuracy: Number.POSITIVE_INFINITY });
+  expect(records(file.path).length).toBe(2);
+  file.text(1, 'Model', '# α\n');
+  expect(records(file.path)[2]!.includes(Buffer.from('# α\n'))).toBe(true);
+  file.scalars(2, {});
+  expect(records(file.path).length).toBe(3);
+  file.close();
+});
+
+test('a resumed run says from where', () => {
+  const file = new EventFile(directory, { resumeStep: 100 });
+  file.close();
+  const [, start] = records(file.path);
+  expect(start!.subarray(9)).toEqual(Buffer.from([0x10, 101, 0x3a, 2, 0x08, 1]));
+});
+
+test('two files of one second have two names', () => {
+  const files = [1, 2].map(() => new EventFile(directory, { now: () => 0 }));
+  expect(new Set(files.map((file) => file.path)).size).toBe(2);
+  for (const file of files) file.close();
+});
+
+test('a directory that cannot be made is named with the cause', () => {
+  writeFileSync(join(directory, 'file'), '');
+  const inside = join(directory, 'file', 'train');
+  expect(() => new EventFile(inside)).toThrow(SummaryError);
+  expect(() => new EventFile(inside)).toThrow(
+    /\/file\/train\/events\S+: summaries cannot be written here: ENOTDIR/,
+  );
+});
