@@ -35,8 +35,9 @@ export abstract class BaseInput
     prefetchBatches: z
       .int()
       .min(0)
-      .default(2)
-      .describe('Batches that openInput reads ahead in a worker thread; 0 reads in the main thread.'),
+      .nullable()
+      .default(null)
+      .describe('Batches that openInput reads ahead in a worker thread; null is 2 in training, else 0.'),
   })
   implements InputSource
 {
@@ -52,6 +53,11 @@ export abstract class BaseInput
 
   get name(): string {
     return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
+  }
+
+  /** `prefetchBatches` with its default: an evaluation is mostly over before a thread has started. */
+  get prefetchBatches(): number {
+    return this.hp.prefetchBatches ?? (this.hp.isTraining ? 2 : 0);
   }
 
   get batchSize(): number {

@@ -19,7 +19,7 @@ import {
 
 /** How `openInput` reads. */
 export interface OpenInputOptions {
-  /** File URLs of the modules that define input or tokenizer classes of one's own: the worker loads them. */
+  /** File URLs of modules that export input or tokenizer classes of one's own: the worker loads them for those. */
   readonly modules?: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export interface OpenInputOptions {
 export function openInput(config: Config<BaseInput>, options: OpenInputOptions = {}): InputSource {
   const input = build(config);
   input.getState();
-  if (input.hp.prefetchBatches === 0) return input;
+  if (input.prefetchBatches === 0) return input;
   return new PrefetchedInput(input, toJSON(config), options.modules ?? []);
 }
 
@@ -160,7 +160,7 @@ class PrefetchedInput implements InputSource {
     if (!ready) this.#checkAlive();
     if (ready?.kind === 'ready') {
       const layout = layoutOf(batch);
-      const memory = new SharedArrayBuffer(layout.size * this.#input.hp.prefetchBatches);
+      const memory = new SharedArrayBuffer(layout.size * this.#input.prefetchBatches);
       this.#slots = { memory, layout };
       this.#command(item.state);
     }
@@ -200,7 +200,7 @@ class PrefetchedInput implements InputSource {
   #start(): Thread {
     const { port1, port2 } = new MessageChannel();
     const control = new SharedArrayBuffer(4 * Object.keys(Word).length);
-    const depth = this.#input.hp.prefetchBatches;
+    const depth = this.#input.prefetchBatches;
     const document = this.#document;
     const data: PrefetchWorkerData = { document, modules: this.#modules, depth, port: port2, control };
     const url = new URL(`./prefetchWorker${extname(import.meta.url)}`, import.meta.url);

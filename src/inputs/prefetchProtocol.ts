@@ -11,7 +11,7 @@ import type { InputState } from './inputSource.js';
 export interface PrefetchWorkerData {
   /** The input's config. */
   readonly document: JsonDocument;
-  /** Modules (file URLs) that define classes the config names, besides those of inputs. */
+  /** Modules (file URLs) that export classes of the config, loaded where it names others than those of inputs. */
   readonly modules: readonly string[];
   /** How many batches may wait. */
   readonly depth: number;

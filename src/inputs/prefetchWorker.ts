@@ -67,10 +67,12 @@ async function readAhead(input: BaseInput, command: StartCommand): Promise<Start
 async function main(): Promise<void> {
   let generation = 0;
   try {
+    registerAll(inputs);
+    // An experiment's module brings layers and kernels with it, which a thread that reads text does without.
+    const isOwn = document.configs.some((config) => !Object.hasOwn(inputs, config.class));
     // `require` shares the module instances, and so the class registry, of this thread's own imports.
     const load = createRequire(import.meta.url);
-    for (const namespace of [inputs, ...modules.map((url) => load(fileURLToPath(url)))])
-      registerAll(namespace);
+    for (const url of isOwn ? modules : []) registerAll(load(fileURLToPath(url)));
     const input = build(fromJSON(document) as Config<BaseInput>);
     // Reads the data, so that what is wrong with it comes before the main thread hands over.
     input.getState();

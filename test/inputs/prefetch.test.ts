@@ -78,6 +78,7 @@ test('reset and setState forget what was read ahead', async () => {
 test('data ends for a reader ahead as for any other, and begins again after reset', async () => {
   const config = textConfig();
   config.isTraining = false;
+  config.prefetchBatches = 2;
   const expected = await readAll(build(config));
   const input = open(config);
   expect(await readAll(input)).toEqual(expected);
@@ -94,7 +95,7 @@ test('data ends for a reader ahead as for any other, and begins again after rese
 });
 
 test('a class of one’s own is read ahead from its module, batches of changing shape too', async () => {
-  const config = CountingInput.config({ batchSize: 1, numBatches: 100_000 });
+  const config = CountingInput.config({ batchSize: 1, prefetchBatches: 3, numBatches: 100_000 });
   const input = open(config, { modules: [OWN] });
   const plain = build(config);
   const step = async () => expect(await input.getNext()).toEqual(await plain.getNext());
@@ -106,7 +107,12 @@ test('a class of one’s own is read ahead from its module, batches of changing 
 });
 
 test('an error in the worker has the original message', async () => {
-  const config = CountingInput.config({ batchSize: 1, failAt: 20_000, numBatches: 100_000 });
+  const config = CountingInput.config({
+    batchSize: 1,
+    prefetchBatches: 3,
+    failAt: 20_000,
+    numBatches: 100_000,
+  });
   const input = open(config, { modules: [OWN] });
   await untilAhead(input, async () => void (await input.getNext()));
   input.setState({ count: 19_995 });
@@ -117,7 +123,7 @@ test('an error in the worker has the original message', async () => {
 });
 
 test('a class that the worker does not know is an error that names it', async () => {
-  const input = open(CountingInput.config({ batchSize: 1, numBatches: 100_000 }));
+  const input = open(CountingInput.config({ batchSize: 1, prefetchBatches: 3, numBatches: 100_000 }));
   const read = async () => {
     for (;;) {
       await input.getNext();
@@ -127,6 +133,17 @@ test('a class that the worker does not know is an error that names it', async ()
   await expect(read()).rejects.toThrow(/^Input 'input' failed in its prefetch thread: .*CountingInput/);
 });
 
+test('a module is loaded only for classes that inputs do not have', async () => {
+  const modules = [new URL('./topLevelAwait.ts', import.meta.url).href];
+  const input = open(textConfig(), { modules });
+  await untilAhead(input, async () => void (await input.getNext()));
+  const own = open(CountingInput.config({ batchSize: 1, prefetchBatches: 3, numBatches: 100_000 }), {
+    modules,
+  });
+  const read = untilAhead(own, async () => void (await own.getNext()));
+  await expect(read).rejects.toThrow(/^Input 'input' failed in its prefetch thread: .*await/s);
+});
+
 test('a closed input gives no more', async () => {
   const input = open(textConfig());
   await input.getNext();
@@ -134,10 +151,20 @@ test('a closed input gives no more', async () => {
   await expect(input.getNext()).rejects.toThrow("Input 'train' is closed.");
 });
 
-test('prefetchBatches 0 reads in the main thread', () => {
+test('the main thread reads where prefetchBatches is 0, and in evaluation by default', () => {
   const config = textConfig();
   config.prefetchBatches = 0;
   expect(open(config)).toBeInstanceOf(TextInput);
+  delete (config as { prefetchBatches?: unknown }).prefetchBatches;
+  expect(open(config)).not.toBeInstanceOf(TextInput);
+  config.isTraining = false;
+  expect(open(config)).toBeInstanceOf(TextInput);
+});
+
+test('missing files are found when the input is opened', () => {
+  const config = textConfig();
+  config.files = ['nowhere/*.txt'];
+  expect(() => open(config)).toThrow(/^TextInput 'train': No file matches 'nowhere\/\*\.txt' \(looked in /);
 });
 
 test('under tsx the worker takes over too, and never keeps the process alive', async () => {
