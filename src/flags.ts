@@ -1,5 +1,5 @@
 /** @file The command line of main.ts: one table of flags, parsed strictly. */
-import { distance } from 'fastest-levenshtein';
+import { didYouMean } from './hparams/names.js';
 import { UsageError } from './registry/errors.js';
 
 /** What a run does; see docs/guide/running.md. */
@@ -47,7 +47,7 @@ function oneOf(values: readonly string[]): FlagSpec['parse'] {
   return (text, flag) => {
     if (values.includes(text)) return text;
     throw new UsageError(
-      `${flag}: expected one of ${values.join(', ')}; got '${text}'.${near(text, values)}`,
+      `${flag}: expected one of ${values.join(', ')}; got '${text}'.${didYouMean(text, values)}`,
     );
   };
 }
@@ -137,20 +137,10 @@ export const flagTable: Readonly<Record<string, FlagSpec>> = {
   },
 };
 
-function near(name: string, candidates: readonly string[]): string {
-  let best = '';
-  let least = Math.max(2, Math.ceil(name.length / 3)) + 1;
-  for (const candidate of candidates) {
-    const d = distance(name, candidate);
-    if (d < least) [best, least] = [candidate, d];
-  }
-  return best ? ` Did you mean '${best}'?` : '';
-}
-
 function unknownFlag(name: string): UsageError {
   const dashed = Object.keys(flagTable).map((f) => `--${f}`);
   return new UsageError(
-    `Unknown flag --${name}.${near(`--${name}`, dashed)} The flags are: ${dashed.join(', ')}.`,
+    `Unknown flag --${name}.${didYouMean(`--${name}`, dashed)} The flags are: ${dashed.join(', ')}.`,
   );
 }
 

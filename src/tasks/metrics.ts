@@ -1,13 +1,13 @@
-/** @file Weighted scalars and their mean over many steps (Pax's WeightedScalars and metric_utils). */
+/** @file Weighted scalars and their mean over many steps (Pax's WeightedScalars). */
 
 /** A metric's value and the weight it counts with, usually the number of tokens behind it. */
-export interface WeightedScalar {
+export interface WeightedValue {
   readonly value: number;
   readonly weight: number;
 }
 
 /** Metrics by name. */
-export type WeightedScalars = Readonly<Record<string, WeightedScalar>>;
+export type WeightedValues = Readonly<Record<string, WeightedValue>>;
 
 /**
  * Accumulates weighted means in float64: Σ value·weight ÷ max(Σ weight, 1e-6). The result does not depend on how
@@ -17,7 +17,7 @@ export class WeightedMeans {
   private readonly sums = new Map<string, { sum: number; weight: number }>();
 
   /** Adds one batch's metrics. A value with weight 0 counts for nothing, even if it is not finite. */
-  add(metrics: WeightedScalars): void {
+  add(metrics: WeightedValues): void {
     for (const [name, { value, weight }] of Object.entries(metrics)) {
       const entry = this.sums.get(name) ?? { sum: 0, weight: 0 };
       if (weight !== 0) entry.sum += value * weight;
@@ -27,7 +27,7 @@ export class WeightedMeans {
   }
 
   /** Mean and total weight of each metric, in the order in which they were first added. */
-  result(): Record<string, WeightedScalar> {
+  result(): Record<string, WeightedValue> {
     const means = [...this.sums].map(([name, { sum, weight }]) => {
       return [name, { value: sum / Math.max(weight, 1e-6), weight }] as const;
     });

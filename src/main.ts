@@ -1,0 +1,103 @@
+/** @file The command: parse flags, find the experiment, run one mode. */
+import { pathToFileURL } from 'node:url';
+import { type Flags, flagsHelp, parseFlags } from './flags.js';
+import { EnvironmentError, UsageError } from './registry/errors.js';
+
+/** Exit codes of errors that a person can mend, by the error's name; every other error keeps its stack and exits with 1. */
+const exitCodes: Readonly<Record<string, number>> = {
+  UsageError: 2,
+  ConfigError: 2,
+  EnvironmentError: 1,
+  JobError: 1,
+  SummaryError: 1,
+  InputError: 1,
+  CheckpointError: 1,
+};
+
+async function help(flags: Flags): Promise<void> {
+  const intro =
+    'Trains, evaluates and decodes experiments.\n\n' +
+    '  npx tsx src/main.ts --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
+  process.stdout.write(`${intro}${flagsHelp()}\n`);
+  if (flags.exp === undefined) return;
+  const [{ resolveExperiment }, { settingsHelp }] = await Promise.all([
+    import('./registry/index.js'),
+    import('./registry/help.js'),
+  ]);
+  process.stdout.write(`\n${settingsHelp(await resolveExperiment(flags.exp), flags.set)}\n`);
+}
+
+/** Loads the GPU package where it is asked for; whatever goes wrong in there is about its installation. */
+async function loadGpuPackage(): Promise<void> {
+  const name = '@tensorflow/tfjs-node-gpu';
+  try {
+    await import(name);
+  } catch (error) {
+    const reason = (error instanceof Error ? error.message : String(error)).split('\n')[0];
+    throw new EnvironmentError(
+      `--device=gpu needs the package ${name}, which could not be loaded (${reason}). ` +
+        `Install it with \`npm install ${name}@4.22.0\` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu.`,
+    );
+  }
+}
+
+/** Runs one command; returns the exit code. */
+async function run(argv: readonly string[]): Promise<number> {
+  const flags = parseFlags(argv);
+  if (flags.help) {
+    await help(flags);
+    return 0;
+  }
+  if (flags.exp === undefined) {
+    throw new UsageError('No experiment provided: --exp=NAME is required. --help lists all flags.');
+  }
+  if (flags.jobLogDir === undefined) {
+    throw new UsageError('No place to write to: --job_log_dir=DIR is required. --help lists all flags.');
+  }
+  const { jobLogDir } = flags;
+  // Loading the programs takes as long as loading the experiment: do both at once.
+  const loadingPrograms = import('./programs/index.js');
+  loadingPrograms.catch(() => {});
+  const { classVarsText, configure, resolveExperiment } = await import('./registry/index.js');
+  const resolved = await resolveExperiment(flags.exp);
+  const configured = configure(resolved, flags.set);
+  if (flags.device === 'gpu') await loadGpuPackage();
+  const { runJob } = await loadingPrograms;
+  const { signal } = await runJob({
+    ...configured,
+    moduleUrl: pathToFileURL(resolved.file).href,
+    jobLogDir,
+    mode: flags.mode,
+    overrides: flags.set.map((s) => s.origin),
+    classVars: classVarsText(configured.experiment),
+    engine: flags.engine,
+    device: flags.device,
+    numThreads: flags.numThreads,
+    peakTflops: flags.peakTflops,
+    restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
+  });
+  return signal === 'SIGINT' ? 130 : signal === 'SIGTERM' ? 143 : 0;
+}
+
+function report(error: unknown): number {
+  if (!(error instanceof Error)) {
+    process.stderr.write(`${String(error)}\n`);
+    return 1;
+  }
+  const code = exitCodes[error.name];
+  if (code !== undefined) {
+    process.stderr.write(`${error.message}\n`);
+    return code;
+  }
+  if (error.name === 'ExperimentLoadError') {
+    process.stderr.write(`${error.message}\n`);
+    return report(error.cause);
+  }
+  process.stderr.write(`${error.stack ?? error.message}\n`);
+  if (error.cause !== undefined) report(error.cause);
+  return 1;
+}
+
+process.exitCode = await run(process.argv.slice(2)).catch(report);
+// Should a handle still be open (a thread of a library, say), the work is done all the same.
+setTimeout(() => process.exit(), 3000).unref();

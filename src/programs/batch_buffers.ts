@@ -1,0 +1,81 @@
+/** @file Fixed memory that a compiled step reads its batches from. */
+import {
+  formatSpec,
+  type HostArray,
+  type HostTensor,
+  type TensorSpec,
+  type Tree,
+} from '../compiler/index.js';
+import type { Batch } from '../inputs/index.js';
+import { JobError } from './errors.js';
+
+function isTensor(value: HostTensor | Batch): value is HostTensor {
+  return ArrayBuffer.isView((value as HostTensor).data);
+}
+
+/** The entries of a batch with their paths, in the batch's order. */
+function* entries(batch: Batch, prefix = ''): Generator<[string, HostTensor]> {
+  for (const [name, value] of Object.entries(batch)) {
+    if (isTensor(value)) yield [prefix + name, value];
+    else yield* entries(value, `${prefix}${name}.`);
+  }
+}
+
+function mapBatch<T>(batch: Batch, map: (tensor: HostTensor, path: string) => T, prefix = ''): Tree<T> {
+  return Object.fromEntries(
+    Object.entries(batch).map(([name, value]) => [
+      name,
+      isTensor(value) ? map(value, prefix + name) : mapBatch(value, map, `${prefix}${name}.`),
+    ]),
+  );
+}
+
+/** Arrays with the shapes of an input's first batch; every later batch is copied into them. */
+export class BatchBuffers {
+  readonly specs: Tree<TensorSpec>;
+  readonly arrays: Tree<HostArray>;
+  /** Label positions of a batch (rows times length), or rows where there are no token ids. */
+  readonly size: number;
+  /** What `size` counts. */
+  readonly unit: 'tokens' | 'examples';
+  readonly #byPath = new Map<string, { spec: TensorSpec; data: HostArray }>();
+
+  /** @param inputName named in errors. */
+  constructor(
+    readonly inputName: string,
+    first: Batch,
+  ) {
+    this.specs = mapBatch(first, ({ shape, dtype }) => ({ shape: [...shape], dtype }));
+    this.arrays = mapBatch(first, (tensor, path) => {
+      const data = tensor.data.slice();
+      this.#byPath.set(path, { spec: { shape: [...tensor.shape], dtype: tensor.dtype }, data });
+      return data;
+    });
+    const ids = this.#byPath.get('ids');
+    this.unit = ids ? 'tokens' : 'examples';
+    const [rows = 1] = [...this.#byPath.values()][0]?.spec.shape ?? [];
+    this.size = ids ? ids.data.length : rows;
+  }
+
+  /** Copies a batch in. @throws JobError where it differs from the first one in names, shapes or dtypes. */
+  load(batch: Batch): void {
+    let count = 0;
+    for (const [path, tensor] of entries(batch)) {
+      const buffer = this.#byPath.get(path);
+      if (!buffer || formatSpec(buffer.spec) !== formatSpec(tensor)) {
+        const expected = buffer ? formatSpec(buffer.spec) : 'no such array';
+        throw new JobError(
+          `Input '${this.inputName}': '${path}' of a batch is ${formatSpec(tensor)}; the first batch had ${expected}.`,
+        );
+      }
+      buffer.data.set(tensor.data as never);
+      count++;
+    }
+    if (count === this.#byPath.size) return;
+    const given = new Set([...entries(batch)].map(([path]) => path));
+    const missing = [...this.#byPath.keys()].filter((path) => !given.has(path));
+    throw new JobError(
+      `Input '${this.inputName}': a batch has no '${missing.join("', '")}', as the first had.`,
+    );
+  }
+}

@@ -1,0 +1,77 @@
+/** @file Evaluation and decoding of the newest checkpoint, without training. */
+import { join } from 'node:path';
+import { Checkpointer, createTrainState } from '../checkpoints/index.js';
+import { build, ConfigError } from '../hparams/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { DecodeProgram } from './decode_program.js';
+import { EvalProgram, EvalSteps } from './eval_program.js';
+import { writeJobFiles } from './job_files.js';
+import type { JobOptions } from './options.js';
+import { Reporter } from './reporter.js';
+import type { StopSignal } from './signals.js';
+import type { FlatTrainState } from './train_program.js';
+
+/** Restores the parameters of the newest checkpoint; optimizer slots are not read. */
+async function restoreParams(options: JobOptions, task: SingleTask): Promise<FlatTrainState> {
+  const layout = task.layout();
+  const state: FlatTrainState = { ...createTrainState(layout), layout };
+  const checkpointer = new Checkpointer({
+    directory: join(options.jobLogDir, 'checkpoints'),
+    experiment: options.name,
+    readOnly: true,
+  });
+  try {
+    await checkpointer.restore(state, { paramsOnly: true, allowPrevious: options.restorePreviousCheckpoint });
+  } finally {
+    await checkpointer.close();
+  }
+  return state;
+}
+
+/** Evaluates the newest checkpoint on every dataset that does not train. */
+export async function runEvaluation(options: JobOptions, stop: StopSignal): Promise<void> {
+  const datasets = options.datasets.filter((dataset) => !dataset.isTraining);
+  if (datasets.length === 0) {
+    throw new ConfigError(`${options.name}: datasets() has none to evaluate (isTraining false).`);
+  }
+  const task = build(options.task);
+  const state = await restoreParams(options, task);
+  writeJobFiles(options);
+  const reporter = new Reporter(options, {
+    numTrainSteps: task.hp.train.hp.numTrainSteps,
+    firstStep: state.step,
+  });
+  const steps = new EvalSteps(options, task, state);
+  const programs = datasets.map((dataset) => new EvalProgram(options, steps, dataset));
+  try {
+    for (const program of programs) {
+      const result = await program.run(() => stop.received !== undefined);
+      if (result) reporter.evaluated(program.name, state.step, result);
+    }
+  } finally {
+    await Promise.all([reporter, ...programs].map((part) => part.close()));
+  }
+}
+
+/** Decodes the newest checkpoint on every decode dataset. */
+export async function runDecoding(options: JobOptions, stop: StopSignal): Promise<void> {
+  if (options.decodeDatasets.length === 0) {
+    throw new ConfigError(`${options.name}: decodeDatasets() has none to decode.`);
+  }
+  const task = build(options.task);
+  const state = await restoreParams(options, task);
+  writeJobFiles(options);
+  const reporter = new Reporter(options, {
+    numTrainSteps: task.hp.train.hp.numTrainSteps,
+    firstStep: state.step,
+  });
+  const programs = options.decodeDatasets.map((dataset) => new DecodeProgram(options, task, state, dataset));
+  try {
+    for (const program of programs) {
+      const result = await program.run(state.step, () => stop.received !== undefined);
+      if (result) reporter.decoded(program.name, state.step, result);
+    }
+  } finally {
+    await Promise.all([reporter, ...programs].map((part) => part.close()));
+  }
+}

@@ -1,0 +1,130 @@
+/** @file EvalProgram: the metrics of one dataset at the present parameters (paxml's SingleTaskEvalProgram). */
+import { type BoundCall, compile } from '../compiler/index.js';
+import type { Config } from '../hparams/index.js';
+import { type BaseInput, type Batch, EndOfData, type InputSource, openInput } from '../inputs/index.js';
+import {
+  evalStep,
+  metricValues,
+  type SingleTask,
+  type StepMetrics,
+  WeightedMeans,
+  type WeightedValues,
+} from '../tasks/index.js';
+import { BatchBuffers } from './batch_buffers.js';
+import { JobError } from './errors.js';
+import { type FlatParams, paramSpecs, paramViews } from './flat_params.js';
+import { compileOptions, type JobOptions } from './options.js';
+
+/** The evaluation step, compiled for batches of one shape. */
+class EvalStep {
+  private constructor(
+    private readonly buffers: BatchBuffers,
+    private readonly call: BoundCall,
+  ) {}
+
+  static async create(
+    options: JobOptions,
+    task: SingleTask,
+    params: FlatParams,
+    buffers: BatchBuffers,
+  ): Promise<EvalStep> {
+    const executable = await compile(
+      evalStep(task),
+      { params: paramSpecs(params), batch: buffers.specs },
+      // Training's threads spin; two sessions that do starve each other.
+      { ...compileOptions(options, 'eval_step'), spin: !options.mode.startsWith('train') },
+    );
+    const call = executable.bind({ inputs: { params: paramViews(params), batch: buffers.arrays } });
+    return new EvalStep(buffers, call);
+  }
+
+  /** The metrics of a batch. */
+  async run(batch: Batch): Promise<WeightedValues> {
+    this.buffers.load(batch);
+    const { metrics } = (await this.call.run()) as unknown as { metrics: StepMetrics };
+    return metricValues(metrics);
+  }
+}
+
+/** Compiled evaluation steps by the shapes of their batches: datasets with the same shapes share one. */
+export class EvalSteps {
+  readonly #steps = new Map<string, Promise<EvalStep>>();
+
+  constructor(
+    private readonly options: JobOptions,
+    private readonly task: SingleTask,
+    private readonly params: FlatParams,
+  ) {}
+
+  /** The metrics of a batch of the named input. */
+  async run(inputName: string, batch: Batch): Promise<WeightedValues> {
+    const buffers = new BatchBuffers(inputName, batch);
+    const signature = JSON.stringify(buffers.specs);
+    let step = this.#steps.get(signature);
+    if (!step) {
+      step = EvalStep.create(this.options, this.task, this.params, buffers);
+      this.#steps.set(signature, step);
+    }
+    return (await step).run(batch);
+  }
+}
+
+/** What an evaluation found. */
+export interface EvalResult {
+  /** Weighted means over all batches. */
+  readonly metrics: WeightedValues;
+  readonly batches: number;
+  readonly seconds: number;
+}
+
+/** Evaluates one dataset whenever it is asked to; its input is opened at the first time. */
+export class EvalProgram {
+  /** Where its summaries go: `eval_test_<dataset>`. */
+  readonly name: string;
+  #input: InputSource | undefined;
+
+  constructor(
+    private readonly options: JobOptions,
+    private readonly steps: EvalSteps,
+    private readonly dataset: Config<BaseInput>,
+  ) {
+    this.name = `eval_test_${dataset.name ?? 'input'}`;
+  }
+
+  /**
+   * Evaluates `evalLoopNumBatches` batches, or all where that is -1. Rows of padding have weight 0, so the result is
+   * the mean over examples, however they fall into batches.
+   *
+   * @param isStopped asked before each batch; true ends the evaluation without a result.
+   */
+  async run(isStopped: () => boolean): Promise<EvalResult | undefined> {
+    const input = (this.#input ??= openInput(this.dataset, { modules: [this.options.moduleUrl] }));
+    const { evalLoopNumBatches: limit, resetForEval } = this.dataset;
+    if (resetForEval || limit === -1) input.reset();
+    const means = new WeightedMeans();
+    const started = performance.now();
+    let batches = 0;
+    for (; limit === -1 || batches < limit; batches++) {
+      if (isStopped()) return undefined;
+      const batch = await nextBatch(input);
+      if (!batch) break;
+      means.add(await this.steps.run(input.name, batch));
+    }
+    if (batches === 0) throw new JobError(`Input '${input.name}' has no batch to evaluate.`);
+    return { metrics: means.result(), batches, seconds: (performance.now() - started) / 1000 };
+  }
+
+  async close(): Promise<void> {
+    await this.#input?.close();
+  }
+}
+
+/** The next batch, or undefined at the end of the data. */
+export async function nextBatch(input: InputSource): Promise<Batch | undefined> {
+  try {
+    return await input.getNext();
+  } catch (error) {
+    if (error instanceof EndOfData) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,91 @@
+/** @file The files that describe a run in its job_log_dir: experiment.json, model_params.txt, experiment_cls_vars.txt. */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { print, toJSON } from '../hparams/index.js';
+import { JobError } from './errors.js';
+import type { JobOptions } from './options.js';
+
+/** Writes a file under a temporary name and renames it, so that a reader never sees half of it. */
+export function writeWhole(path: string, text: string): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  writeFileSync(temporary, text);
+  renameSync(temporary, path);
+}
+
+/**
+ * Makes the directory and everything above it.
+ *
+ * @throws JobError that says which path can't be written and why.
+ */
+export function makeJobDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true });
+    const probe = join(directory, `.${process.pid}.tmp`);
+    writeFileSync(probe, '');
+    rmSync(probe);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new JobError(`--job_log_dir=${directory}: can't be written (${code ?? message}).`);
+  }
+}
+
+/** Commit of the repository that holds `start`, read from .git without starting git; undefined outside of one. */
+export function gitRevision(start: string): string | undefined {
+  for (let at = resolve(start); ; at = dirname(at)) {
+    const git = join(at, '.git');
+    if (existsSync(git)) return headOf(git);
+    if (dirname(at) === at) return undefined;
+  }
+}
+
+function headOf(git: string): string | undefined {
+  try {
+    const head = readFileSync(join(git, 'HEAD'), 'utf8').trim();
+    const ref = /^ref: (.+)$/.exec(head)?.[1];
+    if (!ref) return head;
+    if (existsSync(join(git, ref))) return readFileSync(join(git, ref), 'utf8').trim();
+    const packed = readFileSync(join(git, 'packed-refs'), 'utf8').split('\n');
+    return packed.find((line) => line.endsWith(` ${ref}`))?.split(' ')[0];
+  } catch {
+    return undefined;
+  }
+}
+
+function versions(): Record<string, string> {
+  const require = createRequire(import.meta.url);
+  const own = require('../../package.json') as { version: string; dependencies: Record<string, string> };
+  const { '@tensorflow/tfjs-core': tfjs, 'onnxruntime-node': onnxruntime } = own.dependencies;
+  return {
+    luthier: own.version,
+    node: process.versions.node,
+    ...(tfjs && { '@tensorflow/tfjs-core': tfjs }),
+    ...(onnxruntime && { 'onnxruntime-node': onnxruntime }),
+  };
+}
+
+/**
+ * Writes the run's description. Training writes the plain names; other modes put theirs in front
+ * (eval_model_params.txt), so that a later evaluation leaves the training's record alone.
+ */
+export function writeJobFiles(options: JobOptions): void {
+  const { jobLogDir, mode, name, overrides, classVars, task, datasets, decodeDatasets } = options;
+  const prefix = mode.startsWith('train') ? '' : `${mode}_`;
+  const configs = { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] };
+  const here = dirname(fileURLToPath(import.meta.url));
+  const revision = gitRevision(here);
+  const experiment = {
+    name,
+    mode,
+    overrides,
+    commandLine: process.argv.slice(1),
+    startedAt: new Date().toISOString(),
+    versions: versions(),
+    gitRevision: revision ?? null,
+    config: toJSON(configs),
+  };
+  writeWhole(join(jobLogDir, `${prefix}experiment.json`), `${JSON.stringify(experiment, null, 1)}\n`);
+  writeWhole(join(jobLogDir, `${prefix}model_params.txt`), `${print(configs)}\n`);
+  writeWhole(join(jobLogDir, `${prefix}experiment_cls_vars.txt`), classVars);
+}

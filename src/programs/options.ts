@@ -1,0 +1,42 @@
+/** @file What a job is asked to do. */
+import type { CompileOptions, EagerDevice, Engine } from '../compiler/index.js';
+import type { Config } from '../hparams/index.js';
+import type { BaseInput } from '../inputs/index.js';
+import type { SingleTask } from '../tasks/index.js';
+
+/** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
+export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
+
+/** An experiment's configs with the settings of one run. */
+export interface JobOptions {
+  /** Full name of the experiment. */
+  readonly name: string;
+  readonly task: Config<SingleTask>;
+  readonly datasets: readonly Config<BaseInput>[];
+  readonly decodeDatasets: readonly Config<BaseInput>[];
+  /** File URL of the module that defines the experiment: input classes of its own are loaded from there in workers. */
+  readonly moduleUrl: string;
+  readonly jobLogDir: string;
+  readonly mode: JobMode;
+  /** The --set flags as written. */
+  readonly overrides: readonly string[];
+  /** Text of experiment_cls_vars.txt. */
+  readonly classVars: string;
+  readonly engine?: Engine;
+  readonly device?: EagerDevice;
+  readonly numThreads?: number | undefined;
+  /** Peak of the machine in 1e12 FLOP/s; measured where absent. */
+  readonly peakTflops?: number | undefined;
+  readonly restorePreviousCheckpoint?: boolean;
+}
+
+/** How the programs of a job are compiled. */
+export function compileOptions(options: JobOptions, name: string): CompileOptions {
+  const { engine, device, numThreads } = options;
+  return {
+    name,
+    ...(engine !== undefined && { engine }),
+    ...(device !== undefined && { device }),
+    ...(numThreads !== undefined && { numThreads }),
+  };
+}

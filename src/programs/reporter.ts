@@ -1,0 +1,162 @@
+/** @file What a job tells: the console line, metrics.jsonl and TensorBoard events, through one object. */
+import { join } from 'node:path';
+import {
+  formatCount,
+  formatGrouped,
+  MetricsFile,
+  type MetricsLine,
+  ProgressLine,
+  SummaryWriter,
+} from '../summaries/index.js';
+import type { SingleTask, WeightedValues } from '../tasks/index.js';
+import type { DecodedExample, DecodeResult } from './decode_program.js';
+import type { EvalResult } from './eval_program.js';
+import type { JobOptions } from './options.js';
+import type { StopSignalName } from './signals.js';
+import type { Scalars, TrainMeter } from './train_meter.js';
+import type { TrainReport } from './train_program.js';
+
+/** Examples of a decode that are printed; the file has them all. */
+const printedExamples = 4;
+
+/** The steps that a run goes through. */
+export interface Course {
+  readonly firstStep: number;
+  readonly numTrainSteps: number;
+  /** A line in a log at multiples of this step. */
+  readonly logIntervalSteps?: number;
+}
+
+/** Metrics under the tags of Pax's eval programs. */
+function metricScalars(metrics: WeightedValues): Scalars {
+  const scalars: Scalars = {};
+  for (const [name, { value, weight }] of Object.entries(metrics)) {
+    scalars[`Metrics/${name}`] = value;
+    scalars[`Metrics/${name}-weight`] = weight;
+  }
+  return scalars;
+}
+
+/** Reports one job; closed at its end. */
+export class Reporter {
+  readonly #metrics: MetricsFile;
+  readonly #line: ProgressLine;
+  readonly #writers = new Map<string, SummaryWriter>();
+  readonly #isTraining: boolean;
+  #wroteHow = false;
+
+  constructor(
+    private readonly options: JobOptions,
+    private readonly course: Course,
+  ) {
+    this.#isTraining = options.mode.startsWith('train');
+    const resume = this.#isTraining ? { resumeStep: course.firstStep } : {};
+    this.#metrics = new MetricsFile(join(options.jobLogDir, 'metrics.jsonl'), resume);
+    this.#line = new ProgressLine({
+      stream: process.stdout,
+      totalSteps: course.numTrainSteps,
+      everySteps: course.logIntervalSteps,
+    });
+  }
+
+  /** Says what is trained, and where from: a checkpoint's path, or initial values. */
+  trainingStarts(task: SingleTask, globalBatchSize: number, restored: string | undefined): void {
+    const { name, jobLogDir } = this.options;
+    const parameters = task.variables.reduce(
+      (sum, { shape }) => sum + shape.reduce((n, dim) => n * dim, 1),
+      0,
+    );
+    this.#line.message(
+      `${name}: ${formatCount(parameters)} parameters, batches of ${globalBatchSize}, ` +
+        `${this.course.numTrainSteps} steps, in ${jobLogDir}`,
+    );
+    if (restored !== undefined) this.#line.message(`Going on from ${restored}`);
+    const writer = this.#writer('train');
+    writer.text(this.course.firstStep, 'Total Num Params', formatGrouped(parameters));
+    writer.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
+  }
+
+  /** A finished step without a summary: the live line. */
+  progress(step: number, meter: TrainMeter): void {
+    const speed = meter.speed;
+    this.#line.update({ step, loss: meter.lastLoss, tokensPerSec: speed, mfu: meter.mfuAt(speed) });
+  }
+
+  trainSummary(step: number, scalars: Scalars, meter: TrainMeter): void {
+    this.#writer('train').scalars(step, scalars, this.#howMeasured(meter));
+    this.progress(step, meter);
+  }
+
+  /** A step whose update was left out. */
+  invalidStep(step: number, { update, loss }: TrainReport, skipped: number): void {
+    // One line for each would bury everything where all steps are so.
+    if (skipped > 3 && skipped % 100 !== 0) return;
+    this.#line.message(
+      `Step ${step}: update left out, loss ${loss}, gradient norm ${update.rawGradNorm} (${skipped} so far).`,
+    );
+  }
+
+  evaluated(program: string, step: number, { metrics, batches, seconds }: EvalResult): void {
+    this.#writer(program).scalars(step, { ...metricScalars(metrics), batches });
+    const shown = Object.entries(metrics)
+      .filter(([name]) => !/^(num_|aux_loss)/.test(name))
+      .map(([name, { value }]) => `${name} ${Number(value.toPrecision(5))}`);
+    const took = seconds > 0 ? `, ${batches} batches in ${seconds.toFixed(1)} s` : '';
+    this.#line.message(`${program} at step ${step}: ${shown.join(', ')}${took}`);
+  }
+
+  decoded(program: string, step: number, { examples, path, seconds, tokens }: DecodeResult): void {
+    const scalars = {
+      'decode_metrics/num_examples': examples.length,
+      'decode_metrics/tokens_per_sec': tokens / seconds,
+    };
+    this.#writer(program).scalars(step, scalars);
+    const speed = `${formatCount(tokens)} tokens in ${seconds.toFixed(1)} s`;
+    this.#line.message(`${program} at step ${step}: ${examples.length} examples, ${speed}, in ${path}`);
+    for (const example of examples.slice(0, printedExamples)) this.#line.message(describe(example));
+  }
+
+  trainingEnds(step: number, signal: StopSignalName | undefined): void {
+    const { jobLogDir, name, mode } = this.options;
+    const left = signal && step < this.course.numTrainSteps;
+    this.#line.message(
+      left
+        ? `Saved at step ${step} of ${this.course.numTrainSteps}; the same command goes on from there.`
+        : `Trained ${name} to step ${step}; everything is in ${jobLogDir}${mode === 'train' ? '' : ', TensorBoard events in its summaries'}`,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#line.finish();
+    for (const writer of this.#writers.values()) writer.close();
+    this.#metrics.close();
+  }
+
+  /** With the first summary that has an MFU: what it was counted with, so that it can be checked. */
+  #howMeasured({ cost, firstStepSeconds }: TrainMeter): MetricsLine {
+    if (this.#wroteHow || cost === undefined) return {};
+    this.#wroteHow = true;
+    return {
+      peak_tflops: cost.peak.flops / 1e12,
+      peak_source: cost.peak.source,
+      model_flops_per_token: cost.flops,
+      seconds_to_first_step: firstStepSeconds ?? null,
+    };
+  }
+
+  #writer(program: string): SummaryWriter {
+    let writer = this.#writers.get(program);
+    if (!writer) {
+      const directory = join(this.options.jobLogDir, 'summaries', program);
+      const resume = this.#isTraining ? { resumeStep: this.course.firstStep } : {};
+      writer = new SummaryWriter({ directory, program, metrics: this.#metrics, ...resume });
+      this.#writers.set(program, writer);
+    }
+    return writer;
+  }
+}
+
+function describe({ prefix, sampled, ...best }: DecodedExample): string {
+  const samples = (sampled ?? [best]).map((sample) => `>>>\n${sample.decoded_substr}`);
+  return ['---', prefix, ...samples].join('\n');
+}

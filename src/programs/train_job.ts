@@ -1,0 +1,191 @@
+/** @file The training loop, in Pax's order: save, stop, step, evaluate, decode; at the end a forced save. */
+import { join } from 'node:path';
+import { Checkpointer, createTrainState } from '../checkpoints/index.js';
+import { flatViews } from '../compiler/index.js';
+import { build, type Config, ConfigError } from '../hparams/index.js';
+import { type BaseInput, type InputSource, type InputState, openInput } from '../inputs/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { DecodeProgram } from './decode_program.js';
+import { EvalProgram, EvalSteps } from './eval_program.js';
+import { writeJobFiles } from './job_files.js';
+import { findPeak, modelFlops } from './mfu.js';
+import type { JobOptions } from './options.js';
+import { Reporter } from './reporter.js';
+import type { StopSignal } from './signals.js';
+import { TrainMeter } from './train_meter.js';
+import { type FlatTrainState, TrainProgram, type TrainReport } from './train_program.js';
+
+/** Everything that a training run holds. */
+interface Training {
+  readonly options: JobOptions;
+  readonly stop: StopSignal;
+  readonly task: SingleTask;
+  readonly state: FlatTrainState;
+  readonly input: InputSource;
+  readonly checkpointer: Checkpointer;
+  readonly reporter: Reporter;
+  readonly program: TrainProgram;
+  readonly meter: TrainMeter;
+  readonly evalSteps: EvalSteps;
+  readonly evals: readonly EvalProgram[];
+  readonly decodes: readonly DecodeProgram[];
+}
+
+/** Trains to the task's last step, or until a signal; either way the present state is saved at the end. */
+export async function runTraining(options: JobOptions, stop: StopSignal): Promise<void> {
+  const training = await openTraining(options, stop);
+  try {
+    await trainLoop(training);
+  } finally {
+    const { input, checkpointer, reporter, evals, decodes } = training;
+    await Promise.all([input, checkpointer, reporter, ...evals, ...decodes].map((part) => part.close()));
+  }
+}
+
+/** The one dataset that trains. */
+function trainingDataset({ name, datasets }: JobOptions): Config<BaseInput> {
+  const training = datasets.filter((dataset) => dataset.isTraining);
+  if (training.length === 1) return training[0]!;
+  const found = training.map((d) => `'${d.name ?? 'train'}'`).join(', ') || 'none';
+  throw new ConfigError(`${name}: datasets() must have one dataset with isTraining true, it has ${found}.`);
+}
+
+async function openTraining(options: JobOptions, stop: StopSignal): Promise<Training> {
+  const task = build(options.task);
+  const { train } = task.hp;
+  const input = openInput(trainingDataset(options), { modules: [options.moduleUrl] });
+  const checkpointer = new Checkpointer({
+    directory: join(options.jobLogDir, 'checkpoints'),
+    experiment: options.name,
+    saveIntervalSteps: train.hp.saveIntervalSteps,
+    saveMaxToKeep: train.hp.saveMaxToKeep,
+    saveKeepIntervalDuration: train.hp.saveKeepIntervalDuration,
+  });
+  const layout = task.layout();
+  const state: FlatTrainState = { ...createTrainState(layout, train.hp.learner.slotNames), layout };
+  const restored = await restoreOrInitialize(options, task, state, input, checkpointer);
+  // Only now: a run that can't go on from what is there must not write over it.
+  writeJobFiles(options);
+  const reporter = new Reporter(options, { numTrainSteps: train.hp.numTrainSteps, firstStep: state.step });
+  reporter.trainingStarts(task, input.getGlobalBatchSize(), restored);
+  const program = await TrainProgram.create(options, task, state, input);
+  const evalSteps = new EvalSteps(options, task, state);
+  const { mode, datasets, decodeDatasets } = options;
+  const evaluated = mode === 'train' ? [] : datasets.filter((dataset) => !dataset.isTraining);
+  const decoded = mode === 'train_and_decode' ? decodeDatasets : [];
+  return {
+    ...{ options, stop, task, state, input, checkpointer, reporter, program, evalSteps },
+    meter: new TrainMeter(program),
+    evals: evaluated.map((dataset) => new EvalProgram(options, evalSteps, dataset)),
+    decodes: decoded.map((dataset) => new DecodeProgram(options, task, state, dataset)),
+  };
+}
+
+/** Fills the state from the newest checkpoint, or with initial values where there is none; says which. */
+async function restoreOrInitialize(
+  { restorePreviousCheckpoint }: JobOptions,
+  task: SingleTask,
+  state: FlatTrainState,
+  input: InputSource,
+  checkpointer: Checkpointer,
+): Promise<string | undefined> {
+  if (checkpointer.latestStep() === undefined) {
+    task.initialize(flatViews(state.layout, state.params));
+    return undefined;
+  }
+  const restored = await checkpointer.restore(state, { allowPrevious: restorePreviousCheckpoint });
+  if (restored.inputState !== null) input.setState(restored.inputState as InputState);
+  return restored.path;
+}
+
+async function trainLoop(training: Training): Promise<void> {
+  const { task, state, stop, checkpointer, reporter } = training;
+  const { numTrainSteps } = task.hp.train.hp;
+  let saved = checkpointer.latestStep();
+  const save = async () => {
+    await checkpointer.save(state, { inputState: training.input.getState() });
+    saved = state.step;
+  };
+  for (;;) {
+    const preempted = stop.received !== undefined;
+    if (saved !== state.step && checkpointer.shouldSave(state.step, { preempted })) await save();
+    if (preempted || state.step >= numTrainSteps) break;
+    await takeStep(training);
+    await evaluateIfDue(training);
+    await decodeIfDue(training);
+  }
+  if (saved === undefined || saved < state.step) await save();
+  await checkpointer.waitUntilFinished();
+  reporter.trainingEnds(state.step, stop.received);
+}
+
+async function takeStep(training: Training): Promise<void> {
+  const { task, state, program, meter, reporter } = training;
+  const { numTrainSteps, summaryIntervalSteps } = task.hp.train.hp;
+  const report = await program.run();
+  meter.add(report);
+  if (report.update.isValidStep === 0) reporter.invalidStep(state.step, report, meter.skipped);
+  const isFinal = state.step >= numTrainSteps;
+  if (state.step % summaryIntervalSteps === 0 || isFinal) await writeSummary(training, report);
+  else reporter.progress(state.step, meter);
+}
+
+async function writeSummary(training: Training, report: TrainReport): Promise<void> {
+  const { task, state, program, meter, reporter } = training;
+  const { learner, variableNormSummary } = task.hp.train.hp;
+  meter.pause();
+  // Counting FLOPs and measuring the peak take a while; the first step does not wait for them.
+  if (!meter.cost && meter.speed !== undefined) {
+    const peak = await findPeak(training.options);
+    meter.cost = { flops: modelFlops(task, state, program.buffers), peak };
+  }
+  const scalars = meter.take(report);
+  if (learner.hp.varNormSummary) scalars['learning/var_norm'] = program.updater.varNorm();
+  if (learner.hp.gradNormIndividualVars) {
+    for (const [path, norm] of Object.entries(program.updater.gradNorms()))
+      scalars[`per_var_grad_norm/${path}`] = norm;
+  }
+  if (variableNormSummary) Object.assign(scalars, rootMeanSquares(state));
+  reporter.trainSummary(state.step, scalars, meter);
+  meter.resume();
+}
+
+/** Root mean square of every variable, by summary tag. */
+function rootMeanSquares({ layout, params }: FlatTrainState): Record<string, number> {
+  const entries = Object.entries(flatViews(layout, params)).map(([path, values]) => {
+    let sum = 0;
+    for (const value of values) sum += value * value;
+    return [`vars/${path}`, Math.sqrt(sum / Math.max(1, values.length))] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+async function evaluateIfDue(training: Training): Promise<void> {
+  const { task, state, stop, meter, reporter, input, evals, evalSteps } = training;
+  const { numTrainSteps, evalIntervalSteps, evalSkipTrain } = task.hp.train.hp;
+  if (state.step % evalIntervalSteps !== 0 && state.step < numTrainSteps) return;
+  meter.pause();
+  if (!evalSkipTrain) {
+    const metrics = await evalSteps.run(input.name, await input.peek());
+    reporter.evaluated('eval_train', state.step, { metrics, batches: 1, seconds: 0 });
+  }
+  for (const program of evals) {
+    const result = await program.run(() => stop.received !== undefined);
+    if (result) reporter.evaluated(program.name, state.step, result);
+  }
+  meter.resume();
+}
+
+async function decodeIfDue(training: Training): Promise<void> {
+  const { task, state, stop, meter, reporter, decodes } = training;
+  const { numTrainSteps, decodeIntervalSteps, decodeStartAfterNSteps } = task.hp.train.hp;
+  const isFinal = state.step >= numTrainSteps;
+  const isDue = decodeIntervalSteps !== null && state.step % decodeIntervalSteps === 0;
+  if (!isFinal && !(isDue && state.step >= decodeStartAfterNSteps)) return;
+  meter.pause();
+  for (const program of decodes) {
+    const result = await program.run(state.step, () => stop.received !== undefined);
+    if (result) reporter.decoded(program.name, state.step, result);
+  }
+  meter.resume();
+}

@@ -1,0 +1,120 @@
+/** @file What training reports: means since the last summary, speed without pauses, MFU, norms. */
+import { mfu, type Peak } from '../summaries/index.js';
+import { WeightedMeans } from '../tasks/index.js';
+import type { TrainProgram, TrainReport } from './train_program.js';
+
+/** Scalars by summary tag. */
+export type Scalars = Record<string, number>;
+
+/** Time that passes while training, not while it is paused for an evaluation. */
+class Stopwatch {
+  #elapsed = 0;
+  #since: number | undefined;
+
+  start(): void {
+    this.#since ??= performance.now();
+  }
+
+  pause(): void {
+    this.#elapsed = this.seconds * 1000;
+    this.#since = undefined;
+  }
+
+  get seconds(): number {
+    return (this.#elapsed + (this.#since === undefined ? 0 : performance.now() - this.#since)) / 1000;
+  }
+}
+
+/** Collects the reports of training steps. */
+export class TrainMeter {
+  /** Seconds from the start of the process to the end of its first step. */
+  firstStepSeconds: number | undefined;
+  /** Steps of this process whose update was left out, because a gradient was not finite or too large. */
+  skipped = 0;
+  /** Model FLOPs for each token (or example) and the machine's peak, once they are known. */
+  cost: { readonly flops: number; readonly peak: Peak } | undefined;
+  lastLoss = Number.NaN;
+  readonly #means = new WeightedMeans();
+  readonly #watch = new Stopwatch();
+  #loss = { sum: 0, count: 0 };
+  /** Steps and seconds on the watch since the last summary. */
+  #timed = { steps: 0, since: 0 };
+  /** Seconds of the last steps, for the live line. */
+  #recent = { seconds: 0, at: 0 };
+
+  constructor(private readonly program: TrainProgram) {}
+
+  add(report: TrainReport): void {
+    this.lastLoss = report.loss;
+    this.#means.add(report.metrics);
+    this.#loss = { sum: this.#loss.sum + report.loss, count: this.#loss.count + 1 };
+    if (report.update.isValidStep === 0) this.skipped += 1;
+    if (this.firstStepSeconds === undefined) {
+      // The first step warms everything up; speed is counted from its end.
+      this.firstStepSeconds = performance.now() / 1000;
+      this.resume();
+      return;
+    }
+    this.#timed.steps += 1;
+    const now = this.#watch.seconds;
+    const seconds = now - this.#recent.at;
+    this.#recent = {
+      seconds: this.#recent.seconds === 0 ? seconds : this.#recent.seconds * 0.9 + seconds * 0.1,
+      at: now,
+    };
+  }
+
+  /** Stops the watch: what comes now is not training. */
+  pause(): void {
+    this.#watch.pause();
+  }
+
+  resume(): void {
+    this.#watch.start();
+    this.#recent.at = this.#watch.seconds;
+  }
+
+  /** Tokens (or examples) a second of late, undefined before the second step. */
+  get speed(): number | undefined {
+    const { seconds } = this.#recent;
+    return seconds > 0 ? this.program.buffers.size / seconds : undefined;
+  }
+
+  /** MFU at a speed, undefined while cost or speed are unknown. */
+  mfuAt(speed: number | undefined): number | undefined {
+    if (this.cost === undefined || speed === undefined) return undefined;
+    return mfu(speed, this.cost.flops, this.cost.peak.flops);
+  }
+
+  /** The scalars of a summary under Pax's tags; starts counting anew. */
+  take({ update, summaries }: TrainReport): Scalars {
+    const { size, unit } = this.program.buffers;
+    const seconds = this.#watch.seconds - this.#timed.since;
+    const { steps } = this.#timed;
+    const scalars: Scalars = { loss: this.#loss.sum / this.#loss.count };
+    if (steps > 0) {
+      const speed = (steps * size) / seconds;
+      scalars['Steps/sec'] = steps / seconds;
+      scalars[`${unit}_per_sec`] = speed;
+      const utilization = this.mfuAt(speed);
+      if (utilization !== undefined) scalars.mfu = utilization;
+    }
+    for (const [name, { value, weight }] of Object.entries(this.#means.result())) {
+      scalars[`Metrics/${name}`] = value;
+      scalars[`Metrics/${name}-weight`] = weight;
+    }
+    Object.assign(scalars, {
+      'learning/lr': update.learningRate,
+      'learning/raw_grad_norm': update.rawGradNorm,
+      'learning/clipped_grad_norm': update.clippedGradNorm,
+      'learning/grad_scale': update.gradScale,
+      'learning/is_valid_step': update.isValidStep,
+      'learning/skipped_steps': this.skipped,
+      ...summaries,
+    });
+    this.#means.clear();
+    this.#loss = { sum: 0, count: 0 };
+    this.#timed = { steps: 0, since: this.#watch.seconds };
+    return scalars;
+  }
+}

@@ -1,0 +1,15 @@
+/** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
+export { Decode } from './decode.js';
+export { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
+export { SingleTask } from './single_task.js';
+export {
+  type EvalInputs,
+  evalStep,
+  forwardStep,
+  metricValues,
+  type StepMetrics,
+  type TrainInputs,
+  type TrainOutputs,
+  trainStep,
+} from './steps.js';
+export { Train } from './train.js';

@@ -1,0 +1,68 @@
+/** @file SingleTask: one model, how it is trained and how it decodes (paxml's tasks_lib.SingleTask). */
+import { z } from 'zod';
+import type { FlatLayout } from '../compiler/index.js';
+import { build, ConfigError, Configurable, didYouMean, instance, sub } from '../hparams/index.js';
+import { initVariables, listVariables, type Variable } from '../layers/index.js';
+import { BaseModel, LanguageModel } from '../models/index.js';
+import { Decode } from './decode.js';
+import { Train } from './train.js';
+
+/** A model with its training. */
+export class SingleTask extends Configurable.with({
+  name: z.string().min(1).default('task').describe('A name for messages.'),
+  model: sub(BaseModel, () => LanguageModel.config()).describe('What is trained.'),
+  train: instance(Train),
+  decode: instance(Decode),
+}) {
+  #model!: BaseModel;
+  #variables!: Variable[];
+
+  override setup(): void {
+    this.#model = build(this.hp.model);
+    this.#variables = listVariables(this.#model);
+  }
+
+  /** The model, built. */
+  get model(): BaseModel {
+    return this.#model;
+  }
+
+  /** The model's variables in order of creation. */
+  get variables(): readonly Variable[] {
+    return this.#variables;
+  }
+
+  /** Where each variable lies in the flat buffers, grouped as the learner updates them. */
+  layout(): FlatLayout {
+    return this.hp.train.hp.learner.layout(this.#variables);
+  }
+
+  /** Paths of the variables that take gradients. */
+  trainablePaths(): string[] {
+    const { learner } = this.hp.train.hp;
+    return this.#variables.filter((v) => learner.isTrainable(v)).map((v) => v.path);
+  }
+
+  /**
+   * Writes the initial values of all variables into `views` (by path); they depend on the seed and each variable's
+   * path alone.
+   */
+  initialize(views: Readonly<Record<string, Float32Array>>): void {
+    for (const [path, values] of initVariables(this.#model, this.hp.train.hp.randomSeed)) {
+      views[path]!.set(values);
+    }
+  }
+
+  /** The metric that is minimised; throws ConfigError where the model does not have it. */
+  lossOf<T>(metrics: Readonly<Record<string, T>>): T {
+    const { lossName } = this.hp.train.hp.learner.hp;
+    const loss = metrics[lossName];
+    if (loss !== undefined) return loss;
+    const names = Object.keys(metrics);
+    throw new ConfigError(
+      `The learner's lossName is '${lossName}', and ${this.#model.constructor.name} has no such metric.` +
+        `${didYouMean(lossName, names)} It has: ${names.join(', ')}.`,
+      { path: 'task.train.learner.lossName' },
+    );
+  }
+}

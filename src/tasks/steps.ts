@@ -1,0 +1,80 @@
+/** @file The functions that programs compile: a training step's loss and gradients, an evaluation step's metrics. */
+import { type HostTensor, type Tensor, type Tree, valueAndGrad } from '../compiler/index.js';
+import { runInContext } from '../layers/index.js';
+import type { TensorBatch, WeightedScalars } from '../models/index.js';
+import type { WeightedValues } from './metrics.js';
+import type { SingleTask } from './single_task.js';
+
+/** What a training step reads. */
+export interface TrainInputs {
+  /** Every variable by path. */
+  readonly params: Readonly<Record<string, Tensor>>;
+  readonly batch: TensorBatch;
+  /** int32 [2], from (seed, step). */
+  readonly prngKey: Tensor;
+}
+
+/** What an evaluation step reads. */
+export type EvalInputs = Omit<TrainInputs, 'prngKey'>;
+
+type MetricTensors = Record<string, { value: Tensor; weight: Tensor }>;
+
+/** What a training step gives: all scalars but the gradients, which have the shapes of the trainable variables. */
+export interface TrainOutputs {
+  readonly loss: Tensor;
+  readonly metrics: MetricTensors;
+  /** What layers report with addSummary. */
+  readonly summaries: Record<string, Tensor>;
+  readonly grads: Record<string, Tensor>;
+  readonly [key: string]: Tree<Tensor>;
+}
+
+function metricTensors(metrics: WeightedScalars): MetricTensors {
+  return Object.fromEntries(
+    Object.entries(metrics).map(([name, [value, weight]]) => [name, { value, weight }]),
+  );
+}
+
+/** The training step of a task as a pure function. */
+export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutputs {
+  const trainable = task.trainablePaths();
+  return ({ params, batch, prngKey }) => {
+    const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
+    const { value, aux, grads } = valueAndGrad((theta: Record<string, Tensor>) => {
+      const summaries: Record<string, Tensor> = {};
+      const context = { theta: { ...params, ...theta }, prngKey, summaries };
+      const [metrics] = runInContext(context, () => task.model.fprop(batch));
+      return { value: task.lossOf(metrics)[0], aux: { metrics: metricTensors(metrics), summaries } };
+    }, moved);
+    return { loss: value, ...aux, grads };
+  };
+}
+
+/** The evaluation step of a task as a pure function: the model's metrics, without dropout. */
+export function evalStep(task: SingleTask): (inputs: EvalInputs) => { metrics: MetricTensors } {
+  return ({ params, batch }) => {
+    const [metrics] = runInContext({ theta: params, doEval: true }, () => task.model.fprop(batch));
+    return { metrics: metricTensors(metrics) };
+  };
+}
+
+/** The forward pass of a training step without its gradient, for counting FLOPs. */
+export function forwardStep(task: SingleTask): (inputs: TrainInputs) => Tensor {
+  return ({ params, batch, prngKey }) => {
+    const [metrics] = runInContext({ theta: params, prngKey }, () => task.model.fprop(batch));
+    return task.lossOf(metrics)[0];
+  };
+}
+
+/** Metrics on the host, as a compiled step gives them. */
+export type StepMetrics = Readonly<Record<string, { value: HostTensor; weight: HostTensor }>>;
+
+/** The numbers of a step's metrics. */
+export function metricValues(metrics: StepMetrics): WeightedValues {
+  return Object.fromEntries(
+    Object.entries(metrics).map(([name, { value, weight }]) => [
+      name,
+      { value: value.data[0]!, weight: weight.data[0]! },
+    ]),
+  );
+}

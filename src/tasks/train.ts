@@ -1,0 +1,48 @@
+/** @file How a task is trained: steps, intervals, learner (Pax's SingleTask.Train). */
+import { z } from 'zod';
+import { Configurable, instance } from '../hparams/index.js';
+import { Learner } from '../learners/index.js';
+
+const interval = z.int().positive();
+
+/** Fields and defaults are Pax's, where this page says nothing else. A step count is the number of finished steps. */
+export class Train extends Configurable.with({
+  learner: instance(Learner).describe('Turns gradients into updates.'),
+  numTrainSteps: z.int().nonnegative().default(10_000_000).describe('Training ends after this many steps.'),
+  randomSeed: z
+    .int()
+    .nonnegative()
+    .default(1234)
+    .describe('Seed of the initial weights and of everything random in a step.'),
+  saveIntervalSteps: interval.default(5000).describe('A checkpoint is saved every so many steps.'),
+  saveMaxToKeep: interval
+    .nullable()
+    .default(10)
+    .describe('How many of the newest checkpoints stay; null: all.'),
+  saveKeepIntervalDuration: z
+    .union([z.string(), z.number().nonnegative()])
+    .nullable()
+    .default('12h')
+    .describe('Checkpoints this far apart stay besides: 12h, 30m, 90s, 2d, or seconds; null: none.'),
+  summaryIntervalSteps: interval
+    .default(100)
+    .describe('Summaries are written every so many steps: means over the steps since the last.'),
+  logTrainOutputIntervalSteps: interval
+    .nullable()
+    .default(null)
+    .describe('A line is logged every so many steps; null: with the summaries.'),
+  evalIntervalSteps: interval.default(100).describe('Evaluation every so many steps, and at the end.'),
+  evalSkipTrain: z
+    .boolean()
+    .default(false)
+    .describe('Leaves out the evaluation of one training batch (eval_train) at those steps.'),
+  decodeIntervalSteps: interval
+    .nullable()
+    .default(null)
+    .describe('Decoding every so many steps; null: at the end only.'),
+  decodeStartAfterNSteps: z.int().nonnegative().default(0).describe('No decoding before this step.'),
+  variableNormSummary: z
+    .boolean()
+    .default(true)
+    .describe('Writes the root mean square of every variable (vars/…).'),
+}) {}
