@@ -1,13 +1,11 @@
 /** @file Writing several fields at once, with every problem reported together. */
-import { origin } from './config.js';
 import { ConfigError } from './errors.js';
-import { nodeOf, originText, writeField } from './node.js';
+import { nodeOf, type Origin, originText, writeField } from './node.js';
 import type { AnyConfig } from './types.js';
 
 /** Writes `values` into `config`. @throws ConfigError with all that is wrong; then nothing counts as written. */
-export function assignValues(config: AnyConfig, values: object, what: string): void {
+export function assignValues(config: AnyConfig, values: object, what: string, writer: Origin): void {
   const node = nodeOf(config)!;
-  const writer = origin();
   const problems: ConfigError[] = [];
   for (const name of Object.keys(values)) {
     try {

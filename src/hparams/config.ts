@@ -32,11 +32,11 @@ export function withOrigin<R>(origin: Origin, action: () => R): R {
 }
 
 /** Who is writing now. */
-export function origin(): Origin {
-  return currentOrigin ?? captureTrace();
+export function origin(frames?: number): Origin {
+  return currentOrigin ?? captureTrace(frames);
 }
 
-setEditTracer(origin);
+setEditTracer(() => origin());
 
 // Read by printers, test runners and promises from any object; a config answers "not there" instead of failing.
 const probed = new Set([
@@ -66,9 +66,9 @@ const handler: ProxyHandler<ConfigNode> = {
       writeField(node, String(key), value, currentOrigin);
       return true;
     }
-    // Inlined captureTrace: this is the hot path, and each frame between here and the caller costs.
+    // Inlined captureTrace, for this frame and its caller: each frame costs more than the rest of the write.
     const limit = Error.stackTraceLimit;
-    Error.stackTraceLimit = 3;
+    Error.stackTraceLimit = 2;
     const trace = new Error();
     Error.stackTraceLimit = limit;
     writeField(node, String(key), value, trace);

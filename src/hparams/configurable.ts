@@ -1,7 +1,8 @@
 /** @file The base of every class that configs describe. */
+// biome-ignore-all lint/complexity/noThisInStatic: `this` is the subclass that the method is called on; that is the point.
 import { z } from 'zod';
 import { assignValues } from './assign.js';
-import { newConfig } from './config.js';
+import { newConfig, origin } from './config.js';
 import { refusedKeys } from './containers.js';
 import { ConfigError } from './errors.js';
 import { FIELDS, infoOf } from './fields.js';
@@ -84,7 +85,10 @@ export class Configurable {
 
 function makeConfig(cls: AbstractClass, kind: NodeKind, values: object | undefined): AnyConfig {
   const config = newConfig(infoOf(cls), kind);
-  if (values !== undefined) assignValues(config, values, `${cls.name}.${kind}()`);
+  if (values !== undefined) {
+    // Just enough frames for the caller of config(), four functions up.
+    assignValues(config, values, `${cls.name}.${kind}()`, origin(6));
+  }
   return config;
 }
 

@@ -78,7 +78,8 @@ function makeView(container: object, owner: Owner): object {
     });
   };
   return new Proxy(container, {
-    get(target, key) {
+    get(target, key, view) {
+      if (Array.isArray(target) && mutators.has(key)) return mutator(target, key as Mutator, owner, view);
       const value: unknown = Reflect.get(target, key);
       return typeof value === 'object' && value !== null && Object.hasOwn(target, key)
         ? handOut(value)
@@ -100,6 +101,36 @@ function makeView(container: object, owner: Owner): object {
       return write(target, key, descriptor.value);
     },
   });
+}
+
+type Mutator = 'push' | 'pop' | 'shift' | 'unshift' | 'splice' | 'sort' | 'reverse' | 'fill' | 'copyWithin';
+const mutators: ReadonlySet<PropertyKey> = new Set<Mutator>([
+  'push',
+  'pop',
+  'shift',
+  'unshift',
+  'splice',
+  'sort',
+  'reverse',
+  'fill',
+  'copyWithin',
+]);
+
+/** An array's method as one edit: half-way through, `splice` leaves holes that no schema would let pass. */
+function mutator(target: unknown[], name: Mutator, owner: Owner, view: unknown): unknown {
+  const release = (value: unknown): unknown =>
+    isContainer(value) ? mapContainers(value, (leaf) => owner.handOut(leaf)) : owner.handOut(value);
+  return (...values: unknown[]): unknown => {
+    const before = [...target];
+    const given = values.map((value) => (typeof value === 'function' ? value : owner.takeIn(value)));
+    const method = Array.prototype[name] as (...values: unknown[]) => unknown;
+    const result = method.apply(target, given);
+    settle(owner, () => {
+      target.length = 0;
+      target.push(...before);
+    });
+    return result === target ? view : release(result);
+  };
 }
 
 function settle(owner: Owner, undo: () => void): true {

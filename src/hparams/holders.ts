@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Configurable } from './configurable.js';
 import { ConfigError } from './errors.js';
-import { infoOf } from './fields.js';
+import { registerClass } from './fields.js';
 import { nodeOf } from './node.js';
 import { type Holder, markHolder } from './schema.js';
 import type { AbstractClass, AnyConfig, ConcreteClass, Config, Factory, PartialConfig } from './types.js';
@@ -31,7 +31,8 @@ function configSchema(
       `${kind}() takes a class that extends Configurable; is it declared further down in the file?`,
     );
   }
-  const info = infoOf(cls);
+  // Its fields are not looked into yet: they may lead back here.
+  registerClass(cls);
   const fits = (value: unknown): boolean => {
     const node = nodeOf(value);
     if (node === undefined || (node.kind === 'partial') !== (kind === 'factory')) return false;
@@ -43,7 +44,7 @@ function configSchema(
       const made = makeDefault();
       if (fits(made)) return made;
       throw new ConfigError(
-        `The default of a ${kind}(${info.name}) field is not a config of ${info.name} or its subclasses.`,
+        `The default of a ${kind}(${cls.name}) field is not a config of ${cls.name} or its subclasses.`,
       );
     });
   const holder: Holder = { kind, cls, makeDefault: checked };

@@ -7,7 +7,7 @@ import { ConfigError } from './errors.js';
 import { acceptsUndefined, type ClassInfo, type FieldInfo } from './fields.js';
 import { didYouMean } from './names.js';
 import { partSchema } from './schema.js';
-import { placeText, type Trace } from './source.js';
+import { captureTrace, placeText, type Trace } from './source.js';
 import type { AnyConfig } from './types.js';
 
 /** Key under which a config hands out its node; nothing outside this folder has it. */
@@ -94,7 +94,7 @@ function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
   throw new ConfigError(
     `${node.info.name}.${field} was written while configs were being built. ` +
       'Build from an edited copy instead: derive(config, (draft) => …).',
-    { place: originText(origin), path: field },
+    { place: presentPlace(origin), path: field },
   );
 }
 
@@ -102,6 +102,11 @@ function assertOpen(node: ConfigNode): void {
   if (node.draft?.session.closed === true) {
     throw new ConfigError(`This draft of ${node.info.name} was used after its derive() had ended.`);
   }
+}
+
+/** The place of the write under way: its trace may be too short to reach the caller, but the stack still stands. */
+function presentPlace(origin: Origin): string | undefined {
+  return originText(origin) ?? placeText(captureTrace());
 }
 
 /** `file:line`, or the flag's text. */
@@ -120,7 +125,7 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
     : didYouMean(name, names) || (names.length === 0 ? ' It has none.' : ` It has ${names.join(', ')}.`);
   throw new ConfigError(`${node.info.name} has no hyperparameter '${name}'.${hint}`, {
     path: name,
-    place: originText(origin),
+    place: presentPlace(origin),
   });
 }
 
@@ -315,7 +320,7 @@ function record(node: ConfigNode, field: string, kind: Write['kind'], value: unk
 function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
   const problem = problemOf(field, value);
   if (problem === undefined) return;
-  throw new ConfigError(`${node.info.name}.${problem}`, { path: field.name, place: originText(origin) });
+  throw new ConfigError(`${node.info.name}.${problem}`, { path: field.name, place: presentPlace(origin) });
 }
 
 /** What is wrong with `value` as the field's value, beginning with the field's name, or undefined. */

@@ -34,7 +34,7 @@ export function unset<C extends AnyConfig>(config: C, name: NameIn<C>): void {
 /** Sets several fields. @throws ConfigError with everything that is wrong; fields that were right are set. */
 export function assign<C extends AnyConfig>(config: C, values: Partial<Pick<C, NameIn<C>>>): C {
   requireNode(config, 'assign');
-  assignValues(config, values, 'assign()');
+  assignValues(config, values, 'assign()', origin());
   return config;
 }
 

@@ -30,7 +30,6 @@ export interface Definition {
   out?: z.ZodType;
   left?: z.ZodType;
   right?: z.ZodType;
-  getter?: () => z.ZodType;
   entries?: Record<string, string | number>;
   values?: unknown[];
   format?: string;
@@ -56,6 +55,11 @@ export function definitionOf(schema: z.ZodType): Definition {
   return schema._zod.def as unknown as Definition;
 }
 
+/** What a z.lazy schema stands for: zod keeps it, so that a recursive schema is finitely many objects. */
+function lazyInner(schema: z.ZodType): z.ZodType {
+  return (schema._zod as unknown as { innerType: z.ZodType }).innerType;
+}
+
 /** Leaves the mark that `holderOf` finds, also in what `.describe()` and `.refine()` make of the schema. */
 export function markHolder<S extends z.ZodType>(schema: S, holder: Holder): S {
   definitionOf(schema)[HOLDER] = holder;
@@ -76,7 +80,7 @@ export function innermost(schema: z.ZodType): z.ZodType {
     const definition = definitionOf(inner);
     if (definition[HOLDER] !== undefined) return inner;
     if (wrappers.has(definition.type)) inner = definition.innerType!;
-    else if (definition.type === 'lazy') inner = definition.getter!();
+    else if (definition.type === 'lazy') inner = lazyInner(inner);
     else return inner;
   }
 }
@@ -107,7 +111,7 @@ export function childSchemas(schema: z.ZodType): z.ZodType[] {
     d.left,
     d.right,
   ];
-  if (d.type === 'lazy') single.push(d.getter!());
+  if (d.type === 'lazy') single.push(lazyInner(schema));
   for (const child of single) if (child !== undefined && child !== null) several.push(child);
   return several;
 }

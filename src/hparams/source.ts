@@ -20,10 +20,10 @@ const frameLimit = 10;
 const ownDirectory = fileURLToPath(new URL('.', import.meta.url));
 const frame = /^\s*at (?:async )?(?:(.*?) \()?((?:file:\/\/|[A-Za-z]:[\\/]|\/|\.)?[^()]*?):(\d+):(\d+)\)?$/;
 
-/** Remembers the present stack without formatting it. */
-export function captureTrace(): Trace {
+/** Remembers the present stack without formatting it; fewer frames are cheaper. */
+export function captureTrace(frames = frameLimit): Trace {
   const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = frameLimit;
+  Error.stackTraceLimit = frames;
   const trace = new Error();
   Error.stackTraceLimit = limit;
   return trace;

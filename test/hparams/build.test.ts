@@ -1,0 +1,237 @@
+/** @file Building: order, sharing, what is missing, what fails, factories. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  build,
+  type Config,
+  type ConfigError,
+  Configurable,
+  copy,
+  derive,
+  factory,
+  instance,
+  sub,
+} from '../../src/hparams/index.js';
+import { messageOf } from './support.js';
+
+class Part extends Configurable.with({ size: z.int().default(1), label: z.string().optional() }) {}
+class Pair extends Configurable.with({
+  left: instance(Part),
+  right: instance(Part),
+  more: z.record(z.string(), z.array(instance(Part))).default({}),
+  template: sub(Part),
+  mixed: z.array(z.union([sub(Part), z.int()])).default([]),
+}) {}
+class Strict extends Configurable.with({ depth: z.int(), width: z.int().positive(), part: instance(Part) }) {}
+class Nest extends Configurable.with({
+  strict: instance(Strict),
+  list: z.array(instance(Strict)).default([]),
+}) {}
+
+test('setup runs when the subclass is complete, inner objects before outer ones', () => {
+  const log: string[] = [];
+  class Inner extends Configurable.with({ name: z.string() }) {
+    readonly order = ['field'];
+    override setup(): void {
+      this.order.push('setup');
+      log.push(this.hp.name);
+    }
+  }
+  class Outer extends Inner.with({ inner: instance(Inner), second: instance(Inner) }) {
+    readonly doubled = this.hp.name + this.hp.name;
+  }
+  const outer = build(
+    Outer.config({
+      name: 'outer',
+      second: Inner.config({ name: 'second' }),
+      inner: Inner.config({ name: 'inner' }),
+    }),
+  );
+  expect(log).toEqual(['inner', 'second', 'outer']);
+  expect([outer.order, outer.doubled, outer.hp.inner.order]).toEqual([
+    ['field', 'setup'],
+    'outerouter',
+    ['field', 'setup'],
+  ]);
+});
+
+test('hp has every value, frozen with its containers; templates stay configs', () => {
+  const template = Part.config({ size: 3 });
+  const pair = build(Pair.config({ template, mixed: [template, 4] }));
+  expect(pair.hp.left).toBeInstanceOf(Part);
+  expect(pair.hp.left.hp).toEqual({ size: 1, label: undefined });
+  expect(pair.hp.template).toBe(template);
+  expect(pair.hp.mixed).toEqual([template, 4]);
+  expect(pair.hp.mixed[0]).toBe(template);
+  expect(Object.isFrozen(pair.hp) && Object.isFrozen(pair.hp.mixed)).toBe(true);
+});
+
+test('what a class sees does not change when the config is edited later', () => {
+  const config = Pair.config({ mixed: [1] });
+  const pair = build(config);
+  config.mixed.push(2);
+  expect([pair.hp.mixed, build(config).hp.mixed]).toEqual([[1], [1, 2]]);
+});
+
+test('one config object is one object, equal but distinct configs are two', () => {
+  const shared = Part.config({ size: 2 });
+  const pair = build(Pair.config({ left: shared, right: shared, more: { a: [shared, copy(shared)] } }));
+  expect(pair.hp.left).toBe(pair.hp.right);
+  expect(pair.hp.more.a![0]).toBe(pair.hp.left);
+  expect(pair.hp.more.a![1]).not.toBe(pair.hp.left);
+  expect(build(shared)).not.toBe(pair.hp.left);
+});
+
+test('builds within setup share the memory of the outer build', () => {
+  class Owner extends Configurable.with({ tpl: sub(Part), held: instance(Part) }) {
+    own!: Part;
+    again!: Part;
+    derived!: Part;
+    override setup(): void {
+      this.own = build(this.hp.tpl);
+      this.again = build(this.hp.tpl);
+      this.derived = build(derive(this.hp.tpl, (draft) => void (draft.size = 9)));
+    }
+  }
+  const part = Part.config();
+  const owner = build(Owner.config({ tpl: part, held: part }));
+  expect([owner.own, owner.again]).toEqual([owner.hp.held, owner.own]);
+  expect(owner.own).toBe(owner.hp.held);
+  expect(owner.derived.hp.size).toBe(9);
+  expect(part.size).toBe(1);
+});
+
+test('configs that are being built cannot be written: derive is the way', () => {
+  class Rash extends Configurable.with({ tpl: sub(Part) }) {
+    override setup(): void {
+      this.hp.tpl.size = 4;
+    }
+  }
+  expect(messageOf(() => build(Rash.config({ tpl: Part.config() })))).toMatch(
+    /^Part\.size was written while configs were being built\. Build from an edited copy instead: derive\(config, \(draft\) => …\)\. \(at test\/hparams\/build\.test\.ts:\d+\)\n {2}while building Rash$/,
+  );
+  const part = Part.config();
+  build(part);
+  part.size = 4;
+  expect(part.size).toBe(4);
+});
+
+test('missing fields are reported all at once, before anything is made', () => {
+  const made: string[] = [];
+  class Loud extends Configurable.with({ size: z.int() }) {
+    override setup(): void {
+      made.push('made');
+    }
+  }
+  class Root extends Configurable.with({ a: instance(Loud), b: z.record(z.string(), instance(Loud)) }) {}
+  const root = Root.config({ a: Loud.config({ size: 1 }), b: { 'k y': Loud.config() } });
+  expect(messageOf(() => build(root))).toBe(
+    "A hyperparameter is not set: b['k y'].size (Loud): expected an integer.",
+  );
+  expect(messageOf(() => build(Nest.config({ list: [Strict.config({ depth: 1 })] })))).toBe(
+    [
+      '3 hyperparameters are not set:',
+      '  strict.depth (Strict): expected an integer',
+      '  strict.width (Strict): expected a positive integer',
+      '  list[0].width (Strict): expected a positive integer',
+    ].join('\n'),
+  );
+  expect(made).toEqual([]);
+});
+
+test('errors of constructors and setup keep their cause and gain the path', () => {
+  const cause = new RangeError('no more memory');
+  class Failing extends Part.with({}) {
+    override setup(): void {
+      throw cause;
+    }
+  }
+  class Wrapper extends Configurable.with({ tpl: sub(Part) }) {
+    override setup(): void {
+      build(this.hp.tpl);
+    }
+  }
+  class Root extends Configurable.with({ list: z.array(instance(Wrapper)) }) {}
+  try {
+    build(Root.config({ list: [Wrapper.config({ tpl: Failing.config() })] }));
+    expect.unreachable();
+  } catch (error) {
+    expect((error as Error).message).toBe(
+      'Building Failing failed: no more memory\n  while building Wrapper at list[0]',
+    );
+    expect((error as ConfigError).path).toBe('list[0]');
+    expect(((error as Error).cause as Error).cause).toBe(cause);
+  }
+  expect(build(Part.config())).toBeInstanceOf(Part);
+});
+
+test('cycles are errors that name both places', () => {
+  abstract class Node extends Configurable.with({}) {}
+  class Link extends Node.with({
+    next: instance(Node, null).optional(),
+    list: z.array(instance(Node, null)).default([]),
+  }) {}
+  const a = Link.config();
+  const b = Link.config({ list: [a] });
+  a.next = b;
+  expect(messageOf(() => build(a))).toBe(
+    'A config must not contain itself: next.list[0] is the same Link config as the root.',
+  );
+  expect(messageOf(() => build(Link.config({ next: a })))).toBe(
+    'A config must not contain itself: next.next.list[0] is the same Link config as next.',
+  );
+  class Self extends Configurable.with({ tpl: sub(Configurable as never, null).optional() }) {
+    override setup(): void {
+      build(this.hp.tpl as unknown as Config<Self>);
+    }
+  }
+  const self = Self.config();
+  (self as { tpl: unknown }).tpl = self;
+  expect(messageOf(() => build(self))).toBe(
+    'Self.setup() builds the config that Self itself is built from.\n  while building Self',
+  );
+});
+
+test('build takes configs only', () => {
+  expect(messageOf(() => build(Part as never))).toBe(
+    'build() takes a config, such as Linear.config(), got function Part.',
+  );
+});
+
+test('values that a schema transforms reach hp transformed, defaults as zod gives them', () => {
+  class Shaped extends Configurable.with({
+    tag: z.string().trim().toLowerCase(),
+    port: z.string().transform(Number).default(80),
+    start: z.string().transform(Number).prefault('90'),
+    box: z.object({ a: z.int().default(5) }).prefault({}),
+  }) {}
+  expect(build(Shaped.config({ tag: ' A ' })).hp).toEqual({ tag: 'a', port: 80, start: 90, box: { a: 5 } });
+});
+
+test('a partial builds to a factory: inner configs once, argFactories for each call', () => {
+  const make = build(Pair.partial({ left: Part.config({ size: 2 }), right: Part.argFactory({ size: 3 }) }));
+  const first = make();
+  const second = make({ mixed: [7] });
+  expect(first).toBeInstanceOf(Pair);
+  expect(first.hp.left).toBe(second.hp.left);
+  expect(first.hp.right).not.toBe(second.hp.right);
+  expect([first.hp.right.hp.size, first.hp.mixed, second.hp.mixed]).toEqual([3, [], [7]]);
+  const strict = build(Strict.partial({ depth: 1 }));
+  expect(strict({ width: 2 }).hp.width).toBe(2);
+  expect(messageOf(() => strict())).toBe('The factory of Strict needs width.');
+  expect(messageOf(() => strict({ width: -2 }))).toBe('Strict.width: expected a positive integer, got -2');
+  expect(messageOf(() => strict({ widht: 2 } as object))).toBe(
+    "Strict has no hyperparameter 'widht'. Did you mean 'width'?",
+  );
+});
+
+test('factories are fields too; an argFactory has no meaning outside of a partial', () => {
+  class Maker extends Configurable.with({ make: factory(Part, () => Part.partial({ size: 6 })) }) {}
+  expect(build(Maker.config()).hp.make({ label: 'x' }).hp).toEqual({ size: 6, label: 'x' });
+  expect(messageOf(() => build(Part.argFactory()))).toBe(
+    'The root is an argFactory of Part, which only a partial can hold. Use Part.config() here.',
+  );
+  expect(messageOf(() => build(Pair.config({ left: Part.argFactory() })))).toBe(
+    'left is an argFactory of Part, which only a partial can hold. Use Part.config() here.',
+  );
+});
