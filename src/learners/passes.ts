@@ -141,8 +141,7 @@ async function compilePass(plan: PassPlan): Promise<GroupPass> {
       chunk: Object.fromEntries(Object.keys(reads).map((name) => [name, chunkSpec])),
       scalars: Object.fromEntries(scalarNames.map((name) => [name, scalarSpec])),
     },
-    // The gradients' session spins; two that do starve each other.
-    { name: plan.name, spin: false, ...options },
+    { name: plan.name, ...options },
   );
   const scalars = Object.fromEntries(scalarNames.map((name) => [name, new Float32Array(1)]));
   const calls = Array.from({ length: group.chunks }, (_, i) => {
