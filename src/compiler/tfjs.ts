@@ -4,5 +4,6 @@
  * too, and take twice as long to load.
  */
 import '@tensorflow/tfjs-layers';
+import './tfjsGradients.js';
 
 export * from '@tensorflow/tfjs-core';

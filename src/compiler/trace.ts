@@ -171,7 +171,7 @@ function recordKernel(
   attrs: RawAttrs,
 ): tf.TensorInfo | tf.TensorInfo[] {
   const trace = traceBackend();
-  const names = ruleOf(op).inputs;
+  const { inputs: names, listOfOutputs } = ruleOf(op);
   const infos = names === 'list' ? Object.values(inputs) : names.map((name) => inputs[name]!);
   const outputs = trace.record(
     op,
@@ -179,7 +179,7 @@ function recordKernel(
     attrs ?? {},
   );
   const wrapped = outputs.map((output) => trace.wrap(output));
-  return wrapped.length === 1 ? wrapped[0]! : wrapped;
+  return wrapped.length === 1 && !listOfOutputs ? wrapped[0]! : wrapped;
 }
 
 let traces = 0;

@@ -56,9 +56,22 @@ function slice(
   return b.emit('Slice', steps ? [...inputs, b.ints(steps)] : inputs);
 }
 
-const matmul: Lowering = ({ attrs }, inputs, b) => {
-  const { transposeA, transposeB, alpha } = attrs;
+/** FusedMatMul is for float32; integers are transposed first, and never get a factor. */
+const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
+  const operands = names.map((name, i) => {
+    if (!(i === 0 ? attrs.transposeA : attrs.transposeB)) return name;
+    const axes = inputs[i]!.shape.map((_, axis) => axis);
+    return b.emit('Transpose', [name], {
+      attrs: { perm: [...axes.slice(0, -2), axes.at(-1)!, axes.at(-2)!] },
+    });
+  });
+  return [b.emit('MatMul', operands)];
+};
+
+const matmul: Lowering = (node, inputs, b) => {
+  const { transposeA, transposeB, alpha } = node.attrs;
   if (!transposeA && !transposeB && alpha === 1) return [b.emit('MatMul', inputs)];
+  if (node.outputs[0]!.dtype !== 'float32') return matmulInt(node, inputs, b);
   const fused = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } };
   return [b.emit('FusedMatMul', inputs, { domain: MICROSOFT, attrs: fused })];
 };

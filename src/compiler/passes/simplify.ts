@@ -126,6 +126,7 @@ const absorbFactor: Rewrite = ({ op, inputs, outputs, attrs }, context) => {
     const product = producer(inputs[side]!);
     const factor = splat(inputs[1 - side]!, context);
     if (product?.op !== 'BatchMatMul' || factor === null || uses(inputs[side]!) !== 1) continue;
+    if (outputs[0]!.dtype !== 'float32') continue;
     if (!sameShape(inputs[side]!.shape, outputs[0]!.shape)) continue;
     return emit(
       'BatchMatMul',

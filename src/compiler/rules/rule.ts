@@ -9,6 +9,8 @@ export type RawAttrs = Readonly<Record<string, any>>;
 export interface OpRule {
   /** tfjs's names of the inputs, in order; 'list' for kernels that take any number. Names ending in '?' may be absent. */
   readonly inputs: readonly string[] | 'list';
+  /** Whether tfjs expects a list of outputs, even of one. */
+  readonly listOfOutputs?: boolean;
   /** Canonical attributes: defaults filled in, axes non-negative. Absent: the operation has none. */
   readonly attrs?: (raw: RawAttrs, inputs: readonly TensorSpec[]) => Attrs;
   /** Shapes and dtypes of the outputs. Throws CompilerError where the inputs don't fit. */

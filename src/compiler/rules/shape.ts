@@ -128,6 +128,7 @@ export const shapeRules: RuleTable = {
   },
   SplitV: {
     inputs: ['x'],
+    listOfOutputs: true,
     attrs: (raw, [x]) => {
       const axis = resolveAxis(raw.axis, x!.shape.length);
       const sizes = tf.backend_util.prepareSplitSize(
@@ -171,6 +172,7 @@ export const shapeRules: RuleTable = {
   },
   Unpack: {
     inputs: ['value'],
+    listOfOutputs: true,
     attrs: (raw, [x]) => ({ axis: resolveAxis(raw.axis, x!.shape.length) }),
     infer: ([x], attrs) => {
       const axis = attrs.axis as number;

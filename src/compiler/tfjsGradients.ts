@@ -1,0 +1,60 @@
+/**
+ * @file Corrects gradients of tfjs 4.22 that fail, or give wrong values, on inputs that their operations take. They
+ * are registered for every backend, so that the eager engine has them too.
+ */
+import {
+  backend_util,
+  cumsum,
+  getGradient,
+  registerGradient,
+  reshape,
+  stack,
+  sum,
+  type Tensor,
+  util,
+} from '@tensorflow/tfjs-core';
+
+type Gradients = Record<string, () => Tensor>;
+
+/** Sums what broadcasting repeated, back to `shape`. */
+function sumTo(x: Tensor, shape: number[]): Tensor {
+  if (util.arraysEqual(x.shape, shape)) return x;
+  return reshape(sum(x, backend_util.getReductionAxes(shape, x.shape)), shape);
+}
+
+/** tfjs forgets that these broadcast their operands. */
+for (const kernelName of ['Maximum', 'Minimum', 'SquaredDifference', 'BatchMatMul']) {
+  const original = getGradient(kernelName);
+  registerGradient({
+    ...original,
+    gradFunc: (dy, saved, attrs) => {
+      const gradients = original.gradFunc(dy, saved, attrs) as Gradients;
+      const [a, b] = saved;
+      return {
+        a: () => sumTo(gradients.a!(), a!.shape),
+        b: () => sumTo(gradients.b!(), b!.shape),
+      };
+    },
+  });
+}
+
+/** tfjs transposes once too often where the axis is not the last: wrong shapes, or wrong values of a square's. */
+registerGradient({
+  kernelName: 'Cumsum',
+  gradFunc: (dy, _, attrs) => {
+    const { axis, exclusive, reverse } = attrs as unknown as {
+      axis: number;
+      exclusive: boolean;
+      reverse: boolean;
+    };
+    return { x: () => cumsum(dy as Tensor, axis, exclusive, !reverse) };
+  },
+});
+
+/** tfjs hands over a tensor instead of a list where there is one output. */
+registerGradient({
+  kernelName: 'Unpack',
+  gradFunc: (dy, _, attrs) => ({
+    value: () => stack(Array.isArray(dy) ? dy : [dy], attrs.axis as unknown as number),
+  }),
+});

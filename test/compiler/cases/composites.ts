@@ -1,0 +1,99 @@
+/** @file Cases of the compiler's own operations; eagerly their decompositions run, and tfjs differentiates those. */
+import type { HostTensor } from '../../../src/compiler/index.js';
+import { floats, host, ints, ops } from '../support.js';
+import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
+
+const key = host([2], [12345, -678], 'int32');
+
+/** x with scale and bias, x with scale, and x alone, for several ranks. */
+const norms = (f: (x: any, scale: any, bias: any) => any, hasBias: boolean): Case[] =>
+  [[6], [3, 8], [2, 3, 5], [1, 1]].flatMap((shape) => {
+    const [x, scale, bias] = [
+      floats(shape),
+      floats([shape.at(-1)!], 0.5, 2, 5),
+      floats([shape.at(-1)!], -1, 1, 6),
+    ];
+    return [
+      ...over((a) => f(a, null, null), [[x]]),
+      ...over((a, s) => f(a, s, null), [[x, scale]]),
+      ...(hasBias
+        ? [
+            ...over((a, s, b) => f(a, s, b), [[x, scale, bias]]),
+            ...over((a, b) => f(a, null, b), [[x, bias]]),
+          ]
+        : []),
+    ];
+  });
+
+const qkv = (b: number, t: number, s: number, n: number, h: number, dv = h): HostTensor[] => [
+  floats([b, t, n, h], -1, 1, 11),
+  floats([b, s, n, h], -1, 1, 12),
+  floats([b, s, n, dv], -1, 1, 13),
+];
+
+/** Hides the last key of every row. */
+const mask = (t: number, s: number): HostTensor =>
+  host(
+    [1, 1, t, s],
+    Array.from({ length: t * s }, (_, i) => (i % s === s - 1 ? -1e9 : 0)),
+  );
+
+const attention =
+  (options: object): CaseFunction =>
+  (q, k, v, m) =>
+    ops.attention(q, k, v, m === undefined ? options : { ...options, mask: m });
+
+const attentionCases: Case[] = [
+  ...over(attention({}), [qkv(2, 3, 3, 2, 4), qkv(1, 1, 5, 1, 2), qkv(2, 3, 4, 2, 4, 3)]),
+  ...over(attention({ causal: true }), [qkv(2, 4, 4, 2, 3), qkv(1, 2, 5, 2, 3), qkv(1, 1, 1, 1, 1)]),
+  ...over(attention({ scale: 0.7 }), [qkv(1, 3, 3, 2, 2)]),
+  ...over(attention({ causal: true }), [[...qkv(2, 4, 4, 2, 3), mask(4, 4)]], { differentiable: 3 }),
+  ...over(
+    attention({}),
+    [
+      [...qkv(2, 2, 4, 2, 3), mask(2, 4)],
+      [...qkv(2, 2, 4, 2, 3), floats([2, 2, 2, 4])],
+    ],
+    { differentiable: 3 },
+  ),
+];
+
+const crossEntropy: Case[] = over(
+  (logits, labels) => ops.softmaxCrossEntropy(logits, labels),
+  [
+    [floats([4, 7], -6, 6), ints([4], 0, 7)],
+    [floats([2, 3, 5], -6, 6), ints([2, 3], 0, 5)],
+    [floats([1, 2]), ints([1], 0, 2)],
+  ],
+  { differentiable: 1 },
+);
+
+/** tfjs's erf is an approximation with errors up to 1.5e-7, relative to 1. */
+const gelu: Case[] = [true, false].flatMap((approximate) =>
+  over(
+    (x) => ops.gelu(x, { approximate }),
+    [[floats([7], -4, 4)], [floats([2, 3, 5], -8, 8)], [floats([])]],
+    {
+      tolerance: { absolute: 4e-6 },
+    },
+  ),
+);
+
+const layerNorm = norms((x, scale, bias) => ops.layerNorm(x, scale, bias, { epsilon: 1e-3 }), true);
+const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), false);
+
+export const compositeCases: CaseTable = {
+  Attention: attentionCases,
+  AttentionGrad: attentionCases,
+  Gelu: gelu,
+  GeluGrad: gelu,
+  LayerNorm: layerNorm,
+  RmsNorm: rmsNorm,
+  SoftmaxCrossEntropy: crossEntropy,
+  SoftmaxCrossEntropyGrad: crossEntropy,
+  RandomUniform: [
+    ...over((k) => ops.randomUniform(k, [3, 7]), [[key]], constant),
+    ...over((x, k) => ops.dropout(x, k, 0.75), [[floats([5, 4]), key]], { differentiable: 1 }),
+  ],
+  FoldIn: over((k) => [ops.foldIn(k, 7), ops.foldIn(ops.foldIn(k, -1), 2 ** 31 + 5)], [[key]], constant),
+};

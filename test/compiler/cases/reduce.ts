@@ -1,0 +1,230 @@
+/** @file Cases of reductions, softmax, products, and of what sorts, accumulates or addresses along an axis. */
+import { bools, floats, host, ints, tf } from '../support.js';
+import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
+
+const FORMS: [number[], number[] | number | undefined, boolean][] = [
+  [[], undefined, false],
+  [[5], 0, false],
+  [[2, 3], undefined, false],
+  [[2, 3], [], false],
+  [[2, 3], 1, true],
+  [[2, 3], -1, false],
+  [[2, 3, 4], [0, 2], false],
+  [[2, 3, 4], 1, true],
+  [[1, 3, 1], [0, 2], true],
+];
+
+/** tfjs differentiates a reduction over a list of axes and over all; an empty list is the identity. */
+const reduction = (reduce: (x: any, axis: any, keepDims: boolean) => any, rest: Partial<Case> = {}): Case[] =>
+  FORMS.flatMap(([shape, axis, keepDims]) => over((x) => reduce(x, axis, keepDims), [[floats(shape)]], rest));
+
+const reductionInt = (reduce: (x: any, axis: any, keepDims: boolean) => any, make = ints): Case[] =>
+  FORMS.flatMap(([shape, axis, keepDims]) =>
+    over((x) => reduce(x, axis, keepDims), [[make(shape, -4, 4)]], constant),
+  );
+
+const boolsOf = (shape: number[]) => bools(shape);
+
+/** Among equal values the first one counts. */
+const ties = host([2, 4], [1, 3, 3, 0, 2, 2, 2, 2]);
+
+const along = (f: CaseFunction): Case[] =>
+  over(f, [[floats([4], -5, 5)], [floats([2, 3], -5, 5)], [floats([2, 3, 5])]]);
+
+const logSoftmaxKernel: CaseFunction = (logits) =>
+  tf.engine().runKernel('LogSoftmax', { logits }, { axis: logits.rank - 1 }) as any;
+
+const product = (transposeA: boolean, transposeB: boolean, ...shapes: [number[], number[]][]): Case[] =>
+  over(
+    (a, b) => tf.matMul(a, b, transposeA, transposeB),
+    shapes.map(([a, b]) => [floats(a), floats(b, -2, 2, 5)]),
+  );
+
+export const reduceCases: CaseTable = {
+  Sum: [
+    ...reduction(tf.sum),
+    ...reductionInt(tf.sum),
+    ...over((x) => tf.sum(x, 0), [[bools([5, 2])]], constant),
+  ],
+  Mean: [...reduction(tf.mean), ...reductionInt(tf.mean)],
+  Max: [...reduction(tf.max), ...reductionInt(tf.max)],
+  Min: [...reduction(tf.min), ...reductionInt(tf.min)],
+  // tfjs's gradient of a product needs Cumprod, for which there is no rule.
+  Prod: [...reduction(tf.prod, constant), ...reductionInt(tf.prod)],
+  All: reductionInt(tf.all, boolsOf),
+  Any: reductionInt(tf.any, boolsOf),
+  ArgMax: [
+    ...over(
+      (x) => tf.argMax(x, -1),
+      [[floats([2, 7])], [floats([5])], [ints([3, 4], 0, 3)], [ties]],
+      constant,
+    ),
+    ...over((x) => tf.argMax(x, 0), [[floats([4, 3])]], constant),
+  ],
+  ArgMin: [
+    ...over((x) => tf.argMin(x, -1), [[floats([2, 7])], [ints([3, 4], 0, 3)], [ties]], constant),
+    ...over((x) => tf.argMin(x, 1), [[floats([2, 3, 4])]], constant),
+  ],
+  Softmax: along((x) => tf.softmax(x)),
+  LogSoftmax: [
+    ...over(logSoftmaxKernel, [[floats([4], -5, 5)], [floats([2, 3, 5])]], {
+      oracle: (x) => tf.logSoftmax(x),
+    }),
+    // The public function spells the kernel out.
+    ...over((x) => [tf.logSoftmax(x), logSoftmaxKernel(x)].flat(), [[floats([2, 3])]], {
+      oracle: (x) => [tf.logSoftmax(x), tf.logSoftmax(x)],
+    }),
+  ],
+  Cumsum: [
+    ...over((x) => tf.cumsum(x, 0), [[floats([5])], [floats([3, 2])]]),
+    // tfjs's cpu kernel does not take a negative axis.
+    ...over((x) => tf.cumsum(x, -1, true), [[floats([2, 5])]], { oracle: (x) => tf.cumsum(x, 1, true) }),
+    ...over((x) => tf.cumsum(x, 0), [[floats([3, 3])]]),
+    ...over((x) => tf.cumsum(x, 1, false, true), [[floats([2, 3, 2])]]),
+    ...over((x) => tf.cumsum(x, 0, true, true), [[ints([6], -4, 4)]], constant),
+  ],
+  TopK: over(
+    (x) => {
+      const { values, indices } = tf.topk(x, 3);
+      return [values, indices];
+    },
+    [[floats([7])], [floats([2, 5])], [ints([2, 9], 0, 4)], [ties]],
+    constant,
+  ),
+  BatchMatMul: [
+    ...product(
+      false,
+      false,
+      [
+        [2, 3],
+        [3, 4],
+      ],
+      [
+        [1, 1],
+        [1, 1],
+      ],
+      [
+        [2, 5, 3],
+        [2, 3, 4],
+      ],
+      [
+        [2, 2, 3, 2],
+        [2, 2, 2, 3],
+      ],
+    ),
+    ...product(
+      true,
+      false,
+      [
+        [3, 2],
+        [3, 4],
+      ],
+      [
+        [2, 3, 5],
+        [2, 3, 4],
+      ],
+    ),
+    ...product(
+      false,
+      true,
+      [
+        [2, 3],
+        [4, 3],
+      ],
+      [
+        [2, 2, 3, 2],
+        [2, 2, 3, 2],
+      ],
+    ),
+    ...product(
+      true,
+      true,
+      [
+        [3, 2],
+        [4, 3],
+      ],
+      [
+        [2, 3, 5],
+        [2, 4, 3],
+      ],
+    ),
+    ...product(
+      false,
+      true,
+      [
+        [3, 2, 4],
+        [1, 3, 4],
+      ],
+      [
+        [3, 2, 4],
+        [3, 4],
+      ],
+      [
+        [2, 4],
+        [3, 5, 4],
+      ],
+    ),
+    // tfjs's cpu kernel broadcasts one axis only.
+    ...over((a, b) => tf.matMul(a, b), [[floats([2, 1, 2, 3]), floats([3, 3, 2])]], {
+      oracle: (a, b) => tf.matMul(tf.tile(a, [1, 3, 1, 1]), tf.tile(tf.expandDims(b, 0), [2, 1, 1, 1])),
+      differentiable: 0,
+    }),
+    ...over((a, b) => tf.matMul(a, b), [[ints([2, 3], -4, 4), ints([3, 2], -4, 4)]], constant),
+    ...over((a, b) => tf.matMul(a, b, true, true), [[ints([3, 2], -4, 4), ints([4, 3], -4, 4)]], constant),
+  ],
+};
+
+const ids = host([5], [2, 0, 2, 1, 2], 'int32');
+
+export const indexingCases: CaseTable = {
+  GatherV2: [
+    ...over(
+      (x, i) => tf.gather(x, i),
+      [
+        [floats([3, 4]), ids],
+        [floats([3]), ids],
+      ],
+      { differentiable: 1 },
+    ),
+    ...over((x, i) => tf.gather(x, i, 1), [[floats([2, 3, 2]), ids]], { differentiable: 1 }),
+    ...over((x, i) => tf.gather(x, i), [[floats([6, 2]), ints([2, 3], 0, 6)]], { differentiable: 1 }),
+    ...over(
+      (x, i) => tf.gather(x, i),
+      [
+        [ints([3, 2], 0, 9), ids],
+        [bools([3, 2]), ids],
+      ],
+      constant,
+    ),
+  ],
+  UnsortedSegmentSum: [
+    ...over(
+      (x, i) => tf.unsortedSegmentSum(x, i, 4),
+      [
+        [floats([5, 3]), ids],
+        [floats([5]), ids],
+        [floats([5, 2, 2]), ids],
+      ],
+      { differentiable: 1 },
+    ),
+    ...over((x, i) => tf.unsortedSegmentSum(x, i, 4), [[ints([5, 3], 0, 9), ids]], constant),
+    ...over(
+      (x, i) => tf.unsortedSegmentSum(x, i, 700),
+      [
+        [floats([5, 3]), ids],
+        [floats([5]), ids],
+        [floats([5, 2, 2]), ids],
+      ],
+      { differentiable: 1 },
+    ),
+  ],
+  OneHot: [
+    ...over((i) => tf.oneHot(i, 4), [[ids], [ints([2, 3], 0, 4)]], constant),
+    ...over(
+      (i) => [tf.oneHot(i, 3, 5, -1), tf.oneHot(i, 3, 1, 0, 'int32'), tf.oneHot(i, 3, 1, 0, 'bool')],
+      [[ids]],
+      constant,
+    ),
+    ...over((x, i) => tf.mul(x, tf.oneHot(i, 3)), [[floats([5, 3]), ids]], { differentiable: 1 }),
+  ],
+};

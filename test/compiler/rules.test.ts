@@ -1,0 +1,123 @@
+/** @file Every operation's rule and lowering: compiled results and gradients against tfjs's cpu backend. */
+import { expect, test } from 'vitest';
+import { compile, evalShape, type HostArray, type HostTensor } from '../../src/compiler/index.js';
+import { lowerings } from '../../src/compiler/onnx/rules.js';
+import { compositeOf } from '../../src/compiler/ops/composite.js';
+import { traceProgram } from '../../src/compiler/program.js';
+import { opNames, ruleOf } from '../../src/compiler/rules/index.js';
+import type { Case, CaseTable } from './cases/case.js';
+import { compositeCases } from './cases/composites.js';
+import { elementwiseCases } from './cases/elementwise.js';
+import { indexingCases, reduceCases } from './cases/reduce.js';
+import { shapeCases } from './cases/shape.js';
+import { expectClose, runOnce, tf, weightedSum, withGradient } from './support.js';
+
+const table: CaseTable = {
+  ...elementwiseCases,
+  ...shapeCases,
+  ...reduceCases,
+  ...indexingCases,
+  ...compositeCases,
+};
+
+/** The case as a program: its outputs, and its gradients where it has any. */
+const program =
+  ({ differentiable }: Case, f: Case['f']) =>
+  (inputs: any[]) =>
+    differentiable > 0 ? withGradient(f, differentiable)(inputs) : [f(...inputs)].flat();
+
+test('every operation has cases here, and a lowering or a decomposition', () => {
+  expect(Object.keys(table).sort()).toEqual(opNames().sort());
+  const without = opNames().filter((op) => !(op in lowerings) && compositeOf(op) === undefined);
+  expect(without).toEqual([]);
+});
+
+test.each(Object.entries(table))('%s', async (op, cases) => {
+  for (const [i, { inputs, f, oracle, tolerance, differentiable }] of cases.entries()) {
+    const c = cases[i]!;
+    const recorded = traceProgram(program(c, f), [...inputs]).graph.nodes.map((node) => node.op);
+    expect(recorded, `case ${i} does not use the operation`).toContain(op);
+    const actual = await runOnce(program(c, f), [...inputs]);
+    const expected = await runOnce(program(c, oracle ?? f), [...inputs], { engine: 'eager' });
+    expect(actual.length).toBe(expected.length);
+    const shapes = inputs.map((x) => `${x.dtype}[${x.shape}]`).join(' ');
+    actual.forEach((tensor, k) => {
+      const what = differentiable > 0 ? `output or gradient ${k}` : `output ${k}`;
+      expectClose(tensor, expected[k]!, tolerance, `case ${i} on ${shapes}, ${what}`);
+    });
+  }
+});
+
+/** Gradients as central differences of the compiled program, one for each element of each differentiated input. */
+async function differences({ inputs, f, differentiable }: Case): Promise<HostTensor[]> {
+  const executable = await compile((xs: any[]) => weightedSum([f(...xs)].flat()), [...inputs], {
+    numThreads: 1,
+  });
+  const arrays = inputs.map((x) => x.data.slice());
+  const call = executable.bind({ inputs: arrays });
+  const valueAt = async (data: HostArray, i: number, x: number): Promise<number> => {
+    const before = data[i]!;
+    data[i] = x;
+    const result = (await call.run()) as HostTensor;
+    data[i] = before;
+    return result.data[0]!;
+  };
+  const gradients = [];
+  for (const [k, x] of inputs.slice(0, differentiable).entries()) {
+    const gradient = new Float32Array(x.data.length);
+    for (let i = 0; i < gradient.length; i++) {
+      const [low, high] = [x.data[i]! - STEP, x.data[i]! + STEP];
+      const rise = (await valueAt(arrays[k]!, i, high)) - (await valueAt(arrays[k]!, i, low));
+      gradient[i] = rise / (high - low);
+    }
+    gradients.push({ ...x, data: gradient });
+  }
+  await executable.dispose();
+  return gradients;
+}
+
+/** Wide enough that rounding in float32 stays below 1e-3 of the slope. */
+const STEP = 2 ** -7;
+
+/** Operations with jumps: the gradient is that of the pieces. */
+const JUMPS = ['Floor', 'Ceil', 'Round', 'Cast', 'Mod'];
+
+const differentiableCases = Object.entries(table)
+  .map(([op, cases]) => [op, cases.filter((c) => c.differentiable > 0)] as const)
+  .filter(([op, cases]) => cases.length > 0 && !op.endsWith('Grad') && !JUMPS.includes(op));
+
+test.each(differentiableCases)('gradient of %s against finite differences', async (_, cases) => {
+  for (const [i, c] of cases.entries()) {
+    const expected = await differences(c);
+    const results = await runOnce(program(c, c.f), [...c.inputs]);
+    const actual = results.slice(-expected.length);
+    actual.forEach((gradient, k) => {
+      const what = `case ${i} on ${c.inputs.map((x) => `[${x.shape}]`).join(' ')}, gradient ${k}`;
+      expectClose(gradient, expected[k]!, { relative: 5e-3, absolute: 2e-3 }, what);
+    });
+  }
+});
+
+test('folding a constant gives what the lowering computes', async () => {
+  for (const [op, cases] of Object.entries(table)) {
+    if (ruleOf(op).fold === undefined) continue;
+    for (const [i, { inputs, f, tolerance }] of cases.slice(0, 4).entries()) {
+      const constants = () =>
+        [f(...inputs.map((x) => tf.tensor(x.data as Float32Array, [...x.shape], x.dtype)))].flat();
+      const folded = await runOnce(constants, []);
+      const computed = await runOnce((tensors) => [f(...tensors)].flat(), [...inputs]);
+      folded.forEach((tensor, k) => {
+        expectClose(tensor, computed[k]!, tolerance, `${op}, case ${i}, output ${k}`);
+      });
+    }
+  }
+});
+
+test('shapes are inferred as they are computed', async () => {
+  const { inputs, f } = table.Concat![0]!;
+  const specs = evalShape((...xs) => f(...xs) as any, ...inputs);
+  expect(specs).toEqual({ shape: [3, 3], dtype: 'float32' });
+  const executable = await compile((xs: any[]) => f(...xs) as any, [...inputs]);
+  expect(executable.outputs).toEqual(specs);
+  await executable.dispose();
+});
