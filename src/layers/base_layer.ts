@@ -357,6 +357,13 @@ function buildAt<T extends BaseLayer>(placement: Placement, config: Config<T>): 
       const where = placement.parent!;
       throw where.error(`${placement.path} is a ${classOf(config).name}, not a layer.`);
     }
+    if (!layer.parent) {
+      throw layer.error(
+        `stands at ${placement.path} without having been made there: either an instance() field of it holds a layer, ` +
+          'which is built before its owner (hold layers in sub() fields and make them with createChild), or its ' +
+          'config is also built as a model of its own.',
+      );
+    }
     return layer as T;
   } finally {
     // A layer that was built before has not taken the placement.

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Tensor, tf } from '../../src/compiler/index.js';
-import { build, type Config, copy, sub } from '../../src/hparams/index.js';
+import { build, type Config, copy, instance, sub } from '../../src/hparams/index.js';
 import {
   BaseLayer,
   Constant,
@@ -199,6 +199,15 @@ test('declaring a name twice, or a bad name or shape, is an error', () => {
   );
   expect(() => build(BadShape.config())).toThrow(
     "model (BadShape): variable 'w' has shape [2, 0]; dimensions are positive integers.",
+  );
+});
+
+test('a layer in an instance() field is an error: it would be built before its owner has a place', () => {
+  class Holder extends BaseLayer.with({ held: instance(Linear, () => linear()) }) {}
+  expect(() => build(Pair.config({ first: Holder.config() }))).toThrow(
+    'model (Holder): stands at first without having been made there: either an instance() field of it holds a layer, ' +
+      'which is built before its owner (hold layers in sub() fields and make them with createChild), or its ' +
+      'config is also built as a model of its own.',
   );
 });
 

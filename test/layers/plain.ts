@@ -40,7 +40,7 @@ export function layerNorm(
 }
 
 /** The error function by its Taylor series. */
-export function erf(x: number): number {
+function erf(x: number): number {
   let [term, sum] = [x, x];
   for (let n = 1; n < 80; n++) {
     term *= (-x * x) / n;
