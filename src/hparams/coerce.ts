@@ -145,5 +145,7 @@ function hintFor(schema: z.ZodType, text: string): string {
   else if (definition.type === 'literal') candidates = definition.values!.map(String);
   const near = nearest(text, candidates);
   if (near !== undefined) return `. Did you mean ${showValue(near)}?`;
-  return holder === undefined || candidates.length === 0 ? '' : `. Known classes: ${candidates.join(', ')}.`;
+  return holder === undefined || candidates.length === 0
+    ? ''
+    : `. Known classes: ${candidates.sort().join(', ')}.`;
 }

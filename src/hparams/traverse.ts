@@ -101,9 +101,19 @@ export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[]
 }
 
 /** A config and where it was first met. */
-export interface Visit {
+export class Visit {
   readonly config: AnyConfig;
-  readonly path: readonly Segment[];
+  private readonly link: PathLink | undefined;
+
+  constructor(config: AnyConfig, link: PathLink | undefined) {
+    this.config = config;
+    this.link = link;
+  }
+
+  /** The steps from the root; made when asked for, for those of a deep chain are many. */
+  get path(): readonly Segment[] {
+    return segmentsOf(this.link);
+  }
 }
 
 /**
@@ -114,7 +124,7 @@ export function iterate(root: unknown, options: { defaults?: boolean } = {}): Vi
   const visits: Visit[] = [];
   walk(root, {
     children: (node, path) => edgesOf(node, path, options.defaults === true),
-    enter: (node, path) => visits.push({ config: node.proxy, path: segmentsOf(path) }),
+    enter: (node, path) => visits.push(new Visit(node.proxy, path)),
   });
   return visits;
 }

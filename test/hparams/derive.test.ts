@@ -49,7 +49,7 @@ test('no change gives the config itself', () => {
   const tree = Tree.config({ left: Branch.config({ list: [Leaf.config()] }) });
   expect(derive(tree, () => {})).toBe(tree);
   expect(derive(tree, (draft) => void (draft.left.list[0]!.size + draft.right.a.size))).toBe(tree);
-  expect(derive(tree, (draft) => void (Object.assign(draft, { left: draft.left })))).toBe(tree);
+  expect(derive(tree, (draft) => void Object.assign(draft, { left: draft.left }))).toBe(tree);
   expect(derive(Leaf.config({ size: 2 }), (draft) => void (draft.size = 2)).size).toBe(2);
 });
 

@@ -1,0 +1,197 @@
+/** @file Random shared graphs, long chains and deep diamonds: every tool agrees on them, and none overflows. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  build,
+  type Config,
+  Configurable,
+  copy,
+  deepCopy,
+  derive,
+  fromJSON,
+  instance,
+  isEqual,
+  iterate,
+  print,
+  toJSON,
+} from '../../src/hparams/index.js';
+
+abstract class Node extends Configurable.with({ value: z.int().default(0) }) {}
+class Inner extends Node.with({
+  left: instance(Node, null).nullable().default(null),
+  right: instance(Node, null).nullable().default(null),
+  list: z.array(instance(Node, null)).default([]),
+  table: z.record(z.string(), z.number()).default({}),
+}) {}
+class Leaf extends Node.with({ label: z.string().optional(), tpl: instance(Node, () => Inner.config()) }) {}
+type AnyNode = Config<Inner> | Config<Leaf>;
+
+/** How to make one node of a graph: which earlier nodes it holds, and its values. */
+interface Recipe {
+  readonly isLeaf: boolean;
+  readonly value: number | undefined;
+  readonly label: string | undefined;
+  readonly held: readonly number[];
+  readonly table: Record<string, number>;
+  readonly editsDefault: boolean;
+}
+
+const recipes = fc.array(
+  fc.record({
+    isLeaf: fc.boolean(),
+    value: fc.option(fc.integer({ min: -9, max: 9 }), { nil: undefined }),
+    label: fc.option(fc.string(), { nil: undefined }),
+    held: fc.array(fc.nat({ max: 30 }), { maxLength: 5 }),
+    table: fc.dictionary(
+      fc.string().filter((key) => !['__proto__', 'constructor', 'prototype'].includes(key)),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      { maxKeys: 3 },
+    ),
+    editsDefault: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 15 },
+);
+
+function makeGraph(all: readonly Recipe[]): AnyNode {
+  const made: AnyNode[] = [];
+  for (const recipe of all) {
+    const held = recipe.held.flatMap((i) => (made.length === 0 ? [] : made[i % made.length]!));
+    const node = recipe.isLeaf ? Leaf.config() : Inner.config();
+    if (recipe.value !== undefined) node.value = recipe.value;
+    if ('left' in node) {
+      node.left = held[0] ?? null;
+      node.right = held[1] ?? null;
+      node.list = held.slice(2);
+      node.table = recipe.table;
+    } else {
+      if (recipe.label !== undefined) node.label = recipe.label;
+      if (recipe.editsDefault) node.tpl.value = 3;
+    }
+    made.push(node);
+  }
+  return made.at(-1)!;
+}
+
+const runs = { numRuns: 300 };
+
+test('copies and JSON give equal graphs with the same sharing', () => {
+  fc.assert(
+    fc.property(recipes, (all) => {
+      const graph = makeGraph(all);
+      for (const twin of [
+        makeGraph(all),
+        deepCopy(graph),
+        copy(graph),
+        fromJSON(JSON.stringify(graph)) as AnyNode,
+      ]) {
+        expect(isEqual(graph, twin)).toBe(true);
+        expect(print(twin)).toBe(print(graph));
+      }
+      const inDeepCopy = new Set<unknown>(iterate(deepCopy(graph)).map((visit) => visit.config));
+      expect(iterate(graph).some((visit) => inDeepCopy.has(visit.config))).toBe(false);
+    }),
+    runs,
+  );
+});
+
+test('graphs are equal exactly if they print alike', () => {
+  fc.assert(
+    fc.property(recipes, recipes, fc.boolean(), (some, others, alike) => {
+      const left = makeGraph(some);
+      const right = makeGraph(alike ? some : others);
+      expect(isEqual(left, right)).toBe(print(left) === print(right));
+      expect(isEqual(right, left)).toBe(isEqual(left, right));
+    }),
+    runs,
+  );
+});
+
+test('derive does what the same edit does to a deep copy, and leaves the original alone', () => {
+  fc.assert(
+    fc.property(recipes, fc.nat(), fc.integer(), (all, which, value) => {
+      const graph = makeGraph(all);
+      const before = print(graph);
+      const edit = (root: AnyNode): void => {
+        const places = iterate(graph);
+        const { path } = places[which % places.length]!;
+        let at: unknown = root;
+        for (const segment of path) at = (at as Record<string | number, unknown>)[segment as string];
+        const node = at as AnyNode;
+        node.value = value;
+        if ('list' in node && node.list.length > 0) {
+          node.right = node.list.pop() as Config<Inner>;
+          node.table.added = value;
+        }
+      };
+      const copied = deepCopy(graph);
+      edit(copied);
+      const derived = derive(graph, edit);
+      expect(print(graph)).toBe(before);
+      expect(print(derived)).toBe(print(copied));
+      expect(isEqual(derived, copied)).toBe(true);
+    }),
+    runs,
+  );
+});
+
+test('one config object is one built object', () => {
+  fc.assert(
+    fc.property(recipes, (all) => {
+      const graph = makeGraph(all);
+      const objects = new Set<Node>();
+      const open: Node[] = [build(graph as Config<Node>)];
+      for (let node = open.pop(); node !== undefined; node = open.pop()) {
+        if (objects.has(node)) continue;
+        objects.add(node);
+        if (node instanceof Leaf) open.push(node.hp.tpl);
+        else if (node instanceof Inner)
+          open.push(...[node.hp.left, node.hp.right, ...node.hp.list].filter((x) => x !== null));
+      }
+      expect(objects.size).toBe(iterate(graph, { defaults: true }).length);
+    }),
+    runs,
+  );
+});
+
+function chain(length: number): Config<Inner> {
+  let root = Inner.config({ value: 0 });
+  for (let i = 1; i < length; i += 1) root = Inner.config({ value: i, list: [root] });
+  return root;
+}
+
+function diamond(levels: number): Config<Inner> {
+  let root = Inner.config({ value: 0 });
+  for (let i = 1; i < levels; i += 1) root = Inner.config({ left: root, right: root });
+  return root;
+}
+
+test.each([
+  ['a chain of 10,000', () => chain(10_000), 10_000],
+  ['a diamond of 60 levels, with 2^59 paths', () => diamond(60), 60],
+])('%s passes through every tool', (_name, make, size) => {
+  const graph = make();
+  expect(isEqual(graph, make())).toBe(true);
+  expect(build(graph)).toBeInstanceOf(Inner);
+  expect(iterate(graph).length).toBe(size);
+  const document = toJSON(graph);
+  expect(document.configs.length).toBe(size);
+  expect(isEqual(fromJSON(document), graph)).toBe(true);
+  expect(isEqual(deepCopy(graph), graph)).toBe(true);
+  const lines = print(graph).split('\n');
+  expect(lines.filter((line) => line.endsWith(' : Inner')).length).toBe(size);
+  const edited = derive(graph, (draft) => {
+    let bottom: AnyNode = draft;
+    for (let next: unknown = bottom; next !== undefined; ) {
+      bottom = next as Config<Inner>;
+      next = bottom.list[0] ?? bottom.left ?? undefined;
+    }
+    bottom.value = -77;
+  });
+  expect(isEqual(edited, graph)).toBe(false);
+  expect(
+    print(edited)
+      .split('\n')
+      .filter((line) => line.endsWith('value : -77')).length,
+  ).toBe(1);
+});
