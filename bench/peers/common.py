@@ -63,7 +63,7 @@ def peak_rss_mb():
 LOADED_RSS_MB = peak_rss_mb()
 
 
-def report(options, shape, version, mode, threads, numbers):
+def report(options, shape, version, mode, threads, parameters, numbers):
     """Prints the result."""
     result = {
         "version": version,
@@ -71,6 +71,7 @@ def report(options, shape, version, mode, threads, numbers):
         "precision": options.precision,
         "mode": mode,
         "threads": threads,
+        "parameters": parameters,
         **numbers,
         "tokensPerSec": shape["batch"] * shape["context"] / numbers["medianMs"] * 1e3,
         "loadedRssMb": LOADED_RSS_MB,

@@ -91,8 +91,9 @@ def main():
         return float(loss)
 
     numbers = measure(step, options.steps or shape["steps"])
+    parameters = sum(p.size for p in jax.tree.leaves(params))
     # XLA takes one thread a core; there is no supported way to change it for the CPU.
-    report(options, shape, f"JAX {jax.__version__}", "jit", os.cpu_count(), numbers)
+    report(options, shape, f"JAX {jax.__version__}", "jit", os.cpu_count(), parameters, numbers)
 
 
 main()

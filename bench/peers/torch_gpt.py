@@ -94,7 +94,8 @@ def main():
 
     numbers = measure(step, options.steps or shape["steps"])
     version = f"PyTorch {torch.__version__.split('+')[0]}"
-    report(options, shape, version, options.mode, torch.get_num_threads(), numbers)
+    parameters = sum(p.numel() for p in model.parameters())
+    report(options, shape, version, options.mode, torch.get_num_threads(), parameters, numbers)
 
 
 main()

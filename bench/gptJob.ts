@@ -1,0 +1,60 @@
+/** @file The job that is measured: GPT on random tokens, as peers/torch_gpt.py trains it. */
+import type { Engine } from '../src/compiler/index.js';
+import { type Batch, SyntheticLmInput } from '../src/inputs/index.js';
+import { AdamW, Learner } from '../src/learners/index.js';
+import { gpt2Lm, LanguageModel } from '../src/models/index.js';
+import type { JobOptions } from '../src/programs/options.js';
+import { SingleTask, Train } from '../src/tasks/index.js';
+import type { Shape } from './shapes.js';
+
+/** One batch of random tokens again and again: the peers have no input either. */
+class OneBatch extends SyntheticLmInput.with({}) {
+  #batch: Promise<Batch> | undefined;
+
+  override getNext(): Promise<Batch> {
+    return this.peek();
+  }
+
+  override peek(): Promise<Batch> {
+    this.#batch ??= super.peek();
+    return this.#batch;
+  }
+}
+
+/** The task that peers/torch_gpt.py trains. */
+function gptTask({ layers, heads, width, context, vocabulary }: Shape) {
+  const lmTpl = gpt2Lm({
+    vocabSize: vocabulary,
+    modelDims: width,
+    numLayers: layers,
+    numHeads: heads,
+    maxSeqLength: context,
+  });
+  const optimizer = AdamW.config({
+    learningRate: 1e-3,
+    beta2: 0.99,
+    decoupledWeightDecay: 0.1,
+    skipLp1dVectors: true,
+    clipGradientNormToValue: 1,
+  });
+  const train = Train.config({ learner: Learner.config({ optimizer }) });
+  return SingleTask.config({ model: LanguageModel.config({ lmTpl }), train });
+}
+
+/** The options of a job that trains this task as main.ts would. */
+export function jobOptions(shape: Shape, engine: Engine = 'auto', numThreads?: number): JobOptions {
+  const { batch: batchSize, context: seqLen, vocabulary: vocabSize } = shape;
+  return {
+    name: 'bench',
+    task: gptTask(shape),
+    datasets: [OneBatch.config({ batchSize, seqLen, vocabSize, isTraining: true })],
+    decodeDatasets: [],
+    moduleUrl: import.meta.url,
+    jobLogDir: '',
+    mode: 'train',
+    overrides: [],
+    classVars: '',
+    engine,
+    numThreads,
+  };
+}

@@ -1,0 +1,10 @@
+/** @file The peak that Luthier's programs measure their MFU against. Prints one line of JSON. */
+import { findPeak } from '../src/programs/mfu.js';
+import { jobOptions } from './gptJob.js';
+import type { PeakResult } from './results.js';
+import { shapes } from './shapes.js';
+
+const { flops, source } = await findPeak(jobOptions(shapes.nano!));
+const result: PeakResult = { gflops: flops / 1e9, how: `Luthier's ${source}` };
+process.stdout.write(`${JSON.stringify(result)}\n`);
+process.exit();

@@ -1,0 +1,90 @@
+/** @file Times Luthier's training step on a GPT shape, one process for one measurement. Prints one line of JSON. */
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { createTrainState } from '../src/checkpoints/index.js';
+import { ENGINES, flatViews } from '../src/compiler/index.js';
+import { build } from '../src/hparams/index.js';
+import type { JobOptions } from '../src/programs/options.js';
+import { type FlatTrainState, TrainProgram } from '../src/programs/train_program.js';
+import { jobOptions } from './gptJob.js';
+import { median, type StepResult } from './results.js';
+import { parameterCount, type Shape, shapes } from './shapes.js';
+
+const warmupSteps = 3;
+
+async function openProgram(options: JobOptions): Promise<TrainProgram> {
+  const task = build(options.task);
+  const layout = task.layout();
+  const state: FlatTrainState = {
+    ...createTrainState(layout, task.hp.train.hp.learner.slotNames),
+    layout,
+  };
+  task.initialize(flatViews(layout, state.params));
+  return TrainProgram.create(options, task, state, build(options.datasets[0]!));
+}
+
+/** Parameters of a state, checked against the peers' count. */
+function countParameters({ layout }: FlatTrainState, shape: Shape): number {
+  const found = layout.entries.reduce((sum, { size }) => sum + size, 0);
+  const expected = parameterCount(shape);
+  if (found !== expected) throw new Error(`the model has ${found} parameters, the peers' has ${expected}`);
+  return found;
+}
+
+/** Most memory of this process so far, in MiB. */
+function peakRssMb(): number {
+  return process.resourceUsage().maxRSS / 1024;
+}
+
+const { values: flags } = parseArgs({
+  options: {
+    shape: { type: 'string', default: 'nano' },
+    engine: { type: 'string', default: 'auto' },
+    threads: { type: 'string' },
+    steps: { type: 'string' },
+  },
+});
+const shape = shapes[flags.shape];
+if (!shape)
+  throw new Error(`--shape: expected one of ${Object.keys(shapes).join(', ')}; got '${flags.shape}'`);
+const engine = ENGINES.find((name) => name === flags.engine);
+if (!engine) throw new Error(`--engine: expected one of ${ENGINES.join(', ')}; got '${flags.engine}'`);
+const steps = Number(flags.steps ?? shape.steps);
+const loadedRssMb = peakRssMb();
+
+const started = performance.now();
+const options = jobOptions(shape, engine, flags.threads === undefined ? undefined : Number(flags.threads));
+const program = await openProgram(options);
+const first = await program.run();
+const firstStepSeconds = (performance.now() - started) / 1000;
+for (let i = 0; i < warmupSteps; i++) await program.run();
+const milliseconds: number[] = [];
+let loss = first.loss;
+for (let i = 0; i < steps; i++) {
+  const before = performance.now();
+  ({ loss } = await program.run());
+  milliseconds.push(performance.now() - before);
+}
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const medianMs = median(milliseconds);
+const result: StepResult = {
+  version: `Luthier ${version}`,
+  shape: flags.shape,
+  precision: 'f32',
+  mode: engine,
+  threads: options.numThreads ?? availableParallelism(),
+  parameters: countParameters(program.state, shape),
+  steps,
+  medianMs,
+  minMs: Math.min(...milliseconds),
+  firstStepSeconds,
+  firstLoss: first.loss,
+  loss,
+  tokensPerSec: (shape.batch * shape.context * 1000) / medianMs,
+  loadedRssMb,
+  peakRssMb: peakRssMb(),
+};
+process.stdout.write(`${JSON.stringify(result)}\n`);
+process.exit();

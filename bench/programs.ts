@@ -1,0 +1,155 @@
+/** @file The programs that are measured, and the start of one of them in a process of its own. */
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Precision } from './results.js';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const timeoutMinutes = 15;
+
+/** A command with its environment. */
+export interface Program {
+  readonly command: readonly string[];
+  /** Added to the cleaned environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A training program with its settings. */
+export interface Candidate extends Program {
+  /** Rows of one name compete; the fastest stands in the table. */
+  readonly name: string;
+  readonly how: string;
+}
+
+/** A program of ours, run by this Node without a launcher, so that its memory is its own. */
+function node(file: string, ...args: string[]): Program {
+  return { command: [process.execPath, '--import', 'tsx', join(here, file), ...args] };
+}
+
+/** Python of the environment that peers/setup.sh makes. */
+export const peersPython = join(
+  process.env.LUTHIER_PEERS ??
+    join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'luthier', 'peers'),
+  'venv/bin/python',
+);
+
+export const hasPeers = existsSync(peersPython);
+
+function python(file: string, ...args: string[]): Program {
+  return { command: [peersPython, join(here, 'peers', file), ...args] };
+}
+
+/** Where the dynamic linker finds jemalloc; undefined where it is not installed. */
+function findJemalloc(): string | undefined {
+  for (const ldconfig of ['ldconfig', '/sbin/ldconfig']) {
+    try {
+      const libraries = execFileSync(ldconfig, ['-p'], {
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      });
+      return /libjemalloc\.so\.2 .*=> (\S+)/.exec(libraries)?.[1];
+    } catch {
+      // Not on the path, or not Linux.
+    }
+  }
+  return undefined;
+}
+
+/** glibc that keeps large blocks instead of giving them back to the system after each step. */
+const tunedGlibc = {
+  MALLOC_TRIM_THRESHOLD_: '4294967296',
+  MALLOC_MMAP_THRESHOLD_: '4294967296',
+  MALLOC_TOP_PAD_: '268435456',
+};
+
+/** Environments by the allocator's name. The other platforms have no such settings. */
+function allocators(): Record<string, Record<string, string>> {
+  if (process.platform !== 'linux') return { 'system malloc': {} };
+  const jemalloc = findJemalloc();
+  return { glibc: {}, ...(jemalloc && { jemalloc: { LD_PRELOAD: jemalloc } }), 'tuned glibc': tunedGlibc };
+}
+
+const precisionNames: Readonly<Record<Precision, string>> = { f32: 'float32', bf16: 'bfloat16' };
+
+/** What a candidate is asked to measure. */
+export interface Task {
+  readonly shape: string;
+  readonly steps: number;
+}
+
+export function luthier({ shape, steps }: Task, threads: number): Candidate {
+  const program = node('luthierStep.ts', `--shape=${shape}`, `--steps=${steps}`, `--threads=${threads}`);
+  return { ...program, name: 'Luthier float32', how: `${threads} threads` };
+}
+
+/**
+ * PyTorch with everything that may make it faster: eager and compiled, each allocator; half the threads with the
+ * allocator that mostly wins.
+ */
+export function pytorch({ shape, steps }: Task, precision: Precision, threads: number): Candidate[] {
+  const one = (mode: string, allocator: string, env: Record<string, string>, count: number): Candidate => ({
+    ...python(
+      'torch_gpt.py',
+      ...[
+        `--shape=${shape}`,
+        `--steps=${steps}`,
+        `--threads=${count}`,
+        `--precision=${precision}`,
+        `--mode=${mode}`,
+      ],
+    ),
+    env,
+    name: `PyTorch ${precisionNames[precision]}`,
+    how: `${mode}, ${allocator}, ${count} thread${count === 1 ? '' : 's'}`,
+  });
+  const choices = Object.entries(allocators());
+  return ['eager', 'compile'].flatMap((mode) => {
+    const candidates = choices.map(([allocator, env]) => one(mode, allocator, env, threads));
+    if (threads > 1) candidates.push(one(mode, ...choices.at(-1)!, threads >> 1));
+    return candidates;
+  });
+}
+
+export function jax({ shape, steps }: Task, precision: Precision): Candidate {
+  const program = python('jax_gpt.py', `--shape=${shape}`, `--steps=${steps}`, `--precision=${precision}`);
+  return { ...program, name: `JAX ${precisionNames[precision]}`, how: 'jit' };
+}
+
+export const luthierPeak: Program = node('luthierPeak.ts');
+
+export function torchPeak(precision: Precision): Program {
+  return python('torch_peak.py', `--precision=${precision}`);
+}
+
+/** Variables that would change how a program computes or allocates. */
+const meddling = /^(MALLOC_|LD_PRELOAD$|OMP_|GOMP_|KMP_|MKL_|TORCH|XLA_|JAX_|NODE_OPTIONS$)/;
+
+/**
+ * Runs a program to its end and gives the last line that it printed, from JSON.
+ *
+ * @throws Error with the last line of what it said on stderr, where it fails or takes 15 minutes.
+ */
+export function measure<T>({ command, env }: Program): Promise<T> {
+  const kept = Object.entries(process.env).filter(([name]) => !meddling.test(name));
+  const child = spawn(command[0]!, command.slice(1), {
+    cwd: join(here, '..'),
+    env: { ...Object.fromEntries(kept), PYTHONDONTWRITEBYTECODE: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: timeoutMinutes * 60_000,
+    killSignal: 'SIGKILL',
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (text) => (stdout += text));
+  child.stderr.on('data', (text) => (stderr += text));
+  const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      if (code === 0) resolve(JSON.parse(lastLine(stdout)) as T);
+      else reject(new Error(lastLine(stderr) || `it ended with ${signal ?? `exit code ${code}`}`));
+    });
+  });
+}

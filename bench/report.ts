@@ -1,0 +1,102 @@
+/** @file The report: one table a shape, and what the ratios are. */
+import { mfu } from '../src/summaries/index.js';
+import { fastest, groupBy, type PeakResult, type Precision, type Row } from './results.js';
+import { modelFlopsPerToken, type Shape } from './shapes.js';
+
+/** The machine's peaks that were found, by precision. */
+export type Peaks = Readonly<Partial<Record<Precision, PeakResult>>>;
+
+function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [header, ...rows];
+  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
+  // The first and the last column are words, the others numbers.
+  const isText = (column: number) => column === 0 || column === header.length - 1;
+  const line = (row: readonly string[]) =>
+    `| ${row.map((cell, c) => (isText(c) ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!))).join(' | ')} |`;
+  const rule = `|${widths.map((width, c) => (isText(c) ? `-${'-'.repeat(width)}-` : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
+  return [line(header), rule, ...rows.map(line)].join('\n');
+}
+
+const precisionOf = (row: Row): Precision => (row.name.endsWith('bfloat16') ? 'bf16' : 'f32');
+
+function milliseconds(value: number): string {
+  return value.toFixed(value < 100 ? 1 : 0);
+}
+
+function cells(shape: Shape, peaks: Peaks, row: Row): string[] {
+  const tokensPerSec = (shape.batch * shape.context * 1000) / row.medianMs;
+  const flops = modelFlopsPerToken(shape);
+  const peak = peaks[precisionOf(row)];
+  return [
+    row.name,
+    milliseconds(row.medianMs),
+    milliseconds(row.minMs),
+    tokensPerSec.toFixed(0),
+    ((tokensPerSec * flops) / 1e9).toFixed(0),
+    peak ? `${(100 * mfu(tokensPerSec, flops, peak.gflops * 1e9)).toFixed(1)} %` : '–',
+    row.peakRssMb.toFixed(0),
+    row.loadedRssMb.toFixed(0),
+    row.how,
+  ];
+}
+
+/** The fastest row of each name, in the order in which names first appear. */
+export function bestRows(rows: readonly Row[]): Row[] {
+  return [...groupBy(rows, (row) => row.name).values()].map((group) => fastest(group)!);
+}
+
+/** 'Luthier float32 is 1.40 times as fast as PyTorch float32 and takes 1.10 times its peak memory.' */
+export function ratios(best: readonly Row[]): string[] {
+  const own = best.filter((row) => row.name.startsWith('Luthier'));
+  const peers = best.filter((row) => !row.name.startsWith('Luthier'));
+  return own.flatMap((row) =>
+    peers.map((peer) => {
+      const speed = (peer.medianMs / row.medianMs).toFixed(2);
+      const memory = (row.peakRssMb / peer.peakRssMb).toFixed(2);
+      return `${row.name} is ${speed} times as fast as ${peer.name} and takes ${memory} times its peak memory.`;
+    }),
+  );
+}
+
+/** The part of the report that is about one shape. */
+export function shapeReport(name: string, shape: Shape, rows: readonly Row[], peaks: Peaks): string {
+  const { layers, heads, width, context, batch, vocabulary } = shape;
+  const best = bestRows(rows);
+  const header = [
+    '',
+    'ms/step',
+    'shortest',
+    'tokens/s',
+    'GFLOP/s',
+    'MFU',
+    'peak MB',
+    'of it libraries',
+    'how',
+  ];
+  const tried = rows
+    .filter((row) => !row.name.startsWith('Luthier'))
+    .map((row) => `- ${row.name}, ${row.how}: ${milliseconds(row.medianMs)} ms (${rounds(row.rounds)})`);
+  return [
+    `### ${name}: ${layers} layers, ${heads} heads, width ${width}, context ${context}, batch ${batch}, vocabulary ${vocabulary}`,
+    markdownTable(
+      header,
+      best.map((row) => cells(shape, peaks, row)),
+    ),
+    ...(best.length > 1 ? [ratios(best).join('\n')] : []),
+    ...(tried.length > 0 ? [`All that was tried of the peers:\n${tried.join('\n')}`] : []),
+  ].join('\n\n');
+}
+
+function rounds(count: number): string {
+  return count === 1 ? '1 round' : `${count} rounds`;
+}
+
+/** How the peaks were found. */
+export function peakReport(peaks: Peaks): string {
+  const words = { f32: 'float32', bf16: 'bfloat16' };
+  const lines = Object.entries(peaks).map(
+    ([precision, { gflops, how }]) =>
+      `- ${words[precision as Precision]}: ${gflops.toFixed(0)} GFLOP/s, ${how}`,
+  );
+  return `MFU is measured against the most that a matrix product reached in this run:\n${lines.join('\n')}`;
+}

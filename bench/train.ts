@@ -1,0 +1,195 @@
+/** @file `npm run bench:train`: Luthier's training step beside PyTorch's, on three GPT shapes, in one run. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import {
+  type Candidate,
+  hasPeers,
+  jax,
+  luthier,
+  luthierPeak,
+  measure,
+  type Program,
+  peersPython,
+  pytorch,
+  torchPeak,
+} from './programs.js';
+import { type Peaks, peakReport, shapeReport } from './report.js';
+import { groupBy, type PeakResult, type Precision, type Row, type StepResult, toRow } from './results.js';
+import { shapes } from './shapes.js';
+
+/** After the first round only so many of the fastest settings of a peer run on. */
+const finalists = 3;
+const resultsFile = 'out/bench_train.json';
+
+interface Options {
+  readonly shapes: readonly string[];
+  readonly rounds: number;
+  readonly quick: boolean;
+  readonly jax: boolean;
+  readonly threads: number;
+}
+
+/** A candidate with what it has measured so far. */
+interface Entry {
+  readonly shape: string;
+  readonly candidate: Candidate;
+  readonly results: StepResult[];
+  /** Why it could not run. */
+  failure?: string;
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new Error(`--${name}: expected a positive integer; got '${text}'`);
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      shapes: { type: 'string', default: Object.keys(shapes).join(',') },
+      rounds: { type: 'string' },
+      threads: { type: 'string', default: String(availableParallelism()) },
+      quick: { type: 'boolean', default: false },
+      jax: { type: 'boolean', default: false },
+    },
+  });
+  const names = values.shapes.split(',');
+  const unknown = names.find((name) => !Object.hasOwn(shapes, name));
+  if (unknown !== undefined) {
+    throw new Error(`--shapes: expected some of ${Object.keys(shapes).join(',')}; got '${unknown}'`);
+  }
+  return {
+    shapes: names,
+    rounds: positive('rounds', values.rounds ?? (values.quick ? '1' : '3')),
+    quick: values.quick,
+    jax: values.jax,
+    threads: positive('threads', values.threads),
+  };
+}
+
+/** All that is measured, in the order of a round. */
+function allEntries(options: Options): Entry[] {
+  const { threads, quick } = options;
+  return options.shapes.flatMap((shape) => {
+    const { steps } = shapes[shape]!;
+    const task = { shape, steps: quick ? Math.max(2, steps >> 2) : steps };
+    const torch = (precision: Precision) => {
+      const candidates = pytorch(task, precision, threads);
+      // One allocator and one number of threads are enough for a look.
+      return quick
+        ? candidates.filter(({ how }) => / tuned .*, /.test(how) && how.includes(`, ${threads} `))
+        : candidates;
+    };
+    const candidates = [luthier(task, threads)];
+    if (hasPeers) candidates.push(...torch('f32'), ...torch('bf16'));
+    if (hasPeers && options.jax) candidates.push(jax(task, 'f32'), jax(task, 'bf16'));
+    return candidates.map((candidate) => ({ shape, candidate, results: [] }));
+  });
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+async function runEntry(entry: Entry, label: string): Promise<void> {
+  const { shape, candidate, results } = entry;
+  const what = `${label} ${shape}: ${candidate.name}, ${candidate.how}`;
+  try {
+    const result = await measure<StepResult>(candidate);
+    results.push(result);
+    say(`${what}: ${result.medianMs.toFixed(1)} ms/step, ${result.peakRssMb.toFixed(0)} MB`);
+  } catch (error) {
+    entry.failure = (error as Error).message;
+    say(`${what}: failed: ${entry.failure}`);
+  }
+}
+
+/** Entries that go on: of each name on each shape the fastest few that did not fail. */
+function selectFinalists(entries: readonly Entry[]): Entry[] {
+  const groups = groupBy(
+    entries.filter((entry) => entry.failure === undefined),
+    ({ shape, candidate }) => `${shape} ${candidate.name}`,
+  );
+  const kept = new Set(
+    [...groups.values()].flatMap((group) =>
+      group.sort((a, b) => a.results[0]!.medianMs - b.results[0]!.medianMs).slice(0, finalists),
+    ),
+  );
+  return entries.filter((entry) => kept.has(entry));
+}
+
+/** Looks for higher peaks. */
+async function raisePeaks(peaks: Partial<Record<Precision, PeakResult>>): Promise<void> {
+  const programs: [Precision, Program][] = [['f32', luthierPeak]];
+  if (hasPeers) programs.push(['f32', torchPeak('f32')], ['bf16', torchPeak('bf16')]);
+  for (const [precision, program] of programs) {
+    const found = await measure<PeakResult>(program);
+    if (found.gflops > (peaks[precision]?.gflops ?? 0)) peaks[precision] = found;
+  }
+}
+
+/** A round runs every program once, one at a time; every other round runs backwards. */
+async function runRounds(options: Options, entries: readonly Entry[]): Promise<Peaks> {
+  const peaks: Partial<Record<Precision, PeakResult>> = {};
+  let running: readonly Entry[] = entries;
+  for (let round = 1; round <= options.rounds; round++) {
+    await raisePeaks(peaks);
+    const order = round % 2 === 1 ? running : running.toReversed();
+    for (const entry of order) await runEntry(entry, `[round ${round}/${options.rounds}]`);
+    if (round === 1) running = selectFinalists(running);
+  }
+  return peaks;
+}
+
+/** Different numbers of parameters would be different models. */
+function checkEqualModels(entries: readonly Entry[]): void {
+  for (const [shape, group] of groupBy(entries, (entry) => entry.shape)) {
+    const counts = new Set(group.flatMap(({ results }) => results.map((r) => r.parameters)));
+    if (counts.size > 1)
+      throw new Error(`${shape}: the programs train ${[...counts].join(' and ')} parameters`);
+  }
+}
+
+function rowsOf(entries: readonly Entry[], shape: string): Row[] {
+  return entries
+    .filter((entry) => entry.shape === shape && entry.results.length > 0)
+    .map(({ candidate, results }) => toRow(candidate.name, candidate.how, results));
+}
+
+function fullReport(options: Options, entries: readonly Entry[], peaks: Peaks): string {
+  const versions = new Set(entries.flatMap(({ results }) => results.map((r) => r.version)));
+  const failures = entries
+    .filter((entry) => entry.failure !== undefined)
+    .map(({ shape, candidate, failure }) => `- ${shape}, ${candidate.name}, ${candidate.how}: ${failure}`);
+  return [
+    `${[...versions, `Node ${process.versions.node}`].join(', ')}; ${cpus()[0]?.model ?? 'unknown CPU'}, ` +
+      `${options.threads} threads; medians of ${options.rounds} rounds.`,
+    ...options.shapes.map((name) => shapeReport(name, shapes[name]!, rowsOf(entries, name), peaks)),
+    peakReport(peaks),
+    ...(failures.length > 0 ? [`Could not run:\n${failures.join('\n')}`] : []),
+    ...(hasPeers ? [] : [absence]),
+  ].join('\n\n');
+}
+
+const absence = `PyTorch is absent (no ${peersPython}), so Luthier stands alone here. bench/peers/setup.sh installs it.`;
+
+let options: Options;
+try {
+  options = readOptions();
+} catch (error) {
+  say((error as Error).message);
+  process.exit(2);
+}
+if (!hasPeers) say(absence);
+const entries = allEntries(options);
+const peaks = await runRounds(options, entries);
+checkEqualModels(entries);
+mkdirSync('out', { recursive: true });
+writeFileSync(resultsFile, `${JSON.stringify({ options, peaks, entries }, null, 1)}\n`);
+process.stdout.write(`\n${fullReport(options, entries, peaks)}\n\nEvery measurement is in ${resultsFile}.\n`);
+// Without a figure of our own there is no benchmark.
+if (entries.some(({ candidate, results }) => candidate.name.startsWith('Luthier') && results.length === 0)) {
+  process.exitCode = 1;
+}
