@@ -5,6 +5,7 @@
 import {
   backend_util,
   cumsum,
+  fill,
   getGradient,
   registerGradient,
   reshape,
@@ -35,6 +36,31 @@ for (const kernelName of ['Maximum', 'Minimum', 'SquaredDifference', 'BatchMatMu
         b: () => sumTo(gradients.b!(), b!.shape),
       };
     },
+  });
+}
+
+/** tfjs fails where a condition depends on a parameter; it has no slope anywhere. */
+const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
+  Greater: ['a', 'b'],
+  GreaterEqual: ['a', 'b'],
+  Less: ['a', 'b'],
+  LessEqual: ['a', 'b'],
+  Equal: ['a', 'b'],
+  NotEqual: ['a', 'b'],
+  LogicalAnd: ['a', 'b'],
+  LogicalOr: ['a', 'b'],
+  LogicalNot: ['x'],
+  IsNan: ['x'],
+  IsInf: ['x'],
+  IsFinite: ['x'],
+};
+
+for (const [kernelName, inputs] of Object.entries(CONDITIONS)) {
+  registerGradient({
+    kernelName,
+    inputsToSave: [...inputs],
+    gradFunc: (_, saved) =>
+      Object.fromEntries(inputs.map((name, i) => [name, () => fill(saved[i]!.shape, 0)])),
   });
 }
 

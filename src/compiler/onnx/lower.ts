@@ -1,6 +1,6 @@
 /** @file Lowers a graph to an ONNX model. */
-import type { Graph } from '../graph.js';
-import { expandComposites, optimize } from '../passes/index.js';
+import { type Graph, producers, type Value } from '../graph.js';
+import { eliminateDeadCode, expandComposites, optimize } from '../passes/index.js';
 import { OnnxBuilder } from './builder.js';
 import { encodeModel, type OnnxModel } from './proto.js';
 import { loweringOf, lowerings } from './rules.js';
@@ -10,7 +10,21 @@ export const inputName = (i: number): string => `in${i}`;
 
 /** The graph as ONNX Runtime gets it: composites without a kernel expanded, everything simplified. */
 export function prepareForOnnx(graph: Graph): Graph {
-  return optimize(expandComposites(optimize(graph), (node) => node.op in lowerings));
+  return fetchUnshaped(optimize(expandComposites(optimize(graph), (node) => node.op in lowerings)));
+}
+
+/**
+ * Outputs are bare memory to the caller, so a reshape in front of one would only copy: gradients of weights that are
+ * stored in another shape than they are multiplied in are fetched as they come. The output's shape changes, its
+ * elements and their order do not.
+ */
+function fetchUnshaped(graph: Graph): Graph {
+  const made = producers(graph);
+  const source = (value: Value): Value => {
+    const node = made.get(value);
+    return node?.op === 'Reshape' || node?.op === 'ExpandDims' ? source(node.inputs[0]!) : value;
+  };
+  return eliminateDeadCode({ ...graph, outputs: graph.outputs.map(source) });
 }
 
 /**

@@ -64,7 +64,10 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
         if (known.has(inputName(i))) feeds[inputName(i)] = tensor(input, inputs[i]!);
       });
       const fetches = Object.fromEntries(
-        graph.outputs.map((output, i) => [model.outputs[i]!.name, tensor(output, outputs[i]!)]),
+        graph.outputs.map(({ dtype }, i) => {
+          const { name, shape } = model.outputs[i]!;
+          return [name, tensor({ dtype, shape }, outputs[i]!)];
+        }),
       );
       return async () => {
         inputs.forEach((own, i) => {
