@@ -98,6 +98,6 @@ function report(error: unknown): number {
   return 1;
 }
 
-process.exitCode = await run(process.argv.slice(2)).catch(report);
-// Should a handle still be open (a thread of a library, say), the work is done all the same.
-setTimeout(() => process.exit(), 3000).unref();
+const code = await run(process.argv.slice(2)).catch(report);
+// Modules that are still loading, or a library's idle threads, must not keep a finished command waiting.
+process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));

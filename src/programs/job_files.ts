@@ -65,6 +65,21 @@ function versions(): Record<string, string> {
   };
 }
 
+/** The configs as `path : value` lines, with the paths that --set takes. */
+function describeConfigs({ task, datasets, decodeDatasets }: JobOptions): string {
+  const named: [string, unknown][] = [
+    ['task', task],
+    ...datasets.map((dataset, i): [string, unknown] => [`datasets[${i}]`, dataset]),
+    ...decodeDatasets.map((dataset, i): [string, unknown] => [`decodeDatasets[${i}]`, dataset]),
+  ];
+  const lines = named.flatMap(([root, config]) =>
+    print(config)
+      .split('\n')
+      .map((line) => (line.startsWith('<root>') ? line.replace('<root>', root) : `${root}.${line}`)),
+  );
+  return `${lines.join('\n')}\n`;
+}
+
 /**
  * Writes the run's description. Training writes the plain names; other modes put theirs in front
  * (eval_model_params.txt), so that a later evaluation leaves the training's record alone.
@@ -86,6 +101,6 @@ export function writeJobFiles(options: JobOptions): void {
     config: toJSON(configs),
   };
   writeWhole(join(jobLogDir, `${prefix}experiment.json`), `${JSON.stringify(experiment, null, 1)}\n`);
-  writeWhole(join(jobLogDir, `${prefix}model_params.txt`), `${print(configs)}\n`);
+  writeWhole(join(jobLogDir, `${prefix}model_params.txt`), describeConfigs(options));
   writeWhole(join(jobLogDir, `${prefix}experiment_cls_vars.txt`), classVars);
 }

@@ -98,8 +98,10 @@ export class Reporter {
 
   evaluated(program: string, step: number, { metrics, batches, seconds }: EvalResult): void {
     this.#writer(program).scalars(step, { ...metricScalars(metrics), batches });
+    // Metrics that are equal are one thing under several names (total_loss and avg_xent without auxiliary losses).
+    const values = new Set<number>([0]);
     const shown = Object.entries(metrics)
-      .filter(([name]) => !/^(num_|aux_loss)/.test(name))
+      .filter(([name, { value }]) => !name.startsWith('num_') && !values.has(value) && values.add(value))
       .map(([name, { value }]) => `${name} ${Number(value.toPrecision(5))}`);
     const took = seconds > 0 ? `, ${batches} batches in ${seconds.toFixed(1)} s` : '';
     this.#line.message(`${program} at step ${step}: ${shown.join(', ')}${took}`);

@@ -66,7 +66,9 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const restored = await restoreOrInitialize(options, task, state, input, checkpointer);
   // Only now: a run that can't go on from what is there must not write over it.
   writeJobFiles(options);
-  const reporter = new Reporter(options, { numTrainSteps: train.hp.numTrainSteps, firstStep: state.step });
+  const { numTrainSteps, summaryIntervalSteps, logTrainOutputIntervalSteps } = train.hp;
+  const logIntervalSteps = logTrainOutputIntervalSteps ?? summaryIntervalSteps;
+  const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, logIntervalSteps });
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored);
   const program = await TrainProgram.create(options, task, state, input);
   const evalSteps = new EvalSteps(options, task, state);

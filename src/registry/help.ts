@@ -1,5 +1,5 @@
 /** @file What --help shows of an experiment: every constant and config path that --set can set. */
-import { describeSchema, listPaths, type PathInfo, showValue } from '../hparams/index.js';
+import { describeSchema, listPaths, showValue } from '../hparams/index.js';
 import { configure, type SetOverride } from './configure.js';
 import { UsageError } from './errors.js';
 import { effectiveConstants, instantiate } from './experiment.js';
@@ -9,8 +9,10 @@ function line(path: string, type: string, value: string, description: string | u
   return `  ${path} : ${type} = ${value}${description ? `\n      ${description}` : ''}`;
 }
 
-function pathLine({ path, type, description, ...info }: PathInfo): string {
-  return line(path, type, 'value' in info ? showValue(info.value) : '(not set)', description);
+function pathLines(root: string, config: unknown): string[] {
+  return listPaths(config).map(({ path, type, description, ...info }) =>
+    line(`${root}.${path}`, type, 'value' in info ? showValue(info.value) : '(not set)', description),
+  );
 }
 
 /**
@@ -29,8 +31,9 @@ export function settingsHelp(resolved: ResolvedExperiment, overrides: readonly S
   const lines = [`Constants of ${resolved.name}:`, ...constants];
   try {
     const { task, datasets, decodeDatasets } = configure(resolved, overrides);
-    const paths = listPaths({ task, datasets, decodeDatasets }).map(pathLine);
-    lines.push('', 'Fields of its configs:', ...paths);
+    lines.push('', 'Fields of its configs:', ...pathLines('task', task));
+    datasets.forEach((dataset, i) => void lines.push(...pathLines(`datasets[${i}]`, dataset)));
+    decodeDatasets.forEach((dataset, i) => void lines.push(...pathLines(`decodeDatasets[${i}]`, dataset)));
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     lines.push('', `Fields of its configs can be listed once they can be made. ${error.message}`);

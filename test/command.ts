@@ -1,0 +1,56 @@
+/** @file Runs main.ts in a process of its own, in the project of test/fixtures. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Root of the repository. */
+export const repository = fileURLToPath(new URL('..', import.meta.url));
+/** A project with experiments for tests. */
+export const project = join(repository, 'test/fixtures/project');
+
+/** How a process ended, and what it said. */
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A process that may be sent signals while it runs. */
+export interface Running {
+  readonly child: ChildProcess;
+  readonly finished: Promise<Finished>;
+}
+
+/** Starts the command with these flags. */
+export function startCommand(flags: readonly string[], cwd = project): Running {
+  const tsx = fileURLToPath(import.meta.resolve('tsx'));
+  const child = spawn(process.execPath, ['--import', tsx, join(repository, 'src/main.ts'), ...flags], {
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const finished = new Promise<Finished>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
+  });
+  return { child, finished };
+}
+
+/** Runs the command to its end. */
+export function runCommand(flags: readonly string[], cwd?: string): Promise<Finished> {
+  return startCommand(flags, cwd).finished;
+}
+
+/** An empty directory for a test. */
+export function temporaryDirectory(): string {
+  return mkdtempSync(join(tmpdir(), 'luthier-test-'));
+}

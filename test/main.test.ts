@@ -1,0 +1,146 @@
+/** @file The command as people run it: bad input gets one message and an exit code. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { runCommand, temporaryDirectory } from './command.js';
+
+const experiments =
+  'lm.ShakespeareChar, lm.Small, misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, toy.Toy';
+
+/** Each message is the whole of what the command writes to stderr. */
+const usage: [string, string[], string][] = [
+  ['no experiment', [], 'No experiment provided: --exp=NAME is required. --help lists all flags.'],
+  [
+    'no directory',
+    ['--exp=tiny.Tiny'],
+    'No place to write to: --job_log_dir=DIR is required. --help lists all flags.',
+  ],
+  [
+    'a misspelt mode',
+    ['--exp=tiny.Tiny', '--mode=evl'],
+    '--mode: expected one of train, eval, decode, decode_once, train_and_eval, train_and_decode; ' +
+      "got 'evl'. Did you mean 'eval'?",
+  ],
+  [
+    'an unknown experiment',
+    ['--exp=tiny.Tyni', '--job_log_dir=unused'],
+    "Could not find experiment 'tiny.Tyni': experiments/tiny.ts exports no class 'Tyni'. " +
+      `Did you mean 'tiny.Tiny'?\nExperiments: ${experiments}.`,
+  ],
+  [
+    'an unknown constant',
+    ['--exp=tiny.Tiny', '--job_log_dir=unused', '--set', 'modelDim=8'],
+    "--set modelDim=8: Tiny has no constant 'modelDim'. Did you mean 'modelDims'? Its constants are: " +
+      'dataPath, learningRate, modelDims, numSamples, numTrainSteps; ' +
+      'paths into its configs begin with task., datasets[0]. or decodeDatasets[0].',
+  ],
+  [
+    'a constant of the wrong type',
+    ['--exp=tiny.Tiny', '--job_log_dir=unused', '--set', 'modelDims=wide'],
+    "Tiny.modelDims: expected a positive integer, got 'wide' (at --set modelDims=wide)",
+  ],
+  [
+    'an unknown path',
+    ['--exp=tiny.Tiny', '--job_log_dir=unused', '--set', 'task.train.numTrainStep=8'],
+    "No 'task.train.numTrainStep': Train at 'task.train' has no 'numTrainStep'. " +
+      "Did you mean 'numTrainSteps'? (at --set task.train.numTrainStep=8)",
+  ],
+  [
+    'a path of the wrong type',
+    ['--exp=tiny.Tiny', '--job_log_dir=unused', '--set', 'task.train.numTrainSteps=many'],
+    "task.train.numTrainSteps: expected a non-negative integer, got 'many' (at --set task.train.numTrainSteps=many)",
+  ],
+  [
+    'a dataset that is not there',
+    ['--exp=tiny.Tiny', '--job_log_dir=unused', '--set', 'datasets[2].batchSize=8'],
+    "No 'datasets[2].batchSize': 'datasets' has 2 elements, counted from 0. (at --set datasets[2].batchSize=8)",
+  ],
+  [
+    'a misspelt class constant',
+    ['--exp=misspelt.Misspelt', '--job_log_dir=unused'],
+    "Misspelt has no constant 'sise'. Did you mean 'size'? Its constants are: size. (at experiments/misspelt.ts:7)",
+  ],
+  [
+    'a constant that must be set',
+    ['--exp=lm.ShakespeareChar', '--job_log_dir=unused'],
+    "ShakespeareChar needs a value for its constant 'dataPath' " +
+      "(The text file: nanoGPT's data/shakespeare_char/input.txt): it has no default. " +
+      'Set it with --set dataPath=PATH, or in the class with `override dataPath = …`.',
+  ],
+];
+
+test.each(usage)(
+  'exit code 2: %s',
+  async (_, flags, message) => {
+    const { code, stdout, stderr } = await runCommand(flags);
+    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: `${message}\n` });
+  },
+  120_000,
+);
+
+test('exit code 1: a corpus that is not there, and nothing is written', async () => {
+  const directory = join(temporaryDirectory(), 'job');
+  const flags = ['--exp=Tiny', `--job_log_dir=${directory}`, '--set', 'dataPath=corpus/countng.txt'];
+  const { code, stderr } = await runCommand(flags);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^TextInput 'train': No file matches 'corpus\/countng\.txt' \(looked in .*\)\. Did you mean 'corpus\/counting\.txt'\? .*\n$/,
+  );
+  expect(existsSync(join(directory, 'experiment.json'))).toBe(false);
+}, 120_000);
+
+test('exit code 1: a directory that cannot be written', async () => {
+  const file = join(temporaryDirectory(), 'a_file');
+  writeFileSync(file, '');
+  const { code, stderr } = await runCommand(['--exp=Tiny', `--job_log_dir=${file}/job`]);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: `--job_log_dir=${file}/job: can't be written (ENOTDIR).\n`,
+  });
+}, 120_000);
+
+test('exit code 1: --device=gpu without its package says what to install', async () => {
+  const flags = ['--exp=Tiny', `--job_log_dir=${temporaryDirectory()}`, '--device=gpu'];
+  const { code, stderr } = await runCommand(flags);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^--device=gpu needs the package @tensorflow\/tfjs-node-gpu, which could not be loaded \(.*\)\. Install it with `npm install @tensorflow\/tfjs-node-gpu@4\.22\.0` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu\.\n$/,
+  );
+}, 120_000);
+
+test('exit code 1: an error inside an experiment keeps its stack', async () => {
+  const { code, stderr } = await runCommand(['--exp=failing.Anything', '--job_log_dir=unused']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^Experiment 'failing\.Anything': experiments\/failing\.ts failed to load\.\nError: this module fails while it loads\n {4}at .*failing\.ts/,
+  );
+}, 120_000);
+
+test('exit code 1: evaluating where there is no checkpoint', async () => {
+  const directory = temporaryDirectory();
+  const { code, stderr } = await runCommand(['--exp=Tiny', `--job_log_dir=${directory}`, '--mode=eval']);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: `${directory}/checkpoints: checkpoint directory checkpoint_dir=${directory}/checkpoints does not exist\n`,
+  });
+}, 120_000);
+
+test('--help lists the flags; with --exp also what can be set', async () => {
+  const plain = await runCommand(['--help']);
+  expect(plain.code).toBe(0);
+  expect(plain.stdout).toContain('  --job_log_dir=DIR\n      Where everything that the run writes goes');
+  const { code, stdout } = await runCommand(['--help', '--exp=Tiny']);
+  expect(code).toBe(0);
+  expect(stdout).toContain(
+    'Constants of tiny.Tiny:\n  numTrainSteps : a positive integer = 12\n      Training steps.\n',
+  );
+  expect(stdout).toContain('  task.train.saveIntervalSteps : a positive integer = 4\n');
+  expect(stdout).toContain('  datasets[0].batchSize : a positive integer = 2\n');
+}, 120_000);
+
+test('--help of an experiment whose constants are not all set says so', async () => {
+  const { code, stdout } = await runCommand(['--help', '--exp=lm.ShakespeareChar']);
+  expect(code).toBe(0);
+  expect(stdout).toContain("  dataPath : a non-empty string = (not set)\n      The text file: nanoGPT's");
+  expect(stdout).toContain('Set it with --set dataPath=PATH');
+}, 120_000);
