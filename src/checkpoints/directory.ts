@@ -1,7 +1,16 @@
 /** @file The checkpoint directory: names, listing, what an interrupted run left behind. */
 
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { CheckpointError, ioError } from './errors.js';
 
 const NAME = /^(?:checkpoint_)?(\d+)$/;
@@ -58,7 +67,7 @@ export function listCheckpoints(directory: string): Map<number, string> {
  */
 export function prepareDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true });
+    makeDirectory(directory);
     accessSync(directory, constants.W_OK);
     for (const name of readdirSync(directory)) {
       const path = join(directory, name);
@@ -72,6 +81,16 @@ export function prepareDirectory(directory: string): void {
   } catch (cause) {
     throw ioError(directory, 'checkpoints cannot be written here', cause);
   }
+}
+
+/** `mkdirSync` with `recursive` never returns where the system answers ENOENT for an existing parent, as /proc does. */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) {
+    if (statSync(path).isDirectory()) return;
+  } else if (!existsSync(dirname(path))) {
+    makeDirectory(dirname(path));
+  }
+  mkdirSync(path);
 }
 
 /** The error for a directory without checkpoints, in Pax's words. */

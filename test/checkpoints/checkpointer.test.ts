@@ -1,0 +1,283 @@
+/** @file Checkpointer: when it saves, what it keeps, how names are read, what is left over from interrupted runs. */
+
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import {
+  CheckpointError,
+  Checkpointer,
+  type CheckpointerOptions,
+  createTrainState,
+  SafetensorsFile,
+  stepOfName,
+  type TrainState,
+} from '../../src/checkpoints/index.js';
+
+let parent: string;
+let directory: string;
+const opened: Checkpointer[] = [];
+beforeEach(() => {
+  parent = mkdtempSync(join(tmpdir(), 'luthier-checkpoints-'));
+  directory = join(parent, 'checkpoints');
+});
+afterEach(async () => {
+  for (const checkpointer of opened.splice(0)) await checkpointer.close().catch(() => {});
+  rmSync(parent, { recursive: true });
+});
+
+function open(options: Partial<CheckpointerOptions> = {}): Checkpointer {
+  const checkpointer = new Checkpointer({ directory, experiment: 'test.Small', ...options });
+  opened.push(checkpointer);
+  return checkpointer;
+}
+
+/** Two variables with a gap of padding between and after them. */
+const layout = {
+  size: 32,
+  entries: [
+    { name: 'lm/w', shape: [2, 3], offset: 0, size: 6 },
+    { name: 'lm/b', shape: [3], offset: 16, size: 3 },
+  ],
+};
+
+function stateAt(step: number, slots: string[] = ['m', 'v']): TrainState {
+  const state = createTrainState(layout, slots);
+  state.step = step;
+  [state.params, ...Object.values(state.slots)].forEach((buffer, which) => {
+    for (const { offset, size } of layout.entries) {
+      for (let index = 0; index < size; index++)
+        buffer[offset + index] = Math.sin(step + which * 100 + offset + index);
+    }
+  });
+  return state;
+}
+
+/** Pax's loop: save if it is due before each step. */
+async function train(checkpointer: Checkpointer, lastStep: number): Promise<number[]> {
+  for (let step = 0; step <= lastStep; step++) {
+    if (checkpointer.shouldSave(step)) await checkpointer.save(stateAt(step));
+  }
+  await checkpointer.waitUntilFinished();
+  return checkpointer.steps();
+}
+
+test('a state comes back bit for bit, NaN payloads and all, with its input state', async () => {
+  const checkpointer = open();
+  const state = stateAt(100);
+  new Uint32Array(state.params.buffer).set([0x7fc0dead, 0x80000000, 0x00000001, 0xff800000]);
+  expect(await checkpointer.save(state, { inputState: { file: 3, offset: [1, 2] } })).toBe(true);
+  await checkpointer.waitUntilFinished();
+  const restored = createTrainState(layout, ['m', 'v']);
+  const { step, path, inputState, metadata, passedOver } = await open().restore(restored, {});
+  expect([step, restored.step, inputState, passedOver]).toEqual([100, 100, { file: 3, offset: [1, 2] }, []]);
+  expect(path).toBe(join(directory, 'checkpoint_00000100'));
+  expect(metadata.variables).toEqual({
+    'lm/w': { shape: [2, 3], dtype: 'float32' },
+    'lm/b': { shape: [3], dtype: 'float32' },
+  });
+  const bits = (buffer: Float32Array) => [...new Uint32Array(buffer.buffer)];
+  expect(bits(restored.params)).toEqual(bits(state.params));
+  expect(bits(restored.slots.v!)).toEqual(bits(state.slots.v!));
+});
+
+test('the state may change as soon as save returns', async () => {
+  const checkpointer = open();
+  const state = stateAt(1);
+  await checkpointer.save(state);
+  state.params.fill(7);
+  state.step = 2;
+  const restored = createTrainState(layout, ['m', 'v']);
+  await checkpointer.restore(restored);
+  expect(restored.params).toEqual(stateAt(1).params);
+});
+
+test('the state file is plain safetensors with one tensor a variable and slot', async () => {
+  const checkpointer = open();
+  await checkpointer.save(stateAt(5, ['m']));
+  await checkpointer.waitUntilFinished();
+  expect(readdirSync(join(directory, 'checkpoint_00000005')).sort()).toEqual([
+    'metadata.json',
+    'state.safetensors',
+  ]);
+  const file = new SafetensorsFile(join(directory, 'checkpoint_00000005', 'state.safetensors'));
+  expect(file.layout.tensors.map(({ name, dtype, shape }) => [name, dtype, shape])).toEqual([
+    ['step', 'I64', []],
+    ['params/lm/w', 'F32', [2, 3]],
+    ['params/lm/b', 'F32', [3]],
+    ['slots/m/lm/w', 'F32', [2, 3]],
+    ['slots/m/lm/b', 'F32', [3]],
+  ]);
+  expect(file.read('step')).toEqual(BigInt64Array.of(5n));
+  expect(file.read('params/lm/b')).toEqual(stateAt(5).params.subarray(16, 19));
+  file.close();
+});
+
+test('every interval, the first time and when preempted', async () => {
+  const checkpointer = open({ saveIntervalSteps: 10 });
+  expect(checkpointer.shouldSave(3)).toBe(true);
+  await checkpointer.save(stateAt(3));
+  expect([3, 4, 10, 15, 20].map((step) => checkpointer.shouldSave(step))).toEqual([
+    false,
+    false,
+    true,
+    false,
+    true,
+  ]);
+  expect(checkpointer.shouldSave(4, { preempted: true })).toBe(true);
+  await checkpointer.save(stateAt(20));
+  expect(checkpointer.shouldSave(20)).toBe(false);
+  expect(open({ saveIntervalSteps: 10 }).shouldSave(30)).toBe(true);
+});
+
+test.each([
+  [
+    'keeps the newest',
+    { saveIntervalSteps: 10, saveMaxToKeep: 2, saveKeepIntervalDuration: null },
+    95,
+    [80, 90],
+  ],
+  ['keeps all', { saveIntervalSteps: 10, saveMaxToKeep: null }, 45, [0, 10, 20, 30, 40]],
+  [
+    'keeps few',
+    { saveIntervalSteps: 20, saveMaxToKeep: 4, saveKeepIntervalDuration: null },
+    99,
+    [20, 40, 60, 80],
+  ],
+] as const)('a run %s', async (_, options, lastStep, expected) => {
+  expect(await train(open(options), lastStep)).toEqual(expected);
+});
+
+test('checkpoints far enough apart are kept, by the time in their metadata', async () => {
+  let hours = 0;
+  const options = {
+    saveIntervalSteps: 1,
+    saveMaxToKeep: 1,
+    saveKeepIntervalDuration: '2h',
+    now: () => new Date(hours++ * 3_600_000),
+  };
+  expect(await train(open(options), 3)).toEqual([0, 2, 3]);
+  // A new process reads the times back.
+  const resumed = open(options);
+  for (const step of [4, 5]) await resumed.save(stateAt(step));
+  await resumed.waitUntilFinished();
+  expect(resumed.steps()).toEqual([0, 2, 4, 5]);
+});
+
+test('checkpoints can be moved aside instead of deleted', async () => {
+  const options = {
+    saveIntervalSteps: 1,
+    saveMaxToKeep: 2,
+    saveKeepIntervalDuration: null,
+    todeleteSubdir: 'archive',
+  };
+  expect(await train(open(options), 3)).toEqual([2, 3]);
+  expect(readdirSync(join(directory, 'archive')).sort()).toEqual([
+    'checkpoint_00000000',
+    'checkpoint_00000001',
+  ]);
+});
+
+test('a step that is saved already is left as it is, unless asked', async () => {
+  const checkpointer = open();
+  await checkpointer.save(stateAt(1));
+  await checkpointer.waitUntilFinished();
+  const file = join(directory, 'checkpoint_00000001', 'state.safetensors');
+  const before = readFileSync(file);
+  const other = stateAt(1);
+  other.params[0] = 42;
+  expect(await checkpointer.save(other)).toBe(false);
+  expect(readFileSync(file).equals(before)).toBe(true);
+  expect(await checkpointer.save(other, { replace: true })).toBe(true);
+  await checkpointer.waitUntilFinished();
+  expect(readFileSync(file).equals(before)).toBe(false);
+  expect(readdirSync(directory)).toEqual(['checkpoint_00000001']);
+});
+
+test('names are recognised as Pax does', () => {
+  const names = [
+    'checkpoint_1234',
+    '1234',
+    'checkpoint_00000100',
+    'checkpoint1234',
+    'tmp_1010101.checkpoint_100',
+    'x_1',
+  ];
+  expect(names.map(stepOfName)).toEqual([1234, 1234, 100, undefined, undefined, undefined]);
+});
+
+test('leftovers of an interrupted run are ignored, then removed at the next start; other files are not touched', async () => {
+  const checkpointer = open();
+  await checkpointer.save(stateAt(7));
+  await checkpointer.close();
+  mkdirSync(join(directory, 'tmp_1x2.checkpoint_00000009'));
+  mkdirSync(join(directory, 'notes'));
+  writeFileSync(join(directory, '12'), 'a file, not a checkpoint');
+  expect(open({ readOnly: true }).latestStep()).toBe(7);
+  expect(existsSync(join(directory, 'tmp_1x2.checkpoint_00000009'))).toBe(true);
+  expect(open().latestStep()).toBe(7);
+  expect(readdirSync(directory).sort()).toEqual(['12', 'checkpoint_00000007', 'notes']);
+});
+
+test('a replacement that was interrupted between its two renames is undone', async () => {
+  const checkpointer = open();
+  await checkpointer.save(stateAt(7));
+  await checkpointer.close();
+  renameSync(join(directory, 'checkpoint_00000007'), join(directory, 'replaced.checkpoint_00000007'));
+  expect(open().steps()).toEqual([7]);
+  mkdirSync(join(directory, 'replaced.checkpoint_00000007'));
+  expect(open().steps()).toEqual([7]);
+  expect(readdirSync(directory)).toEqual(['checkpoint_00000007']);
+});
+
+test('a checkpointer that only reads creates nothing and refuses to save', async () => {
+  const reader = open({ readOnly: true });
+  expect(reader.latestStep()).toBeUndefined();
+  expect(existsSync(directory)).toBe(false);
+  await expect(reader.save(stateAt(0))).rejects.toThrow(`${directory}: this checkpointer is read-only`);
+});
+
+test('a directory that cannot be written is named with the cause', () => {
+  writeFileSync(directory, 'a file where the directory should be');
+  expect(() => open()).toThrow(CheckpointError);
+  expect(() => open()).toThrow(
+    `${directory}: checkpoints cannot be written here: EEXIST: file already exists`,
+  );
+  expect(() => open({ directory: '/proc/luthier' })).toThrow(
+    /^\/proc\/luthier: checkpoints cannot be written here: E/,
+  );
+});
+
+test('a failed save is reported by what waits next, leaves older checkpoints, and the next save works', async () => {
+  const checkpointer = open({ saveIntervalSteps: 1 });
+  await checkpointer.save(stateAt(1));
+  await checkpointer.waitUntilFinished();
+  renameSync(directory, `${directory}_away`);
+  await checkpointer.save(stateAt(2));
+  await expect(checkpointer.save(stateAt(3))).rejects.toMatchObject({
+    kind: 'io',
+    path: join(directory, 'checkpoint_00000002'),
+    message: expect.stringMatching(/checkpoint_00000002: cannot be written: ENOENT/),
+  });
+  renameSync(`${directory}_away`, directory);
+  expect(checkpointer.shouldSave(2)).toBe(true);
+  await checkpointer.save(stateAt(2));
+  await checkpointer.waitUntilFinished();
+  expect(checkpointer.steps()).toEqual([1, 2]);
+});
+
+test('a duration that does not parse is refused before anything is created', () => {
+  expect(() => open({ saveKeepIntervalDuration: '12 hours' })).toThrow(
+    'Unable to parse string duration `12 hours`.',
+  );
+  expect(existsSync(directory)).toBe(false);
+});

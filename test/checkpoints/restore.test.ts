@@ -1,0 +1,271 @@
+/** @file Restoring: every damage is seen and named, nothing changes on error, older checkpoints only when asked. */
+
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import {
+  CheckpointError,
+  Checkpointer,
+  createTrainState,
+  type RestoreOptions,
+} from '../../src/checkpoints/index.js';
+
+const layout = {
+  size: 16,
+  entries: [
+    { name: 'lm/w', shape: [2, 3], offset: 0, size: 6 },
+    { name: 'lm/b', shape: [3], offset: 6, size: 3 },
+  ],
+};
+
+let parent: string;
+let directory: string;
+beforeEach(async () => {
+  parent = mkdtempSync(join(tmpdir(), 'luthier-restore-'));
+  directory = join(parent, 'checkpoints');
+  const writer = open();
+  for (const step of [10, 20]) {
+    const state = createTrainState(layout, ['m']);
+    state.step = step;
+    state.params.fill(step, 0, 9);
+    await writer.save(state, { inputState: { at: step } });
+  }
+  await writer.close();
+});
+afterEach(() => rmSync(parent, { recursive: true }));
+
+const open = (experiment = 'test.Small') => new Checkpointer({ directory, experiment, saveIntervalSteps: 5 });
+const pathOf = (step: number, file = '') => join(directory, `checkpoint_000000${step}`, file);
+
+/** Every file below the directory with its bytes. */
+function listing(): Map<string, string> {
+  const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  return new Map(
+    files.map(({ parentPath, name }) => [
+      join(parentPath, name),
+      readFileSync(join(parentPath, name), 'base64'),
+    ]),
+  );
+}
+
+/** The error of restoring, which must leave the state and every file as they were. */
+async function failure(options: RestoreOptions = {}, target = layout, slots = ['m'], experiment?: string) {
+  const state = createTrainState(target, slots);
+  state.step = 5;
+  state.params.fill(0.5);
+  const before = listing();
+  const error = await open(experiment)
+    .restore(state, options)
+    .then(
+      () => undefined,
+      (thrown) => thrown,
+    );
+  expect(error).toBeInstanceOf(CheckpointError);
+  expect(listing()).toEqual(before);
+  expect(state.step).toBe(5);
+  expect(state.params.every((value) => value === 0.5)).toBe(true);
+  return error as CheckpointError;
+}
+
+test('the newest is restored, or the one that is asked for', async () => {
+  const state = createTrainState(layout, ['m']);
+  expect((await open().restore(state)).step).toBe(20);
+  const { step, inputState } = await open().restore(state, { step: 10 });
+  expect([step, state.step, state.params[0], inputState]).toEqual([10, 10, 10, { at: 10 }]);
+  const { message, kind } = await failure({ step: 15 });
+  expect(kind).toBe('missing');
+  expect(message).toBe(`${directory}: no checkpoint for step 15; there are checkpoints for steps 10, 20`);
+});
+
+test('no checkpoints and no directory are told apart', async () => {
+  const empty = join(parent, 'empty');
+  mkdirSync(empty);
+  const restoreFrom = (from: string) =>
+    new Checkpointer({ directory: from, experiment: 'x', readOnly: true }).restore(createTrainState(layout));
+  await expect(restoreFrom(empty)).rejects.toThrow(
+    `No checkpoints were found in directory checkpoint_dir=${empty}`,
+  );
+  const missing = join(parent, 'missing');
+  await expect(restoreFrom(missing)).rejects.toThrow(
+    `Checkpoint directory checkpoint_dir=${missing} does not exist`,
+  );
+});
+
+test('another experiment is named', async () => {
+  const { kind, message } = await failure({}, layout, ['m'], 'test.Large');
+  expect(kind).toBe('mismatch');
+  expect(message).toBe(
+    `${pathOf(20)}: written by experiment 'test.Small', not by 'test.Large'; use another --job_log_dir for this one`,
+  );
+});
+
+test('all differences of variables and slots are listed at once', async () => {
+  const other = {
+    size: 16,
+    entries: [
+      { name: 'lm/w', shape: [3, 2], offset: 0, size: 6 },
+      { name: 'lm/scale', shape: [], offset: 6, size: 1 },
+    ],
+  };
+  const { kind, message } = await failure({ allowPrevious: true }, other, ['v']);
+  expect(kind).toBe('mismatch');
+  expect(message).toBe(
+    [
+      `${pathOf(20)}: not compatible with this model, 5 differences:`,
+      "  variable 'lm/w' is [2, 3] in the checkpoint, [3, 2] in the model",
+      "  variable 'lm/scale' [] is only in the model",
+      "  variable 'lm/b' [3] is only in the checkpoint",
+      "  optimizer slot 'v' is only in the model",
+      "  optimizer slot 'm' is only in the checkpoint",
+      'Use another --job_log_dir, or the settings that the checkpoint was trained with.',
+    ].join('\n'),
+  );
+});
+
+test('parameters alone are restored whatever the slots are', async () => {
+  const state = createTrainState(layout, ['v']);
+  state.slots.v!.fill(3);
+  await open().restore(state, { paramsOnly: true });
+  expect(state.params[8]).toBe(20);
+  expect(state.slots.v!.every((value) => value === 3)).toBe(true);
+});
+
+test('a truncated newest checkpoint is named and left in place, with the flag that goes back', async () => {
+  const file = pathOf(20, 'state.safetensors');
+  const { size } = statSync(file);
+  truncateSync(file, size - 10);
+  const { kind, message } = await failure();
+  expect(kind).toBe('broken');
+  expect(message).toBe(
+    [
+      `checkpoint ${pathOf(20)} is broken and was left in place:`,
+      `  ${file}: truncated: expected ${size} bytes, found ${size - 10}`,
+      'The checkpoint before it is for step 10; --restore_previous_checkpoint resumes from there.',
+    ].join('\n'),
+  );
+  expect((await failure({ step: 20 })).kind).toBe('broken');
+});
+
+test('with the flag the one before is restored, and the broken one steps aside only when its step is saved again', async () => {
+  truncateSync(pathOf(20, 'state.safetensors'), 100);
+  const broken = listing();
+  const checkpointer = open();
+  const state = createTrainState(layout, ['m']);
+  const { step, passedOver } = await checkpointer.restore(state, { allowPrevious: true });
+  expect([step, state.step, passedOver.length]).toEqual([10, 10, 1]);
+  expect(passedOver[0]!.path).toBe(pathOf(20));
+  expect(listing()).toEqual(broken);
+  expect([10, 15, 20].map((at) => checkpointer.shouldSave(at))).toEqual([false, true, true]);
+  for (const at of [15, 20]) {
+    state.step = at;
+    expect(await checkpointer.save(state)).toBe(true);
+  }
+  await checkpointer.close();
+  expect(readdirSync(directory).sort()).toEqual([
+    'broken_checkpoint_00000020',
+    'checkpoint_00000010',
+    'checkpoint_00000015',
+    'checkpoint_00000020',
+  ]);
+  expect((await open().restore(state)).step).toBe(20);
+});
+
+test('a broken checkpoint counts for nothing when old ones are let go', async () => {
+  truncateSync(pathOf(20, 'state.safetensors'), 100);
+  const checkpointer = new Checkpointer({
+    directory,
+    experiment: 'test.Small',
+    saveMaxToKeep: 1,
+    saveKeepIntervalDuration: null,
+  });
+  const state = createTrainState(layout, ['m']);
+  await checkpointer.restore(state, { allowPrevious: true });
+  state.step = 15;
+  await checkpointer.save(state);
+  await checkpointer.close();
+  expect(checkpointer.steps()).toEqual([15, 20]);
+});
+
+test('when none is whole, all are named', async () => {
+  rmSync(pathOf(20, 'metadata.json'));
+  rmSync(pathOf(10, 'train_input.json'));
+  const { message } = await failure({ allowPrevious: true });
+  expect(message).toBe(
+    [
+      `checkpoint ${pathOf(20)} is broken and was left in place:`,
+      `  ${pathOf(20, 'metadata.json')}: the file is missing`,
+      `  ${pathOf(10, 'train_input.json')}: the file is missing`,
+      'There is no older checkpoint to go back to.',
+    ].join('\n'),
+  );
+});
+
+test('a directory that does not hold the step of its name is broken', async () => {
+  cpSync(pathOf(20), pathOf(30), { recursive: true });
+  const { problem } = await failure();
+  expect(problem).toBe(`${pathOf(30)}: the directory names step 30, the state in it step 20`);
+});
+
+test('a file cut or changed at any byte is seen', async () => {
+  const files = readdirSync(pathOf(20)).map((name) => {
+    const bytes = readFileSync(pathOf(20, name));
+    return { path: pathOf(20, name), bytes };
+  });
+  const damage = fc.record({
+    file: fc.constantFrom(...files),
+    at: fc.nat(),
+    flip: fc.integer({ min: 0, max: 255 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(damage, async ({ file: { path, bytes }, at, flip }) => {
+      const position = at % bytes.length;
+      const damaged = flip === 0 ? bytes.subarray(0, position) : Buffer.from(bytes);
+      if (flip !== 0) damaged[position]! ^= flip;
+      // Space between the fields of metadata.json says nothing.
+      fc.pre(!(path.endsWith('metadata.json') && sameJson(damaged, bytes)));
+      writeFileSync(path, damaged);
+      try {
+        const error = await failure();
+        expect(error.kind).toBe('broken');
+        expect(error.message).toContain(path);
+      } finally {
+        writeFileSync(path, bytes);
+      }
+    }),
+    { numRuns: 150 },
+  );
+});
+
+function sameJson(left: Buffer, right: Buffer): boolean {
+  try {
+    return JSON.stringify(JSON.parse(left.toString())) === JSON.stringify(JSON.parse(right.toString()));
+  } catch {
+    return false;
+  }
+}
+
+test('a checkpoint of a future version says so', async () => {
+  const path = pathOf(20, 'metadata.json');
+  const { createHash } = await import('node:crypto');
+  const { sha256: _, ...fields } = JSON.parse(readFileSync(path, 'utf8'));
+  const future = { ...fields, version: '2.0' };
+  const sha256 = createHash('sha256').update(JSON.stringify(future)).digest('hex');
+  writeFileSync(path, JSON.stringify({ ...future, sha256 }));
+  const { kind, message } = await failure();
+  expect(kind).toBe('mismatch');
+  expect(message).toBe(`${path}: written by another version of Luthier: expected version 1.0, found 2.0`);
+});
