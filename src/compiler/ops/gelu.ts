@@ -37,11 +37,11 @@ defineComposite('GeluGrad', {
       const curve = tf.mul(tf.mul(tf.sub(1, tf.square(t)), slope), x!);
       return [tf.mul(tf.mul(dy!, 0.5), tf.add(tf.add(t, 1), curve))];
     }
-    // With s = x / sqrt(2): gelu'(x) = (1 + erf(s) + s exp(-s^2) 2 / sqrt(pi)) / 2.
+    // With s = x / sqrt(2): gelu'(x) = (1 + erf(s) + s exp(-s^2) 2 / sqrt(pi)) / 2. The half goes to dy, where it
+    // becomes the factor of the matrix product that made dy.
     const s = tf.mul(x!, Math.SQRT1_2);
-    const bell = tf.mul(tf.exp(tf.mul(tf.mul(s, -1), s)), tf.mul(s, 1 / Math.sqrt(Math.PI)));
-    const cdf = tf.add(tf.mul(tf.erf(s), 0.5), 0.5);
-    return [tf.mul(dy!, tf.add(cdf, bell))];
+    const bell = tf.mul(tf.exp(tf.mul(tf.mul(s, -1), s)), tf.mul(s, 2 / Math.sqrt(Math.PI)));
+    return [tf.mul(tf.mul(dy!, 0.5), tf.add(tf.add(tf.erf(s), 1), bell))];
   },
 });
 
