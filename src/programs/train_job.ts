@@ -103,11 +103,17 @@ async function restoreOrInitialize(
 async function trainLoop(training: Training): Promise<void> {
   const { task, state, stop, checkpointer, reporter } = training;
   const { numTrainSteps } = task.hp.train.hp;
-  let saved = checkpointer.latestStep();
+  // The newest checkpoint on the disk may be one that was passed over as broken.
+  let saved = checkpointer.latestStep() === undefined ? undefined : state.step;
   const save = async () => {
     await checkpointer.save(state, { inputState: training.input.getState() });
     saved = state.step;
   };
+  if (state.step >= numTrainSteps) {
+    // A finished run that is started again shows what came of it.
+    await evaluateIfDue(training);
+    await decodeIfDue(training);
+  }
   for (;;) {
     const preempted = stop.received !== undefined;
     if (saved !== state.step && checkpointer.shouldSave(state.step, { preempted })) await save();

@@ -1,0 +1,160 @@
+/** @file A run that is stopped or killed and started again ends with the same bits as one that was not. */
+import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, test } from 'vitest';
+import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
+
+const steps = 60;
+const flags = (directory: string, mode = 'train') => [
+  '--exp=tiny.Tiny',
+  `--job_log_dir=${directory}`,
+  `--mode=${mode}`,
+  ...['--set', `numTrainSteps=${steps}`],
+  ...['--set', 'task.train.evalIntervalSteps=1000'],
+];
+
+function lines(directory: string): Record<string, unknown>[] {
+  const path = join(directory, 'metrics.jsonl');
+  if (!existsSync(path)) return [];
+  const text = readFileSync(path, 'utf8');
+  return text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+function trainLosses(directory: string): [unknown, unknown][] {
+  return lines(directory)
+    .filter((line) => line.program === 'train')
+    .map(({ step, loss }) => [step, loss]);
+}
+
+/** Waits until the run has written the summary of this step. */
+async function stepReached(directory: string, step: number, { child }: Running): Promise<void> {
+  while (!trainLosses(directory).some(([at]) => Number(at) >= step)) {
+    if (child.exitCode !== null) throw new Error(`the run ended before step ${step}`);
+    await sleep(5);
+  }
+}
+
+function finalState(directory: string): Buffer {
+  const name = `checkpoint_${String(steps).padStart(8, '0')}`;
+  return readFileSync(join(directory, 'checkpoints', name, 'state.safetensors'));
+}
+
+let uninterrupted: string;
+
+beforeAll(async () => {
+  uninterrupted = temporaryDirectory();
+  const { code, stderr } = await runCommand(flags(uninterrupted));
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+}, 120_000);
+
+test('SIGKILL at a random step, twice, then to the end', async () => {
+  const directory = temporaryDirectory();
+  for (let kill = 0; kill < 2; kill++) {
+    const at = 1 + Math.floor(Math.random() * (steps - 10));
+    const run = startCommand(flags(directory));
+    await stepReached(directory, at, run);
+    run.child.kill('SIGKILL');
+    expect((await run.finished).signal, `killed at step ${at}`).toBe('SIGKILL');
+  }
+  const { code, stdout } = await runCommand(flags(directory));
+  expect(code, stdout).toBe(0);
+  expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
+  expect(trainLosses(directory)).toEqual(trainLosses(uninterrupted));
+}, 240_000);
+
+test.each([
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const)(
+  '%s saves, exits with %i, and the run goes on from there',
+  async (signal, code) => {
+    const directory = temporaryDirectory();
+    const run = startCommand(flags(directory));
+    await stepReached(directory, 2, run);
+    run.child.kill(signal);
+    const stopped = await run.finished;
+    expect(stopped.code).toBe(code);
+    expect(stopped.stderr).toBe(
+      `\n${signal}: saving a checkpoint, then leaving. Once more leaves at once.\n`,
+    );
+    const lastStep = Number(trainLosses(directory).at(-1)![0]);
+    const newest = readdirSync(join(directory, 'checkpoints')).sort().at(-1);
+    expect(newest).toBe(`checkpoint_${String(lastStep).padStart(8, '0')}`);
+    expect(stopped.stdout).toContain(
+      `Saved at step ${lastStep} of ${steps}; the same command goes on from there.`,
+    );
+
+    const resumed = await runCommand(flags(directory));
+    expect(resumed.stdout).toContain(`Going on from ${directory}/checkpoints/${newest}`);
+    expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
+  },
+  240_000,
+);
+
+test('a finished run that is started again evaluates and decodes without another step', async () => {
+  const directory = temporaryDirectory();
+  cpSync(uninterrupted, directory, { recursive: true });
+  const again = await runCommand(flags(directory, 'train_and_decode'));
+  expect(again.code, again.stderr).toBe(0);
+  expect(trainLosses(directory)).toEqual(trainLosses(uninterrupted));
+  expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
+  const programs = lines(directory).map((line) => line.program);
+  expect(programs).toContain('eval_test_validation');
+  expect(programs).toContain('decode_test_validation');
+}, 240_000);
+
+test('evaluation and decoding read the newest checkpoint; another number of samples is another file', async () => {
+  const directory = temporaryDirectory();
+  cpSync(uninterrupted, directory, { recursive: true });
+  const evaluated = await runCommand(flags(directory, 'eval'));
+  expect(evaluated.code, evaluated.stderr).toBe(0);
+  expect(evaluated.stdout).toMatch(/^eval_test_validation at step 60: total_loss [\d.]+, .* 5 batches in /);
+
+  const decoded = await runCommand([...flags(directory, 'decode_once'), '--set', 'numSamples=3']);
+  expect(decoded.code, decoded.stderr).toBe(0);
+  const path = join(directory, 'decoder_out/validation/decoder_out_60_shard_0.jsonl');
+  const examples = readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(examples).toHaveLength(2);
+  for (const { prefix, prefix_length, decoded: text, decoded_substr, sampled, original } of examples) {
+    expect(prefix).toHaveLength(prefix_length);
+    expect(original.startsWith(prefix)).toBe(true);
+    expect(text).toBe(prefix + decoded_substr);
+    expect(sampled).toHaveLength(3);
+  }
+  expect(decoded.stdout).toContain(`---\n${examples[0].prefix}\n>>>\n${examples[0].decoded_substr}`);
+}, 240_000);
+
+test('a truncated checkpoint is named and left in place; the one before it needs a flag', async () => {
+  const directory = temporaryDirectory();
+  cpSync(uninterrupted, directory, { recursive: true });
+  const broken = join(directory, 'checkpoints', `checkpoint_000000${steps}`);
+  truncateSync(join(broken, 'state.safetensors'), 1000);
+  const before = readFileSync(join(directory, 'experiment.json'), 'utf8');
+
+  const refused = await runCommand(flags(directory));
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain(`checkpoint ${broken} is broken and was left in place`);
+  expect(refused.stderr).toContain('--restore_previous_checkpoint resumes from there.');
+  expect(readFileSync(join(directory, 'experiment.json'), 'utf8')).toBe(before);
+  expect(existsSync(broken)).toBe(true);
+
+  const allowed = await runCommand([...flags(directory), '--restore_previous_checkpoint']);
+  expect(allowed.code, allowed.stderr).toBe(0);
+  expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
+}, 240_000);
+
+test('a checkpoint of other shapes is refused', async () => {
+  const { code, stderr } = await runCommand([...flags(uninterrupted), '--set', 'modelDims=24']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('checkpoint_00000060');
+  expect(stderr).toContain('lm/');
+  expect(stderr).not.toContain('    at ');
+}, 120_000);
