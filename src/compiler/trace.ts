@@ -170,6 +170,12 @@ function recordKernel(
   inputs: tf.NamedTensorInfoMap,
   attrs: RawAttrs,
 ): tf.TensorInfo | tf.TensorInfo[] {
+  if (!isTracing()) {
+    throw new CompilerError(
+      `The operation '${op}' was called outside of a function that is compiled, and no backend that computes is loaded. ` +
+        "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
+    );
+  }
   const trace = traceBackend();
   const { inputs: names, listOfOutputs } = ruleOf(op);
   const infos = names === 'list' ? Object.values(inputs) : names.map((name) => inputs[name]!);
@@ -211,7 +217,12 @@ export function withBackend<T>(name: string, f: () => T): T {
   try {
     return f();
   } finally {
-    if (before) void engine.setBackend(before);
+    if (before) {
+      void engine.setBackend(before);
+    } else {
+      // As before there was none: tfjs picks one at the next operation.
+      Object.assign(engine, { backendName: null, backendInstance: null });
+    }
   }
 }
 

@@ -90,6 +90,13 @@ export function expectClose(
   }
 }
 
+/** As `expectClose`, relative to the largest element: an element may be a difference of two that cancel. */
+export function expectCloseToLargest(actual: HostTensor, expected: HostTensor, what: string): void {
+  let largest = 1;
+  for (const value of expected.data) largest = Math.max(largest, Math.abs(value));
+  expectClose(actual, expected, { relative: 0, absolute: 1e-5 * largest }, what);
+}
+
 /** Runs `f` compiled and eagerly on tfjs's cpu backend, and asserts that they agree; gives the compiled results. */
 export async function expectEnginesAgree(
   f: (inputs: any) => Tree<Tensor>,

@@ -204,7 +204,13 @@ export function simplify(graph: Graph): Graph {
       };
       const result = firstRewrite(current, context);
       if (result === null) break;
-      if (pending === null) return [result];
+      if (pending === null) {
+        // Whoever read the node reads the result from now on.
+        const [first] = current.inputs;
+        const freed = current.inputs.includes(result) || counts.get(first!) === 1 ? 1 : 0;
+        counts.set(result, (counts.get(result) ?? 1) - freed + (counts.get(node.outputs[0]!) ?? 1));
+        return [result];
+      }
       current = pending;
     }
     push(current);

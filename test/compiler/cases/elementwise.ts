@@ -106,7 +106,11 @@ export const elementwiseCases: CaseTable = {
   Maximum: binary(tf.maximum, halves, between),
   Minimum: binary(tf.minimum, halves, between),
   SquaredDifference: binary(tf.squaredDifference),
-  Greater: comparison(tf.greater),
+  Greater: [
+    ...comparison(tf.greater),
+    // A condition that depends on a parameter.
+    ...over((x) => tf.where(tf.greater(x, 0.3), tf.square(x), tf.neg(x)), [[between([3, 4], 1)]]),
+  ],
   GreaterEqual: comparison(tf.greaterEqual),
   Less: comparison(tf.less),
   LessEqual: comparison(tf.lessEqual),

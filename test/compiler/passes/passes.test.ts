@@ -1,0 +1,56 @@
+/** @file Each pass keeps the results of random programs and their gradients, and the order of nodes. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Graph } from '../../../src/compiler/graph.js';
+import type { HostTensor } from '../../../src/compiler/index.js';
+import {
+  eliminateCommonSubexpressions,
+  eliminateDeadCode,
+  expandComposites,
+  foldConstants,
+  optimize,
+  simplify,
+} from '../../../src/compiler/passes/index.js';
+import { traceProgram } from '../../../src/compiler/program.js';
+import { differentiated, programInputs, stepsArbitrary } from '../programs.js';
+import { expectCloseToLargest, leavesOf } from '../support.js';
+import { runGraph } from './support.js';
+
+const passes: Record<string, (graph: Graph) => Graph> = {
+  fold: foldConstants,
+  simplify,
+  cse: eliminateCommonSubexpressions,
+  dce: eliminateDeadCode,
+  expand: (graph) => expandComposites(graph, () => false),
+  optimize,
+  'optimize twice': (graph) => optimize(optimize(graph)),
+};
+
+const inputs = leavesOf(programInputs as any);
+
+test.each(Object.entries(passes))('%s', async (_, pass) => {
+  await fc.assert(
+    fc.asyncProperty(stepsArbitrary, async (steps) => {
+      const { graph } = traceProgram(differentiated(steps) as any, programInputs as any);
+      const before: HostTensor[] = await runGraph(graph, inputs);
+      const after = await runGraph(pass(graph), inputs);
+      after.forEach((tensor, i) => {
+        expectCloseToLargest(tensor, before[i]!, `output ${i}`);
+      });
+    }),
+    { numRuns: Number(process.env.PROGRAMS ?? 25), seed: Number(process.env.SEED ?? 7) },
+  );
+});
+
+test('passes only ever remove nodes, and a second round of optimize finds nothing to remove', () => {
+  fc.assert(
+    fc.property(stepsArbitrary, (steps) => {
+      const { graph } = traceProgram(differentiated(steps) as any, programInputs as any);
+      for (const pass of [foldConstants, simplify, eliminateCommonSubexpressions, eliminateDeadCode]) {
+        expect(pass(graph).nodes.length).toBeLessThanOrEqual(graph.nodes.length);
+      }
+      expect(optimize(graph).nodes.length).toBeLessThanOrEqual(graph.nodes.length);
+    }),
+    { numRuns: 50, seed: 8 },
+  );
+});

@@ -1,0 +1,166 @@
+/** @file Simplification of hand-made graphs: the exact nodes that remain. */
+import { expect, test } from 'vitest';
+import type { Value } from '../../../src/compiler/graph.js';
+import { eliminateDeadCode, simplify } from '../../../src/compiler/passes/index.js';
+import { describeGraph, GraphBuilder } from './support.js';
+
+const product = { transposeA: false, transposeB: false, alpha: 1 };
+
+/** Simplifies the graph that `make` builds on one input of shape [2, 3], and drops what nobody reads. */
+function simplified(make: (g: GraphBuilder, x: Value) => Value | Value[]): string[] {
+  const g = new GraphBuilder();
+  const x = g.input([2, 3]);
+  return describeGraph(eliminateDeadCode(simplify(g.graph(...[make(g, x)].flat()))));
+}
+
+const one = (g: GraphBuilder): Value => g.constant([], [1]);
+const zero = (g: GraphBuilder): Value => g.constant([], [0]);
+
+const unchanged: Record<string, (g: GraphBuilder, x: Value) => Value> = {
+  Identity: (g, x) => g.node('Identity', [x]),
+  'Cast to the same type': (g, x) => g.node('Cast', [x], { dtype: 'float32' }),
+  'Reshape to the same shape': (g, x) => g.node('Reshape', [x], { shape: [2, 3] }),
+  'Transpose by the identity': (g, x) => g.node('Transpose', [x], { perm: [0, 1] }),
+  'Slice of everything': (g, x) => g.node('Slice', [x], { begin: [0, 0], size: [2, 3] }),
+  'Tile by ones': (g, x) => g.node('Tile', [x], { reps: [1, 1] }),
+  'BroadcastTo its own shape': (g, x) => g.node('BroadcastTo', [x], { shape: [2, 3] }),
+  'Concat of one': (g, x) => g.node('Concat', [x], { axis: 0 }),
+  'AddN of one': (g, x) => g.node('AddN', [x]),
+  'Sum over no axes': (g, x) => g.node('Sum', [x], { axes: [], keepDims: false }),
+  'x + 0': (g, x) => g.node('Add', [x, zero(g)]),
+  '0 + x': (g, x) => g.node('Add', [zero(g), x]),
+  'x - 0': (g, x) => g.node('Sub', [x, zero(g)]),
+  'x * 1': (g, x) => g.node('Multiply', [x, one(g)]),
+  '1 * x, the one as wide as x': (g, x) => g.node('Multiply', [g.node('OnesLike', [x]), x]),
+  'x / 1': (g, x) => g.node('RealDiv', [x, one(g)]),
+  'x + ZerosLike(x)': (g, x) => g.node('Add', [x, g.node('ZerosLike', [x])]),
+  'x + Fill(0)': (g, x) => g.node('Add', [x, g.node('Fill', [], { shape: [3], value: 0, dtype: 'float32' })]),
+  'Reshape there and back': (g, x) =>
+    g.node('Reshape', [g.node('Reshape', [x], { shape: [6] })], { shape: [2, 3] }),
+  'Transpose there and back': (g, x) =>
+    g.node('Transpose', [g.node('Transpose', [x], { perm: [1, 0] })], { perm: [1, 0] }),
+  'a chain of them': (g, x) =>
+    g.node('Multiply', [g.node('Add', [g.node('Identity', [x]), zero(g)]), one(g)]),
+};
+
+test.each(Object.entries(unchanged))('%s is x', (_, make) => {
+  expect(simplified(make)).toEqual(['return in0']);
+});
+
+const kept: Record<string, (g: GraphBuilder, x: Value) => Value> = {
+  '0 - x': (g, x) => g.node('Sub', [zero(g), x]),
+  '1 / x': (g, x) => g.node('RealDiv', [one(g), x]),
+  'x + 0 where the zeros widen x': (g, x) => g.node('Add', [x, g.constant([2, 2, 3], new Array(12).fill(0))]),
+  'Cast to another type': (g, x) => g.node('Cast', [x], { dtype: 'int32' }),
+  'Slice of a part': (g, x) => g.node('Slice', [x], { begin: [0, 1], size: [2, 2] }),
+  'x + (0, 0, 1)': (g, x) => g.node('Add', [x, g.constant([3], [0, 0, 1])]),
+  // 1 / -0 is not 1 / 0.
+  'x / (0, 0, -0)': (g, x) => g.node('RealDiv', [x, g.constant([3], [0, 0, -0])]),
+  'Mean of int32 over no axes': (g) => g.node('Mean', [g.input([2], 'int32')], { axes: [], keepDims: false }),
+};
+
+test.each(Object.entries(kept))('%s stays', (_, make) => {
+  expect(simplified(make).length).toBe(2);
+});
+
+test('views of views are one view', () => {
+  expect(
+    simplified((g, x) => {
+      const a = g.node('Reshape', [x], { shape: [6] });
+      const b = g.node('ExpandDims', [a], { shape: [1, 6] });
+      return g.node('Reshape', [b], { shape: [3, 2] });
+    }),
+  ).toEqual(['Reshape in0 shape=3,2 -> #0', 'return #0']);
+  expect(
+    simplified((g, x) => {
+      const y = g.node('Reshape', [x], { shape: [1, 2, 3] });
+      const a = g.node('Transpose', [y], { perm: [1, 2, 0] });
+      return g.node('Transpose', [a], { perm: [0, 2, 1] });
+    }),
+  ).toEqual(['Reshape in0 shape=1,2,3 -> #0', 'Transpose #0 perm=1,0,2 -> #1', 'return #1']);
+});
+
+test('a reduction over axes of size 1 is a reshape', () => {
+  expect(simplified((g) => g.node('Sum', [g.input([1, 4])], { axes: [0], keepDims: false }))).toEqual([
+    'Reshape in1 shape=4 -> #0',
+    'return #0',
+  ]);
+});
+
+test('transposes and factors go into the product', () => {
+  expect(
+    simplified((g, x) => {
+      const t = g.node('Transpose', [x], { perm: [1, 0] });
+      const p = g.node('BatchMatMul', [t, x], product);
+      return g.node('Multiply', [g.constant([], [0.5]), p]);
+    }),
+  ).toEqual(['BatchMatMul in0 in0 transposeA=true transposeB=false alpha=0.5 -> #0', 'return #0']);
+  expect(
+    simplified((g, x) =>
+      g.node('BatchMatMul', [g.node('Transpose', [x], { perm: [1, 0] }), x], {
+        ...product,
+        transposeA: true,
+        transposeB: true,
+      }),
+    ),
+  ).toEqual(['BatchMatMul in0 in0 transposeA=false transposeB=true alpha=1 -> #0', 'return #0']);
+});
+
+test('a product that is read twice keeps its factor outside', () => {
+  expect(
+    simplified((g, x) => {
+      const p = g.node('BatchMatMul', [x, x], { ...product, transposeB: true });
+      return [g.node('Multiply', [p, g.constant([], [2])]), p];
+    }),
+  ).toEqual([
+    'BatchMatMul in0 in0 transposeA=false transposeB=true alpha=1 -> #0',
+    'Multiply #0 2 -> #1',
+    'return #1 #0',
+  ]);
+});
+
+test('a product that is read twice through an identity keeps its factor outside', () => {
+  expect(
+    simplified((g, x) => {
+      const p = g.node('BatchMatMul', [x, x], { ...product, transposeB: true });
+      const same = g.node('Identity', [p]);
+      return [g.node('Multiply', [same, g.constant([], [2])]), same];
+    }),
+  ).toEqual([
+    'BatchMatMul in0 in0 transposeA=false transposeB=true alpha=1 -> #0',
+    'Multiply #0 2 -> #1',
+    'return #1 #0',
+  ]);
+});
+
+test('a product that is read once, through views that cancel, takes the factor', () => {
+  expect(
+    simplified((g, x) => {
+      const p = g.node('BatchMatMul', [x, x], { ...product, transposeB: true });
+      const there = g.node('Reshape', [p], { shape: [4] });
+      return g.node('Multiply', [g.node('Reshape', [there], { shape: [2, 2] }), g.constant([], [2])]);
+    }),
+  ).toEqual(['BatchMatMul in0 in0 transposeA=false transposeB=true alpha=2 -> #0', 'return #0']);
+});
+
+test('factors of factors are one factor, and equal elements one scalar', () => {
+  expect(
+    simplified((g, x) => {
+      const a = g.node('Multiply', [x, g.constant([], [3])]);
+      return g.node('Multiply', [g.constant([], [0.5]), a]);
+    }),
+  ).toEqual(['Multiply in0 1.5 -> #0', 'return #0']);
+  expect(
+    simplified((g, x) =>
+      g.node('Maximum', [x, g.node('Fill', [], { shape: [2, 3], value: 4, dtype: 'float32' })]),
+    ),
+  ).toEqual(['Maximum in0 4 -> #0', 'return #0']);
+  // Integers may overflow on the way: they are left alone.
+  expect(
+    simplified((g) => {
+      const x = g.input([2], 'int32');
+      const two = g.constant([], [2], 'int32');
+      return g.node('Multiply', [g.node('Multiply', [x, two]), two]);
+    }).length,
+  ).toBe(3);
+});

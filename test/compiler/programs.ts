@@ -1,0 +1,208 @@
+/** @file Random programs: graphs of many operations with broadcasting, shared parts and views of views. */
+import fc from 'fast-check';
+import type { HostTensor, Tensor } from '../../src/compiler/index.js';
+import { floats, host, ints, ops, tf, weightedSum } from './support.js';
+
+/** One step: an operation on values made before; the numbers choose operands and axes, whatever there is. */
+export interface Step {
+  readonly op: string;
+  readonly a: number;
+  readonly b: number;
+  readonly n: number;
+}
+
+/** What a step may look at. All values stay within about -2.5 and 2.5, so that no error is blown up. */
+interface Place {
+  readonly x: Tensor;
+  /** Broadcasts with x. */
+  readonly y: Tensor;
+  readonly n: number;
+  /** An axis of x; 0 for a scalar. */
+  readonly axis: number;
+  readonly inputs: Inputs<Tensor>;
+}
+
+interface Inputs<T> {
+  readonly floats: readonly T[];
+  readonly ids: T;
+  readonly key: T;
+}
+
+const half = (x: Tensor): Tensor => tf.mul(x, 0.5);
+
+const smooth: Record<string, (x: Tensor) => Tensor> = {
+  neg: (x) => tf.neg(x),
+  tanh: (x) => tf.tanh(x),
+  sigmoid: (x) => tf.sigmoid(x),
+  square: (x) => half(tf.square(x)),
+  exp: (x) => half(tf.exp(half(x))),
+  expm1: (x) => tf.expm1(half(x)),
+  log1p: (x) => tf.log1p(tf.square(x)),
+  sqrt: (x) => half(tf.sqrt(tf.add(tf.square(x), 1))),
+  rsqrt: (x) => tf.rsqrt(tf.add(tf.square(x), 1)),
+  reciprocal: (x) => tf.reciprocal(tf.add(tf.square(x), 1)),
+  sin: (x) => tf.sin(x),
+  cos: (x) => tf.cos(x),
+  softplus: (x) => half(tf.softplus(x)),
+  erf: (x) => tf.erf(x),
+  elu: (x) => tf.elu(x),
+  gelu: (x) => ops.gelu(x),
+  geluTanh: (x) => ops.gelu(x, { approximate: true }),
+  pow: (x) => half(tf.pow(tf.add(tf.square(x), 0.5), 0.75)),
+  // What the passes remove or merge.
+  addZero: (x) => tf.add(tf.sub(x, tf.zerosLike(x)), 0),
+  timesOne: (x) => tf.div(tf.mul(tf.onesLike(x), x), 1),
+  factors: (x) => tf.mul(tf.mul(tf.neg(x), 0.5), 1.5),
+  fill: (x) => half(tf.add(x, tf.fill(x.shape, 0.25))),
+  cast: (x) => tf.cast(x, 'float32'),
+  twice: (x) => tf.sub(tf.tanh(x), half(tf.tanh(x))),
+};
+
+const pairs: Record<string, (x: Tensor, y: Tensor) => Tensor> = {
+  add: (x, y) => half(tf.add(x, y)),
+  sub: (x, y) => half(tf.sub(y, x)),
+  mul: (x, y) => half(tf.mul(x, y)),
+  div: (x, y) => tf.div(x, tf.add(tf.square(y), 1)),
+  squaredDifference: (x, y) => tf.tanh(tf.squaredDifference(x, y)),
+  addN: (x, y) => tf.mul(tf.addN([tf.sub(x, y), tf.add(x, y), tf.mul(x, y)]), 0.25),
+};
+
+const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
+  flatten: ({ x }) => tf.reshape(x, [-1]),
+  reshape: ({ x, axis }) => tf.reshape(x, [x.shape[axis] ?? 1, -1]),
+  expandDims: ({ x, axis }) => tf.expandDims(x, axis),
+  squeeze: ({ x }) => tf.squeeze(x),
+  transpose: ({ x }) => tf.transpose(x),
+  rotate: ({ x, n }) =>
+    tf.transpose(
+      x,
+      x.shape.map((_, i) => (i + n) % x.rank),
+    ),
+  slice: ({ x, n }) => {
+    if (x.rank === 0) return x;
+    const begin = x.shape.map((dim, i) => (n + i) % dim);
+    return tf.slice(
+      x,
+      begin,
+      x.shape.map((dim, i) => Math.max(1, dim - begin[i]! - (n % 2))),
+    );
+  },
+  split: ({ x, axis, n }) => {
+    const dim = x.shape[axis] ?? 1;
+    if (dim < 2) return x;
+    const first = 1 + (n % (dim - 1));
+    const [a, b] = tf.split(x, [first, dim - first], axis);
+    return n % 2 ? tf.concat([b!, a!], axis) : [a!, b!];
+  },
+  reverse: ({ x, axis }) => (x.rank === 0 ? x : tf.reverse(x, axis)),
+  pad: ({ x, n }) =>
+    x.rank === 0
+      ? x
+      : tf.pad(
+          x,
+          x.shape.map((_, i): [number, number] => [(n + i) % 2, n % 3 === 0 ? 1 : 0]),
+        ),
+  tile: ({ x, n }) =>
+    x.rank === 0
+      ? x
+      : tf.tile(
+          x,
+          x.shape.map((_, i) => 1 + ((n + i) % 2)),
+        ),
+  broadcast: ({ x, n }) => tf.broadcastTo(x, [2 + (n % 2), ...x.shape]),
+  stack: ({ x, axis }) => tf.stack([x, tf.neg(x)], axis),
+  unstack: ({ x, axis }) => (x.rank === 0 ? x : tf.unstack(x, axis)),
+  sum: ({ x, axis, n }) => tf.mul(tf.sum(x, x.rank ? axis : undefined, n % 2 === 0), 0.25),
+  mean: ({ x, axis, n }) => tf.mean(x, x.rank ? axis : undefined, n % 2 === 0),
+  meanAll: ({ x }) => tf.mean(x),
+  softmax: ({ x }) => (x.rank === 0 ? x : tf.softmax(x)),
+  logSoftmax: ({ x }) => (x.rank === 0 ? x : tf.mul(tf.logSoftmax(x), 0.3)),
+  logSumExp: ({ x, axis }) => (x.rank === 0 ? x : tf.mul(tf.logSumExp(x, axis), 0.3)),
+  cumsum: ({ x, axis, n }) => (x.rank === 0 ? x : tf.tanh(tf.cumsum(x, axis, n % 2 === 0, n % 3 === 0))),
+  layerNorm: ({ x }) => (x.rank === 0 ? x : tf.tanh(ops.layerNorm(x, null, null, { epsilon: 0.1 }))),
+  rmsNorm: ({ x }) => (x.rank === 0 ? x : tf.tanh(ops.rmsNorm(x, null, { epsilon: 0.1 }))),
+  gram: ({ x, n }) => (x.rank < 2 ? x : tf.tanh(tf.mul(tf.matMul(x, x, n % 2 === 0, n % 2 === 1), 0.1))),
+  product: ({ x, n }) => {
+    if (x.rank < 2) return x;
+    const swap = x.shape.map((_, i) => (i < x.rank - 2 ? i : 2 * x.rank - 3 - i));
+    const y = tf.transpose(tf.tanh(x), swap);
+    return tf.tanh(tf.mul(n % 2 ? tf.matMul(x, y) : tf.matMul(y, x), 0.125));
+  },
+  gather: ({ x, inputs }) =>
+    x.rank === 0 ? x : tf.gather(x, tf.minimum(inputs.ids, tf.scalar(x.shape[0]! - 1, 'int32')) as any),
+  lookup: ({ x, inputs }) =>
+    x.rank !== 2 ? x : ops.embeddingLookup(x, tf.mod(inputs.ids, tf.scalar(x.shape[0]!, 'int32'))),
+  dropout: ({ x, n, inputs }) => half(ops.dropout(x, ops.foldIn(inputs.key, n), 0.75)),
+  // Kinks and jumps only at inputs: a value that differs in its last bit must not take another branch.
+  where: ({ x, n, inputs }) => {
+    const leaf = inputs.floats[n % inputs.floats.length]!;
+    return broadcasts(leaf.shape, x.shape) ? tf.where(tf.greater(leaf, 0), x, tf.neg(x)) : x;
+  },
+  relu: ({ n, inputs }) => tf.relu(inputs.floats[n % inputs.floats.length]!),
+  clip: ({ n, inputs }) => tf.clipByValue(inputs.floats[n % inputs.floats.length]!, -1, 1.5),
+};
+
+const broadcasts = (a: readonly number[], b: readonly number[]): boolean =>
+  Array.from({ length: Math.min(a.length, b.length) }, (_, i) => [a.at(-1 - i)!, b.at(-1 - i)!]).every(
+    ([x, y]) => x === y || x === 1 || y === 1,
+  );
+
+/** A value is kept where it is small enough to go on with. */
+const fits = (x: Tensor): boolean => x.rank <= 4 && x.size <= 200;
+
+export const stepsArbitrary = fc.array(
+  fc.record({
+    op: fc.constantFrom(
+      ...Object.keys(smooth),
+      ...Object.keys(pairs),
+      ...Object.keys(shapes),
+      ...Object.keys(pairs),
+    ),
+    a: fc.nat(1000),
+    b: fc.nat(1000),
+    n: fc.nat(11),
+  }),
+  { minLength: 3, maxLength: 24, size: 'max' },
+);
+
+/** The inputs of all programs. */
+export const programInputs: Inputs<HostTensor> = {
+  floats: [
+    floats([2, 3], -2, 2, 21),
+    floats([3, 1, 2], -2, 2, 22),
+    floats([3], -2, 2, 23),
+    floats([], -2, 2, 24),
+    floats([2, 2, 3, 1], -2, 2, 25),
+  ],
+  ids: ints([4], 0, 5),
+  key: host([2], [3, 4], 'int32'),
+};
+
+/** Runs the steps; the results are those that no later step may have used, and some in between. */
+export function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Tensor[] {
+  const pool = [...inputs.floats];
+  for (const { op, a, b, n } of steps) {
+    // Later values are chosen more often: programs become deep.
+    const x = pool[pool.length - 1 - (a % Math.min(pool.length, 6))]!;
+    const partners = pool.filter((candidate) => broadcasts(candidate.shape, x.shape));
+    const y = partners[b % partners.length]!;
+    const axis = x.rank === 0 ? 0 : b % x.rank;
+    const made = smooth[op]?.(x) ?? pairs[op]?.(x, y) ?? shapes[op]!({ x, y, n, axis, inputs });
+    pool.push(...[made].flat().filter(fits));
+  }
+  return pool.slice(-3).concat(pool[Math.floor(pool.length / 2)]!);
+}
+
+/** The outputs of the steps and the gradients of a weighted sum of them with respect to all float inputs. */
+export const differentiated =
+  (steps: readonly Step[]) =>
+  (inputs: Inputs<Tensor>): Tensor[] => {
+    let outputs: Tensor[] = [];
+    const loss = (...leaves: Tensor[]): any => {
+      outputs = runSteps(steps, { ...inputs, floats: leaves }).map((x) => tf.keep(x));
+      // Every input takes part, so that every gradient exists.
+      return tf.add(weightedSum(outputs), weightedSum(leaves));
+    };
+    const { grads } = tf.valueAndGrads(loss)([...inputs.floats]);
+    return [...outputs, ...grads];
+  };
