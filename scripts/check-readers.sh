@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Reads our checkpoints and event files with the real readers: python's safetensors and tensorboard.
+# PYTHON names the interpreter. Where it or its packages are absent, says 'skipped' and succeeds.
+#   python3 -m venv .venv && .venv/bin/pip install safetensors numpy tensorboard
+#   PYTHON=.venv/bin/python scripts/check-readers.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+if ! command -v "$python" > /dev/null; then
+  echo "skipped: no $python"
+  exit 0
+fi
+samples=$(mktemp -d)
+trap 'rm -rf "$samples"' EXIT
+node --import tsx test/readers/writeSamples.ts "$samples"
+"$python" scripts/check_readers.py "$samples"

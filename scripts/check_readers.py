@@ -1,0 +1,51 @@
+"""Checks the samples of test/readers/writeSamples.ts with safetensors and TensorBoard; the argument is their directory."""
+
+import glob
+import os
+import sys
+
+try:
+    import numpy
+    from safetensors import safe_open
+    from tensorboard.backend.event_processing import event_accumulator
+    from tensorboard.util import tensor_util
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(0)
+
+
+def check_checkpoint(root):
+    path = os.path.join(root, "checkpoints", "checkpoint_00123456", "state.safetensors")
+    with safe_open(path, framework="numpy") as file:
+        assert file.metadata() == {"format": "luthier"}, file.metadata()
+        names = {"step", "params/lm/w", "params/lm/b", "slots/m/lm/w", "slots/m/lm/b"}
+        assert set(file.keys()) == names, file.keys()
+        step = file.get_tensor("step")
+        assert step.dtype == numpy.int64 and step.shape == () and step == 123456, step
+        weights = file.get_tensor("params/lm/w")
+        assert weights.dtype == numpy.float32, weights.dtype
+        assert numpy.array_equal(weights, numpy.arange(6, dtype=numpy.float32).reshape(2, 3) / 8), weights
+        assert numpy.array_equal(file.get_tensor("params/lm/b"), numpy.array([2, 2.125, 2.25], numpy.float32))
+        assert numpy.array_equal(file.get_tensor("slots/m/lm/b"), numpy.full(3, -0.5, numpy.float32))
+
+
+def check_events(root):
+    directory = os.path.join(root, "summaries", "train")
+    assert len(glob.glob(os.path.join(directory, "events.out.tfevents.*"))) == 2
+    events = event_accumulator.EventAccumulator(directory)
+    events.Reload()
+    scalars = {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    assert scalars == {
+        "loss": [(1, 0.25), (2, 0.5), (3, 8.0)],
+        "learning/lr": [(1, 0.125), (2, 0.125), (3, 0.25)],
+    }, scalars
+    assert events.Scalars("loss")[0].wall_time == 1700000000
+    assert events.Tags()["tensors"] == ["Model"], events.Tags()
+    (text,) = events.Tensors("Model")
+    assert tensor_util.make_ndarray(text.tensor_proto).item().decode() == "lm : **α**"
+    assert events.SummaryMetadata("Model").plugin_data.plugin_name == "text"
+
+
+check_checkpoint(sys.argv[1])
+check_events(sys.argv[1])
+print("safetensors and TensorBoard read what was written")

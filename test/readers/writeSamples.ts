@@ -1,0 +1,36 @@
+/** @file Writes one checkpoint and one event file for scripts/check-readers.sh; its argument is the directory. */
+
+import { join } from 'node:path';
+import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
+import { EventFile } from '../../src/summaries/index.js';
+
+async function writeSamples(directory: string): Promise<void> {
+  const entries = [
+    { name: 'lm/w', shape: [2, 3], offset: 0, size: 6 },
+    { name: 'lm/b', shape: [3], offset: 16, size: 3 },
+  ];
+  const state = createTrainState({ size: 32, entries }, ['m']);
+  state.step = 123_456;
+  state.params.forEach((_, index) => {
+    state.params[index] = index / 8;
+  });
+  state.slots.m!.fill(-0.5);
+  const checkpointer = new Checkpointer({
+    directory: join(directory, 'checkpoints'),
+    experiment: 'check.Readers',
+  });
+  await checkpointer.save(state, { inputState: { batches: 7 } });
+  await checkpointer.close();
+
+  const events = join(directory, 'summaries', 'train');
+  const first = new EventFile(events, { now: () => 1_700_000_000_000 });
+  for (const step of [1, 2, 3, 4]) first.scalars(step, { loss: step / 4, 'learning/lr': 0.125 });
+  first.text(1, 'Model', 'lm : **α**');
+  first.close();
+  // A run that went on from step 2: what the first said of steps 3 and 4 no longer counts.
+  const resumed = new EventFile(events, { resumeStep: 2, now: () => 1_700_000_100_000 });
+  resumed.scalars(3, { loss: 8, 'learning/lr': 0.25 });
+  resumed.close();
+}
+
+void writeSamples(process.argv[2]!);
