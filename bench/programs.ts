@@ -129,7 +129,7 @@ const meddling = /^(MALLOC_|LD_PRELOAD$|OMP_|GOMP_|KMP_|MKL_|TORCH|XLA_|JAX_|NOD
 /**
  * Runs a program to its end and gives the last line that it printed, from JSON.
  *
- * @throws Error with the last line of what it said on stderr, where it fails or takes 15 minutes.
+ * @throws Error with what it said last on stderr, where it fails or takes 15 minutes.
  */
 export function measure<T>({ command, env }: Program): Promise<T> {
   const kept = Object.entries(process.env).filter(([name]) => !meddling.test(name));
@@ -144,12 +144,15 @@ export function measure<T>({ command, env }: Program): Promise<T> {
   let stderr = '';
   child.stdout.on('data', (text) => (stdout += text));
   child.stderr.on('data', (text) => (stderr += text));
-  const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';
+  const lines = (text: string) => text.trim().split('\n');
+  // Node writes its version below an error, and Python's warnings may follow one.
+  const complaint = () =>
+    lines(stderr).findLast((line) => /^[\w.]*(Error|Exception)\b/.test(line)) ?? lines(stderr).at(-1);
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code, signal) => {
-      if (code === 0) resolve(JSON.parse(lastLine(stdout)) as T);
-      else reject(new Error(lastLine(stderr) || `it ended with ${signal ?? `exit code ${code}`}`));
+      if (code === 0) resolve(JSON.parse(lines(stdout).at(-1)!) as T);
+      else reject(new Error(complaint() || `it ended with ${signal ?? `exit code ${code}`}`));
     });
   });
 }

@@ -87,7 +87,8 @@ export function shapeReport(name: string, shape: Shape, rows: readonly Row[], pe
   ].join('\n\n');
 }
 
-function rounds(count: number): string {
+/** '1 round', '3 rounds'. */
+export function rounds(count: number): string {
   return count === 1 ? '1 round' : `${count} rounds`;
 }
 
@@ -98,5 +99,6 @@ export function peakReport(peaks: Peaks): string {
     ([precision, { gflops, how }]) =>
       `- ${words[precision as Precision]}: ${gflops.toFixed(0)} GFLOP/s, ${how}`,
   );
+  if (lines.length === 0) return 'No peak was found, so there is no MFU.';
   return `MFU is measured against the most that a matrix product reached in this run:\n${lines.join('\n')}`;
 }

@@ -14,7 +14,7 @@ import {
   pytorch,
   torchPeak,
 } from './programs.js';
-import { type Peaks, peakReport, shapeReport } from './report.js';
+import { type Peaks, peakReport, rounds, shapeReport } from './report.js';
 import { groupBy, type PeakResult, type Precision, type Row, type StepResult, toRow } from './results.js';
 import { shapes } from './shapes.js';
 
@@ -125,8 +125,12 @@ async function raisePeaks(peaks: Partial<Record<Precision, PeakResult>>): Promis
   const programs: [Precision, Program][] = [['f32', luthierPeak]];
   if (hasPeers) programs.push(['f32', torchPeak('f32')], ['bf16', torchPeak('bf16')]);
   for (const [precision, program] of programs) {
-    const found = await measure<PeakResult>(program);
-    if (found.gflops > (peaks[precision]?.gflops ?? 0)) peaks[precision] = found;
+    try {
+      const found = await measure<PeakResult>(program);
+      if (found.gflops > (peaks[precision]?.gflops ?? 0)) peaks[precision] = found;
+    } catch (error) {
+      say(`A program that looks for the ${precision} peak failed: ${(error as Error).message}`);
+    }
   }
 }
 
@@ -165,7 +169,7 @@ function fullReport(options: Options, entries: readonly Entry[], peaks: Peaks): 
     .map(({ shape, candidate, failure }) => `- ${shape}, ${candidate.name}, ${candidate.how}: ${failure}`);
   return [
     `${[...versions, `Node ${process.versions.node}`].join(', ')}; ${cpus()[0]?.model ?? 'unknown CPU'}, ` +
-      `${options.threads} threads; medians of ${options.rounds} rounds.`,
+      `${options.threads} threads; medians of ${rounds(options.rounds)}.`,
     ...options.shapes.map((name) => shapeReport(name, shapes[name]!, rowsOf(entries, name), peaks)),
     peakReport(peaks),
     ...(failures.length > 0 ? [`Could not run:\n${failures.join('\n')}`] : []),
