@@ -1,0 +1,43 @@
+/** @file Every program and command in the guide and the README runs, and prints what the page shows. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { missingLines, root, runPage } from './pages.js';
+
+const guide = readdirSync(join(root, 'docs/guide')).filter((name) => name.endsWith('.md'));
+const pages = [...guide.map((name) => `docs/guide/${name}`), 'README.md'];
+
+/** What the programs of a page print where the page shows nothing, in order. */
+const unshown: Record<string, RegExp[]> = {
+  'docs/guide/inputs.md': [
+    /^\[ 2, 64 \] \[\n/,
+    /^$/,
+    /^\{\n {2}x: \{ shape: \[ 2 \], dtype: 'float32', data: Float32Array\(2\) \[ 0, 1 \] \}\n\}\n$/,
+  ],
+  'docs/guide/layers.md': [
+    /^\[ 'gate \[\]', 'linear\/w \[4,4\]' \]\nFloat32Array\(1\) \[ 0.5 \]\n$/,
+    /^\[ 'linear\/w \[2,3\]', 'bias\/b \[3\]' \]\n$/,
+    /^35 8\n$/,
+  ],
+};
+
+for (const page of pages.filter((path) => existsSync(join(root, path)))) {
+  test.concurrent(`${page} shows what happens`, { timeout: 300_000 }, async () => {
+    const results = await runPage(page);
+    const hasCommands = results.some(({ kind }) => kind === 'command');
+    const expected = [...(unshown[page] ?? [])];
+    for (const { kind, code, shown, printed, status } of results) {
+      if (kind === 'program') expect(status, printed).toBe(0);
+      if (shown === undefined) {
+        expect(printed, code).toMatch((kind === 'program' && expected.shift()) || /(?:)/);
+      } else if (hasCommands) {
+        expect({ missing: missingLines(shown, printed), printed }, code).toMatchObject({ missing: [] });
+      } else {
+        // The lines of a page are not those of the program.
+        const plain = (text: string) => text.replace(/(\.ts):\d+/g, '$1:#');
+        expect(plain(printed), code).toBe(plain(shown));
+      }
+    }
+    expect(expected).toEqual([]);
+  });
+}

@@ -1,0 +1,121 @@
+/**
+ * @file Runs what the pages of the guide show. In a page,
+ *
+ * - a `ts` block with imports is a program, which stands where experiments stand; one without is an excerpt, not run;
+ * - a `ts continued` block goes on with the program before it;
+ * - a `ts experiments/mine.ts` block is a file, there for everything that follows it in the page;
+ * - an `sh` block is run where the page has such files;
+ * - a `text` block right after any of these is what it prints.
+ */
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** One thing that a page shows and that can be run, with the output that stands after it. */
+interface Step {
+  readonly kind: 'program' | 'file' | 'command';
+  /** Of a file: where it stands. */
+  readonly path: string;
+  /** Parts of a program, one for each block; else a single part. */
+  readonly parts: { readonly code: string; readonly shown: string | undefined }[];
+}
+
+/** What a part of a page printed, beside what the page says it prints. */
+export interface Printed {
+  readonly kind: Step['kind'];
+  readonly code: string;
+  readonly shown: string | undefined;
+  readonly printed: string;
+  /** Exit code of the program or command. */
+  readonly status: number;
+}
+
+/** The steps of a page in order. */
+function stepsOf(page: string): Step[] {
+  const blocks = [...page.matchAll(/^```(\w*) ?(.*)\n([\s\S]*?)^```$/gm)];
+  const hasFiles = blocks.some(([, language, info]) => language === 'ts' && info!.endsWith('.ts'));
+  const steps: Step[] = [];
+  for (const [i, block] of blocks.entries()) {
+    const [whole, language, info = '', code = ''] = block;
+    const next = blocks[i + 1];
+    const between = next && page.slice(block.index + whole.length, next.index);
+    const shown = next?.[1] === 'text' && between?.trim() === '' ? next[3] : undefined;
+    const part = { code, shown };
+    if (language === 'sh' && hasFiles) steps.push({ kind: 'command', path: '', parts: [part] });
+    else if (language !== 'ts') continue;
+    else if (info === 'continued') steps.at(-1)!.parts.push(part);
+    else if (info !== '') steps.push({ kind: 'file', path: info, parts: [part] });
+    else if (/^import /m.test(code)) steps.push({ kind: 'program', path: '', parts: [part] });
+  }
+  return steps;
+}
+
+/** A directory that looks like the project to the programs and commands of one page. */
+function workingDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'luthier-guide-'));
+  // A copy: a page may write over an experiment.
+  cpSync(join(root, 'experiments'), join(directory, 'experiments'), { recursive: true });
+  for (const name of ['src', 'node_modules', 'package.json']) {
+    symlinkSync(join(root, name), join(directory, name));
+  }
+  return directory;
+}
+
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+/** `npx tsx`, without npx's own search. */
+const npx = `npx() { shift; '${process.execPath}' --import '${tsx}' "$@"; }`;
+const separator = '-- next block of the page --';
+
+/** Runs a shell command; what it prints includes its errors. */
+function run(command: string, cwd: string): Promise<{ output: string; status: number }> {
+  return new Promise((resolve) => {
+    const env = { ...process.env, NO_COLOR: '1' };
+    execFile('bash', ['-c', `${npx}\n{ ${command}\n} 2>&1`], { cwd, env }, (error, output) =>
+      resolve({ output, status: error ? Number(error.code ?? 1) : 0 }),
+    );
+  });
+}
+
+/** Runs a page of the project, such as docs/guide/configs.md, from its first block to its last. */
+export async function runPage(path: string): Promise<Printed[]> {
+  const directory = workingDirectory();
+  const results: Printed[] = [];
+  for (const { kind, path: file, parts } of stepsOf(readFileSync(join(root, path), 'utf8'))) {
+    const code = parts.map((part) => part.code).join(`\nconsole.log('${separator}');\n`);
+    const program = `experiments/${basename(path, '.md')}.ts`;
+    if (kind !== 'command') {
+      const target = join(directory, kind === 'file' ? file : program);
+      mkdirSync(dirname(target), { recursive: true });
+      writeFileSync(target, code);
+    }
+    if (kind === 'file') continue;
+    const { output, status } = await run(kind === 'program' ? `npx tsx ${program}` : code, directory);
+    const printed = output.split(`${separator}\n`);
+    for (const [i, part] of parts.entries())
+      results.push({ kind, ...part, printed: printed[i] ?? '', status });
+  }
+  return results;
+}
+
+/** Text with every figure as `#`: losses and speeds differ between machines. */
+function withoutFigures(text: string): string {
+  return text.replace(/\d+(\.\d+)?(e[+-]?\d+)?k?/g, '#').replace(/[^\S\n]+/g, ' ');
+}
+
+/** The lines of `shown` that `printed` does not have, or not in this order; a line of `…` stands for any. */
+export function missingLines(shown: string, printed: string): string[] {
+  const lines = withoutFigures(printed).split('\n');
+  let at = 0;
+  return shown.split('\n').filter((line) => {
+    const wanted = withoutFigures(line).trimEnd();
+    if (wanted === '' || wanted === '…') return false;
+    const found = lines.findIndex((other, i) => i >= at && other.trimEnd() === wanted);
+    if (found >= 0) at = found + 1;
+    return found < 0;
+  });
+}
