@@ -79,12 +79,17 @@ async function run(argv: readonly string[]): Promise<number> {
   return signal === 'SIGINT' ? 130 : signal === 'SIGTERM' ? 143 : 0;
 }
 
+/** A layer that finds its config wrong says all there is to say; one that fails on another error has a cause. */
+function exitCodeOf(error: Error): number | undefined {
+  return error.name === 'LayerError' && error.cause === undefined ? 2 : exitCodes[error.name];
+}
+
 function report(error: unknown): number {
   if (!(error instanceof Error)) {
     process.stderr.write(`${String(error)}\n`);
     return 1;
   }
-  const code = exitCodes[error.name];
+  const code = exitCodeOf(error);
   if (code !== undefined) {
     process.stderr.write(`${error.message}\n`);
     return code;

@@ -15,7 +15,7 @@ import {
 } from '../compiler/index.js';
 import type { DecodeOutput, ExtendStep, Int32Tensor } from '../decoding/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
-import { type BaseInput, type InputSource, type LmBatch, openInput } from '../inputs/index.js';
+import type { BaseInput, InputSource, LmBatch } from '../inputs/index.js';
 import { runInContext } from '../layers/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -23,6 +23,7 @@ import { JobError } from './errors.js';
 import { nextBatch } from './eval_program.js';
 import { type FlatParams, paramSpecs, paramViews } from './flat_params.js';
 import { writeWhole } from './job_files.js';
+import { openDataset } from './open_dataset.js';
 import { compileOptions, type JobOptions } from './options.js';
 
 /** One continuation. */
@@ -86,7 +87,7 @@ export class DecodeProgram {
 
   /** Decodes `evalLoopNumBatches` batches (-1: all) from the first one on. The same step gives the same text. */
   async run(step: number, isStopped: () => boolean): Promise<DecodeResult | undefined> {
-    const input = (this.#input ??= openInput(this.dataset, { modules: [this.options.moduleUrl] }));
+    const input = (this.#input ??= openDataset(this.options, this.dataset));
     input.reset();
     const { evalLoopNumBatches: limit } = this.dataset;
     const stream = foldIn(prngKey(this.task.hp.decode.hp.randomSeed), hashString(this.name));

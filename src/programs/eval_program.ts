@@ -1,7 +1,7 @@
 /** @file EvalProgram: the metrics of one dataset at the present parameters (paxml's SingleTaskEvalProgram). */
 import { type BoundCall, compile } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
-import { type BaseInput, type Batch, EndOfData, type InputSource, openInput } from '../inputs/index.js';
+import { type BaseInput, type Batch, EndOfData, type InputSource } from '../inputs/index.js';
 import {
   evalStep,
   metricValues,
@@ -13,6 +13,7 @@ import {
 import { BatchBuffers } from './batch_buffers.js';
 import { JobError } from './errors.js';
 import { type FlatParams, paramSpecs, paramViews } from './flat_params.js';
+import { openDataset } from './open_dataset.js';
 import { compileOptions, type JobOptions } from './options.js';
 
 /** The evaluation step, compiled for batches of one shape. */
@@ -98,7 +99,7 @@ export class EvalProgram {
    * @param isStopped asked before each batch; true ends the evaluation without a result.
    */
   async run(isStopped: () => boolean): Promise<EvalResult | undefined> {
-    const input = (this.#input ??= openInput(this.dataset, { modules: [this.options.moduleUrl] }));
+    const input = (this.#input ??= openDataset(this.options, this.dataset));
     const { evalLoopNumBatches: limit, resetForEval } = this.dataset;
     if (resetForEval || limit === -1) input.reset();
     const means = new WeightedMeans();

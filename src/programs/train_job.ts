@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { Checkpointer, createTrainState } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
 import { build, type Config, ConfigError } from '../hparams/index.js';
-import { type BaseInput, type InputSource, type InputState, openInput } from '../inputs/index.js';
+import type { BaseInput, InputSource, InputState } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decode_program.js';
 import { EvalProgram, EvalSteps } from './eval_program.js';
 import { writeJobFiles } from './job_files.js';
 import { findPeak, modelFlops } from './mfu.js';
+import { openDataset } from './open_dataset.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
@@ -53,7 +54,7 @@ function trainingDataset({ name, datasets }: JobOptions): Config<BaseInput> {
 async function openTraining(options: JobOptions, stop: StopSignal): Promise<Training> {
   const task = build(options.task);
   const { train } = task.hp;
-  const input = openInput(trainingDataset(options), { modules: [options.moduleUrl] });
+  const input = openDataset(options, trainingDataset(options));
   const checkpointer = new Checkpointer({
     directory: join(options.jobLogDir, 'checkpoints'),
     experiment: options.name,

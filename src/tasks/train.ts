@@ -1,9 +1,19 @@
 /** @file How a task is trained: steps, intervals, learner (Pax's SingleTask.Train). */
 import { z } from 'zod';
+import { parseDuration } from '../checkpoints/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { Learner } from '../learners/index.js';
 
 const interval = z.int().positive();
+
+function isDuration(value: string | number): boolean {
+  try {
+    parseDuration(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Fields and defaults are Pax's, where this page says nothing else. A step count is the number of finished steps. */
 export class Train extends Configurable.with({
@@ -21,6 +31,9 @@ export class Train extends Configurable.with({
     .describe('How many of the newest checkpoints stay; null: all.'),
   saveKeepIntervalDuration: z
     .union([z.string(), z.number().nonnegative()])
+    .refine(isDuration, {
+      error: (issue) => `expected a duration such as 12h, 30m, 90s or 2d, got '${issue.input}'`,
+    })
     .nullable()
     .default('12h')
     .describe('Checkpoints this far apart stay besides: 12h, 30m, 90s, 2d, or seconds; null: none.'),

@@ -1,0 +1,102 @@
+/** @file The records of a run. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type AbstractClass, Configurable, fromJSON } from '../../src/hparams/index.js';
+import * as luthier from '../../src/index.js';
+import { gitRevision, makeJobDirectory, writeWhole } from '../../src/programs/job_files.js';
+import { runCommand, temporaryDirectory } from '../command.js';
+
+test('the git revision is read from HEAD, from the branch it names, or from packed refs', () => {
+  const root = temporaryDirectory();
+  const git = join(root, '.git');
+  mkdirSync(join(git, 'refs/heads'), { recursive: true });
+  mkdirSync(join(root, 'deep/er'), { recursive: true });
+  writeFileSync(join(git, 'HEAD'), 'ref: refs/heads/main\n');
+  expect(gitRevision(root)).toBeUndefined();
+  writeFileSync(join(git, 'packed-refs'), '# pack-refs\nabc123 refs/heads/main\n');
+  expect(gitRevision(join(root, 'deep/er'))).toBe('abc123');
+  writeFileSync(join(git, 'refs/heads/main'), 'def456\n');
+  expect(gitRevision(root)).toBe('def456');
+  writeFileSync(join(git, 'HEAD'), '789abc\n');
+  expect(gitRevision(root)).toBe('789abc');
+});
+
+test('a file is written whole and leaves nothing beside it; a directory that can’t be made is named', () => {
+  const directory = join(temporaryDirectory(), 'a/b');
+  makeJobDirectory(directory);
+  writeWhole(join(directory, 'x.txt'), 'one');
+  writeWhole(join(directory, 'x.txt'), 'two');
+  expect(readdirSync(directory)).toEqual(['x.txt']);
+  expect(() => makeJobDirectory(join(directory, 'x.txt'))).toThrow(
+    `--job_log_dir=${directory}/x.txt: can't be written (EEXIST).`,
+  );
+});
+
+function isConfigurable(value: unknown): value is AbstractClass {
+  return typeof value === 'function' && value.prototype instanceof Configurable;
+}
+
+test('a run records its experiment, its configs as they were built, and who set the constants', async () => {
+  const directory = temporaryDirectory();
+  const flags = [
+    '--set',
+    'modelDims=8',
+    '--set',
+    'task.train.numTrainSteps=2',
+    '--set',
+    'datasets[0].batchSize=3',
+  ];
+  const { code, stderr } = await runCommand(['--exp=Tiny', `--job_log_dir=${directory}`, ...flags]);
+  expect(code, stderr).toBe(0);
+
+  const record = JSON.parse(readFileSync(join(directory, 'experiment.json'), 'utf8'));
+  expect(record).toMatchObject({
+    name: 'tiny.Tiny',
+    mode: 'train',
+    overrides: ['--set modelDims=8', '--set task.train.numTrainSteps=2', '--set datasets[0].batchSize=3'],
+    versions: { node: process.versions.node },
+  });
+  const classes = new Map<string, AbstractClass>();
+  for (const value of Object.values(luthier)) {
+    // Some schedules have names that layers have too; this experiment uses none of them.
+    if (isConfigurable(value) && !classes.has(value.name)) classes.set(value.name, value);
+  }
+  const { task, datasets } = fromJSON(record.config, { classes: [...classes.values()] }) as {
+    task: { train: { numTrainSteps: number } };
+    datasets: { batchSize: number }[];
+  };
+  expect([task.train.numTrainSteps, datasets[0]!.batchSize]).toEqual([2, 3]);
+
+  const params = readFileSync(join(directory, 'model_params.txt'), 'utf8').split('\n');
+  expect(params).toContain('task.train.numTrainSteps : 2');
+  expect(params).toContain('datasets[0].batchSize : 3');
+  expect(params).toContain('decodeDatasets[0] : TextInput');
+  expect(readFileSync(join(directory, 'experiment_cls_vars.txt'), 'utf8')).toBe(
+    'Tiny:\n  numTrainSteps: 12\n  dataPath: "corpus/*.txt"\n  learningRate: 0.01\n  numSamples: 1\n' +
+      '--set modelDims=8:\n  modelDims: 8\n',
+  );
+  expect(existsSync(join(directory, 'summaries/train'))).toBe(true);
+}, 120_000);
+
+test('gradients that are not finite change nothing and are counted; the run goes on', async () => {
+  const directory = temporaryDirectory();
+  const flags = [
+    '--exp=Tiny',
+    `--job_log_dir=${directory}`,
+    '--set',
+    'learningRate=1e38',
+    '--set',
+    'numTrainSteps=6',
+  ];
+  const { code, stdout, stderr } = await runCommand(flags);
+  expect(code, stderr).toBe(0);
+  expect(stdout).toMatch(/Step \d: update left out, loss \S+, gradient norm (NaN|Infinity) \(1 so far\)\./);
+  const last = readFileSync(join(directory, 'metrics.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((l) => JSON.parse(l))
+    .findLast((l) => l.program === 'train');
+  expect(last).toMatchObject({ step: 6, 'learning/is_valid_step': 0 });
+  expect(last['learning/skipped_steps']).toBeGreaterThan(3);
+}, 120_000);
