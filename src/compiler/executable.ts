@@ -41,6 +41,7 @@ const isArrayOrNull = (value: unknown): value is HostArray | null => value === n
 export class Executable {
   readonly inputs: Tree<TensorSpec>;
   readonly outputs: Tree<TensorSpec>;
+  private disposed = false;
 
   constructor(
     /** For messages. */
@@ -68,6 +69,7 @@ export class Executable {
     inputs: Tree<HostArray>;
     outputs?: Tree<HostArray | null> | null;
   }): BoundCall {
+    this.checkAlive();
     const { graph, inputPaths, outputPaths } = this.program;
     const given = this.match('input', flattenTree<HostArray>(inputs, isArray), inputPaths, graph.inputs);
     const wanted =
@@ -92,6 +94,7 @@ export class Executable {
     return {
       outputs: tree,
       run: async () => {
+        this.checkAlive();
         await run();
         return tree;
       },
@@ -108,9 +111,15 @@ export class Executable {
     return this.bind({ inputs: arrays }).run();
   }
 
-  /** Frees the compiled program. */
-  dispose(): Promise<void> {
-    return this.backend.dispose();
+  /** Frees the compiled program; it cannot run any more. A second call does nothing. */
+  async dispose(): Promise<void> {
+    if (this.disposed) return;
+    this.disposed = true;
+    await this.backend.dispose();
+  }
+
+  private checkAlive(): void {
+    if (this.disposed) throw new CompilerError(`${this.name}: the program has been disposed of.`);
   }
 
   private match<T extends HostArray | null>(

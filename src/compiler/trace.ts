@@ -217,12 +217,10 @@ export function withBackend<T>(name: string, f: () => T): T {
   try {
     return f();
   } finally {
-    if (before) {
-      void engine.setBackend(before);
-    } else {
-      // As before there was none: tfjs picks one at the next operation.
-      Object.assign(engine, { backendName: null, backendInstance: null });
-    }
+    const after = before || (tf.findBackend('cpu') ? 'cpu' : null);
+    if (after) void engine.setBackend(after);
+    // None was chosen before, and none computes: operations outside of a trace are refused.
+    else Object.assign(engine, { backendName: null, backendInstance: null });
   }
 }
 
@@ -269,7 +267,8 @@ function explain(error: unknown, scope: string): unknown {
       { cause: error },
     );
   }
-  if (error instanceof CompilerError && where !== '' && !/ \((in layer '|where)/.test(error.message))
-    error.message += where;
+  // tfjs's own checks throw plain errors.
+  const ours = error instanceof CompilerError || error.constructor === Error;
+  if (ours && where !== '' && !/ \((in layer '|where)/.test(error.message)) error.message += where;
   return error;
 }

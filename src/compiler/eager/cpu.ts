@@ -27,7 +27,7 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
     return 'tensorflow';
   } catch (error) {
     throw new CompilerError(
-      `--device=gpu needs ${name} and CUDA, and it could not be loaded: ${(error as Error).message.split('\n')[0]} ` +
+      `--device=gpu needs ${name} and CUDA, and it could not be loaded: ${(error as Error).message.split('\n')[0]!.replace(/\.$/, '')}. ` +
         `Install it with 'npm install ${name}@4.22.0' on a machine with CUDA 11 and network access to its binaries, or run with --device=cpu.`,
       { cause: error },
     );
@@ -52,9 +52,10 @@ export async function compileEager(
               // The backend may keep the array, and the caller writes to it again: it gets a copy.
               tf.tensor(inputs[next++]!.slice() as Float32Array, [...shape], dtype),
             );
-            flattenTree<tf.Tensor>(f(tree), isTensor).forEach(
-              ({ value }, i) => void outputs[i]!.set(value.dataSync()),
-            );
+            const results = flattenTree<tf.Tensor>(f(tree), isTensor);
+            results.forEach(({ value }, i) => void outputs[i]!.set(value.dataSync()));
+            // valueAndGrad keeps its auxiliary results beyond any tidy.
+            for (const { value } of results) if (value.kept) value.dispose();
           }),
         );
       },

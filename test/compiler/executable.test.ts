@@ -1,0 +1,178 @@
+/** @file Binding: views, in-place results, shared memory, wrong arrays, repeated runs, disposal. */
+import { afterAll, expect, test } from 'vitest';
+import { compile, type Executable, type HostTensor, type Tensor } from '../../src/compiler/index.js';
+import { differentiated, programInputs } from './programs.js';
+import { floats, leavesOf, ops, tf } from './support.js';
+
+const x = { shape: [4], dtype: 'float32' } as const;
+
+const made: Executable[] = [];
+afterAll(() => Promise.all(made.map((executable) => executable.dispose())));
+
+async function compiled(f: (inputs: any) => any, inputs: any, options = {}): Promise<Executable> {
+  const executable = await compile(f, inputs, { name: 'step', numThreads: 2, spin: false, ...options });
+  made.push(executable);
+  return executable;
+}
+
+const double = ({ x }: { x: Tensor }) => ({ y: tf.mul(x, 2) });
+
+test('inputs and outputs are views into larger buffers, and nothing beside them is touched', async () => {
+  for (const engine of ['onnx', 'eager'] as const) {
+    const executable = await compiled(double, { x }, { engine });
+    const buffer = Float32Array.from({ length: 16 }, (_, i) => i);
+    const call = executable.bind({
+      inputs: { x: buffer.subarray(3, 7) },
+      outputs: { y: buffer.subarray(9, 13) },
+    });
+    await call.run();
+    expect([...buffer]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 6, 8, 10, 12, 13, 14, 15]);
+    buffer.fill(1);
+    const { y } = (await call.run()) as { y: HostTensor };
+    expect([...y.data]).toEqual([2, 2, 2, 2]);
+    expect(y.data.buffer).toBe(buffer.buffer);
+  }
+});
+
+test('an elementwise program may write over its inputs', async () => {
+  const adam = ({ p, g, m }: Record<string, Tensor>) => {
+    const next = tf.add(tf.mul(m!, 0.9), tf.mul(g!, 0.1));
+    return { p: tf.sub(p!, tf.mul(tf.div(next, tf.add(tf.sqrt(tf.square(g!)), 1e-3)), 0.5)), m: next };
+  };
+  const size = 100_003;
+  const spec = { shape: [size], dtype: 'float32' } as const;
+  const executable = await compiled(adam, { p: spec, g: spec, m: spec });
+  const fresh = () => ({
+    p: floats([size], -1, 1, 1).data,
+    g: floats([size], -1, 1, 2).data,
+    m: floats([size], -1, 1, 3).data,
+  });
+  const apart = fresh();
+  const [expectedP, expectedM] = leavesOf(await executable.bind({ inputs: apart }).run());
+  const inPlace = fresh();
+  await executable.bind({ inputs: inPlace, outputs: { p: inPlace.p, m: inPlace.m } }).run();
+  expect(inPlace.p).toEqual(expectedP!.data);
+  expect(inPlace.m).toEqual(expectedM!.data);
+});
+
+test('an output that is an input, a constant, or another output is an array of its own', async () => {
+  const executable = await compiled(
+    ({ x }: { x: Tensor }) => {
+      const y = tf.neg(x);
+      return [x, y, y, tf.tensor([7]), tf.reshape(y, [2, 2])];
+    },
+    { x },
+  );
+  const input = Float32Array.of(1, 2, 3, 4);
+  const results = leavesOf(await executable.bind({ inputs: { x: input } }).run());
+  expect(results.map(({ data }) => [...data])).toEqual([
+    [1, 2, 3, 4],
+    [-1, -2, -3, -4],
+    [-1, -2, -3, -4],
+    [7],
+    [-1, -2, -3, -4],
+  ]);
+  expect(new Set(results.map(({ data }) => data.buffer)).size).toBe(5);
+});
+
+test('memory that threads share goes in and out', async () => {
+  const shared = new SharedArrayBuffer(48);
+  const input = new Float32Array(shared, 8, 4);
+  const output = new Float32Array(shared, 32, 4);
+  const call = (await compiled(double, { x })).bind({ inputs: { x: input }, outputs: { y: output } });
+  for (const values of [
+    [1, 2, 3, 4],
+    [5, 6, 7, 8],
+  ]) {
+    input.set(values);
+    const { y } = (await call.run()) as { y: HostTensor };
+    expect(y.data).toBe(output);
+    expect([...output]).toEqual(values.map((value) => 2 * value));
+  }
+});
+
+test.each([
+  ['a missing input', { inputs: {} }, "step: no array for input 'x' (float32[4])."],
+  [
+    'an input of another type',
+    { inputs: { x: new Int32Array(4) } },
+    "step: input 'x' is float32[4] and needs a Float32Array of 4 elements, got a Int32Array of 4.",
+  ],
+  [
+    'an input of another length',
+    { inputs: { x: new Float32Array(5) } },
+    "step: input 'x' is float32[4] and needs a Float32Array of 4 elements, got a Float32Array of 5.",
+  ],
+  [
+    'a missing output',
+    { inputs: { x: new Float32Array(4) }, outputs: { z: null } },
+    "step: no array for output 'y' (float32[4]).",
+  ],
+  [
+    'an output of another length',
+    { inputs: { x: new Float32Array(4) }, outputs: { y: new Float32Array(1) } },
+    "step: output 'y' is float32[4] and needs a Float32Array of 4 elements, got a Float32Array of 1.",
+  ],
+])('%s is refused', async (_, binding, message) => {
+  const executable = await compiled(double, { x });
+  expect(() => executable.bind(binding as any)).toThrow(message);
+});
+
+test('two threads give the same bits on every run', async () => {
+  const steps = ['gram', 'exp', 'product', 'layerNorm', 'sum', 'softmax', 'lookup', 'tile'].map((op, i) => ({
+    op,
+    a: i,
+    b: 2 * i,
+    n: i,
+  }));
+  const small = await compiled(differentiated(steps), programInputs);
+  const wide = await compiled(
+    ({ a, b }: any) => [tf.matMul(a, b), tf.softmax(tf.matMul(b, a)), tf.sum(tf.square(a), 0), tf.mean(b)],
+    { a: floats([257, 191]), b: floats([191, 257]) },
+  );
+  const wideInputs = { a: floats([257, 191]), b: floats([191, 257], -1, 1, 2) };
+  for (const [executable, inputs] of [
+    [small, programInputs],
+    [wide, wideInputs],
+  ] as const) {
+    const first = leavesOf(await executable.run(inputs as any));
+    for (let run = 0; run < 10; run++) {
+      expect(leavesOf(await executable.run(inputs as any))).toEqual(first);
+    }
+  }
+});
+
+test('two programs are alive at once, and runs may overlap', async () => {
+  const a = await compiled(double, { x });
+  const b = await compiled(({ x }: { x: Tensor }) => ({ y: ops.gelu(tf.neg(x)) }), { x });
+  const inputs = (value: number) => ({ x: { ...x, data: new Float32Array(4).fill(value) } });
+  const results = await Promise.all([1, 2, 3].flatMap((v) => [a.run(inputs(v)), b.run(inputs(v))]));
+  const firsts = results.map((result) => leavesOf(result)[0]!.data[0]!);
+  [2, -0.15866, 4, -0.0455, 6, -0.00405].forEach((value, i) => {
+    expect(firsts[i]).toBeCloseTo(value, 4);
+  });
+});
+
+test('a program that has been disposed of says so', async () => {
+  for (const engine of ['onnx', 'eager'] as const) {
+    const executable = await compile(double, { x }, { name: 'step', engine });
+    const call = executable.bind({ inputs: { x: new Float32Array(4) } });
+    await call.run();
+    await executable.dispose();
+    await executable.dispose();
+    await expect(call.run()).rejects.toThrow('step: the program has been disposed of.');
+    expect(() => executable.bind({ inputs: { x: new Float32Array(4) } })).toThrow(
+      'step: the program has been disposed of.',
+    );
+  }
+});
+
+test('the eager engine keeps no tensors from one run to the next', async () => {
+  const executable = await compiled(differentiated([{ op: 'gram', a: 0, b: 0, n: 0 }]), programInputs, {
+    engine: 'eager',
+  });
+  await executable.run(programInputs as any);
+  const before = tf.memory().numTensors;
+  for (let run = 0; run < 3; run++) await executable.run(programInputs as any);
+  expect(tf.memory().numTensors).toBe(before);
+});

@@ -1,0 +1,130 @@
+/** @file What cannot be traced, and the messages that say so. */
+import { expect, test } from 'vitest';
+import { compile, ops, type Tensor, type TensorSpec, tf, withScope } from '../../src/compiler/index.js';
+import { traceProgram } from '../../src/compiler/program.js';
+
+const spec = (shape: number[], dtype: TensorSpec['dtype'] = 'float32'): TensorSpec => ({ shape, dtype });
+
+/** The whole message of the error that tracing `f` in layer lm/x gives. */
+function messageOf(f: (inputs: any) => any, inputs: Record<string, TensorSpec>): string {
+  try {
+    traceProgram((t: any) => withScope('lm/x', () => f(t)), inputs);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('no error was thrown');
+}
+
+const x = spec([2, 3]);
+
+test.each([
+  [
+    'an operation without a rule',
+    (t: any) => tf.cumprod(t.x),
+    { x },
+    "The compiler has no rule for the operation 'Cumprod' (in layer 'lm/x'). Write it with operations that have one " +
+      '(src/compiler/rules), or add a rule there and its lowering in src/compiler/onnx.',
+  ],
+  [
+    'a value that is read',
+    (t: any) => (t.x.dataSync()[0] > 0 ? t.x : tf.neg(t.x)),
+    { x },
+    'The value of a traced tensor float32[2,3] was read. Inside jit only shapes and dtypes are known: return the tensor ' +
+      "from the function, or compute with tf operations (tf.where instead of if). (in layer 'lm/x')",
+  ],
+  [
+    'shapes that do not broadcast',
+    (t: any) => tf.add(t.x, t.y),
+    { x, y: spec([2, 4]) },
+    "Shapes [2,3] and [2,4] do not broadcast (dimension 1: 3 and 4). (in layer 'lm/x')",
+  ],
+  [
+    'a product whose inner dimensions differ',
+    (t: any) => tf.matMul(t.x, t.y, false, true),
+    { x, y: spec([2, 4]) },
+    "matMul of float32[2,3] by float32[2,4] transposed: the inner dimensions are 3 and 4. (in layer 'lm/x')",
+  ],
+  [
+    'operands of two dtypes',
+    (t: any) => tf.engine().runKernel('Add', { a: t.x, b: t.y }),
+    { x, y: spec([2, 3], 'int32') },
+    "Operands have different dtypes: float32[2,3] and int32[2,3]. Cast one with tf.cast. (in layer 'lm/x')",
+  ],
+  [
+    'what tfjs itself refuses',
+    (t: any) => tf.transpose(t.x, [0, 0, 1]),
+    { x },
+    "Error in transpose: rank of input 2 must match length of perm 0,0,1. (in layer 'lm/x')",
+  ],
+  [
+    'attention to tensors that do not fit',
+    (t: any) => ops.attention(t.x, t.x, t.x),
+    { x },
+    'attention: expected q [B,T,N,H], k [B,S,N,H] and v [B,S,N,H], got float32[2,3], float32[2,3] and float32[2,3]. ' +
+      "(in layer 'lm/x')",
+  ],
+  [
+    'causal attention with more queries than keys',
+    (t: any) => ops.attention(t.q, t.k, t.k, { causal: true }),
+    { q: spec([1, 5, 2, 3]), k: spec([1, 4, 2, 3]) },
+    "attention: queries are the last of the keys' positions where it is causal, and there are 5 queries for 4 keys. " +
+      "(in layer 'lm/x')",
+  ],
+  [
+    'a tensor of strings',
+    () => tf.tensor(['a']),
+    { x },
+    "Tensors of dtype string cannot be compiled; use float32, int32 or bool. (in layer 'lm/x')",
+  ],
+  ['no tensor', () => ({ loss: 3 }), { x }, "Expected a tensor or a structure of tensors at 'loss', got 3."],
+])('%s', (_, f, inputs, message) => {
+  expect(messageOf(f, inputs as Record<string, TensorSpec>)).toBe(message);
+});
+
+test('the innermost layer is named', () => {
+  const f = (t: any) => withScope('lm/x/inner', () => tf.cumprod(t.x));
+  expect(messageOf(f, { x })).toContain("'Cumprod' (in layer 'lm/x/inner').");
+});
+
+test('an error leaves the tracer ready for the next program', () => {
+  expect(() => traceProgram((t: any) => tf.cumprod(tf.neg(t.x)), { x })).toThrow();
+  const { graph } = traceProgram((t: any) => tf.exp(t.x), { x });
+  expect(graph.nodes.map((node) => node.op)).toEqual(['Exp']);
+});
+
+test('a program that is traced inside another leaves it whole', () => {
+  const { graph } = traceProgram(
+    (t: any) => {
+      const y = tf.exp(t.x);
+      expect(traceProgram((inner: any) => tf.neg(inner.x), { x }).graph.nodes.length).toBe(1);
+      return tf.square(y);
+    },
+    { x },
+  );
+  expect(graph.nodes.map((node) => node.op)).toEqual(['Exp', 'Square']);
+});
+
+test('outside of any function there is nothing that could compute', () => {
+  expect(() => tf.neg(tf.tensor1d([1]))).toThrow(
+    "The operation 'Neg' was called outside of a function that is compiled, and no backend that computes is loaded. " +
+      "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
+  );
+});
+
+test('a tensor made on the host is a constant of the program', () => {
+  const { graph } = traceProgram((t: any) => tf.add(t.x, tf.tensor([1, 2, 3])), { x });
+  expect(graph.nodes[0]!.inputs[1]!.data).toEqual(Float32Array.of(1, 2, 3));
+});
+
+test('tidy does not drop what the program needs', async () => {
+  const f = (t: { x: Tensor }) => tf.tidy(() => tf.square(tf.tidy(() => tf.neg(t.x))));
+  const { graph } = traceProgram(f, { x });
+  expect(graph.nodes.map((node) => node.op)).toEqual(['Neg', 'Square']);
+});
+
+test('a device that is not there names the package to install', async () => {
+  const failure = compile((t: any) => t.x, { x }, { device: 'gpu' });
+  await expect(failure).rejects.toThrow(
+    /^--device=gpu needs @tensorflow\/tfjs-node-gpu and CUDA, and it could not be loaded: .*[^.]\. Install it with 'npm install @tensorflow\/tfjs-node-gpu@4\.22\.0' on a machine with CUDA 11 and network access to its binaries, or run with --device=cpu\.$/,
+  );
+});
