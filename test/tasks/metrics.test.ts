@@ -21,7 +21,10 @@ test('padding rows of weight 0 count for nothing, whatever their value', () => {
 });
 
 test('the mean over batches is the mean over all examples, however they are grouped', () => {
-  const example = fc.record({ value: fc.integer({ min: -100, max: 100 }), weight: fc.integer({ min: 1, max: 5 }) });
+  const example = fc.record({
+    value: fc.integer({ min: -100, max: 100 }),
+    weight: fc.integer({ min: 1, max: 5 }),
+  });
   fc.assert(
     fc.property(fc.array(example, { minLength: 1 }), fc.integer({ min: 1, max: 7 }), (examples, size) => {
       const [one, grouped] = [new WeightedMeans(), new WeightedMeans()];
