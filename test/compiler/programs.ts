@@ -179,7 +179,7 @@ export const programInputs: Inputs<HostTensor> = {
 };
 
 /** Runs the steps; the results are those that no later step may have used, and some in between. */
-export function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Tensor[] {
+function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Tensor[] {
   const pool = [...inputs.floats];
   for (const { op, a, b, n } of steps) {
     // Later values are chosen more often: programs become deep.

@@ -97,21 +97,6 @@ export function expectCloseToLargest(actual: HostTensor, expected: HostTensor, w
   expectClose(actual, expected, { relative: 0, absolute: 1e-5 * largest }, what);
 }
 
-/** Runs `f` compiled and eagerly on tfjs's cpu backend, and asserts that they agree; gives the compiled results. */
-export async function expectEnginesAgree(
-  f: (inputs: any) => Tree<Tensor>,
-  inputs: Tree<HostTensor>,
-  tolerance: Tolerance = {},
-): Promise<HostTensor[]> {
-  const actual = await runOnce(f, inputs);
-  const expected = await runOnce(f, inputs, { engine: 'eager' });
-  expect(actual.length).toBe(expected.length);
-  actual.forEach((tensor, i) => {
-    expectClose(tensor, expected[i]!, tolerance, `output ${i}`);
-  });
-  return actual;
-}
-
 /** A sum of all outputs' elements, each with a weight of its own, so that no two gradients are alike. */
 export function weightedSum(outputs: readonly Tensor[]): Tensor {
   const terms = outputs.map((output, i) => {

@@ -63,7 +63,7 @@ export function describeGraph(graph: Graph): string[] {
 }
 
 /** Asserts that every value is made before it is read, and once. */
-export function checkOrder(graph: Graph): void {
+function checkOrder(graph: Graph): void {
   const known = new Set<Value>(graph.inputs);
   const read = (value: Value): void => {
     if (!known.has(value) && !value.data) throw new Error(`value ${value.id} is read before it is made`);
