@@ -102,9 +102,12 @@ export async function runPage(path: string): Promise<Printed[]> {
   return results;
 }
 
-/** Text with every figure as `#`: losses and speeds differ between machines. */
+/** Text with every figure as `#`, and without the time left: losses and speeds differ between machines. */
 function withoutFigures(text: string): string {
-  return text.replace(/\d+(\.\d+)?(e[+-]?\d+)?k?/g, '#').replace(/[^\S\n]+/g, ' ');
+  return text
+    .replace(/ {2}[\dhms ]+ left$/gm, '')
+    .replace(/\d+(\.\d+)?(e[+-]?\d+)?k?/g, '#')
+    .replace(/[^\S\n]+/g, ' ');
 }
 
 /** The lines of `shown` that `printed` does not have, or not in this order; a line of `…` stands for any. */
