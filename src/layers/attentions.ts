@@ -2,13 +2,13 @@
 import { z } from 'zod';
 import { ops, type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import { deepCopy, derive, sub } from '../hparams/index.js';
-import { BaseLayer } from './base_layer.js';
+import { BaseLayer } from './baseLayer.js';
 import { causalMask, isTimeStep, upToTimeStepMask } from './masks.js';
 import { RotaryPositionalEmbedding } from './positions.js';
 import { flattenLeading } from './project.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
 import { Dropout } from './stochastics.js';
-import { WeightInit } from './weight_init.js';
+import { WeightInit } from './weightInit.js';
 
 /** What a self-attention needs to know beside its inputs. */
 export interface AttentionArgs {

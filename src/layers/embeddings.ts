@@ -1,7 +1,7 @@
 /** @file Tables that ids look rows up in. */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta } from './base_layer.js';
+import { BaseLayer, type Theta } from './baseLayer.js';
 
 /** Rows of `table` [V, D] for int32 `ids` [...], times sqrt(D) where asked: [..., D]. */
 export function lookUp(table: Tensor, ids: Tensor, scaleSqrtDepth: boolean): Tensor {

@@ -23,7 +23,7 @@ export {
   type Variable,
   WeightCollection,
   type WeightHParams,
-} from './base_layer.js';
+} from './baseLayer.js';
 export { type AuxLoss, type ContextOptions, type LayerContext, runInContext } from './context.js';
 export { Embedding } from './embeddings.js';
 export { Bias, FeedForward, Linear } from './linears.js';
@@ -43,7 +43,7 @@ export {
   type SoftmaxOutput,
 } from './softmax.js';
 export { Dropout } from './stochastics.js';
-export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformer_lm.js';
+export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerLm.js';
 export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';
 export { decodeStateSpecs, initVariables, listLayers, listVariables } from './variables.js';
 export {
@@ -65,4 +65,4 @@ export {
   type WeightShape,
   Xavier,
   XavierWithFixupParams,
-} from './weight_init.js';
+} from './weightInit.js';

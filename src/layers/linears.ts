@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { derive, sub } from '../hparams/index.js';
 import { BaseActivation, ReLU } from './activations.js';
-import { BaseLayer, type Theta } from './base_layer.js';
+import { BaseLayer, type Theta } from './baseLayer.js';
 import { projectLastDim } from './project.js';
-import { constantInit } from './weight_init.js';
+import { constantInit } from './weightInit.js';
 
 /** inputs [..., inputDims] times w [inputDims, outputDims]. */
 export class Linear extends BaseLayer.with({

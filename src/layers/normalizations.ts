@@ -1,8 +1,8 @@
 /** @file Normalisation over the last dimension. */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta, WeightCollection } from './base_layer.js';
-import { constantInit } from './weight_init.js';
+import { BaseLayer, type Theta, WeightCollection } from './baseLayer.js';
+import { constantInit } from './weightInit.js';
 
 /** Base of the normalisation layers. */
 export abstract class BaseNormalization extends BaseLayer.with({

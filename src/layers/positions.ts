@@ -1,7 +1,7 @@
 /** @file Ways to tell a network where a token stands: sinusoids, a trained table, rotations. */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta } from './base_layer.js';
+import { BaseLayer, type Theta } from './baseLayer.js';
 
 /** Base of the layers whose output is added to token embeddings. */
 export abstract class BasePositionalEmbedding extends BaseLayer.with({

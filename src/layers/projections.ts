@@ -1,8 +1,8 @@
 /** @file The projections of attention: model depth to heads, and back. */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta, type WeightHParams } from './base_layer.js';
-import { constantInit } from './weight_init.js';
+import { BaseLayer, type Theta, type WeightHParams } from './baseLayer.js';
+import { constantInit } from './weightInit.js';
 
 const projectionFields = {
   inputDim: z

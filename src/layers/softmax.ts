@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { derive, sub } from '../hparams/index.js';
 import { Identity } from './activations.js';
-import { BaseLayer, type Theta } from './base_layer.js';
+import { BaseLayer, type Theta } from './baseLayer.js';
 import { lookUp } from './embeddings.js';
 import { Bias, FeedForward } from './linears.js';
 import { projectLastDim } from './project.js';

@@ -1,7 +1,7 @@
 /** @file Layers that draw random numbers in training. */
 import { z } from 'zod';
 import { ops, type Tensor } from '../compiler/index.js';
-import { BaseLayer } from './base_layer.js';
+import { BaseLayer } from './baseLayer.js';
 
 /** Keeps each element with probability keepProb, divided by keepProb; the identity in evaluation. */
 export class Dropout extends BaseLayer.with({

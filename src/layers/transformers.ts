@@ -4,12 +4,12 @@ import { type Tensor, tf } from '../compiler/index.js';
 import { type Config, deepCopy, derive, sub } from '../hparams/index.js';
 import { BaseActivation, Identity, ReLU } from './activations.js';
 import { type AttentionArgs, DotProductAttention } from './attentions.js';
-import { BaseLayer } from './base_layer.js';
+import { BaseLayer } from './baseLayer.js';
 import { FeedForward } from './linears.js';
-import { NormPolicy, NormPolicySchema } from './norm_policy.js';
+import { NormPolicy, NormPolicySchema } from './normPolicy.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { Dropout } from './stochastics.js';
-import { WeightInit } from './weight_init.js';
+import { WeightInit } from './weightInit.js';
 
 /** Two feed-forward layers around an activation, with norm, dropouts and residual connection. */
 export class TransformerFeedForward extends BaseLayer.with({

@@ -1,6 +1,6 @@
 /** @file What a tree of layers consists of: its layers, its variables and their initial values, its decode state. */
 import { foldIn, hashString, prngKey, type TensorSpec } from '../compiler/index.js';
-import type { BaseLayer, Variable } from './base_layer.js';
+import type { BaseLayer, Variable } from './baseLayer.js';
 
 /** `root` and every layer below it once, parents before children, in order of creation. */
 export function listLayers(root: BaseLayer): BaseLayer[] {

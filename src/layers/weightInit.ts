@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { bitsToUniform, type PrngKey, randomBits } from '../compiler/index.js';
 import { build, Configurable } from '../hparams/index.js';
-import { inverseErf } from './inverse_erf.js';
+import { inverseErf } from './inverseErf.js';
 
 /** What an initialiser may know about a variable: its shape, and which axes count as inputs and as outputs. */
 export interface WeightShape {

@@ -11,7 +11,7 @@ import {
 } from '../compiler/index.js';
 import { build, type Config, Configurable, classOf, instance, isEqual } from '../hparams/index.js';
 import { currentContext, type LayerContext } from './context.js';
-import { defaultParamsInit, isDefaultParamsInit, WeightInit, type WeightShape } from './weight_init.js';
+import { defaultParamsInit, isDefaultParamsInit, WeightInit, type WeightShape } from './weightInit.js';
 
 /** Marks of a variable that learners and checkpoints respect. */
 export const WeightCollection = {

@@ -21,8 +21,8 @@ import {
   Xavier,
   XavierWithFixupParams,
 } from '../../src/layers/index.js';
-import { inverseErf } from '../../src/layers/inverse_erf.js';
-import { fans } from '../../src/layers/weight_init.js';
+import { inverseErf } from '../../src/layers/inverseErf.js';
+import { fans } from '../../src/layers/weightInit.js';
 
 const KEY = prngKey(42);
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { derive, sub } from '../hparams/index.js';
 import type { AttentionArgs } from './attentions.js';
-import { BaseLayer } from './base_layer.js';
+import { BaseLayer } from './baseLayer.js';
 import { Embedding } from './embeddings.js';
 import { paddingMask, segmentMask } from './masks.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';

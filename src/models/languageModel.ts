@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import { didYouMean, sub } from '../hparams/index.js';
 import { decodeStateSpecs, type LmOutput, TransformerLm } from '../layers/index.js';
-import { BaseModel, type TensorBatch, type WeightedScalars } from './base_model.js';
+import { BaseModel, type TensorBatch, type WeightedScalars } from './baseModel.js';
 
 /**
  * A language model.
