@@ -3,18 +3,11 @@ import { didYouMean } from './hparams/names.js';
 import { UsageError } from './registry/errors.js';
 
 /** What a run does; see docs/guide/running.md. */
-export const modes = [
-  'train',
-  'eval',
-  'decode',
-  'decode_once',
-  'train_and_eval',
-  'train_and_decode',
-] as const;
-export type Mode = (typeof modes)[number];
+const modes = ['train', 'eval', 'decode', 'decode_once', 'train_and_eval', 'train_and_decode'] as const;
+type Mode = (typeof modes)[number];
 
 /** A `--set path=value` as written. */
-export interface SetFlag {
+interface SetFlag {
   readonly path: string;
   readonly text: string;
   /** `--set numLayers=6`. */

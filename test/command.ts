@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Root of the repository. */
-export const repository = fileURLToPath(new URL('..', import.meta.url));
+const repository = fileURLToPath(new URL('..', import.meta.url));
 /** A project with experiments for tests. */
 export const project = join(repository, 'test/fixtures/project');
 

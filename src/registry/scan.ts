@@ -14,7 +14,7 @@ export interface FoundExperiment {
 }
 
 /** Extensions of files that may hold experiments, in the order in which they are tried. */
-export const extensions = ['.ts', '.mts', '.js', '.mjs'] as const;
+const extensions = ['.ts', '.mts', '.js', '.mjs'] as const;
 
 interface ClassEntry {
   readonly name: string;
