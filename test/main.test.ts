@@ -121,7 +121,7 @@ test('exit code 1: evaluating where there is no checkpoint', async () => {
   const { code, stderr } = await runCommand(['--exp=Tiny', `--job_log_dir=${directory}`, '--mode=eval']);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `${directory}/checkpoints: checkpoint directory checkpoint_dir=${directory}/checkpoints does not exist\n`,
+    stderr: `Checkpoint directory checkpoint_dir=${directory}/checkpoints does not exist\n`,
   });
 }, 120_000);
 

@@ -7,7 +7,7 @@ import type { FileDigest } from './safetensorsFile.js';
 import type { TrainState } from './trainState.js';
 
 /** Raised when an older reader could no longer understand what is written. */
-export const CHECKPOINT_VERSION = '1.0';
+const CHECKPOINT_VERSION = '1.0';
 
 export const STATE_FILE = 'state.safetensors';
 export const METADATA_FILE = 'metadata.json';

@@ -6,7 +6,7 @@
 import { CheckpointError } from './errors.js';
 
 /** Bytes per element of each dtype that the format knows. */
-export const DTYPE_BYTES = {
+const DTYPE_BYTES = {
   F64: 8,
   I64: 8,
   U64: 8,

@@ -7,7 +7,7 @@ import * as tf from './tfjs.js';
 import { CompilerError, type DType, formatSpec, hostArrayFrom, type TensorSpec } from './types.js';
 
 /** Name under which the tracing backend is known to tfjs. */
-export const TRACE_BACKEND = 'luthier-trace';
+const TRACE_BACKEND = 'luthier-trace';
 
 interface Stored {
   readonly dtype: DType;

@@ -31,7 +31,7 @@ export function sizeOf(shape: Shape): number {
 }
 
 /** Bytes that one element of `dtype` takes on the host. */
-export function bytesPerElement(dtype: DType): number {
+function bytesPerElement(dtype: DType): number {
   return dtype === 'bool' ? 1 : 4;
 }
 

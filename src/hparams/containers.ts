@@ -31,7 +31,7 @@ export function mapContainers(value: unknown, leaf: (value: unknown) => unknown,
 }
 
 /** Calls `visit` with every leaf of `value`, in order. */
-export function forEachLeaf(value: unknown, visit: (leaf: unknown) => void): void {
+function forEachLeaf(value: unknown, visit: (leaf: unknown) => void): void {
   if (!isContainer(value)) visit(value);
   else for (const item of Array.isArray(value) ? value : Object.values(value)) forEachLeaf(item, visit);
 }

@@ -122,7 +122,7 @@ function plural(phrase: string): string {
 }
 
 /** `a` or `an`, as the first letter asks. */
-export function article(word: string): string {
+function article(word: string): string {
   return /^[aeiou]/i.test(word) ? 'an' : 'a';
 }
 

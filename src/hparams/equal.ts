@@ -57,7 +57,7 @@ function containersMatch(a: unknown, b: unknown, open: [unknown, unknown][]): bo
 }
 
 /** Whether two values that are neither configs nor containers are alike; NaN is like NaN. */
-export function leavesMatch(a: unknown, b: unknown): boolean {
+function leavesMatch(a: unknown, b: unknown): boolean {
   if (a === b || (Number.isNaN(a) && Number.isNaN(b))) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;

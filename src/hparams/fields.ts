@@ -7,7 +7,7 @@ import type { AbstractClass, AnyConfig, Fields } from './types.js';
 export const FIELDS: unique symbol = Symbol('luthier.fields');
 
 /** How a field gets its value where none was set. */
-export type Default =
+type Default =
   | { readonly kind: 'none' }
   /** `parsed` says that the value still goes through the schema, as zod's prefault does. */
   | { readonly kind: 'value'; readonly make: () => unknown; readonly parsed: boolean }

@@ -14,10 +14,10 @@ const format = 'luthier-config';
 const version = 1;
 
 /** A value in a document: JSON, with objects `{"$config": 3}`, `{"$number": "NaN"}` and the like for what JSON lacks. */
-export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 
 /** One config in a document: its class, its explicit values, and a path for the reader. */
-export interface JsonConfig {
+interface JsonConfig {
   class: string;
   kind?: NodeKind;
   path?: string;

@@ -150,7 +150,7 @@ export function isPristine(config: AnyConfig): boolean {
 }
 
 /** The nodes of the configs that `node` holds, explicit values first, then the defaults that were handed out. */
-export function heldNodes(node: ConfigNode): ConfigNode[] {
+function heldNodes(node: ConfigNode): ConfigNode[] {
   const held: ConfigNode[] = [];
   for (const name in node.values) collectNodes(node.values[name], held);
   for (const [name, value] of node.containers ?? []) if (!(name in node.values)) collectNodes(value, held);

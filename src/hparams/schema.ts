@@ -96,7 +96,7 @@ export function accepts(schema: z.ZodType, wrapper: 'nullable' | 'optional'): bo
 }
 
 /** The schemas directly below `schema`. */
-export function childSchemas(schema: z.ZodType): z.ZodType[] {
+function childSchemas(schema: z.ZodType): z.ZodType[] {
   const d = definitionOf(schema);
   const several = [...(d.items ?? []), ...(d.options ?? []), ...Object.values(d.shape ?? {})];
   const single = [
@@ -117,7 +117,7 @@ export function childSchemas(schema: z.ZodType): z.ZodType[] {
 }
 
 /** Every schema in `schema`, itself included, each once. */
-export function allSchemas(schema: z.ZodType): Set<z.ZodType> {
+function allSchemas(schema: z.ZodType): Set<z.ZodType> {
   const seen = new Set([schema]);
   for (const each of seen) {
     if (definitionOf(each)[HOLDER] === undefined) for (const child of childSchemas(each)) seen.add(child);

@@ -13,7 +13,7 @@ export const KIND: unique symbol = Symbol('luthier.kind');
 export type Fields = Record<string, z.ZodType>;
 
 /** What reading a field of a config gives: its default fills in for undefined, so undefined drops out. */
-export type FieldValue<S extends z.ZodType> =
+type FieldValue<S extends z.ZodType> =
   undefined extends z.output<S> ? z.input<S> : Exclude<z.input<S>, undefined>;
 
 /** Values that a config holds. */

@@ -4,7 +4,7 @@ import type { HostTensor } from '../compiler/types.js';
 import type { Batch } from './batch.js';
 
 /** One array of a batch: the names that lead to it, what it is, and its first byte within a slot. */
-export interface LayoutEntry {
+interface LayoutEntry {
   readonly path: readonly string[];
   readonly shape: readonly number[];
   readonly dtype: HostTensor['dtype'];

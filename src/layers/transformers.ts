@@ -6,8 +6,8 @@ import { BaseActivation, Identity, ReLU } from './activations.js';
 import { type AttentionArgs, DotProductAttention } from './attentions.js';
 import { BaseLayer } from './baseLayer.js';
 import { FeedForward } from './linears.js';
-import { NormPolicy, NormPolicySchema } from './normPolicy.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
+import { NormPolicy, NormPolicySchema } from './normPolicy.js';
 import { Dropout } from './stochastics.js';
 import { WeightInit } from './weightInit.js';
 

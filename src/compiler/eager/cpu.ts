@@ -13,7 +13,7 @@ import { CompilerError, type TensorSpec } from '../types.js';
 export type EagerDevice = 'cpu' | 'gpu';
 
 /** The tfjs backend of a device, loaded at first use. */
-export async function loadBackend(device: EagerDevice): Promise<string> {
+async function loadBackend(device: EagerDevice): Promise<string> {
   if (device === 'cpu') {
     await import('@tensorflow/tfjs-backend-cpu');
     // Its first use would print an advertisement for tfjs-node.

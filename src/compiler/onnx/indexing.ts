@@ -23,13 +23,7 @@ const oneHot = (b: OnnxBuilder, indices: string, depth: number, off = 0, on = 1)
  * ONNX Runtime's ScatterND with reduction adds from several threads at once and loses sums of duplicate indices;
  * ScatterElements runs on one thread, in order. `data` is the tensor to add to.
  */
-export function scatterAddRows(
-  b: OnnxBuilder,
-  data: string,
-  rows: string,
-  ids: string,
-  shape: Shape,
-): string {
+function scatterAddRows(b: OnnxBuilder, data: string, rows: string, ids: string, shape: Shape): string {
   const column = b.emit('Reshape', [
     b.cast(ids, OnnxType.int64),
     b.ints([shape[0]!, ...shape.slice(1).map(() => 1)]),

@@ -238,8 +238,3 @@ function rangeValues(start: number, stop: number, step: number): number[] {
   const count = Math.max(0, Math.ceil((stop - start) / step));
   return Array.from({ length: count }, (_, i) => start + i * step);
 }
-
-/** Strides by which a constant is read when it is broadcast; shared with the folding of BroadcastTo. */
-export function foldBroadcast(x: HostTensor, shape: Shape): HostTensor {
-  return foldStrided(x, shape, broadcastStrides(x.shape, shape));
-}
