@@ -1,0 +1,39 @@
+/** @file What MFU is counted with: FLOPs by PaLM's formula, a peak that is given or measured. */
+import { expect, test } from 'vitest';
+import { createTrainState } from '../../src/checkpoints/index.js';
+import { build } from '../../src/hparams/index.js';
+import { SyntheticLmInput } from '../../src/inputs/index.js';
+import { BatchBuffers } from '../../src/programs/batch_buffers.js';
+import type { JobOptions } from '../../src/programs/index.js';
+import { findPeak, modelFlops } from '../../src/programs/mfu.js';
+import { Tiny } from '../fixtures/project/experiments/tiny.js';
+
+const config = new Tiny().task();
+const options: JobOptions = {
+  ...{ name: 'tiny.Tiny', task: config, datasets: [], decodeDatasets: [], overrides: [], classVars: '' },
+  ...{ moduleUrl: import.meta.url, jobLogDir: 'unused', mode: 'train' },
+};
+
+test('model FLOPs a token are about 6 N + 12 L D T', async () => {
+  const task = build(new Tiny().task());
+  const layout = task.layout();
+  const state = { ...createTrainState(layout), layout };
+  const [layers, dims, length, vocabulary] = [1, 16, 16, 256];
+  const input = build(SyntheticLmInput.config({ batchSize: 2, seqLen: length, vocabSize: vocabulary }));
+  const flops = modelFlops(task, state, new BatchBuffers('train', await input.peek()));
+  const matrices = layers * 12 * dims * dims + vocabulary * dims;
+  const palm = 6 * matrices + 12 * layers * dims * length;
+  expect(flops).toBeGreaterThan(palm);
+  // Norms, activations and the softmax count too; in so small a model they are no trifle.
+  expect(flops).toBeLessThan(1.5 * palm);
+});
+
+test('a peak that is given stands; else matrix products are timed', async () => {
+  expect(await findPeak({ ...options, peakTflops: 0.5 })).toEqual({
+    flops: 5e11,
+    source: '--peak_tflops=0.5',
+  });
+  const measured = await findPeak(options);
+  expect(measured.flops).toBeGreaterThan(0);
+  expect(measured.source).toMatch(/^matmul of (\d+) x \1, the best of 512, 1024, 1536$/);
+}, 60_000);
