@@ -1,9 +1,10 @@
 /** @file Runs main.ts in a process of its own, in the project of test/fixtures. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
 
 /** Root of the repository. */
 const repository = fileURLToPath(new URL('..', import.meta.url));
@@ -50,7 +51,14 @@ export function runCommand(flags: readonly string[], cwd?: string): Promise<Fini
   return startCommand(flags, cwd).finished;
 }
 
-/** An empty directory for a test. */
+/** An empty directory for the tests of a file, removed after them. */
 export function temporaryDirectory(): string {
-  return mkdtempSync(join(tmpdir(), 'luthier-test-'));
+  const directory = mkdtempSync(join(tmpdir(), 'luthier-test-'));
+  made.push(directory);
+  return directory;
 }
+
+const made: string[] = [];
+afterAll(() => {
+  for (const directory of made.splice(0)) rmSync(directory, { recursive: true, force: true });
+});
