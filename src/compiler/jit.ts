@@ -3,11 +3,17 @@ import { compileEager, type EagerDevice } from './eager/cpu.js';
 import { type Backend, Executable } from './executable.js';
 import { exportGraph } from './onnx/lower.js';
 import { compileOnnx } from './onnx/session.js';
-import { isSpec, type TensorFunction, traceProgram } from './program.js';
+import { optimize } from './passes/index.js';
+import { isSpec, type Program, type TensorFunction, traceProgram } from './program.js';
 import { flattenTree } from './tree.js';
 import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './types.js';
+import { isElementwise } from './wasm/lower.js';
+import { compileWasm } from './wasm/session.js';
 
-/** Ways to run a program. `auto` takes the fastest that the machine has. */
+/**
+ * Ways to run a program. `auto` takes the fastest: WebAssembly for elementwise programs such as an optimizer's update,
+ * ONNX Runtime for the rest.
+ */
 export type Engine = 'auto' | 'onnx' | 'eager';
 export const ENGINES: readonly Engine[] = ['auto', 'onnx', 'eager'];
 
@@ -37,11 +43,15 @@ export async function compile(
   options: CompileOptions = {},
 ): Promise<Executable> {
   const program = traceProgram(f, inputs);
-  const eager = options.engine === 'eager' || options.device === 'gpu';
-  const backend: Backend = eager
-    ? await compileEager(f, program, options.device)
-    : await compileOnnx(program.graph, options);
-  return new Executable(options.name ?? 'program', program, backend);
+  return new Executable(options.name ?? 'program', program, await lower(f, program, options));
+}
+
+async function lower(f: TensorFunction, program: Program, options: CompileOptions): Promise<Backend> {
+  const { engine = 'auto', device } = options;
+  if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device);
+  const graph = optimize(program.graph);
+  // One loop over the arrays, where ONNX Runtime makes a pass for every operation.
+  return engine === 'auto' && isElementwise(graph) ? compileWasm(graph) : compileOnnx(graph, options);
 }
 
 const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;

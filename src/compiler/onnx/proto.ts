@@ -68,16 +68,22 @@ class Writer {
   }
 }
 
-/** An attribute's value: integers are INT, `{ float }` is FLOAT, lists are INTS. */
-export type OnnxAttr = number | string | readonly number[] | { readonly float: number };
+/** An attribute's value: integers are INT, `{ float }` is FLOAT, lists are INTS, `{ graph }` is the body of a control-flow operator. */
+export type OnnxAttr =
+  | number
+  | string
+  | readonly number[]
+  | { readonly float: number }
+  | { readonly graph: OnnxModel };
 
-const AttrType = { float: 1, int: 2, string: 3, ints: 7 } as const;
+const AttrType = { float: 1, int: 2, string: 3, graph: 5, ints: 7 } as const;
 
 function writeAttr(name: string, value: OnnxAttr): Writer {
   const writer = new Writer().string(1, name);
   if (typeof value === 'number') return writer.int(3, value).int(20, AttrType.int);
   if (typeof value === 'string') return writer.string(4, value).int(20, AttrType.string);
   if ('float' in value) return writer.float(2, value.float).int(20, AttrType.float);
+  if ('graph' in value) return writer.message(6, writeGraph(value.graph, 'body')).int(20, AttrType.graph);
   for (const item of value) writer.int(8, item);
   return writer.int(20, AttrType.ints);
 }
@@ -146,17 +152,21 @@ function writeValueInfo({ name, type, shape }: OnnxValueInfo): Writer {
   return new Writer().string(1, name).message(2, new Writer().message(1, tensorType));
 }
 
-/** The bytes of a ModelProto. */
-export function encodeModel(model: OnnxModel): Uint8Array {
+function writeGraph(model: OnnxModel, name: string): Writer {
   const graph = new Writer();
   for (const node of model.nodes) graph.message(1, writeNode(node));
-  graph.string(2, 'program');
+  graph.string(2, name);
   for (const initializer of model.initializers) graph.message(5, writeInitializer(initializer));
   for (const input of model.inputs) graph.message(11, writeValueInfo(input));
   for (const output of model.outputs) graph.message(12, writeValueInfo(output));
+  return graph;
+}
+
+/** The bytes of a ModelProto. */
+export function encodeModel(model: OnnxModel): Uint8Array {
   return new Writer()
     .int(1, IR_VERSION)
-    .message(7, graph)
+    .message(7, writeGraph(model, 'program'))
     .message(8, new Writer().string(1, '').int(2, OPSET))
     .message(8, new Writer().string(1, 'com.microsoft').int(2, MICROSOFT_OPSET))
     .finish();
