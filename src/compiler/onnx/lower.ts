@@ -1,6 +1,6 @@
 /** @file Lowers a graph to an ONNX model. */
 import { type Graph, producers, type Value } from '../graph.js';
-import { eliminateDeadCode, expandComposites, optimize } from '../passes/index.js';
+import { eliminateDeadCode, expandComposites, fuseMatMulAdd, optimize } from '../passes/index.js';
 import { OnnxBuilder } from './builder.js';
 import { encodeModel, type OnnxModel } from './proto.js';
 import { loweringOf, lowerings } from './rules.js';
@@ -10,7 +10,8 @@ export const inputName = (i: number): string => `in${i}`;
 
 /** The graph as ONNX Runtime gets it: composites without a kernel expanded, everything simplified. */
 export function prepareForOnnx(graph: Graph): Graph {
-  return fetchUnshaped(optimize(expandComposites(optimize(graph), (node) => node.op in lowerings)));
+  const expanded = optimize(expandComposites(optimize(graph), (node) => node.op in lowerings));
+  return fetchUnshaped(optimize(fuseMatMulAdd(expanded)));
 }
 
 /**

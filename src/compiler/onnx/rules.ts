@@ -76,6 +76,13 @@ const matmul: Lowering = (node, inputs, b) => {
   return [b.emit('FusedMatMul', inputs, { domain: MICROSOFT, attrs: fused })];
 };
 
+/** ONNX's Gemm starts from its third operand. */
+const matMulAdd: Lowering = ({ attrs: { transposeA, transposeB, alpha } }, inputs, b) => [
+  b.emit('Gemm', inputs, {
+    attrs: { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } },
+  }),
+];
+
 const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
   const axes = ints(attrs.axes);
   const starts = axes.map((axis) => x!.shape[axis]! - 1);
@@ -325,6 +332,7 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   ],
   TopK: topK,
   BatchMatMul: matmul,
+  MatMulAdd: matMulAdd,
   LayerNorm: layerNorm,
   Gelu: gelu,
 };

@@ -9,6 +9,7 @@ export { eliminateCommonSubexpressions } from './cse.js';
 export { eliminateDeadCode } from './dce.js';
 export { expandComposites } from './expand.js';
 export { foldConstants } from './fold.js';
+export { fuseMatMulAdd } from './fuseMatMulAdd.js';
 export { simplify } from './simplify.js';
 
 /** The passes that every lowering wants: less to compute, the same results. */

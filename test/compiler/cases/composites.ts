@@ -1,5 +1,6 @@
 /** @file Cases of the compiler's own operations; eagerly their decompositions run, and tfjs differentiates those. */
 import type { HostTensor } from '../../../src/compiler/index.js';
+import { callComposite } from '../../../src/compiler/ops/composite.js';
 import { floats, host, ints, ops } from '../support.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
@@ -95,5 +96,40 @@ export const compositeCases: CaseTable = {
     ...over((k) => ops.randomUniform(k, [3, 7]), [[key]], constant),
     ...over((x, k) => ops.dropout(x, k, 0.75), [[floats([5, 4]), key]], { differentiable: 1 }),
   ],
+  MatMulAdd: [
+    {
+      transposeA: false,
+      transposeB: false,
+      alpha: 1,
+      shapes: [
+        [3, 4],
+        [4, 5],
+      ],
+    },
+    {
+      transposeA: false,
+      transposeB: true,
+      alpha: -0.5,
+      shapes: [
+        [3, 4],
+        [5, 4],
+      ],
+    },
+    {
+      transposeA: true,
+      transposeB: true,
+      alpha: 2,
+      shapes: [
+        [4, 3],
+        [5, 4],
+      ],
+    },
+  ].flatMap(({ shapes, ...attrs }) =>
+    over(
+      (a, b, c) => callComposite('MatMulAdd', [a, b, c], attrs),
+      [[floats(shapes[0]!), floats(shapes[1]!, -2, 2, 3), floats([3, 5], -2, 2, 4)]],
+      constant,
+    ),
+  ),
   FoldIn: over((k) => [ops.foldIn(k, 7), ops.foldIn(ops.foldIn(k, -1), 2 ** 31 + 5)], [[key]], constant),
 };
