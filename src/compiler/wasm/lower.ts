@@ -46,15 +46,15 @@ const EMITTERS: Readonly<Record<string, Emit>> = {
   Select: (k, condition, t, e) => k.apply(Simd.bitselect, t!, e!, condition!),
 };
 
-/** Operations that compare float32 only; their bool operands would be masks, not numbers. */
-const COMPARISONS = new Set(['Greater', 'GreaterEqual', 'Less', 'LessEqual', 'Equal', 'NotEqual']);
+/** Operations that take truth values; to all others their masks would be the wrong numbers. */
+const TAKES_MASKS = new Set(['LogicalAnd', 'LogicalOr', 'LogicalNot', 'Select']);
 
 const isScalar = (value: Value): boolean => sizeOf(value.shape) === 1;
 
 function supports({ op, inputs, outputs, attrs }: Node, shape: Shape): boolean {
   if (op === 'Fill') return attrs.dtype === 'float32';
   if (!(op in EMITTERS)) return false;
-  if (COMPARISONS.has(op) && inputs.some((input) => input.dtype !== 'float32')) return false;
+  if (!TAKES_MASKS.has(op) && inputs.some((input) => input.dtype !== 'float32')) return false;
   const masks = [...inputs, ...outputs].every((value) => value.dtype !== 'int32');
   return masks && [...inputs, ...outputs].every((value) => isScalar(value) || sameShape(value.shape, shape));
 }
@@ -66,17 +66,16 @@ function supports({ op, inputs, outputs, attrs }: Node, shape: Shape): boolean {
 export function isElementwise(graph: Graph): boolean {
   const [first] = graph.outputs;
   if (first === undefined || isScalar(first)) return false;
-  const ownOutput = (value: Value): boolean =>
-    value.dtype === 'float32' && sameShape(value.shape, first.shape);
+  const isArray = (value: Value): boolean =>
+    value.dtype === 'float32' && sameShape(value.shape, first.shape) && value.data === undefined;
   const readable = (value: Value): boolean =>
-    value.dtype === 'float32' &&
-    (isScalar(value) || (sameShape(value.shape, first.shape) && value.data === undefined));
+    isArray(value) || (value.dtype === 'float32' && isScalar(value));
   const sources = [
     ...graph.inputs,
     ...graph.nodes.flatMap((node) => node.inputs.filter((input) => input.data)),
   ];
   return (
-    graph.outputs.every(ownOutput) &&
+    graph.outputs.every(isArray) &&
     sources.every(readable) &&
     graph.nodes.every((node) => supports(node, first.shape))
   );
