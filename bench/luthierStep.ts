@@ -6,7 +6,7 @@ import { createTrainState } from '../src/checkpoints/index.js';
 import { ENGINES, flatViews } from '../src/compiler/index.js';
 import { build } from '../src/hparams/index.js';
 import type { JobOptions } from '../src/programs/options.js';
-import { type FlatTrainState, TrainProgram } from '../src/programs/train_program.js';
+import { type FlatTrainState, TrainProgram } from '../src/programs/trainProgram.js';
 import { jobOptions } from './gptJob.js';
 import { median, type StepResult } from './results.js';
 import { parameterCount, type Shape, shapes } from './shapes.js';

@@ -1,16 +1,16 @@
 /** @file Programs: the only loops. A job is one run of the command: training, evaluation or decoding. */
-import { runDecoding, runEvaluation } from './checkpoint_job.js';
-import { makeJobDirectory } from './job_files.js';
+import { runDecoding, runEvaluation } from './checkpointJob.js';
+import { makeJobDirectory } from './jobFiles.js';
 import type { JobOptions } from './options.js';
 import { StopSignal, type StopSignalName } from './signals.js';
-import { runTraining } from './train_job.js';
+import { runTraining } from './trainJob.js';
 
-export type { DecodedExample, DecodeResult, Sample } from './decode_program.js';
+export type { DecodedExample, DecodeResult, Sample } from './decodeProgram.js';
 export { JobError } from './errors.js';
-export type { EvalResult } from './eval_program.js';
+export type { EvalResult } from './evalProgram.js';
 export type { JobMode, JobOptions } from './options.js';
 export { exitCodeOfSignal, type StopSignalName } from './signals.js';
-export type { TrainReport } from './train_program.js';
+export type { TrainReport } from './trainProgram.js';
 
 /** How a job ended. */
 export interface JobResult {

@@ -2,9 +2,9 @@
 import { compile, costAnalysis, tf } from '../compiler/index.js';
 import { calibratePeak, type Peak, statedPeak, trainFlopsPerToken } from '../summaries/index.js';
 import { forwardStep, type SingleTask } from '../tasks/index.js';
-import type { BatchBuffers } from './batch_buffers.js';
+import type { BatchBuffers } from './batchBuffers.js';
 import { compileOptions, type JobOptions } from './options.js';
-import { type FlatTrainState, trainSpecs } from './train_program.js';
+import { type FlatTrainState, trainSpecs } from './trainProgram.js';
 
 /** Edges of the square matrices that are multiplied to find the peak. */
 const sizes = [512, 1024, 1536];

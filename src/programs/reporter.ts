@@ -9,12 +9,12 @@ import {
   SummaryWriter,
 } from '../summaries/index.js';
 import type { SingleTask, WeightedValues } from '../tasks/index.js';
-import type { DecodedExample, DecodeResult } from './decode_program.js';
-import type { EvalResult } from './eval_program.js';
+import type { DecodedExample, DecodeResult } from './decodeProgram.js';
+import type { EvalResult } from './evalProgram.js';
 import type { JobOptions } from './options.js';
 import type { StopSignalName } from './signals.js';
-import type { Scalars, TrainMeter } from './train_meter.js';
-import type { TrainReport } from './train_program.js';
+import type { Scalars, TrainMeter } from './trainMeter.js';
+import type { TrainReport } from './trainProgram.js';
 
 /** Examples of a decode that are printed; the file has them all. */
 const printedExamples = 4;

@@ -3,7 +3,7 @@ import { type HostTensor, type Tensor, type Tree, valueAndGrad } from '../compil
 import { runInContext } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from '../models/index.js';
 import type { WeightedValues } from './metrics.js';
-import type { SingleTask } from './single_task.js';
+import type { SingleTask } from './singleTask.js';
 
 /** What a training step reads. */
 export interface TrainInputs {

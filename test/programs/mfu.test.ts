@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createTrainState } from '../../src/checkpoints/index.js';
 import { build } from '../../src/hparams/index.js';
 import { SyntheticLmInput } from '../../src/inputs/index.js';
-import { BatchBuffers } from '../../src/programs/batch_buffers.js';
+import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import type { JobOptions } from '../../src/programs/index.js';
 import { findPeak, modelFlops } from '../../src/programs/mfu.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';

@@ -10,10 +10,10 @@ import {
   WeightedMeans,
   type WeightedValues,
 } from '../tasks/index.js';
-import { BatchBuffers } from './batch_buffers.js';
+import { BatchBuffers } from './batchBuffers.js';
 import { JobError } from './errors.js';
-import { type FlatParams, paramSpecs, paramViews } from './flat_params.js';
-import { openDataset } from './open_dataset.js';
+import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
+import { openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
 
 /** The evaluation step, compiled for batches of one shape. */

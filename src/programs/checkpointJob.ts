@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { Checkpointer, createTrainState } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { DecodeProgram } from './decode_program.js';
-import { EvalProgram, EvalSteps } from './eval_program.js';
-import { writeJobFiles } from './job_files.js';
+import { DecodeProgram } from './decodeProgram.js';
+import { EvalProgram, EvalSteps } from './evalProgram.js';
+import { writeJobFiles } from './jobFiles.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
-import type { FlatTrainState } from './train_program.js';
+import type { FlatTrainState } from './trainProgram.js';
 
 /** Restores the parameters of the newest checkpoint; optimizer slots are not read. */
 async function restoreParams(options: JobOptions, task: SingleTask): Promise<FlatTrainState> {

@@ -1,7 +1,7 @@
 /** @file What training reports: means since the last summary, speed without pauses, MFU, norms. */
 import { mfu, type Peak } from '../summaries/index.js';
 import { WeightedMeans } from '../tasks/index.js';
-import type { TrainProgram, TrainReport } from './train_program.js';
+import type { TrainProgram, TrainReport } from './trainProgram.js';
 
 /** Scalars by summary tag. */
 export type Scalars = Record<string, number>;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type AbstractClass, Configurable, fromJSON } from '../../src/hparams/index.js';
 import * as luthier from '../../src/index.js';
-import { gitRevision, makeJobDirectory, writeWhole } from '../../src/programs/job_files.js';
+import { gitRevision, makeJobDirectory, writeWhole } from '../../src/programs/jobFiles.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 
 test('the git revision is read from HEAD, from the branch it names, or from packed refs', () => {

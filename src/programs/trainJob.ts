@@ -5,16 +5,16 @@ import { flatViews } from '../compiler/index.js';
 import { build, type Config, ConfigError } from '../hparams/index.js';
 import type { BaseInput, InputSource, InputState } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { DecodeProgram } from './decode_program.js';
-import { EvalProgram, EvalSteps } from './eval_program.js';
-import { writeJobFiles } from './job_files.js';
+import { DecodeProgram } from './decodeProgram.js';
+import { EvalProgram, EvalSteps } from './evalProgram.js';
+import { writeJobFiles } from './jobFiles.js';
 import { findPeak, modelFlops } from './mfu.js';
-import { openDataset } from './open_dataset.js';
+import { openDataset } from './openDataset.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
-import { TrainMeter } from './train_meter.js';
-import { type FlatTrainState, TrainProgram, type TrainReport } from './train_program.js';
+import { TrainMeter } from './trainMeter.js';
+import { type FlatTrainState, TrainProgram, type TrainReport } from './trainProgram.js';
 
 /** Everything that a training run holds. */
 interface Training {

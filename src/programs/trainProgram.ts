@@ -22,9 +22,9 @@ import {
   trainStep,
   type WeightedValues,
 } from '../tasks/index.js';
-import { BatchBuffers } from './batch_buffers.js';
+import { BatchBuffers } from './batchBuffers.js';
 import { JobError } from './errors.js';
-import { paramSpecs } from './flat_params.js';
+import { paramSpecs } from './flatParams.js';
 import { compileOptions, type JobOptions } from './options.js';
 
 /** A state whose layout is the compiler's. */

@@ -20,10 +20,10 @@ import { runInContext } from '../layers/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
-import { nextBatch } from './eval_program.js';
-import { type FlatParams, paramSpecs, paramViews } from './flat_params.js';
-import { writeWhole } from './job_files.js';
-import { openDataset } from './open_dataset.js';
+import { nextBatch } from './evalProgram.js';
+import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
+import { writeWhole } from './jobFiles.js';
+import { openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
 
 /** One continuation. */
