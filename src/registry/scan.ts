@@ -1,7 +1,7 @@
 /** @file Finds experiments by reading source text: which exported classes descend from Experiment. Runs none of their code. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import ts from 'typescript';
+import { ts } from 'ts-morph';
 
 /** An experiment that a file exports. */
 export interface FoundExperiment {
