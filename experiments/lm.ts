@@ -88,10 +88,8 @@ export abstract class LmExperiment extends Experiment.with({
 }
 
 /** Declarations that nobody trains on: whole files, none of which has a twin in the rest of the corpus. */
-const heldOut = [
-  'pkg:@types/node/{dgram,readline,tty,vm,worker_threads,zlib}.d.ts',
-  'pkg:typescript/lib/lib.{es2021,es2022}.*.d.ts',
-];
+const heldOutLibraries = 'pkg:typescript/lib/lib.{es2021,es2022}.*.d.ts';
+const heldOut = ['pkg:@types/node/{dgram,readline,tty,vm,worker_threads,zlib}.d.ts', heldOutLibraries];
 
 /**
  * A small byte-level model that learns to write TypeScript declarations, from those that the project's own
@@ -99,26 +97,27 @@ const heldOut = [
  */
 export class Small extends LmExperiment.with({
   evalBatchSize: positive.default(32).describe('Rows of an evaluation batch.'),
-  promptLength: positive.default(96).describe('Bytes of a held-out file that a completion starts from.'),
-  numPrompts: positive.default(4).describe('Completions that are decoded.'),
-  temperature: z.number().nonnegative().default(0.7).describe('Of the completions; 0 is greedy.'),
+  promptLength: positive.default(40).describe('Bytes of a held-out file that a completion starts from.'),
+  numPrompts: positive.default(6).describe('Completions that are decoded.'),
+  temperature: z.number().nonnegative().default(0.5).describe('Of the completions; 0 is greedy.'),
 }) {
   override numLayers = 4;
-  override numHeads = 6;
-  override modelDims = 192;
-  override seqLen = 256;
-  override batchSize = 12;
-  override numTrainSteps = 800;
-  override learningRate = 2e-3;
+  override numHeads = 4;
+  override modelDims = 128;
+  override seqLen = 128;
+  // Few tokens a step and many steps: at this budget of time, twice the width at half the steps learns much less.
+  override batchSize = 8;
+  override numTrainSteps = 2000;
+  override learningRate = 3e-3;
   override minLearningRate = 1e-4;
-  override warmupSteps = 50;
+  override warmupSteps = 100;
 
   override task() {
     const task = super.task();
-    task.train.saveIntervalSteps = 200;
+    task.train.saveIntervalSteps = 500;
     task.train.saveMaxToKeep = 3;
-    task.train.summaryIntervalSteps = 20;
-    task.train.evalIntervalSteps = 400;
+    task.train.summaryIntervalSteps = 50;
+    task.train.evalIntervalSteps = 1000;
     task.train.evalSkipTrain = true;
     const decoder = SampleDecoder.config({ seqlen: this.seqLen, temperature: this.temperature, eosId: [] });
     task.decode = Decode.config({ decoder, prefixLength: this.promptLength });
@@ -133,7 +132,8 @@ export class Small extends LmExperiment.with({
   }
 
   override decodeDatasets(): Config<BaseInput>[] {
-    return [this.corpus({ name: 'held_out', batchSize: this.numPrompts })];
+    const values = { name: 'held_out', validationFiles: [heldOutLibraries], batchSize: this.numPrompts };
+    return [this.corpus({ ...values, sampling: 'random', repeat: true, inputRandomSeed: this.seed })];
   }
 
   private corpus(values: Partial<ConfigValues<TextInput>>): Config<TextInput> {
