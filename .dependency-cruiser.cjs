@@ -3,8 +3,9 @@ const MAY_IMPORT = {
   hparams: [],
   compiler: [],
   workers: [],
-  checkpoints: ['hparams', 'compiler', 'workers'],
-  summaries: ['hparams', 'compiler', 'workers'],
+  files: [],
+  checkpoints: ['hparams', 'compiler', 'workers', 'files'],
+  summaries: ['hparams', 'compiler', 'workers', 'files'],
   inputs: ['hparams', 'compiler', 'workers'],
   learners: ['hparams', 'compiler'],
   layers: ['hparams', 'compiler'],
@@ -13,7 +14,7 @@ const MAY_IMPORT = {
   tasks: ['hparams', 'compiler', 'layers', 'decoding', 'models', 'learners', 'inputs', 'checkpoints', 'summaries'],
   registry: ['hparams', 'tasks', 'inputs'],
   programs: [
-    'hparams', 'compiler', 'layers', 'decoding', 'models', 'learners', 'inputs', 'checkpoints', 'summaries', 'tasks', 'workers',
+    'hparams', 'compiler', 'layers', 'decoding', 'models', 'learners', 'inputs', 'checkpoints', 'summaries', 'tasks', 'workers', 'files',
   ],
 };
 

@@ -99,6 +99,18 @@ test('exit code 1: a directory that cannot be written', async () => {
   });
 }, 120_000);
 
+test.runIf(existsSync('/proc/self'))(
+  'exit code 1: a file system without room for directories',
+  async () => {
+    const { code, stderr } = await runCommand(['--exp=Tiny', '--job_log_dir=/proc/luthier']);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: "--job_log_dir=/proc/luthier: can't be written (ENOENT).\n",
+    });
+  },
+  120_000,
+);
+
 test('exit code 1: --device=gpu without its package says what to install', async () => {
   const flags = ['--exp=Tiny', `--job_log_dir=${temporaryDirectory()}`, '--device=gpu'];
   const { code, stderr } = await runCommand(flags);

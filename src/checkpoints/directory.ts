@@ -1,16 +1,8 @@
 /** @file The checkpoint directory: names, listing, what an interrupted run left behind. */
 
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { accessSync, constants, existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeDirectory } from '../files/index.js';
 import { CheckpointError, ioError } from './errors.js';
 
 const NAME = /^(?:checkpoint_)?(\d+)$/;
@@ -81,16 +73,6 @@ export function prepareDirectory(directory: string): void {
   } catch (cause) {
     throw ioError(directory, 'checkpoints cannot be written here', cause);
   }
-}
-
-/** `mkdirSync` with `recursive` never returns where the system answers ENOENT for an existing parent, as /proc does. */
-function makeDirectory(path: string): void {
-  if (existsSync(path)) {
-    if (statSync(path).isDirectory()) return;
-  } else if (!existsSync(dirname(path))) {
-    makeDirectory(dirname(path));
-  }
-  mkdirSync(path);
 }
 
 /** The error for a directory without checkpoints, in Pax's words. */

@@ -2,6 +2,7 @@
 
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeDirectory } from '../files/index.js';
 import { checkpointName, replacedName, temporaryName } from './directory.js';
 import {
   type CheckpointDescription,
@@ -77,7 +78,7 @@ function renameOver(
 
 function letGo({ directory, letGo, letGoTo }: WriteRequest): void {
   if (letGo.length === 0) return;
-  if (letGoTo !== null) mkdirSync(join(directory, letGoTo), { recursive: true });
+  if (letGoTo !== null) makeDirectory(join(directory, letGoTo));
   for (const name of letGo) {
     const path = join(directory, name);
     if (!existsSync(path)) continue;

@@ -1,5 +1,4 @@
 /** @file DecodeProgram: continues the examples of one dataset and writes them down (paxml's decode programs). */
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type BoundCall,
@@ -14,6 +13,7 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import type { DecodeOutput, ExtendStep, Int32Tensor } from '../decoding/index.js';
+import { makeDirectory, writeWhole } from '../files/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
 import type { BaseInput, InputSource, LmBatch } from '../inputs/index.js';
 import { runInContext } from '../layers/index.js';
@@ -22,7 +22,6 @@ import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
 import { nextBatch } from './evalProgram.js';
 import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
-import { writeWhole } from './jobFiles.js';
 import { openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
 
@@ -138,7 +137,7 @@ export class DecodeProgram {
     const directory = join(this.options.jobLogDir, 'decoder_out', this.datasetName);
     const path = join(directory, `decoder_out_${step}_shard_0.jsonl`);
     try {
-      mkdirSync(directory, { recursive: true });
+      makeDirectory(directory);
       writeWhole(path, examples.map((e) => `${JSON.stringify(e)}\n`).join(''));
     } catch (cause) {
       throw new JobError(`${path}: can't be written: ${(cause as Error).message}`, { cause });

@@ -1,18 +1,12 @@
 /** @file The files that describe a run in its job_log_dir: experiment.json, model_params.txt, experiment_cls_vars.txt. */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { makeDirectory, writeWhole } from '../files/index.js';
 import { print, toJSON } from '../hparams/index.js';
 import { JobError } from './errors.js';
 import type { JobOptions } from './options.js';
-
-/** Writes a file under a temporary name and renames it, so that a reader never sees half of it. */
-export function writeWhole(path: string, text: string): void {
-  const temporary = `${path}.${process.pid}.tmp`;
-  writeFileSync(temporary, text);
-  renameSync(temporary, path);
-}
 
 /**
  * Makes the directory and everything above it.
@@ -21,7 +15,7 @@ export function writeWhole(path: string, text: string): void {
  */
 export function makeJobDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true });
+    makeDirectory(directory);
     const probe = join(directory, `.${process.pid}.tmp`);
     writeFileSync(probe, '');
     rmSync(probe);

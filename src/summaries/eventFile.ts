@@ -1,8 +1,9 @@
 /** @file TensorBoard event files: Event messages in TFRecord frames. */
 
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { makeDirectory } from '../files/index.js';
 import { maskedCrc32c } from './crc32c.js';
 import { onPath } from './errors.js';
 import { doubleField, floatField, int64Field, message, messageField, stringField } from './protobuf.js';
@@ -41,7 +42,7 @@ export class EventFile {
     const unique = `${process.pid}.${filesOfThisProcess++}`;
     this.path = join(directory, `events.out.tfevents.${seconds}.${hostname()}.${unique}`);
     this.#file = onPath(this.path, () => {
-      mkdirSync(directory, { recursive: true });
+      makeDirectory(directory);
       return openSync(this.path, 'ax');
     });
     this.#write(stringField(EVENT.fileVersion, 'brain.Event:2'));

@@ -1,16 +1,8 @@
 /** @file metrics.jsonl: one JSON object a line, in the order of writing. */
 
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeDirectory, writeWhole } from '../files/index.js';
 import { onPath } from './errors.js';
 
 /** What a line holds: numbers, and words about them. */
@@ -37,7 +29,7 @@ export class MetricsFile {
     options: MetricsFileOptions = {},
   ) {
     this.#file = onPath(path, () => {
-      mkdirSync(dirname(path), { recursive: true });
+      makeDirectory(dirname(path));
       removeUnwantedLines(path, options.resumeStep ?? Number.POSITIVE_INFINITY);
       return openSync(path, 'a');
     });
@@ -66,9 +58,7 @@ function removeUnwantedLines(path: string, lastStep: number): void {
     .map((line) => `${line}\n`)
     .join('');
   if (kept === text) return;
-  const temporary = `${path}.${process.pid}.tmp`;
-  writeFileSync(temporary, kept, { flush: true });
-  renameSync(temporary, path);
+  writeWhole(path, kept);
 }
 
 function isWanted(line: string, lastStep: number): boolean {

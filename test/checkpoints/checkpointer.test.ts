@@ -136,6 +136,7 @@ test('every interval, the first time and when preempted', async () => {
   expect(checkpointer.shouldSave(4, { preempted: true })).toBe(true);
   await checkpointer.save(stateAt(20));
   expect(checkpointer.shouldSave(20)).toBe(false);
+  await checkpointer.close();
   expect(open({ saveIntervalSteps: 10 }).shouldSave(30)).toBe(true);
 });
 

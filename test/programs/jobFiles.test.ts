@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type AbstractClass, Configurable, fromJSON } from '../../src/hparams/index.js';
 import * as luthier from '../../src/index.js';
-import { gitRevision, makeJobDirectory, writeWhole } from '../../src/programs/jobFiles.js';
+import { gitRevision, makeJobDirectory } from '../../src/programs/jobFiles.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 
 test('the git revision is read from HEAD, from the branch it names, or from packed refs', () => {
@@ -22,12 +22,11 @@ test('the git revision is read from HEAD, from the branch it names, or from pack
   expect(gitRevision(root)).toBe('789abc');
 });
 
-test('a file is written whole and leaves nothing beside it; a directory that can’t be made is named', () => {
+test('a job directory is made, without leftovers; one that can’t be written is named', () => {
   const directory = join(temporaryDirectory(), 'a/b');
   makeJobDirectory(directory);
-  writeWhole(join(directory, 'x.txt'), 'one');
-  writeWhole(join(directory, 'x.txt'), 'two');
-  expect(readdirSync(directory)).toEqual(['x.txt']);
+  expect(readdirSync(directory)).toEqual([]);
+  writeFileSync(join(directory, 'x.txt'), '');
   expect(() => makeJobDirectory(join(directory, 'x.txt'))).toThrow(
     `--job_log_dir=${directory}/x.txt: can't be written (EEXIST).`,
   );
