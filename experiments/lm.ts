@@ -75,7 +75,6 @@ export abstract class LmExperiment extends Experiment.with({
         decayStart: this.warmupSteps,
         decayEnd: Math.max(this.numTrainSteps, this.warmupSteps),
         minRatio: this.minLearningRate / this.learningRate,
-        max: 1,
         // As nanoGPT: already the first update moves.
         rampupFromZero: false,
       }),

@@ -80,7 +80,7 @@ export {
   BaseSoftmax,
   Bias,
   CombinedQKVProjectionLayer,
-  Constant as ConstantInit,
+  Constant,
   type ContextOptions,
   DotProductAttention,
   Dropout,
@@ -141,29 +141,29 @@ export {
   Xavier,
   XavierWithFixupParams,
 } from './layers/index.js';
-// Learners. Schedules whose names layers have too are named as schedules.
+// Learners.
 export {
   Adam,
   AdamW,
   BaseOptimizer,
   BaseSchedule,
-  Constant as ConstantSchedule,
+  ConstantSchedule,
   Cosine,
   DelayedCosine,
   Exponential,
   Learner,
-  Linear as LinearSchedule,
   LinearRampupCosineDecay,
   LinearRampupExponentialDecay,
   LinearRampupPiecewiseConstant,
   LinearRampupPolynomialDecay,
   LinearRampupSqrtDecay,
+  LinearSchedule,
   PiecewiseConstant,
   PiecewiseSchedule,
   Polynomial,
   Sgd,
   SqrtDecay,
-  Transformer as TransformerSchedule,
+  TransformerSchedule,
 } from './learners/index.js';
 // Models and layers.
 export {

@@ -12,16 +12,16 @@ export {
 } from './rampups.js';
 export {
   BaseSchedule,
-  Constant,
+  ConstantSchedule,
   Cosine,
   DelayedCosine,
   Exponential,
-  Linear,
+  LinearSchedule,
   PiecewiseConstant,
   PiecewiseSchedule,
   Polynomial,
   SqrtDecay,
-  Transformer,
+  TransformerSchedule,
 } from './schedules.js';
 export { Sgd } from './sgd.js';
 export type { FlatUpdater, UpdateReport } from './updater.js';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { check } from './check.js';
-import { BaseSchedule, Constant } from './schedules.js';
+import { BaseSchedule, ConstantSchedule } from './schedules.js';
 
 /** Groups of a layout that optimizers tell apart. */
 export type UpdateGroup = 'decay' | 'noDecay';
@@ -46,7 +46,7 @@ export abstract class BaseOptimizer extends Configurable.with({
     .number()
     .nonnegative()
     .describe('Factor of lrSchedule; their product is the learning rate.'),
-  lrSchedule: instance(BaseSchedule, () => Constant.config()).describe(
+  lrSchedule: instance(BaseSchedule, () => ConstantSchedule.config()).describe(
     'Learning rate as a function of the step.',
   ),
   l2RegularizerWeight: weight.describe('Adds this much of the variable to its gradient.'),

@@ -10,7 +10,7 @@ import { BaseSchedule, cosineBetween, exponentialBetween } from './schedules.js'
  * - `max * s / warmupSteps` where `rampupFromZero` (Pax; nanoGPT until 2024): the first update has rate 0;
  * - `max * (s + 1) / (warmupSteps + 1)` where not (nanoGPT since): every update moves.
  *
- * nanoGPT's `get_lr` is `LinearRampupCosineDecay` with learningRate = learning_rate, max = 1, warmupSteps =
+ * nanoGPT's `get_lr` is `LinearRampupCosineDecay` with learningRate = learning_rate, warmupSteps =
  * decayStart = warmup_iters, decayEnd = lr_decay_iters, minRatio = min_lr / learning_rate.
  */
 abstract class LinearRampupDecay extends BaseSchedule.with({
@@ -22,14 +22,14 @@ abstract class LinearRampupDecay extends BaseSchedule.with({
     .nonnegative()
     .default(0.01)
     .describe('The value after decayEnd, as a fraction of max.'),
-  max: z.number().default(0).describe('The largest value of the schedule; must be set.'),
+  max: z.number().positive().default(1).describe('The largest value of the schedule.'),
   rampupFromZero: z
     .boolean()
     .default(true)
     .describe('Warm-up as max * step / warmupSteps; if false, as max * (step + 1) / (warmupSteps + 1).'),
 }) {
   override setup(): void {
-    const { warmupSteps, decayStart, decayEnd, max } = this.hp;
+    const { warmupSteps, decayStart, decayEnd } = this.hp;
     check(
       this,
       decayStart >= warmupSteps,
@@ -40,7 +40,6 @@ abstract class LinearRampupDecay extends BaseSchedule.with({
       decayEnd >= decayStart,
       `decayEnd (${decayEnd}) must be greater than or equal to decayStart (${decayStart}).`,
     );
-    check(this, max > 0, 'Must set max.');
   }
 
   valueAt(step: number): number {

@@ -14,7 +14,7 @@ export abstract class BaseSchedule extends Configurable {
 }
 
 /** The same value at every step. */
-export class Constant extends BaseSchedule.with({
+export class ConstantSchedule extends BaseSchedule.with({
   value: z.number().default(1).describe('The value.'),
 }) {
   valueAt(_step: number): number {
@@ -52,7 +52,7 @@ export class Polynomial extends BaseSchedule.with({
 }
 
 /** `Polynomial` of power 1. */
-export class Linear extends Polynomial {}
+export class LinearSchedule extends Polynomial {}
 
 /** Value of the line through two points in the logarithm, clamped to the two points. */
 export function exponentialBetween(step: number, start: [number, number], limit: [number, number]): number {
@@ -142,7 +142,9 @@ export class PiecewiseConstant extends BaseSchedule.with({
 /** Schedules one after the other; each sees the steps since its own boundary. */
 export class PiecewiseSchedule extends BaseSchedule.with({
   boundaries: steps.describe('Steps at which the next schedule takes over, in ascending order.'),
-  schedules: z.array(instance(BaseSchedule, () => Constant.config())).describe('One more than boundaries.'),
+  schedules: z
+    .array(instance(BaseSchedule, () => ConstantSchedule.config()))
+    .describe('One more than boundaries.'),
 }) {
   override setup(): void {
     const { boundaries, schedules } = this.hp;
@@ -162,7 +164,7 @@ export class PiecewiseSchedule extends BaseSchedule.with({
 }
 
 /** The Transformer's schedule (Vaswani et al., 2017): linear warm-up, then the inverse square root of the step. */
-export class Transformer extends BaseSchedule.with({
+export class TransformerSchedule extends BaseSchedule.with({
   warmupSteps: z.int().positive().default(4000).describe('Steps of linear increase.'),
   modelDim: z
     .int()

@@ -3,35 +3,35 @@ import { expect, test } from 'vitest';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseSchedule,
-  Constant,
+  ConstantSchedule,
   Cosine,
   DelayedCosine,
   Exponential,
-  Linear,
   LinearRampupCosineDecay,
   LinearRampupExponentialDecay,
   LinearRampupPiecewiseConstant,
   LinearRampupPolynomialDecay,
   LinearRampupSqrtDecay,
+  LinearSchedule,
   PiecewiseConstant,
   PiecewiseSchedule,
   Polynomial,
   SqrtDecay,
-  Transformer,
+  TransformerSchedule,
 } from '../../src/learners/index.js';
 
 const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][]][] = [
   [
-    'Constant',
-    () => Constant.config({ value: 3 }),
+    'ConstantSchedule',
+    () => ConstantSchedule.config({ value: 3 }),
     [
       [0, 3],
       [1e6, 3],
     ],
   ],
   [
-    'Linear',
-    () => Linear.config({ start: [100, 0.1], limit: [200, 1] }),
+    'LinearSchedule',
+    () => LinearSchedule.config({ start: [100, 0.1], limit: [200, 1] }),
     [
       [0, 0.1],
       [100, 0.1],
@@ -205,8 +205,8 @@ const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][
     ],
   ],
   [
-    'Transformer',
-    () => Transformer.config({ warmupSteps: 4000, modelDim: 512 }),
+    'TransformerSchedule',
+    () => TransformerSchedule.config({ warmupSteps: 4000, modelDim: 512 }),
     [
       [0, 512 ** -0.5 * 4000 ** -1.5],
       [3999, 512 ** -0.5 * 4000 ** -0.5],
@@ -232,7 +232,10 @@ test.each(cases)('%s', (_name, config, values) => {
 test('PiecewiseSchedule passes the steps since its boundary', () => {
   const second = Exponential.config({ start: [0, 1], limit: [100, 0.1] });
   const schedule = build(
-    PiecewiseSchedule.config({ boundaries: [50], schedules: [Constant.config({ value: 7 }), second] }),
+    PiecewiseSchedule.config({
+      boundaries: [50],
+      schedules: [ConstantSchedule.config({ value: 7 }), second],
+    }),
   );
   expect(schedule.valueAt(49)).toBe(7);
   for (const step of [0, 10, 100, 500]) expect(schedule.valueAt(50 + step)).toBe(build(second).valueAt(step));
@@ -257,7 +260,6 @@ test.each([true, false])(
         decayStart: 100,
         decayEnd: 2000,
         minRatio: 0.1,
-        max: 1,
         rampupFromZero: !newer,
       }),
     );
@@ -269,8 +271,8 @@ test.each([true, false])(
 
 test.each([
   [
-    () => Linear.config({ start: [200, 1], limit: [100, 0] }),
-    'Linear: 200 must be < 100 (x0 of start and x1 of limit)',
+    () => LinearSchedule.config({ start: [200, 1], limit: [100, 0] }),
+    'LinearSchedule: 200 must be < 100 (x0 of start and x1 of limit)',
   ],
   [() => Exponential.config({ start: [0, 1], limit: [10, 0] }), 'Exponential: 0 must be > 0 (y1 of limit)'],
   [
@@ -282,10 +284,9 @@ test.each([
     'PiecewiseConstant: The boundaries ([2, 1]) must be sorted.',
   ],
   [
-    () => PiecewiseSchedule.config({ boundaries: [2], schedules: [Constant.config()] }),
+    () => PiecewiseSchedule.config({ boundaries: [2], schedules: [ConstantSchedule.config()] }),
     'PiecewiseSchedule: len(schedules) != len(boundaries) + 1: 1 vs 1',
   ],
-  [() => LinearRampupCosineDecay.config({ decayEnd: 10 }), 'LinearRampupCosineDecay: Must set max.'],
   [
     () => LinearRampupPolynomialDecay.config({ warmupSteps: 5, decayEnd: 10, max: 1 }),
     'LinearRampupPolynomialDecay: decayStart (0) must be greater than or equal to warmupSteps (5).',
@@ -296,4 +297,13 @@ test.each([
   ],
 ] as [() => Config<BaseSchedule>, string][])('bad fields are named: %s', (config, message) => {
   expect(() => build(config())).toThrow(message);
+});
+
+test('a warm-up ends at 1 unless max is set, which must be positive', () => {
+  const fields = { warmupSteps: 2, decayStart: 2, decayEnd: 4 };
+  expect(build(LinearRampupCosineDecay.config(fields)).valueAt(2)).toBe(1);
+  expect(build(LinearRampupCosineDecay.config({ ...fields, max: 3 })).valueAt(2)).toBe(3);
+  expect(() => LinearRampupCosineDecay.config({ ...fields, max: 0 })).toThrow(
+    'LinearRampupCosineDecay.max: expected a positive number, got 0',
+  );
 });
