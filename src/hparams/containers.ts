@@ -30,12 +30,6 @@ export function mapContainers(value: unknown, leaf: (value: unknown) => unknown,
   return copy;
 }
 
-/** Calls `visit` with every leaf of `value`, in order. */
-function forEachLeaf(value: unknown, visit: (leaf: unknown) => void): void {
-  if (!isContainer(value)) visit(value);
-  else for (const item of Array.isArray(value) ? value : Object.values(value)) forEachLeaf(item, visit);
-}
-
 /** What a view does for the field that owns the container. */
 export interface Owner {
   /** What reading `value` inside the container gives. */
