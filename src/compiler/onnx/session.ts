@@ -1,5 +1,5 @@
 /** @file Runs a graph through ONNX Runtime. */
-import type { InferenceSession, Tensor } from 'onnxruntime-node';
+import type { Tensor } from 'onnxruntime-node';
 import type { Backend, FlatBinding } from '../executable.js';
 import type { Graph } from '../graph.js';
 import { CompilerError, type HostArray, type TensorSpec } from '../types.js';

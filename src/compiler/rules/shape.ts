@@ -71,6 +71,7 @@ export const shapeRules: RuleTable = {
     inputs: ['x'],
     attrs: (raw) => ({ shape: [...raw.shape] }),
     infer: ([x], attrs) => [spec(ints(attrs.shape), x!.dtype)],
+    fold: ([x], attrs) => foldStrided(x!, ints(attrs.shape), broadcastStrides(x!.shape, ints(attrs.shape))),
   },
   Tile: {
     inputs: ['x'],
