@@ -1,0 +1,11 @@
+/** @file Where the tests are, and how long one may take on a slow machine with two cores. */
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    // Tests that start real processes take seconds; nothing asserts a time.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
+});
