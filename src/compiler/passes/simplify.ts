@@ -119,7 +119,7 @@ const absorbTranspose: Rewrite = ({ op, inputs, outputs, attrs }, { producer, em
 };
 
 /** A scalar factor of a product, or of one of its operands, becomes its alpha. */
-const absorbFactor: Rewrite = ({ op, inputs, outputs, attrs }, context) => {
+const absorbFactor: Rewrite = ({ op, inputs, outputs }, context) => {
   const { producer, uses, emit } = context;
   if (op !== 'Multiply') return null;
   for (const side of [0, 1]) {
@@ -135,7 +135,6 @@ const absorbFactor: Rewrite = ({ op, inputs, outputs, attrs }, context) => {
       outputs[0]!,
     );
   }
-  void attrs;
   return null;
 };
 
