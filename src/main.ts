@@ -1,13 +1,13 @@
 /** @file The command: parse flags, find the experiment, run one mode. */
 import { pathToFileURL } from 'node:url';
 import { type Flags, flagsHelp, parseFlags } from './flags.js';
-import { EnvironmentError, UsageError } from './registry/errors.js';
+import { UsageError } from './registry/errors.js';
 
 /** Exit codes of errors that a person can mend, by the error's name; every other error keeps its stack and exits with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
   UsageError: 2,
   ConfigError: 2,
-  EnvironmentError: 1,
+  DeviceError: 1,
   JobError: 1,
   SummaryError: 1,
   InputError: 1,
@@ -25,20 +25,6 @@ async function help(flags: Flags): Promise<void> {
     import('./registry/help.js'),
   ]);
   process.stdout.write(`\n${settingsHelp(await resolveExperiment(flags.exp), flags.set)}\n`);
-}
-
-/** Loads the GPU package where it is asked for; whatever goes wrong in there is about its installation. */
-async function loadGpuPackage(): Promise<void> {
-  const name = '@tensorflow/tfjs-node-gpu';
-  try {
-    await import(name);
-  } catch (error) {
-    const reason = (error instanceof Error ? error.message : String(error)).split('\n')[0];
-    throw new EnvironmentError(
-      `--device=gpu needs the package ${name}, which could not be loaded (${reason}). ` +
-        `Install it with \`npm install ${name}@4.22.0\` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu.`,
-    );
-  }
 }
 
 /** Runs one command; returns the exit code. */
@@ -61,7 +47,8 @@ async function run(argv: readonly string[]): Promise<number> {
   const { classVarsText, configure, resolveExperiment } = await import('./registry/index.js');
   const resolved = await resolveExperiment(flags.exp);
   const configured = configure(resolved, flags.set);
-  if (flags.device === 'gpu') await loadGpuPackage();
+  // A device that is not there ends the command before it writes anything.
+  if (flags.device === 'gpu') await (await import('./compiler/index.js')).loadBackend('gpu');
   const { runJob } = await loadingPrograms;
   const { signal } = await runJob({
     ...configured,

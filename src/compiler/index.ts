@@ -1,7 +1,7 @@
 /** @file The compiler: tf.* functions to compiled executables. Knows no configs and no layers. */
 
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
-export type { EagerDevice } from './eager/cpu.js';
+export { type EagerDevice, loadBackend } from './eager/cpu.js';
 export type { BoundCall, Executable } from './executable.js';
 export * from './flat.js';
 export { type ValueAndGrad, valueAndGrad } from './gradients.js';
@@ -12,4 +12,4 @@ export type { Tensor } from './tfjs.js';
 export * as tf from './tfjs.js';
 export { isTracing, withBackend, withScope } from './trace.js';
 export type { DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './types.js';
-export { byteSize, CompilerError, formatSpec, sizeOf } from './types.js';
+export { byteSize, CompilerError, DeviceError, formatSpec, sizeOf } from './types.js';

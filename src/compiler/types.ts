@@ -70,3 +70,8 @@ export function formatSpec(spec: TensorSpec): string {
 export class CompilerError extends Error {
   override readonly name = 'CompilerError';
 }
+
+/** A device that was asked for and is not there: the machine is to be mended, not the program. */
+export class DeviceError extends Error {
+  override readonly name = 'DeviceError';
+}

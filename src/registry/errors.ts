@@ -4,8 +4,3 @@
 export class UsageError extends Error {
   override name = 'UsageError';
 }
-
-/** The surroundings are not as the run needs them (a missing package, a directory that can't be written). Exits with 1. */
-export class EnvironmentError extends Error {
-  override name = 'EnvironmentError';
-}

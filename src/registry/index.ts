@@ -1,7 +1,7 @@
 /** @file Experiments: their base class, how names find them, how the command line sets their constants and configs. */
 export { type ClassVars, classVars, classVarsText, parseClassVars } from './classVars.js';
 export { type ConfiguredExperiment, configure, type SetOverride } from './configure.js';
-export { EnvironmentError, UsageError } from './errors.js';
+export { UsageError } from './errors.js';
 export {
   type ConstantOverride,
   type Constants,

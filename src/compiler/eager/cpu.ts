@@ -7,13 +7,13 @@ import { isSpec } from '../program.js';
 import * as tf from '../tfjs.js';
 import { withBackend } from '../trace.js';
 import { flattenTree, mapTree } from '../tree.js';
-import { CompilerError, type TensorSpec } from '../types.js';
+import { DeviceError, type TensorSpec } from '../types.js';
 
 /** Backends that the eager engine can run on. */
 export type EagerDevice = 'cpu' | 'gpu';
 
 /** The tfjs backend of a device, loaded at first use. */
-async function loadBackend(device: EagerDevice): Promise<string> {
+export async function loadBackend(device: EagerDevice): Promise<string> {
   if (device === 'cpu') {
     await import('@tensorflow/tfjs-backend-cpu');
     // Its first use would print an advertisement for tfjs-node.
@@ -26,9 +26,10 @@ async function loadBackend(device: EagerDevice): Promise<string> {
     await import(name);
     return 'tensorflow';
   } catch (error) {
-    throw new CompilerError(
-      `--device=gpu needs ${name} and CUDA, and it could not be loaded: ${(error as Error).message.split('\n')[0]!.replace(/\.$/, '')}. ` +
-        `Install it with 'npm install ${name}@4.22.0' on a machine with CUDA 11 and network access to its binaries, or run with --device=cpu.`,
+    const reason = (error as Error).message.split('\n')[0]!.replace(/\.$/, '');
+    throw new DeviceError(
+      `--device=gpu needs the package ${name}, which could not be loaded (${reason}). ` +
+        `Install it with \`npm install ${name}@4.22.0\` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu.`,
       { cause: error },
     );
   }
