@@ -26,8 +26,6 @@ export interface CompileOptions {
   readonly device?: EagerDevice;
   /** Threads of one operation; one a core by default. */
   readonly numThreads?: number;
-  /** Whether idle threads spin (see OnnxOptions); true by default. */
-  readonly spin?: boolean;
 }
 
 /**

@@ -230,8 +230,11 @@ class Stepper {
       const logits = runInContext(context, () => model.extendStep(given.ids, given.timeStep));
       return { logits, state: decodeState };
     };
-    const compiling = { ...compileOptions(options, 'decode_step'), spin: !options.mode.startsWith('train') };
-    const executable = await compile(step, inputs as Tree<TensorSpec>, compiling);
+    const executable = await compile(
+      step,
+      inputs as Tree<TensorSpec>,
+      compileOptions(options, 'decode_step'),
+    );
     const [ids, timeStep] = [new Int32Array(rows), new Int32Array(1)];
     const states = [newState(specs), newState(specs)];
     const calls = [0, 1].map((source) =>

@@ -32,8 +32,7 @@ class EvalStep {
     const executable = await compile(
       evalStep(task),
       { params: paramSpecs(params), batch: buffers.specs },
-      // Training's threads spin; two sessions that do starve each other.
-      { ...compileOptions(options, 'eval_step'), spin: !options.mode.startsWith('train') },
+      compileOptions(options, 'eval_step'),
     );
     const call = executable.bind({ inputs: { params: paramViews(params), batch: buffers.arrays } });
     return new EvalStep(buffers, call);

@@ -17,7 +17,7 @@ const made: Executable[] = [];
 afterAll(() => Promise.all(made.map((executable) => executable.dispose())));
 
 async function compiled(f: (inputs: any) => any, inputs: any, options = {}): Promise<Executable> {
-  const executable = await compile(f, inputs, { name: 'step', numThreads: 2, spin: false, ...options });
+  const executable = await compile(f, inputs, { name: 'step', numThreads: 2, ...options });
   made.push(executable);
   return executable;
 }

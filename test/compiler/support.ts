@@ -59,7 +59,7 @@ export async function runOnce(
   inputs: Tree<HostTensor>,
   options: CompileOptions = {},
 ): Promise<HostTensor[]> {
-  const executable = await compile(f, inputs, { numThreads: 1, spin: false, ...options });
+  const executable = await compile(f, inputs, { numThreads: 1, ...options });
   const result = leavesOf(await executable.run(inputs));
   await executable.dispose();
   return result;

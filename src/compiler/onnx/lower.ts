@@ -8,9 +8,9 @@ import { loweringOf, lowerings } from './rules.js';
 /** The name of input `i` of a program in ONNX. */
 export const inputName = (i: number): string => `in${i}`;
 
-/** The graph as ONNX Runtime gets it: composites without a kernel expanded, everything simplified. */
+/** An optimized graph as ONNX Runtime gets it: composites without a kernel expanded, and simplified again. */
 export function prepareForOnnx(graph: Graph): Graph {
-  const expanded = optimize(expandComposites(optimize(graph), (node) => node.op in lowerings));
+  const expanded = optimize(expandComposites(graph, (node) => node.op in lowerings));
   return fetchUnshaped(optimize(fuseMatMulAdd(expanded)));
 }
 
@@ -67,5 +67,5 @@ export function lowerToOnnx(graph: Graph): OnnxModel {
 
 /** The bytes of the ONNX model of a traced graph. */
 export function exportGraph(graph: Graph): Uint8Array {
-  return encodeModel(lowerToOnnx(prepareForOnnx(graph)));
+  return encodeModel(lowerToOnnx(prepareForOnnx(optimize(graph))));
 }

@@ -10,8 +10,6 @@ import { encodeModel } from './proto.js';
 export interface OnnxOptions {
   /** Threads of one operation; 0 lets ONNX Runtime take one a core. */
   readonly numThreads?: number;
-  /** Whether threads spin between the operations of one run, which makes the next one start sooner; true by default. */
-  readonly spin?: boolean;
 }
 
 /** Loaded at first use: the library takes 60 ms, and shape inference does without it. */
@@ -46,8 +44,8 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
     enableMemPattern: false,
     extra: {
       session: {
-        intra_op: { allow_spinning: options.spin === false ? '0' : '1' },
-        // Spinning must end with the run, or the threads of one session starve those of the next.
+        // Threads spin between the operations of a run, so that the next one starts sooner. Spinning must end with the
+        // run, or the threads of one session starve those of the next.
         force_spinning_stop: '1',
       },
     },
