@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ops, type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import { deepCopy, derive, sub } from '../hparams/index.js';
 import { BaseLayer } from './baseLayer.js';
+import { dimPerHeadField, dropoutField } from './fields.js';
 import { causalMask, isTimeStep, upToTimeStepMask } from './masks.js';
 import { RotaryPositionalEmbedding } from './positions.js';
 import { flattenLeading } from './project.js';
@@ -27,19 +28,9 @@ export class DotProductAttention extends BaseLayer.with({
   inputDim: z.int().positive().describe('Depth of the model.'),
   hiddenDim: z.int().positive().describe('Depth of all heads together.'),
   numHeads: z.int().positive().default(1).describe('Number of heads.'),
-  dimPerHead: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe('Depth of a head; null: hiddenDim / numHeads.'),
+  dimPerHead: dimPerHeadField('hiddenDim'),
   dropoutTpl: sub(Dropout).describe('Dropout of attention weights; keepProb is 1 - attenDropoutProb.'),
-  attenDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .default(0)
-    .describe('Probability that an attention weight is dropped.'),
+  attenDropoutProb: dropoutField('an attention weight'),
   projTpl: sub(AttentionProjection).describe(
     'Projections of query, key and value, and the output projection.',
   ),

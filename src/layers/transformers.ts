@@ -5,6 +5,7 @@ import { type Config, deepCopy, derive, sub } from '../hparams/index.js';
 import { BaseActivation, Identity, ReLU } from './activations.js';
 import { type AttentionArgs, DotProductAttention } from './attentions.js';
 import { BaseLayer } from './baseLayer.js';
+import { dimPerHeadField, dropoutField } from './fields.js';
 import { FeedForward } from './linears.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { NormPolicy, NormPolicySchema } from './normPolicy.js';
@@ -28,14 +29,9 @@ export class TransformerFeedForward extends BaseLayer.with({
   lnTpl: sub(BaseNormalization, () => LayerNorm.config()).describe('The norm.'),
   normPolicy: NormPolicySchema,
   residualDropoutTpl: sub(Dropout).describe('Dropout of the output; keepProb is 1 - residualDropoutProb.'),
-  residualDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .default(0)
-    .describe('Probability that an output element is dropped.'),
+  residualDropoutProb: dropoutField('an output element'),
   reluDropoutTpl: sub(Dropout).describe('Dropout of the activations; keepProb is 1 - reluDropoutProb.'),
-  reluDropoutProb: z.number().min(0).lt(1).default(0).describe('Probability that an activation is dropped.'),
+  reluDropoutProb: dropoutField('an activation'),
   addSkipConnection: z.boolean().default(true).describe('Whether the input is added to the output.'),
   residualWeight: z.number().default(1).describe('Factor on the output before the input is added.'),
 }) {
@@ -111,30 +107,15 @@ export class Transformer extends BaseLayer.with({
   inputDims: z.int().positive().describe('Depth of the model.'),
   hiddenDims: z.int().positive().describe('Hidden depth of the feed-forward layer.'),
   numHeads: z.int().positive().default(1).describe('Attention heads.'),
-  dimPerHead: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe('Depth of a head; null: inputDims / numHeads.'),
+  dimPerHead: dimPerHeadField('inputDims'),
   normPolicy: NormPolicySchema,
   lnTpl: sub(BaseNormalization, () => LayerNorm.config()).describe('The norm around the self-attention.'),
   trAttenTpl: sub(DotProductAttention).describe('The self-attention.'),
   trFflayerTpl: sub(TransformerFeedForward).describe('The feed-forward layer.'),
   residualDropoutTpl: sub(Dropout).describe("Dropout of the attention's output."),
-  residualDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .default(0)
-    .describe('Probability that an output element is dropped.'),
-  attenDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .default(0)
-    .describe('Probability that an attention weight is dropped.'),
-  reluDropoutProb: z.number().min(0).lt(1).default(0).describe('Probability that an activation is dropped.'),
+  residualDropoutProb: dropoutField('an output element'),
+  attenDropoutProb: dropoutField('an attention weight'),
+  reluDropoutProb: dropoutField('an activation'),
 }) {
   #norms!: NormPolicy;
   #attention!: DotProductAttention;
@@ -202,12 +183,7 @@ export class StackedTransformer extends BaseLayer.with({
   modelDims: z.int().positive().describe('Depth of the model.'),
   hiddenDims: z.int().positive().describe('Hidden depth of the feed-forward layers.'),
   numHeads: z.int().positive().default(1).describe('Attention heads.'),
-  dimPerHead: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe('Depth of a head; null: modelDims / numHeads.'),
+  dimPerHead: dimPerHeadField('modelDims'),
   dropoutProb: z
     .number()
     .min(0)
@@ -237,12 +213,7 @@ export class StackedTransformer extends BaseLayer.with({
     .nullable()
     .default(null)
     .describe('For activations; null: dropoutProb.'),
-  inputDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .default(0)
-    .describe('Probability that an input element is dropped.'),
+  inputDropoutProb: dropoutField('an input element'),
   transformerLayerParamsTpl: sub(Transformer).describe('Each layer.'),
 }) {
   #inputDropout!: Dropout;

@@ -52,6 +52,11 @@ export abstract class WeightInit extends Configurable.with({
 }) {
   /** Initial values of a weight, row-major; the same for the same key, whatever was drawn before. */
   abstract draw(key: PrngKey, weight: WeightShape): Float32Array;
+
+  /** What the shape contributes to the width of the distribution: its standard deviation (before a cut) or its limit. */
+  protected factor(_weight: WeightShape): number {
+    return 1;
+  }
 }
 
 /** All values equal `scale`. */
@@ -71,10 +76,6 @@ export class Gaussian extends WeightInit {
     for (let i = 0; i < count; i++) values[i] = scale * normal[i]!;
     return values;
   }
-  /** What the shape contributes to the standard deviation. */
-  protected factor(_weight: WeightShape): number {
-    return 1;
-  }
 }
 
 /** U(-scale, scale). */
@@ -86,10 +87,6 @@ export class Uniform extends WeightInit {
     const values = new Float32Array(count);
     for (let i = 0; i < count; i++) values[i] = scale * (2 * bitsToUniform(bits[i]!) - 1);
     return values;
-  }
-  /** What the shape contributes to the limit. */
-  protected factor(_weight: WeightShape): number {
-    return 1;
   }
 }
 
@@ -105,10 +102,6 @@ export class TruncatedGaussian extends WeightInit {
       values[i] = scale * Math.SQRT2 * inverseErf((2 * u - 1) * ERF_SQRT2);
     }
     return values;
-  }
-  /** What the shape contributes to the standard deviation before the cut. */
-  protected factor(_weight: WeightShape): number {
-    return 1;
   }
 }
 /** erf(sqrt(2)): the probability that a normal number lies within two standard deviations. */
