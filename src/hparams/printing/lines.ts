@@ -1,0 +1,92 @@
+/** @file A graph of configs as a sequence of lines with paths, from which the printed forms are made. */
+import { isContainer } from '../containers.js';
+import { showLong } from '../describe.js';
+import { type ConfigNode, nodeOf } from '../node.js';
+import { formatSegment } from '../paths.js';
+import { fieldItems, holdsConfig, type Item, partItems, rootItem } from './items.js';
+
+// Written out in full, the paths of a long chain would take space that grows with the square of its length.
+const deepestPath = 64;
+
+/** What a line tells. */
+export type Line =
+  /** A value without configs, or a missing one. */
+  | { readonly kind: 'value'; readonly path: string; readonly item: Item }
+  /** An array or record with configs in it; its parts follow. */
+  | { readonly kind: 'container'; readonly path: string; readonly item: Item }
+  /** A config that is met for the first time; its fields follow. */
+  | { readonly kind: 'config'; readonly path: string; readonly item: Item; readonly node: ConfigNode }
+  /** A config that was met before, at `first`. */
+  | {
+      readonly kind: 'again';
+      readonly path: string;
+      readonly item: Item;
+      readonly node: ConfigNode;
+      readonly first: string;
+    }
+  /** The path grew too long: from here on it begins with `label`. */
+  | { readonly kind: 'label'; readonly path: string; readonly label: string; readonly node: ConfigNode };
+
+interface Open {
+  readonly item: Item;
+  readonly path: string;
+  readonly depth: number;
+}
+
+/** The lines of `root`, outer before inner, each config once. The path of the root is the empty string. */
+export function* linesOf(root: unknown, hideDefaults = false): Generator<Line> {
+  const met = new Map<ConfigNode, string>();
+  let labels = 0;
+  const open: Open[] = [{ item: rootItem(root), path: '', depth: 0 }];
+  const push = (items: Item[], path: string, depth: number): void => {
+    for (const item of items.reverse()) {
+      open.push({ item, path: path + formatSegment(item.segment!, path === ''), depth: depth + 1 });
+    }
+  };
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { item, path, depth } = next;
+    const node = nodeOf(item.value);
+    const first = node && met.get(node);
+    if (node === undefined) {
+      const split = isContainer(item.value) && holdsConfig(item.value);
+      yield { kind: split ? 'container' : 'value', path, item };
+      if (split) push(partItems(item), path, depth);
+    } else if (first !== undefined) {
+      yield { kind: 'again', path, item, node, first };
+    } else {
+      const label = depth < deepestPath ? undefined : `@${++labels}`;
+      if (label !== undefined) yield { kind: 'label', path, label, node };
+      const prefix = label ?? path;
+      met.set(node, prefix);
+      yield { kind: 'config', path: prefix, item, node };
+      push(fieldItems(node, item, hideDefaults), prefix, label === undefined ? depth : 0);
+    }
+  }
+}
+
+/** A path as it is shown. */
+export function pathText(path: string): string {
+  return path === '' ? '<root>' : oneLine(path);
+}
+
+/** The class of a config, and what it builds where that is not an instance. */
+export function kindText(node: ConfigNode): string {
+  return node.kind === 'config' ? node.info.name : `${node.info.name} (${node.kind})`;
+}
+
+/** What the line shows behind the path. */
+export function valueText(line: Exclude<Line, { kind: 'label' }>): string {
+  if (line.kind === 'config') return kindText(line.node);
+  if (line.kind === 'again') return `same as ${pathText(line.first)}`;
+  return line.item.state === 'unset' ? '<not set>' : oneLine(showLong(line.item.value));
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a line must not hold.
+const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
+
+/** The text with line breaks and other control characters written as escapes. */
+export function oneLine(text: string): string {
+  return text.replace(unprintable, (c) =>
+    c === '\n' ? '\\n' : `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

@@ -1,0 +1,46 @@
+/** @file Configs as text: one `path : value` a line, as in Pax's model_params.txt. */
+import { styleText } from 'node:util';
+import { describeSchema } from '../describe.js';
+import type { Item } from './items.js';
+import { type Line, linesOf, pathText, valueText } from './lines.js';
+
+export interface PrintOptions {
+  /** Writes `path : type = value`. */
+  readonly types?: boolean;
+  /**
+   * How values show that nobody set: like the others (`show`), dimmed in a terminal (`dim`), with ` (default)` behind
+   * them (`mark`), or not at all (`hide`).
+   */
+  readonly defaults?: 'show' | 'dim' | 'mark' | 'hide';
+  /** Whether fields without a value are listed, as `<not set>`; the default is true. */
+  readonly unset?: boolean;
+}
+
+/**
+ * Every field of `root` with its value, defaults filled in, as lines `path : value`. A sub-config's line gives its
+ * class; a config that stands in several places is printed at the first, `same as` it at the others. Paths of more
+ * than 64 steps begin anew from a label: `@1 : path`.
+ */
+export function print(root: unknown, options: PrintOptions = {}): string {
+  const lines: string[] = [];
+  for (const line of linesOf(root, options.defaults === 'hide')) {
+    if (line.kind === 'label') lines.push(`${line.label} : ${pathText(line.path)}`);
+    else if (line.kind !== 'container' && (options.unset !== false || line.item.state !== 'unset')) {
+      lines.push(lineText(line, options));
+    }
+  }
+  return lines.join('\n');
+}
+
+function lineText(line: Exclude<Line, { kind: 'label' }>, options: PrintOptions): string {
+  const { item } = line;
+  const type = options.types === true ? typeText(item) : '';
+  const text = `${pathText(line.path)} : ${type}${valueText(line)}`;
+  if (item.state !== 'default') return text;
+  if (options.defaults === 'mark') return `${text} (default)`;
+  return options.defaults === 'dim' ? styleText('dim', text, { validateStream: false }) : text;
+}
+
+function typeText(item: Item): string {
+  return item.schema === undefined ? '' : `${describeSchema(item.schema)} = `;
+}
