@@ -1,0 +1,167 @@
+/** @file What two configs differ in, as plain data: changes at paths of the old one, and the configs that came and went. */
+import type { ClassInfo } from '../fields.js';
+import type { NodeKind } from '../node.js';
+import type { PathLink } from '../paths.js';
+
+/**
+ * A path as a chain of steps, so that long paths share their beginnings: `segmentsOf(path)` gives the steps and
+ * `formatLink(path)` the text. Undefined is the root. Every path of a diff is one of the OLD structure, as it was before
+ * any change, except where `newPath` is said; within one diff, equal paths are one object.
+ */
+export type Path = PathLink | undefined;
+
+/** In a value of a diff: the config that stands at `path` of the old structure, be it moved, shared or gone. */
+export class OldPart {
+  constructor(readonly path: Path) {}
+}
+
+/** In a value of a diff: the config `diff.added[index]`; one that several values name is shared. */
+export class AddedPart {
+  constructor(readonly index: number) {}
+}
+
+/**
+ * A value: leaves as they are, arrays and records of values, and `OldPart` or `AddedPart` wherever a config stands.
+ */
+export type DiffValue = unknown;
+
+/** A tag of a field, by its own object. */
+export interface DiffTag {
+  readonly name: string;
+}
+
+/** A config's field that has a tag which its class does not declare, or lacks one that it declares. */
+export interface TagState {
+  readonly field: string;
+  readonly tag: DiffTag;
+  readonly present: boolean;
+}
+
+/** A config that only one of the two structures has. */
+export interface PartConfig {
+  /** Where it stands: in the new structure for `added`, in the old one for `removed`. */
+  readonly path: Path;
+  readonly info: ClassInfo;
+  readonly kind: NodeKind;
+  /** Explicit values by field. */
+  readonly values: Readonly<Record<string, DiffValue>>;
+  readonly tags: readonly TagState[];
+}
+
+/** A field without an explicit value, or a new key of a record, gets one. */
+export interface SetChange {
+  readonly kind: 'set';
+  /** Ends in a field, or in a record's key. */
+  readonly path: Path;
+  readonly value: DiffValue;
+}
+
+/** A value in the place of another. */
+export interface ModifyChange {
+  readonly kind: 'modify';
+  /** Ends in a field, an index of the old array, or a record's key; undefined where the root is replaced. */
+  readonly path: Path;
+  readonly old: DiffValue;
+  readonly value: DiffValue;
+}
+
+/** A field goes back to its default, or a record loses a key. */
+export interface DeleteChange {
+  readonly kind: 'delete';
+  readonly path: Path;
+  readonly old: DiffValue;
+}
+
+/**
+ * Items of arrays are counted as in the old array throughout. The new array is, for each old index i in turn: what
+ * `insert` and `move` changes put before i, in the order of the changes; then the old item i, unless it was removed or
+ * moved. Behind the last item come those put before 'end'.
+ */
+export interface InsertChange {
+  readonly kind: 'insert';
+  /** The path of the array. */
+  readonly path: Path;
+  readonly before: number | 'end';
+  readonly value: DiffValue;
+  /** How many items the old array has. */
+  readonly length: number;
+}
+
+export interface RemoveChange {
+  readonly kind: 'remove';
+  /** Ends in the index of the item. */
+  readonly path: Path;
+  readonly old: DiffValue;
+  readonly length: number;
+}
+
+export interface MoveChange {
+  readonly kind: 'move';
+  /** Ends in the index of the item. */
+  readonly path: Path;
+  readonly before: number | 'end';
+  /** What is moved, for the reader. */
+  readonly old: DiffValue;
+  readonly length: number;
+}
+
+/** The config at `path` becomes one of another class. Fields that the new class lacks have changes of their own. */
+export interface ClassChange {
+  readonly kind: 'class';
+  /** The path of the config. */
+  readonly path: Path;
+  readonly old: ClassInfo;
+  readonly value: ClassInfo;
+}
+
+/** A config becomes a partial, say. */
+export interface KindChange {
+  readonly kind: 'kind';
+  /** The path of the config. */
+  readonly path: Path;
+  readonly old: NodeKind;
+  readonly value: NodeKind;
+}
+
+/** A tag is put on a field, or taken from it. */
+export interface TagChange {
+  readonly kind: 'addTag' | 'removeTag';
+  /** Ends in the field. */
+  readonly path: Path;
+  readonly tag: DiffTag;
+}
+
+export type Change =
+  | SetChange
+  | ModifyChange
+  | DeleteChange
+  | InsertChange
+  | RemoveChange
+  | MoveChange
+  | ClassChange
+  | KindChange
+  | TagChange;
+
+/** An old config that a path of the diff leads to or through. */
+export interface DiffPlace {
+  readonly path: Path;
+  readonly info: ClassInfo;
+  readonly kind: NodeKind;
+  /** The path to it in the new structure: absent for configs that are gone, and where it is not known any more. */
+  readonly newPath?: { readonly path: Path };
+}
+
+/**
+ * What makes the old structure the new one. The changes hold all at once: every path, index and `OldPart` is resolved in
+ * the old structure before anything is changed. They are in the order of the old configs (outer before inner, fields as
+ * declared); for one config: class, kind, then per field its tags and its values.
+ */
+export interface Diff {
+  readonly changes: readonly Change[];
+  /** Configs of the new structure that the old one lacks, in the order in which the new structure is walked. */
+  readonly added: readonly PartConfig[];
+  /** Configs of the old structure that the new one lacks; values of the diff name them by their paths. */
+  readonly removed: readonly PartConfig[];
+  /** The configs that paths lead to or through, each once, outer before inner. */
+  readonly places: readonly DiffPlace[];
+}
