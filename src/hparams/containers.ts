@@ -1,4 +1,5 @@
 /** @file Arrays and records inside configs: owned by one field, and watched, so that edits in place are checked. */
+import { type Handlers, handledParts, handlerOf, type Part, shownContainer } from './containerTypes.js';
 import { ConfigError } from './errors.js';
 
 /** Keys that would reach an object's prototype. */
@@ -15,12 +16,34 @@ export function isContainer(value: unknown): value is Record<string, unknown> | 
 // Deeper than anyone writes, shallow enough for the recursion here and in zod; also ends cycles.
 const deepest = 200;
 
+/** Counts one more level of containers. @throws ConfigError where they are too deep, or contain themselves. */
+export function deeper(depth: number): number {
+  if (depth <= deepest) return depth + 1;
+  throw new ConfigError(`A value is nested more than ${deepest} levels deep, or contains itself.`);
+}
+
+/** The parts of an array, a record or a registered container, in order; undefined for anything else. */
+export function partsOf(value: unknown, local?: Handlers): Part[] | undefined {
+  const handler = local && handlerOf(value, local);
+  if (handler !== undefined) return handledParts(value as object, handler);
+  if (Array.isArray(value)) return Array.from(value, (part: unknown, i) => [i, part]);
+  if (isContainer(value)) return Object.keys(value).map((key) => [{ key }, value[key]]);
+  const registered = handlerOf(value);
+  return registered && handledParts(value as object, registered);
+}
+
+/** A container like `value` that holds `items`, in the order of `partsOf`. */
+export function rebuild(value: object, items: readonly unknown[], local?: Handlers): object {
+  const handler = handlerOf(value, local);
+  if (handler !== undefined) return handler.unflatten(items, value);
+  if (Array.isArray(value)) return [...items];
+  return Object.fromEntries(Object.keys(value).map((key, i) => [key, items[i]]));
+}
+
 /** A copy of the containers in `value`; leaves go through `leaf`, whose results are taken as they are. */
 export function mapContainers(value: unknown, leaf: (value: unknown) => unknown, depth = 0): unknown {
-  if (!isContainer(value)) return leaf(value);
-  if (depth > deepest) {
-    throw new ConfigError(`A value is nested more than ${deepest} levels deep, or contains itself.`);
-  }
+  if (!isContainer(value)) return mapHandled(value, leaf, depth);
+  deeper(depth);
   if (Array.isArray(value)) return Array.from(value, (item) => mapContainers(item, leaf, depth + 1));
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
@@ -30,10 +53,20 @@ export function mapContainers(value: unknown, leaf: (value: unknown) => unknown,
   return copy;
 }
 
+function mapHandled(value: unknown, leaf: (value: unknown) => unknown, depth: number): unknown {
+  const handler = handlerOf(value);
+  if (handler === undefined) return leaf(value);
+  const next = deeper(depth);
+  const parts = handler.flatten(value).map((part) => mapContainers(part, leaf, next));
+  return handler.unflatten(parts, value);
+}
+
 /** What a view does for the field that owns the container. */
 export interface Owner {
   /** What reading `value` inside the container gives. */
   handOut(value: unknown): unknown;
+  /** Whether parts are handed out as drafts. */
+  readonly isDraft: boolean;
   /** What is stored when `value` is written into the container. */
   takeIn(value: unknown): unknown;
   /** Checks and records the edit; throws where the field's value is now wrong, and the edit is undone. */
@@ -49,9 +82,16 @@ export function viewOf(container: object, makeOwner: () => Owner): object {
   return view;
 }
 
+/** What reading the registered container `value` gives, its parts handed out by `owner`. */
+export function shownPart(value: object, owner: Owner): object {
+  return shownContainer(value, (part) => mapContainers(part, (leaf) => owner.handOut(leaf)), owner.isDraft);
+}
+
 function makeView(container: object, owner: Owner): object {
-  const handOut = (value: unknown): unknown =>
-    isContainer(value) ? viewOf(value, () => owner) : owner.handOut(value);
+  const handOut = (value: unknown): unknown => {
+    if (isContainer(value)) return viewOf(value, () => owner);
+    return handlerOf(value) === undefined ? owner.handOut(value) : shownPart(value as object, owner);
+  };
   const write = (target: object, key: PropertyKey, value: unknown): boolean => {
     if (typeof key === 'string' && refusedKeys.has(key))
       throw new ConfigError(`'${key}' is not allowed as a key.`);
@@ -112,8 +152,7 @@ const mutators: ReadonlySet<PropertyKey> = new Set<Mutator>([
 
 /** An array's method as one edit: half-way through, `splice` leaves holes that no schema would let pass. */
 function mutator(target: unknown[], name: Mutator, owner: Owner, view: unknown): unknown {
-  const release = (value: unknown): unknown =>
-    isContainer(value) ? mapContainers(value, (leaf) => owner.handOut(leaf)) : owner.handOut(value);
+  const release = (value: unknown): unknown => mapContainers(value, (leaf) => owner.handOut(leaf));
   return (...values: unknown[]): unknown => {
     const before = [...target];
     const given = values.map((value) => (typeof value === 'function' ? value : owner.takeIn(value)));

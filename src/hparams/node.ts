@@ -1,7 +1,8 @@
 /** @file A config's node: its class, its explicit values and how they are read, checked, written and recorded. */
 
 import type { z } from 'zod';
-import { isContainer, mapContainers, type Owner, viewOf } from './containers.js';
+import { isContainer, mapContainers, type Owner, partsOf, shownPart, viewOf } from './containers.js';
+import { handlerOf } from './containerTypes.js';
 import { describeSchema, showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import { acceptsUndefined, type ClassInfo, type FieldInfo } from './fields.js';
@@ -163,9 +164,7 @@ export function collectNodes(value: unknown, into: ConfigNode[]): void {
   if (typeof value !== 'object' || value === null) return;
   const node = nodeOf(value);
   if (node !== undefined) into.push(node);
-  else if (isContainer(value)) {
-    for (const item of Array.isArray(value) ? value : Object.values(value)) collectNodes(item, into);
-  }
+  else for (const [, part] of partsOf(value) ?? []) collectNodes(part, into);
 }
 
 /** Whether the field has a value, be it a default. */
@@ -246,7 +245,9 @@ export function readField(node: ConfigNode, field: FieldInfo): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const held = nodeOf(value);
   if (held !== undefined) return node.draft === undefined ? value : node.draft.session.draftOf(held).proxy;
-  if (!isContainer(value)) return value;
+  if (!isContainer(value)) {
+    return handlerOf(value) === undefined ? value : shownPart(value, ownerOf(node, field));
+  }
   node.draft?.own(node);
   const own = rawValue(node, field) as object;
   return viewOf(own, () => ownerOf(node, field));
@@ -265,6 +266,7 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       const held = nodeOf(value);
       return held === undefined || node.draft === undefined ? value : node.draft.session.draftOf(held).proxy;
     },
+    isDraft: node.draft !== undefined,
     takeIn: (value) => mapContainers(value, acceptLeaf),
     edited() {
       const origin = traceOfEdit();
@@ -312,7 +314,7 @@ export function deleteField(node: ConfigNode, name: string, origin: Origin): voi
 
 function record(node: ConfigNode, field: string, kind: Write['kind'], value: unknown, origin: Origin): void {
   // A container is copied into the history, or later edits would rewrite the past.
-  const kept = isContainer(value) ? mapContainers(value, (leaf) => leaf) : value;
+  const kept = mapContainers(value, (leaf) => leaf);
   node.last = { sequence: ++writes, field, kind, value: kept, origin, previous: node.last };
   node.writes += 1;
 }
