@@ -9,7 +9,7 @@ import { didYouMean } from './names.js';
 import { type ConfigNode, freezeExisting, hasValue, nodeOf, problemOf, rawValue } from './node.js';
 import { formatLink, type PathLink } from './paths.js';
 import { type Edge, edgesIn, walk } from './traverse.js';
-import type { AnyConfig, ConcreteClass, Config, Factory, PartialConfig } from './types.js';
+import type { AnyConfig, Config, Factory, PartialConfig } from './types.js';
 
 /** What was built since the outermost `build` began. */
 interface Session {
@@ -129,10 +129,10 @@ function make(node: ConfigNode, session: Session): unknown {
   const resolve = (config: AnyConfig): unknown => {
     const held = nodeOf(config)!;
     return held.kind === 'argFactory'
-      ? construct(held, hyperparameters(held, resolve))
+      ? held.info.make(hyperparameters(held, resolve))
       : session.built.get(held);
   };
-  if (node.kind === 'config') return construct(node, hyperparameters(node, resolve));
+  if (node.kind === 'config') return node.info.make(hyperparameters(node, resolve));
   return (values: Record<string, unknown> = {}): unknown => {
     for (const name of Object.keys(values)) checkArgument(node, name, values[name]);
     const given = new Set(Object.keys(values));
@@ -142,7 +142,7 @@ function make(node: ConfigNode, session: Session): unknown {
     }
     if (missing.length > 0)
       throw new ConfigError(`The factory of ${node.info.name} needs ${missing.join(', ')}.`);
-    return construct(node, Object.freeze({ ...hyperparameters(node, resolve, given), ...values }));
+    return node.info.make(Object.freeze({ ...hyperparameters(node, resolve, given), ...values }));
   };
 }
 
@@ -154,12 +154,6 @@ function checkArgument(node: ConfigNode, name: string, value: unknown): void {
   }
   const problem = field.holdsBuilt ? undefined : problemOf(field, value);
   if (problem !== undefined) throw new ConfigError(`${node.info.name}.${problem}`);
-}
-
-function construct(node: ConfigNode, hp: object): unknown {
-  const made = new (node.info.cls as ConcreteClass)(hp);
-  (made as unknown as { setup(): void }).setup();
-  return made;
 }
 
 function hyperparameters(

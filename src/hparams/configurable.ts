@@ -5,7 +5,7 @@ import { assignValues } from './assign.js';
 import { newConfig, origin } from './config.js';
 import { refusedKeys } from './containers.js';
 import { ConfigError } from './errors.js';
-import { FIELDS, infoOf } from './fields.js';
+import { FIELDS, infoOf, MAKE } from './fields.js';
 import type { NodeKind } from './node.js';
 import { captureTrace, placeText } from './source.js';
 import type {
@@ -29,6 +29,11 @@ import type {
  */
 export class Configurable {
   static readonly [FIELDS]: Fields = {};
+  static [MAKE](hp: object): Configurable {
+    const made = new this(hp);
+    made.setup();
+    return made;
+  }
   declare readonly [INPUTS]: {};
   /** The hyperparameters, every one with its value, frozen. */
   readonly hp: {};
@@ -43,7 +48,7 @@ export class Configurable {
 
   /** A base class with more hyperparameters: those of this class and `fields`, which win where names are equal. */
   static with<B extends AbstractClass, F extends Fields>(this: B, fields: F): WithFields<B, F> {
-    for (const [name, field] of Object.entries(fields)) checkField(this.name, name, field);
+    checkFields(`${this.name}.with`, fields);
     const inherited = (this as unknown as { [FIELDS]: Fields })[FIELDS];
     const Base = this as unknown as ConcreteClass;
     abstract class Extended extends Base {
@@ -83,7 +88,8 @@ export class Configurable {
   }
 }
 
-function makeConfig(cls: AbstractClass, kind: NodeKind, values: object | undefined): AnyConfig {
+/** A config of `cls` with `values`, written by the caller of the function that calls this. */
+export function makeConfig(cls: AbstractClass, kind: NodeKind, values: object | undefined): AnyConfig {
   const config = newConfig(infoOf(cls), kind);
   if (values !== undefined) {
     // Just enough frames for the caller of config(), four functions up.
@@ -92,14 +98,19 @@ function makeConfig(cls: AbstractClass, kind: NodeKind, values: object | undefin
   return config;
 }
 
-function checkField(owner: string, name: string, field: unknown): void {
+/** @throws ConfigError that begins with `where`, for names and schemas that cannot be hyperparameters. */
+export function checkFields(where: string, fields: Fields): void {
+  for (const [name, field] of Object.entries(fields)) checkField(where, name, field);
+}
+
+function checkField(where: string, name: string, field: unknown): void {
   let problem: string | undefined;
   if (refusedKeys.has(name)) problem = 'is reserved by JavaScript';
   else if (!/^[A-Za-z_$][\w$]*$/.test(name))
     problem = 'is not an identifier, so it could not be named in a path';
   else if (!(field instanceof z.ZodType)) problem = 'is not a zod schema, such as z.int().default(1)';
   if (problem === undefined) return;
-  throw new ConfigError(`${owner}.with: the hyperparameter '${name}' ${problem}.`, {
+  throw new ConfigError(`${where}: the hyperparameter '${name}' ${problem}.`, {
     place: placeText(captureTrace()),
   });
 }

@@ -5,6 +5,8 @@ import type { AbstractClass, AnyConfig, Fields } from './types.js';
 
 /** Key of the static property that holds a class's hyperparameters, those of its bases included. */
 export const FIELDS: unique symbol = Symbol('luthier.fields');
+/** Key of the static function that makes what a config of the class (or function) describes. */
+export const MAKE: unique symbol = Symbol('luthier.make');
 
 /** How a field gets its value where none was set. */
 type Default =
@@ -29,11 +31,13 @@ export interface FieldInfo {
   readonly description: string | undefined;
 }
 
-/** The hyperparameters of a class. */
+/** The hyperparameters of a class, or of a function that `configurable` made a target of configs. */
 export interface ClassInfo {
   readonly name: string;
   readonly cls: AbstractClass;
   readonly fields: ReadonlyMap<string, FieldInfo>;
+  /** Makes what the config describes: an instance that is set up, or the function's result. */
+  readonly make: (hp: object) => unknown;
 }
 
 const infos = new WeakMap<AbstractClass, ClassInfo>();
@@ -44,9 +48,10 @@ const byName = new Map<string, Set<AbstractClass>>();
 export function infoOf(cls: AbstractClass): ClassInfo {
   const known = infos.get(cls);
   if (known !== undefined) return known;
-  const declared = (cls as unknown as { [FIELDS]: Fields })[FIELDS];
+  const target = cls as unknown as { [FIELDS]: Fields; [MAKE](hp: object): unknown };
+  const declared = target[FIELDS];
   const fields = new Map(Object.keys(declared).map((name) => [name, fieldInfo(name, declared[name]!)]));
-  const info: ClassInfo = { name: cls.name, cls, fields };
+  const info: ClassInfo = { name: cls.name, cls, fields, make: (hp) => target[MAKE](hp) };
   infos.set(cls, info);
   registerClass(cls);
   return info;

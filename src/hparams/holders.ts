@@ -1,11 +1,23 @@
 /** @file Fields that hold configs: templates, instances and factories. */
 import { z } from 'zod';
-import { Configurable } from './configurable.js';
+import type { Configurable } from './configurable.js';
 import { ConfigError } from './errors.js';
-import { registerClass } from './fields.js';
+import { FIELDS, registerClass } from './fields.js';
 import { nodeOf } from './node.js';
 import { type Holder, markHolder } from './schema.js';
-import type { AbstractClass, AnyConfig, ConcreteClass, Config, Factory, PartialConfig } from './types.js';
+import type {
+  AbstractClass,
+  AnyConfig,
+  CallConfig,
+  CallPartial,
+  ConcreteClass,
+  Config,
+  Factory,
+  Fields,
+  HpFrom,
+  PartialConfig,
+  Target,
+} from './types.js';
 
 /** What the build under way has made of a config; set by the build alone. */
 let built: ((config: AnyConfig) => unknown) | undefined;
@@ -26,9 +38,9 @@ function configSchema(
   kind: Holder['kind'],
   makeDefault: (() => AnyConfig) | undefined,
 ): z.ZodType {
-  if (typeof cls !== 'function' || !(cls === Configurable || cls.prototype instanceof Configurable)) {
+  if (typeof cls !== 'function' || !(FIELDS in cls)) {
     throw new ConfigError(
-      `${kind}() takes a class that extends Configurable; is it declared further down in the file?`,
+      `${kind}() takes a class that extends Configurable, or what configurable() gives; is it declared further down in the file?`,
     );
   }
   // Its fields are not looked into yet: they may lead back here.
@@ -79,7 +91,11 @@ export function sub<T extends Configurable>(
   cls: AbstractClass<T>,
   makeDefault: ConfigMaker<T>,
 ): z.ZodType<Config<T>, Config<T>>;
-export function sub(cls: AbstractClass, makeDefault?: ConfigMaker<Configurable>): z.ZodType {
+export function sub<F extends Fields, R>(
+  target: Target<F, R>,
+  makeDefault?: (() => CallConfig<F, R>) | null,
+): z.ZodType<CallConfig<F, R>, CallConfig<F, R>>;
+export function sub(cls: any, makeDefault?: (() => AnyConfig) | null): z.ZodType {
   return configSchema(cls, 'sub', configMaker(cls, makeDefault));
 }
 
@@ -95,15 +111,23 @@ export function instance<T extends Configurable>(
   cls: AbstractClass<T>,
   makeDefault: ConfigMaker<T>,
 ): z.ZodType<T, Config<T>>;
-export function instance(cls: AbstractClass, makeDefault?: ConfigMaker<Configurable>): z.ZodType {
+export function instance<F extends Fields, R>(
+  target: Target<F, R>,
+  makeDefault?: (() => CallConfig<F, R>) | null,
+): z.ZodType<R, CallConfig<F, R>>;
+export function instance(cls: any, makeDefault?: (() => AnyConfig) | null): z.ZodType {
   return configSchema(cls, 'instance', configMaker(cls, makeDefault));
 }
 
-/** A field that holds a partial of `cls`: `hp.x` is a function that makes instances. */
+/** A field that holds a partial of `cls`: `hp.x` is a function that makes instances, or results of a function. */
 export function factory<T extends Configurable>(
   cls: AbstractClass<T>,
-  makeDefault: (() => PartialConfig<T>) | null = null,
-): z.ZodType<Factory<T>, PartialConfig<T>> {
-  const schema = configSchema(cls, 'factory', makeDefault ?? undefined);
-  return schema as z.ZodType<Factory<T>, PartialConfig<T>>;
+  makeDefault?: (() => PartialConfig<T>) | null,
+): z.ZodType<Factory<T>, PartialConfig<T>>;
+export function factory<F extends Fields, R>(
+  target: Target<F, R>,
+  makeDefault?: (() => CallPartial<F, R>) | null,
+): z.ZodType<(values?: Partial<HpFrom<F>>) => R, CallPartial<F, R>>;
+export function factory(cls: any, makeDefault: (() => AnyConfig) | null = null): z.ZodType {
+  return configSchema(cls, 'factory', makeDefault ?? undefined);
 }

@@ -34,6 +34,43 @@ export type PartialConfig<T extends Configurable = Configurable> = {
 /** What a partial builds to: each call makes a new `T`; values given to the call win over the config's. */
 export type Factory<T extends Configurable> = (values?: Partial<HpOf<T>>) => T;
 
+/** What a field gets in `hp`. */
+export type HpFrom<F extends Fields> = { readonly [K in keyof F]: z.output<F[K]> };
+
+/** Key of the phantom property that carries what a configurable function gives. */
+export const RESULT: unique symbol = Symbol('luthier.result');
+
+/** Config of a call: of a function, or of a class made configurable by `configurable`. */
+export type CallConfig<F extends Fields, R> = { -readonly [K in keyof F]: FieldValue<F[K]> } & {
+  readonly [BUILT]: R;
+  readonly [KIND]: 'config';
+};
+
+/** Config that builds to a function with some values filled in. */
+export type CallPartial<F extends Fields, R> = { -readonly [K in keyof F]: FieldValue<F[K]> } & {
+  readonly [BUILT]: (values?: Partial<HpFrom<F>>) => R;
+  readonly [KIND]: 'partial';
+};
+
+/** What `configurable` adds to a function or a class. */
+export interface Target<F extends Fields, R> {
+  readonly [RESULT]: R;
+  /** A config of a call with the given values. @throws ConfigError for all that is wrong with them. */
+  config(values?: Partial<CallValues<F>>): CallConfig<F, R>;
+  /** A config that builds to a function: each call takes the values it leaves open; values of the call win. */
+  partial(values?: Partial<CallValues<F>>): CallPartial<F, R>;
+  /** A config, held by a partial, that is built anew for each call of that partial. */
+  argFactory(values?: Partial<CallValues<F>>): CallConfig<F, R>;
+}
+
+type CallValues<F extends Fields> = { [K in keyof F]: FieldValue<F[K]> };
+
+/** A function that configs describe calls of; called directly, it is the function itself. */
+export type ConfigurableFunction<F extends Fields, R> = Target<F, R> & ((hp: HpFrom<F>) => R);
+
+/** A class that does not extend Configurable, whose constructor takes one object of hyperparameters. */
+export type ConfigurableClass<F extends Fields, T> = Target<F, T> & (new (hp: HpFrom<F>) => T);
+
 /** Any config, of whatever class and kind. */
 export type AnyConfig = { readonly [BUILT]: any; readonly [KIND]: 'config' | 'partial' };
 
@@ -50,7 +87,7 @@ export type ConcreteClass<T extends Configurable = Configurable> = new (hp: any)
 export type WithFields<B extends AbstractClass, F extends Fields> = (abstract new (
   hp: any,
 ) => InstanceType<B> & {
-  readonly hp: { readonly [K in keyof F]: z.output<F[K]> };
+  readonly hp: HpFrom<F>;
   readonly [INPUTS]: { [K in keyof F]: FieldValue<F[K]> };
 }) &
   Omit<B, 'prototype'>;
