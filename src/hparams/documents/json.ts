@@ -1,14 +1,14 @@
 /** @file Configs as JSON: a list of configs that refer to each other by number, so that sharing is kept. */
-import { origin, proxyFor, setJsonForm } from './config.js';
-import { isContainer, refusedKeys } from './containers.js';
-import { showValue } from './describe.js';
-import { ConfigError } from './errors.js';
-import { classesNamed, classNames, infoOf } from './fields.js';
-import { didYouMean } from './names.js';
-import { ConfigNode, isExplicit, type NodeKind, nodeOf, rawValue, writeField } from './node.js';
-import { formatLink } from './paths.js';
-import { edgesOf, walk } from './traverse.js';
-import type { AbstractClass, AnyConfig } from './types.js';
+import { origin, proxyFor, setJsonForm } from '../config.js';
+import { isContainer, refusedKeys } from '../containers.js';
+import { showValue } from '../describe.js';
+import { ConfigError } from '../errors.js';
+import { classesNamed, classNames, infoOf } from '../fields.js';
+import { didYouMean } from '../names.js';
+import { ConfigNode, isExplicit, type NodeKind, nodeOf, rawValue, writeField } from '../node.js';
+import { formatLink } from '../paths.js';
+import { edgesOf, walk } from '../traverse.js';
+import type { AbstractClass, AnyConfig } from '../types.js';
 
 const format = 'luthier-config';
 const version = 1;
