@@ -31,6 +31,7 @@ export {
   Configurable,
   type ConfigValues,
   classOf,
+  configurable,
   copy,
   deepCopy,
   derive,
@@ -46,9 +47,11 @@ export {
   listPaths,
   pathOf,
   print,
+  registerContainer,
   setPath,
   sub,
   toJSON,
+  traverse,
   unset,
 } from './hparams/index.js';
 // Inputs.

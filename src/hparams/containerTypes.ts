@@ -1,5 +1,4 @@
 /** @file Containers that are neither arrays nor records: Map, Set, and the classes that users register. */
-import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import type { Segment } from './paths.js';
 import { captureTrace, placeText } from './source.js';
@@ -13,6 +12,8 @@ export interface ContainerHandler<T extends object> {
   flatten(container: T): readonly unknown[];
   /** A container like `original` that holds `parts`, in the order of `flatten`. */
   unflatten(parts: readonly unknown[], original: T): T;
+  /** Makes a container from its parts alone. Documents hold instances of classes that have it, by the class's name. */
+  fromParts?(parts: readonly unknown[]): T;
   /** The step that leads to each part; the default counts them: `[0]`, `[1]`. */
   pathElements?(container: T): readonly Segment[];
 }
@@ -68,7 +69,7 @@ export function prototypeOf(cls: unknown, operation: string): object {
   throw new ConfigError(
     isOrdinary
       ? `${operation}: arrays and plain objects are containers already.`
-      : `${operation} takes a class, got ${showValue(cls)}.`,
+      : `${operation} takes a class, got ${cls === null ? 'null' : `a value of type ${typeof cls}`}.`,
     { place: placeText(captureTrace()) },
   );
 }
@@ -79,6 +80,15 @@ export function handlerOf(value: unknown, local?: Handlers): AnyHandler | undefi
   const prototype: unknown = Object.getPrototypeOf(value);
   if (typeof prototype !== 'object' || prototype === null) return undefined;
   return local?.get(prototype) ?? registered.get(prototype);
+}
+
+/** How to make containers of the registered class `name`, if they can be made from parts alone. */
+export function makerNamed(name: string): ((parts: readonly unknown[]) => object) | undefined {
+  for (const [prototype, handler] of registered) {
+    if (prototype.constructor.name === name)
+      return handler.fromParts && ((parts) => handler.fromParts!(parts));
+  }
+  return undefined;
 }
 
 /** The parts of a registered container, with the steps to them. */

@@ -27,7 +27,7 @@ export function partsOf(value: unknown, local?: Handlers): Part[] | undefined {
   const handler = local && handlerOf(value, local);
   if (handler !== undefined) return handledParts(value as object, handler);
   if (Array.isArray(value)) return Array.from(value, (part: unknown, i) => [i, part]);
-  if (isContainer(value)) return Object.keys(value).map((key) => [{ key }, value[key]]);
+  if (isContainer(value)) return Object.entries(value).map(([key, part]) => [{ key }, part]);
   const registered = handlerOf(value);
   return registered && handledParts(value as object, registered);
 }

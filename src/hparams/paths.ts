@@ -24,11 +24,23 @@ export function formatPath(segments: readonly Segment[]): string {
   return text;
 }
 
+const identifier = /^[A-Za-z_$][\w$-]*$/;
+// A key may hold anything, but a path stays on one line.
+const escapes: Readonly<Record<string, string>> = {
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\\': '\\\\',
+  "'": "\\'",
+};
+const unescapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
+
 /** The text of one step, as it stands at the beginning of a path or behind another. */
 export function formatSegment(segment: Segment, first: boolean): string {
-  if (typeof segment === 'string') return first ? segment : `.${segment}`;
   if (typeof segment === 'number') return `[${segment}]`;
-  return `['${segment.key.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}']`;
+  if (typeof segment === 'string' && identifier.test(segment)) return first ? segment : `.${segment}`;
+  const key = typeof segment === 'string' ? segment : segment.key;
+  return `['${key.replaceAll(/[\n\r\t\\']/g, (character) => escapes[character]!)}']`;
 }
 
 /** The text of a chain of steps. */
@@ -36,7 +48,7 @@ export function formatLink(link: PathLink | undefined): string {
   return formatPath(segmentsOf(link));
 }
 
-const step = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]/y;
+const step = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]/sy;
 
 /** The steps of a path's text. @throws ConfigError that points at what cannot be read. */
 export function parsePath(text: string): Segment[] {
@@ -55,8 +67,12 @@ export function parsePath(text: string): Segment[] {
     }
     if (match[1] !== undefined) segments.push(match[1]);
     else if (match[2] !== undefined) segments.push(Number(match[2]));
-    else segments.push({ key: match[3]!.slice(1, -1).replaceAll(/\\(.)/g, '$1') });
+    else segments.push({ key: withoutEscapes(match[3]!.slice(1, -1)) });
     at = step.lastIndex;
   }
   return segments;
+}
+
+function withoutEscapes(text: string): string {
+  return text.replaceAll(/\\(.)/gs, (_, character: string) => unescapes[character] ?? character);
 }

@@ -1,11 +1,87 @@
-/** @file The one traversal under every tool: iterative, each config once, cycles found. */
-import { isContainer } from './containers.js';
+/** @file The one traversal under every tool: iterative, each object once, cycles found. */
+import { deeper, partsOf } from './containers.js';
 import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
-import { type ConfigNode, isExplicit, nodeOf, rawValue } from './node.js';
+import { ConfigNode, isExplicit, nodeOf, rawValue } from './node.js';
 import { formatLink, type PathLink, type Segment, segmentsOf } from './paths.js';
 import type { AnyConfig } from './types.js';
+
+/** What a traversal does at each step; a step is one way to reach an object. */
+export interface Steps<S> {
+  /** What the step reaches: two steps that reach the same are one object in two places. */
+  target(step: S): unknown;
+  path(step: S): PathLink | undefined;
+  children(step: S): readonly S[];
+  /** Called before the children of an object that is met for the first time. */
+  enter?(step: S): void;
+  /** Called after all children of an object. */
+  leave?(step: S): void;
+  /** Called where an object is met again. */
+  again?(step: S, first: S): void;
+  /** Visits a shared object once, the default, or once for each path to it. */
+  memoized?: boolean;
+}
+
+/**
+ * Goes through what can be reached from `root`, depth first, without recursion.
+ *
+ * @throws ConfigError that names both paths where an object contains itself.
+ */
+export function depthFirst<S>(root: S, steps: Steps<S>): void {
+  const memoized = steps.memoized !== false;
+  const first = new Map<unknown, S>();
+  const inside = new Map<unknown, S>();
+  const open: { children: readonly S[]; next: number; owner: S | undefined }[] = [];
+  open.push({ children: [root], next: 0, owner: undefined });
+  for (let level = open.at(-1); level !== undefined; level = open.at(-1)) {
+    const step = level.children[level.next++];
+    if (step === undefined) {
+      open.pop();
+      if (level.owner !== undefined) {
+        inside.delete(steps.target(level.owner));
+        steps.leave?.(level.owner);
+      }
+      continue;
+    }
+    const target = steps.target(step);
+    const outer = inside.get(target);
+    if (outer !== undefined) throw cycleError(target, steps.path(step), steps.path(outer));
+    const known = memoized ? first.get(target) : undefined;
+    if (known !== undefined) steps.again?.(step, known);
+    else {
+      if (memoized) first.set(target, step);
+      inside.set(target, step);
+      steps.enter?.(step);
+      open.push({ children: steps.children(step), next: 0, owner: step });
+    }
+  }
+}
+
+/** The error of an object that contains itself: at `path` stands what stands at `outer`, too. */
+export function cycleError(
+  target: unknown,
+  path: PathLink | undefined,
+  outer: PathLink | undefined,
+): ConfigError {
+  const node = target instanceof ConfigNode ? target : nodeOf(target);
+  const what = node === undefined ? showKind(target) : `${node.info.name} config`;
+  const where = outer === undefined ? 'the root' : shorten(formatLink(outer));
+  return new ConfigError(
+    `A ${node === undefined ? 'container' : 'config'} must not contain itself: ${shorten(formatLink(path))} is the same ${what} as ${where}.`,
+    { path: formatLink(path) },
+  );
+}
+
+function showKind(target: unknown): string {
+  if (Array.isArray(target)) return 'array';
+  const name = (target as object).constructor?.name;
+  return name === undefined || name === 'Object' ? 'record' : name;
+}
+
+function shorten(path: string): string {
+  return path.length <= 200 ? path : `${path.slice(0, 100)}…${path.slice(-99)}`;
+}
 
 /** One place where a config stands inside another, or inside the containers that the walk began with. */
 export interface Edge {
@@ -23,6 +99,15 @@ export interface WalkOptions {
   leave?: (node: ConfigNode, path: PathLink | undefined) => void;
   /** Called where a config is met again. */
   again?: (node: ConfigNode, path: PathLink | undefined, first: PathLink | undefined) => void;
+  /** Visits a shared config once, the default, or once for each path to it. */
+  memoized?: boolean | undefined;
+}
+
+/** A config, or one of the containers that the walk began with. */
+interface WalkStep {
+  readonly node: ConfigNode | undefined;
+  readonly container?: unknown;
+  readonly path: PathLink | undefined;
 }
 
 /**
@@ -32,43 +117,29 @@ export interface WalkOptions {
  */
 export function walk(root: unknown, options: WalkOptions): void {
   const children = options.children ?? ((node, path) => edgesOf(node, path));
-  const firstPaths = new Map<ConfigNode, PathLink | undefined>();
-  const inside = new Set<ConfigNode>();
-  const open: { edges: Edge[]; next: number; owner: Edge | undefined }[] = [];
-  open.push({ edges: edgesIn(root, undefined), next: 0, owner: undefined });
-  for (let level = open.at(-1); level !== undefined; level = open.at(-1)) {
-    const edge = level.edges[level.next++];
-    if (edge === undefined) {
-      open.pop();
-      if (level.owner !== undefined) {
-        inside.delete(level.owner.node);
-        options.leave?.(level.owner.node, level.owner.path);
-      }
-    } else if (firstPaths.has(edge.node)) {
-      const first = firstPaths.get(edge.node);
-      if (inside.has(edge.node)) throw cycleError(edge.node, edge.path, first);
-      options.again?.(edge.node, edge.path, first);
-    } else {
-      firstPaths.set(edge.node, edge.path);
-      inside.add(edge.node);
-      options.enter?.(edge.node, edge.path);
-      open.push({ edges: children(edge.node, edge.path), next: 0, owner: edge });
-    }
+  const { enter, leave, again } = options;
+  depthFirst<WalkStep>(walkStep(root, undefined), {
+    target: (step) => step.node ?? step.container,
+    path: (step) => step.path,
+    children: (step) => (step.node === undefined ? partSteps(step) : children(step.node, step.path)),
+    enter: (step) => step.node && enter?.(step.node, step.path),
+    leave: (step) => step.node && leave?.(step.node, step.path),
+    again: (step, first) => step.node && again?.(step.node, step.path, first.path),
+    ...(options.memoized === false ? { memoized: false } : {}),
+  });
+}
+
+function walkStep(value: unknown, path: PathLink | undefined): WalkStep {
+  const node = nodeOf(value);
+  return node === undefined ? { node, container: value, path } : { node, path };
+}
+
+function partSteps(step: WalkStep): WalkStep[] {
+  const steps: WalkStep[] = [];
+  for (const [segment, part] of partsOf(step.container) ?? []) {
+    if (typeof part === 'object' && part !== null) steps.push(walkStep(part, { parent: step.path, segment }));
   }
-}
-
-function cycleError(node: ConfigNode, path: PathLink | undefined, first: PathLink | undefined): ConfigError {
-  const outer = formatLink(first);
-  return new ConfigError(
-    `A config must not contain itself: ${shorten(formatLink(path))} is the same ${node.info.name} config as ${
-      outer === '' ? 'the root' : shorten(outer)
-    }.`,
-    { path: formatLink(path) },
-  );
-}
-
-function shorten(path: string): string {
-  return path.length <= 200 ? path : `${path.slice(0, 100)}…${path.slice(-99)}`;
+  return steps;
 }
 
 /** The configs that `node` holds, with their paths. */
@@ -88,14 +159,13 @@ function holdsConfigs(node: ConfigNode, field: FieldInfo, withDefaults: boolean)
   return isExplicit(node, field.name);
 }
 
-/** The configs in a value, seen through arrays and records. */
-export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[] = []): Edge[] {
+/** The configs in a value, seen through the containers that a config owns: each stands in one place only. */
+export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[] = [], depth = 0): Edge[] {
   const node = nodeOf(value);
   if (node !== undefined) into.push({ node, path });
-  else if (Array.isArray(value)) {
-    for (const [i, item] of value.entries()) edgesIn(item, { parent: path, segment: i }, into);
-  } else if (isContainer(value)) {
-    for (const [key, item] of Object.entries(value)) edgesIn(item, { parent: path, segment: { key } }, into);
+  else if (typeof value === 'object' && value !== null) {
+    const next = deeper(depth);
+    for (const [segment, part] of partsOf(value) ?? []) edgesIn(part, { parent: path, segment }, into, next);
   }
   return into;
 }
@@ -118,13 +188,15 @@ export class Visit {
 
 /**
  * The configs in `root`, which may be a config or containers of configs: outer before inner, each once, with the first
- * path to it. `defaults` takes in sub-configs that are defaults.
+ * path to it. `defaults` takes in sub-configs that are defaults; without `memoized`, a config that is used twice is there
+ * twice, once for each path.
  */
-export function iterate(root: unknown, options: { defaults?: boolean } = {}): Visit[] {
+export function iterate(root: unknown, options: { defaults?: boolean; memoized?: boolean } = {}): Visit[] {
   const visits: Visit[] = [];
   walk(root, {
     children: (node, path) => edgesOf(node, path, options.defaults === true),
     enter: (node, path) => visits.push(new Visit(node.proxy, path)),
+    memoized: options.memoized,
   });
   return visits;
 }
