@@ -1,5 +1,6 @@
 /** @file Schemas and values in words, for error messages and help. */
 import type { z } from 'zod';
+import { handlerOf } from './containerTypes.js';
 import { type Check, type Definition, definitionOf, holderOf, innermost } from './schema.js';
 
 /** What `schema` accepts, as a noun phrase: `a positive integer`, `one of 'a', 'b'`. */
@@ -151,11 +152,24 @@ function show(value: unknown, depth: number): string {
     return `[${items.join(', ')}]`;
   }
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return showInstance(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    return showRegistered(value, depth) ?? showInstance(value);
+  }
   if (depth > 2) return '{…}';
   return `{${Object.keys(value)
     .map((key) => `${key}: ${show((value as Record<string, unknown>)[key], depth + 1)}`)
     .join(', ')}}`;
+}
+
+/** A Map, a Set or a container of a registered class, with its parts. */
+function showRegistered(value: object, depth: number): string | undefined {
+  const handler = handlerOf(value);
+  if (handler === undefined) return undefined;
+  const { name } = value.constructor;
+  if (depth > 2) return `${name} {…}`;
+  if (!(value instanceof Map)) return `${name} ${show(handler.flatten(value), depth)}`;
+  const entries = [...value].map(([key, part]) => `${show(key, depth + 1)} => ${show(part, depth + 1)}`);
+  return `Map {${entries.join(', ')}}`;
 }
 
 function showInstance(value: object): string {

@@ -1,7 +1,6 @@
 /** @file What stands in a config or container, part by part: the step that every printed form repeats. */
 import type { z } from 'zod';
-import { isContainer } from '../containers.js';
-import { ConfigError } from '../errors.js';
+import { deeper, partsOf } from '../containers.js';
 import type { FieldInfo } from '../fields.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
 import type { Segment } from '../paths.js';
@@ -66,39 +65,35 @@ function stateOf(node: ConfigNode, field: FieldInfo, around: Item): State {
   return around.state !== 'default' && isExplicit(node, field.name) ? 'set' : 'default';
 }
 
-// As deep as configs let containers nest.
-const deepest = 200;
+/** Whether the parts of the value are shown one by one: there is a config among them. */
+export function isSplit(value: unknown): boolean {
+  return nodeOf(value) === undefined && partsOf(value) !== undefined && holdsConfig(value);
+}
 
 /** The parts of the container that stands in `item`. */
 export function partItems(item: Item): Item[] {
-  if (item.nesting > deepest) {
-    throw new ConfigError(`A value is nested more than ${deepest} levels deep, or contains itself.`);
-  }
-  return partsOf(item.value).map(([segment, value]) => ({
+  const nesting = deeper(item.nesting);
+  return partsOf(item.value)!.map(([segment, value]) => ({
     ...item,
     segment,
     value,
     whole: false,
     schema: item.schema && partSchema(item.schema, typeof segment === 'object' ? segment.key : segment),
-    nesting: item.nesting + 1,
+    nesting,
   }));
 }
 
-function partsOf(value: unknown): [Segment, unknown][] {
-  if (Array.isArray(value)) return value.map((part, i) => [i, part]);
-  return isContainer(value) ? Object.entries(value).map(([key, part]) => [{ key }, part]) : [];
-}
-
-/** Whether there is a config anywhere in the containers of `value`: if not, a line shows it whole. */
-export function holdsConfig(value: unknown): boolean {
+function holdsConfig(value: unknown): boolean {
   const seen = new Set<unknown>();
   const open = [value];
   while (open.length > 0) {
     const next = open.pop();
     if (nodeOf(next) !== undefined) return true;
-    if (!isContainer(next) || seen.has(next)) continue;
+    if (seen.has(next)) continue;
+    const parts = partsOf(next);
+    if (parts === undefined) continue;
     seen.add(next);
-    for (const [, part] of partsOf(next)) open.push(part);
+    for (const [, part] of parts) open.push(part);
   }
   return false;
 }

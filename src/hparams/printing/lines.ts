@@ -1,9 +1,8 @@
 /** @file A graph of configs as a sequence of lines with paths, from which the printed forms are made. */
-import { isContainer } from '../containers.js';
 import { showLong } from '../describe.js';
 import { type ConfigNode, nodeOf } from '../node.js';
 import { formatSegment } from '../paths.js';
-import { fieldItems, holdsConfig, type Item, partItems, rootItem } from './items.js';
+import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
 
 // Written out in full, the paths of a long chain would take space that grows with the square of its length.
 const deepestPath = 64;
@@ -48,7 +47,7 @@ export function* linesOf(root: unknown, hideDefaults = false): Generator<Line> {
     const node = nodeOf(item.value);
     const first = node && met.get(node);
     if (node === undefined) {
-      const split = isContainer(item.value) && holdsConfig(item.value);
+      const split = isSplit(item.value);
       yield { kind: split ? 'container' : 'value', path, item };
       if (split) push(partItems(item), path, depth);
     } else if (first !== undefined) {

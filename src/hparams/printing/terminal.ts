@@ -28,7 +28,7 @@ function columnsOf(character: string): number {
 }
 
 /** The text, cut so that it takes at most `columns` columns of a terminal; what is cut shows as `…`. */
-export function fit(text: string, columns: number): string {
+export function cutTo(text: string, columns: number): string {
   if (text.length * 2 <= columns) return text;
   let used = 0;
   let kept = 0;

@@ -1,0 +1,77 @@
+/** @file The history of every field of a config as text. */
+import { showLong } from '../describe.js';
+import { type ConfigNode, nodeOf, originText, type Write } from '../node.js';
+import type { Item } from './items.js';
+import { type Line, linesOf, oneLine, pathText, valueText } from './lines.js';
+
+export interface PrintHistoryOptions {
+  /** Whether fields are listed that hold their defaults and never held anything else; the default is true. */
+  readonly defaults?: boolean;
+}
+
+/**
+ * Every field of `root` with its value and the place where it was set, `path : value @ file:line`, and below it what it
+ * was before, newest first: `  - previously: value @ file:line`. Fields without a value are listed, too.
+ */
+export function printHistory(root: unknown, options: PrintHistoryOptions = {}): string {
+  const text: string[] = [];
+  const writes = new Map<ConfigNode, Map<string, Write[]>>();
+  for (const line of linesOf(root)) {
+    if (line.kind === 'label') text.push(`${line.label} : ${pathText(line.path)}`);
+    else {
+      if (line.kind === 'config') writes.set(line.node, writesOf(line.node));
+      const past = pastOf(line.item, writes);
+      // A container's own line shows its plain parts.
+      if (line.kind === 'value' && line.item.field !== undefined && !line.item.whole) continue;
+      if (options.defaults === false && line.item.state === 'default' && past.length === 0) continue;
+      text.push(...entryLines(line, past));
+    }
+  }
+  return text.join('\n');
+}
+
+/** The writes to each field, newest first. */
+function writesOf(node: ConfigNode): Map<string, Write[]> {
+  const byField = new Map<string, Write[]>();
+  for (let write = node.last; write !== undefined; write = write.previous) {
+    const known = byField.get(write.field);
+    if (known === undefined) byField.set(write.field, [write]);
+    else known.push(write);
+  }
+  return byField;
+}
+
+function pastOf(item: Item, writes: ReadonlyMap<ConfigNode, Map<string, Write[]>>): readonly Write[] {
+  if (!item.whole || item.owner === undefined) return [];
+  return writes.get(item.owner)?.get(item.field!.name) ?? [];
+}
+
+function entryLines(line: Exclude<Line, { kind: 'label' }>, past: readonly Write[]): string[] {
+  const { item } = line;
+  const value = line.kind === 'container' ? shown(item.value) : valueText(line);
+  let text = `${pathText(line.path)} : ${value}${item.state === 'default' ? ' (default)' : ''}`;
+  const [newest, ...older] = past;
+  // A value that was written while nobody kept a record has no place: all that is known is older.
+  const isCurrent =
+    newest !== undefined && (newest.kind === 'delete' ? item.state !== 'set' : holds(item, newest));
+  if (isCurrent) text += `${newest.kind === 'delete' ? ', deleted' : ''}${at(newest)}`;
+  return [text, ...(isCurrent ? older : past).map((write) => `  - previously: ${pastText(write)}`)];
+}
+
+function holds(item: Item, write: Write): boolean {
+  const node = nodeOf(item.value);
+  return node === undefined ? shown(item.value) === shown(write.value) : node === nodeOf(write.value);
+}
+
+function pastText(write: Write): string {
+  return `${write.kind === 'delete' ? 'deleted' : shown(write.value)}${at(write)}`;
+}
+
+function at(write: Write): string {
+  const place = originText(write.origin);
+  return place === undefined ? '' : ` @ ${oneLine(place)}`;
+}
+
+function shown(value: unknown): string {
+  return oneLine(showLong(value));
+}

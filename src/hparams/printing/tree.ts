@@ -1,0 +1,161 @@
+/** @file Configs as a tree for a terminal. */
+import { showLong } from '../describe.js';
+import { type ConfigNode, nodeOf } from '../node.js';
+import { formatSegment } from '../paths.js';
+import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
+import { kindText, oneLine, pathText } from './lines.js';
+import { cutTo, type Paint, painter, type Style } from './terminal.js';
+
+export interface TreeOptions {
+  /** Colours; without it, where the stream is a terminal and the environment does not object. */
+  readonly colour?: boolean;
+  /** Where the tree is going to be written: its width and colours count. The default is the standard output. */
+  readonly stream?: NodeJS.WriteStream;
+  /** How many levels of configs are opened. */
+  readonly maxDepth?: number;
+  /** Longer lines are cut to so many columns; the default is the width of the terminal. */
+  readonly maxWidth?: number;
+  /** How values show that nobody set; the default is `dim`. */
+  readonly defaults?: 'show' | 'dim' | 'mark' | 'hide';
+  /** Writes what the fields are for behind their values. */
+  readonly descriptions?: boolean;
+}
+
+// Farther to the right nobody reads, and the lines of a long chain would grow with its length.
+const deepestIndent = 32;
+
+interface Open {
+  readonly item: Item;
+  readonly path: string;
+  /** What stands before the line, and before the lines of its parts. */
+  readonly lead: string;
+  readonly indent: string;
+  readonly level: number;
+  readonly depth: number;
+}
+
+type Piece = readonly [style: Style | undefined, text: string];
+
+/**
+ * The tree of `root`: a line for each field, sub-configs and containers of them indented. A config that stands in
+ * several places is opened at the first, `↑ same as` it at the others; one that is 32 levels deep has a tree of its
+ * own below.
+ */
+export function printTree(root: unknown, options: TreeOptions = {}): string {
+  const stream = options.stream ?? process.stdout;
+  const paint = painter(options.colour, stream);
+  const width = options.maxWidth ?? (stream.isTTY ? stream.columns : Number.POSITIVE_INFINITY);
+  const tree = new Tree(options);
+  tree.add(root);
+  return tree.lines.map((pieces) => paintLine(pieces, paint, width)).join('\n');
+}
+
+class Tree {
+  readonly lines: Piece[][] = [];
+  private readonly met = new Map<ConfigNode, string>();
+  private readonly later: Open[] = [];
+  private readonly options: TreeOptions;
+
+  constructor(options: TreeOptions) {
+    this.options = options;
+  }
+
+  add(root: unknown): void {
+    this.addFrom({ item: rootItem(root), path: '', lead: '', indent: '', level: 0, depth: 0 });
+    for (const next of this.later) {
+      this.lines.push([]);
+      this.addFrom(next);
+    }
+  }
+
+  private addFrom(start: Open): void {
+    const open = [start];
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      open.push(...this.addLine(next, next === start).reverse());
+    }
+  }
+
+  /** Adds the line of one value; returns what is to be opened below it. */
+  private addLine(at: Open, isStart: boolean): Open[] {
+    const { item, path } = at;
+    const node = nodeOf(item.value);
+    const first = node && this.met.get(node);
+    if (node === undefined) {
+      const parts = isSplit(item.value) ? partItems(item) : undefined;
+      this.addText(at, [parts === undefined ? [valueStyle(item), leafText(item)] : sizePiece(parts.length)]);
+      return parts === undefined ? [] : this.below(at, parts);
+    }
+    const pieces: Piece[] = [['cyan', kindText(node)]];
+    if (first !== undefined && !isStart) {
+      this.addText(at, [...pieces, ['dim', ` ↑ same as ${pathText(first)}`]]);
+      return [];
+    }
+    this.met.set(node, path);
+    const items = fieldItems(node, item, this.options.defaults === 'hide');
+    if (items.length > 0 && at.depth >= (this.options.maxDepth ?? Number.POSITIVE_INFINITY)) {
+      this.addText(at, [...pieces, ['dim', ' …']]);
+    } else if (at.level >= deepestIndent) {
+      const label = `@${this.later.length + 1}`;
+      this.later.push({ ...at, path: label, lead: '', indent: '', level: 0 });
+      this.addText(at, [...pieces, ['dim', ` ↓ ${label}`]]);
+    } else {
+      this.addText(at, pieces);
+      return this.below({ ...at, depth: at.depth + 1 }, items);
+    }
+    return [];
+  }
+
+  private below(at: Open, items: Item[]): Open[] {
+    return items.map((item, i) => {
+      const last = i === items.length - 1;
+      return {
+        item,
+        path: at.path + formatSegment(item.segment!, at.path === ''),
+        lead: `${at.indent}${last ? '└─ ' : '├─ '}`,
+        indent: `${at.indent}${last ? '   ' : '│  '}`,
+        level: at.level + 1,
+        depth: at.depth,
+      };
+    });
+  }
+
+  private addText(at: Open, value: Piece[]): void {
+    const { item, path } = at;
+    const { defaults = 'dim', descriptions = false } = this.options;
+    const pieces: Piece[] = [['dim', at.lead]];
+    const name = at.lead === '' ? path : formatSegment(item.segment!, true);
+    if (name !== '') pieces.push([undefined, `${oneLine(name)}: `]);
+    pieces.push(...value);
+    if (item.state === 'default' && defaults === 'mark') pieces.push(['dim', ' (default)']);
+    const description = item.whole ? item.field?.description : undefined;
+    if (descriptions && description !== undefined) pieces.push(['dim', `  # ${oneLine(description)}`]);
+    const dimmed = item.state === 'default' && defaults === 'dim';
+    this.lines.push(dimmed ? pieces.map(([, text]) => ['dim', text] as const) : pieces);
+  }
+}
+
+function sizePiece(size: number): Piece {
+  return ['dim', `${size} ${size === 1 ? 'item' : 'items'}`];
+}
+
+function leafText(item: Item): string {
+  return item.state === 'unset' ? '<not set>' : oneLine(showLong(item.value));
+}
+
+function valueStyle(item: Item): Style | undefined {
+  if (item.state === 'unset') return 'yellow';
+  return typeof item.value === 'string' ? 'green' : undefined;
+}
+
+function paintLine(pieces: Piece[], paint: Paint, width: number): string {
+  const whole = pieces.map(([, text]) => text).join('');
+  const fitting = cutTo(whole, width);
+  let left = fitting === whole ? whole.length : fitting.length - 1;
+  let line = '';
+  for (const [style, text] of pieces) {
+    const shown = text.slice(0, left);
+    left -= shown.length;
+    if (shown !== '') line += style === undefined ? shown : paint(style, shown);
+  }
+  return fitting === whole ? line : `${line}…`;
+}
