@@ -24,3 +24,6 @@ export class ConfigError extends Error {
     this.place = options.place;
   }
 }
+
+/** A value was read that is not set and has no default: those who only look (rules, say) may pass over it. */
+export class NotSetError extends ConfigError {}

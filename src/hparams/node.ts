@@ -1,14 +1,15 @@
 /** @file A config's node: its class, its explicit values and how they are read, checked, written and recorded. */
 
-import type { z } from 'zod';
+import { problemOf } from './check.js';
 import { isContainer, mapContainers, type Owner, partsOf, shownPart, viewOf } from './containers.js';
 import { handlerOf } from './containerTypes.js';
-import { describeSchema, showValue } from './describe.js';
-import { ConfigError } from './errors.js';
-import { acceptsUndefined, type ClassInfo, type FieldInfo } from './fields.js';
+import { describeSchema } from './describe.js';
+import { ConfigError, NotSetError } from './errors.js';
+import type { ClassInfo, FieldInfo } from './fields.js';
 import { didYouMean } from './names.js';
-import { partSchema } from './schema.js';
+import { sortTags, type TagChanges, tagsAfter, withFieldTags } from './nodeTags.js';
 import { captureTrace, placeText, type Trace } from './source.js';
+import type { Tag } from './tags.js';
 import type { AnyConfig } from './types.js';
 
 /** Key under which a config hands out its node; nothing outside this folder has it. */
@@ -20,11 +21,14 @@ export type NodeKind = 'config' | 'partial' | 'argFactory';
 /** Who wrote a value: a place in the code, formatted when it is asked for, or the text of a flag. */
 export type Origin = Trace | string;
 
+/** What a write did: `edit` changed the inside of a container, `tags` a field's tags, `class` the config's class. */
+export type WriteKind = 'set' | 'delete' | 'edit' | 'tags' | 'class';
+
 /** One write. Entries are linked newest first, so that a copy of a config shares its past. */
 export interface Write {
   readonly sequence: number;
   readonly field: string;
-  readonly kind: 'set' | 'delete' | 'edit';
+  readonly kind: WriteKind;
   readonly value: unknown;
   readonly origin: Origin;
   readonly previous: Write | undefined;
@@ -49,6 +53,8 @@ export class ConfigNode {
   defaults: Map<string, AnyConfig> | undefined;
   /** Default arrays, records and objects that were handed out; the first edit makes them explicit. */
   containers: Map<string, unknown> | undefined;
+  /** How fields' tags differ from the declared ones. */
+  tags: TagChanges | undefined;
   last: Write | undefined;
   writes = 0;
   /** How many writes a default config had when it was made: more mean that it was edited. -1: not a default. */
@@ -60,7 +66,7 @@ export class ConfigNode {
   proxy!: AnyConfig;
 
   constructor(
-    readonly info: ClassInfo,
+    public info: ClassInfo,
     readonly kind: NodeKind,
     values: Record<string, unknown> = Object.create(null),
   ) {
@@ -236,7 +242,7 @@ function markDefault(root: ConfigNode, parent: ConfigNode): void {
 export function readField(node: ConfigNode, field: FieldInfo): unknown {
   assertOpen(node);
   if (!(field.name in node.values) && field.default.kind === 'none') {
-    throw new ConfigError(
+    throw new NotSetError(
       `${node.info.name}.${field.name} is not set and has no default: expected ${describeSchema(field.check)}.`,
       { path: field.name },
     );
@@ -312,55 +318,67 @@ export function deleteField(node: ConfigNode, name: string, origin: Origin): voi
   record(node, name, 'delete', undefined, origin);
 }
 
-function record(node: ConfigNode, field: string, kind: Write['kind'], value: unknown, origin: Origin): void {
+/** The tags of a field, sorted by name. */
+export function fieldTags(node: ConfigNode, field: FieldInfo): readonly Tag[] {
+  return tagsAfter(field, node.tags?.get(field.name));
+}
+
+/** Makes `wanted` the tags of a field. */
+export function writeTags(node: ConfigNode, field: FieldInfo, wanted: Iterable<Tag>, origin: Origin): void {
+  assertWritable(node, field.name, origin);
+  const tags = Object.freeze(sortTags(wanted));
+  node.tags = withFieldTags(node.tags, field, tags);
+  record(node, field.name, 'tags', tags, origin);
+}
+
+/**
+ * Gives a config another class. Explicit values stay: they must be fields of `info` already. Tags of fields that
+ * `info` lacks go; defaults are those of `info` from here on, but the edited ones stay as values.
+ */
+export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): void {
+  assertWritable(node, '', origin);
+  for (const [name, config] of node.defaults ?? []) {
+    if (name in node.values || isPristine(config) || !info.fields.has(name)) continue;
+    node.draft?.own(node);
+    node.values[name] = config;
+  }
+  node.defaults = undefined;
+  node.containers = undefined;
+  const kept = [...(node.tags ?? [])].filter(([name]) => info.fields.has(name));
+  node.tags = kept.length === 0 ? undefined : new Map(kept);
+  node.info = info;
+  record(node, '', 'class', info.cls, origin);
+}
+
+let tracking = true;
+
+/**
+ * Writes within `action` are checked and stored as always, but leave no entries in any history.
+ *
+ * @throws ConfigError where `action` is async: its later writes would be tracked again.
+ */
+export function suspendTracking<R>(action: () => R): R {
+  const before = tracking;
+  tracking = false;
+  try {
+    const result = action();
+    if (!(result instanceof Promise)) return result;
+  } finally {
+    tracking = before;
+  }
+  throw new ConfigError('The function given to suspendTracking() must not be async.');
+}
+
+function record(node: ConfigNode, field: string, kind: WriteKind, value: unknown, origin: Origin): void {
+  node.writes += 1;
+  if (!tracking) return;
   // A container is copied into the history, or later edits would rewrite the past.
   const kept = mapContainers(value, (leaf) => leaf);
   node.last = { sequence: ++writes, field, kind, value: kept, origin, previous: node.last };
-  node.writes += 1;
 }
 
 function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
   const problem = problemOf(field, value);
   if (problem === undefined) return;
   throw new ConfigError(`${node.info.name}.${problem}`, { path: field.name, place: presentPlace(origin) });
-}
-
-/** What is wrong with `value` as the field's value, beginning with the field's name, or undefined. */
-export function problemOf(field: FieldInfo, value: unknown): string | undefined {
-  if (value === undefined && !acceptsUndefined(field)) {
-    const hint = field.default.kind === 'none' ? '' : '; delete the field to get its default back';
-    return `${field.name}: expected ${describeSchema(field.check)}, got undefined${hint}`;
-  }
-  const result = field.check.safeParse(value);
-  if (result.success) return undefined;
-  return result.error.issues.map((issue) => issueText(field, value, issue as Issue)).join('; ');
-}
-
-interface Issue {
-  code: string;
-  path: PropertyKey[];
-  message: string;
-  keys?: string[];
-}
-
-function issueText(field: FieldInfo, value: unknown, issue: Issue): string {
-  let schema: z.ZodType | undefined = field.check;
-  let part: unknown = value;
-  let path = field.name;
-  for (const key of issue.path) {
-    schema = schema && partSchema(schema, key);
-    part = (part as Record<PropertyKey, unknown> | null | undefined)?.[key];
-    path +=
-      typeof key === 'number'
-        ? `[${key}]`
-        : /^[\w$]+$/.test(String(key))
-          ? `.${String(key)}`
-          : `['${String(key)}']`;
-  }
-  // A refinement's own words say more than its schema does.
-  if (issue.code === 'custom' && issue.message !== 'Invalid input') {
-    return `${path}: ${issue.message}, got ${showValue(part)}`;
-  }
-  if (issue.code === 'unrecognized_keys') return `${path}: ${issue.message}`;
-  return `${path}: expected ${schema === undefined ? issue.message : describeSchema(schema)}, got ${showValue(part)}`;
 }
