@@ -1,9 +1,7 @@
 /** @file Copies of configs, shallow and deep. */
 import { proxyFor } from './config.js';
 import { mapContainers } from './containers.js';
-import { showValue } from './describe.js';
-import { ConfigError } from './errors.js';
-import { ConfigNode, isPristine, nodeOf, setDefaultCopier } from './node.js';
+import { ConfigNode, isPristine, nodeOf, requireNode, setDefaultCopier } from './node.js';
 import { edgesOf, walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
 
@@ -37,6 +35,7 @@ function copyNode(node: ConfigNode, swap: (held: ConfigNode) => ConfigNode): Con
     // A default nobody edited is made anew, so that a copy does not depend on what was read before.
     if (!(name in node.values) && !isPristine(config)) made.values[name] = swapLeaf(config);
   }
+  made.tags = node.tags;
   made.last = node.last;
   made.writes = node.writes;
   proxyFor(made);
@@ -44,9 +43,3 @@ function copyNode(node: ConfigNode, swap: (held: ConfigNode) => ConfigNode): Con
 }
 
 setDefaultCopier(deepCopy);
-
-function requireNode(config: unknown, operation: string): ConfigNode {
-  const node = nodeOf(config);
-  if (node === undefined) throw new ConfigError(`${operation}() takes a config, got ${showValue(config)}.`);
-  return node;
-}

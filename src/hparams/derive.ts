@@ -5,6 +5,7 @@ import { mapContainers } from './containers.js';
 import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import { ConfigNode, collectNodes, type Draft, nodeOf } from './node.js';
+import { sameTags } from './nodeTags.js';
 import type { AnyConfig } from './types.js';
 
 // Immer drafts one config's record of values and the containers in it; which config is which is kept here, for
@@ -56,6 +57,7 @@ class Session {
       node.defaults ??= new Map();
       draft.defaults = node.defaults;
       draft.containers = node.containers && (mapValues(node.containers) as Map<string, unknown>);
+      draft.tags = node.tags;
       draft.last = node.last;
       draft.writes = node.writes;
       draft.writesAtBirth = node.writesAtBirth;
@@ -77,7 +79,7 @@ class Session {
     let changes = 0;
     for (const [base, draft] of this.drafts) {
       const values = this.owned.has(draft) ? (immer.finishDraft(draft.values) as Values) : draft.values;
-      const changed = differs(values, base.values) || draft.defaults !== base.defaults;
+      const changed = differs(values, base.values) || differsBesides(draft, base);
       this.written.set(base, { values, changed });
       if (changed) changes += 1;
     }
@@ -141,7 +143,7 @@ class Session {
     const written = part === 'base' ? this.written.get(node) : undefined;
     if (replaced.size === 0 && written?.changed !== true) return node;
     const draft = written && this.drafts.get(node)!;
-    const final = new ConfigNode(node.info, node.kind);
+    const final = new ConfigNode((draft ?? node).info, node.kind);
     const swap = (leaf: unknown): unknown => {
       const held = nodeOf(leaf);
       return (held && replaced.get(held)?.proxy) ?? leaf;
@@ -156,6 +158,7 @@ class Session {
       if (swapped !== undefined && !(name in values)) final.values[name] = swapped.proxy;
     }
     final.containers = source.containers && (mapValues(source.containers, swap) as Map<string, unknown>);
+    final.tags = source.tags;
     final.last = source.last;
     final.writes = source.writes;
     return proxied(final);
@@ -202,6 +205,11 @@ function differs(values: Values, before: Values): boolean {
     // A draft that was assigned to where its own original stands is no change.
     return nodeOf(value)?.draft?.base.proxy !== before[name] || before[name] === undefined;
   });
+}
+
+/** Whether class, tags or the set of defaults of a draft are others than those it began with. */
+function differsBesides(draft: ConfigNode, base: ConfigNode): boolean {
+  return draft.info !== base.info || draft.defaults !== base.defaults || !sameTags(draft.tags, base.tags);
 }
 
 function selfContaining(node: ConfigNode): ConfigError {

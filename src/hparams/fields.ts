@@ -1,6 +1,16 @@
 /** @file What a configurable class declares, worked out once a class; and the classes by name. */
 import type { z } from 'zod';
-import { accepts, definitionOf, type Holder, holderOf, holdersIn, isUnchanging } from './schema.js';
+import { sortTags } from './nodeTags.js';
+import {
+  accepts,
+  definitionOf,
+  type Holder,
+  holderOf,
+  holdersIn,
+  isUnchanging,
+  markedTags,
+} from './schema.js';
+import type { Tag } from './tags.js';
 import type { AbstractClass, AnyConfig, Fields } from './types.js';
 
 /** Key of the static property that holds a class's hyperparameters, those of its bases included. */
@@ -29,6 +39,8 @@ export interface FieldInfo {
   /** Whether the hyperparameter is the config's value as it stands. */
   readonly unchanging: boolean;
   readonly description: string | undefined;
+  /** The tags that its declaration gives it, sorted by name. */
+  readonly tags: readonly Tag[];
 }
 
 /** The hyperparameters of a class, or of a function that `configurable` made a target of configs. */
@@ -99,6 +111,7 @@ function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
     holdsBuilt: holdersIn(schema).some((holder) => holder.kind !== 'sub'),
     unchanging: isUnchanging(check),
     description: describedBy(schema),
+    tags: sortTags(markedTags(schema)),
   };
 }
 

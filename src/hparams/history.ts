@@ -2,17 +2,18 @@
 
 import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
-import { nodeOf, originText } from './node.js';
+import { nodeOf, originText, type WriteKind } from './node.js';
 import { type Place, placeOf } from './source.js';
 import type { AnyConfig } from './types.js';
 
-/** One write to a field. */
+/** One write. */
 export interface HistoryEntry {
   /** Counts all writes of the process, so that entries of different configs can be put in order. */
   readonly sequence: number;
+  /** The field that was written; empty for a change of class. */
   readonly field: string;
-  /** `edit` is a change inside an array or record. */
-  readonly kind: 'set' | 'delete' | 'edit';
+  /** `edit` is a change inside an array or record; `tags` and `class` hold all tags, or the class, from then on. */
+  readonly kind: WriteKind;
   readonly value: unknown;
   /** `file:line`, the text of a flag, or undefined where no frame of the stack was outside this library. */
   readonly where: string | undefined;

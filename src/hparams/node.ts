@@ -3,7 +3,7 @@
 import { problemOf } from './check.js';
 import { isContainer, mapContainers, type Owner, partsOf, shownPart, viewOf } from './containers.js';
 import { handlerOf } from './containerTypes.js';
-import { describeSchema } from './describe.js';
+import { describeSchema, showValue } from './describe.js';
 import { ConfigError, NotSetError } from './errors.js';
 import type { ClassInfo, FieldInfo } from './fields.js';
 import { didYouMean } from './names.js';
@@ -82,6 +82,13 @@ export class ConfigNode {
 /** The node of a config, or undefined for anything else. */
 export function nodeOf(value: unknown): ConfigNode | undefined {
   return typeof value === 'object' && value !== null ? (value as { [NODE]?: ConfigNode })[NODE] : undefined;
+}
+
+/** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
+export function requireNode(value: unknown, operation: string): ConfigNode {
+  const node = nodeOf(value);
+  if (node !== undefined) return node;
+  throw new ConfigError(`${operation}() takes a config, got ${showValue(value)}.`);
 }
 
 let frozenUpTo = -1;
@@ -373,7 +380,7 @@ function record(node: ConfigNode, field: string, kind: WriteKind, value: unknown
   node.writes += 1;
   if (!tracking) return;
   // A container is copied into the history, or later edits would rewrite the past.
-  const kept = mapContainers(value, (leaf) => leaf);
+  const kept = kind === 'tags' ? value : mapContainers(value, (leaf) => leaf);
   node.last = { sequence: ++writes, field, kind, value: kept, origin, previous: node.last };
 }
 

@@ -1,12 +1,8 @@
 /** @file Small questions about a config, and small edits, as functions: a config's own names are all hyperparameters. */
 import { assignValues } from './assign.js';
 import { origin } from './config.js';
-import { showValue } from './describe.js';
-import { ConfigError } from './errors.js';
-import { type ConfigNode, deleteField, fieldOf, isExplicit, nodeOf } from './node.js';
-import type { AnyConfig, BUILT, KIND } from './types.js';
-
-type NameIn<C> = Exclude<keyof C, typeof BUILT | typeof KIND>;
+import { deleteField, fieldOf, isExplicit, nodeOf, requireNode } from './node.js';
+import type { AnyConfig, BUILT, NameIn } from './types.js';
 
 /** Whether `value` is a config (or a partial). */
 export function isConfig(value: unknown): value is AnyConfig {
@@ -36,10 +32,4 @@ export function assign<C extends AnyConfig>(config: C, values: Partial<Pick<C, N
   requireNode(config, 'assign');
   assignValues(config, values, 'assign()', origin());
   return config;
-}
-
-function requireNode(config: unknown, operation: string): ConfigNode {
-  const node = nodeOf(config);
-  if (node === undefined) throw new ConfigError(`${operation}() takes a config, got ${showValue(config)}.`);
-  return node;
 }

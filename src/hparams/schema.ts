@@ -1,9 +1,12 @@
 /** @file Reading zod schemas: defaults, what they hold, and what they accept in words. */
 import type { z } from 'zod';
+import type { Tag } from './tags.js';
 import type { AbstractClass, AnyConfig, Fields } from './types.js';
 
 /** Key of the mark that `sub`, `instance` and `factory` leave in a schema's definition. */
 const HOLDER: unique symbol = Symbol('luthier.holder');
+/** Key of the tags that `tagged` leaves in a schema's definition. */
+const TAGS: unique symbol = Symbol('luthier.tags');
 
 /** What a field that holds configs says about them. */
 export interface Holder {
@@ -37,6 +40,7 @@ export interface Definition {
   readonly defaultValue?: unknown;
   checks?: { _zod: { def: Check } }[];
   [HOLDER]?: Holder;
+  [TAGS]?: readonly Tag[];
 }
 
 /** One constraint of a schema, as zod stores it. */
@@ -69,6 +73,24 @@ export function markHolder<S extends z.ZodType>(schema: S, holder: Holder): S {
 /** The holder that `schema` is, seen through optional, nullable, default and the like. */
 export function holderOf(schema: z.ZodType): Holder | undefined {
   return definitionOf(innermost(schema))[HOLDER];
+}
+
+/** A schema like `schema` that carries `tags` too; the given one, which other fields may use, stays as it is. */
+export function markTags<S extends z.ZodType>(schema: S, tags: readonly Tag[]): S {
+  const definition = definitionOf(schema);
+  const marked = { ...definition, [TAGS]: [...(definition[TAGS] ?? []), ...tags] };
+  return schema.clone(marked as never, { parent: true });
+}
+
+/** The tags of a schema, and of those that it wraps. */
+export function markedTags(schema: z.ZodType): readonly Tag[] {
+  const tags = new Set<Tag>();
+  for (let inner: z.ZodType | undefined = schema; inner !== undefined; ) {
+    const definition = definitionOf(inner);
+    for (const tag of definition[TAGS] ?? []) tags.add(tag);
+    inner = definition.innerType ?? (definition[HOLDER] === undefined ? definition.in : undefined);
+  }
+  return [...tags];
 }
 
 const wrappers = new Set(['optional', 'nullable', 'default', 'prefault', 'readonly', 'nonoptional', 'catch']);

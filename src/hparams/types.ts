@@ -74,8 +74,29 @@ export type ConfigurableClass<F extends Fields, T> = Target<F, T> & (new (hp: Hp
 /** Any config, of whatever class and kind. */
 export type AnyConfig = { readonly [BUILT]: any; readonly [KIND]: 'config' | 'partial' };
 
+/** The names of a config's fields. */
+export type NameIn<C> = Exclude<keyof C, typeof BUILT | typeof KIND>;
+
 /** What `build` makes of the config `C`. */
 export type BuiltOf<C> = C extends { readonly [BUILT]: infer T } ? T : never;
+
+/** Containers that `build` looks into. */
+export type BuildableContainer =
+  | readonly unknown[]
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
+  | { readonly [key: string]: unknown };
+
+/** What `build` makes of `T`: configs in it are what they describe, also inside arrays, records, Maps and Sets. */
+export type Built<T> = T extends { readonly [BUILT]: infer B }
+  ? B
+  : T extends ReadonlyMap<infer K, infer V>
+    ? Map<K, Built<V>>
+    : T extends ReadonlySet<infer V>
+      ? Set<Built<V>>
+      : T extends readonly unknown[] | { readonly [key: string]: unknown }
+        ? { -readonly [K in keyof T]: Built<T[K]> }
+        : T;
 
 /** Config of the class `Cls`. */
 export type ConfigOf<Cls extends AbstractClass> = Config<InstanceType<Cls>>;

@@ -1,0 +1,157 @@
+/** @file Tags: labels on fields, by which values that stand far apart are found and set together. */
+import type { z } from 'zod';
+import { origin } from './config.js';
+import { showValue } from './describe.js';
+import { ConfigError } from './errors.js';
+import type { FieldInfo } from './fields.js';
+import { didYouMean } from './names.js';
+import {
+  type ConfigNode,
+  fieldOf,
+  fieldTags,
+  type Origin,
+  originText,
+  requireNode,
+  writeTags,
+} from './node.js';
+import type { TagChanges } from './nodeTags.js';
+import { markTags } from './schema.js';
+import { captureTrace, placeText, type Trace } from './source.js';
+import type { AnyConfig, NameIn } from './types.js';
+
+/** A label for fields, made by `defineTag`. Fields that have a tag also count as tagged with its parents. */
+export class Tag {
+  readonly name: string;
+  readonly description: string;
+  readonly parent: Tag | undefined;
+
+  /** Use `defineTag`: a tag that is not registered cannot be found by name. */
+  constructor(name: string, description: string, parent: Tag | undefined) {
+    this.name = name;
+    this.description = description;
+    this.parent = parent;
+    Object.freeze(this);
+  }
+
+  /** Whether this tag is `other` or descends from it. */
+  isA(other: Tag): boolean {
+    for (let tag: Tag | undefined = this; tag !== undefined; tag = tag.parent) if (tag === other) return true;
+    return false;
+  }
+
+  toString(): string {
+    return `#${this.name}`;
+  }
+}
+
+const defined = new Map<string, { readonly tag: Tag; readonly trace: Trace }>();
+
+/**
+ * A new tag. The description says what fields with it have in common; a tag with a parent names some of the fields
+ * that the parent names.
+ *
+ * @throws ConfigError for a name that is taken or could not be written in a path or flag, and without a description.
+ */
+export function defineTag(name: string, description: string, options: { parent?: Tag } = {}): Tag {
+  const trace = captureTrace();
+  const fail = (problem: string): never => {
+    throw new ConfigError(problem, { place: placeText(trace) });
+  };
+  if (typeof name !== 'string' || !/^[A-Za-z_$][\w$.-]*$/.test(name)) {
+    fail(
+      `A tag's name has letters, digits, '_', '-' and '.', and begins with a letter; got ${showValue(name)}.`,
+    );
+  }
+  if (typeof description !== 'string' || description.trim() === '') {
+    fail(`The tag '${name}' needs a description of what it marks, got ${showValue(description)}.`);
+  }
+  const before = defined.get(name);
+  if (before !== undefined) {
+    const there = placeText(before.trace);
+    fail(`The tag '${name}' is defined already${there === undefined ? '' : `, at ${there}`}.`);
+  }
+  const tag = new Tag(name, description, options.parent);
+  defined.set(name, { tag, trace });
+  return tag;
+}
+
+/** The tag called `name`. @throws ConfigError with a suggestion where none was defined. */
+export function findTag(name: string): Tag {
+  const found = defined.get(name);
+  if (found !== undefined) return found.tag;
+  const names = [...defined.keys()].sort();
+  const valid = names.length === 0 ? 'None is defined.' : `There are ${names.join(', ')}.`;
+  throw new ConfigError(`No tag '${name}' is defined.${didYouMean(name, names) || ` ${valid}`}`);
+}
+
+/** A field's schema with tags: every config of the class has them from the start. */
+export function tagged<S extends z.ZodType>(schema: S, ...tags: readonly Tag[]): S {
+  for (const tag of tags) requireTag(tag, 'tagged', undefined);
+  return markTags(schema, tags);
+}
+
+/** The tags of a field, sorted by name: those that the class declares, and what was added and removed since. */
+export function getTags<C extends AnyConfig>(config: C, field: NameIn<C>): Tag[] {
+  const node = requireNode(config, 'getTags');
+  return [...fieldTags(node, fieldOf(node, String(field), origin()))];
+}
+
+/** Adds tags to a field. @throws ConfigError for a field that does not exist. */
+export function addTag<C extends AnyConfig>(config: C, field: NameIn<C>, ...tags: readonly Tag[]): void {
+  change('addTag', config, field, tags, (present) => [...present, ...tags]);
+}
+
+/** Takes a tag from a field, be it a declared one. @throws ConfigError where the field does not have the tag. */
+export function removeTag<C extends AnyConfig>(config: C, field: NameIn<C>, tag: Tag): void {
+  change('removeTag', config, field, [tag], (present, node, { name }, writer) => {
+    if (present.includes(tag)) return present.filter((each) => each !== tag);
+    const valid = present.length === 0 ? 'It has no tags.' : `It has ${present.join(', ')}.`;
+    throw new ConfigError(`The tag ${tag} is not set on ${node.info.name}.${name}. ${valid}`, {
+      path: name,
+      place: originText(writer),
+    });
+  });
+}
+
+/** Makes `tags` the tags of a field, in place of all it had. */
+export function setTags<C extends AnyConfig>(config: C, field: NameIn<C>, tags: Iterable<Tag>): void {
+  const wanted = [...tags];
+  change('setTags', config, field, wanted, () => wanted);
+}
+
+/** Takes all tags from a field, the declared ones too. */
+export function clearTags<C extends AnyConfig>(config: C, field: NameIn<C>): void {
+  change('clearTags', config, field, [], () => []);
+}
+
+type Change = (present: readonly Tag[], node: ConfigNode, field: FieldInfo, writer: Origin) => readonly Tag[];
+
+function change(
+  operation: string,
+  config: AnyConfig,
+  name: PropertyKey,
+  tags: readonly Tag[],
+  next: Change,
+): void {
+  const writer = origin();
+  const node = requireNode(config, operation);
+  const field = fieldOf(node, String(name), writer);
+  for (const tag of tags) requireTag(tag, operation, writer);
+  writeTags(node, field, next(fieldTags(node, field), node, field, writer), writer);
+}
+
+/** @throws ConfigError for anything but a tag. */
+export function requireTag(tag: unknown, operation: string, writer: Origin | undefined): asserts tag is Tag {
+  if (tag instanceof Tag) return;
+  const hint = typeof tag === 'string' ? ` findTag(${showValue(tag)}) finds a tag by its name.` : '';
+  throw new ConfigError(`${operation}() takes tags made by defineTag(), got ${showValue(tag)}.${hint}`, {
+    place: writer === undefined ? placeText(captureTrace()) : originText(writer),
+  });
+}
+
+/** For tools: the fields of a node whose tags are not as declared, and what was added and removed. */
+export function explicitTags(node: ConfigNode): TagChanges {
+  return node.tags ?? noChanges;
+}
+
+const noChanges: TagChanges = new Map();
