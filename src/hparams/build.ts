@@ -1,15 +1,17 @@
 /** @file From configs to what they describe. */
-import type { Configurable } from './configurable.js';
-import { isContainer, mapContainers } from './containers.js';
+import { failedBuild, placeOfDelete, placeOfValue } from './buildErrors.js';
+import { problemOf } from './check.js';
+import { isContainer, mapContainers, partsOf, rebuild } from './containers.js';
 import { describeSchema, showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
 import { withBuilt } from './holders.js';
 import { didYouMean } from './names.js';
-import { type ConfigNode, freezeExisting, hasValue, nodeOf, problemOf, rawValue } from './node.js';
+import { type ConfigNode, freezeExisting, hasValue, nodeOf, rawValue } from './node.js';
 import { formatLink, type PathLink } from './paths.js';
+import { traverse } from './states.js';
 import { type Edge, edgesIn, walk } from './traverse.js';
-import type { AnyConfig, Config, Factory, PartialConfig } from './types.js';
+import type { AnyConfig, BUILT, BuildableContainer, Built } from './types.js';
 
 /** What was built since the outermost `build` began. */
 interface Session {
@@ -21,63 +23,73 @@ let active: Session | undefined;
 
 /**
  * Builds what a config describes: configs in `instance` fields first, each config object once, however often it is
- * used; then the instance, then its `setup()`. A `build` called in `setup` shares the memory of the outer one.
+ * used; then the instance with its `setup()`, or the function's result. Arrays, records, Maps, Sets and registered
+ * containers of configs are built into new ones that hold what the configs describe; so are those without any config,
+ * for a list may be empty. A `build` called within a build shares the memory of the outer one.
  *
- * @throws ConfigError for missing fields, all at once; for cycles; and for errors in constructors and `setup`, which
- * are its `cause`.
+ * @throws ConfigError for missing fields, all at once; for cycles; for what is neither config nor container; and for
+ * errors in constructors, functions and `setup`, which are its `cause`.
  */
-export function build<T extends Configurable>(config: Config<T>): T;
-export function build<T extends Configurable>(config: PartialConfig<T>): Factory<T>;
-export function build(config: AnyConfig): unknown {
-  const node = nodeOf(config);
-  if (node === undefined) {
-    throw new ConfigError(`build() takes a config, such as Linear.config(), got ${showValue(config)}.`);
+export function build<T>(config: { readonly [BUILT]: T }): T;
+export function build<const T extends BuildableContainer>(root: T): Built<T>;
+export function build(root: unknown): unknown {
+  if (nodeOf(root) === undefined && partsOf(root) === undefined) {
+    throw new ConfigError(
+      `build() takes a config, such as Linear.config(), or a container of configs, got ${showValue(root)}.`,
+    );
   }
-  if (node.kind === 'argFactory') throw misplacedArgFactory(node, undefined);
-  if (active !== undefined) return run(node, active);
+  if (active !== undefined) return run(root, active);
   active = { built: new Map(), building: new Set() };
   const thaw = freezeExisting();
   try {
-    return run(node, active);
+    return run(root, active);
   } finally {
     thaw();
     active = undefined;
   }
 }
 
-function run(root: ConfigNode, session: Session): unknown {
-  if (session.built.has(root)) return session.built.get(root);
-  if (session.building.has(root)) {
-    throw new ConfigError(
-      `${root.info.name}.setup() builds the config that ${root.info.name} itself is built from.`,
-    );
+function run(root: unknown, session: Session): unknown {
+  const node = nodeOf(root);
+  if (node !== undefined && session.built.has(node)) return session.built.get(node);
+  const order = plan(root, session);
+  for (const edge of order) buildOne(edge, session);
+  if (node !== undefined) return session.built.get(node);
+  return traverse<unknown>(root, (value, state) => {
+    const held = nodeOf(value);
+    if (held !== undefined) return session.built.get(held);
+    return state.isTraversable ? rebuild(value as object, state.flattenedMapChildren()) : value;
+  });
+}
+
+function buildOne({ node, path }: Edge, session: Session): void {
+  session.building.add(node);
+  try {
+    session.built.set(node, make(node, session.built));
+  } catch (error) {
+    throw failedBuild(error, node, path);
+  } finally {
+    session.building.delete(node);
   }
-  for (const { node, path } of plan(root, session)) {
-    session.building.add(node);
-    try {
-      session.built.set(node, make(node, session));
-    } catch (error) {
-      throw inContext(error, node, path);
-    } finally {
-      session.building.delete(node);
-    }
-  }
-  return session.built.get(root);
 }
 
 /** The configs to build, inner ones first. Finds all that is missing before anything is made. */
-function plan(root: ConfigNode, session: Session): Edge[] {
+function plan(root: unknown, session: Session): Edge[] {
   const order: Edge[] = [];
   const missing: string[] = [];
-  walk(root.proxy, {
+  walk(root, {
     children: (node, path) => (session.built.has(node) ? [] : builtEdges(node, path)),
-    enter: (node, path) => {
+    enter(node, path) {
+      if (session.building.has(node)) throw buildsItself(node);
       if (node.kind !== 'partial' && !session.built.has(node)) findMissing(node, path, missing);
     },
-    leave: (node, path) => {
+    leave(node, path) {
       if (node.kind !== 'argFactory' && !session.built.has(node)) order.push({ node, path });
     },
   });
+  for (const { node, path } of edgesIn(root, undefined)) {
+    if (node.kind === 'argFactory') throw misplacedArgFactory(node, path);
+  }
   if (missing.length === 1) throw new ConfigError(`A hyperparameter is not set: ${missing[0]}.`);
   if (missing.length > 1) {
     throw new ConfigError(`${missing.length} hyperparameters are not set:\n  ${missing.join('\n  ')}`);
@@ -85,11 +97,19 @@ function plan(root: ConfigNode, session: Session): Edge[] {
   return order;
 }
 
+function buildsItself(node: ConfigNode): ConfigError {
+  return new ConfigError(
+    `${node.info.name}.setup() builds the config that ${node.info.name} itself is built from.`,
+  );
+}
+
 function findMissing(node: ConfigNode, path: PathLink | undefined, missing: string[]): void {
   for (const field of node.info.fields.values()) {
     if (hasValue(node, field)) continue;
     const where = formatLink({ parent: path, segment: field.name });
-    missing.push(`${where} (${node.info.name}): expected ${describeSchema(field.check)}`);
+    const deleted = placeOfDelete(node, field.name);
+    const hint = deleted === undefined ? '' : ` (deleted at ${deleted})`;
+    missing.push(`${where} (${node.info.name}): expected ${describeSchema(field.check)}${hint}`);
   }
 }
 
@@ -125,25 +145,50 @@ function misplacedArgFactory(node: ConfigNode, path: PathLink | undefined): Conf
   );
 }
 
-function make(node: ConfigNode, session: Session): unknown {
-  const resolve = (config: AnyConfig): unknown => {
-    const held = nodeOf(config)!;
-    return held.kind === 'argFactory'
-      ? held.info.make(hyperparameters(held, resolve))
-      : session.built.get(held);
-  };
-  if (node.kind === 'config') return node.info.make(hyperparameters(node, resolve));
+type Resolve = (config: AnyConfig) => unknown;
+
+function make(node: ConfigNode, built: ReadonlyMap<ConfigNode, unknown>): unknown {
+  const shared: Resolve = (config) => built.get(nodeOf(config)!);
+  if (node.kind === 'config') return node.info.make(hyperparameters(node, shared));
+  const anew = argFactoriesIn(node);
   return (values: Record<string, unknown> = {}): unknown => {
-    for (const name of Object.keys(values)) checkArgument(node, name, values[name]);
-    const given = new Set(Object.keys(values));
-    const missing: string[] = [];
-    for (const field of node.info.fields.values()) {
-      if (!given.has(field.name) && !hasValue(node, field)) missing.push(field.name);
+    checkArguments(node, values);
+    // One argFactory is one object within a call, wherever it stands, and another in the next call.
+    const ofCall = new Map<ConfigNode, unknown>();
+    const resolve: Resolve = (config) => {
+      const held = nodeOf(config)!;
+      return held.kind === 'argFactory' ? ofCall.get(held) : built.get(held);
+    };
+    for (const edge of anew) {
+      try {
+        ofCall.set(edge.node, edge.node.info.make(hyperparameters(edge.node, resolve)));
+      } catch (error) {
+        throw failedBuild(error, edge.node, edge.path);
+      }
     }
-    if (missing.length > 0)
-      throw new ConfigError(`The factory of ${node.info.name} needs ${missing.join(', ')}.`);
-    return node.info.make(Object.freeze({ ...hyperparameters(node, resolve, given), ...values }));
+    const own = hyperparameters(node, resolve, new Set(Object.keys(values)));
+    return node.info.make(Object.freeze({ ...own, ...values }));
   };
+}
+
+/** The argFactories that each call of the factory makes, inner ones first. */
+function argFactoriesIn(partial: ConfigNode): Edge[] {
+  const order: Edge[] = [];
+  walk(partial.proxy, {
+    children: (node, path) => builtEdges(node, path).filter((edge) => edge.node.kind === 'argFactory'),
+    leave: (node, path) => node !== partial && order.push({ node, path }),
+  });
+  return order;
+}
+
+function checkArguments(node: ConfigNode, values: Record<string, unknown>): void {
+  for (const name of Object.keys(values)) checkArgument(node, name, values[name]);
+  const missing = [...node.info.fields.values()].filter(
+    (field) => !Object.hasOwn(values, field.name) && !hasValue(node, field),
+  );
+  if (missing.length === 0) return;
+  const names = missing.map((field) => field.name).join(', ');
+  throw new ConfigError(`The factory of ${node.info.name} needs ${names}.`);
 }
 
 function checkArgument(node: ConfigNode, name: string, value: unknown): void {
@@ -156,15 +201,12 @@ function checkArgument(node: ConfigNode, name: string, value: unknown): void {
   if (problem !== undefined) throw new ConfigError(`${node.info.name}.${problem}`);
 }
 
-function hyperparameters(
-  node: ConfigNode,
-  resolve: (config: AnyConfig) => unknown,
-  except: ReadonlySet<string> = new Set(),
-): object {
+function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySet<string>): object {
   const hp: Record<string, unknown> = {};
   withBuilt(resolve, () => {
     for (const field of node.info.fields.values()) {
-      if (!except.has(field.name) && hasValue(node, field)) hp[field.name] = hyperparameter(node, field);
+      if (except?.has(field.name) !== true && hasValue(node, field))
+        hp[field.name] = hyperparameter(node, field);
     }
   });
   return Object.freeze(hp);
@@ -174,10 +216,17 @@ function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
   const value = rawValue(node, field);
   const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
   if (field.unchanging || (isFinal && !field.holdsBuilt)) {
-    return isContainer(value) ? freeze(mapContainers(value, (leaf) => leaf)) : value;
+    return freeze(mapContainers(value, (leaf) => leaf));
   }
   if (value === undefined) return undefined;
-  return freeze(field.check.parse(value));
+  const parsed = field.check.safeParse(value);
+  if (parsed.success) return freeze(parsed.data);
+  const problem = parsed.error.issues.map((issue) => issue.message).join('; ');
+  throw new ConfigError(`${node.info.name}.${field.name}: ${problem}, got ${showValue(value)}`, {
+    path: field.name,
+    place: placeOfValue(node, field.name),
+    cause: parsed.error,
+  });
 }
 
 function freeze(value: unknown): unknown {
@@ -186,14 +235,4 @@ function freeze(value: unknown): unknown {
     for (const item of Object.values(value)) freeze(item);
   }
   return value;
-}
-
-function inContext(error: unknown, node: ConfigNode, path: PathLink | undefined): ConfigError {
-  const where = path === undefined ? '' : ` at ${formatLink(path)}`;
-  const options = { path: formatLink(path), cause: error };
-  if (error instanceof ConfigError) {
-    return new ConfigError(`${error.message}\n  while building ${node.info.name}${where}`, options);
-  }
-  const message = error instanceof Error ? error.message : String(error);
-  return new ConfigError(`Building ${node.info.name}${where} failed: ${message}`, options);
 }

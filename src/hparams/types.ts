@@ -1,6 +1,7 @@
 /** @file The types of configs: what a class declares, what its config holds, what its instance gets. */
 import type { z } from 'zod';
 import type { Configurable } from './configurable.js';
+import type { Segment } from './paths.js';
 
 /** Key of the phantom property that carries the types of a class's config values. */
 export const INPUTS: unique symbol = Symbol('luthier.inputs');
@@ -103,6 +104,17 @@ export type ConfigOf<Cls extends AbstractClass> = Config<InstanceType<Cls>>;
 
 export type AbstractClass<T extends Configurable = Configurable> = abstract new (hp: any) => T;
 export type ConcreteClass<T extends Configurable = Configurable> = new (hp: any) => T;
+
+/** What rules see: the values of a class that extends `B` by `F`, as its configs hold them. */
+export type RuleValues<B extends AbstractClass, F extends Fields> = {
+  readonly [K in keyof F]: FieldValue<F[K]>;
+} & Readonly<Omit<ConfigValues<InstanceType<B>>, keyof F>>;
+
+/** Rules across fields: refinements of the schema of a config's values, `(schema) => schema.refine(…)`. */
+export type Rules<V> = (schema: z.ZodType<V>) => z.ZodType;
+
+/** Tells what is wrong with a config, and at which path inside it: a field's name, `list[0]`, or steps. */
+export type Report = (message: string, path?: string | readonly Segment[]) => void;
 
 /** What `Base.with(fields)` returns: a class to extend, whose instances have the fields in `hp`. */
 export type WithFields<B extends AbstractClass, F extends Fields> = (abstract new (

@@ -192,9 +192,9 @@ test('cycles are errors that name both places', () => {
   );
 });
 
-test('build takes configs only', () => {
+test('build takes configs and containers only', () => {
   expect(messageOf(() => build(Part as never))).toBe(
-    'build() takes a config, such as Linear.config(), got function Part.',
+    'build() takes a config, such as Linear.config(), or a container of configs, got function Part.',
   );
 });
 
