@@ -1,22 +1,25 @@
 /** @file From configs to what they describe. */
-import { failedBuild, placeOfDelete, placeOfValue } from './buildErrors.js';
+import { failedBuild, placeOfValue } from './buildErrors.js';
 import { problemOf } from './check.js';
 import { isContainer, mapContainers, partsOf, rebuild } from './containers.js';
-import { describeSchema, showValue } from './describe.js';
+import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
 import { withBuilt } from './holders.js';
 import { didYouMean } from './names.js';
 import { type ConfigNode, freezeExisting, hasValue, nodeOf, rawValue } from './node.js';
-import { formatLink, type PathLink } from './paths.js';
+import { checkRules } from './rules.js';
 import { traverse } from './states.js';
-import { type Edge, edgesIn, walk } from './traverse.js';
+import { type Edge, walk } from './traverse.js';
 import type { AnyConfig, BUILT, BuildableContainer, Built } from './types.js';
+import { builtEdges, examine } from './validate.js';
+import { type Violation, violationError } from './violations.js';
 
 /** What was built since the outermost `build` began. */
 interface Session {
   readonly built: Map<ConfigNode, unknown>;
   readonly building: Set<ConfigNode>;
+  readonly checked: Set<ConfigNode>;
 }
 
 let active: Session | undefined;
@@ -27,7 +30,7 @@ let active: Session | undefined;
  * containers of configs are built into new ones that hold what the configs describe; so are those without any config,
  * for a list may be empty. A `build` called within a build shares the memory of the outer one.
  *
- * @throws ConfigError for missing fields, all at once; for cycles; for what is neither config nor container; and for
+ * @throws ConfigError for all that `validate` finds, at once; for cycles; for what is neither config nor container; and for
  * errors in constructors, functions and `setup`, which are its `cause`.
  */
 export function build<T>(config: { readonly [BUILT]: T }): T;
@@ -39,7 +42,7 @@ export function build(root: unknown): unknown {
     );
   }
   if (active !== undefined) return run(root, active);
-  active = { built: new Map(), building: new Set() };
+  active = { built: new Map(), building: new Set(), checked: new Set() };
   const thaw = freezeExisting();
   try {
     return run(root, active);
@@ -73,76 +76,11 @@ function buildOne({ node, path }: Edge, session: Session): void {
   }
 }
 
-/** The configs to build, inner ones first. Finds all that is missing before anything is made. */
+/** The configs to build, inner ones first. Finds all that is wrong before anything is made. */
 function plan(root: unknown, session: Session): Edge[] {
-  const order: Edge[] = [];
-  const missing: string[] = [];
-  walk(root, {
-    children: (node, path) => (session.built.has(node) ? [] : builtEdges(node, path)),
-    enter(node, path) {
-      if (session.building.has(node)) throw buildsItself(node);
-      if (node.kind !== 'partial' && !session.built.has(node)) findMissing(node, path, missing);
-    },
-    leave(node, path) {
-      if (node.kind !== 'argFactory' && !session.built.has(node)) order.push({ node, path });
-    },
-  });
-  for (const { node, path } of edgesIn(root, undefined)) {
-    if (node.kind === 'argFactory') throw misplacedArgFactory(node, path);
-  }
-  if (missing.length === 1) throw new ConfigError(`A hyperparameter is not set: ${missing[0]}.`);
-  if (missing.length > 1) {
-    throw new ConfigError(`${missing.length} hyperparameters are not set:\n  ${missing.join('\n  ')}`);
-  }
+  const { order, violations } = examine(root, session);
+  if (violations.length > 0) throw violationError(violations);
   return order;
-}
-
-function buildsItself(node: ConfigNode): ConfigError {
-  return new ConfigError(
-    `${node.info.name}.setup() builds the config that ${node.info.name} itself is built from.`,
-  );
-}
-
-function findMissing(node: ConfigNode, path: PathLink | undefined, missing: string[]): void {
-  for (const field of node.info.fields.values()) {
-    if (hasValue(node, field)) continue;
-    const where = formatLink({ parent: path, segment: field.name });
-    const deleted = placeOfDelete(node, field.name);
-    const hint = deleted === undefined ? '' : ` (deleted at ${deleted})`;
-    missing.push(`${where} (${node.info.name}): expected ${describeSchema(field.check)}${hint}`);
-  }
-}
-
-/** The configs in `node` that are built before it. */
-function builtEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
-  const edges: Edge[] = [];
-  for (const field of node.info.fields.values()) {
-    if (!field.holdsBuilt) continue;
-    const found = edgesIn(rawValue(node, field), { parent: path, segment: field.name });
-    edges.push(...(field.holder === undefined ? onlyBuilt(node, field, found) : found));
-  }
-  if (node.kind === 'config') {
-    for (const edge of edges)
-      if (edge.node.kind === 'argFactory') throw misplacedArgFactory(edge.node, edge.path);
-  }
-  return edges;
-}
-
-/** Those of `edges` that the schema takes for instances or factories: a list may hold templates beside them. */
-function onlyBuilt(node: ConfigNode, field: FieldInfo, edges: Edge[]): Edge[] {
-  if (edges.length === 0) return edges;
-  const wanted = new Set<unknown>();
-  const note = (config: AnyConfig): unknown => wanted.add(config) && config;
-  withBuilt(note, () => field.check.safeParse(rawValue(node, field)));
-  return edges.filter((edge) => wanted.has(edge.node.proxy));
-}
-
-function misplacedArgFactory(node: ConfigNode, path: PathLink | undefined): ConfigError {
-  const where = path === undefined ? 'The root' : formatLink(path);
-  return new ConfigError(
-    `${where} is an argFactory of ${node.info.name}, which only a partial can hold. Use ${node.info.name}.config() here.`,
-    { path: formatLink(path) },
-  );
 }
 
 type Resolve = (config: AnyConfig) => unknown;
@@ -186,9 +124,13 @@ function checkArguments(node: ConfigNode, values: Record<string, unknown>): void
   const missing = [...node.info.fields.values()].filter(
     (field) => !Object.hasOwn(values, field.name) && !hasValue(node, field),
   );
-  if (missing.length === 0) return;
-  const names = missing.map((field) => field.name).join(', ');
-  throw new ConfigError(`The factory of ${node.info.name} needs ${names}.`);
+  if (missing.length > 0) {
+    const names = missing.map((field) => field.name).join(', ');
+    throw new ConfigError(`The factory of ${node.info.name} needs ${names}.`);
+  }
+  const violations: Violation[] = [];
+  checkRules(node, undefined, { given: values }, violations);
+  if (violations.length > 0) throw violationError(violations);
 }
 
 function checkArgument(node: ConfigNode, name: string, value: unknown): void {

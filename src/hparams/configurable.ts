@@ -7,6 +7,7 @@ import { refusedKeys } from './containers.js';
 import { ConfigError } from './errors.js';
 import { FIELDS, infoOf, MAKE } from './fields.js';
 import type { NodeKind } from './node.js';
+import { RULES, type Rule, rulesFrom } from './rules.js';
 import { captureTrace, placeText } from './source.js';
 import type {
   AbstractClass,
@@ -17,6 +18,9 @@ import type {
   Fields,
   INPUTS,
   PartialConfig,
+  Report,
+  Rules,
+  RuleValues,
   WithFields,
 } from './types.js';
 
@@ -29,6 +33,7 @@ import type {
  */
 export class Configurable {
   static readonly [FIELDS]: Fields = {};
+  static readonly [RULES]: readonly Rule[] = [];
   static [MAKE](hp: object): Configurable {
     const made = new this(hp);
     made.setup();
@@ -46,13 +51,34 @@ export class Configurable {
   /** Called by `build` once the instance is complete, the fields of its subclasses included. */
   protected setup(): void {}
 
-  /** A base class with more hyperparameters: those of this class and `fields`, which win where names are equal. */
-  static with<B extends AbstractClass, F extends Fields>(this: B, fields: F): WithFields<B, F> {
+  /**
+   * What a class has against a config of its own, for all that refinements cannot say; `validate` and `build` call it.
+   * The hooks of the bases are called too, each once: a hook does not call its base's.
+   */
+  declare static validate?: (config: any, report: Report) => void;
+
+  /**
+   * A base class with more hyperparameters: those of this class and `fields`, which win where names are equal. `rules`
+   * hold between the fields, besides those of this class:
+   *
+   *     with({ low: z.number(), high: z.number() }, (schema) =>
+   *       schema.refine(({ low, high }) => low < high, { path: ['low'], error: 'must be below high' }))
+   *
+   * A rule is not run where a field that it reads is not set.
+   */
+  static with<B extends AbstractClass, F extends Fields>(
+    this: B,
+    fields: F,
+    rules?: Rules<RuleValues<B, F>>,
+  ): WithFields<B, F> {
     checkFields(`${this.name}.with`, fields);
+    const added = rulesFrom(`${this.name}.with`, rules as ((schema: z.ZodType) => z.ZodType) | undefined);
     const inherited = (this as unknown as { [FIELDS]: Fields })[FIELDS];
+    const inheritedRules = (this as unknown as { [RULES]: readonly Rule[] })[RULES];
     const Base = this as unknown as ConcreteClass;
     abstract class Extended extends Base {
       static readonly [FIELDS]: Fields = { ...inherited, ...fields };
+      static readonly [RULES]: readonly Rule[] = [...inheritedRules, ...added];
     }
     // Until a subclass gives its own name, errors speak of the class that was extended.
     Object.defineProperty(Extended, 'name', { value: this.name });

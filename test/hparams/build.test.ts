@@ -182,13 +182,16 @@ test('cycles are errors that name both places', () => {
   );
   class Self extends Configurable.with({ tpl: sub(Configurable as never, null).optional() }) {
     override setup(): void {
-      build(this.hp.tpl as unknown as Config<Self>);
+      build(self);
     }
   }
   const self = Self.config();
-  (self as { tpl: unknown }).tpl = self;
   expect(messageOf(() => build(self))).toBe(
     'Self.setup() builds the config that Self itself is built from.\n  while building Self',
+  );
+  (self as { tpl: unknown }).tpl = self;
+  expect(messageOf(() => build(self))).toBe(
+    'A config must not contain itself: tpl is the same Self config as the root.',
   );
 });
 
