@@ -82,6 +82,15 @@ export function handlerOf(value: unknown, local?: Handlers): AnyHandler | undefi
   return local?.get(prototype) ?? registered.get(prototype);
 }
 
+/** How to make containers of the registered class `name`, if they can be made from parts alone. */
+export function containerNamed(name: string): ((parts: readonly unknown[]) => object) | undefined {
+  for (const [prototype, handler] of registered) {
+    if (prototype.constructor.name === name)
+      return handler.fromParts && ((parts) => handler.fromParts!(parts));
+  }
+  return undefined;
+}
+
 /** The parts of a registered container, with the steps to them. */
 export function handledParts(value: object, handler: AnyHandler): Part[] {
   const parts = handler.flatten(value);

@@ -43,7 +43,6 @@ export {
   type SweptPath,
   splitSetting,
 } from './sweep.js';
-export { iterate, pathOf, type Visit } from './traverse.js';
 export {
   addTag,
   clearTags,
@@ -55,6 +54,7 @@ export {
   type Tag,
   tagged,
 } from './tags.js';
+export { iterate, pathOf, type Visit } from './traverse.js';
 export type {
   AbstractClass,
   AnyConfig,
@@ -72,4 +72,9 @@ export type {
   HpFrom,
   HpOf,
   PartialConfig,
+  Report,
+  Rules,
+  RuleValues,
 } from './types.js';
+export { validate } from './validate.js';
+export type { Reading, Violation } from './violations.js';

@@ -1,214 +1,155 @@
 /** @file Configs as JSON: a list of configs that refer to each other by number, so that sharing is kept. */
-import { origin, proxyFor, setJsonForm } from '../config.js';
-import { isContainer, refusedKeys } from '../containers.js';
+import { origin, setJsonForm } from '../config.js';
 import { showValue } from '../describe.js';
 import { ConfigError } from '../errors.js';
-import { classesNamed, classNames, infoOf } from '../fields.js';
-import { didYouMean } from '../names.js';
-import { ConfigNode, isExplicit, type NodeKind, nodeOf, rawValue, writeField } from '../node.js';
-import { formatLink } from '../paths.js';
+import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../node.js';
 import { edgesOf, walk } from '../traverse.js';
-import type { AbstractClass, AnyConfig } from '../types.js';
-
-const format = 'luthier-config';
-const version = 1;
-
-/** A value in a document: JSON, with objects `{"$config": 3}`, `{"$number": "NaN"}` and the like for what JSON lacks. */
-type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
-
-/** One config in a document: its class, its explicit values, and a path for the reader. */
-interface JsonConfig {
-  class: string;
-  kind?: NodeKind;
-  path?: string;
-  values: { [field: string]: JsonValue };
-}
-
-/** What `toJSON` makes. */
-export interface JsonDocument {
-  format: typeof format;
-  version: number;
-  root: JsonValue;
-  configs: JsonConfig[];
-}
+import { Decoder } from './decode.js';
+import { Encoder } from './encode.js';
+import {
+  format,
+  type JsonConfig,
+  type JsonDocument,
+  longestJson,
+  type ReadOptions,
+  version,
+} from './format.js';
+import { isRecord, shortPath } from './parts.js';
+import { type DocumentProblem, throwProblems } from './problems.js';
+import { parseJson } from './scanJson.js';
+import { tagNames } from './tagNames.js';
+import { checkText, type Parsed } from './text.js';
 
 /**
- * `root`, a config or arrays and records of configs, as data for `JSON.stringify`. Only explicit values are kept;
- * history is not.
+ * `root`, a config or arrays and records of configs, as data for `JSON.stringify`. Only explicit values are kept, and
+ * tags that were added or removed; history is not. `paths` gives each config the path at which it stands.
  *
- * @throws ConfigError for values that have no JSON form, with their path.
+ * @throws ConfigError with all values that have no JSON form, and their paths.
  */
-export function toJSON(root: unknown): JsonDocument {
-  const numbers = new Map<ConfigNode, number>();
+export function toJSON(root: unknown, options: { paths?: boolean } = {}): JsonDocument {
+  const { document, problems } = encodeAll(root, options);
+  throwProblems(problems, 'toJSON()');
+  return document;
+}
+
+// JSON.stringify passes a property's name, which is no options.
+setJsonForm((config) => toJSON(config));
+
+/** The document of `root`, and the values that it lacks because they have no form. */
+export function encodeAll(
+  root: unknown,
+  options: { paths?: boolean } = {},
+): { document: JsonDocument; problems: DocumentProblem[]; nodes: ConfigNode[] } {
+  const problems: DocumentProblem[] = [];
+  const nodes: ConfigNode[] = [];
   const configs: JsonConfig[] = [];
+  let place: () => string | undefined = () => undefined;
+  const encoder = new Encoder((path, problem) =>
+    problems.push({ path, problem: `${path}: ${problem}`, place: place() }),
+  );
   walk(root, {
     children: (node, path) => edgesOf(node, path),
     leave(node, path) {
-      numbers.set(node, configs.length);
       const values: JsonConfig['values'] = {};
       for (const field of node.info.fields.values()) {
         if (!isExplicit(node, field.name)) continue;
-        const where = (): string => formatLink({ parent: path, segment: field.name });
-        values[field.name] = encode(rawValue(node, field), numbers, where);
+        place = () => writtenAt(node, field.name);
+        values[field.name] = encoder.encode(rawValue(node, field), { parent: path, segment: field.name });
       }
-      const kind = node.kind === 'config' ? {} : { kind: node.kind };
-      configs.push({ class: node.info.name, ...kind, values });
+      encoder.numbers.set(node, configs.length);
+      nodes.push(node);
+      configs.push({
+        class: node.info.name,
+        ...(node.kind === 'config' ? {} : { kind: node.kind }),
+        ...(options.paths === true ? { path: shortPath(path) } : {}),
+        ...tagNames(node),
+        values,
+      });
     },
   });
-  return { format, version, root: encode(root, numbers, () => '<root>'), configs };
+  place = () => undefined;
+  const document = { format, version, root: encoder.encode(root, undefined), configs } as const;
+  return { document, problems, nodes };
 }
 
-setJsonForm(toJSON);
-
-function encode(value: unknown, numbers: Map<ConfigNode, number>, where: () => string): JsonValue {
-  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
-  if (typeof value === 'number')
-    return Number.isFinite(value) && !Object.is(value, -0) ? value : { $number: showValue(value) };
-  if (value === undefined) return { $undefined: true };
-  if (typeof value === 'bigint') return { $bigint: String(value) };
-  const node = nodeOf(value);
-  if (node !== undefined) return { $config: numbers.get(node)! };
-  if (Array.isArray(value)) return value.map((item) => encode(item, numbers, where));
-  if (value instanceof Date) return { $date: value.toISOString() };
-  if (isContainer(value)) {
-    const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => [
-      key,
-      encode(item, numbers, where),
-    ]);
-    // A key that looks like one of the marks here must not be read as one.
-    if (entries.some(([key]) => key.startsWith('$'))) return { $record: entries };
-    return Object.fromEntries(entries);
+function writtenAt(node: ConfigNode, field: string): string | undefined {
+  for (let write = node.last; write !== undefined; write = write.previous) {
+    if (write.field === field && write.kind !== 'tags') return originText(write.origin);
   }
-  throw new ConfigError(
-    `${where()}: ${showValue(value)} has no JSON form. Describe it by a config, or by plain values.`,
-    {
-      path: where(),
-    },
-  );
+  return undefined;
 }
 
 /**
  * What `toJSON` was given, from its document or the document's text. Every value is checked as if it were written by
- * hand. Classes are found by name among those that the program has used, and `classes`; nothing is imported.
+ * hand. Classes are found by name among those that the program has used, and `classes`; nothing is imported or run.
  *
- * @throws ConfigError for a document that is broken, of another version, or names unknown classes or fields.
+ * @throws ConfigError with all that is wrong: text that is not JSON, unknown classes, fields, constants and tags, values
+ * that do not fit, a version that is newer than this library.
  */
-export function fromJSON(
-  document: JsonDocument | string,
-  options: { classes?: readonly AbstractClass[] } = {},
-): unknown {
-  const parsed = typeof document === 'string' ? parseText(document) : document;
-  checkDocument(parsed);
-  const made: ConfigNode[] = [];
+export function fromJSON(document: JsonDocument | string, options: ReadOptions = {}): unknown {
   const writer = origin();
-  for (const [number, entry] of parsed.configs.entries()) {
-    checkEntry(entry, number);
-    const node = new ConfigNode(
-      infoOf(findClass(entry.class, options.classes ?? [])),
-      entry.kind ?? 'config',
-    );
-    proxyFor(node);
-    for (const name of Object.keys(entry.values))
-      writeField(node, name, decode(entry.values[name]!, made), writer);
-    made.push(node);
-  }
-  return decode(parsed.root, made);
+  if (typeof document !== 'string') return readDocument({ value: document }, writer, options);
+  const maxBytes = options.maxBytes ?? longestJson;
+  return readJsonText(checkText(document, maxBytes), writer, options, undefined);
 }
 
-function parseText(text: string): JsonDocument {
-  try {
-    return JSON.parse(text) as JsonDocument;
-  } catch (error) {
-    throw new ConfigError(`This is not JSON: ${(error as Error).message}`, { cause: error });
-  }
+/** Reads the text of a document; where something is wrong, it is parsed again, slowly, for the lines. */
+export function readJsonText(
+  text: string,
+  writer: Origin,
+  options: ReadOptions,
+  file: string | undefined,
+): unknown {
+  return parseJson(text, file, (parsed) => readDocument(parsed, writer, options));
 }
 
-function checkDocument(document: JsonDocument): void {
-  if (
-    typeof document !== 'object' ||
-    document === null ||
-    document.format !== format ||
-    !Array.isArray(document.configs)
-  ) {
-    throw new ConfigError(
-      `This is not a config document: it has no "format": "${format}" with a list of configs.`,
-    );
-  }
-  if (document.version !== version) {
-    throw new ConfigError(
-      `The config document has version ${showValue(document.version)}; this program reads version ${version}.`,
-    );
-  }
-}
-
-function checkEntry(entry: JsonConfig, number: number): void {
-  const isRecord = isContainer(entry) && isContainer(entry.values) && !Array.isArray(entry.values);
-  if (
-    !isRecord ||
-    typeof entry.class !== 'string' ||
-    !['config', 'partial', 'argFactory', undefined].includes(entry.kind)
-  ) {
-    throw new ConfigError(
-      `Entry ${number} of the config document needs "class", "values" and perhaps "kind", got ${showValue(entry)}.`,
-    );
-  }
-}
-
-function findClass(name: string, given: readonly AbstractClass[]): AbstractClass {
-  const own = given.filter((cls) => cls.name === name);
-  const found = own.length > 0 ? own : classesNamed(name);
-  if (found.length === 1) return found[0]!;
-  if (found.length > 1) {
-    throw new ConfigError(
-      `There are ${found.length} classes called '${name}': say which by fromJSON(document, { classes: [${name}] }).`,
-    );
-  }
-  const hint = didYouMean(name, [...classNames(), ...given.map((cls) => cls.name)]);
-  throw new ConfigError(
-    `No class '${name}' is known.${hint} Import it, and pass it as fromJSON(document, { classes: [${name}] }).`,
+/** Reads a parsed document; that of an experiment has the configs' document inside. */
+export function readDocument(parsed: Parsed, writer: Origin, options: ReadOptions): unknown {
+  const place = parsed.file ?? originText(writer);
+  const document = documentIn(parsed.value) ?? parsed.value;
+  const { root, configs } = partsOfDocument(document, place);
+  const decoder = new Decoder(parsed, writer, options);
+  for (const [number, entry] of configs.entries()) decoder.readEntry(entry, configs, number);
+  const value = decoder.attempt(() =>
+    decoder.read(root, { link: undefined, depth: 0, owner: document as object, key: 'root' }),
   );
+  throwProblems(decoder.problems(root, configs), 'The config document');
+  return value;
 }
 
-function decode(value: JsonValue, made: ConfigNode[]): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => decode(item, made));
-  const keys = Object.keys(value);
-  if (keys.length === 1 && keys[0]!.startsWith('$')) return decodeMark(keys[0]!, value[keys[0]!]!, made);
-  return decodeEntries(
-    keys.map((key) => [key, value[key]!]),
-    made,
-  );
+/** The config document that a parsed value is, or that it holds as experiment.json does; undefined where it is neither. */
+export function documentIn(value: unknown): unknown {
+  if (!isRecord(value)) return undefined;
+  if (Object.hasOwn(value, 'format')) return value.format === format ? value : undefined;
+  const inner = Object.hasOwn(value, 'config') ? value.config : undefined;
+  return isRecord(inner) && Object.hasOwn(inner, 'format') && inner.format === format ? inner : undefined;
 }
 
-function decodeEntries(entries: [string, JsonValue][], made: ConfigNode[]): Record<string, unknown> {
-  const record: Record<string, unknown> = {};
-  for (const [key, value] of entries) {
-    if (refusedKeys.has(key)) throw new ConfigError(`'${key}' is not allowed as a key in a config document.`);
-    record[key] = decode(value, made);
+function partsOfDocument(
+  document: unknown,
+  place: string | undefined,
+): { root: unknown; configs: readonly unknown[] } {
+  if (!isRecord(document) || document.format !== format) {
+    throw new ConfigError(`This is not a config document: it has no "format": "${format}".`, { place });
   }
-  return record;
-}
-
-function decodeMark(mark: string, value: JsonValue, made: ConfigNode[]): unknown {
-  switch (mark) {
-    case '$config': {
-      const node = made[value as number];
-      if (node !== undefined) return node.proxy as AnyConfig;
-      throw new ConfigError(
-        `The config document refers to config ${showValue(value)}, which does not stand before it.`,
-      );
-    }
-    case '$number':
-      return Number(value);
-    case '$bigint':
-      return BigInt(value as string);
-    case '$date':
-      return new Date(value as string);
-    case '$undefined':
-      return undefined;
-    case '$record':
-      return decodeEntries(value as [string, JsonValue][], made);
-    default:
-      throw new ConfigError(`The config document has an unknown mark '${mark}'.`);
+  const { version: found } = document;
+  if (typeof found === 'number' && Number.isInteger(found) && found > version) {
+    throw new ConfigError(
+      `The config document has version ${found}; this program reads versions up to ${version}. A newer release of it wrote the document.`,
+      { place },
+    );
   }
+  if (found !== version) {
+    throw new ConfigError(
+      `The config document has version ${showValue(found)}; versions are integers from 1.`,
+      {
+        place,
+      },
+    );
+  }
+  const configs = Object.hasOwn(document, 'configs') ? document.configs : [];
+  if (!Array.isArray(configs) || !Object.hasOwn(document, 'root')) {
+    throw new ConfigError('A config document has "root", and a list "configs".', { place });
+  }
+  return { root: document.root, configs };
 }

@@ -1,0 +1,52 @@
+/** @file Values without a JSON form that documents and generated code call by a name. */
+import { isContainer } from '../containers.js';
+import { showValue } from '../describe.js';
+import { ConfigError } from '../errors.js';
+import { didYouMean } from '../names.js';
+import { nodeOf } from '../node.js';
+import { captureTrace, placeText } from '../source.js';
+
+const named = new Map<string, unknown>();
+const names = new Map<unknown, string>();
+
+/**
+ * Lets documents hold `value`, a function, symbol or instance, by `name`. It is found by identity, so a value has one
+ * name; register it where it is declared, so that it is there before a document is read.
+ *
+ * @throws ConfigError where the name stands for something else, or the value has a form, or a name, already.
+ */
+export function registerConstant(name: string, value: unknown): void {
+  const problem = problemWith(name, value);
+  if (problem !== undefined) {
+    throw new ConfigError(`registerConstant(${showValue(name)}): ${problem}`, {
+      place: placeText(captureTrace()),
+    });
+  }
+  named.set(name, value);
+  names.set(value, name);
+}
+
+function problemWith(name: string, value: unknown): string | undefined {
+  if (typeof name !== 'string' || name === '') return 'a constant needs a name.';
+  const hasIdentity = ['function', 'symbol', 'object'].includes(typeof value) && value !== null;
+  if (!hasIdentity || isContainer(value)) return `${showValue(value)} has a JSON form, and needs no name.`;
+  if (nodeOf(value) !== undefined) return 'configs are kept as configs; share one object instead.';
+  if (named.has(name) && named.get(name) !== value) return 'the name stands for another constant already.';
+  const other = names.get(value);
+  if (other !== undefined && other !== name) return `the value is called '${other}' already.`;
+  return undefined;
+}
+
+/** The name that `value` was registered under. */
+export function constantNameOf(value: unknown): string | undefined {
+  return names.get(value);
+}
+
+/** The constant called `name`. @throws ConfigError with the nearest name. */
+export function constantNamed(name: unknown): unknown {
+  if (typeof name === 'string' && named.has(name)) return named.get(name);
+  const hint = typeof name === 'string' ? didYouMean(name, named.keys()) : '';
+  throw new ConfigError(
+    `No constant ${showValue(name)} is known.${hint} Import the module that registers it with registerConstant().`,
+  );
+}

@@ -1,0 +1,246 @@
+/** @file Documents back to configs: every value is checked as if it were written by hand, every problem is kept. */
+import { proxyFor } from '../config.js';
+import { refusedKeys } from '../containers.js';
+import { showValue } from '../describe.js';
+import { ConfigError } from '../errors.js';
+import { infoOf } from '../fields.js';
+import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../node.js';
+import type { PathLink, Segment } from '../paths.js';
+import { findClass } from './classes.js';
+import { deepestDocument, type ReadOptions } from './format.js';
+import { decodeMark } from './marks.js';
+import { entryLinks, isRecord, joinPaths, reservedNames, shortPath } from './parts.js';
+import type { DocumentProblem } from './problems.js';
+import { readTags } from './tagNames.js';
+import { formatSpot, type Parsed, type Spot } from './text.js';
+
+/** Where a value stands: in the config, and in what was parsed. */
+export interface Where {
+  readonly link: PathLink | undefined;
+  readonly depth: number;
+  readonly owner: object;
+  readonly key: string | number;
+}
+
+/** Ends the reading of one value; without a problem, for one that was told of already. */
+class Fault extends Error {
+  constructor(readonly found: (DocumentProblem & { entry: number | undefined }) | undefined) {
+    super(found?.problem ?? 'This value depends on another that could not be read.');
+  }
+}
+
+/** How the fields of a config that is written in place are set. */
+type Fill = (node: ConfigNode, fields: Record<string, unknown>, where: Where) => void;
+
+const kinds: readonly unknown[] = ['config', 'partial', 'argFactory'];
+
+/** Reads the values of one document. */
+export class Decoder {
+  private readonly found: NonNullable<Fault['found']>[] = [];
+  private readonly made: (ConfigNode | undefined)[] = [];
+  /** Configs written in place, by the record that describes them: an alias leads to the same record. */
+  private readonly inline = new Map<object, ConfigNode | undefined>();
+  private readonly open = new Set<object>();
+  private readonly notices = new Set<string>();
+  private entry: number | undefined;
+  private values = 0;
+
+  constructor(
+    private readonly parsed: Parsed,
+    private readonly writer: Origin,
+    private readonly options: ReadOptions = {},
+    private readonly fill: Fill = (node, fields, where) => this.writeAll(node, fields, where),
+  ) {}
+
+  /** Everything that was wrong, with the paths at which the entries of a document stand. */
+  problems(root?: unknown, entries?: readonly unknown[]): DocumentProblem[] {
+    if (this.found.length === 0) return [];
+    const links = entries === undefined ? [] : entryLinks(root, entries);
+    return this.found.map(({ entry, path, problem, ...rest }) => {
+      if (entry === undefined) return { ...rest, path, problem: `${path}: ${problem}` };
+      const whole = joinPaths(shortPath(links[entry]), path);
+      return { ...rest, path: whole, problem: `Entry ${entry}, ${whole}: ${problem}` };
+    });
+  }
+
+  /** Reads an entry of the list of configs, which later entries refer to by its number. */
+  readEntry(entry: unknown, owner: object, number: number): void {
+    this.entry = number;
+    const where: Where = { link: undefined, depth: 0, owner, key: number };
+    this.made.push(this.attempt(() => this.readConfig(entry, where)));
+    this.entry = undefined;
+  }
+
+  /** What `read` gives; undefined where it meets a problem, which is kept. */
+  attempt<R>(read: () => R): R | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      if (error.found !== undefined) this.found.push(error.found);
+      return undefined;
+    }
+  }
+
+  /** Keeps what `action` finds wrong, as a problem at `where`. */
+  report(where: Where, action: () => void): void {
+    this.attempt(() => {
+      try {
+        action();
+      } catch (error) {
+        if (error instanceof ConfigError) this.fail(where, error.problem, error.cause);
+        throw error;
+      }
+    });
+  }
+
+  /** Ends the reading of the value at `where`. */
+  fail(where: Where, problem: string, cause?: unknown): never {
+    const place = this.placeOf(where, true);
+    throw new Fault({ path: shortPath(where.link), problem, place, cause, entry: this.entry });
+  }
+
+  /** `file:line` of what stands at `where`, with its column if asked for; the writer of all where that is unknown. */
+  placeOf(where: Where, withColumn = false): string | undefined {
+    const origin = this.originOf(where, withColumn);
+    return typeof origin === 'string' ? origin : originText(origin);
+  }
+
+  private originOf({ owner, key }: Where, withColumn = false): Origin {
+    const { file, spotOf } = this.parsed;
+    const spot: Spot | undefined = spotOf?.(owner, key);
+    if (spot === undefined) return file ?? this.writer;
+    return withColumn ? formatSpot(file, spot) : `${file ?? 'line'}:${spot.line}`;
+  }
+
+  /** What `value` stands for. */
+  read(value: unknown, where: Where): unknown {
+    this.values += 1;
+    if (this.values > (this.parsed.mostValues ?? Infinity)) {
+      this.fail(where, `the aliases stand for more than ${this.parsed.mostValues} values.`);
+    }
+    if (typeof value !== 'object' || value === null) return value;
+    if (where.depth > deepestDocument) {
+      this.fail(where, `values are written more than ${deepestDocument} levels inside one another.`);
+    }
+    if (Array.isArray(value)) return value.map((item, i) => this.read(item, this.inside(where, value, i, i)));
+    const record = value as Record<string, unknown>;
+    const keys = Object.keys(record);
+    if (keys.includes('$class')) return this.readConfig(record, where).proxy;
+    const mark = keys.find((key) => key.startsWith('$'));
+    if (mark === undefined) return this.readRecord(record, where);
+    if (keys.length > 1) {
+      this.fail(where, `the mark '${mark}' stands alone, without ${keys.find((key) => key !== mark)}.`);
+    }
+    try {
+      return decodeMark(this, mark, record[mark], { ...where, owner: record, key: mark });
+    } catch (error) {
+      if (error instanceof ConfigError) this.fail(where, error.problem, error.cause);
+      throw error;
+    }
+  }
+
+  /** Where the part `key` of `owner`, which stands at `where`, stands itself. */
+  inside(where: Where, owner: object, key: string | number, segment: Segment): Where {
+    return { link: { parent: where.link, segment }, depth: where.depth + 1, owner, key };
+  }
+
+  private readRecord(record: Record<string, unknown>, where: Where): Record<string, unknown> {
+    const made: Record<string, unknown> = {};
+    for (const key of Object.keys(record)) {
+      const inner = this.inside(where, record, key, { key });
+      this.checkKey(key, inner);
+      made[key] = this.read(record[key], inner);
+    }
+    return made;
+  }
+
+  /** Refuses a key that would reach an object's prototype. */
+  checkKey(key: string, where: Where): void {
+    if (refusedKeys.has(key)) this.fail(where, `'${key}' is not allowed as a key.`);
+  }
+
+  /** The config of an earlier entry. */
+  entryAt(number: unknown, where: Where): unknown {
+    if (!Number.isInteger(number) || Number(number) < 0 || Number(number) >= this.made.length) {
+      this.fail(where, `there is no config ${showValue(number)} before this.`);
+    }
+    const node = this.made[Number(number)];
+    if (node === undefined) throw new Fault(undefined);
+    return node.proxy;
+  }
+
+  /** Reads `{class, values}` or `{$class, …values}`. */
+  private readConfig(entry: unknown, where: Where): ConfigNode {
+    const inPlace = isRecord(entry) && Object.hasOwn(entry, '$class');
+    if (!isRecord(entry) || !(inPlace || isRecord(entry.values))) {
+      this.fail(where, `a config needs "class", "values" and perhaps "kind", got ${showValue(entry)}.`);
+    }
+    if (this.open.has(entry)) this.fail(where, 'a config must not contain itself.');
+    if (this.inline.has(entry)) {
+      const known = this.inline.get(entry);
+      if (known === undefined) throw new Fault(undefined);
+      return known;
+    }
+    // Should the reading fail, references to it are not told of again.
+    this.inline.set(entry, undefined);
+    const mark = inPlace ? '$' : '';
+    const node = this.makeNode(entry, mark, where);
+    this.inline.set(entry, node);
+    this.open.add(entry);
+    if (inPlace) this.fill(node, entry, where);
+    else this.writeAll(node, entry.values as Record<string, unknown>, where);
+    this.open.delete(entry);
+    const tags = entry[`${mark}tags`];
+    if (tags !== undefined) {
+      const at = { ...where, owner: entry, key: `${mark}tags` };
+      this.report(at, () => readTags(node, tags, this.originOf(at)));
+    }
+    return node;
+  }
+
+  private makeNode(entry: Record<string, unknown>, mark: string, where: Where): ConfigNode {
+    const at = { ...where, owner: entry, key: `${mark}class` };
+    const name = entry[`${mark}class`];
+    const kind = entry[`${mark}kind`] ?? 'config';
+    if (typeof name !== 'string') this.fail(at, `a class is named by a text, got ${showValue(name)}.`);
+    if (!kinds.includes(kind)) {
+      const wrong = { ...at, key: `${mark}kind` };
+      this.fail(wrong, `expected a kind: 'config', 'partial' or 'argFactory', got ${showValue(kind)}.`);
+    }
+    try {
+      const cls = findClass(name, this.options.classes ?? [], (notice) => this.notify(notice));
+      const node = new ConfigNode(infoOf(cls), kind as NodeKind);
+      proxyFor(node);
+      return node;
+    } catch (error) {
+      if (error instanceof ConfigError) this.fail(at, error.problem);
+      throw error;
+    }
+  }
+
+  private notify(notice: string): void {
+    if (this.notices.has(notice)) return;
+    this.notices.add(notice);
+    if (this.options.notify !== undefined) this.options.notify(notice);
+    else process.emitWarning(notice, 'ConfigWarning');
+  }
+
+  /** Writes each of `fields` as it stands; names such as `$class` describe the config itself. */
+  private writeAll(node: ConfigNode, fields: Record<string, unknown>, where: Where): void {
+    const inPlace = Object.hasOwn(fields, '$class');
+    for (const name of Object.keys(fields)) {
+      if (inPlace && reservedNames.has(name)) continue;
+      const at = this.inside(where, fields, name, name);
+      this.attempt(() => {
+        const value = this.read(fields[name], at);
+        this.report({ ...at, link: where.link }, () => this.write(node, name, value, at));
+      });
+    }
+  }
+
+  /** Writes one field; the history gets the place in the document. */
+  write(node: ConfigNode, name: string, value: unknown, at: Where): void {
+    writeField(node, name, value, this.originOf(at));
+  }
+}

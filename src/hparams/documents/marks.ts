@@ -1,0 +1,111 @@
+/** @file What the marks of documents stand for: `{"$date": …}` and the like. */
+import { containerNamed } from '../containerTypes.js';
+import { showValue } from '../describe.js';
+import { didYouMean } from '../names.js';
+import { constantNamed } from './constants.js';
+import type { Decoder, Where } from './decode.js';
+import { numberArrays } from './encode.js';
+
+type Mark = (decoder: Decoder, value: unknown, where: Where) => unknown;
+
+const numbers = new Map([
+  ['NaN', Number.NaN],
+  ['Infinity', Infinity],
+  ['-Infinity', -Infinity],
+  ['-0', -0],
+]);
+
+// Reading a number's digits takes time that grows with the square of their count.
+const mostDigits = 10_000;
+
+const marks: Record<string, Mark> = {
+  $config: (decoder, value, where) => decoder.entryAt(value, where),
+  $number(decoder, value, where) {
+    return (
+      numbers.get(value as string) ?? bad(decoder, where, "'NaN', 'Infinity', '-Infinity' or '-0'", value)
+    );
+  },
+  $bigint(decoder, value, where) {
+    if (typeof value === 'string' && /^-?\d+$/.test(value) && value.length <= mostDigits)
+      return BigInt(value);
+    return bad(decoder, where, 'the digits of an integer, as a text', value);
+  },
+  $date(decoder, value, where) {
+    if (value === null) return new Date(Number.NaN);
+    const date = new Date(typeof value === 'string' ? value : Number.NaN);
+    return Number.isNaN(date.getTime())
+      ? bad(decoder, where, 'a date such as 2020-01-31T12:00:00.000Z', value)
+      : date;
+  },
+  $undefined(decoder, value, where) {
+    return value === true ? undefined : bad(decoder, where, 'true', value);
+  },
+  $constant: (_, value) => constantNamed(value),
+  $record(decoder, value, where) {
+    const record: Record<string, unknown> = {};
+    for (const [pair, at] of pairs(decoder, value, where)) {
+      const [key] = pair;
+      if (typeof key !== 'string') bad(decoder, at, 'a text as key', key);
+      decoder.checkKey(key, at);
+      if (Object.hasOwn(record, key)) decoder.fail(at, `the key ${showValue(key)} is given twice.`);
+      record[key] = decoder.read(pair[1], decoder.inside(at, pair, 1, { key }));
+    }
+    return record;
+  },
+  $map(decoder, value, where) {
+    const entries = pairs(decoder, value, where).map(([pair, at]): [unknown, unknown] => {
+      const key = decoder.read(pair[0], decoder.inside(at, pair, 0, 0));
+      return [key, decoder.read(pair[1], decoder.inside(at, pair, 1, { key: showValue(key) }))];
+    });
+    return new Map(entries);
+  },
+  $set: (decoder, value, where) => new Set(list(decoder, value, where)),
+  $bytes(decoder, value, where) {
+    const [name, text] = Array.isArray(value) ? value : [];
+    const isKnown = typeof name === 'string' && Object.hasOwn(numberArrays, name);
+    if (!isKnown || typeof text !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
+      return bad(decoder, where, "a type of array and its bytes, such as ['Uint8Array', 'AAE=']", value);
+    }
+    const bytes = Buffer.from(text, 'base64');
+    if (name === 'Buffer') return bytes;
+    const cls = numberArrays[name as Exclude<keyof typeof numberArrays, 'Buffer'>];
+    if (bytes.length % cls.BYTES_PER_ELEMENT !== 0) {
+      decoder.fail(where, `${bytes.length} bytes are no ${name}.`);
+    }
+    return new cls(new Uint8Array(bytes).buffer);
+  },
+  $container(decoder, value, where) {
+    const [name, ...parts] = Array.isArray(value) ? value : [];
+    const make = typeof name === 'string' ? containerNamed(name) : undefined;
+    if (make === undefined) bad(decoder, where, 'the name of a registered container and its parts', value);
+    return make(list(decoder, parts, where));
+  },
+};
+
+/** What `{[mark]: value}` stands for. */
+export function decodeMark(decoder: Decoder, mark: string, value: unknown, where: Where): unknown {
+  if (Object.hasOwn(marks, mark)) return marks[mark]!(decoder, value, where);
+  const hint = didYouMean(mark, ['$class', ...Object.keys(marks)]);
+  return decoder.fail(
+    where,
+    `there is no mark '${mark}'.${hint} A key that begins with '$' stands in $record.`,
+  );
+}
+
+function bad(decoder: Decoder, where: Where, expected: string, value: unknown): never {
+  return decoder.fail(where, `${String(where.key)}: expected ${expected}, got ${showValue(value)}.`);
+}
+
+function list(decoder: Decoder, value: unknown, where: Where): unknown[] {
+  if (!Array.isArray(value)) return bad(decoder, where, 'a list', value);
+  return value.map((item, i) => decoder.read(item, decoder.inside(where, value, i, i)));
+}
+
+function pairs(decoder: Decoder, value: unknown, where: Where): [[unknown, unknown], Where][] {
+  if (!Array.isArray(value)) return bad(decoder, where, 'a list of pairs', value);
+  return value.map((pair: unknown, i) => {
+    const at = { ...where, depth: where.depth + 1, owner: value, key: i };
+    if (Array.isArray(pair) && pair.length === 2) return [pair as [unknown, unknown], at];
+    return bad(decoder, at, 'a pair', pair);
+  });
+}

@@ -1,0 +1,31 @@
+/** @file What is wrong with a document, gathered and told at once. */
+import { ConfigError } from '../errors.js';
+
+/** One thing that is wrong, where in the config, and where in the text or the code. */
+export interface DocumentProblem {
+  readonly path: string;
+  readonly problem: string;
+  readonly place: string | undefined;
+  readonly cause?: unknown;
+}
+
+const mostShown = 20;
+
+/** Throws what is wrong, if anything is: one problem as it is, several as a list below `what`. */
+export function throwProblems(problems: readonly DocumentProblem[], what: string): void {
+  const [first] = problems;
+  if (first === undefined) return;
+  const { problem, path, place, cause } = first;
+  if (problems.length === 1) throw new ConfigError(problem, { path, place, cause });
+  const lines = problems
+    .slice(0, mostShown)
+    .map((each) => `\n  ${each.problem}${each.place === undefined ? '' : ` (at ${each.place})`}`);
+  if (problems.length > mostShown) lines.push(`\n  and ${problems.length - mostShown} more`);
+  throw new ConfigError(`${what}: ${problems.length} problems:${lines.join('')}`, { path });
+}
+
+/** `error` as a problem. @throws `error` itself where it is no ConfigError. */
+export function problemFrom(error: unknown, path: string, place?: string): DocumentProblem {
+  if (!(error instanceof ConfigError)) throw error;
+  return { path, problem: error.problem, place: place ?? error.place, cause: error.cause };
+}

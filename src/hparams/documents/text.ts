@@ -1,0 +1,94 @@
+/** @file Texts of documents: their bytes, their limits, and the lines at which parts stand. */
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { ConfigError } from '../errors.js';
+
+/** A place in a text, counted from 1. */
+export interface Spot {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** What a parser made of a text. */
+export interface Parsed {
+  readonly value: unknown;
+  /** What messages call the text. */
+  readonly file?: string | undefined;
+  /** Where the part `key` of a parsed array or record stands. */
+  readonly spotOf?: (owner: object, key: string | number) => Spot | undefined;
+  /** How many values the text may stand for, where parts of it may be repeated. */
+  readonly mostValues?: number;
+}
+
+/** Where offsets of a text stand. */
+export class Lines {
+  private readonly starts: number[] = [0];
+
+  constructor(text: string) {
+    for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) this.starts.push(at + 1);
+  }
+
+  spotAt(offset: number): Spot {
+    let low = 0;
+    for (let high = this.starts.length; high - low > 1; ) {
+      const middle = (low + high) >> 1;
+      if (this.starts[middle]! <= offset) low = middle;
+      else high = middle;
+    }
+    return { line: low + 1, column: offset - this.starts[low]! + 1 };
+  }
+}
+
+/** `file:line:column`, or `line:column` of a text without a file. */
+export function formatSpot(file: string | undefined, spot: Spot): string {
+  return `${file ?? 'line'}:${spot.line}:${spot.column}`;
+}
+
+/** Refuses a text that is empty or too long; a byte order mark is taken off. */
+export function checkText(text: string, maxBytes: number, file?: string): string {
+  const place = file;
+  if (text.length > maxBytes) throw tooLong(text.length, maxBytes, file);
+  const plain = text.startsWith('\uFEFF') ? text.slice(1) : text;
+  if (plain.trim() === '') throw new ConfigError('The config document is empty.', { place });
+  return plain;
+}
+
+function tooLong(bytes: number, maxBytes: number, place: string | undefined): ConfigError {
+  return new ConfigError(
+    `The config document has ${bytes} bytes; at most ${maxBytes} are read, unless the option maxBytes says otherwise.`,
+    { place },
+  );
+}
+
+/** The text of a file. @throws ConfigError for one that cannot be read, is too long, or is not text in UTF-8. */
+export function readText(file: string, maxBytes: number): string {
+  return checkText(decode(readBytes(file, maxBytes), file), maxBytes, file);
+}
+
+function readBytes(file: string, maxBytes: number): Buffer {
+  let handle: number | undefined;
+  try {
+    // A pipe that nobody writes to would be waited for; a device may have no end.
+    handle = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const status = fstatSync(handle);
+    if (!status.isFile()) throw new ConfigError(`'${file}' is not a file.`, { place: file });
+    if (status.size > maxBytes) throw tooLong(status.size, maxBytes, file);
+    return readFileSync(handle);
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ConfigError(`'${file}' cannot be read: ${(error as Error).message}`, { cause: error });
+  } finally {
+    if (handle !== undefined) closeSync(handle);
+  }
+}
+
+function decode(bytes: Buffer, place: string): string {
+  const [first, second] = bytes;
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
+    throw new ConfigError('The config document is in UTF-16; it must be in UTF-8.', { place });
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new ConfigError('The config document is not text in UTF-8.', { place, cause: error });
+  }
+}
