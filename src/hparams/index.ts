@@ -14,6 +14,9 @@ export { isEqual } from './equal.js';
 export { ConfigError, type ConfigErrorOptions } from './errors.js';
 export { registerClass } from './fields.js';
 export { type ConfigurableOptions, configurable } from './functions.js';
+export { type GraphOptions, toDot } from './graphs/dot.js';
+export type { Cell, Direction } from './graphs/html.js';
+export { toSvg } from './graphs/svg.js';
 export { type HistoryEntry, history } from './history.js';
 export { factory, instance, sub } from './holders.js';
 export {

@@ -1,6 +1,7 @@
 /** @file The history of every field of a config as text. */
 import { showLong } from '../describe.js';
 import { type ConfigNode, nodeOf, originText, type Write } from '../node.js';
+import type { Tag } from '../tags.js';
 import type { Item } from './items.js';
 import { type Line, linesOf, oneLine, pathText, valueText } from './lines.js';
 
@@ -11,7 +12,8 @@ export interface PrintHistoryOptions {
 
 /**
  * Every field of `root` with its value and the place where it was set, `path : value @ file:line`, and below it what it
- * was before, newest first: `  - previously: value @ file:line`. Fields without a value are listed, too.
+ * was before, newest first: `  - previously: value @ file:line`, and `  - tags: #A #B @ file:line` where its tags changed.
+ * Fields without a value are listed, too.
  */
 export function printHistory(root: unknown, options: PrintHistoryOptions = {}): string {
   const text: string[] = [];
@@ -20,7 +22,7 @@ export function printHistory(root: unknown, options: PrintHistoryOptions = {}): 
     if (line.kind === 'label') text.push(`${line.label} : ${pathText(line.path)}`);
     else {
       if (line.kind === 'config') writes.set(line.node, writesOf(line.node));
-      const past = pastOf(line.item, writes);
+      const past = pastOf(line, writes);
       // A container's own line shows its plain parts.
       if (line.kind === 'value' && line.item.field !== undefined && !line.item.whole) continue;
       if (options.defaults === false && line.item.state === 'default' && past.length === 0) continue;
@@ -29,6 +31,8 @@ export function printHistory(root: unknown, options: PrintHistoryOptions = {}): 
   }
   return text.join('\n');
 }
+
+type WritesOfNodes = ReadonlyMap<ConfigNode, Map<string, Write[]>>;
 
 /** The writes to each field, newest first. */
 function writesOf(node: ConfigNode): Map<string, Write[]> {
@@ -41,21 +45,24 @@ function writesOf(node: ConfigNode): Map<string, Write[]> {
   return byField;
 }
 
-function pastOf(item: Item, writes: ReadonlyMap<ConfigNode, Map<string, Write[]>>): readonly Write[] {
-  if (!item.whole || item.owner === undefined) return [];
-  return writes.get(item.owner)?.get(item.field!.name) ?? [];
+/** The writes to the field that the line shows, newest first, and the changes of class of the config in it. */
+function pastOf(line: Exclude<Line, { kind: 'label' }>, writes: WritesOfNodes): readonly Write[] {
+  const { whole, owner, field } = line.item;
+  const past = whole && owner !== undefined ? writes.get(owner)!.get(field!.name) : undefined;
+  const classes = line.kind === 'config' ? writes.get(line.node)!.get('') : undefined;
+  return [...(past ?? []), ...(classes ?? [])];
 }
 
 function entryLines(line: Exclude<Line, { kind: 'label' }>, past: readonly Write[]): string[] {
   const { item } = line;
   const value = line.kind === 'container' ? shown(item.value) : valueText(line);
   let text = `${pathText(line.path)} : ${value}${item.state === 'default' ? ' (default)' : ''}`;
-  const [newest, ...older] = past;
+  const newest = past.find((write) => write.kind !== 'tags' && write.kind !== 'class');
   // A value that was written while nobody kept a record has no place: all that is known is older.
   const isCurrent =
     newest !== undefined && (newest.kind === 'delete' ? item.state !== 'set' : holds(item, newest));
   if (isCurrent) text += `${newest.kind === 'delete' ? ', deleted' : ''}${at(newest)}`;
-  return [text, ...(isCurrent ? older : past).map((write) => `  - previously: ${pastText(write)}`)];
+  return [text, ...past.flatMap((write) => (isCurrent && write === newest ? [] : `  - ${pastText(write)}`))];
 }
 
 function holds(item: Item, write: Write): boolean {
@@ -64,7 +71,11 @@ function holds(item: Item, write: Write): boolean {
 }
 
 function pastText(write: Write): string {
-  return `${write.kind === 'delete' ? 'deleted' : shown(write.value)}${at(write)}`;
+  if (write.kind === 'tags')
+    return `tags: ${(write.value as readonly Tag[]).join(' ') || 'none'}${at(write)}`;
+  if (write.kind === 'class')
+    return `became a config of ${(write.value as { name: string }).name}${at(write)}`;
+  return `previously: ${write.kind === 'delete' ? 'deleted' : shown(write.value)}${at(write)}`;
 }
 
 function at(write: Write): string {

@@ -2,9 +2,10 @@
 import type { z } from 'zod';
 import { deeper, partsOf } from '../containers.js';
 import type { FieldInfo } from '../fields.js';
-import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
+import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
 import type { Segment } from '../paths.js';
 import { partSchema } from '../schema.js';
+import type { Tag } from '../tags.js';
 
 /** Whether a value was written, fills in as a default, or is missing. */
 type State = 'set' | 'default' | 'unset';
@@ -21,6 +22,8 @@ export interface Item {
   /** Whether the value is all that the field holds, not a part of it. */
   readonly whole: boolean;
   readonly schema: z.ZodType | undefined;
+  /** The tags of the field, where the value is all that it holds. */
+  readonly tags: readonly Tag[];
   /** How many containers are around the value. */
   readonly nesting: number;
 }
@@ -35,6 +38,7 @@ export function rootItem(value: unknown): Item {
     field: undefined,
     whole: false,
     schema: undefined,
+    tags: [],
     nesting: 0,
   };
 }
@@ -53,6 +57,7 @@ export function fieldItems(node: ConfigNode, item: Item, hideDefaults: boolean):
       field,
       whole: true,
       schema: field.check,
+      tags: fieldTags(node, field),
       nesting: 0,
     });
   }
@@ -78,6 +83,7 @@ export function partItems(item: Item): Item[] {
     segment,
     value,
     whole: false,
+    tags: [],
     schema: item.schema && partSchema(item.schema, typeof segment === 'object' ? segment.key : segment),
     nesting,
   }));

@@ -77,7 +77,12 @@ export function kindText(node: ConfigNode): string {
 export function valueText(line: Exclude<Line, { kind: 'label' }>): string {
   if (line.kind === 'config') return kindText(line.node);
   if (line.kind === 'again') return `same as ${pathText(line.first)}`;
-  return line.item.state === 'unset' ? '<not set>' : oneLine(showLong(line.item.value));
+  return leafText(line.item);
+}
+
+/** A value without configs. */
+export function leafText(item: Item): string {
+  return item.state === 'unset' ? '<not set>' : oneLine(showLong(item.value));
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a line must not hold.

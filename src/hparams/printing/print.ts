@@ -12,6 +12,8 @@ export interface PrintOptions {
    * them (`mark`), or not at all (`hide`).
    */
   readonly defaults?: 'show' | 'dim' | 'mark' | 'hide';
+  /** Writes `path #Tag : value` for fields with tags. */
+  readonly tags?: boolean;
   /** Whether fields without a value are listed, as `<not set>`; the default is true. */
   readonly unset?: boolean;
 }
@@ -35,7 +37,8 @@ export function print(root: unknown, options: PrintOptions = {}): string {
 function lineText(line: Exclude<Line, { kind: 'label' }>, options: PrintOptions): string {
   const { item } = line;
   const type = options.types === true ? typeText(item) : '';
-  const text = `${pathText(line.path)} : ${type}${valueText(line)}`;
+  const tags = options.tags === true ? item.tags.map((tag) => ` ${tag}`).join('') : '';
+  const text = `${pathText(line.path)}${tags} : ${type}${valueText(line)}`;
   if (item.state !== 'default') return text;
   if (options.defaults === 'mark') return `${text} (default)`;
   return options.defaults === 'dim' ? styleText('dim', text, { validateStream: false }) : text;

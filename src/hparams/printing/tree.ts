@@ -1,9 +1,8 @@
 /** @file Configs as a tree for a terminal. */
-import { showLong } from '../describe.js';
 import { type ConfigNode, nodeOf } from '../node.js';
 import { formatSegment } from '../paths.js';
 import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
-import { kindText, oneLine, pathText } from './lines.js';
+import { kindText, leafText, oneLine, pathText } from './lines.js';
 import { cutTo, type Paint, painter, type Style } from './terminal.js';
 
 export interface TreeOptions {
@@ -124,7 +123,10 @@ class Tree {
     const { defaults = 'dim', descriptions = false } = this.options;
     const pieces: Piece[] = [['dim', at.lead]];
     const name = at.lead === '' ? path : formatSegment(item.segment!, true);
-    if (name !== '') pieces.push([undefined, `${oneLine(name)}: `]);
+    if (name !== '') {
+      const tags = item.tags.map((tag) => ['magenta', ` ${tag}`] as const);
+      pieces.push([undefined, oneLine(name)], ...tags, [undefined, ': ']);
+    }
     pieces.push(...value);
     if (item.state === 'default' && defaults === 'mark') pieces.push(['dim', ' (default)']);
     const description = item.whole ? item.field?.description : undefined;
@@ -136,10 +138,6 @@ class Tree {
 
 function sizePiece(size: number): Piece {
   return ['dim', `${size} ${size === 1 ? 'item' : 'items'}`];
-}
-
-function leafText(item: Item): string {
-  return item.state === 'unset' ? '<not set>' : oneLine(showLong(item.value));
 }
 
 function valueStyle(item: Item): Style | undefined {

@@ -1,0 +1,156 @@
+/** @file Graphs of configs for Graphviz: a box for each config, an edge for each place where it stands. */
+import { type ConfigNode, nodeOf } from '../node.js';
+import { formatSegment } from '../paths.js';
+import { fieldItems, type Item, isSplit, partItems, rootItem } from '../printing/items.js';
+import { kindText, leafText } from '../printing/lines.js';
+import { type Box, type Cell, colourOf, cut, type Direction, dim, dotOf } from './html.js';
+
+export interface GraphOptions {
+  /**
+   * How values show that nobody set: grey, with sub-configs named but not drawn (`dim`), not at all (`hide`), or like
+   * the others (`show`). The default is `dim`.
+   */
+  readonly defaults?: 'dim' | 'hide' | 'show';
+  /** Configs that take more steps from the root are named but not drawn. */
+  readonly maxDepth?: number;
+  /** Longer names and values are cut to so many characters; the default is 40. */
+  readonly maxStringLength?: number;
+  /** Which way the edges point; the default is left to right. */
+  readonly direction?: Direction;
+  /**
+   * Says how a value, or a config other than the root, is shown in its row, given the usual cells; undefined leaves
+   * it at those. A config with cells of its own gets no box.
+   */
+  readonly render?: (value: unknown, usual: readonly Cell[]) => string | readonly Cell[] | undefined;
+}
+
+/** Something that gets a box, and what has been found out about it on the way. */
+interface Place {
+  readonly box: Box;
+  readonly item: Item;
+  readonly path: string;
+  readonly depth: number;
+}
+
+/**
+ * The graph of `root` in Graphviz's DOT language: a table for each config with its fields and values, arrows to the
+ * configs that it holds; a config that stands in several places is drawn once. Classes have colours of their own,
+ * partials and factories a dashed border.
+ */
+export function toDot(root: unknown, options: GraphOptions = {}): string {
+  return dotOf(new Drawing(options).draw(root), options.direction ?? 'LR');
+}
+
+// The paths of a long chain, written out in full, would take space that grows with the square of its length.
+const deepestPath = 64;
+
+class Drawing {
+  private readonly boxes = new Map<ConfigNode, Box>();
+  private readonly queue: Place[] = [];
+  private readonly options: GraphOptions;
+  private readonly longest: number;
+
+  constructor(options: GraphOptions) {
+    this.options = options;
+    this.longest = options.maxStringLength ?? 40;
+  }
+
+  /** Breadth first, so that `maxDepth` counts the shortest way to each config. */
+  draw(root: unknown): Box[] {
+    const item = rootItem(root);
+    const node = nodeOf(root);
+    const box = node === undefined ? plainBox(root) : boxOf(node, '<root>');
+    if (node !== undefined) this.boxes.set(node, box);
+    this.queue.push({ box, item, path: '', depth: 0 });
+    for (const place of this.queue) this.fill(place);
+    return this.queue.map((place) => place.box);
+  }
+
+  private fill(place: Place): void {
+    const { item, box } = place;
+    const node = nodeOf(item.value);
+    if (node === undefined && !isSplit(item.value)) {
+      box.rows.push({ name: { text: 'value' }, tags: [], value: this.valueCells(item), target: undefined });
+      return;
+    }
+    const items =
+      node === undefined ? partItems(item) : fieldItems(node, item, this.options.defaults === 'hide');
+    const open = items.map((each) => ({ each, name: formatSegment(each.segment!, true) })).reverse();
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      const { each, name } = next;
+      if (isSplit(each.value) && this.isFollowed(each)) {
+        const parts = partItems(each).map((part) => ({
+          each: part,
+          name: name + formatSegment(part.segment!, false),
+        }));
+        open.push(...parts.reverse());
+      } else this.addRow(place, each, name);
+    }
+  }
+
+  private isFollowed(item: Item): boolean {
+    return item.state !== 'default' || this.options.defaults === 'show';
+  }
+
+  private addRow(place: Place, item: Item, name: string): void {
+    const node = nodeOf(item.value);
+    const grey = item.state === 'default' && this.options.defaults !== 'show' ? { colour: dim } : {};
+    const usual = this.valueCells(item);
+    const own = item.state === 'unset' ? undefined : this.options.render?.(item.value, usual);
+    const target = node === undefined || own !== undefined ? undefined : this.boxFor(node, item, place, name);
+    const isCutOff = node !== undefined && own === undefined && target === undefined && this.isFollowed(item);
+    const value = typeof own === 'string' ? [{ text: own }] : (own ?? usual);
+    place.box.rows.push({
+      name: { text: cut(name, this.longest), ...grey },
+      tags: item.tags.map(String),
+      value: isCutOff ? [...value, { text: '…', colour: dim }] : value,
+      target,
+    });
+  }
+
+  private valueCells(item: Item): Cell[] {
+    const node = nodeOf(item.value);
+    const isGrey = item.state === 'default' && this.options.defaults !== 'show';
+    const text = cut(node === undefined ? leafText(item) : kindText(node), this.longest);
+    if (item.state === 'unset') return [{ text, colour: '#c5221f', italic: true }];
+    return [isGrey ? { text, colour: dim } : { text }];
+  }
+
+  /** The box of a config that stands in a row, or undefined where it is not drawn. */
+  private boxFor(node: ConfigNode, item: Item, around: Place, name: string): Box | undefined {
+    const known = this.boxes.get(node);
+    if (known !== undefined || !this.isFollowed(item)) return known;
+    const depth = around.depth + 1;
+    if (depth > (this.options.maxDepth ?? Number.POSITIVE_INFINITY)) return undefined;
+    const before = depth % deepestPath === 0 ? '…' : around.path;
+    const path = before === '' || name.startsWith('[') ? before + name : `${before}.${name}`;
+    const box = boxOf(node, path);
+    this.boxes.set(node, box);
+    this.queue.push({ box, item, path, depth });
+    return box;
+  }
+}
+
+function boxOf(node: ConfigNode, path: string): Box {
+  const title: Cell[] = [{ text: node.info.name, bold: true }];
+  if (node.kind !== 'config') title.push({ text: node.kind, italic: true });
+  return {
+    title,
+    colour: colourOf(node.info.name),
+    dashed: node.kind !== 'config',
+    tooltip: path,
+    rows: [],
+  };
+}
+
+function plainBox(value: unknown): Box {
+  const name =
+    typeof value === 'object' && value !== null ? (value.constructor?.name ?? 'Object') : typeof value;
+  return {
+    title: [{ text: name, bold: true }],
+    colour: '#e8eaed',
+    dashed: false,
+    tooltip: '<root>',
+    rows: [],
+  };
+}
