@@ -1,0 +1,163 @@
+/** @file What generated code imports: found by identity, for at run time a class does not know its module. */
+
+import { ConfigError } from '../errors.js';
+import { didYouMean } from '../names.js';
+import { formatLink, type PathLink } from '../paths.js';
+import { isIdentifier, stringText } from './literals.js';
+import type { Names } from './names.js';
+
+/** Modules by the specifier to import them by: `{ './layers.js': await import('./layers.js') }`. */
+export type Modules = Readonly<Record<string, object>>;
+
+interface Source {
+  readonly specifier: string;
+  readonly exported: string;
+}
+
+/** Collects imports while code is generated. */
+export class Imports {
+  private readonly sources = new Map<unknown, Source>();
+  /** By specifier, then by exported name: the local name, and whether only types use it. */
+  private readonly used = new Map<string, Map<string, { local: string; isType: boolean }>>();
+
+  constructor(
+    private readonly modules: Modules,
+    private readonly names: Names,
+  ) {
+    for (const [specifier, namespace] of Object.entries(modules)) {
+      // A name says more than 'default' does.
+      const exports = Object.keys(namespace).filter(isIdentifier);
+      for (const exported of [...exports.filter((name) => name !== 'default'), 'default']) {
+        const value = (namespace as Record<string, unknown>)[exported];
+        const isReference = typeof value === 'function' || (typeof value === 'object' && value !== null);
+        if (isReference && !this.sources.has(value)) this.sources.set(value, { specifier, exported });
+      }
+    }
+  }
+
+  /** The local name of `value`, which from here on is imported; undefined where no module exports it. */
+  find(value: unknown): string | undefined {
+    const source = this.sources.get(value);
+    return source && this.local(source, false);
+  }
+
+  /** As `find`. @throws ConfigError that says how to make `value` known. */
+  require(value: unknown, what: string, name: string, link: PathLink | undefined): string {
+    const local = this.find(value);
+    if (local !== undefined) return local;
+    const path = formatLink(link);
+    const specifiers = Object.keys(this.modules);
+    const known = specifiers.flatMap((specifier) => Object.keys(this.modules[specifier]!));
+    const searched =
+      specifiers.length === 0
+        ? 'no modules were given'
+        : `the modules given (${specifiers.join(', ')}) do not export it`;
+    throw new ConfigError(
+      `${path === '' ? '<root>' : path}: the ${what} ${name} cannot be imported: ${searched}.${known.includes(name) ? '' : didYouMean(name, known)} ` +
+        `Export it, and add its module: { modules: { './file.js': await import('./file.js') } }.`,
+      { path },
+    );
+  }
+
+  /** The local name of the type `exported` of the module that `value` comes from. */
+  type(value: unknown, exported: string): string {
+    const source = this.sources.get(value) ?? { specifier: 'luthier' };
+    return this.local({ specifier: source.specifier, exported }, true);
+  }
+
+  /** The local name of the library's own function `value`. */
+  library(value: Function): string {
+    return this.local(this.sources.get(value) ?? { specifier: 'luthier', exported: value.name }, false);
+  }
+
+  private local({ specifier, exported }: Source, isType: boolean): string {
+    let names = this.used.get(specifier);
+    if (names === undefined) this.used.set(specifier, (names = new Map()));
+    const known = names.get(exported);
+    if (known !== undefined) {
+      known.isType &&= isType;
+      return known.local;
+    }
+    const wanted = exported === 'default' ? `${lastName(specifier)}Default` : exported;
+    const local = this.names.take([wanted, ...(exported === 'default' ? [] : [`${wanted}Class`])]);
+    names.set(exported, { local, isType });
+    return local;
+  }
+
+  /** The import declarations, in the linter's order. */
+  text(): string {
+    const specifiers = [...this.used.keys()].sort(bySpecifier);
+    return specifiers.map((specifier) => declaration(specifier, this.used.get(specifier)!)).join('');
+  }
+}
+
+function lastName(specifier: string): string {
+  const word = specifier
+    .replace(/\.\w+$/, '')
+    .split('/')
+    .at(-1)!
+    .replaceAll(/\W/g, '');
+  return /^[A-Za-z]/.test(word) ? word : 'module';
+}
+
+function declaration(specifier: string, names: Map<string, { local: string; isType: boolean }>): string {
+  const sorted = [...names].sort(([a], [b]) => byLetters(a, b));
+  const allTypes = sorted.every(([, { isType }]) => isType);
+  const parts = sorted.map(([exported, { local, isType }]) => {
+    const name = exported === local ? local : `${exported} as ${local}`;
+    return isType && !allTypes ? `type ${name}` : name;
+  });
+  const head = allTypes ? 'import type' : 'import';
+  const from = stringText(specifier);
+  if (parts.length === 1 && sorted[0]![0] === 'default')
+    return `${head} ${sorted[0]![1].local} from ${from};\n`;
+  const line = `${head} { ${parts.join(', ')} } from ${from};\n`;
+  if (line.length <= 111 || parts.length === 1) return line;
+  return `${head} {\n${parts.map((part) => `  ${part},\n`).join('')}} from ${from};\n`;
+}
+
+/** Where a specifier stands: addresses, then other protocols, packages, aliases, files. */
+function rankOf(specifier: string): number {
+  if (specifier.includes('://')) return 0;
+  if (/^[a-z]+:/.test(specifier)) return 1;
+  if (/^[#~$]|^@\//.test(specifier)) return 3;
+  return /^[./]/.test(specifier) ? 4 : 2;
+}
+
+function bySpecifier(a: string, b: string): number {
+  const ranks = rankOf(a) - rankOf(b);
+  if (ranks !== 0) return ranks;
+  const [left, right] = [a.split('/'), b.split('/')];
+  for (let i = 0; i < Math.max(left.length, right.length); i += 1) {
+    const [x, y] = [left[i], right[i]];
+    if (x === y) continue;
+    // A directory further out comes first: '../../a.js' before '../a.js', before './a.js'.
+    if (x === '..' || y === '..') return x === '..' ? -1 : 1;
+    if (x === undefined || y === undefined) return x === undefined ? -1 : 1;
+    return byLetters(x, y);
+  }
+  return 0;
+}
+
+const marks = '._-,;:!?@*/\\&#%`^+<=>|~$';
+
+/** Order by letter, of one letter the capital first, numbers by size: `A`, `a1`, `a10`, `aB`, `B`, `b`. */
+function byLetters(a: string, b: string): number {
+  const [left, right] = [a.match(/\d+|\D/g) ?? [], b.match(/\d+|\D/g) ?? []];
+  for (let i = 0; i < Math.min(left.length, right.length); i += 1) {
+    const [x, y] = [left[i]!, right[i]!];
+    if (x === y) continue;
+    if (/\d/.test(x) && /\d/.test(y) && Number(x) !== Number(y)) return Number(x) - Number(y);
+    const [p, q] = [placeOf(x), placeOf(y)];
+    if (p !== q) return p - q;
+  }
+  return left.length - right.length;
+}
+
+function placeOf(part: string): number {
+  const mark = marks.indexOf(part);
+  if (mark >= 0) return mark;
+  if (/\d/.test(part)) return marks.length + Number(part[0]);
+  const lower = part.toLowerCase();
+  return 100 + lower.codePointAt(0)! * 2 + (part === lower ? 1 : 0);
+}

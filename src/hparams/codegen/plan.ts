@@ -1,0 +1,133 @@
+/** @file Which configs get a name in generated code, and in which function each is made. */
+import { partsOf } from '../containers.js';
+import { type ConfigNode, nodeOf, rawValue } from '../node.js';
+import { edgesIn } from '../traverse.js';
+import type { Item } from './graph.js';
+
+/** A function of the generated module. */
+export class Body {
+  readonly statements: string[] = [];
+  /** Configs that the function uses and another makes: its parameters. */
+  readonly parameters = new Set<Plan>();
+
+  constructor(readonly name: string) {}
+}
+
+/** What is to be made of an item. */
+export interface Plan extends Item {
+  /** Whether the config gets a name. */
+  isVariable: boolean;
+  variable?: string;
+  /** The function that is there to make this config. */
+  fixture?: Body;
+  /** The function in which its name, or its expression, stands. */
+  home: Body;
+}
+
+/** What makes expressions short enough. */
+export interface Limits {
+  /** Fewer than this many configs and containers stand inside one another in an expression. */
+  readonly depth: number;
+  /** At most so many values stand in an expression. */
+  readonly complexity: number;
+}
+
+/** A sub-config of an expression, and how many containers there are between the two. */
+interface Inner {
+  readonly plan: Plan;
+  readonly depth: number;
+}
+
+/** Plans for `items`, the configs in `root`, in their order; `names` says which need one whatever their size. */
+export function planFor(
+  root: unknown,
+  items: ReadonlyMap<ConfigNode, Item>,
+  main: Body,
+  fixtures: ReadonlyMap<ConfigNode, Body>,
+  limits: Limits,
+  needsName: (item: Item) => boolean,
+): Map<ConfigNode, Plan> {
+  const plans = new Map<ConfigNode, Plan>();
+  const inners = new Map<Plan, Inner[]>();
+  const sizes = new Map<Plan, { height: number; complexity: number }>();
+  for (const [node, item] of items) {
+    const fixture = fixtures.get(node);
+    const plan: Plan = { ...item, isVariable: item.uses > 1 || needsName(item), home: main };
+    if (fixture !== undefined) plan.fixture = fixture;
+    const found: Inner[] = [];
+    let complexity = 1;
+    for (const field of item.fields) complexity += collectInner(rawValue(node, field), plans, 1, found);
+    inners.set(plan, found);
+    sizes.set(plan, hoist(found, complexity, sizes, limits));
+    plans.set(node, plan);
+  }
+  findHomes(plans, inners, main, new Set(edgesIn(root, undefined).map(({ node }) => node)));
+  return plans;
+}
+
+/** Adds the sub-configs in `value` to `into`. Returns how many values there are besides. */
+function collectInner(
+  value: unknown,
+  plans: ReadonlyMap<ConfigNode, Plan>,
+  depth: number,
+  into: Inner[],
+): number {
+  const node = nodeOf(value);
+  if (node !== undefined) into.push({ plan: plans.get(node)!, depth });
+  if (node !== undefined) return 0;
+  let complexity = 1;
+  for (const [, part] of partsOf(value) ?? []) complexity += collectInner(part, plans, depth + 1, into);
+  return complexity;
+}
+
+/** Gives names to those of `found` that would make the expression around them too deep, or too complex. */
+function hoist(
+  found: readonly Inner[],
+  own: number,
+  sizes: ReadonlyMap<Plan, { height: number; complexity: number }>,
+  limits: Limits,
+): { height: number; complexity: number } {
+  let height = 1;
+  let complexity = own;
+  const inline: Plan[] = [];
+  for (const { plan, depth } of found) {
+    if (plan.isVariable || plan.fixture !== undefined) complexity += 1;
+    else if (sizes.get(plan)!.height + depth > limits.depth) {
+      plan.isVariable = true;
+      complexity += 1;
+    } else {
+      complexity += sizes.get(plan)!.complexity;
+      height = Math.max(height, sizes.get(plan)!.height + depth);
+      inline.push(plan);
+    }
+  }
+  if (complexity <= limits.complexity) return { height, complexity };
+  // The largest first: few names are easier to read than many.
+  inline.sort((a, b) => sizes.get(b)!.complexity - sizes.get(a)!.complexity);
+  for (const plan of inline) {
+    const size = sizes.get(plan)!.complexity;
+    if (complexity <= limits.complexity || size <= 1) break;
+    plan.isVariable = true;
+    complexity -= size - 1;
+  }
+  return { height, complexity };
+}
+
+/** Each config is made where it is used, or, where several functions use it, in the main one. */
+function findHomes(
+  plans: ReadonlyMap<ConfigNode, Plan>,
+  inners: ReadonlyMap<Plan, Inner[]>,
+  main: Body,
+  outermost: ReadonlySet<ConfigNode>,
+): void {
+  const users = new Map<Plan, Body>();
+  for (const plan of [...plans.values()].reverse()) {
+    if (outermost.has(plan.node)) plan.home = main;
+    const body = plan.fixture ?? plan.home;
+    for (const { plan: inner } of inners.get(plan)!) {
+      const known = users.get(inner);
+      inner.home = known === undefined || known === body ? body : main;
+      users.set(inner, inner.home);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/** @file Runs, type-checks and lints generated modules. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import type { Modules } from '../../../src/hparams/codegen/imports.js';
+
+/** What the module `text` exports, its imports taken from `modules`. */
+export function evaluate(text: string, modules: Modules): Record<string, (...values: any[]) => any> {
+  const js = ts.transpile(text, { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2023 });
+  const exported = {};
+  new Function('require', 'exports', js)((specifier: string) => modules[specifier], exported);
+  return exported;
+}
+
+/** The folder of generated files; relative specifiers start from here. Git and the linter of the project ignore it. */
+const folder = 'out/generated';
+
+/** What the TypeScript compiler and the linter find in `texts`, each a module of its own in one program. */
+export function findings(name: string, texts: readonly string[]): { types: string[]; lint: string } {
+  const directory = join(folder, name);
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  const files = texts.map((text, i) => {
+    const file = join(directory, `generated${i}.ts`);
+    writeFileSync(file, text);
+    return file;
+  });
+  const found = { types: typeErrors(files), lint: lintErrors(directory) };
+  rmSync(directory, { recursive: true });
+  return found;
+}
+
+function typeErrors(files: readonly string[]): string[] {
+  const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, process.cwd());
+  const program = ts.createProgram(files, options);
+  return files.flatMap((file) => {
+    const source = program.getSourceFile(file)!;
+    const found = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+    return found.map(({ messageText, start }) => {
+      const line = source.text.slice(0, start).split('\n').length;
+      return `${line}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}\n${source.text}`;
+    });
+  });
+}
+
+function lintErrors(directory: string): string {
+  const { files, $schema, ...rules } = JSON.parse(readFileSync('biome.json', 'utf8'));
+  writeFileSync(join(directory, 'biome.json'), `${JSON.stringify({ root: true, ...rules }, null, 2)}\n`);
+  const binary = join(process.cwd(), 'node_modules/.bin/biome');
+  const flags = [
+    'ci',
+    '--colors=off',
+    '--max-diagnostics=20',
+    '--error-on-warnings',
+    '--files-max-size=100000000',
+  ];
+  try {
+    execFileSync(binary, [...flags, '.'], { cwd: directory, encoding: 'utf8', stdio: 'pipe' });
+    return '';
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    // The copy of the settings is not laid out as the formatter would; that is not what is checked.
+    return `${stdout}${stderr}`;
+  }
+}
