@@ -1,6 +1,8 @@
 /** @file Configs: typed, checked at once, shared, edited by copy, printed, built. */
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './access.js';
 export { build } from './build.js';
+export { type CodegenOptions, codegen } from './codegen/codegen.js';
+export type { Modules } from './codegen/imports.js';
 export { coerce, coerceLiteral, plainValue } from './coerce.js';
 export { withOrigin } from './config.js';
 export { Configurable } from './configurable.js';
