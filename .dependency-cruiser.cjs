@@ -4,6 +4,7 @@ const MAY_IMPORT = {
   compiler: [],
   workers: [],
   files: [],
+  editor: [],
   checkpoints: ['hparams', 'compiler', 'workers', 'files'],
   summaries: ['hparams', 'compiler', 'workers', 'files'],
   inputs: ['hparams', 'compiler', 'workers'],

@@ -8,7 +8,7 @@ export const INPUTS: unique symbol = Symbol('luthier.inputs');
 /** Key of the phantom property that carries the type that a config builds to. */
 export const BUILT: unique symbol = Symbol('luthier.built');
 /** Key of the phantom property that tells configs from partials. */
-export const KIND: unique symbol = Symbol('luthier.kind');
+const KIND: unique symbol = Symbol('luthier.kind');
 
 /** Hyperparameters by name, each a zod schema. */
 export type Fields = Record<string, z.ZodType>;
@@ -39,7 +39,7 @@ export type Factory<T extends Configurable> = (values?: Partial<HpOf<T>>) => T;
 export type HpFrom<F extends Fields> = { readonly [K in keyof F]: z.output<F[K]> };
 
 /** Key of the phantom property that carries what a configurable function gives. */
-export const RESULT: unique symbol = Symbol('luthier.result');
+const RESULT: unique symbol = Symbol('luthier.result');
 
 /** Config of a call: of a function, or of a class made configurable by `configurable`. */
 export type CallConfig<F extends Fields, R> = { -readonly [K in keyof F]: FieldValue<F[K]> } & {
@@ -104,6 +104,40 @@ export type ConfigOf<Cls extends AbstractClass> = Config<InstanceType<Cls>>;
 
 export type AbstractClass<T extends Configurable = Configurable> = abstract new (hp: any) => T;
 export type ConcreteClass<T extends Configurable = Configurable> = new (hp: any) => T;
+
+/** What configs can be of: a class, or a function or class that `configurable` made a target. */
+export type AnyTarget = AbstractClass | Target<any, any>;
+
+/** Config of a target. */
+export type ConfigFor<X> =
+  X extends AbstractClass<infer T>
+    ? Config<T>
+    : X extends Target<infer F, infer R>
+      ? CallConfig<F, R>
+      : never;
+
+/** Config of the kind of `C` for the target `X`. */
+export type ConfigLike<C extends AnyConfig, X> = C extends { readonly [KIND]: 'partial' }
+  ? AsPartial<ConfigFor<X>>
+  : ConfigFor<X>;
+
+/** The config `C` as a partial. */
+export type AsPartial<C extends AnyConfig> = C extends { readonly [KIND]: 'partial' }
+  ? C
+  : BuiltOf<C> extends Configurable
+    ? PartialConfig<BuiltOf<C>>
+    : Pick<C, NameIn<C>> & {
+        readonly [BUILT]: (values?: Partial<Pick<C, NameIn<C>>>) => BuiltOf<C>;
+        readonly [KIND]: 'partial';
+      };
+
+/** The partial `C` as a config. */
+export type AsConfig<C extends AnyConfig> = C extends {
+  readonly [KIND]: 'partial';
+  readonly [BUILT]: (...values: never[]) => infer T;
+}
+  ? Pick<C, NameIn<C>> & { readonly [BUILT]: T; readonly [KIND]: 'config' }
+  : C;
 
 /** What rules see: the values of a class that extends `B` by `F`, as its configs hold them. */
 export type RuleValues<B extends AbstractClass, F extends Fields> = {
