@@ -3,13 +3,23 @@
 import type { z } from 'zod';
 import { coerce } from './coerce.js';
 import { origin as currentWriter, withOrigin } from './config.js';
-import { isContainer } from './containers.js';
+import { isContainer, partsOf } from './containers.js';
+import { handlerOf } from './containerTypes.js';
 import { describeSchema, showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
 import { didYouMean } from './names.js';
-import { type ConfigNode, hasValue, isExplicit, nodeOf, type Origin, originText, rawValue } from './node.js';
-import { formatLink, formatPath, parsePath, type Segment } from './paths.js';
+import {
+  type ConfigNode,
+  fieldTags,
+  hasValue,
+  isExplicit,
+  nodeOf,
+  type Origin,
+  originText,
+  rawValue,
+} from './node.js';
+import { formatLink, formatPath, formatSegment, isSameStep, parsePath, type Segment } from './paths.js';
 import { partSchema } from './schema.js';
 import { edgesOf, walk } from './traverse.js';
 
@@ -36,7 +46,7 @@ export function setPath(
   const writer = origin ?? currentWriter();
   const segments = typeof path === 'string' ? parsePath(path) : [...path];
   withOrigin(writer, () => {
-    const { owner, last } = ownerAt(root, segments, writer);
+    const { owner, last } = ownerAt(root, segments, writer, true);
     const schema = schemaAt(root, segments);
     const given =
       typeof value === 'string' && schema !== undefined ? read(schema, value, segments, writer) : value;
@@ -44,12 +54,21 @@ export function setPath(
   });
 }
 
-/** Brings back the default of what stands at `path`, or takes the entry out of a record. */
+/**
+ * Brings back the default of what stands at `path`, or takes the entry out of an array or a record.
+ *
+ * @throws ConfigError where there is nothing at the path, or no default to bring back.
+ */
 export function unsetPath(root: unknown, path: string | readonly Segment[], origin?: string): void {
   const writer = origin ?? currentWriter();
   const segments = typeof path === 'string' ? parsePath(path) : [...path];
   withOrigin(writer, () => {
-    const { owner, last } = ownerAt(root, segments, writer);
+    const { owner, last } = ownerAt(root, segments, writer, false);
+    const node = nodeOf(owner);
+    if (node?.info.fields.get(String(last))?.default.kind === 'none') {
+      const problem = `${formatPath(segments)}: ${node.info.name}.${last} has no default to go back to`;
+      throw new ConfigError(problem, { path: formatPath(segments), place: originText(writer) });
+    }
     if (Array.isArray(owner)) owner.splice(Number(last), 1);
     else delete (owner as Record<string | number, unknown>)[last];
   });
@@ -68,11 +87,12 @@ function ownerAt(
   root: unknown,
   segments: Segment[],
   writer: Origin,
+  mayBeNew: boolean,
 ): { owner: object; last: string | number } {
   if (segments.length === 0) throw new ConfigError('The path is empty.', { place: originText(writer) });
   let owner = root;
   for (let i = 0; i < segments.length - 1; i += 1) owner = stepInto(owner, segments, i, writer);
-  const last = keyIn(owner, segments, segments.length - 1, writer, true);
+  const last = keyIn(owner, segments, segments.length - 1, writer, mayBeNew);
   return { owner: owner as object, last };
 }
 
@@ -82,8 +102,22 @@ function stepInto(
   i: number,
   writer: Origin | undefined,
 ): unknown {
+  if (nodeOf(value) === undefined && handlerOf(value) !== undefined) return partAt(value, segments, i);
   const key = keyIn(value, segments, i, writer, false);
   return (value as Record<string | number, unknown>)[key];
+}
+
+/** The part of a Map, a Set or a registered container that a step leads to. */
+function partAt(value: unknown, segments: readonly Segment[], i: number): unknown {
+  const parts = partsOf(value)!;
+  const step = segments[i]!;
+  const found = parts.find(([own]) => isSameStep(own, step));
+  if (found !== undefined) return found[1];
+  const valid = parts.map(([own]) => formatSegment(own, true)).join(', ');
+  throw new ConfigError(
+    `No '${formatPath(segments)}': ${showValue(value)} has no ${formatSegment(step, true)}.${valid && ` It has ${valid}.`}`,
+    { path: formatPath(segments) },
+  );
 }
 
 /** The property that a step names in `value`; `mayBeNew` lets it be a record's new key. */
@@ -151,6 +185,20 @@ export interface PathInfo {
   /** The present value, absent where none is set. */
   readonly value?: unknown;
   readonly explicit: boolean;
+  /** Names of the field's tags. */
+  readonly tags: readonly string[];
+  /** Where the present value was set: `file:line`, or a flag's text; absent for a default. */
+  readonly where?: string;
+}
+
+function placeOfValue(node: ConfigNode, name: string): { where?: string } {
+  if (!(name in node.values)) return {};
+  for (let write = node.last; write !== undefined; write = write.previous) {
+    if (write.field !== name) continue;
+    const where = originText(write.origin);
+    return where === undefined ? {} : { where };
+  }
+  return {};
 }
 
 /** What there is to know about one field of a config, without its path. */
@@ -159,6 +207,8 @@ export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo
     type: describeSchema(field.check),
     description: field.description,
     explicit: isExplicit(node, field.name),
+    tags: fieldTags(node, field).map((tag) => tag.name),
+    ...placeOfValue(node, field.name),
     ...(field.default.kind === 'none' ? {} : { default: field.default.make() }),
     ...(hasValue(node, field) ? { value: rawValue(node, field) } : {}),
   };

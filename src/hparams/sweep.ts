@@ -1,0 +1,158 @@
+/** @file The grammar of sweeps: `path=1e-3,1e-4`, ranges, their product, and a short name for each combination. */
+import { createHash } from 'node:crypto';
+import { ConfigError } from './errors.js';
+import { problemAt, splitOutside } from './literals.js';
+
+/** One path of a sweep and the text of each value that it takes. */
+export interface SweptPath {
+  readonly path: string;
+  readonly texts: readonly string[];
+}
+
+/** A path and the text of its value, as `--set path=text` has them. */
+export interface Setting {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** More runs than anyone waits for: a slip such as `1..1e9` is caught here. */
+const mostValues = 10_000;
+
+/**
+ * Splits `path=value` at the first `=` outside of brackets and quotes, so that keys may contain one. Undefined where
+ * there is none, or no path before it.
+ */
+export function splitSetting(text: string): Setting | undefined {
+  const [first] = splitOutside(text, '=');
+  const path = first!.part.trim();
+  const end = first!.part.length;
+  return path === '' || end >= text.length ? undefined : { path, text: text.slice(end + 1) };
+}
+
+/**
+ * Reads `path=a,b,c`: values as `--set` takes them, separated by commas outside of brackets and quotes. `1..4` stands
+ * for 1, 2, 3, 4; `0..1:0.25` counts in steps of 0.25; `log(1e-4,1e-1,4)` is 4 values from 1e-4 to 1e-1, each as much
+ * larger than the one before. In quotes they are plain texts.
+ *
+ * @throws ConfigError that points at the column of what is wrong.
+ */
+export function parseSweptPath(text: string): SweptPath {
+  const setting = splitSetting(text);
+  if (setting === undefined) throw new ConfigError('Expected path=value,value or the call of a function.');
+  const offset = text.length - setting.text.length;
+  const texts: string[] = [];
+  for (const { part, column } of splitOutside(setting.text, ',')) {
+    if (part.trim() === '') throw problemAt('Expected a value here.', text, offset + column);
+    for (const value of valuesOf(part.trim(), (problem) => problemAt(problem, text, offset + column))) {
+      if (texts.includes(value)) throw problemAt(`The value ${value} is there twice.`, text, offset + column);
+      if (texts.push(value) > mostValues)
+        throw problemAt(`More than ${mostValues} values.`, text, offset + column);
+    }
+  }
+  return { path: setting.path, texts };
+}
+
+type Fail = (problem: string) => ConfigError;
+
+const number = String.raw`[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?`;
+const range = new RegExp(`^(${number})\\.\\.(${number})(?::(${number}))?$`, 'i');
+const logRange = new RegExp(`^log\\(\\s*(${number})\\s*,\\s*(${number})\\s*,\\s*(\\d+)\\s*\\)$`, 'i');
+
+function* valuesOf(text: string, fail: Fail): Iterable<string> {
+  const counted = range.exec(text);
+  const spread = logRange.exec(text);
+  if (counted) yield* count(Number(counted[1]), Number(counted[2]), counted[3], fail);
+  else if (spread) yield* spreadOut(Number(spread[1]), Number(spread[2]), Number(spread[3]), fail);
+  else if (/^log\(/.test(text)) throw fail('Expected log(first,last,number), such as log(1e-4,1e-1,4).');
+  else yield text;
+}
+
+/** Sums of steps such as 0.1 are not exact; no one means the digits behind the twelfth. */
+function round(value: number): string {
+  return String(Number(value.toPrecision(12)));
+}
+
+function* count(first: number, last: number, stepText: string | undefined, fail: Fail): Iterable<string> {
+  const step = stepText === undefined ? 1 : Number(stepText);
+  if (step === 0) throw fail('A range cannot count in steps of 0.');
+  if ((last - first) * step < 0) {
+    const way = step > 0 ? `upwards; write ${first}..${last}:-1 to count down` : 'downwards';
+    throw fail(`This range is empty: it counts ${way}.`);
+  }
+  const steps = Math.floor((last - first) / step + 1e-9);
+  for (let i = 0; i <= steps; i += 1) yield round(first + i * step);
+}
+
+function* spreadOut(first: number, last: number, size: number, fail: Fail): Iterable<string> {
+  if (!(first > 0 && last > 0)) throw fail('log() spreads over positive numbers.');
+  if (size < 2) throw fail('log() gives at least 2 values.');
+  for (let i = 0; i < size; i += 1) yield round(first * (last / first) ** (i / (size - 1)));
+}
+
+/**
+ * Every way to take one choice of each axis; the last axis changes fastest.
+ *
+ * @throws ConfigError where there are more than 10,000.
+ */
+export function product<T>(axes: readonly (readonly T[])[]): T[][] {
+  const size = axes.reduce((sum, axis) => sum * axis.length, 1);
+  if (size > mostValues) {
+    throw new ConfigError(`A sweep of ${size} runs is too large: the most is ${mostValues}.`);
+  }
+  let combinations: T[][] = [[]];
+  for (const axis of axes) {
+    combinations = combinations.flatMap((rest) => axis.map((choice) => [...rest, choice]));
+  }
+  return combinations;
+}
+
+const longestName = 120;
+
+/**
+ * A name for each combination that can be a directory: `learningRate=0.001,numLayers=4`, with as much of each path as
+ * tells it from the others. Where letters had to go, or two names differ in case alone, a digest of the settings follows,
+ * so that a combination has the same name in every sweep over the same paths.
+ */
+export function combinationNames(combinations: readonly (readonly Setting[])[]): string[] {
+  const short = shortPaths(new Set(combinations.flatMap((settings) => settings.map(({ path }) => path))));
+  const plain = combinations.map((settings) =>
+    settings.map(({ path, text }) => `${short.get(path)}=${unquoted(text)}`).join(','),
+  );
+  const counts = new Map<string, number>();
+  for (const name of plain)
+    counts.set(safe(name).toLowerCase(), (counts.get(safe(name).toLowerCase()) ?? 0) + 1);
+  return plain.map((name, i) => {
+    const cleaned = safe(name);
+    if (cleaned === name && counts.get(cleaned.toLowerCase()) === 1) return name;
+    const settings = combinations[i]!.map(({ path, text }) => `${path}=${text}`);
+    const digest = createHash('sha256').update(JSON.stringify(settings)).digest('hex').slice(0, 8);
+    return cleaned === '' ? `run-${digest}` : `${cleaned}-${digest}`;
+  });
+}
+
+function safe(name: string): string {
+  return name
+    .replaceAll(/[^\w.,=+-]+/g, '_')
+    .replace(/^[.-]+/, '')
+    .slice(0, longestName);
+}
+
+function unquoted(text: string): string {
+  return /^"[\w.+-]+"$/.test(text) ? text.slice(1, -1) : text;
+}
+
+/** As many steps from the end of each path as no other path ends with. */
+function shortPaths(paths: ReadonlySet<string>): Map<string, string> {
+  const all = [...paths];
+  return new Map(
+    all.map((path) => {
+      const steps = path.split('.');
+      for (let size = 1; size < steps.length; size += 1) {
+        const ending = steps.slice(-size).join('.');
+        const others = all.filter((other) => other !== path && `.${other}`.endsWith(`.${ending}`));
+        if (others.length === 0 && /^[A-Za-z]/.test(ending)) return [path, ending];
+      }
+      return [path, path];
+    }),
+  );
+}
