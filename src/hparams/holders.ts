@@ -1,10 +1,11 @@
 /** @file Fields that hold configs: templates, instances and factories. */
 import { z } from 'zod';
 import type { Configurable } from './configurable.js';
+import { handledParts, handlerOf } from './containerTypes.js';
 import { ConfigError } from './errors.js';
 import { FIELDS, registerClass } from './fields.js';
 import { nodeOf } from './node.js';
-import { type Holder, markHolder } from './schema.js';
+import { type Holder, markHolder, markItems } from './schema.js';
 import type {
   AbstractClass,
   AnyConfig,
@@ -117,6 +118,29 @@ export function instance<F extends Fields, R>(
 ): z.ZodType<R, CallConfig<F, R>>;
 export function instance(cls: any, makeDefault?: (() => AnyConfig) | null): z.ZodType {
   return configSchema(cls, 'instance', configMaker(cls, makeDefault));
+}
+
+/**
+ * A field that holds instances of a container class (see `registerContainer`), whose parts `items` checks; configs in
+ * them are built as `items` says: `container(Stack, instance(Layer))`.
+ */
+export function container<I extends object, O extends object = I>(
+  cls: abstract new (...values: never[]) => I,
+  items: z.ZodType,
+): z.ZodType<O, I> {
+  const fits = (value: unknown): boolean =>
+    handlerOf(value) !== undefined && Object.getPrototypeOf(value) === cls.prototype;
+  const schema = z.custom<I>(fits, `expected a ${cls.name}`).transform((given, context) => {
+    const results = handledParts(given, handlerOf(given)!).map(([segment, part]) => {
+      const result = items.safeParse(part);
+      const key = typeof segment === 'object' ? segment.key : segment;
+      for (const issue of result.error?.issues ?? [])
+        context.issues.push({ ...issue, path: [key, ...issue.path] } as never);
+      return result.data;
+    });
+    return context.issues.length > 0 ? z.NEVER : (handlerOf(given)!.unflatten(results, given) as O);
+  });
+  return markItems(schema, items) as unknown as z.ZodType<O, I>;
 }
 
 /** A field that holds a partial of `cls`: `hp.x` is a function that makes instances, or results of a function. */

@@ -43,6 +43,12 @@ export function formatSegment(segment: Segment, first: boolean): string {
   return `['${key.replaceAll(/[\n\r\t\\']/g, (character) => escapes[character]!)}']`;
 }
 
+/** Whether two steps lead to the same part: a field and a key of one name do, `[3]` and `['3']` do not. */
+export function isSameStep(a: Segment, b: Segment): boolean {
+  if (typeof a === 'number' || typeof b === 'number') return a === b;
+  return (typeof a === 'string' ? a : a.key) === (typeof b === 'string' ? b : b.key);
+}
+
 /** The text of a chain of steps. */
 export function formatLink(link: PathLink | undefined): string {
   return formatPath(segmentsOf(link));

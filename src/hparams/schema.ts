@@ -70,6 +70,12 @@ export function markHolder<S extends z.ZodType>(schema: S, holder: Holder): S {
   return schema;
 }
 
+/** Marks `schema` as one of containers whose parts `items` checks. */
+export function markItems<S extends z.ZodType>(schema: S, items: z.ZodType): S {
+  definitionOf(schema).element = items;
+  return schema;
+}
+
 /** The holder that `schema` is, seen through optional, nullable, default and the like. */
 export function holderOf(schema: z.ZodType): Holder | undefined {
   return definitionOf(innermost(schema))[HOLDER];
@@ -189,9 +195,10 @@ export function isUnchanging(schema: z.ZodType): boolean {
 /** The schema of the part `key` of what `schema` accepts. */
 export function partSchema(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
   const d = definitionOf(innermost(schema));
-  if (d.type === 'array') return d.element;
+  // Of other types than arrays, only those that holders.ts makes of container classes have it.
+  if (d.element !== undefined) return d.element;
   if (d.type === 'tuple') return d.items![Number(key)] ?? d.rest ?? undefined;
-  if (d.type === 'record') return d.valueType;
+  if (d.type === 'record' || d.type === 'map' || d.type === 'set') return d.valueType;
   if (d.type === 'object') return d.shape![String(key)];
   if (d.type === 'pipe') return partSchema(d.in!, key);
   return childSchemas(innermost(schema))

@@ -4,7 +4,7 @@ import { partsOf, rebuild } from './containers.js';
 import { type ContainerHandler, type Handlers, prototypeOf } from './containerTypes.js';
 import { copy } from './copy.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, readField, writeField } from './node.js';
-import { type PathLink, type Segment, segmentsOf } from './paths.js';
+import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js';
 import { cycleError, depthFirst } from './traverse.js';
 import type { AnyConfig } from './types.js';
 
@@ -263,17 +263,15 @@ class Place<R> implements State<R> {
   }
 
   call(value: unknown, ...path: Segment[]): R {
-    const own = path.length === 1 && this.places.find((place) => place.isAt(path[0]!, value));
+    const own =
+      path.length === 1 &&
+      this.places.find(
+        (place) => isSameStep(place.link!.segment, path[0]!) && Object.is(place.original, value),
+      );
     if (own) return this.run.resultOf(own);
     let { link } = this;
     for (const segment of path) link = { parent: link, segment };
     return this.run.resultOf(new Place(this.run, value, link, this));
-  }
-
-  private isAt(segment: Segment, value: unknown): boolean {
-    const own = this.link!.segment;
-    const isSame = typeof own === 'object' ? own.key === keyOf(segment) : own === segment;
-    return isSame && Object.is(this.original, value);
   }
 
   *allPaths(): IterableIterator<readonly Segment[]> {
@@ -307,8 +305,4 @@ class Place<R> implements State<R> {
   *ancestors(): IterableIterator<State<R>> {
     for (let place = this.parent; place !== undefined; place = place.parent) yield place;
   }
-}
-
-function keyOf(segment: Segment): string {
-  return typeof segment === 'object' ? segment.key : String(segment);
 }
