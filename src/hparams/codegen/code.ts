@@ -134,6 +134,14 @@ export function action(code: Code, indent = indentWidth): string {
   return `${' '.repeat(indent)}${laidOut(code, indent, indent, 1)};`;
 }
 
+/** The beginning of an exported function, up to its brace. */
+export function signature(name: string, parameters: readonly string[], result?: string): string {
+  const end = result === undefined ? ')' : `): ${result}`;
+  const line = `export function ${name}(${parameters.join(', ')}${end}`;
+  if (parameters.length === 0 || widthOf(line) + 2 <= lineWidth) return line;
+  return `export function ${name}(\n${parameters.map((each) => `  ${each},\n`).join('')}${end}`;
+}
+
 /** A value behind a key or an equals sign: on the same line, or, where its first words do not fit there, below. */
 function assigned(left: string, value: Code, indent: number, isEntry: boolean): string {
   const column = indent + widthOf(left) + 1;

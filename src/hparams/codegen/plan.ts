@@ -10,7 +10,11 @@ export class Body {
   /** Configs that the function uses and another makes: its parameters. */
   readonly parameters = new Set<Plan>();
 
-  constructor(readonly name: string) {}
+  constructor(
+    readonly name: string,
+    /** How far its statements stand in. */
+    readonly indent = 2,
+  ) {}
 }
 
 /** What is to be made of an item. */

@@ -1,0 +1,213 @@
+/** @file Writes configs as expressions, and statements for those that need names. */
+import { Configurable } from '../configurable.js';
+import { derive } from '../derive.js';
+import type { ClassInfo } from '../fields.js';
+import { type ConfigNode, fieldTags, type NodeKind, originText, rawValue } from '../node.js';
+import type { PathLink } from '../paths.js';
+import { addTag, clearTags, explicitTags } from '../tags.js';
+import { action, type Code, call, type Entry, object, statement, text } from './code.js';
+import { itemsIn } from './graph.js';
+import type { Imports } from './imports.js';
+import { stringText } from './literals.js';
+import { type Names, nameCandidates } from './names.js';
+import { type Body, type Plan, planFor } from './plan.js';
+import { valueCode } from './values.js';
+
+/** How configs are written. */
+export interface WriterOptions {
+  readonly names: Names;
+  readonly imports: Imports;
+  /** The function that uses the configs. */
+  readonly main: Body;
+  /** Configs that have functions of their own. */
+  readonly fixtures?: ReadonlyMap<ConfigNode, Body>;
+  readonly inStatements?: boolean;
+  readonly maxComplexity?: number | undefined;
+  readonly history?: boolean | undefined;
+  /** The path to call a config by, where it is not that in the root. */
+  readonly paths?: ReadonlyMap<ConfigNode, PathLink | undefined>;
+  /** The expression of a value that stands for something else. */
+  special?(value: unknown): Code | undefined;
+}
+
+// Parsers and type checkers recurse; people stop reading much earlier.
+const deepestExpression = 10;
+
+/** Writes the configs in `root` into the bodies of functions; `value` then gives what stands for each. */
+export class ConfigWriter {
+  /** The functions of fixtures. */
+  readonly bodies: Body[] = [];
+  private readonly plans: ReadonlyMap<ConfigNode, Plan>;
+  private readonly expressions = new Map<Plan, Code>();
+  private readonly inStatements: boolean;
+
+  constructor(
+    root: unknown,
+    private readonly options: WriterOptions,
+  ) {
+    this.inStatements = options.inStatements === true;
+    const items = itemsIn(root);
+    // Classes keep their own names wherever they can: they choose before the variables.
+    for (const { node, path } of items.values()) this.target(node.info, this.pathOf(node, path));
+    this.plans = planFor(
+      root,
+      items,
+      options.main,
+      options.fixtures ?? new Map(),
+      { depth: deepestExpression, complexity: options.maxComplexity ?? Number.POSITIVE_INFINITY },
+      ({ node, fields }) => node.tags !== undefined || (this.inStatements && fields.length > 0),
+    );
+    for (const plan of this.plans.values()) this.write(plan);
+  }
+
+  private pathOf(node: ConfigNode, path: PathLink | undefined): PathLink | undefined {
+    const { paths } = this.options;
+    return paths?.has(node) === true ? paths.get(node) : path;
+  }
+
+  /** The local name of a class, or of what `configurable` made. */
+  target(info: ClassInfo, path: PathLink | undefined): string {
+    const what = info.cls.prototype instanceof Configurable ? 'class' : 'target';
+    return this.options.imports.require(info.cls, what, info.name, path);
+  }
+
+  /** Writes what makes the config: an expression for where it is used, or statements that give it a name. */
+  private write(plan: Plan): void {
+    const { fixture, home, node } = plan;
+    const body = fixture ?? home;
+    const isAssigned = this.inStatements && plan.fields.length > 0;
+    let code = isAssigned ? this.assignments(plan, body) : this.nested(plan, body);
+    if (node.tags !== undefined) {
+      if (!isAssigned) code = this.declare(body, this.localName(plan), code);
+      body.statements.push(...this.tagStatements(node, code, body));
+    }
+    if (fixture !== undefined) code = this.callOf(fixture, code, home);
+    const hasName = code.kind === 'text' && code.flat === plan.variable;
+    if (plan.isVariable && !hasName) code = this.declare(home, this.nameIt(plan), code);
+    this.expressions.set(plan, code);
+  }
+
+  private declare(body: Body, name: string, code: Code): Code {
+    body.statements.push(statement(`const ${name} =`, code, body.indent));
+    return text(name, 'name');
+  }
+
+  /** What a config is called where it is made: in its own function it has a name of its own. */
+  private localName(plan: Plan): string {
+    return plan.fixture === undefined ? this.nameIt(plan) : this.options.names.take(['made']);
+  }
+
+  private tagStatements(node: ConfigNode, config: Code, body: Body): string[] {
+    const { imports } = this.options;
+    const lines: string[] = [];
+    for (const [name, change] of explicitTags(node)) {
+      const about = [config, text(stringText(name), 'string')];
+      const isCut = change.removed.length > 0;
+      if (isCut) lines.push(action(call(imports.library(clearTags), about), body.indent));
+      const wanted = isCut ? fieldTags(node, node.info.fields.get(name)!) : change.added;
+      const tags = wanted.map((tag) => text(imports.require(tag, 'tag', tag.name, undefined)));
+      if (tags.length > 0)
+        lines.push(action(call(imports.library(addTag), [...about, ...tags]), body.indent));
+    }
+    return lines;
+  }
+
+  /** `X.config({ … })`. */
+  private nested(plan: Plan, body: Body): Code {
+    const entries = this.entries(plan, body);
+    return call(this.callee(plan), entries.length === 0 ? [] : [object(entries)]);
+  }
+
+  /** `const x = X.config();`, and an assignment for each field. */
+  private assignments(plan: Plan, body: Body): Code {
+    const entries = this.entries(plan, body);
+    const name = this.localName(plan);
+    const made = this.declare(body, name, call(this.callee(plan), []));
+    for (const { key, value, comment } of entries) {
+      const assignment = statement(`${name}.${key} =`, value, body.indent);
+      body.statements.push(comment === undefined ? assignment : commented(assignment, comment));
+    }
+    return made;
+  }
+
+  private callee({ node, path }: Plan): string {
+    return `${this.target(node.info, path)}.${node.kind}`;
+  }
+
+  private entries({ node, path, fields }: Plan, body: Body): Entry[] {
+    const comments = this.options.history === true ? lastOrigins(node) : undefined;
+    return fields.map(({ name }, i) => {
+      const value = this.value(rawValue(node, fields[i]!), body, { parent: path, segment: name });
+      return { key: name, value, comment: comments?.get(name) };
+    });
+  }
+
+  /** The expression of `value` in `body`. */
+  value(value: unknown, body: Body, path: PathLink | undefined): Code {
+    const config = (node: ConfigNode): Code => {
+      const plan = this.plans.get(node)!;
+      if (plan.isVariable) mention(plan, body);
+      return this.expressions.get(plan)!;
+    };
+    const { imports, special } = this.options;
+    return valueCode(value, { imports, config, ...(special === undefined ? {} : { special }) }, path);
+  }
+
+  private callOf(fixture: Body, made: Code, home: Body): Code {
+    fixture.statements.push(statement('return', made, fixture.indent));
+    this.bodies.push(fixture);
+    for (const parameter of fixture.parameters) mention(parameter, home);
+    const values = [...fixture.parameters].map(({ variable }) => text(variable!, 'name'));
+    return call(fixture.name, values);
+  }
+
+  private nameIt(plan: Plan): string {
+    const prefix = plan.uses > 1 ? 'shared' : '';
+    const path = this.pathOf(plan.node, plan.path);
+    const candidates = path === undefined ? ['root'] : nameCandidates(path, plan.node.info.name, prefix);
+    plan.variable ??= this.options.names.take(candidates);
+    return plan.variable;
+  }
+
+  /** The parameters of a fixture's function. */
+  parameters({ parameters }: Body): string[] {
+    return [...parameters].map(({ variable, node }) => `${variable}: ${this.typeOf(node.info, node.kind)}`);
+  }
+
+  /** The type of the configs of a class. */
+  typeOf(info: ClassInfo, kind: NodeKind): string {
+    const target = this.target(info, undefined);
+    // What a configurable function's config is called is known to its own types alone.
+    if (!(info.cls.prototype instanceof Configurable)) return `ReturnType<typeof ${target}.${kind}>`;
+    const type = kind === 'partial' ? 'PartialConfig' : 'Config';
+    return `${this.options.imports.type(derive, type)}<${target}>`;
+  }
+}
+
+/** Notes that `body` uses the name of `plan`: where another function made it, it is a parameter. */
+function mention(plan: Plan, body: Body): void {
+  if (plan.home !== body) body.parameters.add(plan);
+}
+
+/** Where each field was last written. */
+function lastOrigins(node: ConfigNode): Map<string, string> {
+  const origins = new Map<string, string>();
+  const seen = new Set<string>();
+  for (let write = node.last; write !== undefined; write = write.previous) {
+    if (seen.has(write.field)) continue;
+    seen.add(write.field);
+    const place = originText(write.origin);
+    if (place !== undefined) origins.set(write.field, commentText(place));
+  }
+  return origins;
+}
+
+/** A flag's text may hold anything: nothing of it may end the comment. */
+function commentText(place: string): string {
+  return place.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+}
+
+function commented(assignment: string, comment: string): string {
+  if (!assignment.includes('\n')) return `${assignment} // ${comment}`;
+  return `${/^ */.exec(assignment)![0]}// ${comment}\n${assignment}`;
+}
