@@ -1,0 +1,136 @@
+/** @file YAML as plain values with the place of every part. Aliases lead to one object; nothing is run or expanded. */
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type Pair,
+  type ParsedNode,
+  parseDocument,
+  type Scalar,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
+import { ConfigError } from '../errors.js';
+import { deepestDocument, mostValues } from './format.js';
+import { type DocumentProblem, throwProblems } from './problems.js';
+import { formatSpot, Lines, type Parsed } from './text.js';
+
+// Characters that YAML forbids, but the parser lets through.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const forbidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
+
+/** Reads one YAML document. @throws ConfigError with the line and column of all that is wrong. */
+export function parseYaml(text: string, file?: string): Parsed {
+  const lines = new Lines(text);
+  const place = (offset: number): string => formatSpot(file, lines.spotAt(offset));
+  const control = forbidden.exec(text);
+  if (control !== null) {
+    throw new ConfigError('This is not YAML: it holds a control character.', { place: place(control.index) });
+  }
+  // The parser compares each key with all others, which for many keys takes minutes: they are compared below.
+  const options = {
+    logLevel: 'silent',
+    prettyErrors: false,
+    uniqueKeys: false,
+    resolveKnownTags: false,
+  } as const;
+  const document = parseDocument(text, options);
+  throwProblems(
+    document.errors.map(({ message, pos }): DocumentProblem => {
+      const isDeep = /call stack/.test(message);
+      const problem = isDeep ? 'its values are nested too deep' : message.replaceAll('\n', ' ');
+      return { path: '', problem: `This is not YAML: ${problem}.`, place: place(pos[0]) };
+    }),
+    'This is not YAML',
+  );
+  const lowering = new Lowering(place);
+  const value = lowering.lower(document.contents, 0);
+  const spotOf = (owner: object, key: string | number) => {
+    const offset = lowering.spots.get(owner)?.get(key);
+    return offset === undefined ? undefined : lines.spotAt(offset);
+  };
+  return { value, file, spotOf, mostValues };
+}
+
+type Node = ParsedNode | Alias | null;
+
+const coreTags = /^tag:yaml\.org,2002:(map|seq|str|int|float|bool|null)$/;
+
+class Lowering {
+  readonly spots = new WeakMap<object, Map<string | number, number>>();
+  private readonly anchors = new Map<string, unknown>();
+  private readonly open = new Set<unknown>();
+
+  constructor(private readonly place: (offset: number) => string) {}
+
+  lower(node: Node, depth: number): unknown {
+    if (node === null) return null;
+    if (depth > deepestDocument) this.fail(node, 'its values are nested too deep');
+    if (isAlias(node)) return this.alias(node);
+    if (node.tag !== undefined && !coreTags.test(node.tag)) {
+      this.fail(node, `the tag ${node.tag} means nothing here; a config is written as {$class: Name, …}`);
+    }
+    if (isMap(node)) return this.map(node, depth);
+    if (isSeq(node)) return this.list(node, depth);
+    if (node.anchor !== undefined) this.anchors.set(node.anchor, node.value);
+    return node.value;
+  }
+
+  private alias(node: Alias): unknown {
+    if (!this.anchors.has(node.source)) this.fail(node, `there is no &${node.source} before the alias`);
+    const value = this.anchors.get(node.source);
+    if (this.open.has(value)) this.fail(node, `*${node.source} contains itself`);
+    return value;
+  }
+
+  private list(node: YAMLSeq, depth: number): unknown[] {
+    const made: unknown[] = [];
+    const spots = this.begin(node, made);
+    for (const item of node.items as Node[]) {
+      spots.set(made.length, offsetOf(item));
+      made.push(this.lower(item, depth + 1));
+    }
+    this.open.delete(made);
+    return made;
+  }
+
+  private map(node: YAMLMap, depth: number): Record<string, unknown> {
+    const made = Object.create(null) as Record<string, unknown>;
+    const spots = this.begin(node, made);
+    for (const { key, value } of node.items as unknown as Pair<Node, Node>[]) {
+      const name = this.key((key ?? node) as NonNullable<Node>);
+      if (Object.hasOwn(made, name)) this.fail(key!, `the key ${JSON.stringify(name)} is given twice`);
+      spots.set(name, offsetOf(key));
+      made[name] = this.lower(value, depth + 1);
+    }
+    this.open.delete(made);
+    return made;
+  }
+
+  private begin(node: YAMLMap | YAMLSeq, made: object): Map<string | number, number> {
+    const spots = new Map<string | number, number>();
+    this.spots.set(made, spots);
+    this.open.add(made);
+    if (node.anchor !== undefined) this.anchors.set(node.anchor, made);
+    return spots;
+  }
+
+  /** A key as it is written: `1` and `true` are names here. */
+  private key(node: NonNullable<Node>): string {
+    if (!isScalar(node) || (node.tag !== undefined && !coreTags.test(node.tag))) {
+      return this.fail(node, 'a key is a name or a text');
+    }
+    const { value, source } = node as Scalar;
+    return typeof value === 'string' ? value : (source ?? String(value));
+  }
+
+  private fail(node: NonNullable<Node>, problem: string): never {
+    throw new ConfigError(`This is not YAML for configs: ${problem}.`, { place: this.place(offsetOf(node)) });
+  }
+}
+
+function offsetOf(node: Node | undefined): number {
+  return node?.range?.[0] ?? 0;
+}
