@@ -1,5 +1,6 @@
 /** @file From configs to what they describe. */
 import { failedBuild, placeOfValue } from './buildErrors.js';
+import { withoutCarriers } from './carriers.js';
 import { problemOf } from './check.js';
 import { isContainer, mapContainers, partsOf, rebuild } from './containers.js';
 import { showValue } from './describe.js';
@@ -155,7 +156,7 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
 }
 
 function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
-  const value = rawValue(node, field);
+  const value = withoutCarriers(rawValue(node, field));
   const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
   if (field.unchanging || (isFinal && !field.holdsBuilt)) {
     return freeze(mapContainers(value, (leaf) => leaf));

@@ -1,5 +1,6 @@
 /** @file What is wrong with a value as a field's value, in words. */
 import type { z } from 'zod';
+import { unsetCarriers, withoutCarriers } from './carriers.js';
 import { describeSchema, showValue } from './describe.js';
 import { acceptsUndefined, type FieldInfo } from './fields.js';
 import { partSchema } from './schema.js';
@@ -10,9 +11,26 @@ export function problemOf(field: FieldInfo, value: unknown): string | undefined 
     const hint = field.default.kind === 'none' ? '' : '; delete the field to get its default back';
     return `${field.name}: expected ${describeSchema(field.check)}, got undefined${hint}`;
   }
-  const result = field.check.safeParse(value);
+  const plain = withoutCarriers(value);
+  const result = field.check.safeParse(plain);
   if (result.success) return undefined;
-  return result.error.issues.map((issue) => issueText(field, value, issue as Issue)).join('; ');
+  const issues = plain === value ? result.error.issues : besidesUnset(result.error.issues as Issue[], value);
+  if (issues.length === 0) return undefined;
+  return issues.map((issue) => issueText(field, plain, issue as Issue)).join('; ');
+}
+
+/** The issues that remain once every carrier without a value gets one that fits. */
+function besidesUnset(issues: Issue[], value: unknown): Issue[] {
+  const unset = unsetCarriers(value).map(({ steps }) =>
+    steps.map((step) => (typeof step === 'object' ? step.key : step)),
+  );
+  const remains = (issue: Issue, around: PropertyKey[]): boolean => {
+    const path = [...around, ...issue.path];
+    if (unset.some((steps) => steps.every((step, i) => step === path[i]))) return false;
+    const options = issue.code === 'invalid_union' ? (issue.errors ?? []) : [];
+    return !options.some((option) => option.every((inner) => !remains(inner, path)));
+  };
+  return issues.filter((issue) => remains(issue, []));
 }
 
 interface Issue {
@@ -20,6 +38,8 @@ interface Issue {
   path: PropertyKey[];
   message: string;
   keys?: string[];
+  /** What is wrong by each option of a union. */
+  errors?: Issue[][];
 }
 
 function issueText(field: FieldInfo, value: unknown, issue: Issue): string {

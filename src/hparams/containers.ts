@@ -44,6 +44,8 @@ export function rebuild(value: object, items: readonly unknown[], local?: Handle
 export function mapContainers(value: unknown, leaf: (value: unknown) => unknown, depth = 0): unknown {
   if (!isContainer(value)) return mapHandled(value, leaf, depth);
   deeper(depth);
+  const view = viewed.get(value);
+  if (view !== undefined) return mapContainers(withKeptParts(view), leaf, depth);
   if (Array.isArray(value)) return Array.from(value, (item) => mapContainers(item, leaf, depth + 1));
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
@@ -61,37 +63,63 @@ function mapHandled(value: unknown, leaf: (value: unknown) => unknown, depth: nu
   return handler.unflatten(parts, value);
 }
 
+/** The container behind a view, its parts as they may be stored elsewhere. */
+function withKeptParts({ container, owner }: Viewed): unknown {
+  const keep = (part: unknown): unknown => (isContainer(part) ? viewOf(part, () => owner) : owner.keep(part));
+  if (Array.isArray(container)) return Array.from(container, keep);
+  return Object.fromEntries(Object.entries(container).map(([key, part]) => [key, keep(part)]));
+}
+
 /** What a view does for the field that owns the container. */
 export interface Owner {
-  /** What reading `value` inside the container gives. */
-  handOut(value: unknown): unknown;
+  /** What may be stored elsewhere for a leaf that stands in the container. */
+  keep(value: unknown): unknown;
+  /** What reading a leaf gives, and what removing it gives. */
+  handOut(value: unknown, isRemoved: boolean): unknown;
   /** Whether parts are handed out as drafts. */
   readonly isDraft: boolean;
-  /** What is stored when `value` is written into the container. */
-  takeIn(value: unknown): unknown;
+  /** What is stored when `value` is written into the container, in the place of `before`. */
+  takeIn(value: unknown, before?: unknown): unknown;
   /** Checks and records the edit; throws where the field's value is now wrong, and the edit is undone. */
   edited(): void;
 }
 
+interface Viewed {
+  readonly container: object;
+  readonly owner: Owner;
+}
+
 const views = new WeakMap<object, object>();
+const viewed = new WeakMap<object, Viewed>();
 
 /** The one view of `container`: it reads and writes like the container, and tells its owner of each edit. */
 export function viewOf(container: object, makeOwner: () => Owner): object {
   let view = views.get(container);
-  if (view === undefined) views.set(container, (view = makeView(container, makeOwner())));
+  if (view === undefined) {
+    const owner = makeOwner();
+    views.set(container, (view = makeView(container, owner)));
+    viewed.set(view, { container, owner });
+  }
   return view;
 }
 
 /** What reading the registered container `value` gives, its parts handed out by `owner`. */
 export function shownPart(value: object, owner: Owner): object {
-  return shownContainer(value, (part) => mapContainers(part, (leaf) => owner.handOut(leaf)), owner.isDraft);
+  return shownContainer(
+    value,
+    (part) => mapContainers(part, (leaf) => owner.handOut(leaf, false)),
+    owner.isDraft,
+  );
+}
+
+/** What reading `value`, a part of a container, gives: a view, a copy of a registered container, or a leaf. */
+export function showPart(value: unknown, owner: Owner): unknown {
+  if (isContainer(value)) return viewOf(value, () => owner);
+  return handlerOf(value) === undefined ? owner.handOut(value, false) : shownPart(value as object, owner);
 }
 
 function makeView(container: object, owner: Owner): object {
-  const handOut = (value: unknown): unknown => {
-    if (isContainer(value)) return viewOf(value, () => owner);
-    return handlerOf(value) === undefined ? owner.handOut(value) : shownPart(value as object, owner);
-  };
+  const handOut = (value: unknown): unknown => showPart(value, owner);
   const write = (target: object, key: PropertyKey, value: unknown): boolean => {
     if (typeof key === 'string' && refusedKeys.has(key))
       throw new ConfigError(`'${key}' is not allowed as a key.`);
@@ -100,7 +128,7 @@ function makeView(container: object, owner: Owner): object {
     if (before !== undefined && Object.is(before.value, value)) return true;
     // Shortening an array drops its tail, which an undo has to bring back.
     const tail = Array.isArray(target) && key === 'length' ? target.slice(Number(value)) : [];
-    Reflect.set(target, key, owner.takeIn(value));
+    Reflect.set(target, key, owner.takeIn(value, before?.value));
     return settle(owner, () => {
       if (before === undefined) Reflect.deleteProperty(target, key);
       else Reflect.set(target, key, before.value);
@@ -152,10 +180,16 @@ const mutators: ReadonlySet<PropertyKey> = new Set<Mutator>([
 
 /** An array's method as one edit: half-way through, `splice` leaves holes that no schema would let pass. */
 function mutator(target: unknown[], name: Mutator, owner: Owner, view: unknown): unknown {
-  const release = (value: unknown): unknown => mapContainers(value, (leaf) => owner.handOut(leaf));
+  const release = (value: unknown): unknown => mapContainers(value, (leaf) => owner.handOut(leaf, true));
+  const comparing =
+    (compare: (...parts: unknown[]) => unknown) =>
+    (...parts: unknown[]): unknown =>
+      compare(...parts.map((part) => showPart(part, owner)));
   return (...values: unknown[]): unknown => {
     const before = [...target];
-    const given = values.map((value) => (typeof value === 'function' ? value : owner.takeIn(value)));
+    const given = values.map((value) =>
+      typeof value === 'function' ? comparing(value as never) : owner.takeIn(value),
+    );
     const method = Array.prototype[name] as (...values: unknown[]) => unknown;
     const result = method.apply(target, given);
     settle(owner, () => {

@@ -1,36 +1,65 @@
 /** @file Copies of configs, shallow and deep. */
+
+import { isCarrier } from './carriers.js';
 import { proxyFor } from './config.js';
 import { mapContainers } from './containers.js';
-import { ConfigNode, isPristine, nodeOf, requireNode, setDefaultCopier } from './node.js';
+import {
+  ConfigNode,
+  isPristine,
+  type NodeKind,
+  nodeOf,
+  rawValue,
+  requireNode,
+  setCarrierCopier,
+  setDefaultCopier,
+} from './node.js';
 import { edgesOf, walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
 
 /** A config with the same values: sub-configs are shared with the original, arrays and records are not. */
 export function copy<C extends AnyConfig>(config: C): C {
-  return copyNode(requireNode(config, 'copy'), (held) => held).proxy as C;
+  return copyAlone(requireNode(config, 'copy')).proxy as C;
+}
+
+/** A copy that shares the configs it holds; carriers are parts of containers, which it has for itself. */
+export function copyAlone(node: ConfigNode): ConfigNode {
+  return copyNode(node, (held) => (isCarrier(held) ? copyAlone(held) : held));
 }
 
 /** A config that shares nothing with the original; what was shared inside it is shared inside the copy. */
 export function deepCopy<C extends AnyConfig>(config: C): C {
-  const copies = new Map<ConfigNode, ConfigNode>();
-  walk(config, {
-    children: (node, path) => edgesOf(node, path),
-    leave: (node) =>
-      copies.set(
-        node,
-        copyNode(node, (held) => copies.get(held) ?? held),
-      ),
-  });
-  return copies.get(requireNode(config, 'deepCopy'))!.proxy as C;
+  requireNode(config, 'deepCopy');
+  return deepCopyOf(config) as C;
 }
 
-function copyNode(node: ConfigNode, swap: (held: ConfigNode) => ConfigNode): ConfigNode {
-  const made = new ConfigNode(node.info, node.kind);
+/** A copy of any value: of the configs in it, and of the containers. */
+export function deepCopyOf(value: unknown): unknown {
+  const copies = new Map<ConfigNode, ConfigNode>();
+  const swap = (held: ConfigNode): ConfigNode => copies.get(held) ?? held;
+  walk(value, {
+    children: (node, path) => edgesOf(node, path),
+    leave: (node) => copies.set(node, copyNode(node, swap)),
+  });
+  return mapContainers(value, (leaf) => {
+    const node = nodeOf(leaf);
+    return node === undefined ? leaf : swap(node).proxy;
+  });
+}
+
+/** A copy of one node, which may be of another kind, that holds what `swap` gives for each config held. */
+export function copyNode(
+  node: ConfigNode,
+  swap: (held: ConfigNode) => ConfigNode,
+  kind: NodeKind = node.kind,
+): ConfigNode {
+  const made = new ConfigNode(node.info, kind);
   const swapLeaf = (leaf: unknown): unknown => {
     const held = nodeOf(leaf);
     return held === undefined ? leaf : swap(held).proxy;
   };
-  for (const name in node.values) made.values[name] = mapContainers(node.values[name], swapLeaf);
+  for (const name in node.values) {
+    made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), swapLeaf);
+  }
   for (const [name, config] of node.defaults ?? []) {
     // A default nobody edited is made anew, so that a copy does not depend on what was read before.
     if (!(name in node.values) && !isPristine(config)) made.values[name] = swapLeaf(config);
@@ -43,3 +72,4 @@ function copyNode(node: ConfigNode, swap: (held: ConfigNode) => ConfigNode): Con
 }
 
 setDefaultCopier(deepCopy);
+setCarrierCopier(copyAlone);

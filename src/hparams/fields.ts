@@ -25,6 +25,14 @@ type Default =
   | { readonly kind: 'value'; readonly make: () => unknown; readonly parsed: boolean }
   | { readonly kind: 'config'; readonly make: () => AnyConfig };
 
+/** Key of the static property that marks the class of carriers, the values with tags in containers. */
+export const CARRIER: unique symbol = Symbol('luthier.carrier');
+
+/** Whether `cls` is the class of carriers. */
+export function isCarrierClass(cls: AbstractClass): boolean {
+  return CARRIER in cls;
+}
+
 /** One hyperparameter of a class. */
 export interface FieldInfo {
   readonly name: string;

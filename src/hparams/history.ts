@@ -1,9 +1,9 @@
 /** @file What was written to a config, by whom, in order. */
 
-import { showValue } from './describe.js';
-import { ConfigError } from './errors.js';
-import { nodeOf, originText, type WriteKind } from './node.js';
+import { deepCopy } from './copy.js';
+import { originText, requireNode, type WriteKind } from './node.js';
 import { type Place, placeOf } from './source.js';
+import { walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
 
 /** One write. */
@@ -22,8 +22,7 @@ export interface HistoryEntry {
 
 /** The writes to `config`, or to one field of it, oldest first. A copy begins with the history of its original. */
 export function history(config: AnyConfig, field?: string): HistoryEntry[] {
-  const node = nodeOf(config);
-  if (node === undefined) throw new ConfigError(`history() takes a config, got ${showValue(config)}.`);
+  const node = requireNode(config, 'history');
   const entries: HistoryEntry[] = [];
   for (let write = node.last; write !== undefined; write = write.previous) {
     if (field !== undefined && write.field !== field) continue;
@@ -32,4 +31,15 @@ export function history(config: AnyConfig, field?: string): HistoryEntry[] {
     entries.push({ sequence, field: write.field, kind, value, where: originText(origin), place });
   }
   return entries.reverse();
+}
+
+/** A deep copy without any history. */
+export function clearHistory<C extends AnyConfig>(config: C): C {
+  const made = deepCopy(config);
+  walk(made, {
+    enter: (node) => {
+      node.last = undefined;
+    },
+  });
+  return made;
 }

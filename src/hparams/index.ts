@@ -12,6 +12,7 @@ export { derive } from './derive.js';
 export { describeSchema, showLong, showValue } from './describe.js';
 export type { JsonDocument, ReadOptions } from './documents/format.js';
 export { fromJSON, toJSON } from './documents/json.js';
+export { cast, copyWith, deepCopyWith, materializeDefaults, updateCallable } from './edit.js';
 export { isEqual } from './equal.js';
 export { ConfigError, type ConfigErrorOptions } from './errors.js';
 export { registerClass } from './fields.js';
@@ -19,8 +20,8 @@ export { type ConfigurableOptions, configurable } from './functions.js';
 export { type GraphOptions, toDot } from './graphs/dot.js';
 export type { Cell, Direction } from './graphs/html.js';
 export { toSvg } from './graphs/svg.js';
-export { type HistoryEntry, history } from './history.js';
-export { factory, instance, sub } from './holders.js';
+export { clearHistory, type HistoryEntry, history } from './history.js';
+export { container, factory, instance, sub } from './holders.js';
 export {
   type Argument,
   type Call,
@@ -31,6 +32,7 @@ export {
   problemAt,
 } from './literals.js';
 export { didYouMean, nearest } from './names.js';
+export { suspendTracking } from './node.js';
 export { formatPath, parsePath, type Segment } from './paths.js';
 export { asDictFlattened, type FlattenOptions } from './printing/dict.js';
 export { type GrepOptions, grep } from './printing/grep.js';
@@ -38,8 +40,17 @@ export { type PrintHistoryOptions, printHistory } from './printing/history.js';
 export { type PrintOptions, print } from './printing/print.js';
 export { printTree, type TreeOptions } from './printing/tree.js';
 export { assign, classOf, isConfig, isSet, unset } from './queries.js';
-export type { Place } from './source.js';
+export {
+  type ClassQuery,
+  type ReplaceOptions,
+  type Selection,
+  select,
+  type TagQuery,
+  type TagSelection,
+} from './select.js';
+export { excludeFromPlaces, type Place } from './source.js';
 export { type Child, type State, type TraverseOptions, traverse, type Visitor } from './states.js';
+export { type BaselineStyle, checkBaselineStyle, checkNoCustomObjects } from './style.js';
 export {
   combinationNames,
   parseSweptPath,
@@ -48,6 +59,13 @@ export {
   type SweptPath,
   splitSetting,
 } from './sweep.js';
+export {
+  listTags,
+  type MaterializeOptions,
+  materializeTags,
+  type SetTaggedOptions,
+  setTagged,
+} from './tagged.js';
 export {
   addTag,
   clearTags,
@@ -60,6 +78,7 @@ export {
   tagged,
 } from './tags.js';
 export { iterate, pathOf, type Visit } from './traverse.js';
+export { type TrimOptions, trimmed, withDefaultsTrimmed } from './trim.js';
 export type {
   AbstractClass,
   AnyConfig,

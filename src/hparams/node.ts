@@ -1,88 +1,37 @@
 /** @file A config's node: its class, its explicit values and how they are read, checked, written and recorded. */
 
+import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
 import { problemOf } from './check.js';
-import { isContainer, mapContainers, type Owner, partsOf, shownPart, viewOf } from './containers.js';
+import { ConfigNode, nodeOf, type Origin, type WriteKind } from './configNode.js';
+import {
+  isContainer,
+  mapContainers,
+  type Owner,
+  partsOf,
+  shownPart,
+  showPart,
+  viewOf,
+} from './containers.js';
 import { handlerOf } from './containerTypes.js';
 import { describeSchema, showValue } from './describe.js';
 import { ConfigError, NotSetError } from './errors.js';
 import type { ClassInfo, FieldInfo } from './fields.js';
 import { didYouMean } from './names.js';
-import { sortTags, type TagChanges, tagsAfter, withFieldTags } from './nodeTags.js';
-import { captureTrace, placeText, type Trace } from './source.js';
+import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
+import { captureTrace, placeText } from './source.js';
 import type { Tag } from './tags.js';
 import type { AnyConfig } from './types.js';
 
-/** Key under which a config hands out its node; nothing outside this folder has it. */
-export const NODE: unique symbol = Symbol('luthier.node');
-
-/** What a config builds: an instance, a factory, or an instance anew for each call of the factory around it. */
-export type NodeKind = 'config' | 'partial' | 'argFactory';
-
-/** Who wrote a value: a place in the code, formatted when it is asked for, or the text of a flag. */
-export type Origin = Trace | string;
-
-/** What a write did: `edit` changed the inside of a container, `tags` a field's tags, `class` the config's class. */
-export type WriteKind = 'set' | 'delete' | 'edit' | 'tags' | 'class';
-
-/** One write. Entries are linked newest first, so that a copy of a config shares its past. */
-export interface Write {
-  readonly sequence: number;
-  readonly field: string;
-  readonly kind: WriteKind;
-  readonly value: unknown;
-  readonly origin: Origin;
-  readonly previous: Write | undefined;
-}
-
-/** What makes a node a draft of another, within one `derive`. */
-export interface Draft {
-  readonly base: ConfigNode;
-  readonly session: { readonly closed: boolean; draftOf(node: ConfigNode): ConfigNode };
-  /** Gives the node values of its own to write to, when they are first needed. */
-  own(node: ConfigNode): void;
-}
-
-let created = 0;
-let writes = 0;
-
-/** The target of a config's proxy. */
-export class ConfigNode {
-  /** Explicit values by field. */
-  values: Record<string, unknown>;
-  /** Default configs that were handed out: edited in place they stay, but they are never stored as values. */
-  defaults: Map<string, AnyConfig> | undefined;
-  /** Default arrays, records and objects that were handed out; the first edit makes them explicit. */
-  containers: Map<string, unknown> | undefined;
-  /** How fields' tags differ from the declared ones. */
-  tags: TagChanges | undefined;
-  last: Write | undefined;
-  writes = 0;
-  /** How many writes a default config had when it was made: more mean that it was edited. -1: not a default. */
-  writesAtBirth = -1;
-  /** How many defaults of defaults lead here from a config that someone wrote. */
-  defaultDepth = 0;
-  readonly serial = ++created;
-  draft: Draft | undefined;
-  proxy!: AnyConfig;
-
-  constructor(
-    public info: ClassInfo,
-    readonly kind: NodeKind,
-    values: Record<string, unknown> = Object.create(null),
-  ) {
-    this.values = values;
-  }
-
-  /** How many nodes were made so far. */
-  static get count(): number {
-    return created;
-  }
-}
-
-/** The node of a config, or undefined for anything else. */
-export function nodeOf(value: unknown): ConfigNode | undefined {
-  return typeof value === 'object' && value !== null ? (value as { [NODE]?: ConfigNode })[NODE] : undefined;
-}
+export {
+  ConfigNode,
+  type Draft,
+  NODE,
+  type NodeKind,
+  nodeOf,
+  type Origin,
+  type Write,
+  type WriteKind,
+} from './configNode.js';
 
 /** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
 export function requireNode(value: unknown, operation: string): ConfigNode {
@@ -92,11 +41,12 @@ export function requireNode(value: unknown, operation: string): ConfigNode {
 }
 
 let frozenUpTo = -1;
+let writes = 0;
 
 /** While something is built, configs made before must stay as they are: returns what ends that. */
 export function freezeExisting(): () => void {
   const before = frozenUpTo;
-  frozenUpTo = Math.max(before, created);
+  frozenUpTo = Math.max(before, ConfigNode.count);
   return () => {
     frozenUpTo = before;
   };
@@ -187,6 +137,18 @@ export function hasValue(node: ConfigNode, field: FieldInfo): boolean {
 
 /** What stands in the field, explicit or default, as it is stored: containers are not views. */
 export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
+  const value = storedValue(node, field);
+  // Whoever goes through a draft must meet drafts: an edit of what they stand for would show in the original.
+  return node.draft === undefined ? value : mapContainers(value, (leaf) => present(node, leaf));
+}
+
+/** What a leaf of a node's value is to those who read it through that node: a draft's parts are drafts. */
+function present(node: ConfigNode, leaf: unknown): unknown {
+  const held = node.draft && nodeOf(leaf);
+  return held === undefined ? leaf : node.draft!.session.draftOf(held).proxy;
+}
+
+function storedValue(node: ConfigNode, field: FieldInfo): unknown {
   const { name } = field;
   if (name in node.values) return node.values[name];
   if (field.default.kind === 'none') return undefined;
@@ -196,7 +158,7 @@ export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
   const made = field.default.make();
   if (typeof made !== 'object' || made === null) return made;
   if (nodeOf(made) !== undefined) return defaultConfig(node, field, () => made as AnyConfig);
-  const kept = mapContainers(made, (leaf) => leaf);
+  const kept = mapContainers(made, acceptLeaf);
   for (const child of nodesIn(kept)) markDefault(child, node);
   (node.containers ??= new Map()).set(name, kept);
   return kept;
@@ -213,7 +175,7 @@ function defaultConfig(node: ConfigNode, field: FieldInfo, make: () => AnyConfig
       { path: field.name },
     );
   }
-  const before = created;
+  const before = ConfigNode.count;
   let config = make();
   // A default that existed before is someone else's object: an edit here must not show there.
   if (nodeOf(config)!.serial <= before) config = copyDefault(config);
@@ -254,15 +216,14 @@ export function readField(node: ConfigNode, field: FieldInfo): unknown {
       { path: field.name },
     );
   }
-  const value = rawValue(node, field);
+  const value = storedValue(node, field);
   if (typeof value !== 'object' || value === null) return value;
-  const held = nodeOf(value);
-  if (held !== undefined) return node.draft === undefined ? value : node.draft.session.draftOf(held).proxy;
+  if (nodeOf(value) !== undefined) return present(node, value);
   if (!isContainer(value)) {
     return handlerOf(value) === undefined ? value : shownPart(value, ownerOf(node, field));
   }
   node.draft?.own(node);
-  const own = rawValue(node, field) as object;
+  const own = storedValue(node, field) as object;
   return viewOf(own, () => ownerOf(node, field));
 }
 
@@ -274,35 +235,69 @@ export function setEditTracer(tracer: () => Origin): void {
 }
 
 function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
-  return {
-    handOut(value) {
-      const held = nodeOf(value);
-      return held === undefined || node.draft === undefined ? value : node.draft.session.draftOf(held).proxy;
+  const owner: Owner = {
+    keep: (value) => present(node, value),
+    handOut(value, isRemoved) {
+      const kept = present(node, value);
+      const carrier = carrierOf(kept);
+      if (carrier === undefined) return kept;
+      if (hasCarried(carrier)) {
+        carrier.draft?.own(carrier);
+        return showPart(carriedBy(carrier), owner);
+      }
+      if (isRemoved) return undefined;
+      throw new NotSetError(
+        `${node.info.name}.${field.name}: the part tagged ${carrierTags(carrier).join(', ')} is not set.`,
+        { path: field.name },
+      );
     },
     isDraft: node.draft !== undefined,
-    takeIn: (value) => mapContainers(value, acceptLeaf),
+    takeIn(value, before) {
+      const carrier = carrierOf(before);
+      if (carrier === undefined) return mapContainers(value, acceptLeaf);
+      const next = copyCarrier(carrier);
+      writeField(next, 'value', value, traceOfEdit());
+      return next.proxy;
+    },
     edited() {
       const origin = traceOfEdit();
       assertWritable(node, field.name, origin);
-      const root = rawValue(node, field);
+      const root = storedValue(node, field);
       checkValue(node, field, root, origin);
       node.values[field.name] = root;
       node.containers?.delete(field.name);
       record(node, field.name, 'edit', root, origin);
     },
   };
+  return owner;
 }
 
+/** A leaf as it is stored. A carrier stands in one place only, so that setting it there shows nowhere else. */
 function acceptLeaf(value: unknown): unknown {
   const node = nodeOf(value);
-  if (node !== undefined) assertOpen(node);
-  return value;
+  if (node === undefined) return value;
+  assertOpen(node);
+  const carrier = carrierOf(value);
+  return carrier === undefined ? value : copyCarrier(carrier).proxy;
 }
 
-/** Checks and stores a value. */
+let copyCarrier: (carrier: ConfigNode) => ConfigNode = (carrier) => carrier;
+
+/** Tells this module how to copy a carrier; called once by the module that copies. */
+export function setCarrierCopier(copier: (carrier: ConfigNode) => ConfigNode): void {
+  copyCarrier = copier;
+}
+
+/** Checks and stores a value. A carrier gives the field its value, if it has one, and its tags. */
 export function writeField(node: ConfigNode, name: string, value: unknown, origin: Origin): void {
   const field = fieldOf(node, name, origin);
   assertWritable(node, name, origin);
+  const carrier = carrierOf(value);
+  if (carrier !== undefined) {
+    if (hasCarried(carrier)) writeField(node, name, carriedBy(carrier), origin);
+    writeTags(node, field, [...fieldTags(node, field), ...carrierTags(carrier)], origin);
+    return;
+  }
   const stored = typeof value === 'object' && value !== null ? mapContainers(value, acceptLeaf) : value;
   checkValue(node, field, stored, origin);
   node.draft?.own(node);

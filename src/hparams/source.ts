@@ -1,6 +1,7 @@
 /** @file Where in the user's code a config was written, found cheaply and formatted late. */
-import { relative } from 'node:path';
+import { dirname, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ConfigError } from './errors.js';
 
 /** A line of code, the file relative to the working directory. */
 export interface Place {
@@ -17,7 +18,7 @@ export interface Trace {
 
 // Enough for the frames of this library that a write passes through, and the caller's behind them.
 const frameLimit = 10;
-const ownDirectory = fileURLToPath(new URL('.', import.meta.url));
+const ownUrl = new URL('.', import.meta.url);
 const frame = /^\s*at (?:async )?(?:(.*?) \()?((?:file:\/\/|[A-Za-z]:[\\/]|\/|\.)?[^()]*?):(\d+):(\d+)\)?$/;
 
 /** Remembers the present stack without formatting it; fewer frames are cheaper. */
@@ -27,6 +28,33 @@ export function captureTrace(frames = frameLimit): Trace {
   const trace = new Error();
   Error.stackTraceLimit = limit;
   return trace;
+}
+
+// With source maps, frames name the sources, which stand elsewhere than what runs.
+const ownDirectories = new Set([fileURLToPath(ownUrl), ownDirectoryInStack()]);
+
+function ownDirectoryInStack(): string {
+  const match = frame.exec(captureTrace(1).stack?.split('\n')[1] ?? '');
+  return dirname(plainPath(match?.[2] ?? '') ?? '') + sep;
+}
+
+const excluded = new Set<string>();
+
+/**
+ * Frames of files that end with `file` are passed over when the place of a write is looked for: a module of helpers
+ * that writes to configs names its callers so. `file` is the end of a path, or the module's `import.meta.url`.
+ *
+ * Returns what ends that.
+ */
+export function excludeFromPlaces(file: string): () => void {
+  const path = plainPath(file);
+  if (path === undefined || path === '') {
+    throw new ConfigError(`excludeFromPlaces() takes the end of a file's path, or its URL, got '${file}'.`);
+  }
+  excluded.add(path);
+  return () => {
+    excluded.delete(path);
+  };
 }
 
 /** The first frame of `trace` outside this library, or undefined where there is none. */
@@ -59,7 +87,9 @@ function plainPath(file: string): string | undefined {
 }
 
 function isLibraryFile(file: string): boolean {
-  return file.startsWith(ownDirectory) || /[\\/]node_modules[\\/](immer|zod)[\\/]/.test(file);
+  for (const directory of ownDirectories) if (file.startsWith(directory)) return true;
+  for (const end of excluded) if (file.endsWith(end)) return true;
+  return /[\\/]node_modules[\\/](immer|zod)[\\/]/.test(file);
 }
 
 function shorten(file: string): string {

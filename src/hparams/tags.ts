@@ -17,6 +17,7 @@ import {
 import type { TagChanges } from './nodeTags.js';
 import { markTags } from './schema.js';
 import { captureTrace, placeText, type Trace } from './source.js';
+import { newCarrier } from './taggedValue.js';
 import type { AnyConfig, NameIn } from './types.js';
 
 /** A label for fields, made by `defineTag`. Fields that have a tag also count as tagged with its parents. */
@@ -37,6 +38,14 @@ export class Tag {
   isA(other: Tag): boolean {
     for (let tag: Tag | undefined = this; tag !== undefined; tag = tag.parent) if (tag === other) return true;
     return false;
+  }
+
+  /**
+   * A value with this tag, to be written to a field or into an array, a record or the like; typed as the value. A field
+   * takes the value and the tag; without a value, only the tag. In a container the value keeps the tag for itself.
+   */
+  new<V>(...value: [value?: V]): V {
+    return newCarrier([this], value, origin()).proxy as V;
   }
 
   toString(): string {

@@ -1,4 +1,5 @@
 /** @file The one traversal under every tool: iterative, each object once, cycles found. */
+import { isCarrier } from './carriers.js';
 import { deeper, partsOf } from './containers.js';
 import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
@@ -142,12 +143,13 @@ function partSteps(step: WalkStep): WalkStep[] {
   return steps;
 }
 
-/** The configs that `node` holds, with their paths. */
+/** The configs that `node` holds, with their paths. A carrier stands where its value does: it adds no step. */
 export function edgesOf(node: ConfigNode, path: PathLink | undefined, withDefaults = false): Edge[] {
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
     if (holdsConfigs(node, field, withDefaults)) {
-      edgesIn(rawValue(node, field), { parent: path, segment: field.name }, edges);
+      const inner = isCarrier(node) ? path : { parent: path, segment: field.name };
+      edgesIn(rawValue(node, field), inner, edges);
     }
   }
   return edges;
@@ -195,7 +197,7 @@ export function iterate(root: unknown, options: { defaults?: boolean; memoized?:
   const visits: Visit[] = [];
   walk(root, {
     children: (node, path) => edgesOf(node, path, options.defaults === true),
-    enter: (node, path) => visits.push(new Visit(node.proxy, path)),
+    enter: (node, path) => isCarrier(node) || visits.push(new Visit(node.proxy, path)),
     memoized: options.memoized,
   });
   return visits;

@@ -1,4 +1,5 @@
 /** @file What a graph of configs is built from, in order, and all that is wrong with it. */
+import { unsetCarriers, withoutCarriers } from './carriers.js';
 import { problemOf } from './check.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
@@ -8,7 +9,7 @@ import { formatLink, type PathLink } from './paths.js';
 import { checkRules } from './rules.js';
 import { type Edge, edgesIn, walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
-import { fieldViolation, missingValue, type Violation } from './violations.js';
+import { fieldViolation, missingPart, missingValue, type Violation } from './violations.js';
 
 /** What builds within one another know of the configs that they share. */
 export interface Known {
@@ -47,6 +48,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
       if (node.kind === 'partial' || known.built.has(node)) return;
       for (const field of node.info.fields.values()) {
         if (!hasValue(node, field)) violations.push(missingValue(node, path, field));
+        else violations.push(...unsetParts(node, path, field));
       }
     },
     leave(node, path) {
@@ -91,6 +93,13 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
   return edges;
 }
 
+/** The parts of a field's value that have tags, but no value yet. */
+function unsetParts(node: ConfigNode, path: PathLink | undefined, field: FieldInfo): Violation[] {
+  return unsetCarriers(rawValue(node, field)).map(({ carrier, steps }) =>
+    missingPart(node, path, [field.name, ...steps], carrier),
+  );
+}
+
 function buildsItself(node: ConfigNode): ConfigError {
   return new ConfigError(
     `${node.info.name}.setup() builds the config that ${node.info.name} itself is built from.`,
@@ -102,7 +111,8 @@ export function builtEdges(node: ConfigNode, path: PathLink | undefined): Edge[]
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
     if (!field.holdsBuilt) continue;
-    const found = edgesIn(rawValue(node, field), { parent: path, segment: field.name });
+    const value = withoutCarriers(rawValue(node, field));
+    const found = edgesIn(value, { parent: path, segment: field.name });
     edges.push(...(field.holder === undefined ? onlyBuilt(node, field, found) : found));
   }
   if (node.kind === 'config') {
@@ -117,7 +127,7 @@ function onlyBuilt(node: ConfigNode, field: FieldInfo, edges: Edge[]): Edge[] {
   if (edges.length === 0) return edges;
   const wanted = new Set<unknown>();
   const note = (config: AnyConfig): unknown => wanted.add(config) && config;
-  withBuilt(note, () => field.check.safeParse(rawValue(node, field)));
+  withBuilt(note, () => field.check.safeParse(withoutCarriers(rawValue(node, field))));
   return edges.filter((edge) => wanted.has(edge.node.proxy));
 }
 

@@ -1,9 +1,10 @@
 /** @file What is wrong with a graph of configs, item by item, and as one error. */
 import { lastWrites, placeOfDelete, placeText } from './buildErrors.js';
+import { carrierTags } from './carriers.js';
 import { describeSchema, showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
-import { type ConfigNode, nodeOf, rawValue, type Write } from './node.js';
+import { type ConfigNode, nodeOf, originText, rawValue, type Write } from './node.js';
 import { formatLink, type PathLink, type Segment } from './paths.js';
 import type { AnyConfig } from './types.js';
 
@@ -113,6 +114,24 @@ export function missingValue(node: ConfigNode, path: PathLink | undefined, field
   const deleted = placeOfDelete(node, field.name);
   const hint = deleted === undefined ? '' : ` (deleted at ${deleted})`;
   return fieldViolation('missing', node, path, field, `expected ${describeSchema(field.check)}${hint}`);
+}
+
+/** That a part of a field's value, at the steps `segments` from the config, has tags and no value. */
+export function missingPart(
+  node: ConfigNode,
+  path: PathLink | undefined,
+  segments: readonly Segment[],
+  carrier: ConfigNode,
+): Violation {
+  const made = carrier.last && originText(carrier.last.origin);
+  const message = `expected a value for what is tagged ${carrierTags(carrier).join(', ')}${made === undefined ? '' : ` (made at ${made})`}`;
+  return new Violation('missing', node, message, {
+    path,
+    reads: [],
+    segments,
+    writes: writesOf(node),
+    given: {},
+  });
 }
 
 /** That the value of one field is wrong, or missing. */

@@ -1,0 +1,72 @@
+/** @file Values with tags of their own inside arrays, records and other containers: found, and seen through. */
+import { type ConfigNode, nodeOf } from './configNode.js';
+import { deeper, mapContainers, partsOf } from './containers.js';
+import { type FieldInfo, isCarrierClass } from './fields.js';
+import { tagsAfter } from './nodeTags.js';
+import type { Segment } from './paths.js';
+import type { Tag } from './tags.js';
+
+/** The node of a carrier, which `tag.new()` makes; undefined for anything else. */
+export function carrierOf(value: unknown): ConfigNode | undefined {
+  const node = nodeOf(value);
+  return node !== undefined && isCarrier(node) ? node : undefined;
+}
+
+export function isCarrier(node: ConfigNode): boolean {
+  return isCarrierClass(node.info.cls);
+}
+
+/** The one field of a carrier. */
+export function carriedField(carrier: ConfigNode): FieldInfo {
+  return carrier.info.fields.get('value')!;
+}
+
+/** Whether a carrier has a value. */
+export function hasCarried(carrier: ConfigNode): boolean {
+  return 'value' in carrier.values;
+}
+
+/** What a carrier stands for; undefined where it has no value yet. */
+export function carriedBy(carrier: ConfigNode): unknown {
+  return carrier.values.value;
+}
+
+/** The tags of a carrier, sorted by name. */
+export function carrierTags(carrier: ConfigNode): readonly Tag[] {
+  return tagsAfter(carriedField(carrier), carrier.tags?.get('value'));
+}
+
+/** A carrier without a value, and the steps to it. */
+export interface UnsetCarrier {
+  readonly carrier: ConfigNode;
+  readonly steps: readonly Segment[];
+}
+
+/** Whether there is a carrier in the containers of `value`. */
+export function holdsCarrier(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (nodeOf(value) !== undefined) return carrierOf(value) !== undefined;
+  const next = deeper(depth);
+  return (partsOf(value) ?? []).some(([, part]) => holdsCarrier(part, next));
+}
+
+/** `value` with the values of carriers in their places, undefined for those that have none. */
+export function withoutCarriers(value: unknown, depth = 0): unknown {
+  if (!holdsCarrier(value)) return value;
+  const next = deeper(depth);
+  return mapContainers(value, (leaf) => {
+    const carrier = carrierOf(leaf);
+    return carrier === undefined ? leaf : withoutCarriers(carriedBy(carrier), next);
+  });
+}
+
+/** The carriers in `value` that have no value. */
+export function unsetCarriers(value: unknown, steps: readonly Segment[] = []): UnsetCarrier[] {
+  if (typeof value !== 'object' || value === null) return [];
+  deeper(steps.length);
+  const carrier = carrierOf(value);
+  if (carrier !== undefined)
+    return hasCarried(carrier) ? unsetCarriers(carriedBy(carrier), steps) : [{ carrier, steps }];
+  if (nodeOf(value) !== undefined) return [];
+  return (partsOf(value) ?? []).flatMap(([segment, part]) => unsetCarriers(part, [...steps, segment]));
+}

@@ -1,0 +1,76 @@
+/** @file What a config is inside: its class, its explicit values, its tags and the writes that led there. */
+import type { ClassInfo } from './fields.js';
+import type { TagChanges } from './nodeTags.js';
+import type { Trace } from './source.js';
+import type { AnyConfig } from './types.js';
+
+/** Key under which a config hands out its node; nothing outside this folder has it. */
+export const NODE: unique symbol = Symbol('luthier.node');
+
+/** What a config builds: an instance, a factory, or an instance anew for each call of the factory around it. */
+export type NodeKind = 'config' | 'partial' | 'argFactory';
+
+/** Who wrote a value: a place in the code, formatted when it is asked for, or the text of a flag. */
+export type Origin = Trace | string;
+
+/** What a write did: `edit` changed the inside of a container, `tags` a field's tags, `class` the config's class. */
+export type WriteKind = 'set' | 'delete' | 'edit' | 'tags' | 'class';
+
+/** One write. Entries are linked newest first, so that a copy of a config shares its past. */
+export interface Write {
+  readonly sequence: number;
+  readonly field: string;
+  readonly kind: WriteKind;
+  readonly value: unknown;
+  readonly origin: Origin;
+  readonly previous: Write | undefined;
+}
+
+/** What makes a node a draft of another, within one `derive`. */
+export interface Draft {
+  readonly base: ConfigNode;
+  readonly session: { readonly closed: boolean; draftOf(node: ConfigNode): ConfigNode };
+  /** Gives the node values of its own to write to, when they are first needed. */
+  own(node: ConfigNode): void;
+}
+
+let created = 0;
+
+/** The target of a config's proxy. */
+export class ConfigNode {
+  /** Explicit values by field. */
+  values: Record<string, unknown>;
+  /** Default configs that were handed out: edited in place they stay, but they are never stored as values. */
+  defaults: Map<string, AnyConfig> | undefined;
+  /** Default arrays, records and objects that were handed out; the first edit makes them explicit. */
+  containers: Map<string, unknown> | undefined;
+  /** How fields' tags differ from the declared ones. */
+  tags: TagChanges | undefined;
+  last: Write | undefined;
+  writes = 0;
+  /** How many writes a default config had when it was made: more mean that it was edited. -1: not a default. */
+  writesAtBirth = -1;
+  /** How many defaults of defaults lead here from a config that someone wrote. */
+  defaultDepth = 0;
+  readonly serial = ++created;
+  draft: Draft | undefined;
+  proxy!: AnyConfig;
+
+  constructor(
+    public info: ClassInfo,
+    readonly kind: NodeKind,
+    values: Record<string, unknown> = Object.create(null),
+  ) {
+    this.values = values;
+  }
+
+  /** How many nodes were made so far. */
+  static get count(): number {
+    return created;
+  }
+}
+
+/** The node of a config, or undefined for anything else. */
+export function nodeOf(value: unknown): ConfigNode | undefined {
+  return typeof value === 'object' && value !== null ? (value as { [NODE]?: ConfigNode })[NODE] : undefined;
+}
