@@ -24,7 +24,13 @@ async function help(flags: Flags): Promise<void> {
     import('./registry/index.js'),
     import('./registry/help.js'),
   ]);
-  process.stdout.write(`\n${settingsHelp(await resolveExperiment(flags.exp), flags.set)}\n`);
+  const text = settingsHelp(await resolveExperiment(flags.exp), flags.changes, process.stdout.columns);
+  process.stdout.write(`\n${text}\n`);
+}
+
+function required(value: string | undefined, message: string): string {
+  if (value !== undefined) return value;
+  throw new UsageError(`${message} --help lists all flags.`);
 }
 
 /** Runs one command; returns the exit code. */
@@ -34,28 +40,36 @@ async function run(argv: readonly string[]): Promise<number> {
     await help(flags);
     return 0;
   }
-  if (flags.exp === undefined) {
-    throw new UsageError('No experiment provided: --exp=NAME is required. --help lists all flags.');
+  const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
+  if (flags.dump !== undefined) {
+    const { dumpText, resolveExperiment } = await import('./registry/index.js');
+    process.stdout.write(dumpText(await resolveExperiment(exp), flags.changes, flags.dump));
+    return 0;
   }
-  if (flags.jobLogDir === undefined) {
-    throw new UsageError('No place to write to: --job_log_dir=DIR is required. --help lists all flags.');
-  }
-  const { jobLogDir } = flags;
+  const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
+  return flags.changes.some(({ kind }) => kind === 'sweep')
+    ? runSweep(exp, flags, jobLogDir)
+    : runOne(exp, flags, jobLogDir);
+}
+
+async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
   // Loading the programs takes as long as loading the experiment: do both at once.
   const loadingPrograms = import('./programs/index.js');
   loadingPrograms.catch(() => {});
-  const { classVarsText, configure, resolveExperiment } = await import('./registry/index.js');
-  const resolved = await resolveExperiment(flags.exp);
-  const configured = configure(resolved, flags.set);
+  const { classVarsText, configure, resolveExperiment, shellText } = await import('./registry/index.js');
+  const resolved = await resolveExperiment(exp);
+  const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
+  const configured = configure(resolved, overrides);
   // A device that is not there ends the command before it writes anything.
   if (flags.device === 'gpu') await (await import('./compiler/index.js')).loadBackend('gpu');
-  const { runJob } = await loadingPrograms;
+  const { endWithSweep, exitCodeOfSignal, runJob } = await loadingPrograms;
+  endWithSweep();
   const { signal } = await runJob({
     ...configured,
     moduleUrl: pathToFileURL(resolved.file).href,
     jobLogDir,
     mode: flags.mode,
-    overrides: flags.set.map((s) => s.origin),
+    overrides: overrides.map(shellText),
     classVars: classVarsText(configured.experiment),
     engine: flags.engine,
     device: flags.device,
@@ -63,13 +77,33 @@ async function run(argv: readonly string[]): Promise<number> {
     peakTflops: flags.peakTflops,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
   });
-  return signal === 'SIGINT' ? 130 : signal === 'SIGTERM' ? 143 : 0;
+  return signal === undefined ? 0 : exitCodeOfSignal[signal];
+}
+
+async function runSweep(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
+  const { checkedCombinations, flagOf, resolveExperiment, shellText } = await import('./registry/index.js');
+  const resolved = await resolveExperiment(exp);
+  const combinations = checkedCombinations(flags.changes, resolved);
+  const { runSweepJob } = await import('./programs/index.js');
+  return runSweepJob({
+    name: resolved.name,
+    directory: jobLogDir,
+    sweeps: flags.changes.map(shellText),
+    runs: combinations.map(({ name, settings, overrides }) => ({
+      name,
+      settings: settings.map(({ path, text }) => `${path}=${text}`),
+      flags: [...flags.common, ...overrides.flatMap(flagOf)],
+    })),
+  });
 }
 
 /** A layer that finds its config wrong says all there is to say; one that fails on another error has a cause. */
 function exitCodeOf(error: Error): number | undefined {
   return error.name === 'LayerError' && error.cause === undefined ? 2 : exitCodes[error.name];
 }
+
+/** Errors that say whose fault their cause is. */
+const wrappers = ['ExperimentLoadError', 'FunctionError'];
 
 function report(error: unknown): number {
   if (!(error instanceof Error)) {
@@ -81,7 +115,7 @@ function report(error: unknown): number {
     process.stderr.write(`${error.message}\n`);
     return code;
   }
-  if (error.name === 'ExperimentLoadError') {
+  if (wrappers.includes(error.name)) {
     process.stderr.write(`${error.message}\n`);
     return report(error.cause);
   }

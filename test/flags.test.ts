@@ -1,12 +1,14 @@
 /** @file The command line's grammar and its error messages. */
+import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { flagsHelp, flagTable, parseFlags } from '../src/flags.js';
+import { shellText } from '../src/registry/index.js';
 
 const flagNames = Object.keys(flagTable)
   .map((f) => `--${f}`)
   .join(', ');
 
-test('both ways of writing a value, defaults, and --set in order', () => {
+test('both ways of writing a value, defaults, and changes in order', () => {
   const flags = parseFlags([
     '--exp=lm.Small',
     '--job_log_dir',
@@ -14,6 +16,10 @@ test('both ways of writing a value, defaults, and --set in order', () => {
     '--set',
     'numLayers=6',
     '--set=task.train.numTrainSteps=10',
+    '--unset=task.train.evalIntervalSteps',
+    '--sweep=learningRate=1e-3,1e-4',
+    '--config_file',
+    'a.yaml',
     '--num_threads=2',
     '--peak_tflops=0.5',
     '--restore_previous_checkpoint',
@@ -24,10 +30,23 @@ test('both ways of writing a value, defaults, and --set in order', () => {
     mode: 'train',
     device: 'cpu',
     engine: 'auto',
-    set: [
-      { path: 'numLayers', text: '6', origin: '--set numLayers=6' },
-      { path: 'task.train.numTrainSteps', text: '10', origin: '--set task.train.numTrainSteps=10' },
+    changes: [
+      { kind: 'set', path: 'numLayers', text: '6', origin: '--set numLayers=6' },
+      {
+        kind: 'set',
+        path: 'task.train.numTrainSteps',
+        text: '10',
+        origin: '--set task.train.numTrainSteps=10',
+      },
+      {
+        kind: 'unset',
+        path: 'task.train.evalIntervalSteps',
+        origin: '--unset task.train.evalIntervalSteps',
+      },
+      { kind: 'sweep', text: 'learningRate=1e-3,1e-4', origin: '--sweep learningRate=1e-3,1e-4' },
+      { kind: 'file', file: 'a.yaml', origin: '--config_file a.yaml' },
     ],
+    common: ['--exp=lm.Small', '--num_threads=2', '--peak_tflops=0.5', '--restore_previous_checkpoint'],
     numThreads: 2,
     peakTflops: 0.5,
     restorePreviousCheckpoint: true,
@@ -39,8 +58,53 @@ test('of a flag given twice the last one counts', () => {
   expect(parseFlags(['--mode=train', '--mode=eval']).mode).toBe('eval');
 });
 
+const settings = (...texts: string[]) =>
+  parseFlags(texts.flatMap((text) => ['--set', text])).changes.map((change) =>
+    change.kind === 'set' ? [change.path, change.text] : change.kind,
+  );
+
 test('a value of --set may contain = and be empty', () => {
-  expect(parseFlags(['--set', 'a=b=c', '--set', 'd=']).set.map((s) => s.text)).toEqual(['b=c', '']);
+  expect(settings('a=b=c', 'd=')).toEqual([
+    ['a', 'b=c'],
+    ['d', ''],
+  ]);
+});
+
+test('--set splits at the first = outside of brackets and quotes', () => {
+  expect(settings(`a["x=y"].b=1`, `a['x=y']=2`, `a['it\\'s=']=3`, `a["]="].c[0]=4`)).toEqual([
+    ['a["x=y"].b', '1'],
+    [`a['x=y']`, '2'],
+    [`a['it\\'s=']`, '3'],
+    ['a["]="].c[0]', '4'],
+  ]);
+});
+
+test('--dump has a format of its own, or text', () => {
+  expect(parseFlags(['--dump', '--exp=a']).dump).toBe('text');
+  expect(parseFlags(['--dump=tree']).dump).toBe('tree');
+});
+
+test('a change can be pasted into a shell', () => {
+  const given = [
+    ['--set', 'a=1e-3'],
+    ['--set', `a["k"]=it's`],
+    ['--unset', 'datasets[0]'],
+    ['--fiddler', 'scale(2, by="a b")'],
+    ['--config_file', '~/x.yaml'],
+    ['--sweep', 'a=1..4'],
+  ];
+  const { changes } = parseFlags(given.flat());
+  const pasted = changes.map(shellText);
+  expect(pasted).toEqual([
+    '--set a=1e-3',
+    `--set 'a["k"]=it'\\''s'`,
+    "--unset 'datasets[0]'",
+    `--fiddler 'scale(2, by="a b")'`,
+    "--config_file '~/x.yaml'",
+    '--sweep a=1..4',
+  ]);
+  const printed = execFileSync('bash', ['-c', `printf '%s\\n' ${pasted.join(' ')}`], { encoding: 'utf8' });
+  expect(printed.trimEnd().split('\n')).toEqual(given.flat());
 });
 
 test.each([
@@ -63,6 +127,35 @@ test.each([
   [
     ['--set', 'numLayers'],
     '--set numLayers: expected path=value, for example --set task.train.numTrainSteps=100.',
+  ],
+  [['--set', '=3'], '--set =3: expected path=value, for example --set task.train.numTrainSteps=100.'],
+  [['--set', 'a[0=3'], '--set a[0=3: expected path=value, for example --set task.train.numTrainSteps=100.'],
+  [['--unset', 'a=3'], '--unset a=3: expected a path alone, for example --unset task.train.numTrainSteps.'],
+  [['--config_file='], "--config_file: expected the name of a file; got ''."],
+  [
+    ['--dump=jsn'],
+    "--dump: expected one of text, tree, json, yaml, history; got 'jsn'. Did you mean 'json'?",
+  ],
+  [
+    ['--sweep', 'numLayers'],
+    '--sweep numLayers: expected path=value,value or name(arguments), for example --sweep learningRate=1e-3,1e-4.',
+  ],
+  [
+    ['--sweep', 'a=1,2', '--mode=decode'],
+    '--sweep a=1,2 and --mode=decode do not go together: a sweep trains. ' +
+      'To use what it trained, give --job_log_dir the directory of one of its runs.',
+  ],
+  [
+    ['--fiddler', 'scale(g(1))'],
+    '--fiddler scale(g(1)): A call cannot stand here: arguments are literals.\n  scale(g(1))\n         ^',
+  ],
+  [
+    ['--fiddler', 'scale(1)(2)'],
+    '--fiddler scale(1)(2): Nothing can follow the call of scale.\n  scale(1)(2)\n          ^',
+  ],
+  [
+    ['--fiddler', 'scale(*a)'],
+    '--fiddler scale(*a): Arguments cannot be spread with *.\n  scale(*a)\n        ^',
   ],
 ])('%j is a usage error', (argv, message) => {
   expect(() => parseFlags(argv)).toThrow(expect.objectContaining({ name: 'UsageError', message }));

@@ -10,6 +10,7 @@ export { JobError } from './errors.js';
 export type { EvalResult } from './evalProgram.js';
 export type { JobMode, JobOptions } from './options.js';
 export { exitCodeOfSignal, type StopSignalName } from './signals.js';
+export { endWithSweep, runSweepJob, type SweepOptions } from './sweepJob.js';
 export type { TrainReport } from './trainProgram.js';
 
 /** How a job ended. */

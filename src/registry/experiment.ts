@@ -18,13 +18,12 @@ type WithConstants<B extends ExperimentClass, F extends Constants> = (abstract n
   Values<F>) &
   Omit<B, 'prototype'>;
 
-/** A constant set on the command line: `--set numLayers=6`. */
-export interface ConstantOverride {
+/** A constant set on the command line: `--set numLayers=6`, a value from a file, or `--unset numLayers`. */
+export type ConstantOverride = {
   readonly name: string;
-  readonly text: string;
-  /** The flag as written, for messages and for experiment_cls_vars.txt. */
+  /** The flag as written, or the place in the file, for messages and for experiment_cls_vars.txt. */
   readonly origin: string;
-}
+} & ({ readonly text: string } | { readonly value: unknown } | { readonly toDefault: true });
 
 /** One write to a constant, in the order in which the constructors made them. */
 interface Write {
@@ -162,8 +161,11 @@ export abstract class Experiment {
 
 function parseOverride(cls: Function, schema: z.ZodType, override: ConstantOverride): unknown {
   const label = `${cls.name}.${override.name}`;
+  if ('toDefault' in override) return defaultOf(schema, label, override.origin);
   try {
-    const value = coerce(schema, override.text, label);
+    // A text in a file is read as a flag's is: `1e-3`, which YAML takes for a string, is a number.
+    const text = 'text' in override ? override.text : override.value;
+    const value = typeof text === 'string' ? coerce(schema, text, label) : text;
     return checkValue(
       schema,
       value,
@@ -174,6 +176,12 @@ function parseOverride(cls: Function, schema: z.ZodType, override: ConstantOverr
     if (!(error instanceof ConfigError) || error.place !== undefined) throw error;
     throw new ConfigError(error.problem, { path: override.name, place: override.origin });
   }
+}
+
+function defaultOf(schema: z.ZodType, label: string, origin: string): unknown {
+  const byDefault = schema.safeParse(undefined);
+  if (byDefault.success) return byDefault.data;
+  throw new ConfigError(`${label} has no default to go back to`, { place: origin });
 }
 
 /**
@@ -205,6 +213,8 @@ export function checkRequired(experiment: Experiment): void {
 /** An effective constant and who set it: a class by its name, or the flag of the command line. */
 export interface EffectiveConstant {
   readonly name: string;
+  /** Whether the command line set it. */
+  readonly overridden: boolean;
   /** Undefined when nothing sets it and it has no default. */
   readonly value: unknown;
   readonly setBy: string;
@@ -258,6 +268,12 @@ export function effectiveConstants(experiment: Experiment): EffectiveConstant[] 
     const value = currentValue(state, schema, name);
     const flag = state.overridden.get(name);
     const by = flag ? flag.origin : (setBy.get(name) ?? experiment.constructor.name);
-    return { name, value: value === unset ? undefined : value, setBy: by, schema };
+    return {
+      name,
+      overridden: flag !== undefined,
+      value: value === unset ? undefined : value,
+      setBy: by,
+      schema,
+    };
   });
 }

@@ -1,42 +1,139 @@
-/** @file What --help shows of an experiment: every constant and config path that --set can set. */
-import { describeSchema, listPaths, showValue } from '../hparams/index.js';
-import { configure, type SetOverride } from './configure.js';
+/** @file What --help shows of an experiment: every constant, config path, fiddler and sweep that a flag can name. */
+import { describeSchema, type Fields, listPaths, showLong } from '../hparams/index.js';
+import { configure } from './configure.js';
 import { UsageError } from './errors.js';
-import { effectiveConstants, instantiate } from './experiment.js';
-import type { ResolvedExperiment } from './resolve.js';
+import { type EffectiveConstant, effectiveConstants, instantiate } from './experiment.js';
+import { commandFunctions } from './functions.js';
+import type { Change } from './overrides.js';
+import { type ResolvedExperiment, showFile } from './resolve.js';
+import { expandSweeps } from './sweeps.js';
 
-function line(path: string, type: string, value: string, description: string | undefined): string {
-  return `  ${path} : ${type} = ${value}${description ? `\n      ${description}` : ''}`;
+/** One thing that can be set: its name, whether it differs from its default, and paragraphs about it. */
+interface Entry {
+  readonly name: string;
+  readonly changed: boolean;
+  readonly about: readonly string[];
 }
 
-function pathLines(root: string, config: unknown): string[] {
-  return listPaths(config).map(({ path, type, description, ...info }) =>
-    line(`${root}.${path}`, type, 'value' in info ? showValue(info.value) : '(not set)', description),
-  );
+/** Names that are longer have what belongs to them below, so that few long ones do not push all the rest aside. */
+const widestName = 44;
+
+/** The words of `text` in lines of at most `width`; one longer word has a line of its own. */
+function wrap(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.split(/\s+/)) {
+    const line = lines.at(-1)!;
+    if (line === '') lines[lines.length - 1] = word;
+    else if (line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** Names in one column, what is about them in another; `width` is that of the terminal. */
+function columns(entries: readonly Entry[], width: number): string[] {
+  const names = entries.map(({ name }) => name.length).filter((length) => length <= widestName);
+  const indent = Math.max(8, ...names) + 4;
+  return entries.flatMap(({ name, changed, about }) => {
+    const head = `${changed ? '*' : ' '} ${name}`;
+    const text = about.flatMap((paragraph) => wrap(paragraph, Math.max(30, width - indent)));
+    const [first = '', ...rest] = name.length > widestName ? ['', ...text] : text;
+    return [
+      `${head.padEnd(indent)}${first}`.trimEnd(),
+      ...rest.map((line) => `${' '.repeat(indent)}${line}`),
+    ];
+  });
+}
+
+const notSet = '(not set)';
+
+function constantEntry({ name, value, setBy, overridden, schema }: EffectiveConstant, cls: string): Entry {
+  const byDefault = schema.safeParse(undefined);
+  const shown = value === undefined ? notSet : showLong(value);
+  const changed = byDefault.success && value !== undefined && showLong(byDefault.data) !== shown;
+  const by = changed || (overridden && value !== undefined) || setBy !== cls ? `, set by ${setBy}` : '';
+  const initial = changed ? `, default ${showLong(byDefault.data)}` : '';
+  return {
+    name,
+    changed,
+    about: [
+      `${describeSchema(schema)} = ${shown}${initial}${by}`,
+      ...(schema.description ? [schema.description] : []),
+    ],
+  };
+}
+
+function pathEntries(root: string, config: unknown): Entry[] {
+  return listPaths(config).map((info) => {
+    const shown = 'value' in info ? showLong(info.value) : notSet;
+    const initial = 'default' in info ? showLong(info.default) : undefined;
+    const changed = 'value' in info && initial !== undefined && initial !== shown;
+    const parts = [`${info.type} = ${shown}`];
+    if (changed) parts.push(`default ${initial}`);
+    if (info.where !== undefined) parts.push(`set at ${info.where}`);
+    const about = [parts.join(', ')];
+    if (info.description !== undefined) about.push(info.description);
+    if (info.tags.length > 0) about.push(`Tags: ${info.tags.join(', ')}.`);
+    return { name: `${root}.${info.path}`, changed, about };
+  });
+}
+
+function argumentEntries(fields: Fields): string[] {
+  return Object.entries(fields).map(([name, schema]) => {
+    const byDefault = schema.safeParse(undefined);
+    const initial = byDefault.success ? ` = ${showLong(byDefault.data)}` : '';
+    const about = schema.description ? `. ${schema.description}` : '';
+    return `${name}: ${describeSchema(schema)}${initial}${about}`;
+  });
+}
+
+function functionEntries(resolved: ResolvedExperiment, kind: 'fiddler' | 'sweep'): Entry[] {
+  return commandFunctions(resolved.exports)
+    .filter((each) => (each.kind ?? 'fiddler') === kind)
+    .map(({ name, fields }) => ({
+      name: fields === undefined ? `${name}(…)` : `${name}(${Object.keys(fields).join(', ')})`,
+      changed: false,
+      about:
+        fields === undefined ? ['a plain function: it gets literals as they are'] : argumentEntries(fields),
+    }));
 }
 
 /**
- * The constants and config fields of an experiment with type, present value and description, as lines. Where a
- * required constant is not set the configs can't be made: the text then says so in their place.
+ * All that the flags can name in an experiment, with type, present value, default, description and place; a star marks
+ * what differs from its default. With a width the text is wrapped, without one nothing is. Where the configs can't be
+ * made, as for want of a required constant, the text says so in their place.
  */
-export function settingsHelp(resolved: ResolvedExperiment, overrides: readonly SetOverride[]): string {
-  const constants = effectiveConstants(instantiate(resolved.cls)).map(({ name, value, schema }) =>
-    line(
-      name,
-      describeSchema(schema),
-      value === undefined ? '(not set)' : showValue(value),
-      schema.description,
-    ),
-  );
-  const lines = [`Constants of ${resolved.name}:`, ...constants];
+export function settingsHelp(
+  resolved: ResolvedExperiment,
+  changes: readonly Change[],
+  width = Number.POSITIVE_INFINITY,
+): string {
+  const [combination] = expandSweeps(changes, resolved);
+  const cls = resolved.cls.name;
+  const lines: string[] = [];
+  const section = (title: string, entries: readonly Entry[]) => {
+    if (entries.length > 0) lines.push(...(lines.length > 0 ? [''] : []), title, ...columns(entries, width));
+  };
+  const constantsHelp = (constants: readonly EffectiveConstant[]) =>
+    section(
+      `Constants of ${resolved.name}:`,
+      constants.map((constant) => constantEntry(constant, cls)),
+    );
   try {
-    const { task, datasets, decodeDatasets } = configure(resolved, overrides);
-    lines.push('', 'Fields of its configs:', ...pathLines('task', task));
-    datasets.forEach((dataset, i) => void lines.push(...pathLines(`datasets[${i}]`, dataset)));
-    decodeDatasets.forEach((dataset, i) => void lines.push(...pathLines(`decodeDatasets[${i}]`, dataset)));
+    const { experiment, task, datasets, decodeDatasets } = configure(resolved, combination!.overrides);
+    constantsHelp(effectiveConstants(experiment));
+    section('Fields of its configs:', [
+      ...pathEntries('task', task),
+      ...datasets.flatMap((dataset, i) => pathEntries(`datasets[${i}]`, dataset)),
+      ...decodeDatasets.flatMap((dataset, i) => pathEntries(`decodeDatasets[${i}]`, dataset)),
+    ]);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
+    constantsHelp(effectiveConstants(instantiate(resolved.cls)));
     lines.push('', `Fields of its configs can be listed once they can be made. ${error.message}`);
   }
+  const file = showFile(resolved.file);
+  section(`Fiddlers of ${file}, for --fiddler:`, functionEntries(resolved, 'fiddler'));
+  section(`Sweeps of ${file}, for --sweep:`, functionEntries(resolved, 'sweep'));
   return lines.join('\n');
 }

@@ -1,6 +1,8 @@
 /** @file Experiments: their base class, how names find them, how the command line sets their constants and configs. */
 export { type ClassVars, classVars, classVarsText, parseClassVars } from './classVars.js';
-export { type ConfiguredExperiment, configure, type SetOverride } from './configure.js';
+export type { ExperimentConfigs } from './configs.js';
+export { type ConfiguredExperiment, configure } from './configure.js';
+export { dumpText } from './dump.js';
 export { UsageError } from './errors.js';
 export {
   type ConstantOverride,
@@ -14,9 +16,22 @@ export {
   instantiate,
   isExperimentClass,
 } from './experiment.js';
+export { type FiddlerResult, fiddler, type SweepResult, sweep } from './functions.js';
+export {
+  type Change,
+  flagOf,
+  type Override,
+  parseFiddler,
+  parseFile,
+  parseSet,
+  parseSweep,
+  parseUnset,
+  shellText,
+} from './overrides.js';
 export {
   ExperimentLoadError,
   experimentDirectories,
   type ResolvedExperiment,
   resolveExperiment,
 } from './resolve.js';
+export { type Combination, checkedCombinations, expandSweeps } from './sweeps.js';

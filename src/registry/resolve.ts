@@ -11,6 +11,8 @@ export interface ResolvedExperiment {
   readonly name: string;
   readonly file: string;
   readonly cls: new () => Experiment;
+  /** All that the file exports: its fiddlers and sweeps are among them. */
+  readonly exports: Readonly<Record<string, unknown>>;
 }
 
 /** Tried in this order for `a.b.C`: experiments/a/b.ts and so on. Kept apart from scan.ts, which loads a parser. */
@@ -22,7 +24,8 @@ export function experimentDirectories(): string[] {
   return [...new Set([resolve('experiments'), own])];
 }
 
-function show(file: string): string {
+/** A file as messages name it. */
+export function showFile(file: string): string {
   const path = relative(process.cwd(), file);
   return path.startsWith('..') ? file : path;
 }
@@ -48,7 +51,7 @@ async function load(name: string, file: string): Promise<Record<string, unknown>
   try {
     return await import(pathToFileURL(file).href);
   } catch (cause) {
-    throw new ExperimentLoadError(`Experiment '${name}': ${show(file)} failed to load.`, { cause });
+    throw new ExperimentLoadError(`Experiment '${name}': ${showFile(file)} failed to load.`, { cause });
   }
 }
 
@@ -83,11 +86,12 @@ export async function resolveExperiment(
   const direct = directFile(name, directories);
   if (direct) {
     const exportName = name.split('.').at(-1)!;
-    const cls = (await load(name, direct))[exportName];
-    if (isExperimentClass(cls)) return { name, file: direct, cls };
+    const exports = await load(name, direct);
+    const cls = exports[exportName];
+    if (isExperimentClass(cls)) return { name, file: direct, cls, exports };
     const is =
       cls === undefined ? `exports no class '${exportName}'` : `'${exportName}' is no Experiment class`;
-    throw await notFound(name, `: ${show(direct)} ${is}`, directories);
+    throw await notFound(name, `: ${showFile(direct)} ${is}`, directories);
   }
   const { scanExperiments } = await import('./scan.js');
   const matches = scanExperiments(directories).filter((e) => e.name === name || e.name.endsWith(`.${name}`));
@@ -97,16 +101,17 @@ export async function resolveExperiment(
   }
   const match = matches[0];
   if (!match) {
-    const searched = directories.map(show).join(' and ');
+    const searched = directories.map(showFile).join(' and ');
     throw await notFound(name, ` (searched ${searched})`, directories);
   }
-  const cls = (await load(match.name, match.file))[match.exportName];
+  const exports = await load(match.name, match.file);
+  const cls = exports[match.exportName];
   if (!isExperimentClass(cls)) {
     throw await notFound(
       name,
-      `: ${show(match.file)} '${match.exportName}' is no Experiment class`,
+      `: ${showFile(match.file)} '${match.exportName}' is no Experiment class`,
       directories,
     );
   }
-  return { name: match.name, file: match.file, cls };
+  return { name: match.name, file: match.file, cls, exports };
 }

@@ -1,0 +1,111 @@
+/** @file sweep.json: which runs a sweep has, how far each came, and what came of it. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { writeWhole } from '../files/index.js';
+import { JobError } from './errors.js';
+
+/** One run of a sweep, as the command line asks for it. */
+export interface SweepRun {
+  /** Name of its directory in the sweep's. */
+  readonly name: string;
+  /** What the sweep sets in it, as `path=value`. */
+  readonly settings: readonly string[];
+  /** The flags of main.ts that make the run, all but --job_log_dir. */
+  readonly flags: readonly string[];
+}
+
+/** A run and how it stands. A run that is `running` in the file of a sweep that is not was killed with it. */
+export interface RunRecord extends SweepRun {
+  status: 'waiting' | 'running' | 'finished' | 'failed' | 'stopped';
+  /** Exit code of its process, or the signal that ended it. */
+  exit?: number | string;
+  /** The last step of training and its loss, from metrics.jsonl. */
+  step?: number;
+  loss?: number;
+  seconds?: number;
+}
+
+/** The file's content. */
+interface SweepFile {
+  readonly format: 'luthier-sweep';
+  readonly version: 1;
+  readonly name: string;
+  readonly sweeps: readonly string[];
+  readonly runs: readonly RunRecord[];
+}
+
+/** The runs of a sweep, kept in `directory`/sweep.json. */
+export class SweepRecord {
+  readonly runs: RunRecord[];
+  /** Runs of earlier sweeps in the same directory. */
+  readonly #others: readonly RunRecord[];
+
+  /**
+   * Takes over what the file knows of the runs: one that finished with the same flags counts as finished.
+   *
+   * @throws JobError where the file is not one that a sweep wrote.
+   */
+  constructor(
+    private readonly directory: string,
+    private readonly name: string,
+    private readonly sweeps: readonly string[],
+    runs: readonly SweepRun[],
+  ) {
+    const known = new Map(readRecords(join(directory, 'sweep.json')).map((run) => [run.name, run]));
+    this.runs = runs.map((run) => {
+      const earlier = known.get(run.name);
+      known.delete(run.name);
+      const isDone = earlier?.status === 'finished' && isDeepStrictEqual(earlier.flags, run.flags);
+      return isDone ? { ...earlier } : { ...run, status: 'waiting' };
+    });
+    this.#others = [...known.values()];
+  }
+
+  /** Writes the file: whole, or not at all. */
+  save(): void {
+    const file: SweepFile = {
+      format: 'luthier-sweep',
+      version: 1,
+      name: this.name,
+      sweeps: this.sweeps,
+      runs: [...this.runs, ...this.#others],
+    };
+    writeWhole(join(this.directory, 'sweep.json'), `${JSON.stringify(file, null, 1)}\n`);
+  }
+}
+
+function readRecords(path: string): readonly RunRecord[] {
+  if (!existsSync(path)) return [];
+  let file: Partial<SweepFile> | undefined;
+  try {
+    file = JSON.parse(readFileSync(path, 'utf8')) as Partial<SweepFile>;
+  } catch {
+    file = undefined;
+  }
+  if (file?.format === 'luthier-sweep' && file.version === 1 && Array.isArray(file.runs)) return file.runs;
+  throw new JobError(`${path} is not what a sweep wrote: move it away, or take another --job_log_dir.`);
+}
+
+/** The last training loss in a run's metrics.jsonl, and its step; a line that is cut off does not count. */
+export function lastLoss(directory: string): { step: number; loss: number } | undefined {
+  const path = join(directory, 'metrics.jsonl');
+  if (!existsSync(path)) return undefined;
+  for (const line of readFileSync(path, 'utf8').split('\n').reverse()) {
+    const found = lossIn(line);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function lossIn(line: string): { step: number; loss: number } | undefined {
+  if (!line.includes('"train"')) return undefined;
+  try {
+    const { program, step, loss } = JSON.parse(line) as Record<string, unknown>;
+    return program === 'train' && typeof step === 'number' && typeof loss === 'number'
+      ? { step, loss }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,43 @@
+/** @file What --dump prints: the configs as they would be built, in the format that is asked for. */
+import { print, printHistory, printTree, toJSON } from '../hparams/index.js';
+import { type ConfiguredExperiment, configure } from './configure.js';
+import { effectiveConstants } from './experiment.js';
+import type { Change, DumpFormat } from './overrides.js';
+import type { ResolvedExperiment } from './resolve.js';
+import { expandSweeps } from './sweeps.js';
+
+/** What --config_file takes back: the configs, and the constants that the command line set. */
+function documentOf({ experiment, task, datasets, decodeDatasets }: ConfiguredExperiment): object {
+  const set = effectiveConstants(experiment).filter(({ overridden }) => overridden);
+  const constants = Object.fromEntries(set.map(({ name, value }) => [name, value]));
+  const configs = { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] };
+  return set.length === 0 ? configs : { constants, ...configs };
+}
+
+type Print = (configured: ConfiguredExperiment) => string;
+
+const printers: Readonly<Record<DumpFormat, Print>> = {
+  text: ({ configs }) => print(configs),
+  tree: ({ configs }) => printTree(configs),
+  json: (configured) => JSON.stringify(toJSON(documentOf(configured)), null, 1),
+  history: ({ configs }) => printHistory(configs),
+};
+
+/**
+ * The configs that the command line makes of the experiment, as text that ends with a newline. Those of a sweep follow
+ * one another under their names; as JSON they are an object of documents.
+ */
+export function dumpText(
+  resolved: ResolvedExperiment,
+  changes: readonly Change[],
+  format: DumpFormat,
+): string {
+  const printed = expandSweeps(changes, resolved).map(({ name, overrides }): [string, string] => [
+    name,
+    printers[format](configure(resolved, overrides)).trimEnd(),
+  ]);
+  if (printed.length === 1 && printed[0]![0] === '') return `${printed[0]![1]}\n`;
+  if (format === 'json')
+    return `{\n${printed.map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(',\n')}\n}\n`;
+  return printed.map(([name, text]) => `# ${name}\n${text}\n`).join('\n');
+}

@@ -1,0 +1,74 @@
+/** @file Runs the fiddlers of a command line: functions of the experiment's file that edit its configs. */
+import { ConfigError, classOf, didYouMean, isConfig, showValue, withOrigin } from '../hparams/index.js';
+import { configRoots, type ExperimentConfigs } from './configs.js';
+import { argumentsFor, type CommandFunction, findFunction } from './functions.js';
+import { asUsage, type FiddlerOverride } from './overrides.js';
+import { type ResolvedExperiment, showFile } from './resolve.js';
+
+/** A function of the experiment's file failed: the fault is in the file, not on the command line. */
+export class FunctionError extends Error {
+  override name = 'FunctionError';
+}
+
+/**
+ * Calls a function of the experiment's file. Errors of configs say where they arose; others are told with the flag.
+ *
+ * @throws ConfigError that the function ran into, FunctionError with any other error as its cause.
+ */
+export function callFunction(command: CommandFunction, values: readonly unknown[], origin: string): unknown {
+  let result: unknown;
+  try {
+    result = command.fn(...values);
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    throw new FunctionError(`${origin}: ${command.name}() failed.`, { cause });
+  }
+  if (!(result instanceof Promise)) return result;
+  result.catch(() => {});
+  throw new ConfigError(`${command.name}() must not be async: its result counts when it returns.`, {
+    place: origin,
+  });
+}
+
+/**
+ * Applies `--fiddler name(…)`: the function edits the configs, or returns those that take the place of the present ones.
+ * What it writes is remembered with its own lines, what it returns with the flag's text.
+ *
+ * @throws UsageError for an unknown fiddler or wrong arguments, ConfigError for a result that is no configs.
+ */
+export function applyFiddler(
+  configs: ExperimentConfigs,
+  { call, origin }: FiddlerOverride,
+  resolved: ResolvedExperiment,
+): void {
+  const command = findFunction('fiddler', call.name, origin, resolved.exports, showFile(resolved.file));
+  const values = asUsage(origin, () => argumentsFor(command, call, 1));
+  const result = callFunction(command, [configs, ...values], origin);
+  if (result === undefined || result === configs) return;
+  const replacement = replacementOf(result, configs, command.name, origin);
+  withOrigin(origin, () => Object.assign(configs, replacement));
+}
+
+function replacementOf(
+  result: unknown,
+  configs: ExperimentConfigs,
+  name: string,
+  place: string,
+): Partial<ExperimentConfigs> {
+  const expected = `return nothing, the configs, or some of {${configRoots.join(', ')}}`;
+  const fail = (problem: string): never => {
+    throw new ConfigError(`${name}() returned ${problem}; ${expected}.`, { place });
+  };
+  if (isConfig(result) ? classOf(result as never) !== classOf(configs) : !isRecord(result)) {
+    return fail(showValue(result));
+  }
+  const given = Object.keys(result as object);
+  const unknown = given.find((key) => !(configRoots as readonly string[]).includes(key));
+  if (unknown !== undefined) fail(`an unknown '${unknown}'${didYouMean(unknown, configRoots)}`);
+  return Object.fromEntries(given.map((key) => [key, (result as Record<string, unknown>)[key]]));
+}
+
+/** Whether `value` is a plain object. */
+export function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}

@@ -1,0 +1,159 @@
+/** @file Functions that an experiment's file exports for the command line: fiddlers and sweeps, and how they are called. */
+import {
+  type Argument,
+  type Call,
+  ConfigError,
+  coerceLiteral,
+  describeSchema,
+  didYouMean,
+  type Fields,
+  type HpFrom,
+  plainValue,
+  problemAt,
+} from '../hparams/index.js';
+import type { ExperimentConfigs } from './configs.js';
+import { UsageError } from './errors.js';
+
+/** What a fiddler may return: nothing after editing the configs, or those that take the place of the present ones. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is of this type.
+export type FiddlerResult = void | Partial<ExperimentConfigs>;
+/** What a sweep returns: for each run, values by path. */
+export type SweepResult = readonly Readonly<Record<string, unknown>>[];
+
+/** Key of what `fiddler` and `sweep` note on their functions. */
+const DECLARED: unique symbol = Symbol('luthier.commandLine');
+
+interface Declared {
+  readonly kind: 'fiddler' | 'sweep';
+  readonly fields: Fields;
+}
+
+/**
+ * Declares a function for `--fiddler name(argument=value)`: arguments are read and checked by their schemas, have their
+ * defaults, and stand in `--help`. Plain exported functions will do as well: they get literals as they are.
+ *
+ *     export const scaleWidth = fiddler({ factor: z.number().positive().default(2) }, (configs, { factor }) => { … });
+ */
+export function fiddler<F extends Fields>(
+  fields: F,
+  fn: (configs: ExperimentConfigs, values: HpFrom<F>) => FiddlerResult,
+): (configs: ExperimentConfigs, values: HpFrom<F>) => FiddlerResult {
+  const declared: Declared = { kind: 'fiddler', fields };
+  return Object.assign((configs: ExperimentConfigs, values: HpFrom<F>) => fn(configs, values), {
+    [DECLARED]: declared,
+  });
+}
+
+/**
+ * Declares a function for `--sweep name(argument=value)`. It returns a list with an entry for each run: values by the
+ * paths that `--set` takes.
+ *
+ *     export const sizes = sweep({ most: z.int() }, ({ most }) => range(most).map((n) => ({ numLayers: n, modelDims: 64 * n })));
+ */
+export function sweep<F extends Fields>(
+  fields: F,
+  fn: (values: HpFrom<F>) => SweepResult,
+): (values: HpFrom<F>) => SweepResult {
+  const declared: Declared = { kind: 'sweep', fields };
+  return Object.assign((values: HpFrom<F>) => fn(values), { [DECLARED]: declared });
+}
+
+/** A function that the command line can call. */
+export interface CommandFunction {
+  readonly name: string;
+  /** Undefined for a plain function, which may be either. */
+  readonly kind: 'fiddler' | 'sweep' | undefined;
+  /** Schemas of its arguments; undefined for a plain function. */
+  readonly fields: Fields | undefined;
+  readonly fn: (...values: any[]) => unknown;
+}
+
+function isPlainFunction(value: unknown): value is (...values: any[]) => unknown {
+  // Classes and targets of configs are exported to be configured, not called.
+  return (
+    typeof value === 'function' &&
+    !('config' in value) &&
+    !/^class\b/.test(Function.prototype.toString.call(value))
+  );
+}
+
+/** The functions that a module exports, by name; nothing that it merely imports is among them. */
+export function commandFunctions(exports: Readonly<Record<string, unknown>>): CommandFunction[] {
+  return Object.entries(exports).flatMap(([name, fn]) => {
+    if (!isPlainFunction(fn)) return [];
+    const declared = (fn as { [DECLARED]?: Declared })[DECLARED];
+    return [{ name, kind: declared?.kind, fields: declared?.fields, fn }];
+  });
+}
+
+/** The function that a call names. @throws UsageError that lists those that there are. */
+export function findFunction(
+  kind: 'fiddler' | 'sweep',
+  name: string,
+  origin: string,
+  exports: Readonly<Record<string, unknown>>,
+  file: string,
+): CommandFunction {
+  const all = commandFunctions(exports);
+  const found = all.find((each) => each.name === name);
+  if (found !== undefined && (found.kind ?? kind) === kind) return found;
+  const fitting = all.filter((each) => (each.kind ?? kind) === kind).map((each) => each.name);
+  const why =
+    found === undefined ? `${file} exports no ${kind} '${name}'` : `'${name}' of ${file} is a ${found.kind}`;
+  const hint = didYouMean(name, fitting);
+  throw new UsageError(`${origin}: ${why}.${hint} Its ${kind}s are: ${fitting.sort().join(', ') || 'none'}.`);
+}
+
+/**
+ * What the function is called with, behind the configs. A declared one gets an object of all its arguments. A plain one
+ * gets its arguments by position, then one object of those that were named; an empty one if it asks for one.
+ *
+ * @throws ConfigError that points at the argument that is wrong.
+ */
+export function argumentsFor(command: CommandFunction, call: Call, leading: number): unknown[] {
+  if (command.fields !== undefined) return [declaredArguments(command.fields, call)];
+  const byPosition = call.arguments.filter(({ name }) => name === undefined);
+  const named = call.arguments.filter(({ name }) => name !== undefined);
+  const values: unknown[] = byPosition.map(({ value }) => plainValue(value));
+  const wantsObject = values.length === 0 && command.fn.length > leading;
+  if (named.length > 0 || wantsObject) {
+    values.push(Object.fromEntries(named.map(({ name, value }) => [name, plainValue(value)])));
+  }
+  return values;
+}
+
+function declaredArguments(fields: Fields, call: Call): Record<string, unknown> {
+  const names = Object.keys(fields);
+  const given = new Map<string, Argument>();
+  for (const [i, argument] of call.arguments.entries()) {
+    const name = argument.name ?? names[i];
+    const fail = (problem: string) => problemAt(problem, call.text, argument.column);
+    const list = names.length === 0 ? 'It takes none.' : `It takes ${names.join(', ')}.`;
+    if (name === undefined) throw fail(`This is one argument too many for ${call.name}. ${list}`);
+    if (!Object.hasOwn(fields, name)) {
+      throw fail(`${call.name} has no argument '${name}'.${didYouMean(name, names)} ${list}`);
+    }
+    if (given.has(name)) throw fail(`The argument '${name}' is given twice.`);
+    given.set(name, argument);
+  }
+  return Object.fromEntries(names.map((name) => [name, argumentValue(name, fields, call, given.get(name))]));
+}
+
+function argumentValue(name: string, fields: Fields, call: Call, argument: Argument | undefined): unknown {
+  const schema = fields[name]!;
+  if (argument === undefined) {
+    const byDefault = schema.safeParse(undefined);
+    if (byDefault.success) return byDefault.data;
+    throw problemAt(
+      `${call.name} needs the argument '${name}': ${describeSchema(schema)}.`,
+      call.text,
+      call.text.length,
+    );
+  }
+  try {
+    return schema.parse(coerceLiteral(schema, argument.value, name));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw problemAt(error.problem, call.text, argument.column);
+  }
+}

@@ -1,0 +1,133 @@
+/** @file What the command line changes of an experiment, in its order: settings, unsettings, files, fiddlers. */
+import { type Call, ConfigError, parseCall, type Segment, splitSetting } from '../hparams/index.js';
+import { UsageError } from './errors.js';
+
+/** `--set path=text`, or what a sweep puts in its own place. */
+export interface SetOverride {
+  readonly kind: 'set';
+  readonly path: string;
+  readonly text: string;
+  /** The flag as written, for messages and the history. */
+  readonly origin: string;
+}
+
+/** A value from a file: `place` of the file and line is its origin. */
+export interface ValueOverride {
+  readonly kind: 'value';
+  readonly path: string | readonly Segment[];
+  readonly value: unknown;
+  readonly origin: string;
+}
+
+/** `--unset path`. */
+export interface UnsetOverride {
+  readonly kind: 'unset';
+  readonly path: string;
+  readonly origin: string;
+}
+
+/** `--fiddler name(argument=value)`. */
+export interface FiddlerOverride {
+  readonly kind: 'fiddler';
+  readonly call: Call;
+  readonly origin: string;
+}
+
+/** `--config_file FILE`. */
+export interface FileOverride {
+  readonly kind: 'file';
+  readonly file: string;
+  readonly origin: string;
+}
+
+/** `--sweep path=a,b,c` or `--sweep name(arguments)`, which stands for settings in each of its runs. */
+export interface SweepChange {
+  readonly kind: 'sweep';
+  readonly text: string;
+  readonly origin: string;
+}
+
+/** One change of an experiment, applied in its place among the others. */
+export type Override = SetOverride | UnsetOverride | FiddlerOverride | FileOverride;
+/** What the command line may say of an experiment. */
+export type Change = Override | SweepChange;
+
+/** How `--dump` writes the configs. */
+export const dumpFormats = ['text', 'tree', 'json', 'history'] as const;
+export type DumpFormat = (typeof dumpFormats)[number];
+
+/** The flag and its text that say what `change` does. */
+export function flagOf(change: Change): [flag: string, text: string] {
+  switch (change.kind) {
+    case 'set':
+      return ['--set', `${change.path}=${change.text}`];
+    case 'unset':
+      return ['--unset', change.path];
+    case 'fiddler':
+      return ['--fiddler', change.call.text];
+    case 'file':
+      return ['--config_file', change.file];
+    case 'sweep':
+      return ['--sweep', change.text];
+  }
+}
+
+/** A change as it can be pasted into a shell. */
+export function shellText(change: Change): string {
+  const [flag, text] = flagOf(change);
+  const plain = /^[\w@%+=:,./^-][\w@%+=:,./^~-]*$/.test(text);
+  return `${flag} ${plain ? text : `'${text.replaceAll("'", `'\\''`)}'`}`;
+}
+
+/** `action`, whose ConfigErrors speak of a flag's text: they become errors of the flag. */
+export function asUsage<R>(origin: string, action: () => R): R {
+  try {
+    return action();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new UsageError(`${origin}: ${error.problem}`, { cause: error });
+  }
+}
+
+/** What `--set TEXT` says. @throws UsageError without a path or a `=`. */
+export function parseSet(text: string, flag = '--set'): SetOverride {
+  const origin = `${flag} ${text}`;
+  const setting = splitSetting(text);
+  if (setting !== undefined) return { kind: 'set', ...setting, origin };
+  throw new UsageError(`${origin}: expected path=value, for example ${flag} task.train.numTrainSteps=100.`);
+}
+
+/** What `--unset TEXT` says. @throws UsageError for a text that is a setting. */
+export function parseUnset(text: string, flag = '--unset'): UnsetOverride {
+  const origin = `${flag} ${text}`;
+  if (text.trim() !== '' && splitSetting(text) === undefined) {
+    return { kind: 'unset', path: text.trim(), origin };
+  }
+  throw new UsageError(`${origin}: expected a path alone, for example ${flag} task.train.numTrainSteps.`);
+}
+
+/** What `--fiddler TEXT` says. @throws UsageError that points at what is not the call of a function with literals. */
+export function parseFiddler(text: string, flag = '--fiddler'): FiddlerOverride {
+  const origin = `${flag} ${text}`;
+  return { kind: 'fiddler', call: asUsage(origin, () => parseCall(text)), origin };
+}
+
+/** What `--config_file TEXT` says. @throws UsageError for an empty name. */
+export function parseFile(text: string, flag = '--config_file'): FileOverride {
+  if (text !== '') return { kind: 'file', file: text, origin: `${flag} ${text}` };
+  throw new UsageError(`${flag}: expected the name of a file; got ''.`);
+}
+
+/** What `--sweep TEXT` says; its values are read by `expandSweeps`. @throws UsageError for what is neither form. */
+export function parseSweep(text: string, flag = '--sweep'): SweepChange {
+  const origin = `${flag} ${text}`;
+  if (isCall(text) || splitSetting(text) !== undefined) return { kind: 'sweep', text, origin };
+  throw new UsageError(
+    `${origin}: expected path=value,value or name(arguments), for example ${flag} learningRate=1e-3,1e-4.`,
+  );
+}
+
+/** Whether a sweep's text names a function. */
+export function isCall(text: string): boolean {
+  return /^\s*[A-Za-z_$][\w$]*\s*\(/.test(text);
+}

@@ -1,0 +1,104 @@
+/** @file From the --sweep flags of a command line to the runs that they stand for. */
+import {
+  ConfigError,
+  combinationNames,
+  formatLiteral,
+  parseCall,
+  parseSweptPath,
+  product,
+  type Setting,
+  showValue,
+} from '../hparams/index.js';
+import { configure } from './configure.js';
+import { UsageError } from './errors.js';
+import { callFunction, isRecord } from './fiddlers.js';
+import { argumentsFor, findFunction } from './functions.js';
+import { asUsage, type Change, isCall, type Override, type SweepChange } from './overrides.js';
+import { type ResolvedExperiment, showFile } from './resolve.js';
+
+/** One run of a sweep. */
+export interface Combination {
+  /** Name of its directory, none other's: `learningRate=0.001,numLayers=4`. */
+  readonly name: string;
+  /** What the sweeps set in it. */
+  readonly settings: readonly Setting[];
+  /** All changes of the command line, the sweeps' settings in the places of the sweeps. */
+  readonly overrides: readonly Override[];
+}
+
+/** The choices of one sweep: the settings of each. */
+function choicesOf(change: SweepChange, resolved: ResolvedExperiment): Setting[][] {
+  const { text, origin } = change;
+  if (!isCall(text)) {
+    const { path, texts } = asUsage(origin, () => parseSweptPath(text));
+    return texts.map((value) => [{ path, text: value }]);
+  }
+  const call = asUsage(origin, () => parseCall(text));
+  const command = findFunction('sweep', call.name, origin, resolved.exports, showFile(resolved.file));
+  const values = asUsage(origin, () => argumentsFor(command, call, 0));
+  return asUsage(origin, () => settingsOf(callFunction(command, values, origin), command.name));
+}
+
+function settingsOf(result: unknown, name: string): Setting[][] {
+  const isList = Array.isArray(result) && result.length > 0;
+  if (!isList || !result.every((each) => isRecord(each))) {
+    throw new ConfigError(
+      `${name}() must return a list of records, { path: value } for each run, got ${showValue(result)}.`,
+    );
+  }
+  return result.map((each: Record<string, unknown>) =>
+    Object.entries(each).map(([path, value]) => ({ path, text: formatLiteral(value) })),
+  );
+}
+
+function checkOverlaps(changes: readonly Change[], settings: readonly Setting[][][]): void {
+  const swept = new Map<string, SweepChange>();
+  let next = 0;
+  for (const change of changes) {
+    if (change.kind === 'set' && swept.has(change.path)) {
+      const { origin } = swept.get(change.path)!;
+      throw new UsageError(`${change.origin} undoes ${origin}, which stands before it: leave one out.`);
+    }
+    if (change.kind !== 'sweep') continue;
+    for (const path of new Set(settings[next++]!.flat().map((setting) => setting.path))) {
+      if (swept.has(path)) {
+        throw new UsageError(`${change.origin} and ${swept.get(path)!.origin} both sweep '${path}'.`);
+      }
+      swept.set(path, change);
+    }
+  }
+}
+
+/**
+ * The runs that the sweeps of a command line stand for: every combination of their choices, the last sweep's changing
+ * fastest. Without a sweep there is one, without a name.
+ *
+ * @throws UsageError for a sweep that cannot be read, calls no function of the experiment's file, or meets another.
+ */
+export function expandSweeps(changes: readonly Change[], resolved: ResolvedExperiment): Combination[] {
+  const sweeps = changes.filter((change) => change.kind === 'sweep');
+  const choices = sweeps.map((change) => choicesOf(change, resolved));
+  checkOverlaps(changes, choices);
+  const picks = asUsage(sweeps.map(({ origin }) => origin).join(' '), () => product(choices));
+  const names = combinationNames(picks.map((pick) => pick.flat()));
+  const seen = new Set<string>();
+  return picks.map((pick, i) => {
+    const name = names[i]!;
+    if (seen.has(name)) throw new UsageError(`Two runs of the sweep are alike: ${name}.`);
+    seen.add(name);
+    let next = 0;
+    const overrides = changes.flatMap((change): Override[] => {
+      if (change.kind !== 'sweep') return [change];
+      const { origin } = change;
+      return pick[next++]!.map((setting) => ({ kind: 'set', ...setting, origin }));
+    });
+    return { name: sweeps.length === 0 ? '' : name, settings: pick.flat(), overrides };
+  });
+}
+
+/** The runs of a command line, each checked by making its configs, so that no run starts where a later one cannot. */
+export function checkedCombinations(changes: readonly Change[], resolved: ResolvedExperiment): Combination[] {
+  const combinations = expandSweeps(changes, resolved);
+  for (const { overrides } of combinations) configure(resolved, overrides);
+  return combinations;
+}
