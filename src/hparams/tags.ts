@@ -44,8 +44,10 @@ export class Tag {
    * A value with this tag, to be written to a field or into an array, a record or the like; typed as the value. A field
    * takes the value and the tag; without a value, only the tag. In a container the value keeps the tag for itself.
    */
-  new<V>(...value: [value?: V]): V {
-    return newCarrier([this], value, origin()).proxy as V;
+  new(): never;
+  new<V>(value: V): V;
+  new(...value: [value?: unknown]): unknown {
+    return newCarrier([this], value, origin()).proxy;
   }
 
   toString(): string {

@@ -2,15 +2,23 @@
 import fc from 'fast-check';
 import { z } from 'zod';
 import {
+  addTag,
   type Config,
   Configurable,
+  clearTags,
+  defineTag,
   factory,
   instance,
   type PartialConfig,
   sub,
+  tagged,
 } from '../../src/hparams/index.js';
 
-export abstract class Node extends Configurable.with({ value: z.int().default(0) }) {}
+export const numberTag = defineTag('graph.number', 'Numbers of a graph.');
+export const valueTag = defineTag('graph.value', 'Values of nodes.', { parent: numberTag });
+export const markTag = defineTag('graph.mark', 'Whatever a recipe marks.');
+
+export abstract class Node extends Configurable.with({ value: tagged(z.int(), valueTag).default(0) }) {}
 export class Inner extends Node.with({
   left: instance(Node, null).nullable().default(null),
   right: instance(Node, null).nullable().default(null),
@@ -24,7 +32,7 @@ export class Leaf extends Node.with({
 export class Holder extends Node.with({
   byName: z.record(z.string(), sub(Node, null)).default({}),
   make: factory(Leaf).optional(),
-  range: z.tuple([z.number(), z.number()]).default([0, 1]),
+  range: tagged(z.tuple([z.number(), z.number()]), numberTag).default([0, 1]),
   choice: z.union([z.literal('none'), z.int(), z.array(z.string())]).default('none'),
 }) {}
 export const nodeClasses = [Inner, Leaf, Holder] as const;
@@ -39,6 +47,8 @@ export interface Recipe {
   readonly table: Record<string, number>;
   readonly editsDefault: boolean;
   readonly choice: 'none' | number | string[] | undefined;
+  /** What happens to the tags: a field is marked, the declared tag goes, or a value in a container is tagged. */
+  readonly tags: 'none' | 'mark' | 'clear' | 'part';
 }
 
 const keys = fc.string().filter((key) => !['__proto__', 'constructor', 'prototype'].includes(key));
@@ -56,6 +66,7 @@ export const recipes: fc.Arbitrary<Recipe[]> = fc.array(
       fc.oneof(fc.constant('none' as const), fc.integer(), fc.array(fc.string(), { maxLength: 3 })),
       { nil: undefined },
     ),
+    tags: fc.constantFrom('none', 'none', 'mark', 'clear', 'part'),
   }),
   { minLength: 1, maxLength: 15 },
 );
@@ -85,9 +96,17 @@ export function makeGraph(all: readonly Recipe[]): AnyNode {
       if (recipe.editsDefault) node.tpl.value = 3;
       else if (held[0] !== undefined) node.tpl = held[0];
     }
+    setTagsOf(node, recipe);
     made.push(node);
   }
   return made.at(-1)!;
+}
+
+function setTagsOf(node: AnyNode, { tags, value }: Recipe): void {
+  if (tags === 'mark') addTag(node, 'value', markTag);
+  if (tags === 'clear') clearTags(node, 'value');
+  if (tags === 'part' && 'table' in node) node.table.tagged = markTag.new(value ?? 0);
+  if (tags === 'part' && 'range' in node) node.range[0] = valueTag.new(value ?? 0);
 }
 
 /** Configs nested `length` deep. */
