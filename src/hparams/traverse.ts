@@ -65,7 +65,7 @@ export function cycleError(
   path: PathLink | undefined,
   outer: PathLink | undefined,
 ): ConfigError {
-  const node = target instanceof ConfigNode ? target : nodeOf(target);
+  const node = nodeOf(target) ?? (target instanceof ConfigNode ? target : undefined);
   const what = node === undefined ? showKind(target) : `${node.info.name} config`;
   const where = outer === undefined ? 'the root' : shorten(formatLink(outer));
   return new ConfigError(
