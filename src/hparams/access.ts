@@ -45,12 +45,22 @@ export function setPath(
 ): void {
   const writer = origin ?? currentWriter();
   const segments = typeof path === 'string' ? parsePath(path) : [...path];
+  writePath(root, segments, writer, () => {
+    const schema = typeof value === 'string' ? schemaAt(root, segments) : undefined;
+    return schema === undefined ? value : read(schema, value as string, segments, writer);
+  });
+}
+
+/** Sets what stands at `segments` to what `make` gives, which is called once the way there is known to exist. */
+export function writePath(
+  root: unknown,
+  segments: readonly Segment[],
+  writer: Origin,
+  make: () => unknown,
+): void {
   withOrigin(writer, () => {
-    const { owner, last } = ownerAt(root, segments, writer, true);
-    const schema = schemaAt(root, segments);
-    const given =
-      typeof value === 'string' && schema !== undefined ? read(schema, value, segments, writer) : value;
-    (owner as Record<string | number, unknown>)[last] = given;
+    const { owner, last } = ownerAt(root, [...segments], writer, true);
+    (owner as Record<string | number, unknown>)[last] = make();
   });
 }
 
