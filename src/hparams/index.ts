@@ -10,8 +10,22 @@ export { type ContainerHandler, registerContainer } from './containerTypes.js';
 export { copy, deepCopy } from './copy.js';
 export { derive } from './derive.js';
 export { describeSchema, showLong, showValue } from './describe.js';
+export { type Assignment, Section } from './documents/assignments.js';
+export { registerAlias } from './documents/classes.js';
+export { configFromString, configToString } from './documents/compact.js';
+export { registerConstant } from './documents/constants.js';
+export {
+  applyAssignments,
+  applyConfigFile,
+  loadConfigFile,
+  readConfigFile,
+  saveConfigFile,
+} from './documents/files.js';
 export type { JsonDocument, ReadOptions } from './documents/format.js';
 export { fromJSON, toJSON } from './documents/json.js';
+export type { DocumentProblem } from './documents/problems.js';
+export { checkSerializable, serializationProblems } from './documents/serializable.js';
+export { fromYAML, toYAML } from './documents/yaml.js';
 export { cast, copyWith, deepCopyWith, materializeDefaults, updateCallable } from './edit.js';
 export { isEqual } from './equal.js';
 export { ConfigError, type ConfigErrorOptions } from './errors.js';

@@ -63,6 +63,18 @@ export class Decoder {
     });
   }
 
+  /** The problems so far, which are then forgotten. */
+  takeProblems(): DocumentProblem[] {
+    const problems = this.problems();
+    this.found.length = 0;
+    return problems;
+  }
+
+  /** Whether what stands at `where` is too deep to be read. */
+  isTooDeep(where: Where): boolean {
+    return where.depth > deepestDocument;
+  }
+
   /** Reads an entry of the list of configs, which later entries refer to by its number. */
   readEntry(entry: unknown, owner: object, number: number): void {
     this.entry = number;
@@ -120,7 +132,7 @@ export class Decoder {
       this.fail(where, `the aliases stand for more than ${this.parsed.mostValues} values.`);
     }
     if (typeof value !== 'object' || value === null) return value;
-    if (where.depth > deepestDocument) {
+    if (this.isTooDeep(where)) {
       this.fail(where, `values are written more than ${deepestDocument} levels inside one another.`);
     }
     if (Array.isArray(value)) return value.map((item, i) => this.read(item, this.inside(where, value, i, i)));

@@ -3,6 +3,7 @@ import { origin, setJsonForm } from '../config.js';
 import { showValue } from '../describe.js';
 import { ConfigError } from '../errors.js';
 import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../node.js';
+import type { PathLink } from '../paths.js';
 import { edgesOf, walk } from '../traverse.js';
 import { Decoder } from './decode.js';
 import { Encoder } from './encode.js';
@@ -39,9 +40,15 @@ setJsonForm((config) => toJSON(config));
 export function encodeAll(
   root: unknown,
   options: { paths?: boolean } = {},
-): { document: JsonDocument; problems: DocumentProblem[]; nodes: ConfigNode[] } {
+): {
+  document: JsonDocument;
+  problems: DocumentProblem[];
+  nodes: ConfigNode[];
+  links: (PathLink | undefined)[];
+} {
   const problems: DocumentProblem[] = [];
   const nodes: ConfigNode[] = [];
+  const links: (PathLink | undefined)[] = [];
   const configs: JsonConfig[] = [];
   let place: () => string | undefined = () => undefined;
   const encoder = new Encoder((path, problem) =>
@@ -58,6 +65,7 @@ export function encodeAll(
       }
       encoder.numbers.set(node, configs.length);
       nodes.push(node);
+      links.push(path);
       configs.push({
         class: node.info.name,
         ...(node.kind === 'config' ? {} : { kind: node.kind }),
@@ -69,7 +77,7 @@ export function encodeAll(
   });
   place = () => undefined;
   const document = { format, version, root: encoder.encode(root, undefined), configs } as const;
-  return { document, problems, nodes };
+  return { document, problems, nodes, links };
 }
 
 function writtenAt(node: ConfigNode, field: string): string | undefined {

@@ -1,0 +1,183 @@
+/** @file What a config file assigns: to which path, at which line; and how an assignment is made. */
+import { getPath, writePath } from '../access.js';
+import { showValue } from '../describe.js';
+import { ConfigError } from '../errors.js';
+import {
+  type ConfigNode,
+  collectNodes,
+  deleteField,
+  isExplicit,
+  nodeOf,
+  rawValue,
+  writeField,
+} from '../node.js';
+import { formatPath, parsePath, type Segment } from '../paths.js';
+import { Decoder, type Where } from './decode.js';
+import type { ReadOptions } from './format.js';
+import { isRecord, reservedNames } from './parts.js';
+import { throwProblems } from './problems.js';
+import type { Parsed } from './text.js';
+
+/** One thing that a file sets. */
+export interface Assignment {
+  readonly path: readonly Segment[];
+  /** A plain value, a config, or a `Section`. */
+  readonly value: unknown;
+  /** `file:line`. */
+  readonly place: string;
+}
+
+/** Nested fields: assignments to the parts of what stands there, or, where no config does, a record. */
+export class Section {
+  constructor(
+    /** What it assigns; the paths begin at the section's own place. */
+    readonly assignments: readonly Assignment[],
+    /** The record that it is where it cannot be gone into. */
+    readonly toRecord: () => unknown,
+  ) {}
+}
+
+/** Reads a file that is no document: nested fields, paths, and configs written in place. */
+export class FileReader {
+  private readonly decoder: Decoder;
+
+  constructor(
+    private readonly parsed: Parsed,
+    private readonly file: string,
+    options: ReadOptions,
+  ) {
+    this.decoder = new Decoder(parsed, file, options, (node, fields, where) =>
+      this.fill(node, fields, where),
+    );
+  }
+
+  /** Everything that the file assigns, in order. @throws ConfigError with all that is wrong. */
+  readAll(): Assignment[] {
+    const { value } = this.parsed;
+    // A file whose every line is a comment sets nothing.
+    if (value === null) return [];
+    if (!isRecord(value)) {
+      throw new ConfigError(`A config file holds fields by name, got ${showValue(value)}.`, {
+        place: this.file,
+      });
+    }
+    const root: Where = { link: undefined, depth: 0, owner: value, key: '$class' };
+    const made = Object.hasOwn(value, '$class')
+      ? [{ path: [], value: this.decoder.attempt(() => this.decoder.read(value, root)), place: this.file }]
+      : this.assignmentsOf(value, root);
+    this.check();
+    return made;
+  }
+
+  private check(): void {
+    throwProblems(this.decoder.takeProblems(), 'The config file');
+  }
+
+  private assignmentsOf(record: Record<string, unknown>, where: Where): Assignment[] {
+    const made: Assignment[] = [];
+    for (const key of Object.keys(record)) {
+      if (Object.hasOwn(record, '$class') && reservedNames.has(key)) continue;
+      const at = this.decoder.inside(where, record, key, key);
+      const place = this.decoder.placeOf(at) ?? this.file;
+      this.decoder.attempt(() => {
+        const path = this.pathOf(key, at);
+        made.push({ path, value: this.valueOf(record[key], at), place });
+      });
+    }
+    return made;
+  }
+
+  private pathOf(key: string, at: Where): Segment[] {
+    let path: Segment[];
+    try {
+      path = parsePath(key);
+    } catch {
+      path = [{ key }];
+    }
+    if (path.length === 0) path = [{ key }];
+    for (const segment of path)
+      this.decoder.checkKey(String(typeof segment === 'object' ? segment.key : segment), at);
+    return path;
+  }
+
+  private valueOf(value: unknown, at: Where): unknown {
+    const isPlain = isRecord(value) && !Object.keys(value).some((key) => key.startsWith('$'));
+    if (!isPlain || this.decoder.isTooDeep(at)) return this.decoder.read(value, at);
+    return new Section(this.assignmentsOf(value, at), () => {
+      const record = this.decoder.attempt(() => this.decoder.read(value, at));
+      this.check();
+      return record;
+    });
+  }
+
+  /** Sets the fields of a config that is written in place: they may go into its defaults. */
+  private fill(node: ConfigNode, fields: Record<string, unknown>, where: Where): void {
+    for (const assignment of this.assignmentsOf(fields, where)) {
+      applyOne(node.proxy, assignment, (error, { place }) => {
+        const key = Object.keys(fields).find((name) => formatPath(assignment.path) === name);
+        this.decoder.report({ ...where, owner: fields, key: key ?? '$class' }, () => {
+          throw new ConfigError(error.problem, { place, cause: error.cause });
+        });
+      });
+    }
+  }
+}
+
+/** Makes one assignment; `fail` is told what is wrong with it, or with the parts of a section. */
+export function applyOne(
+  root: unknown,
+  { path, value, place }: Assignment,
+  fail: (error: ConfigError, at: Assignment) => void,
+): void {
+  if (value instanceof Section && holdsConfigs(partAt(root, path))) {
+    for (const inner of value.assignments) {
+      applyOne(root, { ...inner, path: [...path, ...inner.path] }, fail);
+    }
+    return;
+  }
+  try {
+    // A name that the root lacks is a slip, not a new part of it.
+    if (path.length > 0 && nodeOf(root) === undefined) getPath(root, path.slice(0, 1));
+    if (path.length === 0) replace(root, value, place);
+    else writePath(root, path, place, () => (value instanceof Section ? value.toRecord() : value));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    fail(error, { path, value, place });
+  }
+}
+
+/** What stands at `path`, undefined where nothing does: what is wrong with the path shows when it is written to. */
+function partAt(root: unknown, path: readonly Segment[]): unknown {
+  try {
+    return getPath(root, path);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+function holdsConfigs(value: unknown): boolean {
+  const nodes: ConfigNode[] = [];
+  collectNodes(value, nodes);
+  return nodes.length > 0;
+}
+
+/** Gives a config all that another of its class has. */
+function replace(root: unknown, value: unknown, place: string): void {
+  const target = nodeOf(root);
+  const source = nodeOf(value);
+  if (
+    target === undefined ||
+    source === undefined ||
+    target.info !== source.info ||
+    target.kind !== source.kind
+  ) {
+    throw new ConfigError(`The file holds ${showValue(value)}, which cannot stand for ${showValue(root)}.`, {
+      place,
+    });
+  }
+  for (const field of target.info.fields.values()) {
+    if (isExplicit(source, field.name)) writeField(target, field.name, rawValue(source, field), place);
+    else if (isExplicit(target, field.name)) deleteField(target, field.name, place);
+  }
+}

@@ -1,0 +1,116 @@
+/** @file Config files that people write: overrides of a config, or complete ones, in YAML or JSON. */
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { deepCopy } from '../copy.js';
+import { showValue } from '../describe.js';
+import { ConfigError } from '../errors.js';
+import { formatPath } from '../paths.js';
+import { isConfig } from '../queries.js';
+import type { AnyConfig } from '../types.js';
+import { type Assignment, applyOne, FileReader } from './assignments.js';
+import { longestJson, longestWritten, type ReadOptions } from './format.js';
+import { documentIn, readDocument, toJSON } from './json.js';
+import { parseYaml } from './parseYaml.js';
+import { isRecord } from './parts.js';
+import { type DocumentProblem, problemFrom, throwProblems } from './problems.js';
+import { parseJson, scanJson } from './scanJson.js';
+import { type Parsed, readText } from './text.js';
+import { toYAML } from './yaml.js';
+
+/**
+ * What a file says, in the file's order: overrides as nested fields or as paths (`task.train.steps: 10`), or a complete
+ * config, as `toYAML`, `toJSON` or experiment.json wrote it, or by hand as `$class: Name` with its fields. A config
+ * that the file holds completely is assigned to the empty path.
+ *
+ * @throws ConfigError with all that is wrong, and the line of each.
+ */
+export function readConfigFile(file: string, options: ReadOptions = {}): Assignment[] {
+  const whole = (value: unknown): Assignment[] => {
+    if (!isRecord(value) || isConfig(value)) return [{ path: [], value, place: file }];
+    return Object.entries(value).map(([key, part]) => ({ path: [key], value: part, place: file }));
+  };
+  const read = (parsed: Parsed): Assignment[] =>
+    documentIn(parsed.value) === undefined
+      ? new FileReader(parsed, file, options).readAll()
+      : whole(readDocument(parsed, file, options));
+  const format = formatOf(file);
+  const longest = options.maxBytes ?? (format === 'json' ? longestJson : longestWritten);
+  const text = readText(file, longest);
+  if (format === 'yaml') return read(parseYaml(text, file));
+  return parseJson(text, file, (parsed) => {
+    if (documentIn(parsed.value) !== undefined || parsed.spotOf !== undefined) return read(parsed);
+    if (text.length <= (options.maxBytes ?? longestWritten)) return read(scanJson(text, file));
+    throw new ConfigError(
+      `A file of overrides has at most ${longestWritten} bytes, unless the option maxBytes says otherwise.`,
+      { place: file },
+    );
+  });
+}
+
+/**
+ * Makes the assignments, in order, to a config or to arrays and records of configs. Each value is checked as one that
+ * is written by hand; its history names its line in the file.
+ *
+ * @throws ConfigError with all that is wrong, and the line of each; what was right is set.
+ */
+export function applyAssignments(root: unknown, assignments: readonly Assignment[]): void {
+  const problems: DocumentProblem[] = [];
+  for (const assignment of assignments) {
+    applyOne(root, assignment, (error, { path, place }) =>
+      problems.push(problemFrom(error, formatPath(path), place)),
+    );
+  }
+  throwProblems(problems, 'The config file');
+}
+
+/** Applies what a file says to `root`, in place. @throws ConfigError as `readConfigFile` and `applyAssignments` do. */
+export function applyConfigFile(root: unknown, file: string, options: ReadOptions = {}): void {
+  applyAssignments(root, readConfigFile(file, options));
+}
+
+/**
+ * The config that a file holds completely; or a copy of `root` with what the file says.
+ *
+ * @throws ConfigError as `applyConfigFile` does, and where the file needs a root.
+ */
+export function loadConfigFile<C extends AnyConfig>(file: string, options: ReadOptions & { root: C }): C;
+export function loadConfigFile(file: string, options?: ReadOptions): unknown;
+export function loadConfigFile(file: string, options: ReadOptions & { root?: AnyConfig } = {}): unknown {
+  const assignments = readConfigFile(file, options);
+  if (options.root !== undefined) {
+    const root = deepCopy(options.root);
+    applyAssignments(root, assignments);
+    return root;
+  }
+  const [first] = assignments;
+  if (assignments.length === 1 && first!.path.length === 0) return first!.value;
+  if (assignments.every(({ place }) => place === file)) {
+    return Object.fromEntries(assignments.map(({ path, value }) => [path[0], value]));
+  }
+  throw new ConfigError(
+    'The file holds overrides, not a complete config: say of which by loadConfigFile(file, { root }), or give it a $class.',
+    { place: first?.place ?? file },
+  );
+}
+
+/** Writes `root` to a file, as JSON or YAML by its extension; a reader never sees half of it. */
+export function saveConfigFile(root: unknown, file: string): void {
+  const format = formatOf(file);
+  const text =
+    format === 'json' ? `${JSON.stringify(toJSON(root, { paths: true }), null, 1)}\n` : toYAML(root);
+  const draft = `${file}.${process.pid}.tmp`;
+  try {
+    writeFileSync(draft, text);
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw new ConfigError(`'${file}' cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function formatOf(file: string): 'json' | 'yaml' {
+  const extension = extname(file).toLowerCase();
+  if (extension === '.json') return 'json';
+  if (extension === '.yaml' || extension === '.yml') return 'yaml';
+  throw new ConfigError(`${showValue(file)}: a config file ends in .json, .yaml or .yml.`);
+}
