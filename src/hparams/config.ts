@@ -68,7 +68,7 @@ const handler: ProxyHandler<ConfigNode> = {
     }
     // Inlined captureTrace, for this frame and its caller: each frame costs more than the rest of the write.
     const limit = Error.stackTraceLimit;
-    Error.stackTraceLimit = 2;
+    Error.stackTraceLimit = 3;
     const trace = new Error();
     Error.stackTraceLimit = limit;
     writeField(node, String(key), value, trace);

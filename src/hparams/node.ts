@@ -380,7 +380,16 @@ function record(node: ConfigNode, field: string, kind: WriteKind, value: unknown
 }
 
 function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
-  const problem = problemOf(field, value);
+  let problem: string | undefined;
+  let cause: unknown;
+  try {
+    problem = problemOf(field, value);
+  } catch (error) {
+    // A transform or refinement of the user's own threw.
+    cause = error;
+    problem = `${field.name}: its schema failed on ${showValue(value)}: ${error instanceof Error ? error.message : String(error)}`;
+  }
   if (problem === undefined) return;
-  throw new ConfigError(`${node.info.name}.${problem}`, { path: field.name, place: presentPlace(origin) });
+  const place = presentPlace(origin);
+  throw new ConfigError(`${node.info.name}.${problem}`, { path: field.name, place, cause });
 }
