@@ -58,6 +58,8 @@ export interface ClassInfo {
   readonly fields: ReadonlyMap<string, FieldInfo>;
   /** Makes what the config describes: an instance that is set up, or the function's result. */
   readonly make: (hp: object) => unknown;
+  /** Why a config with this info cannot be built: only a part of it may be there, for display. */
+  readonly unbuildable?: string;
 }
 
 const infos = new WeakMap<AbstractClass, ClassInfo>();

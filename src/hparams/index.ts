@@ -56,6 +56,7 @@ export { printTree, type TreeOptions } from './printing/tree.js';
 export { assign, classOf, isConfig, isSet, unset } from './queries.js';
 export {
   type ClassQuery,
+  type Replacement,
   type ReplaceOptions,
   type Selection,
   select,

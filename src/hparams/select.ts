@@ -53,6 +53,17 @@ export interface ReplaceOptions {
   readonly deepCopy?: boolean;
 }
 
+/** A new value, or a function that makes it of the old one. */
+export type Replacement<C> =
+  | ((old: C) => unknown)
+  | object
+  | string
+  | number
+  | boolean
+  | bigint
+  | null
+  | undefined;
+
 /** Configs found by class. Each use looks again: leaves first, a shared config once. */
 export interface Selection<C extends AnyConfig> extends Iterable<C> {
   /** The field's value in each config. */
@@ -71,8 +82,7 @@ export interface Selection<C extends AnyConfig> extends Iterable<C> {
    * @throws ConfigError where the root was found, which is its owner's to replace, and where a field does not accept
    * what it gets; then nothing was replaced.
    */
-  replace(replacement: unknown, options?: ReplaceOptions): number;
-  replace(replacement: (old: C) => unknown, options?: ReplaceOptions): number;
+  replace(replacement: Replacement<C>, options?: ReplaceOptions): number;
 }
 
 /** Fields found by tag; iterating gives the values that they have, set or by default. */

@@ -1,12 +1,10 @@
 /** @file Less of a config, for people who look at it: without defaults, to a depth, without long values. */
 import { origin, proxyFor } from './config.js';
-import { Configurable } from './configurable.js';
 import { isContainer, mapContainers, partsOf } from './containers.js';
 import { deepCopy } from './copy.js';
 import { showLong } from './describe.js';
 import { isEqual } from './equal.js';
-import { ConfigError } from './errors.js';
-import { type ClassInfo, type FieldInfo, infoOf } from './fields.js';
+import type { ClassInfo, FieldInfo } from './fields.js';
 import { ConfigNode, deleteField, isExplicit, nodeOf, rawValue, requireNode } from './node.js';
 import { edgesIn, edgesOf, walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
@@ -67,13 +65,6 @@ export interface TrimOptions {
   readonly longValues?: number;
 }
 
-/** Stands where a config was left out. */
-class Trimmed extends Configurable {
-  protected override setup(): void {
-    throw new ConfigError('This config was trimmed for display. Build the config that it was made of.');
-  }
-}
-
 /**
  * A copy to print or to draw, in which less is to be seen: a config that is left out is a bare `…Name`, fields that are
  * left out are gone. Sharing is kept. It cannot be built, and is not equal to the original, which stays as it is.
@@ -108,13 +99,11 @@ export function trimmed<C extends AnyConfig>(config: C, options: TrimOptions = {
 }
 
 function placeholder(node: ConfigNode, name: string, fields: readonly FieldInfo[]): ConfigNode {
-  const { cls, make } = infoOf(Trimmed);
   const info: ClassInfo = {
     ...node.info,
     name,
-    cls,
-    make,
     fields: new Map(fields.map((field) => [field.name, field])),
+    unbuildable: 'This config was trimmed for display. Build the config that it was made of.',
   };
   const made = new ConfigNode(info, node.kind);
   made.last = node.last;

@@ -44,6 +44,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
     children: (node, path) => (known.built.has(node) ? [] : builtEdges(node, path)),
     enter(node, path) {
       if (known.building.has(node)) throw buildsItself(node);
+      if (node.info.unbuildable !== undefined) throw new ConfigError(node.info.unbuildable);
       met.add(node);
       if (node.kind === 'partial' || known.built.has(node)) return;
       for (const field of node.info.fields.values()) {
