@@ -48,7 +48,7 @@ function keySegment(key: unknown): Segment {
  * @throws ConfigError where `cls` is no class, or is registered already.
  */
 export function registerContainer<T extends object>(
-  cls: abstract new (...values: never[]) => T,
+  cls: abstract new (...values: any[]) => T,
   handler: ContainerHandler<T>,
 ): void {
   const prototype = prototypeOf(cls, 'registerContainer');

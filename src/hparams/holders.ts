@@ -125,7 +125,7 @@ export function instance(cls: any, makeDefault?: (() => AnyConfig) | null): z.Zo
  * them are built as `items` says: `container(Stack, instance(Layer))`.
  */
 export function container<I extends object, O extends object = I>(
-  cls: abstract new (...values: never[]) => I,
+  cls: abstract new (...values: any[]) => I,
   items: z.ZodType,
 ): z.ZodType<O, I> {
   const fits = (value: unknown): boolean =>

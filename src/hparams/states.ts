@@ -54,7 +54,7 @@ export interface TraverseOptions {
   readonly defaults?: boolean;
   /** How to look into instances of further classes, in this traversal alone: `[[Grid, { flatten, unflatten }]]`. */
   readonly containers?: readonly (readonly [
-    cls: abstract new (...values: never[]) => object,
+    cls: abstract new (...values: any[]) => object,
     handler: ContainerHandler<any>,
   ])[];
 }

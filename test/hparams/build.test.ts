@@ -1,16 +1,19 @@
 /** @file Building: order, sharing, what is missing, what fails, factories. */
-import { expect, test } from 'vitest';
+import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import {
   build,
   type Config,
   type ConfigError,
   Configurable,
+  configurable,
   copy,
   derive,
   factory,
   instance,
   sub,
+  unset,
+  withOrigin,
 } from '../../src/hparams/index.js';
 import { messageOf } from './support.js';
 
@@ -237,4 +240,132 @@ test('factories are fields too; an argFactory has no meaning outside of a partia
   expect(messageOf(() => build(Pair.config({ left: Part.argFactory() })))).toBe(
     'left is an argFactory of Part, which only a partial can hold. Use Part.config() here.',
   );
+});
+
+test('containers of configs are built into new ones, one object for one config', () => {
+  const part = Part.config({ size: 2 });
+  const list = [part];
+  const root = [part, { child: part, list }, list, 3] as const;
+  const built = build(root);
+  expectTypeOf(built).toEqualTypeOf<[Part, { child: Part; list: Part[] }, Part[], 3]>();
+  expect(built[0]).toBeInstanceOf(Part);
+  expect(built[1].child).toBe(built[0]);
+  expect(built[1].list).toBe(built[2]);
+  expect([built[2] === (list as unknown), built[3]]).toEqual([false, 3]);
+  built[2].push(built[0]);
+  expect(list).toEqual([part]);
+});
+
+test('a container without a config is copied, for a list may be empty; anything else is a mistake', () => {
+  const empty: Config<Part>[] = [];
+  expect(build(empty)).toEqual([]);
+  expect(build(empty)).not.toBe(empty);
+  expect(build({})).toEqual({});
+  expect(messageOf(() => build(3 as never))).toBe(
+    'build() takes a config, such as Linear.config(), or a container of configs, got 3.',
+  );
+});
+
+test('in a container, what is missing is told at once, and misplaced argFactories are told', () => {
+  expect(messageOf(() => build([Strict.config({ depth: 1 }), { a: Strict.config({ width: 1 }) }]))).toBe(
+    [
+      '2 hyperparameters are not set:',
+      '  [0].width (Strict): expected a positive integer',
+      "  [1]['a'].depth (Strict): expected an integer",
+    ].join('\n'),
+  );
+  expect(messageOf(() => build([Part.argFactory()]))).toBe(
+    '[0] is an argFactory of Part, which only a partial can hold. Use Part.config() here.',
+  );
+  const loop: unknown[] = [Part.config()];
+  loop.push(loop);
+  expect(messageOf(() => build(loop))).toBe(
+    'A container must not contain itself: [1] is the same array as the root.',
+  );
+});
+
+test('a failed build tells the values that were given and where each was set', () => {
+  class Failing extends Part.with({}) {
+    override setup(): void {
+      throw new RangeError(`${this.hp.size} is too much`);
+    }
+  }
+  const failing = Failing.config({ label: 'x' });
+  failing.size = 9;
+  expect(messageOf(() => build([failing]))).toMatch(
+    /^Building Failing at \[0\] failed: 9 is too much\n {2}size: 9 \(set at test\/hparams\/build\.test\.ts:\d+\)\n {2}label: 'x' \(set at test\/hparams\/build\.test\.ts:\d+\)$/,
+  );
+  withOrigin('--set size=8', () => (failing.size = 8));
+  expect(messageOf(() => build(failing))).toMatch(/\n {2}size: 8 \(set at --set size=8\)\n/);
+  const many = configurable(
+    () => JSON.parse('?'),
+    Object.fromEntries(Array.from({ length: 15 }, (_, i) => [`f${i}`, z.int()])),
+    { name: 'many' },
+  );
+  const values = Object.fromEntries(Array.from({ length: 15 }, (_, i) => [`f${i}`, i]));
+  const message = messageOf(() => build(many.config(values)));
+  expect(message.split('\n')).toHaveLength(1 + 12 + 1);
+  expect(message).toMatch(/\n {2}and 3 more$/);
+});
+
+test('a value that its schema refuses at the build is named with the place where it was set', () => {
+  let limit = 10;
+  class Limited extends Configurable.with({
+    part: instance(Part),
+    text: z.string().transform((text, context) => {
+      if (text.length > limit) context.addIssue('too long by now');
+      return text.length;
+    }),
+  }) {}
+  const config = Limited.config({ text: 'abcdef' });
+  limit = 3;
+  let error: unknown;
+  try {
+    build(config);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect((error as ConfigError).message).toMatch(
+    /^Limited\.text: too long by now, got 'abcdef' \(at test\/hparams\/build\.test\.ts:\d+\)\n {2}while building Limited$/,
+  );
+});
+
+test('a field that was deleted is missing, and the message says where that was', () => {
+  const config = Strict.config({ depth: 1, width: 1 });
+  unset(config, 'width');
+  expect(messageOf(() => build(config))).toMatch(
+    /^A hyperparameter is not set: width \(Strict\): expected a positive integer \(deleted at test\/hparams\/build\.test\.ts:\d+\)\.$/,
+  );
+});
+
+test('argFactories nest 10,000 deep and share 60 levels', () => {
+  class Level extends Configurable.with({
+    a: instance(Configurable as never, null)
+      .nullable()
+      .default(null),
+    b: instance(Configurable as never, null)
+      .nullable()
+      .default(null),
+  }) {}
+  const nest = (levels: number, isDiamond: boolean): (() => Level) => {
+    let inner = Level.argFactory();
+    for (let i = 1; i < levels; i += 1) {
+      inner = Level.argFactory(isDiamond ? { a: inner, b: inner } : ({ a: inner } as object));
+    }
+    return build(Level.partial({ a: inner, b: inner } as object)) as () => Level;
+  };
+  for (const make of [nest(10_000, false), nest(60, true)]) {
+    const [first, second] = [make(), make()];
+    // Compared here, for the test runner would compare them recursively.
+    expect([first.hp.a === first.hp.b, first.hp.a === second.hp.a]).toEqual([true, false]);
+  }
+});
+
+test('configs of generic classes are built as others are', () => {
+  class Holder<T extends Part = Part> extends Configurable.with({ part: instance(Part) }) {
+    get held(): T {
+      return this.hp.part as T;
+    }
+  }
+  expect(build(Holder.config()).held).toBeInstanceOf(Part);
 });
