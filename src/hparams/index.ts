@@ -10,6 +10,17 @@ export { type ContainerHandler, registerContainer } from './containerTypes.js';
 export { copy, deepCopy } from './copy.js';
 export { derive } from './derive.js';
 export { describeSchema, showLong, showValue } from './describe.js';
+export { type ApplyOptions, applyDiff } from './diff/apply.js';
+export { buildDiff } from './diff/build.js';
+export {
+  AddedPart,
+  type Change,
+  type Diff,
+  type DiffPlace,
+  type DiffValue,
+  OldPart,
+  type PartConfig,
+} from './diff/types.js';
 export { type Assignment, Section } from './documents/assignments.js';
 export { registerAlias } from './documents/classes.js';
 export { configFromString, configToString } from './documents/compact.js';

@@ -2,6 +2,7 @@
 import type { ClassInfo } from '../fields.js';
 import type { NodeKind } from '../node.js';
 import type { PathLink } from '../paths.js';
+import type { Tag } from '../tags.js';
 
 /**
  * A path as a chain of steps, so that long paths share their beginnings: `segmentsOf(path)` gives the steps and
@@ -25,15 +26,10 @@ export class AddedPart {
  */
 export type DiffValue = unknown;
 
-/** A tag of a field, by its own object. */
-export interface DiffTag {
-  readonly name: string;
-}
-
 /** A config's field that has a tag which its class does not declare, or lacks one that it declares. */
 export interface TagState {
   readonly field: string;
-  readonly tag: DiffTag;
+  readonly tag: Tag;
   readonly present: boolean;
 }
 
@@ -83,7 +79,7 @@ export interface InsertChange {
   readonly path: Path;
   readonly before: number | 'end';
   readonly value: DiffValue;
-  /** How many items the old array has. */
+  /** How many items the old array had. */
   readonly length: number;
 }
 
@@ -128,7 +124,7 @@ export interface TagChange {
   readonly kind: 'addTag' | 'removeTag';
   /** Ends in the field. */
   readonly path: Path;
-  readonly tag: DiffTag;
+  readonly tag: Tag;
 }
 
 export type Change =
@@ -158,7 +154,7 @@ export interface DiffPlace {
  */
 export interface Diff {
   readonly changes: readonly Change[];
-  /** Configs of the new structure that the old one lacks, in the order in which the new structure is walked. */
+  /** Configs of the new structure that the old one lacks, in the order in which values name them. */
   readonly added: readonly PartConfig[];
   /** Configs of the old structure that the new one lacks; values of the diff name them by their paths. */
   readonly removed: readonly PartConfig[];

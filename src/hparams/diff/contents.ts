@@ -1,0 +1,98 @@
+/** @file Numbers that are equal for values with equal content, found in linear time. */
+import { partsOf } from '../containers.js';
+import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../node.js';
+import { formatSegment } from '../paths.js';
+import { walk } from '../traverse.js';
+
+/** Numbers contents. Sharing is not looked at: the numbers say what is alike, not what is the same. */
+export class Contents {
+  private readonly numbers = new Map<string, number>();
+  private readonly ofNode = new Map<ConfigNode, number>();
+  private readonly ofObject = new Map<unknown, number>();
+  private readonly weights = new Map<number, number>();
+
+  /** The number of a value's content. */
+  of(value: unknown): number {
+    const node = nodeOf(value);
+    return node === undefined ? this.intern(this.keyOf(value)) : this.ofConfig(node);
+  }
+
+  /** The number of a config's content: its class, kind and explicit values. */
+  ofConfig(node: ConfigNode): number {
+    const known = this.ofNode.get(node);
+    if (known !== undefined) return known;
+    walk(node.proxy, {
+      children: (inner, path) =>
+        this.ofNode.has(inner)
+          ? []
+          : explicitNodes(inner).map((child) => ({ node: child, path: { parent: path, segment: '' } })),
+      leave: (inner) => {
+        if (!this.ofNode.has(inner)) this.ofNode.set(inner, this.numberOf(inner));
+      },
+    });
+    return this.ofNode.get(node)!;
+  }
+
+  /** How many explicit values a config with this content has, those of its sub-configs included. */
+  weightOf(number: number): number {
+    return this.weights.get(number) ?? 0;
+  }
+
+  private numberOf(node: ConfigNode): number {
+    let key = `${this.ofIdentity(node.info)} ${node.kind}`;
+    let weight = 0;
+    for (const field of node.info.fields.values()) {
+      if (!isExplicit(node, field.name)) continue;
+      const value = rawValue(node, field);
+      // An explicit default is like an unset one.
+      if (field.default.kind === 'value' && Object.is(value, field.default.make())) continue;
+      const number = this.of(value);
+      key += ` ${field.name}=${number}`;
+      weight += 1 + this.weightOf(number);
+    }
+    const number = this.intern(key);
+    // A diamond of many levels has more paths than numbers can count.
+    this.weights.set(number, Math.min(weight, 1000));
+    return number;
+  }
+
+  private keyOf(value: unknown): string {
+    if (typeof value === 'string') return `'${value}`;
+    if (typeof value === 'number' || typeof value === 'bigint') return `${typeof value} ${value}`;
+    if (typeof value !== 'object' || value === null)
+      return typeof value === 'function' ? `o${this.ofIdentity(value)}` : String(value);
+    if (value instanceof Date) return `date ${value.getTime()}`;
+    if (value instanceof RegExp) return `regexp ${value}`;
+    const parts = partsOf(value);
+    if (parts === undefined) return `o${this.ofIdentity(value)}`;
+    const keyed = parts.map(([segment, part]) => `${formatSegment(segment, true)}:${this.of(part)}`);
+    if (Array.isArray(value)) return `[${keyed.join(' ')}`;
+    return `{${this.ofIdentity(value.constructor)} ${keyed.sort().join(' ')}`;
+  }
+
+  private ofIdentity(value: unknown): number {
+    let number = this.ofObject.get(value);
+    if (number === undefined) this.ofObject.set(value, (number = this.ofObject.size));
+    return number;
+  }
+
+  private intern(key: string): number {
+    let number = this.numbers.get(key);
+    if (number === undefined) this.numbers.set(key, (number = this.numbers.size));
+    return number;
+  }
+}
+
+function explicitNodes(node: ConfigNode): ConfigNode[] {
+  const nodes: ConfigNode[] = [];
+  for (const field of node.info.fields.values()) {
+    if (isExplicit(node, field.name)) collectParts(rawValue(node, field), nodes);
+  }
+  return nodes;
+}
+
+function collectParts(value: unknown, into: ConfigNode[]): void {
+  const node = nodeOf(value);
+  if (node !== undefined) into.push(node);
+  else for (const [, part] of partsOf(value) ?? []) collectParts(part, into);
+}

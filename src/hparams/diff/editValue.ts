@@ -1,0 +1,206 @@
+/** @file A value of the base with the changes of a diff, not yet looked into any further. */
+import { isContainer, mapContainers, partsOf, refusedKeys } from '../containers.js';
+import { leavesMatch } from '../equal.js';
+import { type ConfigNode, nodeOf } from '../node.js';
+import { formatSegment } from '../paths.js';
+import type { ValueEdits } from './edits.js';
+import type { Resolver } from './resolve.js';
+import { showDiffValue } from './show.js';
+import { AddedPart, type Diff, type DiffPlace, type DiffValue, OldPart, type Path } from './types.js';
+
+type Whole = ValueEdits['whole'][number];
+
+/** What a value becomes: `gone` where it is deleted. */
+export type Edited = { readonly value: unknown } | 'gone';
+
+/** What a `ValueEditor` works with. */
+interface EditorOptions {
+  readonly diff: Diff;
+  readonly resolver: Resolver;
+  /** The configs that stand for `diff.added`. */
+  readonly added: readonly ConfigNode[];
+  readonly checkOld: boolean;
+  readonly report: (path: Path, problem: string) => void;
+}
+
+/** Makes values; reports everything that does not fit the base. Configs in the results are those of the base. */
+export class ValueEditor {
+  private readonly diff: Diff;
+  private readonly resolver: Resolver;
+  private readonly places: ReadonlyMap<Path, DiffPlace>;
+
+  constructor(private readonly options: EditorOptions) {
+    this.diff = options.diff;
+    this.resolver = options.resolver;
+    this.places = new Map(this.diff.places.map((place) => [place.path, place]));
+  }
+
+  private report(path: Path, problem: string): void {
+    this.options.report(path, problem);
+  }
+
+  /** `current` is absent where nothing was set. */
+  edit(
+    current: { readonly value: unknown } | undefined,
+    edits: ValueEdits,
+    path: Path,
+    what = 'field',
+  ): Edited {
+    const [change, another] = edits.whole;
+    const inside = edits.parts.size + edits.inserts.length;
+    if (another !== undefined || (change !== undefined && inside > 0))
+      this.report(path, 'the diff changes it in two ways.');
+    if (change !== undefined) return this.replace(current, change, path, what);
+    if (current !== undefined) return { value: this.inside(current.value, edits, path) };
+    this.report(path, 'it is not set, so nothing can be changed in it.');
+    return 'gone';
+  }
+
+  private replace(
+    current: { readonly value: unknown } | undefined,
+    change: Whole,
+    path: Path,
+    what: string,
+  ): Edited {
+    if (change.kind === 'set') {
+      if (current !== undefined)
+        this.report(
+          path,
+          `it is set already, to ${this.show(current.value)}; the diff expects none, and sets ${this.show(change.value)}.`,
+        );
+      return { value: this.take(change.value, path) };
+    }
+    if (current === undefined) {
+      if (change.kind === 'modify' || this.options.checkOld)
+        this.report(
+          path,
+          `there is no such ${what} with a value; the diff expects ${this.show(change.old)}.`,
+        );
+    } else this.expect(current.value, change.old, path);
+    return change.kind === 'delete' ? 'gone' : { value: this.take(change.value, path) };
+  }
+
+  private inside(value: unknown, edits: ValueEdits, path: Path): unknown {
+    if (Array.isArray(value)) return this.insideList(value, edits, path);
+    if (isContainer(value) && edits.inserts.length === 0)
+      return this.insideRecord(value as Record<string, unknown>, edits, path);
+    this.report(
+      path,
+      `it is ${this.show(value)}, in which the diff changes ${edits.inserts.length > 0 ? 'a list' : 'parts'}.`,
+    );
+    return value;
+  }
+
+  private insideRecord(record: Record<string, unknown>, edits: ValueEdits, path: Path): unknown {
+    const made = { ...record };
+    for (const { key, edits: inner } of edits.parts.values()) {
+      const at: Path = { parent: path, segment: { key: String(key) } };
+      if (typeof key === 'number' || refusedKeys.has(key)) {
+        this.report(at, 'it is no key of a record.');
+        continue;
+      }
+      const current = Object.hasOwn(record, key) ? { value: record[key] } : undefined;
+      const edited = this.edit(current, inner, at, 'key');
+      if (edited === 'gone') delete made[key];
+      else made[key] = edited.value;
+    }
+    return made;
+  }
+
+  private insideList(list: readonly unknown[], edits: ValueEdits, path: Path): unknown {
+    const items = list.map((value): Edited => ({ value }));
+    const stays = list.map(() => true);
+    for (const { key, edits: inner } of edits.parts.values()) {
+      const at: Path = { parent: path, segment: typeof key === 'number' ? key : { key } };
+      if (typeof key === 'string' || !(key >= 0 && key < list.length)) {
+        this.report(at, `the list has ${list.length} items.`);
+        continue;
+      }
+      const current = { value: list[key] };
+      if (inner.item.length > 0) {
+        stays[key] = false;
+        this.expect(current.value, inner.item[0]![1].old, at);
+      }
+      const touched = inner.whole.length + inner.parts.size + inner.inserts.length > 0;
+      if (touched) items[key] = this.edit(current, inner, at, 'item');
+      if (inner.item.length > 1 || (inner.item[0]?.[1].kind === 'remove' && touched))
+        this.report(at, 'the diff changes it in two ways.');
+    }
+    return this.order(items, stays, edits, path);
+  }
+
+  /** Puts what comes and moves between the items that stay. */
+  private order(
+    items: readonly Edited[],
+    stays: readonly boolean[],
+    edits: ValueEdits,
+    path: Path,
+  ): unknown[] {
+    const gaps = new Map<number, { readonly order: number; readonly item: Edited }[]>();
+    const put = (before: number | 'end', order: number, item: Edited): void => {
+      const at = before === 'end' ? items.length : before;
+      if (!(at >= 0 && at <= items.length))
+        this.report(path, `the list has ${items.length} items; the diff puts one before item ${at}.`);
+      const gap = gaps.get(at);
+      if (gap === undefined) gaps.set(at, [{ order, item }]);
+      else gap.push({ order, item });
+    };
+    for (const [order, change] of edits.inserts)
+      put(change.before, order, { value: this.take(change.value, path) });
+    for (const { key, edits: inner } of edits.parts.values()) {
+      for (const [order, change] of inner.item)
+        if (change.kind === 'move') put(change.before, order, items[Number(key)] ?? 'gone');
+    }
+    const made: unknown[] = [];
+    const add = (item: Edited): void => {
+      if (item !== 'gone') made.push(item.value);
+    };
+    for (let i = 0; i <= items.length; i += 1) {
+      for (const { item } of (gaps.get(i) ?? []).sort((a, b) => a.order - b.order)) add(item);
+      if (stays[i] === true) add(items[i]!);
+    }
+    return made;
+  }
+
+  /** Reports where `actual` is not what the diff's old structure has. */
+  private expect(actual: unknown, old: DiffValue, path: Path): void {
+    if (!this.options.checkOld || this.matches(actual, old)) return;
+    this.report(path, `expected ${this.show(old)}, from which the diff was made, got ${this.show(actual)}.`);
+  }
+
+  private matches(actual: unknown, old: DiffValue): boolean {
+    if (old instanceof OldPart) {
+      const node = nodeOf(actual);
+      const place = this.places.get(old.path);
+      return (
+        node !== undefined &&
+        this.resolver.node(old.path) === node &&
+        (place === undefined || place.info === node.info)
+      );
+    }
+    const expected = partsOf(old);
+    const parts = partsOf(actual);
+    if (expected === undefined || parts === undefined) return expected === parts && leavesMatch(actual, old);
+    if (expected.length !== parts.length || Array.isArray(old) !== Array.isArray(actual)) return false;
+    const found = new Map(parts.map(([segment, part]) => [formatSegment(segment, true), part]));
+    return expected.every(([segment, part]) => {
+      const name = formatSegment(segment, true);
+      return found.has(name) && this.matches(found.get(name), part);
+    });
+  }
+
+  /** A value of the diff with the configs that stand in it: those of the base, and the added ones. */
+  take(value: DiffValue, path: Path): unknown {
+    return mapContainers(value, (leaf) => {
+      if (leaf instanceof AddedPart) return this.options.added[leaf.index]!.proxy;
+      if (!(leaf instanceof OldPart)) return leaf;
+      const node = this.resolver.node(leaf.path);
+      if (node === undefined) this.report(path, this.resolver.problem(leaf.path));
+      return node?.proxy;
+    });
+  }
+
+  private show(value: unknown): string {
+    return showDiffValue(this.diff, value);
+  }
+}

@@ -1,0 +1,96 @@
+/** @file The changes of a diff, sorted by the config, field and part that each is about. */
+import { formatSegment } from '../paths.js';
+import type { Tag } from '../tags.js';
+import { splitPath } from './pathTable.js';
+import type {
+  Change,
+  ClassChange,
+  InsertChange,
+  KindChange,
+  MoveChange,
+  Path,
+  RemoveChange,
+  TagChange,
+} from './types.js';
+
+/** What happens to one value: replaced as a whole, or changed inside. */
+export class ValueEdits {
+  readonly whole: Extract<Change, { kind: 'set' | 'modify' | 'delete' }>[] = [];
+  /** With their places among all changes, which order those before the same item. */
+  readonly inserts: [order: number, change: InsertChange][] = [];
+  /** What happens to the value as an item of a list. */
+  readonly item: [order: number, change: RemoveChange | MoveChange][] = [];
+  readonly parts = new Map<string, { readonly key: string | number; readonly edits: ValueEdits }>();
+
+  get isEmpty(): boolean {
+    return this.whole.length + this.inserts.length + this.parts.size === 0;
+  }
+}
+
+/** What happens to one config. */
+export class ConfigEdits {
+  readonly class: ClassChange[] = [];
+  readonly kind: KindChange[] = [];
+  readonly tags: { readonly field: string; readonly tag: Tag; readonly kind: TagChange['kind'] }[] = [];
+  readonly fields = new Map<string, ValueEdits>();
+
+  /** Takes in what happens to the same config at another path; false where both change the same. */
+  merge(other: ConfigEdits): boolean {
+    if (this.class.length * other.class.length + this.kind.length * other.kind.length > 0) return false;
+    this.class.push(...other.class);
+    this.kind.push(...other.kind);
+    this.tags.push(...other.tags);
+    for (const [name, edits] of other.fields) {
+      if (this.fields.has(name)) return false;
+      this.fields.set(name, edits);
+    }
+    return true;
+  }
+}
+
+/** What happens to the configs at their old paths, and to the containers around them. */
+export interface GroupedEdits {
+  readonly configs: ReadonlyMap<Path, ConfigEdits>;
+  readonly root: ValueEdits;
+}
+
+/** Sorts changes by what they are about. */
+export function groupChanges(changes: readonly Change[], intern: (path: Path) => Path): GroupedEdits {
+  const configs = new Map<Path, ConfigEdits>();
+  const root = new ValueEdits();
+  const editsAt = (path: Path): ConfigEdits => {
+    const own = intern(path);
+    let edits = configs.get(own);
+    if (edits === undefined) configs.set(own, (edits = new ConfigEdits()));
+    return edits;
+  };
+  for (const [order, change] of changes.entries()) {
+    if (change.kind === 'class') editsAt(change.path).class.push(change);
+    else if (change.kind === 'kind') editsAt(change.path).kind.push(change);
+    else {
+      const { config, field, inner } = splitPath(change.path);
+      if (change.kind === 'addTag' || change.kind === 'removeTag') {
+        editsAt(config).tags.push({ field: field!, tag: change.tag, kind: change.kind });
+        continue;
+      }
+      let edits = field === undefined ? root : fieldEdits(editsAt(config), field);
+      for (const segment of inner) {
+        const key = typeof segment === 'object' ? segment.key : (segment as number);
+        const name = formatSegment(segment, true);
+        let part = edits.parts.get(name);
+        if (part === undefined) edits.parts.set(name, (part = { key, edits: new ValueEdits() }));
+        edits = part.edits;
+      }
+      if (change.kind === 'insert') edits.inserts.push([order, change]);
+      else if (change.kind === 'remove' || change.kind === 'move') edits.item.push([order, change]);
+      else edits.whole.push(change as ValueEdits['whole'][number]);
+    }
+  }
+  return { configs, root };
+}
+
+function fieldEdits(edits: ConfigEdits, field: string): ValueEdits {
+  let own = edits.fields.get(field);
+  if (own === undefined) edits.fields.set(field, (own = new ValueEdits()));
+  return own;
+}

@@ -1,0 +1,69 @@
+/** @file How one list became another: which items stayed in order, which moved, went and came. */
+
+/** For lists of keys, equal where items are the same. */
+export interface ListAlignment {
+  /** The old index of each new item, or -1 for items that came. */
+  readonly oldOf: readonly number[];
+  /** The new index of each old item, or -1 for items that went. */
+  readonly newOf: readonly number[];
+  /** Whether a new item stayed in order; a matched item that did not was moved. */
+  readonly stayed: readonly boolean[];
+}
+
+/**
+ * Matches items with equal keys one to one. What begins or ends both lists stays; of what lies between, as many as can
+ * stay in order do, and the others move. Takes time n log n, for the shortest of all edits would take n².
+ */
+export function alignLists(before: readonly unknown[], after: readonly unknown[]): ListAlignment {
+  const oldOf = new Array<number>(after.length).fill(-1);
+  const newOf = new Array<number>(before.length).fill(-1);
+  const stayed = new Array<boolean>(after.length).fill(false);
+  const match = (i: number, j: number, inOrder: boolean): void => {
+    oldOf[j] = i;
+    newOf[i] = j;
+    if (inOrder) stayed[j] = true;
+  };
+  const shorter = Math.min(before.length, after.length);
+  let first = 0;
+  while (first < shorter && before[first] === after[first]) match(first, first++, true);
+  let last = 0;
+  while (last < shorter - first && before.at(-1 - last) === after.at(-1 - last)) {
+    last += 1;
+    match(before.length - last, after.length - last, true);
+  }
+  const places = new Map<unknown, number[]>();
+  for (let i = before.length - last - 1; i >= first; i -= 1) {
+    const known = places.get(before[i]);
+    if (known === undefined) places.set(before[i], [i]);
+    else known.push(i);
+  }
+  const matched: number[] = [];
+  for (let j = first; j < after.length - last; j += 1) {
+    const i = places.get(after[j])?.pop();
+    if (i === undefined) continue;
+    match(i, j, false);
+    matched.push(j);
+  }
+  for (const k of longestRise(matched.map((j) => oldOf[j]!))) stayed[matched[k]!] = true;
+  return { oldOf, newOf, stayed };
+}
+
+/** The positions of a longest rising subsequence of numbers that are all different. */
+function longestRise(numbers: readonly number[]): number[] {
+  const ends: number[] = [];
+  const before: number[] = [];
+  for (const [k, number] of numbers.entries()) {
+    let low = 0;
+    let high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (numbers[ends[middle]!]! < number) low = middle + 1;
+      else high = middle;
+    }
+    before.push(low === 0 ? -1 : ends[low - 1]!);
+    ends[low] = k;
+  }
+  const rise: number[] = [];
+  for (let k = ends.at(-1) ?? -1; k >= 0; k = before[k]!) rise.push(k);
+  return rise.reverse();
+}

@@ -1,0 +1,19 @@
+/** @file Which parts of a config a diff looks at: what was set, and defaults that someone has looked at. */
+import { type ConfigNode, rawValue } from '../node.js';
+import type { PathLink } from '../paths.js';
+import { type Edge, edgesIn } from '../traverse.js';
+
+/** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */
+export function isTouched(node: ConfigNode, name: string): boolean {
+  return name in node.values || node.defaults?.has(name) === true || node.containers?.has(name) === true;
+}
+
+/** The configs that `node` holds in fields that were touched. */
+export function shownEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
+  const edges: Edge[] = [];
+  for (const field of node.info.fields.values()) {
+    if (isTouched(node, field.name))
+      edgesIn(rawValue(node, field), { parent: path, segment: field.name }, edges);
+  }
+  return edges;
+}
