@@ -8,6 +8,7 @@ import {
   type ConfigOf,
   Configurable,
   classOf,
+  configurable,
   derive,
   type Factory,
   factory,
@@ -188,4 +189,99 @@ test('generic functions keep the class', () => {
   const linear = named(Linear.config({ inputDims: 1 }));
   expectTypeOf(linear).toEqualTypeOf<Config<Linear>>();
   expect(linear.name).toBe('x');
+});
+
+// zod brands what comes out of a schema; 'inout' brands what a config holds, too.
+const Dims = z.int().positive().brand<'Dims', 'inout'>();
+const Rate = z.number().brand<'Rate'>();
+const makeRow = configurable(
+  function makeRow(hp: { width: number; note: string | undefined }): Map<string, number> {
+    return new Map([[hp.note ?? 'width', hp.width]]);
+  },
+  { width: z.number().default(1), note: z.string().optional() },
+);
+class Everything extends Configurable.with({
+  dims: Dims,
+  rate: Rate.default(Rate.parse(0.5)),
+  pair: z.tuple([instance(Linear), z.literal('end')]),
+  rest: z.tuple([z.int()], sub(Linear)).default([1]),
+  byName: z.record(z.enum(['in', 'out']), instance(Linear)),
+  some: z.partialRecord(z.enum(['in', 'out']), sub(Linear)).default({}),
+  maybe: instance(Activation, null).nullable().default(null),
+  either: z.union([instance(Linear), z.int(), z.literal('none')]).default('none'),
+  box: z.object({ inner: instance(Linear), size: z.int().optional() }),
+  row: instance(makeRow),
+  table: z.map(z.string(), instance(Linear)).default(new Map()),
+  parsed: z.string().transform(Number).default(3),
+}) {}
+
+test('tuples, records, optionals, unions, literals and brands keep their types through config, derive and build', () => {
+  const linear = Linear.config({ inputDims: 1 });
+  const config = Everything.config({
+    dims: Dims.parse(3 as z.input<typeof Dims>),
+    pair: [linear, 'end'],
+    byName: { in: linear, out: linear },
+    box: { inner: linear },
+    either: linear,
+  });
+  expectTypeOf(config.dims).toEqualTypeOf<number & z.core.$brand<'Dims'>>();
+  expectTypeOf(config.rate).toEqualTypeOf<number>();
+  expectTypeOf(config.pair).toEqualTypeOf<[Config<Linear>, 'end']>();
+  expectTypeOf(config.rest).toEqualTypeOf<[number, ...Config<Linear>[]]>();
+  expectTypeOf(config.byName).toEqualTypeOf<Record<'in' | 'out', Config<Linear>>>();
+  expectTypeOf(config.some).toEqualTypeOf<Partial<Record<'in' | 'out', Config<Linear>>>>();
+  expectTypeOf(config.maybe).toEqualTypeOf<Config<Activation> | null>();
+  expectTypeOf(config.either).toEqualTypeOf<Config<Linear> | number | 'none'>();
+  expectTypeOf(config.box).toEqualTypeOf<{ inner: Config<Linear>; size?: number | undefined }>();
+  expectTypeOf(config.row.note).toEqualTypeOf<string | undefined>();
+  expectTypeOf(config.table).toEqualTypeOf<Map<string, Config<Linear>>>();
+  expectTypeOf(config.parsed).toEqualTypeOf<string>();
+  const derived = derive(config, (draft) => {
+    expectTypeOf(draft).toEqualTypeOf<Config<Everything>>();
+    expectTypeOf(draft.byName.in.inputDims).toEqualTypeOf<number>();
+    draft.pair[0].inputDims = 2;
+    draft.row.width = 4;
+  });
+  expectTypeOf(derived).toEqualTypeOf<Config<Everything>>();
+  const { hp } = build(derived);
+  expectTypeOf(hp.dims).toEqualTypeOf<number & z.core.$brand<'Dims'>>();
+  expectTypeOf(hp.rate).toEqualTypeOf<number & z.core.$brand<'Rate'>>();
+  expectTypeOf(hp.pair).toEqualTypeOf<[Linear, 'end']>();
+  expectTypeOf(hp.rest).toEqualTypeOf<[number, ...Config<Linear>[]]>();
+  expectTypeOf(hp.byName).toEqualTypeOf<Record<'in' | 'out', Linear>>();
+  expectTypeOf(hp.maybe).toEqualTypeOf<Activation | null>();
+  expectTypeOf(hp.either).toEqualTypeOf<Linear | number | 'none'>();
+  expectTypeOf(hp.box).toEqualTypeOf<{ inner: Linear; size?: number | undefined }>();
+  expectTypeOf(hp.row).toEqualTypeOf<Map<string, number>>();
+  expectTypeOf(hp.table).toEqualTypeOf<Map<string, Linear>>();
+  expectTypeOf(hp.parsed).toEqualTypeOf<number>();
+  expect([hp.pair[0].hp.inputDims, hp.byName.in === hp.pair[0], hp.row.get('width')]).toEqual([2, true, 4]);
+  // @ts-expect-error a plain number is not branded
+  config.dims = 4;
+  // @ts-expect-error not a key of the record
+  fails(() => (config.byName.inn = linear));
+  // @ts-expect-error a string that is not the literal
+  fails(() => (config.either = 'some'));
+  // @ts-expect-error a config of another function
+  fails(() => (config.row = Linear.config()));
+});
+
+test('functions: fields, results and factories have their types', () => {
+  const config = makeRow.config({ width: 2 });
+  expectTypeOf(build(config)).toEqualTypeOf<Map<string, number>>();
+  expectTypeOf(build(makeRow.partial())).toBeCallableWith({ width: 3 });
+  expectTypeOf(build(makeRow.partial())()).toEqualTypeOf<Map<string, number>>();
+  expectTypeOf(derive(config, (draft) => void (draft.width = 3))).toEqualTypeOf(config);
+  expect(makeRow({ width: 1, note: 'x' }).get('x')).toBe(1);
+  // @ts-expect-error misspelt
+  fails(() => makeRow.config({ widht: 1 }));
+  // @ts-expect-error misspelt where it is read
+  fails(() => config.widht);
+  // @ts-expect-error a partial is not a config
+  const row = instance(makeRow, () => makeRow.partial());
+  fails(() => class extends Configurable.with({ row }) {}.config().row);
+  // @ts-expect-error a number is nothing to build
+  fails(() => build(3));
+  // @ts-expect-error a class is not its config
+  fails(() => build(Linear));
 });
