@@ -24,6 +24,7 @@ export { BaseDecoder, GreedyDecoder, SampleDecoder } from './decoding/index.js';
 export {
   type AnyConfig,
   applyConfigFile,
+  asDictFlattened,
   assign,
   build,
   type CodegenOptions,
@@ -49,6 +50,7 @@ export {
   fromJSON,
   fromYAML,
   getPath,
+  grep,
   type HpOf,
   history,
   instance,
@@ -62,6 +64,8 @@ export {
   type PartialConfig,
   pathOf,
   print,
+  printHistory,
+  printTree,
   type Report,
   registerAlias,
   registerConstant,
@@ -72,7 +76,9 @@ export {
   setPath,
   sub,
   type TagSelection,
+  toDot,
   toJSON,
+  toSvg,
   toYAML,
   traverse,
   trimmed,
@@ -208,5 +214,13 @@ export {
 // Tasks and programs.
 export { type JobMode, type JobOptions, type JobResult, runJob } from './programs/index.js';
 // Experiments.
-export { Experiment, resolveExperiment } from './registry/index.js';
+export {
+  Experiment,
+  type ExperimentConfigs,
+  type FiddlerResult,
+  fiddler,
+  resolveExperiment,
+  type SweepResult,
+  sweep,
+} from './registry/index.js';
 export { Decode, evalStep, forwardStep, SingleTask, Train, trainStep, WeightedMeans } from './tasks/index.js';

@@ -105,18 +105,25 @@ function textHtml(cell: Cell): string {
 
 // What XML cannot hold: halves of surrogate pairs, and two code points that are no characters.
 const notInXml = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|[\ufffe\uffff]/g;
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+// Graphviz takes a backslash for the beginning of an escape.
+const entities: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  '\\': '\\\\',
+};
+
+/** Text inside of a tooltip, which Graphviz looks through for escapes once more than through a label. */
+function attribute(text: string): string {
+  return markup(text).replaceAll('\\', '\\\\');
+}
 
 /** Text inside of a label. */
 function markup(text: string): string {
   return oneLine(text)
     .replace(notInXml, '\ufffd')
-    .replace(/[&<>"]/g, (c) => entities[c]!);
-}
-
-/** Text inside of a quoted attribute, where a backslash begins an escape. */
-function attribute(text: string): string {
-  return markup(text).replaceAll('\\', '\\\\');
+    .replace(/[&<>"\\]/g, (c) => entities[c]!);
 }
 
 /** The text, cut to `length` characters; what is cut shows as `…`. */

@@ -1,5 +1,6 @@
 /** @file What stands in a config or container, part by part: the step that every printed form repeats. */
 import type { z } from 'zod';
+import { carriedBy, carrierOf, carrierTags, hasCarried } from '../carriers.js';
 import { deeper, partsOf } from '../containers.js';
 import type { FieldInfo } from '../fields.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
@@ -22,7 +23,7 @@ export interface Item {
   /** Whether the value is all that the field holds, not a part of it. */
   readonly whole: boolean;
   readonly schema: z.ZodType | undefined;
-  /** The tags of the field, where the value is all that it holds. */
+  /** The tags of the field where the value is all that it holds, or those of the part. */
   readonly tags: readonly Tag[];
   /** How many containers are around the value. */
   readonly nesting: number;
@@ -30,7 +31,7 @@ export interface Item {
 
 /** The item to begin with. */
 export function rootItem(value: unknown): Item {
-  return {
+  return carried({
     segment: undefined,
     value,
     state: 'set',
@@ -40,7 +41,7 @@ export function rootItem(value: unknown): Item {
     schema: undefined,
     tags: [],
     nesting: 0,
-  };
+  });
 }
 
 /** The fields of the config that stands in `item`; with `hideDefaults`, those that nobody set are left out. */
@@ -78,15 +79,30 @@ export function isSplit(value: unknown): boolean {
 /** The parts of the container that stands in `item`. */
 export function partItems(item: Item): Item[] {
   const nesting = deeper(item.nesting);
-  return partsOf(item.value)!.map(([segment, value]) => ({
+  return partsOf(item.value)!.map(([segment, value]) =>
+    carried({
+      ...item,
+      segment,
+      value,
+      whole: false,
+      tags: [],
+      schema: item.schema && partSchema(item.schema, typeof segment === 'object' ? segment.key : segment),
+      nesting,
+    }),
+  );
+}
+
+/** The item with what a carrier of tags stands for in the place of the carrier. */
+function carried(item: Item): Item {
+  const carrier = carrierOf(item.value);
+  if (carrier === undefined) return item;
+  return {
     ...item,
-    segment,
-    value,
-    whole: false,
-    tags: [],
-    schema: item.schema && partSchema(item.schema, typeof segment === 'object' ? segment.key : segment),
-    nesting,
-  }));
+    value: carriedBy(carrier),
+    state: hasCarried(carrier) ? item.state : 'unset',
+    tags: carrierTags(carrier),
+    nesting: deeper(item.nesting),
+  };
 }
 
 function holdsConfig(value: unknown): boolean {
