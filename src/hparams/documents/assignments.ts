@@ -77,11 +77,16 @@ export class FileReader {
     const made: Assignment[] = [];
     for (const key of Object.keys(record)) {
       if (Object.hasOwn(record, '$class') && reservedNames.has(key)) continue;
-      const at = this.decoder.inside(where, record, key, key);
-      const place = this.decoder.placeOf(at) ?? this.file;
+      const spot = this.decoder.inside(where, record, key, key);
       this.decoder.attempt(() => {
-        const path = this.pathOf(key, at);
-        made.push({ path, value: this.valueOf(record[key], at), place });
+        const path = this.pathOf(key, spot);
+        const link = path.reduce<Where['link']>((parent, segment) => ({ parent, segment }), where.link);
+        const at = { ...spot, link };
+        made.push({
+          path,
+          value: this.valueOf(record[key], at),
+          place: this.decoder.placeOf(at) ?? this.file,
+        });
       });
     }
     return made;

@@ -106,6 +106,6 @@ function pairs(decoder: Decoder, value: unknown, where: Where): [[unknown, unkno
   return value.map((pair: unknown, i) => {
     const at = { ...where, depth: where.depth + 1, owner: value, key: i };
     if (Array.isArray(pair) && pair.length === 2) return [pair as [unknown, unknown], at];
-    return bad(decoder, at, 'a pair', pair);
+    return decoder.fail(at, `expected a pair of a key and a value, got ${showValue(pair)}.`);
   });
 }

@@ -35,7 +35,7 @@ interface Frame {
 
 const space = /[ \t\n\r]*/y;
 const literal =
-  /[{}[\]:,]|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?:true|false|null)(?!\w)|\S[^\s{}[\]:,"]{0,20}/y;
+  /[{}[\]:,]|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?:true|false|null)(?!\w)|[\s\S][^\s{}[\]:,"]{0,20}/y;
 const constants = new Map<string, unknown>([
   ['true', true],
   ['false', false],

@@ -1,0 +1,211 @@
+/** @file Config files that people write: overrides and complete configs, in YAML and JSON. */
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  applyConfigFile,
+  Configurable,
+  history,
+  instance,
+  isEqual,
+  loadConfigFile,
+  print,
+  readConfigFile,
+  registerClass,
+  saveConfigFile,
+  sub,
+  toJSON,
+} from '../../../src/hparams/index.js';
+import { messageOf } from '../support.js';
+
+class FileModel extends Configurable.with({
+  numLayers: z.int().positive().default(2),
+  dims: z.array(z.int()).default([4]),
+  table: z.record(z.string(), z.number()).default({ a: 1 }),
+}) {}
+class WideFileModel extends FileModel.with({ width: z.int().default(8) }) {}
+class FileLearner extends Configurable.with({ learningRate: z.number().default(0.1) }) {}
+class FileTask extends Configurable.with({
+  model: sub(FileModel),
+  other: instance(FileModel, null).nullable().default(null),
+  learner: sub(FileLearner),
+  note: z.string().optional(),
+}) {}
+
+const folder = mkdtempSync(join(tmpdir(), 'config-files-'));
+const write = (name: string, text: string): string => {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return file;
+};
+
+test('overrides are nested fields and paths, in order; the history names their lines', () => {
+  const file = write(
+    'overrides.yaml',
+    [
+      '# Half the size.',
+      'task:',
+      '  model:',
+      '    numLayers: 1',
+      '    table: {b: 2}',
+      'task.learner.learningRate: 1e-3',
+      'task.model.dims[0]: 5',
+      'task.model.numLayers: 3',
+    ].join('\n'),
+  );
+  const root = { task: FileTask.config(), datasets: [] };
+  applyConfigFile(root, file);
+  const expected = FileTask.config();
+  Object.assign(expected.model, { numLayers: 3, dims: [5], table: { b: 2 } });
+  expected.learner.learningRate = 1e-3;
+  expect(isEqual(root.task, expected)).toBe(true);
+  expect(history(root.task.model, 'numLayers').map(({ value, where }) => [value, where])).toEqual([
+    [1, `${file}:4`],
+    [3, `${file}:8`],
+  ]);
+  expect(history(root.task.learner).at(-1)!.where).toBe(`${file}:6`);
+});
+
+test('a sub-config of another class is written by its $class, shared by an alias', () => {
+  registerClass(WideFileModel);
+  const file = write(
+    'classes.yaml',
+    ['model: &m', '  $class: WideFileModel', '  width: 16', '  dims: [1, 2]', 'other: *m'].join('\n'),
+  );
+  const task = loadConfigFile(file, { root: FileTask.config({ note: 'kept' }) });
+  expect(task.model).toBe(task.other);
+  expect(print(task)).toContain('model : WideFileModel\nmodel.numLayers : 2\nmodel.dims : [1, 2]');
+  expect(task.note).toBe('kept');
+  expect(history(task.model, 'dims')[0]!.where).toBe(`${file}:4`);
+});
+
+test('JSON gives the same as YAML, lines included', () => {
+  const file = write(
+    'overrides.json',
+    '\uFEFF{\n\t"model": {\n\t\t"numLayers": 7},\n "learner.learningRate": 2\n}',
+  );
+  const task = FileTask.config();
+  applyConfigFile(task, file);
+  expect([task.model.numLayers, task.learner.learningRate]).toEqual([7, 2]);
+  expect(history(task.model)[0]!.where).toBe(`${file}:3`);
+});
+
+test('a complete config is read without a root, from documents, experiment.json and $class', () => {
+  const task = FileTask.config({ note: 'x' });
+  task.model.numLayers = 9;
+  for (const name of ['saved.yaml', 'saved.json']) {
+    const file = join(folder, name);
+    saveConfigFile(task, file);
+    expect(isEqual(loadConfigFile(file), task)).toBe(true);
+    const changed = FileTask.config({ other: FileModel.config() });
+    applyConfigFile(changed, file);
+    expect(isEqual(changed, task)).toBe(true);
+    const root = { task: FileTask.config() };
+    saveConfigFile({ task }, file);
+    applyConfigFile(root, file);
+    expect(isEqual(root.task, task)).toBe(true);
+  }
+  const experiment = write(
+    'experiment.json',
+    JSON.stringify({ name: 'x', config: toJSON({ task }) }, null, 1),
+  );
+  expect(isEqual(loadConfigFile(experiment), { task })).toBe(true);
+  expect(readConfigFile(experiment).map(({ path }) => path)).toEqual([['task']]);
+  const written = write('written.yml', '$class: FileTask\nmodel: {numLayers: 9}\nnote: x\n');
+  expect(isEqual(loadConfigFile(written), task)).toBe(true);
+});
+
+test('saveConfigFile leaves no other file behind, and says what it cannot do', () => {
+  const own = mkdtempSync(join(tmpdir(), 'config-files-'));
+  const file = join(own, 'task.json');
+  saveConfigFile(FileTask.config({ learner: FileLearner.config() }), file);
+  saveConfigFile(FileTask.config({ learner: FileLearner.config() }), file);
+  expect(readdirSync(own)).toEqual(['task.json']);
+  expect(JSON.parse(readFileSync(file, 'utf8')).configs[0].path).toBe('learner');
+  expect(messageOf(() => saveConfigFile(FileTask.config(), join(own, 'missing', 'task.json')))).toContain(
+    'cannot be written: ENOENT',
+  );
+  expect(messageOf(() => saveConfigFile(FileTask.config(), 'task.toml'))).toBe(
+    "'task.toml': a config file ends in .json, .yaml or .yml.",
+  );
+});
+
+test('all that is wrong is told at once, with lines and suggestions', () => {
+  const file = write(
+    'wrong.yaml',
+    [
+      'task:',
+      '  model:',
+      '    numLayrs: 1',
+      '    numLayers: many',
+      'tsk: 3',
+      'task.learner: {$class: FileLearnr}',
+      'task.other: {numLayers: 1}',
+      'task.note: fine',
+    ].join('\n'),
+  );
+  const root = { task: FileTask.config() };
+  expect(messageOf(() => applyConfigFile(root, file))).toBe(
+    `task.learner: No class 'FileLearnr' is known. Did you mean 'FileLearner'? A document names only classes that the program has imported and used, or was given by the option classes. (at ${file}:6:16)`,
+  );
+  const fixed = write('wrong.yaml', readFileSync(file, 'utf8').replace('FileLearnr', 'FileLearner'));
+  expect(messageOf(() => applyConfigFile(root, fixed))).toBe(
+    [
+      'The config file: 4 problems:',
+      `  No 'task.model.numLayrs': FileModel at 'task.model' has no 'numLayrs'. Did you mean 'numLayers'? (at ${file}:3)`,
+      `  FileModel.numLayers: expected a positive integer, got 'many' (at ${file}:4)`,
+      `  No 'tsk': the root has no 'tsk'. Did you mean 'task'? (at ${file}:5)`,
+      `  FileTask.other: expected a FileModel config or null, got {numLayers: 1} (at ${file}:7)`,
+    ].join('\n'),
+  );
+  expect(root.task.note).toBe('fine');
+});
+
+test('files that are no config files fail cleanly', () => {
+  const load = (name: string, text: string | Buffer): string => {
+    const file = join(folder, name);
+    writeFileSync(file, text);
+    return messageOf(() => loadConfigFile(file, { root: FileTask.config() })).replaceAll(file, 'FILE');
+  };
+  expect(load('a.yaml', '')).toBe('The config document is empty. (at FILE)');
+  expect(load('a.json', ' \n')).toBe('The config document is empty. (at FILE)');
+  expect(load('a.json', '{"note": "x",\n "note": "y"}')).toBe(
+    'This is not JSON: the key "note" is given twice. (at FILE:2:2)',
+  );
+  expect(load('a.yaml', 'note: x\nnote: y')).toBe(
+    'This is not YAML for configs: the key "note" is given twice. (at FILE:2:1)',
+  );
+  expect(load('a.json', '{"note": x}')).toBe('This is not JSON: expected a value, got "x". (at FILE:1:10)');
+  expect(load('a.json', '{"note": "x"')).toBe(
+    "This is not JSON: the text ends where ',' or '}' should follow. (at FILE:1:13)",
+  );
+  expect(load('a.yaml', 'note: [x')).toContain('(at FILE:1:9)');
+  expect(load('a.yaml', '- x')).toBe("A config file holds fields by name, got ['x']. (at FILE)");
+  expect(load('a.yaml', 'note: !!js/function "x"')).toContain('means nothing here');
+  expect(load('a.yaml', 'note: a\0b')).toBe('This is not YAML: it holds a control character. (at FILE:1:8)');
+  expect(load('a.yaml', Buffer.from([0x61, 0xff, 0x80]))).toBe(
+    'The config document is not text in UTF-8. (at FILE)',
+  );
+  expect(load('a.json', Buffer.from([0xff, 0xfe, 0x7b, 0]))).toBe(
+    'The config document is in UTF-16; it must be in UTF-8. (at FILE)',
+  );
+  expect(load('a.yaml', 'a: &a [*a]')).toBe(
+    'This is not YAML for configs: *a contains itself. (at FILE:1:8)',
+  );
+  expect(load('a.yaml', '__proto__: {x: 1}')).toBe(
+    "__proto__: '__proto__' is not allowed as a key. (at FILE:1:1)",
+  );
+  expect(load('a.yaml', 'model.table: {constructor: 1}')).toContain("'constructor' is not allowed as a key");
+  expect(({} as { x?: unknown }).x).toBeUndefined();
+  expect(messageOf(() => loadConfigFile(`${folder}/none.json`))).toContain(
+    "none.json' cannot be read: ENOENT",
+  );
+  expect(messageOf(() => loadConfigFile('/dev/zero.yaml'))).toContain('cannot be read');
+  const comments = write('comments.yaml', '# note: x\n');
+  expect(readConfigFile(comments)).toEqual([]);
+  expect(messageOf(() => loadConfigFile(write('part.yaml', 'note: x')))).toContain(
+    'The file holds overrides, not a complete config',
+  );
+});

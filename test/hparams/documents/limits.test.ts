@@ -1,0 +1,106 @@
+/** @file Documents that are very large, very deep or malicious, read by a real process from real files. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'config-limits-'));
+const script = join(folder, 'read.mts');
+writeFileSync(
+  script,
+  `import { z } from ${JSON.stringify(import.meta.resolve('zod'))};
+import { Configurable, ConfigError, loadConfigFile } from ${JSON.stringify(
+    pathToFileURL(join(root, 'src/hparams/index.ts')).href,
+  )};
+class Small extends Configurable.with({ v: z.any().optional() }) {}
+const options = process.argv[3] === undefined ? {} : { root: Small.config() };
+Small.config();
+try {
+  const made = loadConfigFile(process.argv[2]!, options) as { v?: unknown };
+  console.log('loaded', Array.isArray(made) ? made.length : typeof made.v === 'string' ? made.v.length : typeof made.v);
+} catch (error) {
+  console.log(error instanceof ConfigError ? 'ConfigError' : error, (error as Error).message);
+}
+`,
+);
+
+/** What the process says about a file. It must end by itself, in bounded memory. */
+function read(name: string, text: string | Buffer, ...more: string[]): string {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  const args = ['--max-old-space-size=3000', '--import', import.meta.resolve('tsx'), script, file, ...more];
+  const { stdout, stderr, status } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
+  return stdout.trim().replaceAll(file, 'FILE');
+}
+
+const document = (rest: string): string => `{"format":"luthier-config","version":1,${rest}}`;
+const nested = (open: string, close: string, depth: number): string =>
+  open.repeat(depth) + close.repeat(depth);
+
+test('50 MB load where they are a document, and are refused where they are not', () => {
+  const entry = `{"class":"Small","values":{"v":"${'x'.repeat(50e6)}"}}`;
+  expect(read('large.json', document(`"root":{"$config":0},"configs":[${entry}]`))).toBe('loaded 50000000');
+  expect(read('large.yaml', `v: ${'x'.repeat(50e6)}`)).toBe(
+    'ConfigError The config document has 50000003 bytes; at most 4194304 are read, unless the option maxBytes says otherwise. (at FILE)',
+  );
+  expect(read('overrides.json', `{"v":"${'x'.repeat(50e6)}"}`, 'root')).toContain(
+    'ConfigError A file of overrides has at most 4194304 bytes',
+  );
+  expect(read('broken.json', `${document(`"root":"${'x'.repeat(50e6)}"`)}]`)).toContain(
+    'ConfigError This is not JSON: expected the end of the text. (at FILE:1:',
+  );
+}, 120_000);
+
+test('many configs load; 100,000 of them', () => {
+  const entries = '{"class":"Small","values":{}},'.repeat(100_000).slice(0, -1);
+  const refs = Array.from({ length: 100_000 }, (_, i) => `{"$config":${i}}`).join();
+  expect(read('many.json', document(`"root":[${refs}],"configs":[${entries}]`))).toBe('loaded 100000');
+}, 120_000);
+
+test('values nested 100,000 deep are refused, wherever they stand', () => {
+  const deep = nested('[', ']', 100_000);
+  expect(read('deep.json', document(`"root":${deep},"configs":[]`))).toContain(
+    'values are written more than 500 levels inside one another. (at FILE:1:',
+  );
+  const entry = `{"class":"Small","values":{"v":${deep}}}`;
+  expect(read('deep.json', document(`"root":1,"configs":[${entry}]`))).toMatch(
+    /^ConfigError .*levels inside/,
+  );
+  expect(read('deep.json', `{"v":${deep}}`, 'root')).toMatch(/^ConfigError .*levels inside/);
+  expect(read('deep.json', `{"v":${nested('{"a":', '}', 100_000).replace('}', '1}')}}`, 'root')).toMatch(
+    /^ConfigError .*levels inside/,
+  );
+  expect(read('open.json', '['.repeat(100_000))).toMatch(/^ConfigError This is not JSON: the text ends/);
+  for (const text of [
+    `v: ${deep}`,
+    `v: ${'['.repeat(100_000)}`,
+    `v:\n  ${'- '.repeat(100_000)}x`,
+    `v: ${nested('{a: ', '}', 100_000)}`,
+  ])
+    expect(read('deep.yaml', text, 'root')).toMatch(/^ConfigError This is not YAML/);
+}, 240_000);
+
+test('aliases that stand for billions of values are refused', () => {
+  const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+  for (let i = 1; i < 12; i += 1)
+    lines.push(
+      `a${i}: &a${i} [${Array(10)
+        .fill(`*a${i - 1}`)
+        .join(', ')}]`,
+    );
+  expect(read('bomb.yaml', `${lines.join('\n')}\nv: *a11`, 'root')).toContain(
+    'the aliases stand for more than 1000000 values.',
+  );
+}, 60_000);
+
+test('bytes that are no text are refused', () => {
+  const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 2654435761) % 256));
+  expect(read('garbage.yaml', bytes)).toBe('ConfigError The config document is not text in UTF-8. (at FILE)');
+  expect(read('garbage.json', Buffer.alloc(1000))).toMatch(
+    /^ConfigError This is not JSON: .*\(at FILE:1:1\)$/,
+  );
+}, 60_000);
