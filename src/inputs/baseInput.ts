@@ -12,45 +12,45 @@ import type { IdRows, InputSource, InputState } from './inputSource.js';
  * every host, filled up with rows of weight 0.
  */
 export abstract class BaseInput
-  extends Configurable.with({
-    name: z
-      .string()
-      .regex(/^[a-zA-Z0-9.:_+-]+$/)
-      .nullable()
-      .default(null)
-      .describe("Name in summaries, directories and messages; null is 'train' in training, else 'input'."),
-    batchSize: z.int().positive().describe('Rows of a batch on one host.'),
-    numInfeedHosts: z.int().positive().default(1).describe('How many hosts share the data.'),
-    infeedHostIndex: z.int().min(0).default(0).describe('Which of them this is.'),
-    inputRandomSeed: z.int().min(0).nullable().default(null).describe('Seed of the order; null is 0.'),
-    resetForEval: z.boolean().default(false).describe('Evaluation starts over at the first batch each time.'),
-    evalLoopNumBatches: z
-      .int()
-      .refine((count) => count > 0 || count === -1, {
-        error: (issue) => `evalLoopNumBatches must be positive or -1, found ${issue.input}.`,
-      })
-      .default(1)
-      .describe('Batches of one evaluation; -1 reads to the end of the data.'),
-    isTraining: z.boolean().default(false).describe('Whether training reads it: shuffled, without end.'),
-    prefetchBatches: z
-      .int()
-      .min(0)
-      .nullable()
-      .default(null)
-      .describe('Batches that openInput reads ahead in a worker thread; null is 2 in training, else 0.'),
-  })
+  extends Configurable.with(
+    {
+      name: z
+        .string()
+        .regex(/^[a-zA-Z0-9.:_+-]+$/)
+        .nullable()
+        .default(null)
+        .describe("Name in summaries, directories and messages; null is 'train' in training, else 'input'."),
+      batchSize: z.int().positive().describe('Rows of a batch on one host.'),
+      numInfeedHosts: z.int().positive().default(1).describe('How many hosts share the data.'),
+      infeedHostIndex: z.int().min(0).default(0).describe('Which of them this is.'),
+      inputRandomSeed: z.int().min(0).nullable().default(null).describe('Seed of the order; null is 0.'),
+      resetForEval: z
+        .boolean()
+        .default(false)
+        .describe('Evaluation starts over at the first batch each time.'),
+      evalLoopNumBatches: z
+        .int()
+        .refine((count) => count > 0 || count === -1, {
+          error: (issue) => `evalLoopNumBatches must be positive or -1, found ${issue.input}.`,
+        })
+        .default(1)
+        .describe('Batches of one evaluation; -1 reads to the end of the data.'),
+      isTraining: z.boolean().default(false).describe('Whether training reads it: shuffled, without end.'),
+      prefetchBatches: z
+        .int()
+        .min(0)
+        .nullable()
+        .default(null)
+        .describe('Batches that openInput reads ahead in a worker thread; null is 2 in training, else 0.'),
+    },
+    (schema) =>
+      schema.refine(({ infeedHostIndex, numInfeedHosts }) => infeedHostIndex < numInfeedHosts, {
+        path: ['infeedHostIndex'],
+        error: 'must be below numInfeedHosts, for hosts are counted from 0',
+      }),
+  )
   implements InputSource
 {
-  protected override setup(): void {
-    super.setup();
-    const { infeedHostIndex, numInfeedHosts } = this.hp;
-    if (infeedHostIndex >= numInfeedHosts) {
-      throw new InputError(
-        `Input '${this.name}': infeedHostIndex is ${infeedHostIndex}, expected 0 to ${numInfeedHosts - 1} (numInfeedHosts is ${numInfeedHosts}).`,
-      );
-    }
-  }
-
   get name(): string {
     return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
   }

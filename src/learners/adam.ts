@@ -1,7 +1,6 @@
 /** @file Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { check } from './check.js';
 import { BaseOptimizer, type Direction, type NamedTensors, type StepContext } from './optimizer.js';
 
 const beta = z.number().min(0).lt(1);
@@ -16,29 +15,26 @@ const beta = z.number().min(0).lt(1);
  * Numerator and denominator are both multiplied by sqrt(1 - beta2^t) here, so that the corrections sit in scalars: with
  * d = sqrt(v + epsilonRoot * (1 - beta2^t)) + epsilon * sqrt(1 - beta2^t) the update is -rate * m / d.
  */
-export class Adam extends BaseOptimizer.with({
-  beta1: beta.default(0.9).describe('Decay of the mean of gradients.'),
-  beta2: beta.default(0.999).describe('Decay of the mean of squared gradients.'),
-  epsilon: z.number().nonnegative().default(1e-6).describe('Added to the denominator outside of the root.'),
-  epsilonRoot: z.number().nonnegative().default(0).describe('Added to the denominator inside of the root.'),
-  clipThreshold: z
-    .number()
-    .nonnegative()
-    .default(1)
-    .describe(
-      "Largest root mean square of one variable's update before the learning rate; 0 does not limit.",
-    ),
-}) {
-  override setup(): void {
-    super.setup();
+export class Adam extends BaseOptimizer.with(
+  {
+    beta1: beta.default(0.9).describe('Decay of the mean of gradients.'),
+    beta2: beta.default(0.999).describe('Decay of the mean of squared gradients.'),
+    epsilon: z.number().nonnegative().default(1e-6).describe('Added to the denominator outside of the root.'),
+    epsilonRoot: z.number().nonnegative().default(0).describe('Added to the denominator inside of the root.'),
+    clipThreshold: z
+      .number()
+      .nonnegative()
+      .default(1)
+      .describe(
+        "Largest root mean square of one variable's update before the learning rate; 0 does not limit.",
+      ),
+  },
+  (schema) =>
     // Elements without a gradient, padding among them, would become 0 / 0.
-    check(
-      this,
-      this.hp.epsilon > 0 || this.hp.epsilonRoot > 0,
-      'epsilon and epsilonRoot must not both be 0.',
-    );
-  }
-
+    schema.refine(({ epsilon, epsilonRoot }) => epsilon > 0 || epsilonRoot > 0, {
+      error: 'epsilon and epsilonRoot must not both be 0',
+    }),
+) {
   get slotNames(): readonly string[] {
     return ['m', 'v'];
   }

@@ -24,22 +24,30 @@ export class ConstantSchedule extends BaseSchedule.with({
 
 const point = z.tuple([z.number(), z.number()]);
 
-/** `y0` before `x0`, `y1` from `x1`, a polynomial between. */
-export class Polynomial extends BaseSchedule.with({
-  power: z.number().positive().default(1).describe('Power of the polynomial.'),
-  start: point
-    .default([0, 1])
-    .describe('(x0, y0): the step where the change begins, and the value until then.'),
-  limit: point
-    .default([1, 1])
-    .describe('(x1, y1): the step where the change ends, and the value from then on.'),
-  origin: z.enum(['start', 'limit']).default('start').describe('End at which the polynomial is flat.'),
-}) {
-  override setup(): void {
-    const { start, limit } = this.hp;
-    check(this, start[0] < limit[0], `${start[0]} must be < ${limit[0]} (x0 of start and x1 of limit)`);
-  }
+interface Ends {
+  readonly start: readonly [number, number];
+  readonly limit: readonly [number, number];
+}
 
+const inOrder = ({ start, limit }: Ends): boolean => start[0] < limit[0];
+const notInOrder = { path: ['start'], error: 'x0 of start must be below x1 of limit' };
+const startsAboveZero = ({ start }: Ends): boolean => start[1] > 0;
+const notAboveZero = { path: ['start', 1], error: 'y0 of start must be above 0' };
+
+/** `y0` before `x0`, `y1` from `x1`, a polynomial between. */
+export class Polynomial extends BaseSchedule.with(
+  {
+    power: z.number().positive().default(1).describe('Power of the polynomial.'),
+    start: point
+      .default([0, 1])
+      .describe('(x0, y0): the step where the change begins, and the value until then.'),
+    limit: point
+      .default([1, 1])
+      .describe('(x1, y1): the step where the change ends, and the value from then on.'),
+    origin: z.enum(['start', 'limit']).default('start').describe('End at which the polynomial is flat.'),
+  },
+  (schema) => schema.refine(inOrder, notInOrder),
+) {
   valueAt(step: number): number {
     const [x0, y0] = this.hp.start;
     const [x1, y1] = this.hp.limit;
@@ -71,17 +79,17 @@ export function cosineBetween(step: number, start: [number, number], limit: [num
 }
 
 /** From `start` to `limit` by a constant factor a step. */
-export class Exponential extends BaseSchedule.with({
-  start: point.default([0, 1]).describe('(x0, y0), y0 > 0.'),
-  limit: point.default([1, 0.5]).describe('(x1, y1), y1 > 0.'),
-}) {
-  override setup(): void {
-    const { start, limit } = this.hp;
-    check(this, start[0] < limit[0], `${start[0]} must be < ${limit[0]} (x0 of start and x1 of limit)`);
-    check(this, start[1] > 0, `${start[1]} must be > 0 (y0 of start)`);
-    check(this, limit[1] > 0, `${limit[1]} must be > 0 (y1 of limit)`);
-  }
-
+export class Exponential extends BaseSchedule.with(
+  {
+    start: point.default([0, 1]).describe('(x0, y0), y0 > 0.'),
+    limit: point.default([1, 0.5]).describe('(x1, y1), y1 > 0.'),
+  },
+  (schema) =>
+    schema
+      .refine(inOrder, notInOrder)
+      .refine(startsAboveZero, notAboveZero)
+      .refine(({ limit }) => limit[1] > 0, { path: ['limit', 1], error: 'y1 of limit must be above 0' }),
+) {
   valueAt(step: number): number {
     return exponentialBetween(step, this.hp.start, this.hp.limit);
   }
@@ -100,17 +108,17 @@ export class Cosine extends BaseSchedule.with({
 }
 
 /** Half a cosine wave between two points. */
-export class DelayedCosine extends BaseSchedule.with({
-  start: point.default([0, 1]).describe('(x0, y0), y0 > 0.'),
-  limit: point.default([1, 0.5]).describe('(x1, y1), y1 >= 0.'),
-}) {
-  override setup(): void {
-    const { start, limit } = this.hp;
-    check(this, start[0] < limit[0], `${start[0]} must be < ${limit[0]} (x0 of start and x1 of limit)`);
-    check(this, start[1] > 0, `${start[1]} must be > 0 (y0 of start)`);
-    check(this, limit[1] >= 0, `${limit[1]} must be >= 0 (y1 of limit)`);
-  }
-
+export class DelayedCosine extends BaseSchedule.with(
+  {
+    start: point.default([0, 1]).describe('(x0, y0), y0 > 0.'),
+    limit: point.default([1, 0.5]).describe('(x1, y1), y1 >= 0.'),
+  },
+  (schema) =>
+    schema
+      .refine(inOrder, notInOrder)
+      .refine(startsAboveZero, notAboveZero)
+      .refine(({ limit }) => limit[1] >= 0, { path: ['limit', 1], error: 'y1 of limit must not be below 0' }),
+) {
   valueAt(step: number): number {
     return cosineBetween(step, this.hp.start, this.hp.limit);
   }

@@ -254,7 +254,7 @@ test('fields that contradict each other are errors of the config', () => {
     "Building TextInput failed: sampling 'random' draws windows, and packed rows are whole; use 'permuted'.",
   );
   expect(making({ infeedHostIndex: 2, numInfeedHosts: 2 })).toThrow(
-    "Building TextInput failed: Input 'input': infeedHostIndex is 2, expected 0 to 1 (numInfeedHosts is 2).",
+    'infeedHostIndex (TextInput): must be below numInfeedHosts, for hosts are counted from 0; infeedHostIndex is 2 (at test/inputs/textInput.test.ts:',
   );
 });
 

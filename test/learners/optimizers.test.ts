@@ -185,6 +185,6 @@ test('fields that exclude each other are named', () => {
     build(Adam.config({ learningRate: 1, clipGradientNormToValue: 1, clipGradientSingleNormToValue: 2 })),
   ).toThrow('Adam: clipGradientNormToValue and clipGradientSingleNormToValue are exclusive: got 1 and 2.');
   expect(() => build(Adam.config({ learningRate: 1, epsilon: 0 }))).toThrow(
-    'Adam: epsilon and epsilonRoot must not both be 0.',
+    '(Adam): epsilon and epsilonRoot must not both be 0; epsilon is 0 (at ',
   );
 });

@@ -272,9 +272,12 @@ test.each([true, false])(
 test.each([
   [
     () => LinearSchedule.config({ start: [200, 1], limit: [100, 0] }),
-    'LinearSchedule: 200 must be < 100 (x0 of start and x1 of limit)',
+    'start (LinearSchedule): x0 of start must be below x1 of limit; start is [200, 1] (at test/learners/',
   ],
-  [() => Exponential.config({ start: [0, 1], limit: [10, 0] }), 'Exponential: 0 must be > 0 (y1 of limit)'],
+  [
+    () => Exponential.config({ start: [0, 1], limit: [10, 0] }),
+    'limit[1] (Exponential): y1 of limit must be above 0; limit[1] is 0 (at test/learners/',
+  ],
   [
     () => PiecewiseConstant.config({ boundaries: [1, 2], values: [1, 2] }),
     'PiecewiseConstant: The number of values (2) is expected to be equal to the number of boundaries plus 1 (3).',
