@@ -2,6 +2,7 @@
 import { pathToFileURL } from 'node:url';
 import { type Flags, flagsHelp, parseFlags } from './flags.js';
 import { UsageError } from './registry/errors.js';
+import type { ResolvedExperiment } from './registry/index.js';
 
 /** Exit codes of errors that a person can mend, by the error's name; every other error keeps its stack and exits with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
@@ -20,12 +21,18 @@ async function help(flags: Flags): Promise<void> {
     '  npx tsx src/main.ts --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
   process.stdout.write(`${intro}${flagsHelp()}\n`);
   if (flags.exp === undefined) return;
-  const [{ resolveExperiment }, { settingsHelp }] = await Promise.all([
-    import('./registry/index.js'),
-    import('./registry/help.js'),
-  ]);
-  const text = settingsHelp(await resolveExperiment(flags.exp), flags.changes, process.stdout.columns);
+  const { settingsHelp } = await import('./registry/help.js');
+  const text = settingsHelp(await resolve(flags.exp, flags), flags.changes, process.stdout.columns);
   process.stdout.write(`\n${text}\n`);
+}
+
+/** The experiment; classes of the library can be named by the flags that change it. */
+async function resolve(exp: string, { changes }: Flags): Promise<ResolvedExperiment> {
+  const { registerExports, resolveExperiment } = await import('./registry/index.js');
+  const resolved = await resolveExperiment(exp);
+  // Experiments are made of it: it is loaded by now.
+  if (changes.length > 0) registerExports(await import('./index.js'));
+  return resolved;
 }
 
 function required(value: string | undefined, message: string): string {
@@ -42,8 +49,8 @@ async function run(argv: readonly string[]): Promise<number> {
   }
   const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
-    const { dumpText, resolveExperiment } = await import('./registry/index.js');
-    process.stdout.write(dumpText(await resolveExperiment(exp), flags.changes, flags.dump));
+    const { dumpText } = await import('./registry/index.js');
+    process.stdout.write(dumpText(await resolve(exp, flags), flags.changes, flags.dump));
     return 0;
   }
   const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
@@ -56,8 +63,8 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<num
   // Loading the programs takes as long as loading the experiment: do both at once.
   const loadingPrograms = import('./programs/index.js');
   loadingPrograms.catch(() => {});
-  const { classVarsText, configure, resolveExperiment, shellText } = await import('./registry/index.js');
-  const resolved = await resolveExperiment(exp);
+  const { classVarsText, configure, shellText } = await import('./registry/index.js');
+  const resolved = await resolve(exp, flags);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
   const configured = configure(resolved, overrides);
   // A device that is not there ends the command before it writes anything.
@@ -81,8 +88,8 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<num
 }
 
 async function runSweep(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
-  const { checkedCombinations, flagOf, resolveExperiment, shellText } = await import('./registry/index.js');
-  const resolved = await resolveExperiment(exp);
+  const { checkedCombinations, flagOf, shellText } = await import('./registry/index.js');
+  const resolved = await resolve(exp, flags);
   const combinations = checkedCombinations(flags.changes, resolved);
   const { runSweepJob } = await import('./programs/index.js');
   return runSweepJob({

@@ -140,7 +140,8 @@ export function parseLiteral(text: string): Literal {
   try {
     const literal = readLiteral(cursor);
     skipSpace(cursor);
-    if (cursor.at === text.length) return literal;
+    // A string keeps the spaces around it.
+    if (cursor.at === text.length) return literal.kind === 'word' ? { kind: 'word', text } : literal;
   } catch (error) {
     if (error instanceof RefusedKey || !(error instanceof ConfigError)) throw error;
   }

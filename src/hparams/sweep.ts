@@ -123,7 +123,7 @@ export function combinationNames(combinations: readonly (readonly Setting[])[]):
     counts.set(safe(name).toLowerCase(), (counts.get(safe(name).toLowerCase()) ?? 0) + 1);
   return plain.map((name, i) => {
     const cleaned = safe(name);
-    if (cleaned === name && counts.get(cleaned.toLowerCase()) === 1) return name;
+    if (name !== '' && cleaned === name && counts.get(cleaned.toLowerCase()) === 1) return name;
     const settings = combinations[i]!.map(({ path, text }) => `${path}=${text}`);
     const digest = createHash('sha256').update(JSON.stringify(settings)).digest('hex').slice(0, 8);
     return cleaned === '' ? `run-${digest}` : `${cleaned}-${digest}`;

@@ -1,9 +1,11 @@
 /** @file Makes an experiment's configs: constants from the command line first, then its methods, then what edits the configs. */
 import {
+  applyAssignments,
   type Config,
   ConfigError,
   didYouMean,
   formatPath,
+  Section,
   setPath,
   unsetPath,
   withOrigin,
@@ -20,8 +22,8 @@ import {
   instantiate,
 } from './experiment.js';
 import { applyFiddler } from './fiddlers.js';
-import { readOverrideFile } from './files.js';
-import type { FileOverride, Override, SetOverride, UnsetOverride, ValueOverride } from './overrides.js';
+import { readChanges } from './files.js';
+import { asUsage, type Override } from './overrides.js';
 import type { ResolvedExperiment } from './resolve.js';
 
 /** An experiment with its configs as they will be built. */
@@ -35,31 +37,50 @@ export interface ConfiguredExperiment {
   readonly decodeDatasets: readonly Config<BaseInput>[];
 }
 
-/** An override that has a path. */
-type PathOverride = SetOverride | ValueOverride | UnsetOverride;
-/** An override when files are read. */
-type Change = Exclude<Override, FileOverride> | ValueOverride;
+/** What applies an override to the configs. */
+type Edit = (configs: ExperimentConfigs) => void;
 
-/** The text of an override's path. */
-function pathText({ path }: PathOverride): string {
-  return typeof path === 'string' ? path : formatPath(path);
+function checkConstant(cls: Function, name: string, origin: string): void {
+  const names = Object.keys(constantsOf(cls));
+  if (names.includes(name)) return;
+  const head = /^[^.[]*/.exec(name)![0];
+  throw new UsageError(
+    `${origin}: ${cls.name} has no constant '${name}'.${didYouMean(head, [...names, ...configRoots])} ` +
+      `Its constants are: ${names.sort().join(', ') || 'none'}; ` +
+      `paths into its configs begin with task., datasets[0]. or decodeDatasets[0].`,
+  );
 }
 
-function toConstant(cls: Function, override: PathOverride): ConstantOverride {
-  const { origin } = override;
-  const name = pathText(override);
-  const names = Object.keys(constantsOf(cls));
-  if (!names.includes(name)) {
-    const head = /^[^.[]*/.exec(name)![0];
-    throw new UsageError(
-      `${origin}: ${cls.name} has no constant '${name}'.${didYouMean(head, [...names, ...configRoots])} ` +
-        `Its constants are: ${names.sort().join(', ') || 'none'}; ` +
-        `paths into its configs begin with task., datasets[0]. or decodeDatasets[0].`,
-    );
+/** Tells constants and edits of the configs apart, each in the order of the command line. */
+function sorted(
+  overrides: readonly Override[],
+  resolved: ResolvedExperiment,
+): { constants: ConstantOverride[]; edits: Edit[] } {
+  const constants: ConstantOverride[] = [];
+  const edits: Edit[] = [];
+  for (const override of overrides) {
+    const { origin } = override;
+    if (override.kind === 'fiddler') edits.push((configs) => applyFiddler(configs, override, resolved));
+    else if (override.kind === 'file') {
+      const changes = asUsage(origin, () => readChanges(override.file));
+      constants.push(
+        ...changes.constants.map(({ path, value, place }) => ({
+          name: formatPath(path),
+          value: value instanceof Section ? value.toRecord() : value,
+          origin: place,
+        })),
+      );
+      edits.push((configs) => applyAssignments(configs, changes.edits));
+    } else if (isConfigPath(override.path)) {
+      edits.push((configs) => {
+        if (override.kind === 'set') setPath(configs, override.path, override.text, origin);
+        else unsetPath(configs, override.path, origin);
+      });
+    } else if (override.kind === 'set') constants.push({ name: override.path, text: override.text, origin });
+    else constants.push({ name: override.path, toDefault: true, origin });
   }
-  if (override.kind === 'set') return { name, origin, text: override.text };
-  if (override.kind === 'value') return { name, origin, value: override.value };
-  return { name, origin, toDefault: true };
+  for (const { name, origin } of constants) checkConstant(resolved.cls, name, origin);
+  return { constants, edits };
 }
 
 function checkNames(experiment: Experiment, what: string, configs: readonly Config<BaseInput>[]): void {
@@ -83,14 +104,6 @@ function configsOf(experiment: Experiment): ExperimentConfigs {
   return configs;
 }
 
-function apply(configs: ExperimentConfigs, override: Change, resolved: ResolvedExperiment): void {
-  const { origin } = override;
-  if (override.kind === 'set') setPath(configs, override.path, override.text, origin);
-  else if (override.kind === 'value') setPath(configs, override.path, override.value, origin);
-  else if (override.kind === 'unset') unsetPath(configs, override.path, origin);
-  else applyFiddler(configs, override, resolved);
-}
-
 /**
  * Makes the experiment and its configs. Two passes over the overrides, each in the order of the command line: first
  * those of constants, for fields of the class that are computed from a constant, and the methods, must see the new value;
@@ -103,19 +116,11 @@ export function configure(
   resolved: ResolvedExperiment,
   overrides: readonly Override[] = [],
 ): ConfiguredExperiment {
-  const changes = overrides.flatMap((each): Change[] =>
-    each.kind === 'file' ? readOverrideFile(each) : [each],
-  );
-  const constants: ConstantOverride[] = [];
-  const edits: Change[] = [];
-  for (const change of changes) {
-    if (change.kind === 'fiddler' || isConfigPath(pathText(change))) edits.push(change);
-    else constants.push(toConstant(resolved.cls, change));
-  }
+  const { constants, edits } = sorted(overrides, resolved);
   const experiment = instantiate(resolved.cls, constants);
   checkRequired(experiment);
   const configs = configsOf(experiment);
-  for (const edit of edits) apply(configs, edit, resolved);
+  for (const edit of edits) edit(configs);
   const { task } = configs;
   const [datasets, decodeDatasets] = [[...configs.datasets], [...configs.decodeDatasets]];
   checkNames(experiment, 'datasets', datasets);

@@ -1,5 +1,5 @@
 /** @file What --dump prints: the configs as they would be built, in the format that is asked for. */
-import { print, printHistory, printTree, toJSON } from '../hparams/index.js';
+import { print, printHistory, printTree, toJSON, toYAML } from '../hparams/index.js';
 import { type ConfiguredExperiment, configure } from './configure.js';
 import { effectiveConstants } from './experiment.js';
 import type { Change, DumpFormat } from './overrides.js';
@@ -20,6 +20,7 @@ const printers: Readonly<Record<DumpFormat, Print>> = {
   text: ({ configs }) => print(configs),
   tree: ({ configs }) => printTree(configs),
   json: (configured) => JSON.stringify(toJSON(documentOf(configured)), null, 1),
+  yaml: (configured) => toYAML(documentOf(configured)),
   history: ({ configs }) => printHistory(configs),
 };
 
@@ -39,5 +40,6 @@ export function dumpText(
   if (printed.length === 1 && printed[0]![0] === '') return `${printed[0]![1]}\n`;
   if (format === 'json')
     return `{\n${printed.map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(',\n')}\n}\n`;
-  return printed.map(([name, text]) => `# ${name}\n${text}\n`).join('\n');
+  const between = format === 'yaml' ? '---\n# ' : '# ';
+  return printed.map(([name, text]) => `${between}${name}\n${text}\n`).join('\n');
 }

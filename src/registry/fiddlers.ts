@@ -1,5 +1,5 @@
 /** @file Runs the fiddlers of a command line: functions of the experiment's file that edit its configs. */
-import { ConfigError, classOf, didYouMean, isConfig, showValue, withOrigin } from '../hparams/index.js';
+import { ConfigError, classOf, isConfig, showValue, withOrigin } from '../hparams/index.js';
 import { configRoots, type ExperimentConfigs } from './configs.js';
 import { argumentsFor, type CommandFunction, findFunction } from './functions.js';
 import { asUsage, type FiddlerOverride } from './overrides.js';
@@ -64,7 +64,7 @@ function replacementOf(
   }
   const given = Object.keys(result as object);
   const unknown = given.find((key) => !(configRoots as readonly string[]).includes(key));
-  if (unknown !== undefined) fail(`an unknown '${unknown}'${didYouMean(unknown, configRoots)}`);
+  if (unknown !== undefined) fail(`{${unknown}}`);
   return Object.fromEntries(given.map((key) => [key, (result as Record<string, unknown>)[key]]));
 }
 

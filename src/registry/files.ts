@@ -1,28 +1,30 @@
-/** @file Files of --config_file: what people write, and what --dump wrote. */
-import { readFileSync } from 'node:fs';
-import { fromJSON, isConfig } from '../hparams/index.js';
-import { UsageError } from './errors.js';
-import { isRecord } from './fiddlers.js';
-import type { FileOverride, ValueOverride } from './overrides.js';
+/** @file Files of --config_file: what people write, and what --dump and experiment.json hold. */
+import { type Assignment, readConfigFile, Section } from '../hparams/index.js';
+import { configRoots } from './configs.js';
 
-/** The changes that a file asks for, in its order. @throws UsageError or ConfigError for a file that cannot be read. */
-export function readOverrideFile({ file, origin }: FileOverride): ValueOverride[] {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new UsageError(`${origin}: ${(error as Error).message}`);
+/** What a file sets of an experiment: constants first, for the configs are made with them. */
+export interface FileChanges {
+  readonly constants: readonly Assignment[];
+  /** Assignments to the configs. */
+  readonly edits: readonly Assignment[];
+}
+
+/** The assignments that stand in a record called `constants`, as --dump writes it; others are themselves. */
+function opened(assignment: Assignment): readonly Assignment[] {
+  const { path, value, place } = assignment;
+  if (path.length !== 1 || path[0] !== 'constants') return [assignment];
+  if (value instanceof Section) return value.assignments;
+  return Object.entries(value as object).map(([name, part]) => ({ path: [name], value: part, place }));
+}
+
+/** Reads a file. @throws ConfigError for one that is missing, broken or too large, with the line of what is wrong. */
+export function readChanges(file: string): FileChanges {
+  const constants: Assignment[] = [];
+  const edits: Assignment[] = [];
+  for (const assignment of readConfigFile(file).flatMap(opened)) {
+    const isConfig =
+      assignment.path.length === 0 || (configRoots as readonly unknown[]).includes(assignment.path[0]);
+    (isConfig ? edits : constants).push(assignment);
   }
-  const root = fromJSON(text);
-  if (isConfig(root) || !isRecord(root)) throw new UsageError(`${origin}: no configs`);
-  return Object.entries(root as object).flatMap(([key, value]): ValueOverride[] =>
-    key === 'constants'
-      ? Object.entries(value as object).map(([name, each]) => ({
-          kind: 'value',
-          path: name,
-          value: each,
-          origin,
-        }))
-      : [{ kind: 'value', path: key, value, origin }],
-  );
+  return { constants, edits };
 }

@@ -1,6 +1,6 @@
 /** @file Experiments: their base class, how names find them, how the command line sets their constants and configs. */
 export { type ClassVars, classVars, classVarsText, parseClassVars } from './classVars.js';
-export type { ExperimentConfigs } from './configs.js';
+export { type ExperimentConfigs, registerExports } from './configs.js';
 export { type ConfiguredExperiment, configure } from './configure.js';
 export { dumpText } from './dump.js';
 export { UsageError } from './errors.js';

@@ -1,5 +1,5 @@
 /** @file What the command line changes of an experiment, in its order: settings, unsettings, files, fiddlers. */
-import { type Call, ConfigError, parseCall, type Segment, splitSetting } from '../hparams/index.js';
+import { type Call, ConfigError, parseCall, splitSetting } from '../hparams/index.js';
 import { UsageError } from './errors.js';
 
 /** `--set path=text`, or what a sweep puts in its own place. */
@@ -8,14 +8,6 @@ export interface SetOverride {
   readonly path: string;
   readonly text: string;
   /** The flag as written, for messages and the history. */
-  readonly origin: string;
-}
-
-/** A value from a file: `place` of the file and line is its origin. */
-export interface ValueOverride {
-  readonly kind: 'value';
-  readonly path: string | readonly Segment[];
-  readonly value: unknown;
   readonly origin: string;
 }
 
@@ -53,7 +45,7 @@ export type Override = SetOverride | UnsetOverride | FiddlerOverride | FileOverr
 export type Change = Override | SweepChange;
 
 /** How `--dump` writes the configs. */
-export const dumpFormats = ['text', 'tree', 'json', 'history'] as const;
+export const dumpFormats = ['text', 'tree', 'json', 'yaml', 'history'] as const;
 export type DumpFormat = (typeof dumpFormats)[number];
 
 /** The flag and its text that say what `change` does. */

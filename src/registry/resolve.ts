@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { didYouMean } from '../hparams/index.js';
+import { registerExports } from './configs.js';
 import { UsageError } from './errors.js';
 import { type Experiment, isExperimentClass } from './experiment.js';
 
@@ -49,7 +50,9 @@ export class ExperimentLoadError extends Error {
 
 async function load(name: string, file: string): Promise<Record<string, unknown>> {
   try {
-    return await import(pathToFileURL(file).href);
+    const exports: Record<string, unknown> = await import(pathToFileURL(file).href);
+    registerExports(exports);
+    return exports;
   } catch (cause) {
     throw new ExperimentLoadError(`Experiment '${name}': ${showFile(file)} failed to load.`, { cause });
   }

@@ -5,6 +5,7 @@ import {
   Configurable,
   classOf,
   coerce,
+  deepCopy,
   didYouMean,
   factory,
   formatPath,
@@ -84,7 +85,7 @@ test('texts that mean nothing to the schema are errors that say what would', () 
     [
       z.record(z.string(), z.int()),
       '{"__proto__": 1}',
-      `'__proto__' is not allowed as a key, got '{"__proto__": 1}'`,
+      `'__proto__' is not allowed as a key.\n  {"__proto__": 1}\n   ^`,
     ],
     [z.int().refine((n) => n % 2 === 0, 'must be even'), '3', "must be even, got '3'"],
     [sub(Activation, null), 'GeLU', "expected an Activation config, got 'GeLU'. Did you mean 'GELU'?"],
@@ -200,12 +201,15 @@ test('listPaths gives type, default, description and value of all there is to se
     description: undefined,
     value: 'x',
     explicit: true,
+    tags: [],
+    where: expect.stringMatching(/^test\/hparams\/access\.test\.ts:\d+$/),
   });
   expect(infos.find((info) => info.path === 'linearTpl.inputDims')).toEqual({
     path: 'linearTpl.inputDims',
     type: 'a positive integer',
     description: 'Depth of the input.',
     explicit: false,
+    tags: [],
   });
 });
 
@@ -222,4 +226,29 @@ test('a factory field takes a class name from a flag too', () => {
   const maker = Maker.config();
   setPath(maker, 'make', 'Linear', '--set make=Linear');
   expect(maker.make.hasBias).toBe(true);
+});
+
+test('unsetting is an error where there is nothing, or no default to go back to', () => {
+  const root = { task: Model.config({ rates: { a: 1 }, layers: [Linear.config()] }) };
+  const unset = (path: string): string => messageOf(() => unsetPath(root, path, `--unset ${path}`));
+  expect(unset('task.linearTpl.inputDims')).toBe(
+    'task.linearTpl.inputDims: Linear.inputDims has no default to go back to (at --unset task.linearTpl.inputDims)',
+  );
+  expect(unset('task.rates.b')).toBe(
+    "No 'task.rates.b': 'task.rates' has no 'b'. It has a. (at --unset task.rates.b)",
+  );
+  expect(unset('task.layers[1]')).toBe(
+    "No 'task.layers[1]': 'task.layers' has 1 elements, counted from 0. (at --unset task.layers[1])",
+  );
+  unsetPath(root, "task.rates['a']");
+  expect(root.task.rates).toEqual({});
+});
+
+test('a flag that writes to a shared config is seen in all its places', () => {
+  const shared = Linear.config({ inputDims: 1 });
+  const model = Model.config({ layers: [shared, shared] });
+  const original = deepCopy(model);
+  setPath(model, 'layers[1].inputDims', '7', '--set layers[1].inputDims=7');
+  expect([model.layers[0]!.inputDims, original.layers[0]!.inputDims]).toEqual([7, 1]);
+  expect(history(model.layers[0]!, 'inputDims').at(-1)!.where).toBe('--set layers[1].inputDims=7');
 });
