@@ -66,7 +66,8 @@ const handler: ProxyHandler<ConfigNode> = {
       writeField(node, String(key), value, currentOrigin);
       return true;
     }
-    // Inlined captureTrace, for this frame and its caller: each frame costs more than the rest of the write.
+    // Inlined captureTrace, for this frame and its caller, or Object.assign and its caller: each frame costs as much as
+    // all the rest of the write.
     const limit = Error.stackTraceLimit;
     Error.stackTraceLimit = 3;
     const trace = new Error();

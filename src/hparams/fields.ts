@@ -1,6 +1,7 @@
 /** @file What a configurable class declares, worked out once a class; and the classes by name. */
 import type { z } from 'zod';
 import { sortTags } from './nodeTags.js';
+import { type QuickCheck, quickCheckOf } from './quickCheck.js';
 import {
   accepts,
   definitionOf,
@@ -39,6 +40,8 @@ export interface FieldInfo {
   readonly schema: z.ZodType;
   /** What a written value must satisfy: the schema without its default, for undefined is not a value. */
   readonly check: z.ZodType;
+  /** Says without zod that a plain value satisfies `check`; absent where only zod knows. */
+  readonly quickCheck: QuickCheck | undefined;
   readonly default: Default;
   /** Set where the field holds one config (or null, or undefined). */
   readonly holder: Holder | undefined;
@@ -116,6 +119,7 @@ function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
     name,
     schema,
     check,
+    quickCheck: quickCheckOf(check),
     default: value,
     holder: holderOf(schema),
     holdsBuilt: holdersIn(schema).some((holder) => holder.kind !== 'sub'),

@@ -375,11 +375,13 @@ function record(node: ConfigNode, field: string, kind: WriteKind, value: unknown
   node.writes += 1;
   if (!tracking) return;
   // A container is copied into the history, or later edits would rewrite the past.
-  const kept = kind === 'tags' ? value : mapContainers(value, (leaf) => leaf);
+  const isPlain = typeof value !== 'object' || value === null || kind === 'tags';
+  const kept = isPlain ? value : mapContainers(value, (leaf) => leaf);
   node.last = { sequence: ++writes, field, kind, value: kept, origin, previous: node.last };
 }
 
 function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
+  if (field.quickCheck?.(value) === true) return;
   let problem: string | undefined;
   let cause: unknown;
   try {
