@@ -1,4 +1,5 @@
 /** @file Which configs get a name in generated code, and in which function each is made. */
+import { isCarrier } from '../carriers.js';
 import { partsOf } from '../containers.js';
 import { type ConfigNode, nodeOf, rawValue } from '../node.js';
 import { edgesIn } from '../traverse.js';
@@ -56,7 +57,11 @@ export function planFor(
   const sizes = new Map<Plan, { height: number; complexity: number }>();
   for (const [node, item] of items) {
     const fixture = fixtures.get(node);
-    const plan: Plan = { ...item, isVariable: item.uses > 1 || needsName(item), home: main };
+    const plan: Plan = {
+      ...item,
+      isVariable: (item.uses > 1 && !isCarrier(node)) || needsName(item),
+      home: main,
+    };
     if (fixture !== undefined) plan.fixture = fixture;
     const found: Inner[] = [];
     let complexity = 1;
@@ -95,7 +100,9 @@ function hoist(
   let complexity = own;
   const inline: Plan[] = [];
   for (const { plan, depth } of found) {
-    if (plan.isVariable || plan.fixture !== undefined) complexity += 1;
+    // A tagged value is written where it stands.
+    if (isCarrier(plan.node)) complexity += sizes.get(plan)!.complexity;
+    else if (plan.isVariable || plan.fixture !== undefined) complexity += 1;
     else if (sizes.get(plan)!.height + depth > limits.depth) {
       plan.isVariable = true;
       complexity += 1;

@@ -1,8 +1,6 @@
 /** @file Writes configs as expressions, and statements for those that need names. */
-import { Configurable } from '../configurable.js';
-import { derive } from '../derive.js';
-import type { ClassInfo } from '../fields.js';
-import { type ConfigNode, fieldTags, type NodeKind, originText, rawValue } from '../node.js';
+import { carriedBy, carrierTags, hasCarried, isCarrier } from '../carriers.js';
+import { type ConfigNode, fieldTags, originText, rawValue } from '../node.js';
 import type { PathLink } from '../paths.js';
 import { addTag, clearTags, explicitTags } from '../tags.js';
 import { action, type Code, call, type Entry, object, statement, text } from './code.js';
@@ -11,6 +9,7 @@ import type { Imports } from './imports.js';
 import { stringText } from './literals.js';
 import { type Names, nameCandidates } from './names.js';
 import { type Body, type Plan, planFor } from './plan.js';
+import { configType, targetName } from './targets.js';
 import { valueCode } from './values.js';
 
 /** How configs are written. */
@@ -48,14 +47,17 @@ export class ConfigWriter {
     this.inStatements = options.inStatements === true;
     const items = itemsIn(root);
     // Classes keep their own names wherever they can: they choose before the variables.
-    for (const { node, path } of items.values()) this.target(node.info, this.pathOf(node, path));
+    for (const { node, path } of items.values()) {
+      if (!isCarrier(node)) targetName(options.imports, node.info, this.pathOf(node, path));
+    }
     this.plans = planFor(
       root,
       items,
       options.main,
       options.fixtures ?? new Map(),
       { depth: deepestExpression, complexity: options.maxComplexity ?? Number.POSITIVE_INFINITY },
-      ({ node, fields }) => node.tags !== undefined || (this.inStatements && fields.length > 0),
+      ({ node, fields }) =>
+        !isCarrier(node) && (node.tags !== undefined || (this.inStatements && fields.length > 0)),
     );
     for (const plan of this.plans.values()) this.write(plan);
   }
@@ -65,16 +67,14 @@ export class ConfigWriter {
     return paths?.has(node) === true ? paths.get(node) : path;
   }
 
-  /** The local name of a class, or of what `configurable` made. */
-  target(info: ClassInfo, path: PathLink | undefined): string {
-    const what = info.cls.prototype instanceof Configurable ? 'class' : 'target';
-    return this.options.imports.require(info.cls, what, info.name, path);
-  }
-
   /** Writes what makes the config: an expression for where it is used, or statements that give it a name. */
   private write(plan: Plan): void {
     const { fixture, home, node } = plan;
     const body = fixture ?? home;
+    if (isCarrier(node)) {
+      this.expressions.set(plan, this.carrier(plan, body));
+      return;
+    }
     const isAssigned = this.inStatements && plan.fields.length > 0;
     let code = isAssigned ? this.assignments(plan, body) : this.nested(plan, body);
     if (node.tags !== undefined) {
@@ -85,6 +85,16 @@ export class ConfigWriter {
     const hasName = code.kind === 'text' && code.flat === plan.variable;
     if (plan.isVariable && !hasName) code = this.declare(home, this.nameIt(plan), code);
     this.expressions.set(plan, code);
+  }
+
+  /** `TAG.new(value)`; further tags stand around it. */
+  private carrier({ node, path }: Plan, body: Body): Code {
+    const link = { parent: path, segment: 'value' };
+    let values = hasCarried(node) ? [this.value(carriedBy(node), body, link)] : [];
+    for (const tag of carrierTags(node)) {
+      values = [call(`${this.options.imports.require(tag, 'tag', tag.name, path)}.new`, values)];
+    }
+    return values[0]!;
   }
 
   private declare(body: Body, name: string, code: Code): Code {
@@ -131,7 +141,7 @@ export class ConfigWriter {
   }
 
   private callee({ node, path }: Plan): string {
-    return `${this.target(node.info, path)}.${node.kind}`;
+    return `${targetName(this.options.imports, node.info, this.pathOf(node, path))}.${node.kind}`;
   }
 
   private entries({ node, path, fields }: Plan, body: Body): Entry[] {
@@ -171,16 +181,9 @@ export class ConfigWriter {
 
   /** The parameters of a fixture's function. */
   parameters({ parameters }: Body): string[] {
-    return [...parameters].map(({ variable, node }) => `${variable}: ${this.typeOf(node.info, node.kind)}`);
-  }
-
-  /** The type of the configs of a class. */
-  typeOf(info: ClassInfo, kind: NodeKind): string {
-    const target = this.target(info, undefined);
-    // What a configurable function's config is called is known to its own types alone.
-    if (!(info.cls.prototype instanceof Configurable)) return `ReturnType<typeof ${target}.${kind}>`;
-    const type = kind === 'partial' ? 'PartialConfig' : 'Config';
-    return `${this.options.imports.type(derive, type)}<${target}>`;
+    return [...parameters].map(
+      ({ variable, node }) => `${variable}: ${configType(this.options.imports, node.info, node.kind)}`,
+    );
   }
 }
 

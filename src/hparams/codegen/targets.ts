@@ -1,0 +1,21 @@
+/** @file What code calls the classes of configs, and the types of their configs. */
+import { Configurable } from '../configurable.js';
+import { derive } from '../derive.js';
+import type { ClassInfo } from '../fields.js';
+import type { NodeKind } from '../node.js';
+import type { PathLink } from '../paths.js';
+import type { Imports } from './imports.js';
+
+/** The local name of a class, or of what `configurable` made. @throws ConfigError where no module exports it. */
+export function targetName(imports: Imports, info: ClassInfo, path?: PathLink): string {
+  const what = info.cls.prototype instanceof Configurable ? 'class' : 'target';
+  return imports.require(info.cls, what, info.name, path);
+}
+
+/** The type of the configs of a class. */
+export function configType(imports: Imports, info: ClassInfo, kind: NodeKind): string {
+  const target = targetName(imports, info);
+  // What the config of a configurable function is called is known to its own types alone.
+  if (!(info.cls.prototype instanceof Configurable)) return `ReturnType<typeof ${target}.${kind}>`;
+  return `${imports.type(derive, kind === 'partial' ? 'PartialConfig' : 'Config')}<${target}>`;
+}
