@@ -86,6 +86,16 @@ test('tags that were added and removed are kept; the history begins where the do
   ]);
 });
 
+test('values with tags of their own keep them inside containers', () => {
+  class Listed extends Configurable.with({ sizes: z.array(z.int()).default([]) }) {}
+  const config = Listed.config({ sizes: [1, Warm.new(2), Cold.new(3)] });
+  for (const back of [fromJSON(JSON.stringify(toJSON(config))), fromYAML(toYAML(config))]) {
+    expect(isEqual(back, config, { tags: true })).toBe(true);
+    expect(toJSON(back)).toEqual(toJSON(config));
+    expect(JSON.stringify(toJSON(back))).toContain('DocumentWarm');
+  }
+});
+
 test('any text, key and number survives YAML', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
