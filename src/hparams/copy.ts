@@ -5,7 +5,7 @@ import { proxyFor } from './config.js';
 import { mapContainers } from './containers.js';
 import {
   ConfigNode,
-  isPristine,
+  isExplicit,
   type NodeKind,
   nodeOf,
   rawValue,
@@ -60,9 +60,12 @@ export function copyNode(
   for (const name in node.values) {
     made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), swapLeaf);
   }
-  for (const [name, config] of node.defaults ?? []) {
-    // A default nobody edited is made anew, so that a copy does not depend on what was read before.
-    if (!(name in node.values) && !isPristine(config)) made.values[name] = swapLeaf(config);
+  for (const handedOut of [node.defaults, node.containers]) {
+    for (const name of handedOut?.keys() ?? []) {
+      // A default nobody edited is made anew, so that a copy does not depend on what was read before.
+      if (name in made.values || !isExplicit(node, name)) continue;
+      made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), swapLeaf);
+    }
   }
   made.tags = node.tags;
   made.last = node.last;

@@ -131,10 +131,14 @@ class Session {
       else if (!onlyRoot) references.push({ held, task: { node: held, part: 'base' } });
     }
     if (part === 'added' || onlyRoot) return references;
-    const defaults = (this.drafts.get(node) ?? node).defaults;
-    for (const [name, config] of defaults ?? []) {
-      const held = nodeOf(config)!;
-      if (!(name in values)) references.push({ held, task: { node: held, part: 'base' } });
+    const { defaults, containers } = this.drafts.get(node) ?? node;
+    for (const handedOut of [defaults, containers]) {
+      for (const [name, value] of handedOut ?? []) {
+        if (name in values) continue;
+        for (const held of nodesIn({ [name]: value })) {
+          references.push({ held, task: { node: held, part: 'base' } });
+        }
+      }
     }
     return references;
   }

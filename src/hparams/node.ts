@@ -96,14 +96,17 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
 /** Whether the field was set, or its default config was edited. */
 export function isExplicit(node: ConfigNode, name: string): boolean {
   if (name in node.values) return true;
-  const config = node.defaults?.get(name);
-  return config !== undefined && !isPristine(config);
+  const handedOut = node.defaults?.get(name) ?? node.containers?.get(name);
+  return handedOut !== undefined && !arePristine(nodesSeen(node, handedOut));
 }
 
 /** Whether a default config, and all it holds, is as its class made it. Iterative, for defaults nest. */
 export function isPristine(config: AnyConfig): boolean {
+  return arePristine([nodeOf(config)!]);
+}
+
+function arePristine(open: ConfigNode[]): boolean {
   const seen = new Set<ConfigNode>();
-  const open = [nodeOf(config)!];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (seen.has(node)) continue;
     seen.add(node);
@@ -116,10 +119,18 @@ export function isPristine(config: AnyConfig): boolean {
 /** The nodes of the configs that `node` holds, explicit values first, then the defaults that were handed out. */
 function heldNodes(node: ConfigNode): ConfigNode[] {
   const held: ConfigNode[] = [];
-  for (const name in node.values) collectNodes(node.values[name], held);
-  for (const [name, value] of node.containers ?? []) if (!(name in node.values)) collectNodes(value, held);
-  for (const [name, config] of node.defaults ?? []) if (!(name in node.values)) held.push(nodeOf(config)!);
+  for (const name in node.values) held.push(...nodesSeen(node, node.values[name]));
+  for (const handedOut of [node.containers, node.defaults]) {
+    for (const [name, value] of handedOut ?? [])
+      if (!(name in node.values)) held.push(...nodesSeen(node, value));
+  }
   return held;
+}
+
+/** The nodes of the configs in one of the values of `node`: drafts, where `node` is one. */
+function nodesSeen(node: ConfigNode, value: unknown): ConfigNode[] {
+  const nodes = nodesIn(value);
+  return node.draft === undefined ? nodes : nodes.map((held) => node.draft!.session.draftOf(held));
 }
 
 /** Adds the nodes of the configs in `value` to `into`. */

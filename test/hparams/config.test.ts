@@ -7,7 +7,10 @@ import {
   ConfigError,
   Configurable,
   classOf,
+  copy,
   deepCopy,
+  derive,
+  fromJSON,
   history,
   instance,
   isConfig,
@@ -295,4 +298,26 @@ test('ConfigError gives path, place and the problem alone', () => {
     });
     expect(place).toMatch(/^test\/hparams\/config\.test\.ts:\d+$/);
   }
+});
+
+test('editing a config in a default list makes the list explicit, for every tool', () => {
+  class Listed extends Configurable.with({
+    layers: z.array(sub(Linear)).default(() => [Linear.config({ inputDims: 1 })]),
+  }) {}
+  const config = Listed.config();
+  expect([config.layers[0]!.inputDims, isSet(config, 'layers')]).toEqual([1, false]);
+  config.layers[0]!.inputDims = 2;
+  expect(isSet(config, 'layers')).toBe(true);
+  expect(deepCopy(config).layers[0]!.inputDims).toBe(2);
+  expect(copy(config).layers[0]).toBe(config.layers[0]);
+  expect((fromJSON(toJSON(config)) as typeof config).layers[0]!.inputDims).toBe(2);
+  const derived = derive(config, (draft) => {
+    draft.layers[0]!.outputDims = 3;
+  });
+  expect([derived.layers[0]!.inputDims, derived.layers[0]!.outputDims]).toEqual([2, 3]);
+  const fresh = derive(Listed.config(), (draft) => {
+    draft.layers[0]!.outputDims = 3;
+  });
+  expect(fresh.layers[0]!.outputDims).toBe(3);
+  expect(messageOf(() => config.layers[0]!.outputDims)).toContain('is not set');
 });
