@@ -57,7 +57,6 @@ export {
   problemAt,
 } from './literals.js';
 export { didYouMean, nearest } from './names.js';
-export { suspendTracking } from './node.js';
 export { formatPath, parsePath, type Segment } from './paths.js';
 export { asDictFlattened, type FlattenOptions } from './printing/dict.js';
 export { type GrepOptions, grep } from './printing/grep.js';
@@ -65,6 +64,7 @@ export { type PrintHistoryOptions, printHistory } from './printing/history.js';
 export { type PrintOptions, print } from './printing/print.js';
 export { printTree, type TreeOptions } from './printing/tree.js';
 export { assign, classOf, isConfig, isSet, unset } from './queries.js';
+export { suspendTracking } from './record.js';
 export {
   type ClassQuery,
   type Replacement,

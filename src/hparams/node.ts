@@ -2,7 +2,7 @@
 
 import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
 import { problemOf } from './check.js';
-import { ConfigNode, nodeOf, type Origin, type WriteKind } from './configNode.js';
+import { ConfigNode, nodeOf, type Origin } from './configNode.js';
 import {
   isContainer,
   mapContainers,
@@ -18,6 +18,7 @@ import { ConfigError, NotSetError } from './errors.js';
 import type { ClassInfo, FieldInfo } from './fields.js';
 import { didYouMean } from './names.js';
 import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
+import { record } from './record.js';
 import { captureTrace, placeText } from './source.js';
 import type { Tag } from './tags.js';
 import type { AnyConfig } from './types.js';
@@ -41,7 +42,6 @@ export function requireNode(value: unknown, operation: string): ConfigNode {
 }
 
 let frozenUpTo = -1;
-let writes = 0;
 
 /** While something is built, configs made before must stay as they are: returns what ends that. */
 export function freezeExisting(): () => void {
@@ -350,10 +350,12 @@ export function writeTags(node: ConfigNode, field: FieldInfo, wanted: Iterable<T
  */
 export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): void {
   assertWritable(node, '', origin);
-  for (const [name, config] of node.defaults ?? []) {
-    if (name in node.values || isPristine(config) || !info.fields.has(name)) continue;
-    node.draft?.own(node);
-    node.values[name] = config;
+  for (const handedOut of [node.defaults, node.containers]) {
+    for (const [name, value] of handedOut ?? []) {
+      if (name in node.values || !isExplicit(node, name) || !info.fields.has(name)) continue;
+      node.draft?.own(node);
+      node.values[name] = value;
+    }
   }
   node.defaults = undefined;
   node.containers = undefined;
@@ -361,34 +363,6 @@ export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): voi
   node.tags = kept.length === 0 ? undefined : new Map(kept);
   node.info = info;
   record(node, '', 'class', info.cls, origin);
-}
-
-let tracking = true;
-
-/**
- * Writes within `action` are checked and stored as always, but leave no entries in any history.
- *
- * @throws ConfigError where `action` is async: its later writes would be tracked again.
- */
-export function suspendTracking<R>(action: () => R): R {
-  const before = tracking;
-  tracking = false;
-  try {
-    const result = action();
-    if (!(result instanceof Promise)) return result;
-  } finally {
-    tracking = before;
-  }
-  throw new ConfigError('The function given to suspendTracking() must not be async.');
-}
-
-function record(node: ConfigNode, field: string, kind: WriteKind, value: unknown, origin: Origin): void {
-  node.writes += 1;
-  if (!tracking) return;
-  // A container is copied into the history, or later edits would rewrite the past.
-  const isPlain = typeof value !== 'object' || value === null || kind === 'tags';
-  const kept = isPlain ? value : mapContainers(value, (leaf) => leaf);
-  node.last = { sequence: ++writes, field, kind, value: kept, origin, previous: node.last };
 }
 
 function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
