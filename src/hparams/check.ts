@@ -1,6 +1,8 @@
 /** @file What is wrong with a value as a field's value, in words. */
 import type { z } from 'zod';
 import { unsetCarriers, withoutCarriers } from './carriers.js';
+import { partsOf } from './containers.js';
+import { handlerOf } from './containerTypes.js';
 import { describeSchema, showValue } from './describe.js';
 import { acceptsUndefined, type FieldInfo } from './fields.js';
 import { partSchema } from './schema.js';
@@ -42,13 +44,19 @@ interface Issue {
   errors?: Issue[][];
 }
 
+function partAt(value: unknown, key: PropertyKey): unknown {
+  if (handlerOf(value) === undefined)
+    return (value as Record<PropertyKey, unknown> | null | undefined)?.[key];
+  return partsOf(value)!.find(([step]) => (typeof step === 'object' ? step.key : step) === key)?.[1];
+}
+
 function issueText(field: FieldInfo, value: unknown, issue: Issue): string {
   let schema: z.ZodType | undefined = field.check;
   let part: unknown = value;
   let path = field.name;
   for (const key of issue.path) {
     schema = schema && partSchema(schema, key);
-    part = (part as Record<PropertyKey, unknown> | null | undefined)?.[key];
+    part = partAt(part, key);
     path +=
       typeof key === 'number'
         ? `[${key}]`

@@ -51,10 +51,12 @@ function describeInner(definition: Definition, depth: number): string {
       return definition.options!.map((option) => describe(option, depth)).join(' or ');
     case 'pipe':
       return describe(definition.in!, depth);
-    case 'date':
     case 'map':
+      return `a Map to ${plural(describe(definition.valueType!, depth))}`;
     case 'set':
-      return `a ${definition.type[0]!.toUpperCase()}${definition.type.slice(1)}`;
+      return `a Set of ${plural(describe(definition.valueType!, depth))}`;
+    case 'date':
+      return 'a Date';
     case 'any':
     case 'unknown':
       return 'anything';

@@ -72,7 +72,13 @@ test('so are those in a registered class, which a field checks part by part', ()
   expect(stack).toBeInstanceOf(Stack);
   expect([stack!.top instanceof Part, stack!.rest[1]]).toEqual([true, stack!.top]);
   expect(messageOf(() => (config.stack = new Stack(part, [3 as never])))).toMatch(
-    /^Net\.stack\[0\]: expected a Part config, got undefined \(at /,
+    /^Net\.stack\[0\]: expected a Part config, got 3 \(at /,
+  );
+  expect(messageOf(() => (config.byName = new Map([['a', 3 as never]])))).toMatch(
+    /^Net\.byName\.a: expected a Part config, got 3 \(at /,
+  );
+  expect(messageOf(() => (config.some = new Set([3 as never])))).toMatch(
+    /^Net\.some: expected a Set of Part configs, got Set \[3\] \(at /,
   );
   expect(messageOf(() => (config.stack = [] as never))).toMatch(
     /^Net\.stack: expected a Stack, got \[\] \(at /,
