@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { runCommand, temporaryDirectory } from './command.js';
 
 const experiments =
-  'lm.ShakespeareChar, lm.Small, misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, toy.Toy';
+  'fiddled.Fiddled, lm.ShakespeareChar, lm.Small, misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, toy.Toy';
 
 /** Each message is the whole of what the command writes to stderr. */
 const usage: [string, string[], string][] = [
@@ -49,6 +49,22 @@ const usage: [string, string[], string][] = [
     'a path of the wrong type',
     ['--exp=tiny.Tiny', '--job_log_dir=unused', '--set', 'task.train.numTrainSteps=many'],
     "task.train.numTrainSteps: expected a non-negative integer, got 'many' (at --set task.train.numTrainSteps=many)",
+  ],
+  [
+    'an unknown fiddler',
+    ['--exp=fiddled.Fiddled', '--dump', '--fiddler', 'scaleStep(2)'],
+    "--fiddler scaleStep(2): experiments/fiddled.ts exports no fiddler 'scaleStep'. Did you mean 'scaleSteps'? " +
+      'Its fiddlers are: astray, batches, broken, rename, scaleSteps, wrong.',
+  ],
+  [
+    'a config file that is not there',
+    ['--exp=tiny.Tiny', '--dump', '--config_file=none.yaml'],
+    "--config_file none.yaml: 'none.yaml' cannot be read: ENOENT: no such file or directory, open 'none.yaml'",
+  ],
+  [
+    'the last value of a sweep, before the first run starts',
+    ['--exp=tiny.Tiny', '--job_log_dir=unused', '--sweep', 'modelDims=8,-8'],
+    "Tiny.modelDims: expected a positive integer, got '-8' (at --sweep modelDims=8,-8)",
   ],
   [
     'a dataset that is not there',
@@ -144,15 +160,36 @@ test('--help lists the flags; with --exp also what can be set', async () => {
   const { code, stdout } = await runCommand(['--help', '--exp=Tiny']);
   expect(code).toBe(0);
   expect(stdout).toContain(
-    'Constants of tiny.Tiny:\n  numTrainSteps : a positive integer = 12\n      Training steps.\n',
+    'Constants of tiny.Tiny:\n' +
+      '  numTrainSteps  a positive integer = 12\n                 Training steps.\n',
   );
-  expect(stdout).toContain('  task.train.saveIntervalSteps : a positive integer = 4\n');
-  expect(stdout).toContain('  datasets[0].batchSize : a positive integer = 2\n');
+  expect(stdout).toMatch(/^\* task\.train\.saveIntervalSteps +a positive integer = 4, default \d+, set at /m);
+  expect(stdout).toMatch(
+    /^ {2}datasets\[0\]\.batchSize +a positive integer = 2, set at experiments\/tiny\.ts:\d+$/m,
+  );
 }, 120_000);
 
 test('--help of an experiment whose constants are not all set says so', async () => {
   const { code, stdout } = await runCommand(['--help', '--exp=lm.ShakespeareChar']);
   expect(code).toBe(0);
-  expect(stdout).toContain("  dataPath : a non-empty string = (not set)\n      The text file: nanoGPT's");
+  expect(stdout).toMatch(/^ {2}dataPath +a non-empty string = \(not set\).*\n +The text file: nanoGPT's/m);
   expect(stdout).toContain('Set it with --set dataPath=PATH');
+}, 120_000);
+
+test('--dump prints the configs without a job_log_dir, and its output is taken back', async () => {
+  const flags = ['--exp=Fiddled', '--set', 'modelDims=8', '--fiddler', 'batches(5)'];
+  const first = await runCommand([...flags, '--dump=yaml']);
+  expect({ code: first.code, stderr: first.stderr }).toEqual({ code: 0, stderr: '' });
+  const file = join(temporaryDirectory(), 'dump.yaml');
+  writeFileSync(file, first.stdout);
+  const second = await runCommand(['--exp=Fiddled', '--config_file', file, '--dump=yaml']);
+  expect(second.stdout).toBe(first.stdout);
+}, 120_000);
+
+test('exit code 1: a fiddler that fails keeps its stack', async () => {
+  const { code, stderr } = await runCommand(['--exp=Fiddled', '--dump', '--fiddler', 'broken()']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^--fiddler broken\(\): broken\(\) failed\.\nTypeError: a fault of the fiddler\n {4}at .*fiddled\.ts/,
+  );
 }, 120_000);

@@ -6,7 +6,7 @@ import { ExperimentLoadError, resolveExperiment } from '../../src/registry/index
 
 const directory = fileURLToPath(new URL('../fixtures/project/experiments', import.meta.url));
 const resolve = (name: string) => resolveExperiment(name, [directory]);
-const known = 'misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, toy.Toy';
+const known = 'fiddled.Fiddled, misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, toy.Toy';
 
 test('a full name is a file and an export of it', async () => {
   const found = await resolve('toy.Toy');

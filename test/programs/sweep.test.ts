@@ -1,0 +1,124 @@
+/** @file A sweep of real runs: one is killed, the sweep goes on with it when it is started again. */
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
+
+const flags = (directory: string, steps: number, ...more: string[]) => [
+  '--exp=tiny.Tiny',
+  `--job_log_dir=${directory}`,
+  ...['--set', `numTrainSteps=${steps}`],
+  ...['--set', 'task.train.evalIntervalSteps=1000'],
+  ...more,
+];
+const grid = ['--sweep', 'modelDims=8,16', '--sweep', 'learningRate=1e-2,2e-2'];
+const names = [
+  'modelDims=8,learningRate=1e-2',
+  'modelDims=8,learningRate=2e-2',
+  'modelDims=16,learningRate=1e-2',
+  'modelDims=16,learningRate=2e-2',
+];
+
+interface Recorded {
+  name: string;
+  status: string;
+  step?: number;
+  loss?: number;
+}
+
+function record(directory: string): Recorded[] {
+  const path = join(directory, 'sweep.json');
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).runs : [];
+}
+
+function metrics(directory: string, name: string): string {
+  const path = join(directory, name, 'metrics.jsonl');
+  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+}
+
+async function until(condition: () => boolean, { child }: Running): Promise<void> {
+  while (!condition()) {
+    if (child.exitCode !== null) throw new Error('the sweep ended before that');
+    await sleep(5);
+  }
+}
+
+test('2 x 2 runs: stopped by SIGTERM in the second, started again, finished; finished runs are passed over', async () => {
+  const directory = temporaryDirectory();
+  const sweep = startCommand(flags(directory, 40, ...grid));
+  await until(() => metrics(directory, names[1]!).includes('"step":2'), sweep);
+  sweep.child.kill('SIGTERM');
+  const stopped = await sweep.finished;
+  expect([stopped.code, stopped.stderr]).toEqual([
+    143,
+    expect.stringContaining('SIGTERM: saving a checkpoint'),
+  ]);
+  expect(record(directory).map(({ status }) => status)).toEqual([
+    'finished',
+    'stopped',
+    'waiting',
+    'waiting',
+  ]);
+  const { step } = record(directory)[1]!;
+  expect(step).toBeLessThan(40);
+  expect(
+    existsSync(join(directory, names[1]!, 'checkpoints', `checkpoint_${String(step).padStart(8, '0')}`)),
+  ).toBe(true);
+
+  const before = statSync(join(directory, names[0]!, 'experiment.json')).mtimeMs;
+  const { code, stdout } = await runCommand(flags(directory, 40, ...grid));
+  expect(code, stdout).toBe(0);
+  expect(stdout).toContain(`Run 1 of 4: ${names[0]}: finished earlier\n`);
+  expect(statSync(join(directory, names[0]!, 'experiment.json')).mtimeMs).toBe(before);
+  expect(stdout).toMatch(new RegExp(`in ${directory}/${names[1]}[^\\n]*step ${step}|checkpoint_0*${step}`));
+  expect(record(directory)).toEqual(
+    names.map((name) => expect.objectContaining({ name, status: 'finished', step: 40 })),
+  );
+  const table = stdout.slice(stdout.indexOf('\nrun ')).trim().split('\n');
+  expect(table[0]).toMatch(/^run +status +step +loss$/);
+  expect(table.slice(1, 5).map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual(
+    names.map((name) => [name, 'finished', '40']),
+  );
+  const experiment = JSON.parse(readFileSync(join(directory, names[3]!, 'experiment.json'), 'utf8'));
+  expect(experiment.overrides).toEqual([
+    '--set numTrainSteps=40',
+    '--set task.train.evalIntervalSteps=1000',
+    '--set modelDims=16',
+    '--set learningRate=2e-2',
+  ]);
+}, 300_000);
+
+test('a sweep that is killed takes its run along, and is started again', async () => {
+  const directory = temporaryDirectory();
+  const one = ['--sweep', 'modelDims=8'];
+  const sweep = startCommand(flags(directory, 100_000, ...one));
+  const name = 'modelDims=8';
+  await until(() => metrics(directory, name).includes('"step":2'), sweep);
+  sweep.child.kill('SIGKILL');
+  const { stderr } = await sweep.finished;
+  // The pipes are closed when the run has ended, too.
+  expect(stderr).toContain('SIGTERM: saving a checkpoint, then leaving');
+  expect(record(directory)).toEqual([expect.objectContaining({ name, status: 'running' })]);
+}, 120_000);
+
+test('a run that fails does not keep the others from running', async () => {
+  const directory = temporaryDirectory();
+  const paths = ['--sweep', 'dataPath=corpus/none.txt,corpus/counting.txt'];
+  const { code, stdout, stderr } = await runCommand(flags(directory, 2, ...paths));
+  expect(code).toBe(1);
+  expect(stderr).toContain("No file matches 'corpus/none.txt'");
+  expect(record(directory).map(({ status }) => status)).toEqual(['failed', 'finished']);
+  expect(stdout).toMatch(/dataPath=corpus_none\.txt-[\da-f]{8} +failed \(1\)\n/);
+}, 120_000);
+
+test('what is no record of a sweep is left alone', async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'sweep.json'), '{"mine": true}');
+  const { code, stderr } = await runCommand(flags(directory, 2, ...grid));
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: `${directory}/sweep.json is not what a sweep wrote: move it away, or take another --job_log_dir.\n`,
+  });
+  expect(readFileSync(join(directory, 'sweep.json'), 'utf8')).toBe('{"mine": true}');
+}, 120_000);

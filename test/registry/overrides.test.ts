@@ -1,0 +1,259 @@
+/** @file What the command line changes of an experiment: order, fiddlers, files, sweeps, and their errors. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { type Flags, parseFlags } from '../../src/flags.js';
+import { fromJSON, fromYAML, history, isEqual } from '../../src/hparams/index.js';
+import * as library from '../../src/index.js';
+import { settingsHelp } from '../../src/registry/help.js';
+import {
+  type Combination,
+  checkedCombinations,
+  configure,
+  dumpText,
+  expandSweeps,
+  type Override,
+  registerExports,
+  resolveExperiment,
+} from '../../src/registry/index.js';
+import { temporaryDirectory } from '../command.js';
+
+const directory = fileURLToPath(new URL('../fixtures/project/experiments', import.meta.url));
+const resolved = await resolveExperiment('fiddled.Fiddled', [directory]);
+registerExports(library);
+
+const parse = (flags: readonly string[]): Flags['changes'] => parseFlags(flags).changes;
+const made = (...flags: string[]) => configure(resolved, parse(flags) as Override[]);
+const steps = (...flags: string[]) => made(...flags).task.train.numTrainSteps;
+const set = 'task.train.numTrainSteps';
+const constant = (experiment: object, name: string) => (experiment as Record<string, unknown>)[name];
+
+function messageOf(action: () => unknown): string {
+  try {
+    action();
+  } catch (error) {
+    expect(['UsageError', 'ConfigError']).toContain((error as Error).name);
+    return (error as Error).message;
+  }
+  throw new Error('nothing was thrown');
+}
+
+test('--set and --fiddler are applied in the order given', () => {
+  expect(steps('--set', `${set}=10`, '--fiddler', 'scaleSteps(2)')).toBe(20);
+  expect(steps('--fiddler', 'scaleSteps(2)', '--set', `${set}=10`)).toBe(10);
+  expect(steps('--fiddler', 'scaleSteps(2)', '--unset', set, '--set', `${set}=7`)).toBe(7);
+});
+
+test('constants come before the configs that are made with them, wherever they stand', () => {
+  expect(steps('--fiddler', 'scaleSteps(2)', '--set', 'numTrainSteps=5')).toBe(10);
+  expect(steps('--set', 'numTrainSteps=5', '--set', 'numTrainSteps=6')).toBe(6);
+});
+
+test('--unset brings back declared defaults: of constants, of fields; and takes entries out', () => {
+  expect(constant(made().experiment, 'learningRate')).toBe(2e-2);
+  expect(constant(made('--unset', 'learningRate').experiment, 'learningRate')).toBe(1e-2);
+  expect(made('--unset', 'task.train.saveIntervalSteps').task.train.saveIntervalSteps).not.toBe(4);
+  expect(made('--unset', 'decodeDatasets[0]').decodeDatasets).toEqual([]);
+  expect(messageOf(() => made('--unset', 'datasets[0].seqLen'))).toBe(
+    'datasets[0].seqLen: TextInput.seqLen has no default to go back to (at --unset datasets[0].seqLen)',
+  );
+});
+
+test('a fiddler may edit, or return what takes the place of the configs', () => {
+  expect(made('--fiddler', 'rename').task.name).toBe('renamed');
+  expect(made('--fiddler', 'rename(name=x, all=true)').task.name).toBe('x!');
+  expect(made('--fiddler', 'batches(5)').datasets.map((each) => each.batchSize)).toEqual([5, 3]);
+  expect(made('--fiddler', 'batches(5, what="all")').datasets.map((each) => each.batchSize)).toEqual([5, 5]);
+});
+
+test('what a fiddler writes is its line’s, what it returns and what a flag sets the flag’s', () => {
+  const { configs, task } = made('--fiddler', 'rename', '--fiddler', 'scaleSteps(2)', '--set', 'task.name=y');
+  const where = (config: object, field: string) =>
+    history(config as typeof task)
+      .filter((entry) => entry.field === field)
+      .at(-1)!.where;
+  expect(where(task.train, 'numTrainSteps')).toMatch(/experiments\/fiddled\.ts:\d+$/);
+  expect(where(configs, 'task')).toBe('--fiddler rename');
+  expect(where(task, 'name')).toBe('--set task.name=y');
+});
+
+test.each([
+  [
+    'scaleStep(2)',
+    "--fiddler scaleStep(2): FILE exports no fiddler 'scaleStep'. Did you mean 'scaleSteps'? " +
+      'Its fiddlers are: astray, batches, broken, rename, scaleSteps, wrong.',
+  ],
+  [
+    'z',
+    "--fiddler z: FILE exports no fiddler 'z'. Its fiddlers are: astray, batches, broken, rename, scaleSteps, wrong.",
+  ],
+  [
+    'pairs',
+    "--fiddler pairs: 'pairs' of FILE is a sweep. Its fiddlers are: astray, batches, broken, rename, scaleSteps, wrong.",
+  ],
+  [
+    'Tiny',
+    "--fiddler Tiny: FILE exports no fiddler 'Tiny'. Its fiddlers are: astray, batches, broken, rename, scaleSteps, wrong.",
+  ],
+  [
+    'batches(sise=2)',
+    "--fiddler batches(sise=2): batches has no argument 'sise'. Did you mean 'size'? It takes size, what.\n" +
+      '  batches(sise=2)\n          ^',
+  ],
+  [
+    'batches(2, size=3)',
+    "--fiddler batches(2, size=3): The argument 'size' is given twice.\n  batches(2, size=3)\n             ^",
+  ],
+  [
+    'batches(1, all, 2)',
+    '--fiddler batches(1, all, 2): This is one argument too many for batches. It takes size, what.\n' +
+      '  batches(1, all, 2)\n                  ^',
+  ],
+  [
+    'batches(1, what=al)',
+    "--fiddler batches(1, what=al): what: expected one of 'train', 'all', got 'al'. Did you mean 'all'?\n" +
+      '  batches(1, what=al)\n             ^',
+  ],
+  [
+    'batches',
+    "--fiddler batches: batches needs the argument 'size': a positive integer.\n  batches\n         ^",
+  ],
+  [
+    'astray',
+    'astray() returned {tsk}; return nothing, the configs, or some of {task, datasets, decodeDatasets}. (at --fiddler astray)',
+  ],
+])('--fiddler %s is an error', (text, message) => {
+  const file = /(\S*fiddled\.ts)/.exec(messageOf(() => made('--fiddler', 'nothing')))![1]!;
+  expect(messageOf(() => made('--fiddler', text)).replaceAll(file, 'FILE')).toBe(message);
+});
+
+test('a value that a fiddler writes is checked, and the message names its line', () => {
+  expect(messageOf(() => made('--fiddler', 'wrong'))).toMatch(
+    /^TextInput\.batchSize: expected a positive integer, got -1 \(at .*fiddled\.ts:\d+\)$/,
+  );
+});
+
+test.each([
+  ['task.__proto__.x=1', "No 'task.__proto__.x': SingleTask at 'task' has no '__proto__'."],
+  ['__proto__.x=1', "Fiddled has no constant '__proto__.x'."],
+  ["datasets[0]['constructor']=1", "has no 'constructor'"],
+  ['task=TextInput', "task: expected a SingleTask config, got 'TextInput'"],
+  ['tsk.name=x', "Fiddled has no constant 'tsk.name'. Did you mean 'task'?"],
+])('--set %s is refused', (text, message) => {
+  expect(messageOf(() => made('--set', text))).toContain(message);
+  expect(({} as { x?: unknown }).x).toBeUndefined();
+});
+
+test('a file sets constants and fields in its place; the history names its lines', () => {
+  const file = join(temporaryDirectory(), 'a.yaml');
+  writeFileSync(
+    file,
+    `# What is tried.\nmodelDims: 8\ntask:\n  train:\n    numTrainSteps: 3\ndatasets[0].batchSize: 4\n`,
+  );
+  const { task, datasets, experiment } = made('--config_file', file);
+  expect(constant(experiment, 'modelDims')).toBe(8);
+  expect([task.train.numTrainSteps, datasets[0]!.batchSize]).toEqual([3, 4]);
+  expect(history(task.train, 'numTrainSteps').at(-1)!.where).toMatch(/a\.yaml:5$/);
+  expect(steps('--config_file', file, '--fiddler', 'scaleSteps(2)')).toBe(6);
+  expect(steps('--fiddler', 'scaleSteps(2)', '--config_file', file)).toBe(3);
+  writeFileSync(file, 'modelDim: 8\n');
+  expect(messageOf(() => made('--config_file', file))).toMatch(
+    /a\.yaml:1: Fiddled has no constant 'modelDim'\. Did you mean 'modelDims'\?/,
+  );
+  writeFileSync(file, 'task:\n  train:\n    numTrainSteps: many\n');
+  expect(messageOf(() => made('--config_file', file))).toMatch(
+    /expected a non-negative integer, got 'many'.*a\.yaml:3/,
+  );
+});
+
+test.each(['json', 'yaml'] as const)('what --dump=%s prints, --config_file takes back', (format) => {
+  const flags = ['--set', 'modelDims=8', '--fiddler', 'batches(5)', '--set', 'task.name=x'];
+  const file = join(temporaryDirectory(), `dump.${format}`);
+  const text = dumpText(resolved, parse(flags), format);
+  writeFileSync(file, text);
+  const [before, after] = [made(...flags), made('--config_file', file)];
+  expect(isEqual(after.configs, before.configs)).toBe(true);
+  expect(constant(after.experiment, 'modelDims')).toBe(8);
+  expect(dumpText(resolved, parse(['--config_file', file]), format)).toBe(text);
+  expect(format === 'json' ? fromJSON(text) : fromYAML(text)).toHaveProperty('constants.modelDims', 8);
+});
+
+test('--dump prints lines, a tree, or the history', () => {
+  const changes = parse(['--set', 'task.name=x']);
+  expect(dumpText(resolved, changes, 'text')).toContain("\ntask.name : 'x'\n");
+  expect(dumpText(resolved, changes, 'history')).toContain("task.name : 'x' @ --set task.name=x\n");
+  expect(dumpText(resolved, changes, 'tree')).toContain('SingleTask');
+});
+
+const runs = (...flags: string[]): [string, string[]][] =>
+  expandSweeps(parse(flags), resolved).map(({ name, settings }: Combination) => [
+    name,
+    settings.map(({ path, text }) => `${path}=${text}`),
+  ]);
+
+test('several sweeps are a product; one may be a function of the file', () => {
+  expect(
+    runs('--sweep', 'modelDims=8,16', '--sweep', 'task.train.numTrainSteps=1..2').map(([name]) => name),
+  ).toEqual([
+    'modelDims=8,numTrainSteps=1',
+    'modelDims=8,numTrainSteps=2',
+    'modelDims=16,numTrainSteps=1',
+    'modelDims=16,numTrainSteps=2',
+  ]);
+  expect(runs('--sweep', 'pairs(most=2)')).toEqual([
+    ['modelDims=8,learningRate=0.01', ['modelDims=8', 'learningRate=0.01']],
+    ['modelDims=16,learningRate=0.005', ['modelDims=16', 'learningRate=0.005']],
+  ]);
+});
+
+test('a sweep sets its values in its own place', () => {
+  const scaled = (...flags: string[]) =>
+    expandSweeps(parse(flags), resolved).map(
+      ({ overrides }) => configure(resolved, overrides).task.train.numTrainSteps,
+    );
+  expect(scaled('--sweep', `${set}=2,3`, '--fiddler', 'scaleSteps(10)')).toEqual([20, 30]);
+  expect(scaled('--fiddler', 'scaleSteps(10)', '--sweep', `${set}=2,3`)).toEqual([2, 3]);
+});
+
+test.each([
+  [
+    ['--sweep', 'learningRate=0.1,x'],
+    "Fiddled.learningRate: expected a positive number, got 'x' (at --sweep learningRate=0.1,x)",
+  ],
+  [
+    ['--sweep', 'modelDims=8', '--sweep', 'modelDims=16'],
+    "--sweep modelDims=16 and --sweep modelDims=8 both sweep 'modelDims'.",
+  ],
+  [
+    ['--sweep', 'modelDims=8,16', '--set', 'modelDims=4'],
+    '--set modelDims=4 undoes --sweep modelDims=8,16, which stands before it: leave one out.',
+  ],
+  [
+    ['--sweep', 'modelDims=8,8'],
+    '--sweep modelDims=8,8: The value 8 is there twice.\n  modelDims=8,8\n              ^',
+  ],
+  [
+    ['--sweep', 'pairs(9)'],
+    "--sweep pairs(9): most: expected an integer from 1 to 4, got '9'\n  pairs(9)\n        ^",
+  ],
+])('%j cannot be run', (flags, message) => {
+  expect(messageOf(() => checkedCombinations(parse(flags), resolved))).toBe(message);
+});
+
+test('help lists what can be set, with stars at what differs, fiddlers and sweeps; nothing is cut off', () => {
+  const text = settingsHelp(resolved, parse(['--set', 'task.name=a-name']));
+  expect(text).toMatch(/^\* learningRate +a positive number = 0\.02, default 0\.01, set by Fiddled$/m);
+  expect(text).toMatch(
+    /^\* task\.name +a non-empty string = 'a-name'(, default '.*')?, set at --set task\.name=a-name$/m,
+  );
+  expect(text).toMatch(/^ {2}datasets\[0\]\.batchSize +a positive integer = 2, set at .*tiny\.ts:\d+$/m);
+  expect(text).toMatch(/^ {2}batches\(size, what\) +size: a positive integer\. Rows of a batch\.$/m);
+  expect(text).toMatch(/^ +what: one of 'train', 'all' = 'train'\. Which datasets\.$/m);
+  expect(text).toMatch(
+    /^Sweeps of .*fiddled\.ts, for --sweep:\n {2}pairs\(most\) +most: an integer from 1 to 4 = 2$/m,
+  );
+  expect(text).not.toContain('…,');
+  const narrow = settingsHelp(resolved, [], 100).split('\n');
+  expect(narrow.filter((line) => line.length > 100 && !/\S{50}/.test(line))).toEqual([]);
+});
