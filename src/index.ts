@@ -41,6 +41,7 @@ export {
   classOf,
   clearTags,
   codegen,
+  codegenDiff,
   configFromString,
   configToString,
   configurable,

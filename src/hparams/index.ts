@@ -2,6 +2,7 @@
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './access.js';
 export { build } from './build.js';
 export { type CodegenOptions, codegen } from './codegen/codegen.js';
+export { type CodegenDiffOptions, codegenDiff } from './codegen/codegenDiff.js';
 export type { Modules } from './codegen/imports.js';
 export { coerce, coerceLiteral, plainValue } from './coerce.js';
 export { withOrigin } from './config.js';
@@ -42,6 +43,7 @@ export { isEqual } from './equal.js';
 export { ConfigError, type ConfigErrorOptions } from './errors.js';
 export { registerClass } from './fields.js';
 export { type ConfigurableOptions, configurable } from './functions.js';
+export { type DiffGraphOptions, diffToDot, diffToSvg } from './graphs/diff.js';
 export { type GraphOptions, toDot } from './graphs/dot.js';
 export type { Cell, Direction } from './graphs/html.js';
 export { toSvg } from './graphs/svg.js';

@@ -36,14 +36,14 @@ export class Imports {
   }
 
   /** The local name of `value`, which from here on is imported; undefined where no module exports it. */
-  find(value: unknown): string | undefined {
+  find(value: unknown, isType = false): string | undefined {
     const source = this.sources.get(value);
-    return source && this.local(source, false);
+    return source && this.local(source, isType);
   }
 
   /** As `find`. @throws ConfigError that says how to make `value` known. */
-  require(value: unknown, what: string, name: string, link: PathLink | undefined): string {
-    const local = this.find(value);
+  require(value: unknown, what: string, name: string, link: PathLink | undefined, isType = false): string {
+    const local = this.find(value, isType);
     if (local !== undefined) return local;
     const path = formatLink(link);
     const specifiers = Object.keys(this.modules);

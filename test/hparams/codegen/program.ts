@@ -1,6 +1,6 @@
 /** @file Runs, type-checks and lints generated modules. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import type { Modules } from '../../../src/hparams/codegen/imports.js';
@@ -18,9 +18,8 @@ const folder = 'out/generated';
 
 /** What the TypeScript compiler and the linter find in `texts`, each a module of its own in one program. */
 export function findings(name: string, texts: readonly string[]): { types: string[]; lint: string } {
-  const directory = join(folder, name);
-  rmSync(directory, { recursive: true, force: true });
-  mkdirSync(directory, { recursive: true });
+  mkdirSync(folder, { recursive: true });
+  const directory = mkdtempSync(join(folder, `${name}-`));
   const files = texts.map((text, i) => {
     const file = join(directory, `generated${i}.ts`);
     writeFileSync(file, text);

@@ -33,7 +33,7 @@ describe('codegen of random graphs', () => {
   });
 
   it('passes the type checker and the linter', () => {
-    const samples = fc.sample(fc.tuple(recipes, options), { numRuns: 150, seed: 7 });
+    const samples = fc.sample(fc.tuple(recipes, options), { numRuns: 80, seed: 7 });
     const texts = samples.map(([recipe, given]) => codegen(makeGraph(recipe), given));
     expect(findings('random', texts)).toEqual({ types: [], lint: '' });
   });
