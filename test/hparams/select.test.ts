@@ -310,6 +310,21 @@ test('a tagged field set to a config shares it, replaced by one it gets a copy',
   ]);
 });
 
+test('a tagged value that is replaced by a value with the same tag ends with that value', () => {
+  const { root, shared } = sample();
+  expect(select(root, { tag: HeadWidth }).replace(HeadWidth.new(6))).toBe(3);
+  expect([shared.numHeads, select(root, { tag: HeadWidth }).get()]).toEqual([6, [6, 6, 6]]);
+  expect(getTags(shared, 'numHeads')).toEqual([HeadWidth]);
+});
+
+test('values with tags inside of lists are found and set by their tag', () => {
+  const config = Attention.config({ scales: [1, Width.new(2), 3] });
+  expect(select(config, { tag: Width }).get()).toEqual([2, 8, undefined]);
+  select(config, { tag: Width }).replace((old: number | undefined) => (old ?? 0) + 5);
+  expect(select(config, { tag: Width }).get()).toEqual([7, 13, 5]);
+  expect(build(config).hp.scales).toEqual([1, 7, 3]);
+});
+
 test('random graphs: replacing every leaf by its copy gives an equal graph, with the same sharing', () => {
   fc.assert(
     fc.property(recipes, (all) => {
