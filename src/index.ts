@@ -52,6 +52,8 @@ export {
   deepCopyWith,
   defineTag,
   derive,
+  diffToDot,
+  diffToSvg,
   factory,
   findTag,
   formatPath,

@@ -44,8 +44,9 @@ export function toDot(root: unknown, options: GraphOptions = {}): string {
 // The paths of a long chain, written out in full, would take space that grows with the square of its length.
 const deepestPath = 64;
 
-class Drawing {
-  private readonly boxes = new Map<ConfigNode, Box>();
+/** Boxes for the configs in a structure. */
+export class Drawing {
+  readonly boxes = new Map<ConfigNode, Box>();
   private readonly queue: Place[] = [];
   private readonly options: GraphOptions;
   private readonly longest: number;
@@ -70,7 +71,7 @@ class Drawing {
     const { item, box } = place;
     const node = nodeOf(item.value);
     if (node === undefined && !isSplit(item.value)) {
-      box.rows.push({ name: { text: 'value' }, tags: [], value: this.valueCells(item), target: undefined });
+      box.rows.push({ name: { text: 'value' }, tags: [], value: this.valueCells(item), targets: [] });
       return;
     }
     const items =
@@ -104,7 +105,7 @@ class Drawing {
       name: { text: cut(name, this.longest), ...grey },
       tags: item.tags.map(String),
       value: isCutOff ? [...value, { text: '…', colour: dim }] : value,
-      target,
+      targets: target === undefined ? [] : [target],
     });
   }
 
@@ -131,7 +132,8 @@ class Drawing {
   }
 }
 
-function boxOf(node: ConfigNode, path: string): Box {
+/** An empty box. */
+export function boxOf(node: Pick<ConfigNode, 'info' | 'kind'>, path: string): Box {
   const title: Cell[] = [{ text: node.info.name, bold: true }];
   if (node.kind !== 'config') title.push({ text: node.kind, italic: true });
   return {
@@ -143,7 +145,8 @@ function boxOf(node: ConfigNode, path: string): Box {
   };
 }
 
-function plainBox(value: unknown): Box {
+/** The box of a structure that is no config. */
+export function plainBox(value: unknown): Box {
   const name =
     typeof value === 'object' && value !== null ? (value.constructor?.name ?? 'Object') : typeof value;
   return {

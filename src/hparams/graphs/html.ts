@@ -17,14 +17,14 @@ export interface Row {
   /** Labels beside the name. */
   readonly tags: readonly string[];
   readonly value: readonly Cell[];
-  /** The node that the value stands for. */
-  readonly target: Box | undefined;
+  /** The nodes that the value stands for. */
+  readonly targets: readonly Box[];
 }
 
 /** A node of the graph. */
 export interface Box {
-  readonly title: readonly Cell[];
-  readonly colour: string;
+  title: readonly Cell[];
+  colour: string;
   /** Partials and factories have a dashed border. */
   readonly dashed: boolean;
   readonly tooltip: string;
@@ -57,8 +57,8 @@ export function dotOf(boxes: readonly Box[], direction: Direction): string {
     lines.push(`  ${id} [tooltip="${attribute(box.tooltip)}", label=<${tableOf(box)}>]`);
   }
   for (const [box, id] of ids) {
-    for (const [i, { target }] of box.rows.entries()) {
-      if (target !== undefined) lines.push(`  ${id}:r${i}${from} -> ${ids.get(target)}:top${to}`);
+    for (const [i, { targets }] of box.rows.entries()) {
+      for (const target of targets) lines.push(`  ${id}:r${i}${from} -> ${ids.get(target)}:top${to}`);
     }
   }
   lines.push('}');
@@ -67,7 +67,9 @@ export function dotOf(boxes: readonly Box[], direction: Direction): string {
 
 function tableOf(box: Box): string {
   const style = box.dashed ? 'dashed' : 'solid';
-  const title = box.title.map(textHtml).join(' ');
+  const title = box.title.some((cell) => cell.background !== undefined)
+    ? cellsHtml(box.title)
+    : box.title.map(textHtml).join(' ');
   const rows = box.rows.map(rowHtml).join('');
   return (
     `<TABLE BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="4" STYLE="${style}" COLOR="${border}" BGCOLOR="white">` +
