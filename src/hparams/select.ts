@@ -1,4 +1,5 @@
 /** @file Finding configs by class, or fields by tag, anywhere below a root, and reading, setting or replacing them. */
+import { isCarrier } from './carriers.js';
 import { problemOf } from './check.js';
 import { origin, withOrigin } from './config.js';
 import { mapContainers, partsOf } from './containers.js';
@@ -194,7 +195,8 @@ class ConfigsByClass implements Selection<AnyConfig> {
 
   private fits(node: ConfigNode): boolean {
     const { cls, kind, matchSubclasses } = this.query;
-    if (kind !== undefined && node.kind !== kind) return false;
+    // Whoever asks for configs of any class means those that were written, not what carries a tag.
+    if (isCarrier(node) || (kind !== undefined && node.kind !== kind)) return false;
     if (cls === undefined || node.info.cls === cls) return true;
     return (
       matchSubclasses !== false &&
