@@ -16,6 +16,7 @@ import {
 } from '../diff/types.js';
 import { updateCallable } from '../edit.js';
 import { ConfigError } from '../errors.js';
+import { isCarrierClass } from '../fields.js';
 import { ConfigNode, fieldTags } from '../node.js';
 import { withFieldTags } from '../nodeTags.js';
 import { formatLink } from '../paths.js';
@@ -88,7 +89,9 @@ class DiffGenerator {
     for (const { values } of diff.added) this.use(values);
     const values = this.newValues();
     this.use(values);
-    for (const { info, path } of diff.added) targetName(this.imports, info, path);
+    for (const { info, path } of diff.added) {
+      if (!isCarrierClass(info.cls)) targetName(this.imports, info, path);
+    }
     this.nameOld();
     this.changeClasses();
     this.writer = new ConfigWriter(this.withAdded(values), {

@@ -5,7 +5,8 @@ import type { PathTable } from '../diff/pathTable.js';
 import { splitPath } from '../diff/pathTable.js';
 import type { DiffPlace, Path } from '../diff/types.js';
 import { ConfigError } from '../errors.js';
-import { formatPath, type PathLink, type Segment } from '../paths.js';
+import { isCarrierClass } from '../fields.js';
+import { formatLink, formatPath, type PathLink, type Segment } from '../paths.js';
 import { definitionOf, holderOf, innermost } from '../schema.js';
 import { statement, text } from './code.js';
 import type { Imports } from './imports.js';
@@ -47,6 +48,14 @@ export class Places {
 
   /** Notes that code speaks of the config at `path`. */
   use(path: Path): void {
+    const { info } = this.at(path);
+    if (isCarrierClass(info.cls)) {
+      const where = formatLink(path);
+      throw new ConfigError(
+        `codegenDiff: ${where} is a value with tags of its own, which code sees through: it cannot change it, or move it. Use applyDiff, or write the container anew.`,
+        { path: where },
+      );
+    }
     for (let at = this.table.intern(path); !this.used.has(at); at = this.owners.get(at)) {
       this.used.add(at);
       if (at === undefined) break;
