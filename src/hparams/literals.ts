@@ -75,7 +75,7 @@ function take(cursor: Cursor, character: string): boolean {
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' };
 
 /** What a text in quotes stands for. */
-export function unquote(text: string): string {
+function unquote(text: string): string {
   return text.slice(1, -1).replaceAll(/\\(?:u([\da-fA-F]{4})|([\s\S]))/g, (_, code?: string, letter = '') => {
     return code === undefined ? (escapes[letter] ?? letter) : String.fromCharCode(Number.parseInt(code, 16));
   });

@@ -6,7 +6,7 @@ import { asUsage, type FiddlerOverride } from './overrides.js';
 import { type ResolvedExperiment, showFile } from './resolve.js';
 
 /** A function of the experiment's file failed: the fault is in the file, not on the command line. */
-export class FunctionError extends Error {
+class FunctionError extends Error {
   override name = 'FunctionError';
 }
 
