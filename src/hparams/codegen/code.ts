@@ -118,7 +118,7 @@ const wide =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}]/gu;
 
 /** How many columns `line` takes; Chinese characters, say, take two. */
-export function widthOf(line: string): number {
+function widthOf(line: string): number {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: nearly all code is ASCII, where length is width.
   if (/^[\x00-\x7f]*$/.test(line)) return line.length;
   return [...line].length + (line.match(wide)?.length ?? 0);
