@@ -13,6 +13,12 @@ export { derive } from './derive.js';
 export { describeSchema, showLong, showValue } from './describe.js';
 export { type ApplyOptions, applyDiff } from './diff/apply.js';
 export { buildDiff } from './diff/build.js';
+export { describeDifferences } from './diff/describe.js';
+export { type DiffDocument, diffFromJSON, diffToJSON } from './diff/diffJson.js';
+export { ignoringChanges, ignoringPaths } from './diff/filter.js';
+export { invertDiff } from './diff/invert.js';
+export { type MergeConflict, type MergeOptions, mergeConfigs, mergeDiffs } from './diff/merge.js';
+export { type FormatDiffOptions, formatDiff } from './diff/text.js';
 export {
   AddedPart,
   type Change,

@@ -151,7 +151,8 @@ class Applier {
     const defaults = new Map<string, unknown>();
     const written = new Map<string, unknown>();
     const deleted: string[] = [];
-    const met = this.resolver.defaultsMet.get(node);
+    // A new class has defaults of its own.
+    const met = edits?.class.length === 1 ? undefined : this.resolver.defaultsMet.get(node);
     for (const field of node.info.fields.values()) {
       const { name } = field;
       const change = edits?.fields.get(name);

@@ -44,6 +44,7 @@ class Differ {
   /** New configs that stand in more than one place. */
   private readonly shared = new Set<ConfigNode>();
   private readonly nodeAt = new Map<Path, ConfigNode>();
+  private readonly newNodeAt = new Map<Path, ConfigNode>();
   private readonly changes: Change[] = [];
   private readonly added = new Map<ConfigNode, AddedPart>();
   private readonly removed = new Set<ConfigNode>();
@@ -68,7 +69,11 @@ class Differ {
     });
     walk(this.now, {
       children: shownEdges,
-      enter: (node, path) => this.newPaths.set(node, path),
+      enter: (node, path) => {
+        const own = this.table.intern(path);
+        this.newPaths.set(node, own);
+        this.newNodeAt.set(own, node);
+      },
       again: (node) => this.shared.add(node),
     });
     this.differ(this.old, this.now, undefined);
@@ -85,13 +90,27 @@ class Differ {
   }
 
   private places(): DiffPlace[] {
-    return [...this.oldPaths].flatMap(([node, path]) => {
-      if (!this.mentioned.has(node)) return [];
-      const partner = this.alignment.partnerOfOld(node);
-      const newPath =
-        partner && this.newPaths.has(partner) ? { newPath: { path: this.newPaths.get(partner) } } : {};
-      return [{ path, info: node.info, kind: node.kind, ...newPath }];
+    // The way to a config in the new structure may lead through others than that in the old one.
+    for (const node of this.mentioned.keys()) {
+      let at = this.newPathOf(node)?.path;
+      while (at !== undefined) {
+        at = at.parent;
+        const owner = this.newNodeAt.get(at);
+        const old = owner && this.alignment.partnerOfNew(owner);
+        if (old === undefined) continue;
+        if (this.mentioned.has(old)) break;
+        this.mention(old);
+      }
+    }
+    return [...this.mentioned].map(([node, { path }]) => {
+      const newPath = this.newPathOf(node);
+      return { path, info: node.info, kind: node.kind, ...(newPath && { newPath }) };
     });
+  }
+
+  private newPathOf(old: ConfigNode): DiffPlace['newPath'] {
+    const now = this.alignment.partnerOfOld(old);
+    return now && this.newPaths.has(now) ? { path: this.newPaths.get(now) } : undefined;
   }
 
   /** Makes sure that the config and those around it are among the places. */
@@ -302,7 +321,7 @@ class Differ {
       for (const tag of added) tags.push({ field, tag, present: true });
       for (const tag of removed) tags.push({ field, tag, present: false });
     }
-    const path = side === 'old' ? this.oldPaths.get(node) : this.table.intern(this.newPaths.get(node));
+    const path = side === 'old' ? this.oldPaths.get(node) : this.newPaths.get(node);
     return { path, info: node.info, kind: node.kind, values, tags };
   }
 }

@@ -113,7 +113,7 @@ export class ValueEditor {
     for (const { key, edits: inner } of edits.parts.values()) {
       const at: Path = { parent: path, segment: typeof key === 'number' ? key : { key } };
       if (typeof key === 'string' || !(key >= 0 && key < list.length)) {
-        this.report(at, `the list has ${list.length} items.`);
+        this.report(at, `the list has no such item, its length is ${list.length}.`);
         continue;
       }
       const current = { value: list[key] };
@@ -140,7 +140,10 @@ export class ValueEditor {
     const put = (before: number | 'end', order: number, item: Edited): void => {
       const at = before === 'end' ? items.length : before;
       if (!(at >= 0 && at <= items.length))
-        this.report(path, `the list has ${items.length} items; the diff puts one before item ${at}.`);
+        this.report(
+          path,
+          `the list has no item ${at}, before which the diff puts one; its length is ${items.length}.`,
+        );
       const gap = gaps.get(at);
       if (gap === undefined) gaps.set(at, [{ order, item }]);
       else gap.push({ order, item });

@@ -1,6 +1,7 @@
 /** @file What stands at the paths of a diff in some structure. */
 import { getPath } from '../access.js';
 import { isContainer, partsOf } from '../containers.js';
+import { showValue } from '../describe.js';
 import { ConfigError } from '../errors.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
 import { formatSegment, type PathLink, type Segment, segmentsOf } from '../paths.js';
@@ -25,12 +26,11 @@ export class Resolver {
   problem(path: Path): string {
     const segments = segmentsOf(path);
     try {
-      getPath(this.root, segments);
+      return `${showValue(getPath(this.root, segments))} stands where the diff has a config.`;
     } catch (error) {
       if (error instanceof ConfigError) return error.problem;
       throw error;
     }
-    return 'there is no config.';
   }
 
   private value(path: Path): unknown {

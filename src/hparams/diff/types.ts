@@ -158,6 +158,6 @@ export interface Diff {
   readonly added: readonly PartConfig[];
   /** Configs of the old structure that the new one lacks; values of the diff name them by their paths. */
   readonly removed: readonly PartConfig[];
-  /** The configs that paths lead to or through, each once, outer before inner. */
+  /** The configs that paths, old and new, lead to or through, each once. */
   readonly places: readonly DiffPlace[];
 }

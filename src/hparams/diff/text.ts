@@ -1,0 +1,151 @@
+/** @file Diffs as text: one line a change. */
+import { partsOf } from '../containers.js';
+import { showLong } from '../describe.js';
+import { formatSegment } from '../paths.js';
+import { collectParts } from './parts.js';
+import { PathTable } from './pathTable.js';
+import {
+  AddedPart,
+  type Change,
+  type Diff,
+  type DiffValue,
+  OldPart,
+  type PartConfig,
+  type Path,
+} from './types.js';
+
+/** How a diff is written. */
+export interface FormatDiffOptions {
+  /** Whether the terminal's colours tell what comes from what goes. The default is false. */
+  colour?: boolean;
+}
+
+/**
+ * The changes as lines `path : old → new`, paths being those of the old structure. A config that is new is written
+ * `#1 Mixer`, with its values on lines of their own, `#1.numHeads : 4`; so one can see where it is shared. Configs of
+ * the old structure that stand elsewhere now are named by their old paths: `Mixer of encoder.mixer`.
+ */
+export function formatDiff(diff: Diff, options: FormatDiffOptions = {}): string {
+  return new DiffWriter(diff, options.colour === true).run();
+}
+
+/** One change as `formatDiff` writes it. */
+export function formatChange(diff: Diff, change: Change): string {
+  return new DiffWriter({ ...diff, changes: [change] }, false, false).run();
+}
+
+// Written out in full, the paths of a long chain would take space that grows with the square of its length.
+const deepestPath = 64;
+
+class DiffWriter {
+  private readonly lines: string[] = [];
+  private readonly texts = new Map<Path, { readonly text: string; readonly depth: number }>();
+  private readonly classes = new Map<Path, string>();
+  /** A change may come from another diff, with chains of its own. */
+  private readonly table = new PathTable();
+  private labels = 0;
+
+  constructor(
+    private readonly diff: Diff,
+    private readonly colour: boolean,
+    private readonly listsParts = true,
+  ) {
+    for (const { path, info } of diff.places) this.classes.set(this.table.intern(path), info.name);
+  }
+
+  run(): string {
+    for (const change of this.diff.changes) this.lines.push(this.line(change));
+    if (this.listsParts) for (const [i, part] of this.diff.added.entries()) this.addPart(`#${i + 1}`, part);
+    return this.lines.join('\n');
+  }
+
+  private line(change: Change): string {
+    const path = this.path(change.path) || '<root>';
+    switch (change.kind) {
+      case 'set':
+        return `${path} : ${this.gone('<not set>')} → ${this.come(this.show(change.value, change.path))}`;
+      case 'modify':
+        return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come(this.show(change.value, change.path))}`;
+      case 'delete': {
+        const what = typeof change.path?.segment === 'object' ? '<removed>' : '<default>';
+        return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come(what)}`;
+      }
+      case 'insert':
+        return `${path} : ${this.position(change.before)} → ${this.come(this.show(change.value, change.path))}`;
+      case 'remove':
+        return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come('<removed>')}`;
+      case 'move':
+        return `${path} : ${this.show(change.old, change.path)} → moved ${this.position(change.before)}`;
+      case 'class':
+        return `${path} : class ${this.gone(change.old.name)} → ${this.come(change.value.name)}`;
+      case 'kind':
+        return `${path} : ${this.gone(change.old)} → ${this.come(change.value)}`;
+      case 'addTag':
+        return `${path} : ${this.come(`+ ${change.tag}`)}`;
+      case 'removeTag':
+        return `${path} : ${this.gone(`- ${change.tag}`)}`;
+    }
+  }
+
+  private position(before: number | 'end'): string {
+    return before === 'end' ? 'at the end' : `before [${before}]`;
+  }
+
+  private addPart(label: string, part: PartConfig): void {
+    for (const [name, value] of Object.entries(part.values)) {
+      this.lines.push(`${label}.${name} : ${this.come(this.show(value, undefined))}`);
+    }
+    for (const { field, tag, present } of part.tags) {
+      const sign = present ? this.come(`+ ${tag}`) : this.gone(`- ${tag}`);
+      this.lines.push(`${label}.${field} : ${sign}`);
+    }
+  }
+
+  /** A value; a config that stands at `here` itself is named by its class alone. */
+  private show(value: DiffValue, here: Path): string {
+    if (value instanceof AddedPart) return `#${value.index + 1} ${this.diff.added[value.index]!.info.name}`;
+    if (value instanceof OldPart) {
+      const path = this.table.intern(value.path);
+      const name = this.classes.get(path) ?? 'config';
+      return path !== undefined && path === this.table.intern(here)
+        ? name
+        : `${name} of ${this.path(value.path) || '<root>'}`;
+    }
+    const parts = partsOf(value);
+    if (parts === undefined || collectParts(value).length === 0) return showLong(value);
+    const shown = parts.map(([segment, part]) => {
+      const text = this.show(part, undefined);
+      return typeof segment === 'object' ? `${segment.key}: ${text}` : text;
+    });
+    return Array.isArray(value) ? `[${shown.join(', ')}]` : `{${shown.join(', ')}}`;
+  }
+
+  /** The text of a path; one of more than 64 steps begins from a label that a line of its own explains. */
+  private path(path: Path): string {
+    if (path === undefined) return '';
+    const open: NonNullable<Path>[] = [];
+    let at: Path = path;
+    for (; at !== undefined && !this.texts.has(at); at = at.parent) open.push(at);
+    let { text, depth } = at === undefined ? { text: '', depth: 0 } : this.texts.get(at)!;
+    for (let link = open.pop(); link !== undefined; link = open.pop()) {
+      if (depth >= deepestPath) {
+        const label = `@${++this.labels}`;
+        this.lines.push(`${label} : ${text}`);
+        text = label;
+        depth = 0;
+      }
+      text += formatSegment(link.segment, text === '');
+      depth += 1;
+      this.texts.set(link, { text, depth });
+    }
+    return text;
+  }
+
+  private gone(text: string): string {
+    return this.colour ? `\u001b[31m${text}\u001b[39m` : text;
+  }
+
+  private come(text: string): string {
+    return this.colour ? `\u001b[32m${text}\u001b[39m` : text;
+  }
+}

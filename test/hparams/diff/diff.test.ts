@@ -1,0 +1,275 @@
+/** @file Diffs as text, change by change, and what applying them to another base says. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  addTag,
+  applyDiff,
+  assign,
+  buildDiff,
+  type Config,
+  Configurable,
+  copy,
+  deepCopy,
+  defineTag,
+  derive,
+  describeDifferences,
+  diffFromJSON,
+  diffToJSON,
+  formatDiff,
+  getTags,
+  history,
+  ignoringChanges,
+  ignoringPaths,
+  instance,
+  invertDiff,
+  isEqual,
+  mergeConfigs,
+  mergeDiffs,
+  removeTag,
+  tagged,
+} from '../../../src/hparams/index.js';
+import { chain, diamond, Inner } from '../randomGraphs.js';
+import { messageOf } from '../support.js';
+
+const slow = defineTag('diffTest.slow', 'Learns slowly.');
+const fast = defineTag('diffTest.fast', 'Learns fast.');
+abstract class Part extends Configurable.with({ name: z.string().default('part') }) {}
+class Mixer extends Part.with({ heads: tagged(z.int().default(8), slow), dims: z.int().optional() }) {}
+class Wide extends Mixer.with({ width: z.int().default(2) }) {}
+class Model extends Part.with({
+  left: instance(Part, null).nullable().default(null),
+  right: instance(Part, null).nullable().default(null),
+  mixer: instance(Mixer),
+  layers: z.array(instance(Part, null)).default([]),
+  byName: z.record(z.string(), z.union([z.number(), instance(Part, null)])).default({}),
+  sizes: z.array(z.number()).default([1, 2]),
+}) {}
+
+/** The text of the diff, after checks that it applies, can be inverted and kept as JSON. */
+function textOf(old: unknown, now: unknown): string {
+  const diff = buildDiff(old, now);
+  const same = (a: unknown, b: unknown): void => expect(isEqual(a, b, { tags: true })).toBe(true);
+  same(applyDiff(diff, old), now);
+  same(applyDiff(invertDiff(diff), now), old);
+  same(applyDiff(diffFromJSON(JSON.stringify(diffToJSON(diff))), old), now);
+  return formatDiff(diff);
+}
+
+function edited(change: (model: Config<Model>) => void, base = Model.config({ name: 'm' })): string {
+  return textOf(base, derive(base, change));
+}
+
+test('equal configs have an empty diff, also where equal records changed places', () => {
+  const one = Model.config({ byName: { a: 1 }, layers: [Mixer.config(), Mixer.config()] });
+  expect(textOf(one, deepCopy(one))).toBe('');
+  expect(textOf([{ a: 1 }, { a: 1 }], [{ a: 1 }, { a: 1 }])).toBe('');
+  // An explicit default is equal to an unset one.
+  expect(textOf(Mixer.config(), Mixer.config({ heads: 8 }))).toBe('');
+  expect(applyDiff(buildDiff(one, deepCopy(one)), one)).toBe(one);
+});
+
+test('fields are set, changed and given their defaults back', () => {
+  expect(edited((model) => assign(model, { name: 'n', sizes: [3] }))).toBe(
+    "name : 'm' → 'n'\nsizes : <not set> → [3]",
+  );
+  expect(edited((model) => delete (model as { name?: string }).name)).toBe("name : 'm' → <default>");
+  expect(edited((model) => (model.mixer.heads = 4))).toBe('mixer.heads : <not set> → 4');
+});
+
+test('a class and a kind change, with the fields that have in common kept', () => {
+  const base = Model.config({ left: Mixer.config({ name: 'a', heads: 2 }) });
+  expect(edited((model) => (model.left = Wide.config({ name: 'a', heads: 2, width: 5 })), base)).toBe(
+    'left : class Mixer → Wide\nleft.width : <not set> → 5',
+  );
+  expect(textOf(Mixer.config({ heads: 2 }), Mixer.partial({ heads: 2 }))).toBe('<root> : config → partial');
+  expect(textOf(Wide.config({ name: 'x', width: 3 }), Model.config({ name: 'x' }))).toBe(
+    '<root> : class Wide → Model\nwidth : 3 → <default>',
+  );
+  expect(textOf(Wide.config({ width: 3 }), Model.config({ name: 'x' }))).toBe(
+    "<root> : Wide of <root> → #1 Model\n#1.name : 'x'",
+  );
+  expect(textOf([1, 2], { a: 1 })).toBe('<root> : [1, 2] → {a: 1}');
+  expect(textOf(1, 2)).toBe('<root> : 1 → 2');
+});
+
+test('items of lists come, go, move and change', () => {
+  const layers = ['a', 'b', 'c', 'd'].map((name) => Mixer.config({ name, heads: 2, dims: 3 }));
+  const base = Model.config({ layers, sizes: [1, 2, 3, 4] });
+  expect(edited((model) => model.layers.splice(1, 0, Wide.config({ name: 'new' })), base)).toBe(
+    "layers : before [1] → #1 Wide\n#1.name : 'new'",
+  );
+  expect(edited((model) => model.layers.splice(1, 1), base)).toBe('layers[1] : Mixer → <removed>');
+  expect(edited((model) => model.layers.push(model.layers.shift()!), base)).toBe(
+    'layers[0] : Mixer → moved at the end',
+  );
+  expect(textOf(base, deepCopy(derive(base, (model) => model.layers.unshift(model.layers.pop()!))))).toBe(
+    'layers[3] : Mixer → moved before [0]',
+  );
+  expect(edited((model) => ((model.layers[2] as Config<Mixer>).heads = 7), base)).toBe(
+    'layers[2].heads : 2 → 7',
+  );
+  expect(edited((model) => (model.sizes = [1, 5, 3, 4, 6]), base)).toBe(
+    'sizes[1] : 2 → 5\nsizes : at the end → 6',
+  );
+  expect(edited((model) => (model.sizes = [4, 2, 3]), base)).toBe(
+    'sizes[3] : 4 → moved before [1]\nsizes[0] : 1 → <removed>',
+  );
+});
+
+test('keys of records come, go and change', () => {
+  const base = Model.config({ byName: { a: 1, b: 2, c: 3 } });
+  expect(edited((model) => (model.byName = { a: 1, c: 4, d: 5 }), base)).toBe(
+    "byName['b'] : 2 → <removed>\nbyName['c'] : 3 → 4\nbyName['d'] : <not set> → 5",
+  );
+});
+
+test('moved and shared configs are named by their paths, new shared ones once', () => {
+  const base = Model.config({ left: Mixer.config({ heads: 2, dims: 3, name: 'a' }) });
+  const move = (model: Config<Model>): void => {
+    model.right = model.left;
+    model.left = null;
+  };
+  expect(edited(move, base)).toBe('left : Mixer → null\nright : <not set> → Mixer of left');
+  expect(textOf(base, deepCopy(derive(base, move)))).toBe(
+    'left : Mixer → null\nright : <not set> → Mixer of left',
+  );
+  expect(edited((model) => (model.right = model.left), base)).toBe('right : <not set> → Mixer of left');
+  const shared = edited((model) => (model.right = model.left), base);
+  expect(shared).toBe('right : <not set> → Mixer of left');
+  const tied = Mixer.config({ heads: 6 });
+  expect(edited((model) => assign(model, { right: tied, byName: { t: tied } }), base)).toBe(
+    'right : <not set> → #1 Mixer\nbyName : <not set> → {t: #1 Mixer}\n#1.heads : 6',
+  );
+  const both = derive(base, (model) => (model.right = model.left));
+  expect(edited((model) => (model.right = copy(both.left!)), both)).toBe(
+    "right : Mixer of left → #1 Mixer\n#1.name : 'a'\n#1.heads : 2\n#1.dims : 3",
+  );
+});
+
+test('tags are put on fields and taken from them, in the order of the fields and then the names', () => {
+  const base = Mixer.config();
+  const now = copy(base);
+  addTag(now, 'heads', fast);
+  removeTag(now, 'heads', slow);
+  addTag(now, 'name', slow);
+  addTag(now, 'name', fast);
+  expect(textOf(base, now)).toBe(
+    'name : + #diffTest.fast\nname : + #diffTest.slow\nheads : - #diffTest.slow\nheads : + #diffTest.fast',
+  );
+  expect(getTags(applyDiff(buildDiff(base, now), base), 'heads')).toEqual([fast]);
+});
+
+test('on another base, everything that does not fit is told at once, and what fits is kept', () => {
+  const old = Model.config({ name: 'a', sizes: [1, 2], left: Mixer.config({ heads: 1 }) });
+  const diff = buildDiff(
+    old,
+    derive(old, (model) => {
+      model.name = 'b';
+      model.sizes.splice(1, 1);
+      (model.left as Config<Mixer>).heads = 2;
+      model.byName = { k: 1 };
+    }),
+  );
+  const other = Model.config({
+    name: 'a',
+    sizes: [1, 2, 3],
+    left: Mixer.config({ heads: 1 }),
+    right: Mixer.config(),
+  });
+  const made = applyDiff(diff, other);
+  expect([made.name, [...made.sizes], made.right === other.right]).toEqual(['b', [1, 3], true]);
+  const bad = Model.config({ name: 'x', sizes: [1], byName: { z: 1 } });
+  expect(messageOf(() => applyDiff(diff, bad))).toBe(
+    [
+      'The diff does not fit: 4 problems:',
+      '  left: null stands where the diff has a config.',
+      "  name: expected 'a', from which the diff was made, got 'x'.",
+      '  byName: it is set already, to {z: 1}; the diff expects none, and sets {k: 1}.',
+      '  sizes[1]: the list has no such item, its length is 1.',
+    ].join('\n'),
+  );
+  expect(
+    applyDiff(buildDiff(Mixer.config({ heads: 1 }), Mixer.config({ heads: 2 })), Mixer.config({ heads: 3 }), {
+      checkOld: false,
+    }).heads,
+  ).toBe(2);
+});
+
+test('writes are those of the caller, or of the text given', () => {
+  const base = Mixer.config({ heads: 1 });
+  const diff = buildDiff(base, Mixer.config({ heads: 2 }));
+  expect(history(applyDiff(diff, base), 'heads').at(-1)?.where).toMatch(/diff\.test\.ts:\d+$/);
+  expect(history(applyDiff(diff, base, { origin: '--diff=x' }), 'heads').at(-1)?.where).toBe('--diff=x');
+});
+
+test('changes are left out by what they are and by their paths, with the configs that they alone added', () => {
+  const old = Model.config({ name: 'a' });
+  const now = Model.config({ name: 'b', left: Mixer.config({ heads: 3 }), right: Wide.config({ width: 4 }) });
+  const diff = buildDiff(old, now);
+  expect(formatDiff(ignoringPaths(diff, ['left', 'byName']))).toBe(
+    "name : 'a' → 'b'\nright : <not set> → #1 Wide\n#1.width : 4",
+  );
+  expect(formatDiff(ignoringChanges(diff, (change) => change.kind === 'set'))).toBe("name : 'a' → 'b'");
+  const plain = ignoringPaths(buildDiff(Mixer.config({ heads: 1 }), Mixer.config({ heads: 2, dims: 1 })), [
+    'dims',
+  ]);
+  expect(formatDiff(invertDiff(plain))).toBe('heads : 2 → 1');
+});
+
+test('conflicts of a merge are data, and one error', () => {
+  const base = Model.config({ name: 'a', sizes: [1, 2, 3], left: Mixer.config({ heads: 1 }) });
+  const ours = derive(base, (model) => assign(model, { name: 'b', left: null, sizes: [0, 1, 2, 3] }));
+  const theirs = derive(base, (model) => {
+    model.name = 'c';
+    (model.left as Config<Mixer>).heads = 2;
+    model.sizes.pop();
+  });
+  const { diff, conflicts } = mergeDiffs(buildDiff(base, ours), buildDiff(base, theirs));
+  expect(conflicts.map(({ path, ours: one, theirs: other }) => [path, one.kind, other.kind])).toEqual([
+    ['name', 'modify', 'modify'],
+    ['left', 'modify', 'modify'],
+  ]);
+  expect(formatDiff(diff)).toBe('sizes : before [0] → 0\nsizes[2] : 3 → <removed>');
+  expect(messageOf(() => mergeConfigs(base, ours, theirs))).toBe(
+    "The configs cannot be merged: 2 conflicts:\n  ours: name : 'a' → 'b'\n  theirs: name : 'a' → 'c'\n  ours: left : Mixer → null\n  theirs: left.heads : 1 → 2",
+  );
+  const merged = mergeConfigs(base, ours, theirs, { prefer: 'theirs' });
+  expect([merged.name, (merged.left as Config<Mixer>).heads, [...merged.sizes]]).toEqual(['c', 2, [0, 1, 2]]);
+});
+
+test('differences for tests: defaults, sharing, tags, classes', () => {
+  const mixer = Mixer.config();
+  const one = Model.config({ left: mixer, right: mixer, name: 'part', sizes: [1, 3] });
+  const other = Model.config({ left: Mixer.config({ heads: 8 }), right: Mixer.config(), sizes: [1] });
+  addTag(other, 'name', fast);
+  expect(describeDifferences(one, other)).toEqual([
+    'left.heads: 8 (default) ≠ 8',
+    "name: 'part' ≠ 'part' (default)",
+    'name: tags: none ≠ #diffTest.fast',
+    'right: sharing: the same config as left ≠ not shared',
+    'sizes[1]: 3 ≠ <missing>',
+  ]);
+  expect(describeDifferences(one, deepCopy(one))).toEqual([]);
+  expect(describeDifferences([mixer], [Wide.config()])).toEqual(['[0]: Mixer config ≠ Wide config']);
+});
+
+test('long chains, deep diamonds and wide lists', () => {
+  const long = chain(10_000);
+  const now = deepCopy(long);
+  let at: Config<Inner> | undefined = now;
+  while (at !== undefined) {
+    at.value += 1;
+    at = at.list[0] as Config<Inner> | undefined;
+  }
+  const diff = buildDiff(long, now);
+  expect(diff.changes.length).toBe(10_000);
+  expect(isEqual(applyDiff(diff, long), now)).toBe(true);
+  expect(formatDiff(diff).split('\n').length).toBeLessThan(11_000);
+  expect(isEqual(applyDiff(diffFromJSON(diffToJSON(invertDiff(diff))), now), long)).toBe(true);
+  expect(buildDiff(diamond(60), diamond(60)).changes).toEqual([]);
+  expect(formatDiff(buildDiff(diamond(60), diamond(61))).split('\n').length).toBeLessThan(200);
+  const items = Array.from({ length: 10_000 }, (_, value) => Inner.config({ value }));
+  const wide = Inner.config({ list: items });
+  const shuffled = Inner.config({ list: [...items.slice(1).reverse(), Inner.config({ value: -1 })] });
+  expect(isEqual(applyDiff(buildDiff(wide, shuffled), wide), shuffled)).toBe(true);
+});
