@@ -24,8 +24,8 @@ import type { AnyConfig } from './types.js';
 export interface SetTaggedOptions {
   /** Gives every field the value itself, rather than a deep copy of its own. */
   readonly share?: boolean;
-  /** Takes it for no error where nothing has the tag. */
-  readonly allowNone?: boolean;
+  /** Takes it for no error where nothing has the tag, as the option of `select` does. */
+  readonly allowEmpty?: boolean;
 }
 
 /**
@@ -56,7 +56,7 @@ export function setTagged(root: unknown, tag: Tag, value: unknown, options: SetT
       if (count > before) writeField(node, field.name, replaced, writer);
     }
   }
-  if (count === 0 && options.allowNone !== true) throw nothingTagged(root, tag, writer);
+  if (count === 0 && options.allowEmpty !== true) throw nothingTagged(root, tag, writer);
   return count;
 }
 

@@ -405,7 +405,7 @@ test('setTagged: no match is an error that lists the tags there are, unless none
   expect(nameOnly(() => setTagged(Bare.config(), size, 1))).toBe(
     'Nothing in a Bare config is tagged #tags.size. Nothing there has tags.',
   );
-  expect(setTagged(Optimizer.config(), size, 1, { allowNone: true })).toBe(0);
+  expect(setTagged(Optimizer.config(), size, 1, { allowEmpty: true })).toBe(0);
   expect(nameOnly(() => setTagged(Optimizer.config(), rate, -1))).toBe(
     'Optimizer.rate: expected a positive number, got -1',
   );

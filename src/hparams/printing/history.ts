@@ -6,8 +6,11 @@ import type { Item } from './items.js';
 import { type Line, linesOf, oneLine, pathText, valueText } from './lines.js';
 
 export interface PrintHistoryOptions {
-  /** Whether fields are listed that hold their defaults and never held anything else; the default is true. */
-  readonly defaults?: boolean;
+  /**
+   * How fields show that hold their defaults and never held anything else: with ` (default)` behind them (`mark`, the
+   * default), or not at all (`hide`).
+   */
+  readonly defaults?: 'mark' | 'hide';
 }
 
 /**
@@ -25,7 +28,7 @@ export function printHistory(root: unknown, options: PrintHistoryOptions = {}): 
       const past = pastOf(line, writes);
       // A container's own line shows its plain parts.
       if (line.kind === 'value' && line.item.field !== undefined && !line.item.whole) continue;
-      if (options.defaults === false && line.item.state === 'default' && past.length === 0) continue;
+      if (options.defaults === 'hide' && line.item.state === 'default' && past.length === 0) continue;
       text.push(...entryLines(line, past));
     }
   }

@@ -50,7 +50,7 @@ test('each field has its value and place, and what it was before, newest first',
 });
 
 test('the place is the line of the caller', () => {
-  expect(printHistory(Leaf.config({ size: 1 }), { defaults: false })).toMatch(
+  expect(printHistory(Leaf.config({ size: 1 }), { defaults: 'hide' })).toMatch(
     /^<root> : Leaf\nsize : 1 @ test\/hparams\/printing\/history\.test\.ts:\d+$/,
   );
 });
@@ -88,7 +88,7 @@ test('configs in lists are listed under their paths, edits in place count', () =
     () => root.list.push(7),
     () => setPath(root, 'list[0].size', 2),
   );
-  expect(printHistory(root, { defaults: false })).toBe(
+  expect(printHistory(root, { defaults: 'hide' })).toBe(
     [
       '<root> : Root',
       'list : [a Leaf config, 7] @ step 1',
@@ -127,7 +127,7 @@ test('changes of tags are part of the history', () => {
     () => addTag(leaf, 'size', Rate),
     () => clearTags(leaf, 'size'),
   );
-  expect(printHistory(leaf, { defaults: false })).toBe(
+  expect(printHistory(leaf, { defaults: 'hide' })).toBe(
     [
       '<root> : Leaf',
       'size : 1 @ step 0',
@@ -140,19 +140,21 @@ test('changes of tags are part of the history', () => {
 test('a value that was written while tracking was suspended has no place, and hides none', () => {
   const leaf = withOrigin('step 0', () => Leaf.config({ size: 1 }));
   suspendTracking(() => (leaf.size = 2));
-  expect(printHistory(leaf, { defaults: false })).toBe('<root> : Leaf\nsize : 2\n  - previously: 1 @ step 0');
+  expect(printHistory(leaf, { defaults: 'hide' })).toBe(
+    '<root> : Leaf\nsize : 2\n  - previously: 1 @ step 0',
+  );
 });
 
 test('a copy goes on from the history of its original', () => {
   const twin = copy(withOrigin('step 0', () => Leaf.config({ size: 1 })));
   written(twin, () => (twin.size = 2));
-  expect(printHistory(twin, { defaults: false })).toBe(
+  expect(printHistory(twin, { defaults: 'hide' })).toBe(
     '<root> : Leaf\nsize : 2 @ step 1\n  - previously: 1 @ step 0',
   );
 });
 
 test('a chain of 10,000 and a diamond of 60 levels have histories of linear length', () => {
-  const long = withOrigin('x', () => printHistory(chain(10_000), { defaults: false }));
+  const long = withOrigin('x', () => printHistory(chain(10_000), { defaults: 'hide' }));
   expect(long.match(/\.value : \d+ @/g)?.length).toBe(9_999);
-  expect(printHistory(diamond(60), { defaults: false }).split('\n').length).toBe(1 + 2 * 59 + 1);
+  expect(printHistory(diamond(60), { defaults: 'hide' }).split('\n').length).toBe(1 + 2 * 59 + 1);
 });
