@@ -91,9 +91,11 @@ class Differ {
 
   private places(): DiffPlace[] {
     // The way to a config in the new structure may lead through others than that in the old one.
+    const climbed = new Set<Path>();
     for (const node of this.mentioned.keys()) {
       let at = this.newPathOf(node)?.path;
-      while (at !== undefined) {
+      while (at !== undefined && !climbed.has(at)) {
+        climbed.add(at);
         at = at.parent;
         const owner = this.newNodeAt.get(at);
         const old = owner && this.alignment.partnerOfNew(owner);

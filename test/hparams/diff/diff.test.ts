@@ -25,7 +25,9 @@ import {
   isEqual,
   mergeConfigs,
   mergeDiffs,
+  print,
   removeTag,
+  skeletonFromDiff,
   tagged,
 } from '../../../src/hparams/index.js';
 import { chain, diamond, Inner } from '../randomGraphs.js';
@@ -272,4 +274,83 @@ test('long chains, deep diamonds and wide lists', () => {
   const wide = Inner.config({ list: items });
   const shuffled = Inner.config({ list: [...items.slice(1).reverse(), Inner.config({ value: -1 })] });
   expect(isEqual(applyDiff(buildDiff(wide, shuffled), wide), shuffled)).toBe(true);
+});
+
+test('a skeleton has what the diff tells of the old structure', () => {
+  const layers = ['a', 'b', 'c'].map((name) => Mixer.config({ name, heads: 2, dims: 3 }));
+  const old = Model.config({ name: 'm', layers, left: layers[2]! });
+  const diff = buildDiff(
+    old,
+    derive(old, (model) => {
+      (model.layers[1] as Config<Mixer>).heads = 5;
+      model.layers.splice(0, 1);
+      model.left = null;
+    }),
+  );
+  const skeleton = skeletonFromDiff(diff) as Config<Model>;
+  const set = print(skeleton)
+    .split('\n')
+    .filter((line) => !line.includes('mixer') && /layers|left/.test(line));
+  expect(set).toEqual([
+    'left : Mixer',
+    "left.name : 'part'",
+    'left.heads : 8',
+    'left.dims : undefined',
+    'layers[0] : Mixer',
+    "layers[0].name : 'a'",
+    'layers[0].heads : 2',
+    'layers[0].dims : 3',
+    'layers[1] : Mixer',
+    "layers[1].name : 'part'",
+    'layers[1].heads : 2',
+    'layers[1].dims : undefined',
+    'layers[2] : a value',
+  ]);
+  expect(formatDiff(diff)).toBe(
+    'left : Mixer → null\nlayers[0] : Mixer → <removed>\nlayers[1].heads : 2 → 5',
+  );
+});
+
+test('a document of a diff is checked', () => {
+  const diff = buildDiff(Mixer.config({ heads: 1 }), Mixer.config({ heads: 2 }));
+  const document = diffToJSON(diff);
+  expect(messageOf(() => diffFromJSON('{'))).toMatch(/^This is not JSON: /);
+  expect(messageOf(() => diffFromJSON('{}'))).toBe('This is not a diff: it has no "format": "luthier-diff".');
+  expect(messageOf(() => diffFromJSON({ ...document, version: 2 }))).toBe(
+    'The diff has version 2; this program reads version 1.',
+  );
+  const text = JSON.stringify(document);
+  expect(messageOf(() => diffFromJSON(text.replaceAll('"Mixer"', '"Mixr"')))).toMatch(
+    /^No class 'Mixr' is known\./,
+  );
+  expect(messageOf(() => diffFromJSON(text.replaceAll('"path":1', '"path":7')))).toBe(
+    'The diff is broken: it has no path 7.',
+  );
+  expect(messageOf(() => diffFromJSON(text.replaceAll('"modify"', '"mend"')))).toMatch(
+    /^The diff is broken at changes\.0\.kind: /,
+  );
+  expect(messageOf(() => diffFromJSON(text.replace('"heads"', '{"$record":[["__proto__",1]]}')))).toMatch(
+    /__proto__/,
+  );
+});
+
+test('a filtered diff whose places are unknown cannot be inverted; a config never comes to contain itself', () => {
+  const old = Model.config({ left: Model.config({ name: 'in' }) });
+  const diff = buildDiff(
+    old,
+    derive(old, (model) => {
+      model.right = model.left;
+      model.left = null;
+      (model.right as Config<Model>).name = 'x';
+    }),
+  );
+  expect(messageOf(() => invertDiff(ignoringPaths(diff, ['right'])))).toMatch(
+    /^This diff cannot be inverted: it does not say where the root stands afterwards/,
+  );
+  const one = Model.config({ left: Model.config({ name: 'a' }), right: Model.config({ name: 'b' }) });
+  const into = (from: 'left' | 'right', to: 'left' | 'right') =>
+    derive(one, (model) => ((model[to] as Config<Model>).left = model[from]));
+  expect(messageOf(() => mergeConfigs(one, into('left', 'right'), into('right', 'left')))).toMatch(
+    /^A config must not contain itself/,
+  );
 });
