@@ -47,6 +47,8 @@ export function holdsCarrier(value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (nodeOf(value) !== undefined) return carrierOf(value) !== undefined;
   const next = deeper(depth);
+  // Lists may be long, and nearly none holds a carrier: no pairs of step and part are made for them.
+  if (Array.isArray(value)) return value.some((part) => holdsCarrier(part, next));
   return (partsOf(value) ?? []).some(([, part]) => holdsCarrier(part, next));
 }
 

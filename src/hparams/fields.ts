@@ -8,6 +8,7 @@ import {
   type Holder,
   holderOf,
   holdersIn,
+  holdsUnknown,
   isUnchanging,
   markedTags,
 } from './schema.js';
@@ -45,8 +46,12 @@ export interface FieldInfo {
   readonly default: Default;
   /** Set where the field holds one config (or null, or undefined). */
   readonly holder: Holder | undefined;
+  /** The holders anywhere in the schema. */
+  readonly holders: readonly Holder[];
   /** Whether `build` has anything to build in the value. */
   readonly holdsBuilt: boolean;
+  /** Whether every config that the value can hold is built, so that none need be asked for. */
+  readonly buildsAll: boolean;
   /** Whether the hyperparameter is the config's value as it stands. */
   readonly unchanging: boolean;
   readonly description: string | undefined;
@@ -115,6 +120,7 @@ function fieldInfo(name: string, schema: z.ZodType): FieldInfo {
 
 function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
   const { check, value } = readDefault(schema);
+  const holders = holdersIn(schema);
   return {
     name,
     schema,
@@ -122,7 +128,9 @@ function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
     quickCheck: quickCheckOf(check),
     default: value,
     holder: holderOf(schema),
-    holdsBuilt: holdersIn(schema).some((holder) => holder.kind !== 'sub'),
+    holders,
+    holdsBuilt: holders.some((holder) => holder.kind !== 'sub'),
+    buildsAll: holders.every((holder) => holder.kind !== 'sub') && !holdsUnknown(schema),
     unchanging: isUnchanging(check),
     description: describedBy(schema),
     tags: sortTags(markedTags(schema)),

@@ -1,10 +1,10 @@
 /** @file Fields that hold configs: templates, instances and factories. */
 import { z } from 'zod';
+import { type ConfigNode, nodeOf } from './configNode.js';
 import type { Configurable } from './configurable.js';
 import { handledParts, handlerOf } from './containerTypes.js';
 import { ConfigError } from './errors.js';
 import { FIELDS, registerClass } from './fields.js';
-import { nodeOf } from './node.js';
 import { type Holder, markHolder, markItems } from './schema.js';
 import type {
   AbstractClass,
@@ -34,6 +34,12 @@ export function withBuilt<R>(resolve: (config: AnyConfig) => unknown, action: ()
   }
 }
 
+/** Whether a field of this holder takes the config: of its class or a subclass, and a partial where factories are held. */
+export function fits({ info, kind }: ConfigNode, holder: Pick<Holder, 'kind' | 'cls'>): boolean {
+  if ((kind === 'partial') !== (holder.kind === 'factory')) return false;
+  return info.cls === holder.cls || info.cls.prototype instanceof holder.cls;
+}
+
 function configSchema(
   cls: AbstractClass,
   kind: Holder['kind'],
@@ -46,22 +52,21 @@ function configSchema(
   }
   // Its fields are not looked into yet: they may lead back here.
   registerClass(cls);
-  const fits = (value: unknown): boolean => {
+  const isFit = (value: unknown): boolean => {
     const node = nodeOf(value);
-    if (node === undefined || (node.kind === 'partial') !== (kind === 'factory')) return false;
-    return node.info.cls === cls || node.info.cls.prototype instanceof cls;
+    return node !== undefined && fits(node, { kind, cls });
   };
   const checked =
     makeDefault &&
     ((): AnyConfig => {
       const made = makeDefault();
-      if (fits(made)) return made;
+      if (isFit(made)) return made;
       throw new ConfigError(
         `The default of a ${kind}(${cls.name}) field is not a config of ${cls.name} or its subclasses.`,
       );
     });
   const holder: Holder = { kind, cls, makeDefault: checked };
-  const schema = markHolder(z.custom(fits), holder);
+  const schema = markHolder(z.custom(isFit), holder);
   return kind === 'sub'
     ? schema
     : markHolder(

@@ -158,6 +158,20 @@ export function holdersIn(schema: z.ZodType): Holder[] {
   return [...allSchemas(schema)].flatMap((each) => definitionOf(each)[HOLDER] ?? []);
 }
 
+const seenThrough = new Set([
+  ...wrappers,
+  ...['number', 'string', 'boolean', 'bigint', 'null', 'undefined', 'literal', 'enum', 'date'],
+  ...['array', 'tuple', 'record', 'object', 'union', 'map', 'set', 'lazy'],
+]);
+
+/** Whether a part of `schema` accepts things that its holders say nothing of: configs among them are left as they are. */
+export function holdsUnknown(schema: z.ZodType): boolean {
+  return [...allSchemas(schema)].some((each) => {
+    const d = definitionOf(each);
+    return d[HOLDER] === undefined && (!seenThrough.has(d.type) || d.catchall !== undefined);
+  });
+}
+
 const unchanging = new Set([
   ...wrappers,
   'number',

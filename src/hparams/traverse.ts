@@ -167,6 +167,10 @@ export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[]
   if (node !== undefined) into.push({ node, path });
   else if (typeof value === 'object' && value !== null) {
     const next = deeper(depth);
+    if (Array.isArray(value)) {
+      value.forEach((part, segment) => void edgesIn(part, { parent: path, segment }, into, next));
+      return into;
+    }
     for (const [segment, part] of partsOf(value) ?? []) edgesIn(part, { parent: path, segment }, into, next);
   }
   return into;

@@ -3,7 +3,7 @@ import { unsetCarriers, withoutCarriers } from './carriers.js';
 import { problemOf } from './check.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
-import { withBuilt } from './holders.js';
+import { fits, withBuilt } from './holders.js';
 import { type ConfigNode, freezeExisting, hasValue, isExplicit, rawValue } from './node.js';
 import { formatLink, type PathLink } from './paths.js';
 import { checkRules } from './rules.js';
@@ -49,7 +49,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
       if (node.kind === 'partial' || known.built.has(node)) return;
       for (const field of node.info.fields.values()) {
         if (!hasValue(node, field)) violations.push(missingValue(node, path, field));
-        else violations.push(...unsetParts(node, path, field));
+        else if (mayHoldParts(node, field)) violations.push(...unsetParts(node, path, field));
       }
     },
     leave(node, path) {
@@ -81,10 +81,12 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
     const isSet = isExplicit(node, field.name);
-    if (!isSet && !field.holdsBuilt) continue;
+    if ((!isSet && !field.holdsBuilt) || isPlainDefault(node, field)) continue;
     const value = rawValue(node, field);
+    if (typeof value !== 'object' || value === null) continue;
     const found = edgesIn(value, { parent: path, segment: field.name });
-    const problem = isSet && found.length > 0 ? problemOf(field, value) : undefined;
+    const problem =
+      isSet && !found.every((edge) => isAtHome(edge.node, field)) ? problemOf(field, value) : undefined;
     if (problem !== undefined) {
       const text = problem.slice(problem.indexOf(': ') + 2);
       violations.push(fieldViolation('value', node, path, field, text));
@@ -92,6 +94,24 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
     edges.push(...found);
   }
   return edges;
+}
+
+/** Whether the field shows a default that can hold no config, such as null or an empty list: it need not be made. */
+function isPlainDefault(node: ConfigNode, field: FieldInfo): boolean {
+  if (field.default.kind !== 'value' || field.name in node.values) return false;
+  if (node.containers?.has(field.name) === true) return false;
+  const value = field.default.make();
+  return typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0);
+}
+
+/** Whether the field holds configs of this class: values were checked when they were written, classes may change since. */
+function isAtHome(held: ConfigNode, field: FieldInfo): boolean {
+  return field.holders.some((holder) => fits(held, holder));
+}
+
+/** Whether the field was set to something with parts: defaults, and numbers and the like, have no unset ones. */
+function mayHoldParts(node: ConfigNode, field: FieldInfo): boolean {
+  return typeof node.values[field.name] === 'object' && node.values[field.name] !== null;
 }
 
 /** The parts of a field's value that have tags, but no value yet. */
@@ -112,9 +132,11 @@ export function builtEdges(node: ConfigNode, path: PathLink | undefined): Edge[]
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
     if (!field.holdsBuilt) continue;
-    const value = withoutCarriers(rawValue(node, field));
-    const found = edgesIn(value, { parent: path, segment: field.name });
-    edges.push(...(field.holder === undefined ? onlyBuilt(node, field, found) : found));
+    if (isPlainDefault(node, field)) continue;
+    const raw = rawValue(node, field);
+    if (typeof raw !== 'object' || raw === null) continue;
+    const found = edgesIn(withoutCarriers(raw), { parent: path, segment: field.name });
+    edges.push(...(field.buildsAll ? found : onlyBuilt(node, field, found)));
   }
   if (node.kind === 'config') {
     for (const edge of edges)
