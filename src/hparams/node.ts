@@ -288,6 +288,8 @@ function acceptLeaf(value: unknown): unknown {
   const node = nodeOf(value);
   if (node === undefined) return value;
   assertOpen(node);
+  // A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places.
+  if (node.writesAtBirth >= 0) node.writesAtBirth = -1;
   const carrier = carrierOf(value);
   return carrier === undefined ? value : copyCarrier(carrier).proxy;
 }

@@ -5,6 +5,7 @@ import {
   assign,
   type ConcreteClass,
   ConfigError,
+  type ConfigOf,
   Configurable,
   classOf,
   copy,
@@ -320,4 +321,24 @@ test('editing a config in a default list makes the list explicit, for every tool
   });
   expect(fresh.layers[0]!.outputDims).toBe(3);
   expect(messageOf(() => config.layers[0]!.outputDims)).toContain('is not set');
+});
+
+test('a default that is put elsewhere too stays one object in copies and documents', () => {
+  class Inner extends Configurable.with({ size: z.int().default(1) }) {}
+  class Outer extends Configurable.with({
+    first: sub(Inner),
+    second: sub(Inner, null).optional(),
+    list: z.array(sub(Inner)).default([]),
+  }) {}
+  for (const tie of [
+    (config: ConfigOf<typeof Outer>) => void (config.second = config.first),
+    (config: ConfigOf<typeof Outer>) => void config.list.push(config.first),
+  ]) {
+    const config = Outer.config();
+    tie(config);
+    for (const twin of [deepCopy(config), fromJSON(toJSON(config)), copy(config)]) {
+      expect(isEqual(config, twin)).toBe(true);
+    }
+    expect(isEqual(config, deepCopy(Outer.config({ second: Inner.config() })))).toBe(false);
+  }
 });
