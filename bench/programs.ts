@@ -119,6 +119,16 @@ export function jax({ shape, steps }: Task, precision: Precision): Candidate {
 
 export const luthierPeak: Program = node('luthierPeak.ts');
 
+/** Operations on configs, on wide graphs and chains of these sizes. */
+export function luthierConfigs(sizes: string): Program {
+  return node('configOperations.ts', '500', sizes);
+}
+
+/** The same in Fiddle; an operation that would take longer than `tooLongSeconds` is not begun. */
+export function fiddleConfigs(tooLongSeconds: number): Program {
+  return python('fiddle_configs.py', '0.5', String(tooLongSeconds));
+}
+
 export function torchPeak(precision: Precision): Program {
   return python('torch_peak.py', `--precision=${precision}`);
 }

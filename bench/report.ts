@@ -6,7 +6,8 @@ import { modelFlopsPerToken, type Shape } from './shapes.js';
 /** The machine's peaks that were found, by precision. */
 export type Peaks = Readonly<Partial<Record<Precision, PeakResult>>>;
 
-function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A table with aligned columns: numbers to the right. */
+export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [header, ...rows];
   const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
   // The first and the last column are words, the others numbers.

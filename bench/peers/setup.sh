@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Python environment of the programs that Luthier is measured beside: PyTorch, JAX, optax.
+# Makes the Python environment of the programs that Luthier is measured beside: PyTorch, JAX, optax, Fiddle.
 # It stands outside of the tree, in $LUTHIER_PEERS or the user's cache, and is made once. Needs python3 >= 3.11.
 set -euo pipefail
 
@@ -16,8 +16,8 @@ mkdir -p "$peers"
 "$peers/venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
 
 "$peers/venv/bin/python" - <<'PYTHON'
-import jax, optax, torch
-print(f"PyTorch {torch.__version__}, JAX {jax.__version__}, optax {optax.__version__}")
+import fiddle, jax, optax, torch
+print(f"PyTorch {torch.__version__}, JAX {jax.__version__}, optax {optax.__version__}, Fiddle {fiddle.__version__}")
 PYTHON
 echo "The peers are in $peers."
 if ! command -v g++ >/dev/null && ! command -v clang++ >/dev/null; then
