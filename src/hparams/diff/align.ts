@@ -284,7 +284,7 @@ class Aligner {
 }
 
 /** The values that two configs have in fields of the same name. A default that only one looked at is made for both. */
-export function* valuePairs(a: ConfigNode, b: ConfigNode): Generator<[unknown, unknown]> {
+function* valuePairs(a: ConfigNode, b: ConfigNode): Generator<[unknown, unknown]> {
   for (const field of b.info.fields.values()) {
     const old = a.info.fields.get(field.name);
     if (old === undefined) continue;

@@ -82,7 +82,10 @@ class Merger {
   /** The changes of each side by path and by what of it they change. */
   private readonly slots: Readonly<Record<Side, Map<Path, Map<string, Change[]>>>>;
   private readonly removed: Readonly<Record<Side, ReadonlySet<Path>>>;
+  /** The change of the diff that was given, for each with own paths. */
+  private readonly given = new Map<Change, Change>();
   private readonly dropped = new Set<Change>();
+  private readonly met = new Map<Change, Change>();
   private readonly conflicts: MergeConflict[] = [];
   /** Which of our added configs an equal one of theirs is. */
   private readonly equal = new Map<number, number>();
@@ -132,9 +135,11 @@ class Merger {
       path: this.table.intern(each.path),
     });
     return {
-      changes: diff.changes.map((change) =>
-        mapChange({ ...change, path: this.table.intern(change.path) } as Change, swap),
-      ),
+      changes: diff.changes.map((change) => {
+        const own = mapChange({ ...change, path: this.table.intern(change.path) } as Change, swap);
+        this.given.set(own, change);
+        return own;
+      }),
       added: diff.added.map(part),
       removed: diff.removed.map(part),
       places: diff.places.map((place) => ({ ...place, path: this.table.intern(place.path) })),
@@ -204,8 +209,12 @@ class Merger {
   }
 
   private conflict(ours: readonly Change[], theirs: readonly Change[]): void {
-    const known = this.conflicts.some((each) => each.ours === ours[0] && each.theirs === theirs[0]);
-    if (!known) this.conflicts.push({ path: formatLink(ours[0]!.path), ours: ours[0]!, theirs: theirs[0]! });
+    const [one, other] = [ours[0]!, theirs[0]!];
+    if (this.met.get(one) !== other) {
+      this.met.set(one, other);
+      const [given, against] = [this.given.get(one)!, this.given.get(other)!];
+      this.conflicts.push({ path: formatLink(one.path), ours: given, theirs: against });
+    }
     if (this.prefer !== 'ours') for (const change of ours) this.dropped.add(change);
     if (this.prefer !== 'theirs') for (const change of theirs) this.dropped.add(change);
   }
@@ -225,8 +234,9 @@ class Merger {
       const [a, b] = pair;
       if (a instanceof AddedPart && b instanceof AddedPart) {
         const known = pairs.get(a.index);
-        if (known === b.index) continue;
-        if (known !== undefined || this.equal.has(b.index)) return false;
+        const back = this.equal.get(b.index);
+        if (known === b.index || back === a.index) continue;
+        if (known !== undefined || back !== undefined) return false;
         pairs.set(a.index, b.index);
         const [one, other] = [
           this.diffs.ours.added[a.index]!,

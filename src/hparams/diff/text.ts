@@ -1,9 +1,10 @@
 /** @file Diffs as text: one line a change. */
 import { partsOf } from '../containers.js';
 import { showLong } from '../describe.js';
+import type { ClassInfo } from '../fields.js';
 import { formatSegment } from '../paths.js';
 import { collectParts } from './parts.js';
-import { PathTable } from './pathTable.js';
+import { PathTable, splitPath } from './pathTable.js';
 import {
   AddedPart,
   type Change,
@@ -23,7 +24,8 @@ export interface FormatDiffOptions {
 /**
  * The changes as lines `path : old → new`, paths being those of the old structure. A config that is new is written
  * `#1 Mixer`, with its values on lines of their own, `#1.numHeads : 4`; so one can see where it is shared. Configs of
- * the old structure that stand elsewhere now are named by their old paths: `Mixer of encoder.mixer`.
+ * the old structure that stand elsewhere now are named by their old paths: `Mixer of encoder.mixer`. A field that was
+ * or is not set shows its default, `8 (default)`.
  */
 export function formatDiff(diff: Diff, options: FormatDiffOptions = {}): string {
   return new DiffWriter(diff, options.colour === true).run();
@@ -40,7 +42,8 @@ const deepestPath = 64;
 class DiffWriter {
   private readonly lines: string[] = [];
   private readonly texts = new Map<Path, { readonly text: string; readonly depth: number }>();
-  private readonly classes = new Map<Path, string>();
+  private readonly classes = new Map<Path, ClassInfo>();
+  private readonly newClasses = new Map<Path, ClassInfo>();
   /** A change may come from another diff, with chains of its own. */
   private readonly table = new PathTable();
   private labels = 0;
@@ -50,7 +53,9 @@ class DiffWriter {
     private readonly colour: boolean,
     private readonly listsParts = true,
   ) {
-    for (const { path, info } of diff.places) this.classes.set(this.table.intern(path), info.name);
+    for (const { path, info } of diff.places) this.classes.set(this.table.intern(path), info);
+    for (const change of diff.changes)
+      if (change.kind === 'class') this.newClasses.set(this.table.intern(change.path), change.value);
   }
 
   run(): string {
@@ -63,11 +68,12 @@ class DiffWriter {
     const path = this.path(change.path) || '<root>';
     switch (change.kind) {
       case 'set':
-        return `${path} : ${this.gone('<not set>')} → ${this.come(this.show(change.value, change.path))}`;
+        return `${path} : ${this.gone(this.unset(change.path, this.classes))} → ${this.come(this.show(change.value, change.path))}`;
       case 'modify':
         return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come(this.show(change.value, change.path))}`;
       case 'delete': {
-        const what = typeof change.path?.segment === 'object' ? '<removed>' : '<default>';
+        const isKey = typeof change.path?.segment === 'object';
+        const what = isKey ? '<removed>' : this.unset(change.path, this.newClasses);
         return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come(what)}`;
       }
       case 'insert':
@@ -85,6 +91,18 @@ class DiffWriter {
       case 'removeTag':
         return `${path} : ${this.gone(`- ${change.tag}`)}`;
     }
+  }
+
+  /** What a field without an explicit value shows, in a config of the class that `classes` or the old structure says. */
+  private unset(path: Path, classes: ReadonlyMap<Path, ClassInfo>): string {
+    const { config, field, inner } = splitPath(this.table.intern(path));
+    const info = classes.get(config) ?? this.classes.get(config);
+    if (field === undefined || inner.length > 0 || info === undefined) return '<not set>';
+    const found = info.fields.get(field);
+    if (found === undefined) return '<no such field>';
+    if (found.default.kind === 'config') return '<default>';
+    const value = found.default.kind === 'value' ? found.default.make() : undefined;
+    return value === undefined ? '<not set>' : `${showLong(value)} (default)`;
   }
 
   private position(before: number | 'end'): string {
@@ -106,7 +124,7 @@ class DiffWriter {
     if (value instanceof AddedPart) return `#${value.index + 1} ${this.diff.added[value.index]!.info.name}`;
     if (value instanceof OldPart) {
       const path = this.table.intern(value.path);
-      const name = this.classes.get(path) ?? 'config';
+      const name = this.classes.get(path)?.name ?? 'config';
       return path !== undefined && path === this.table.intern(here)
         ? name
         : `${name} of ${this.path(value.path) || '<root>'}`;

@@ -45,7 +45,7 @@ export interface PartConfig {
 }
 
 /** A field without an explicit value, or a new key of a record, gets one. */
-export interface SetChange {
+interface SetChange {
   readonly kind: 'set';
   /** Ends in a field, or in a record's key. */
   readonly path: Path;
@@ -53,7 +53,7 @@ export interface SetChange {
 }
 
 /** A value in the place of another. */
-export interface ModifyChange {
+interface ModifyChange {
   readonly kind: 'modify';
   /** Ends in a field, an index of the old array, or a record's key; undefined where the root is replaced. */
   readonly path: Path;
@@ -62,7 +62,7 @@ export interface ModifyChange {
 }
 
 /** A field goes back to its default, or a record loses a key. */
-export interface DeleteChange {
+interface DeleteChange {
   readonly kind: 'delete';
   readonly path: Path;
   readonly old: DiffValue;

@@ -72,20 +72,22 @@ test('equal configs have an empty diff, also where equal records changed places'
 
 test('fields are set, changed and given their defaults back', () => {
   expect(edited((model) => assign(model, { name: 'n', sizes: [3] }))).toBe(
-    "name : 'm' → 'n'\nsizes : <not set> → [3]",
+    "name : 'm' → 'n'\nsizes : [1, 2] (default) → [3]",
   );
-  expect(edited((model) => delete (model as { name?: string }).name)).toBe("name : 'm' → <default>");
-  expect(edited((model) => (model.mixer.heads = 4))).toBe('mixer.heads : <not set> → 4');
+  expect(edited((model) => delete (model as { name?: string }).name)).toBe("name : 'm' → 'part' (default)");
+  expect(edited((model) => (model.mixer.heads = 4))).toBe('mixer.heads : 8 (default) → 4');
+  expect(edited((model) => (model.mixer.dims = 4))).toBe('mixer.dims : <not set> → 4');
+  expect(edited((model) => (model.mixer = Mixer.config({ heads: 9 })))).toBe('mixer.heads : 8 (default) → 9');
 });
 
 test('a class and a kind change, with the fields that have in common kept', () => {
   const base = Model.config({ left: Mixer.config({ name: 'a', heads: 2 }) });
   expect(edited((model) => (model.left = Wide.config({ name: 'a', heads: 2, width: 5 })), base)).toBe(
-    'left : class Mixer → Wide\nleft.width : <not set> → 5',
+    'left : class Mixer → Wide\nleft.width : <no such field> → 5',
   );
   expect(textOf(Mixer.config({ heads: 2 }), Mixer.partial({ heads: 2 }))).toBe('<root> : config → partial');
   expect(textOf(Wide.config({ name: 'x', width: 3 }), Model.config({ name: 'x' }))).toBe(
-    '<root> : class Wide → Model\nwidth : 3 → <default>',
+    '<root> : class Wide → Model\nwidth : 3 → <no such field>',
   );
   expect(textOf(Wide.config({ width: 3 }), Model.config({ name: 'x' }))).toBe(
     "<root> : Wide of <root> → #1 Model\n#1.name : 'x'",
@@ -131,16 +133,16 @@ test('moved and shared configs are named by their paths, new shared ones once', 
     model.right = model.left;
     model.left = null;
   };
-  expect(edited(move, base)).toBe('left : Mixer → null\nright : <not set> → Mixer of left');
+  expect(edited(move, base)).toBe('left : Mixer → null\nright : null (default) → Mixer of left');
   expect(textOf(base, deepCopy(derive(base, move)))).toBe(
-    'left : Mixer → null\nright : <not set> → Mixer of left',
+    'left : Mixer → null\nright : null (default) → Mixer of left',
   );
-  expect(edited((model) => (model.right = model.left), base)).toBe('right : <not set> → Mixer of left');
+  expect(edited((model) => (model.right = model.left), base)).toBe('right : null (default) → Mixer of left');
   const shared = edited((model) => (model.right = model.left), base);
-  expect(shared).toBe('right : <not set> → Mixer of left');
+  expect(shared).toBe('right : null (default) → Mixer of left');
   const tied = Mixer.config({ heads: 6 });
   expect(edited((model) => assign(model, { right: tied, byName: { t: tied } }), base)).toBe(
-    'right : <not set> → #1 Mixer\nbyName : <not set> → {t: #1 Mixer}\n#1.heads : 6',
+    'right : null (default) → #1 Mixer\nbyName : {} (default) → {t: #1 Mixer}\n#1.heads : 6',
   );
   const both = derive(base, (model) => (model.right = model.left));
   expect(edited((model) => (model.right = copy(both.left!)), both)).toBe(
@@ -209,7 +211,7 @@ test('changes are left out by what they are and by their paths, with the configs
   const now = Model.config({ name: 'b', left: Mixer.config({ heads: 3 }), right: Wide.config({ width: 4 }) });
   const diff = buildDiff(old, now);
   expect(formatDiff(ignoringPaths(diff, ['left', 'byName']))).toBe(
-    "name : 'a' → 'b'\nright : <not set> → #1 Wide\n#1.width : 4",
+    "name : 'a' → 'b'\nright : null (default) → #1 Wide\n#1.width : 4",
   );
   expect(formatDiff(ignoringChanges(diff, (change) => change.kind === 'set'))).toBe("name : 'a' → 'b'");
   const plain = ignoringPaths(buildDiff(Mixer.config({ heads: 1 }), Mixer.config({ heads: 2, dims: 1 })), [
@@ -237,6 +239,26 @@ test('conflicts of a merge are data, and one error', () => {
   );
   const merged = mergeConfigs(base, ours, theirs, { prefer: 'theirs' });
   expect([merged.name, (merged.left as Config<Mixer>).heads, [...merged.sizes]]).toEqual(['c', 2, [0, 1, 2]]);
+});
+
+test('two sides that add the same share it; two that add different ones are in conflict', () => {
+  const base = Model.config();
+  const adds = (heads: number, side: 'left' | 'right') => {
+    const mixer = Mixer.config({ heads });
+    return derive(base, (model) => assign(model, { mixer, [side]: mixer }));
+  };
+  const merged = mergeConfigs(base, adds(3, 'left'), adds(3, 'right'));
+  expect([merged.left === merged.mixer, merged.right === merged.mixer]).toEqual([true, true]);
+  expect(messageOf(() => mergeConfigs(base, adds(3, 'left'), adds(4, 'left')))).toMatch(
+    /^The configs cannot be merged: /,
+  );
+  const start = derive(base, (model) => (model.layers = [Mixer.config({ heads: 1 })]));
+  const added = (value: number) =>
+    derive(start, (model) => void model.layers.push(Mixer.config({ heads: value, dims: 1 })));
+  expect(mergeConfigs(start, added(2), added(2)).layers.length).toBe(2);
+  expect(messageOf(() => mergeConfigs(start, added(2), added(3)))).toBe(
+    'The configs cannot be merged: a conflict:\n  ours: layers : at the end → #1 Mixer\n  theirs: layers : at the end → #1 Mixer',
+  );
 });
 
 test('differences for tests: defaults, sharing, tags, classes', () => {

@@ -26,9 +26,9 @@ const edit = fc.record({
 });
 
 /** How to edit a graph. */
-export type Edit = typeof edit extends fc.Arbitrary<infer E> ? E : never;
+type Edit = typeof edit extends fc.Arbitrary<infer E> ? E : never;
 
-export const edits: fc.Arbitrary<Edit[]> = fc.array(edit, { minLength: 1, maxLength: 6 });
+const edits: fc.Arbitrary<Edit[]> = fc.array(edit, { minLength: 1, maxLength: 6 });
 
 /** Two graphs: the second is independent of the first, or a copy of it that was edited. */
 export const pairs: fc.Arbitrary<[AnyNode, AnyNode]> = fc
@@ -40,7 +40,7 @@ export const pairs: fc.Arbitrary<[AnyNode, AnyNode]> = fc
   });
 
 /** `root` with the edits that can be made in it. */
-export function editGraph(root: AnyNode, list: readonly Edit[]): AnyNode {
+function editGraph(root: AnyNode, list: readonly Edit[]): AnyNode {
   let at = root;
   for (const each of list) {
     const nodes = iterate(at).map((visit) => visit.config as unknown as AnyNode);

@@ -48,7 +48,7 @@ test('a diff that went through JSON does the same, forth and back', () => {
   );
 });
 
-test('a merge with what did not change is the other; two equal edits are one; no conflict is left out', () => {
+test('a merge with what did not change is the other, two equal edits are one, and disjoint edits are both made', () => {
   fc.assert(
     fc.property(pairs, pairs, ([base, ours], [other, theirs]) => {
       expect(isEqual(mergeConfigs<unknown>(base, ours, base), ours, { tags: true })).toBe(true);
