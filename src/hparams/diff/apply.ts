@@ -151,8 +151,9 @@ class Applier {
     const defaults = new Map<string, unknown>();
     const written = new Map<string, unknown>();
     const deleted: string[] = [];
-    // A new class has defaults of its own.
-    const met = edits?.class.length === 1 ? undefined : this.resolver.defaultsMet.get(node);
+    // A new class has defaults of its own: those of the old one go.
+    const keepsDefaults = edits === undefined || edits.class.length === 0;
+    const met = keepsDefaults ? this.resolver.defaultsMet.get(node) : undefined;
     for (const field of node.info.fields.values()) {
       const { name } = field;
       const change = edits?.fields.get(name);
@@ -165,7 +166,7 @@ class Applier {
         if (edited === 'gone') deleted.push(name);
         else written.set(name, edited.value);
       } else if (explicit || met?.has(name) === true) kept.set(name, rawValue(node, field));
-      else if (isTouched(node, name)) defaults.set(name, rawValue(node, field));
+      else if (keepsDefaults && isTouched(node, name)) defaults.set(name, rawValue(node, field));
     }
     for (const [name, change] of edits?.fields ?? []) {
       if (node.info.fields.has(name)) continue;

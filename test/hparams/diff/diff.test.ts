@@ -96,6 +96,17 @@ test('a class and a kind change, with the fields that have in common kept', () =
   expect(textOf(1, 2)).toBe('<root> : 1 → 2');
 });
 
+test('a default that someone looked at may stand elsewhere, also where the class around it changes', () => {
+  const base = Model.config({ name: 'm', left: Mixer.config({ name: 'a' }) });
+  expect(base.mixer.heads).toBe(8);
+  const tied = derive(base, (model) => (model.left = model.mixer));
+  expect(applyDiff(buildDiff(base, tied), base).left).not.toBe(base.left);
+  expect(textOf(base, tied)).toBe('left : Mixer → Mixer of mixer');
+  expect(textOf(tied, Wide.config({ name: 'm' }))).toBe(
+    '<root> : class Model → Wide\nleft : Mixer → <no such field>\nmixer : Mixer of left → <no such field>',
+  );
+});
+
 test('items of lists come, go, move and change', () => {
   const layers = ['a', 'b', 'c', 'd'].map((name) => Mixer.config({ name, heads: 2, dims: 3 }));
   const base = Model.config({ layers, sizes: [1, 2, 3, 4] });
