@@ -128,15 +128,15 @@ function makeView(container: object, owner: Owner): object {
     if (before !== undefined && Object.is(before.value, value)) return true;
     // Shortening an array drops its tail, which an undo has to bring back.
     const tail = Array.isArray(target) && key === 'length' ? target.slice(Number(value)) : [];
+    const length = Array.isArray(target) ? target.length : undefined;
     Reflect.set(target, key, owner.takeIn(value, before?.value));
     return settle(owner, () => {
       if (before === undefined) Reflect.deleteProperty(target, key);
       else Reflect.set(target, key, before.value);
-      if (Array.isArray(target) && key === 'length') {
-        for (const [i, item] of tail.entries()) target[Number(value) + i] = item;
-      } else if (Array.isArray(target) && before === undefined && Number(key) === target.length - 1) {
-        target.length -= 1;
-      }
+      if (!Array.isArray(target) || length === undefined) return;
+      for (const [i, item] of tail.entries()) target[Number(value) + i] = item;
+      // A write behind the end left holes before it.
+      target.length = length;
     });
   };
   return new Proxy(container, {
