@@ -132,7 +132,7 @@ export function instance(cls: any, makeDefault?: (() => AnyConfig) | null): z.Zo
 export function container<I extends object, O extends object = I>(
   cls: abstract new (...values: any[]) => I,
   items: z.ZodType,
-): z.ZodType<O, I> {
+): z.ZodType<NoInfer<O>, I> {
   const fits = (value: unknown): boolean =>
     handlerOf(value) !== undefined && Object.getPrototypeOf(value) === cls.prototype;
   const schema = z.custom<I>(fits, `expected a ${cls.name}`).transform((given, context) => {

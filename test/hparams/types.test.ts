@@ -9,6 +9,7 @@ import {
   Configurable,
   classOf,
   configurable,
+  container,
   derive,
   type Factory,
   factory,
@@ -284,4 +285,13 @@ test('functions: fields, results and factories have their types', () => {
   fails(() => build(3));
   // @ts-expect-error a class is not its config
   fails(() => build(Linear));
+});
+
+test('a container field without type arguments has the type of its class, also when built', () => {
+  class Ring {
+    constructor(readonly items: readonly unknown[]) {}
+  }
+  class Loop extends Configurable.with({ ring: container(Ring, instance(Linear)) }) {}
+  expectTypeOf<Config<Loop>['ring']>().toEqualTypeOf<Ring>();
+  expectTypeOf<HpOf<Loop>['ring']>().toEqualTypeOf<Ring>();
 });
