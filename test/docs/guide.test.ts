@@ -1,8 +1,8 @@
 /** @file Every program and command in the guide and the README runs, and prints what the page shows. */
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { missingLines, root, runPage } from './pages.js';
+import { compilePages, missingLines, root, runPage } from './pages.js';
 
 const guide = readdirSync(join(root, 'docs/guide')).filter((name) => name.endsWith('.md'));
 const pages = [...guide.map((name) => `docs/guide/${name}`), 'README.md'];
@@ -21,7 +21,7 @@ const unshown: Record<string, RegExp[]> = {
   ],
 };
 
-for (const page of pages.filter((path) => existsSync(join(root, path)))) {
+for (const page of pages) {
   test.concurrent(`${page} shows what happens`, { timeout: 300_000 }, async () => {
     const results = await runPage(page);
     const expected = [...(unshown[page] ?? [])];
@@ -43,3 +43,9 @@ for (const page of pages.filter((path) => existsSync(join(root, path)))) {
     expect(expected).toEqual([]);
   });
 }
+
+test.concurrent('what the pages show compiles, and what they say does not compile does not', {
+  timeout: 300_000,
+}, async () => {
+  expect(await compilePages(pages)).toBe('');
+});

@@ -102,6 +102,39 @@ export async function runPage(path: string): Promise<Printed[]> {
   return results;
 }
 
+/**
+ * Has the compiler check the programs and files of pages: they say what compiles and, by `@ts-expect-error`, what does
+ * not. Gives what it prints, which is nothing where all is well.
+ */
+export async function compilePages(paths: readonly string[]): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), 'luthier-guide-types-'));
+  const link = (target: string, path: string) => symlinkSync(join(root, target), join(directory, path));
+  for (const name of ['src', 'node_modules', 'package.json', 'tsconfig.json']) link(name, name);
+  for (const path of paths) {
+    const page = path.replaceAll('/', '-');
+    // Pages write files of the same names.
+    mkdirSync(join(directory, page));
+    link('src', join(page, 'src'));
+    cpSync(join(root, 'experiments'), join(directory, page, 'experiments'), { recursive: true });
+    for (const [i, { kind, path: file, parts }] of stepsOf(
+      readFileSync(join(root, path), 'utf8'),
+    ).entries()) {
+      if (kind === 'command') continue;
+      const target = join(directory, page, kind === 'file' ? file : `experiments/program${i}.ts`);
+      mkdirSync(dirname(target), { recursive: true });
+      writeFileSync(target, parts.map((part) => part.code).join('\n'));
+    }
+  }
+  const compilerOptions = { plugins: [], typeRoots: [join(root, 'node_modules/@types')] };
+  const config = { extends: './tsconfig.json', compilerOptions, include: ['*/experiments'] };
+  writeFileSync(join(directory, 'tsconfig.pages.json'), JSON.stringify(config));
+  const { output } = await run(
+    `'${process.execPath}' node_modules/typescript/bin/tsc -p tsconfig.pages.json`,
+    directory,
+  );
+  return output;
+}
+
 /** Text with every figure as `#`, and without the time left: losses and speeds differ between machines. */
 function withoutFigures(text: string): string {
   return text
