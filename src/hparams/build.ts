@@ -156,7 +156,9 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
 }
 
 function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
-  const value = withoutCarriers(rawValue(node, field));
+  const raw = rawValue(node, field);
+  if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
+  const value = withoutCarriers(raw);
   const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
   if (field.unchanging || (isFinal && !field.holdsBuilt)) {
     return freeze(mapContainers(value, (leaf) => leaf));

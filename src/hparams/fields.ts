@@ -64,6 +64,12 @@ export interface ClassInfo {
   readonly name: string;
   readonly cls: AbstractClass;
   readonly fields: ReadonlyMap<string, FieldInfo>;
+  /** The fields that have no default. */
+  readonly required: readonly FieldInfo[];
+  /** The fields that `build` may find something to build in. */
+  readonly builtFields: readonly FieldInfo[];
+  /** Whether every config in the fields is built with it: none is a template, none stands where any value may. */
+  readonly holdsBuiltAlone: boolean;
   /** Makes what the config describes: an instance that is set up, or the function's result. */
   readonly make: (hp: object) => unknown;
   /** Why a config with this info cannot be built: only a part of it may be there, for display. */
@@ -81,7 +87,16 @@ export function infoOf(cls: AbstractClass): ClassInfo {
   const target = cls as unknown as { [FIELDS]: Fields; [MAKE](hp: object): unknown };
   const declared = target[FIELDS];
   const fields = new Map(Object.keys(declared).map((name) => [name, fieldInfo(name, declared[name]!)]));
-  const info: ClassInfo = { name: cls.name, cls, fields, make: (hp) => target[MAKE](hp) };
+  const all = [...fields.values()];
+  const info: ClassInfo = {
+    name: cls.name,
+    cls,
+    fields,
+    required: all.filter((field) => field.default.kind === 'none'),
+    builtFields: all.filter((field) => field.holdsBuilt),
+    holdsBuiltAlone: all.every((field) => field.buildsAll),
+    make: (hp) => target[MAKE](hp),
+  };
   infos.set(cls, info);
   registerClass(cls);
   return info;

@@ -20,6 +20,12 @@ export interface Rule {
   readonly aborts: boolean;
 }
 
+/** Whether the class has rules or hooks of its own or of its bases. */
+export function hasRules(info: ClassInfo): boolean {
+  const { rules, hooks } = rulesOf(info);
+  return rules.length > 0 || hooks.length > 0;
+}
+
 type Hook = (config: object, report: Report) => void;
 
 /** The refinements that `rules` adds. @throws ConfigError where it does anything else to the schema. */

@@ -52,9 +52,14 @@ export function depthFirst<S>(root: S, steps: Steps<S>): void {
     if (known !== undefined) steps.again?.(step, known);
     else {
       if (memoized) first.set(target, step);
-      inside.set(target, step);
       steps.enter?.(step);
-      open.push({ children: steps.children(step), next: 0, owner: step });
+      const children = steps.children(step);
+      // Most objects hold nothing: they are left at once.
+      if (children.length === 0) steps.leave?.(step);
+      else {
+        inside.set(target, step);
+        open.push({ children, next: 0, owner: step });
+      }
     }
   }
 }

@@ -6,7 +6,7 @@ import type { FieldInfo } from './fields.js';
 import { fits, withBuilt } from './holders.js';
 import { type ConfigNode, freezeExisting, hasValue, isExplicit, rawValue } from './node.js';
 import { formatLink, type PathLink } from './paths.js';
-import { checkRules } from './rules.js';
+import { checkRules, hasRules } from './rules.js';
 import { type Edge, edgesIn, walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
 import { fieldViolation, missingPart, missingValue, type Violation } from './violations.js';
@@ -40,16 +40,20 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
   const order: Edge[] = [];
   const violations: Violation[] = [];
   const met = new Set<ConfigNode>();
+  let lookAgain = false;
   walk(root, {
     children: (node, path) => (known.built.has(node) ? [] : builtEdges(node, path)),
     enter(node, path) {
       if (known.building.has(node)) throw buildsItself(node);
       if (node.info.unbuildable !== undefined) throw new ConfigError(node.info.unbuildable);
       met.add(node);
+      if (!isLookedAtByBuild(node)) lookAgain = true;
       if (node.kind === 'partial' || known.built.has(node)) return;
-      for (const field of node.info.fields.values()) {
+      for (const field of node.info.required) {
         if (!hasValue(node, field)) violations.push(missingValue(node, path, field));
-        else if (mayHoldParts(node, field)) violations.push(...unsetParts(node, path, field));
+      }
+      for (const name in node.values) {
+        if (typeof node.values[name] === 'object') violations.push(...unsetParts(node, path, name));
       }
     },
     leave(node, path) {
@@ -59,6 +63,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
   for (const { node, path } of edgesIn(root, undefined)) {
     if (node.kind === 'argFactory') throw misplacedArgFactory(node, path);
   }
+  if (!lookAgain) return { order, violations };
   // Templates that were looked at already have nothing new below them; once they are built, defaults count as well.
   const old = new Set<ConfigNode>();
   walk(root, {
@@ -96,6 +101,11 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
   return edges;
 }
 
+/** Whether what is built from the config is all there is to look at: no rules, no templates, no change of class. */
+function isLookedAtByBuild(node: ConfigNode): boolean {
+  return !hasRules(node.info) && node.info.holdsBuiltAlone && node.info === node.madeAs;
+}
+
 /** Whether the field shows a default that can hold no config, such as null or an empty list: it need not be made. */
 function isPlainDefault(node: ConfigNode, field: FieldInfo): boolean {
   if (field.default.kind !== 'value' || field.name in node.values) return false;
@@ -109,15 +119,10 @@ function isAtHome(held: ConfigNode, field: FieldInfo): boolean {
   return field.holders.some((holder) => fits(held, holder));
 }
 
-/** Whether the field was set to something with parts: defaults, and numbers and the like, have no unset ones. */
-function mayHoldParts(node: ConfigNode, field: FieldInfo): boolean {
-  return typeof node.values[field.name] === 'object' && node.values[field.name] !== null;
-}
-
 /** The parts of a field's value that have tags, but no value yet. */
-function unsetParts(node: ConfigNode, path: PathLink | undefined, field: FieldInfo): Violation[] {
-  return unsetCarriers(rawValue(node, field)).map(({ carrier, steps }) =>
-    missingPart(node, path, [field.name, ...steps], carrier),
+function unsetParts(node: ConfigNode, path: PathLink | undefined, name: string): Violation[] {
+  return unsetCarriers(rawValue(node, node.info.fields.get(name)!)).map(({ carrier, steps }) =>
+    missingPart(node, path, [name, ...steps], carrier),
   );
 }
 
@@ -130,8 +135,7 @@ function buildsItself(node: ConfigNode): ConfigError {
 /** The configs in `node` that are built before it. */
 export function builtEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
   const edges: Edge[] = [];
-  for (const field of node.info.fields.values()) {
-    if (!field.holdsBuilt) continue;
+  for (const field of node.info.builtFields) {
     if (isPlainDefault(node, field)) continue;
     const raw = rawValue(node, field);
     if (typeof raw !== 'object' || raw === null) continue;
