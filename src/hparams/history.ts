@@ -1,7 +1,8 @@
 /** @file What was written to a config, by whom, in order. */
 
+import { origin } from './config.js';
 import { deepCopy } from './copy.js';
-import { originText, requireNode, type WriteKind } from './node.js';
+import { fieldOf, originText, requireNode, type WriteKind } from './node.js';
 import { type Place, placeOf } from './source.js';
 import { walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
@@ -20,16 +21,21 @@ export interface HistoryEntry {
   readonly place: Place | undefined;
 }
 
-/** The writes to `config`, or to one field of it, oldest first. A copy begins with the history of its original. */
+/**
+ * The writes to `config`, or to one field of it, oldest first. A copy begins with the history of its original.
+ *
+ * @throws ConfigError for a field that neither exists nor was written when `config` had another class.
+ */
 export function history(config: AnyConfig, field?: string): HistoryEntry[] {
   const node = requireNode(config, 'history');
   const entries: HistoryEntry[] = [];
   for (let write = node.last; write !== undefined; write = write.previous) {
     if (field !== undefined && write.field !== field) continue;
-    const { sequence, kind, value, origin } = write;
-    const place = typeof origin === 'string' ? undefined : placeOf(origin);
-    entries.push({ sequence, field: write.field, kind, value, where: originText(origin), place });
+    const { sequence, kind, value, origin: writer } = write;
+    const place = typeof writer === 'string' ? undefined : placeOf(writer);
+    entries.push({ sequence, field: write.field, kind, value, where: originText(writer), place });
   }
+  if (field !== undefined && field !== '' && entries.length === 0) fieldOf(node, field, origin());
   return entries.reverse();
 }
 

@@ -26,6 +26,7 @@ import {
   sub,
   toJSON,
   unset,
+  updateCallable,
   withOrigin,
 } from '../../../src/hparams/index.js';
 import { messageOf } from '../support.js';
@@ -67,7 +68,8 @@ test('a config holds values by name and calls nothing; build calls once', () => 
 test('deleting what was not set leaves the default', () => {
   const config = Part.config();
   unset(config, 'size');
-  delete config.label;
+  unset(config, 'label');
+  delete (config as Partial<{ size: number }>).size;
   expect([config.size, isSet(config, 'size'), config.label]).toEqual([1, false, undefined]);
 });
 
@@ -248,6 +250,17 @@ test('a given origin holds inside of its block alone, also where the block throw
     'outer',
     expect.stringMatching(/^test\/hparams\/fiddle\/behaviours\.test\.ts:\d+$/),
   ]);
+});
+
+test('the history of a misspelt field is an error, that of a field which the class had before is not', () => {
+  const config = Part.config({ label: 'x' });
+  expect(history(config, 'size')).toEqual([]);
+  expect(problemOf(() => history(config, 'lable'))).toBe(
+    "Part has no hyperparameter 'lable'. Did you mean 'label'?",
+  );
+  const other = updateCallable(config, Pair, { dropInvalid: true });
+  expect(history(other, 'label').map(({ kind }) => kind)).toEqual(['set', 'delete']);
+  expect(history(other, '').map(({ kind }) => kind)).toEqual(['class']);
 });
 
 test('changes by path of a derived config reach all places of a shared one, and leave the original alone', () => {
