@@ -1,5 +1,5 @@
 /** @file Values with tags of their own inside arrays, records and other containers: found, and seen through. */
-import { type ConfigNode, nodeOf } from './configNode.js';
+import { type ConfigNode, nodeOf, present } from './configNode.js';
 import { deeper, mapContainers, partsOf } from './containers.js';
 import { type FieldInfo, isCarrierClass } from './fields.js';
 import { tagsAfter } from './nodeTags.js';
@@ -28,7 +28,8 @@ export function hasCarried(carrier: ConfigNode): boolean {
 
 /** What a carrier stands for; undefined where it has no value yet. */
 export function carriedBy(carrier: ConfigNode): unknown {
-  return carrier.values.value;
+  const { value } = carrier.values;
+  return carrier.draft === undefined ? value : mapContainers(value, (leaf) => present(carrier, leaf));
 }
 
 /** The tags of a carrier, sorted by name. */

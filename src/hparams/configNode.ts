@@ -26,12 +26,35 @@ export interface Write {
   readonly previous: Write | undefined;
 }
 
-/** What makes a node a draft of another, within one `derive`. */
+/** What makes a node a draft within one `derive`. */
 export interface Draft {
+  /** What it is a draft of. A config that the recipe itself made is its own draft. */
   readonly base: ConfigNode;
-  readonly session: { readonly closed: boolean; draftOf(node: ConfigNode): ConfigNode };
-  /** Gives the node values of its own to write to, when they are first needed. */
-  own(node: ConfigNode): void;
+  readonly session: DraftSession;
+  /** Fields whose defaults were brought back: those that the base handed out do not count any more. */
+  forgotten?: Set<string>;
+}
+
+/** One run of a recipe. */
+export interface DraftSession {
+  readonly closed: boolean;
+  /** The one draft that stands for a node. */
+  draftOf(node: ConfigNode): ConfigNode;
+  /** Whether a config was made by the recipe itself. */
+  isNew(node: ConfigNode): boolean;
+  /** Gives a draft values of its own to write to, when they are first needed. */
+  own(draft: ConfigNode): void;
+}
+
+/** The default configs that were handed out, by field; derived configs share them with their originals. */
+export class Defaults extends Map<string, AnyConfig> {
+  /** The config that they were made for; null where it is one of several. */
+  readonly owner: ConfigNode | null;
+
+  constructor(owner: ConfigNode | null, defaults: Iterable<readonly [string, AnyConfig]> = []) {
+    super(defaults);
+    this.owner = owner;
+  }
 }
 
 let created = 0;
@@ -52,7 +75,11 @@ export class ConfigNode {
   writesAtBirth = -1;
   /** How many defaults of defaults lead here from a config that someone wrote. */
   defaultDepth = 0;
+  /** Whose default it is, or was: null where that is not known, undefined for configs that someone wrote. */
+  defaultOf: ConfigNode | null | undefined = undefined;
   readonly serial = ++created;
+  /** The class that it was made with, and checked with where it was put: `info` may have changed since. */
+  readonly madeAs: ClassInfo;
   draft: Draft | undefined;
   proxy!: AnyConfig;
 
@@ -62,6 +89,7 @@ export class ConfigNode {
     values: Record<string, unknown> = Object.create(null),
   ) {
     this.values = values;
+    this.madeAs = info;
   }
 
   /** How many nodes were made so far. */
@@ -73,4 +101,19 @@ export class ConfigNode {
 /** The node of a config, or undefined for anything else. */
 export function nodeOf(value: unknown): ConfigNode | undefined {
   return typeof value === 'object' && value !== null ? (value as { [NODE]?: ConfigNode })[NODE] : undefined;
+}
+
+/** What a config that `node` holds is to those who go through `node`: what a draft holds are drafts. */
+export function seenFrom(node: ConfigNode, held: ConfigNode): ConfigNode {
+  const { draft } = node;
+  if (draft === undefined || held.draft?.session === draft.session) return held;
+  // A derive within a recipe goes through the drafts of that recipe.
+  const isOwn = draft.base === node || draft.session.isNew(held);
+  return draft.session.draftOf(isOwn ? held : seenFrom(draft.base, held));
+}
+
+/** What a leaf of a node's value is to those who read it through that node. */
+export function present(node: ConfigNode, leaf: unknown): unknown {
+  const held = node.draft && nodeOf(leaf);
+  return held === undefined ? leaf : seenFrom(node, held).proxy;
 }

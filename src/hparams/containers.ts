@@ -80,8 +80,8 @@ export interface Owner {
   readonly isDraft: boolean;
   /** What is stored when `value` is written into the container, in the place of `before`. */
   takeIn(value: unknown, before?: unknown): unknown;
-  /** Checks and records the edit; throws where the field's value is now wrong, and the edit is undone. */
-  edited(): void;
+  /** Checks and records an edit of `container`; throws where the value is now wrong, and the edit is undone. */
+  edited(container: object): void;
 }
 
 interface Viewed {
@@ -105,10 +105,17 @@ export function viewOf(container: object, makeOwner: () => Owner): object {
 
 /** What reading the registered container `value` gives, its parts handed out by `owner`. */
 export function shownPart(value: object, owner: Owner): object {
-  return shownContainer(
-    value,
-    (part) => mapContainers(part, (leaf) => owner.handOut(leaf, false)),
-    owner.isDraft,
+  return shownContainer(value, (part) => shownInside(part, owner), owner.isDraft);
+}
+
+/** What stands in the copy of a registered container: an edit of it would be lost, so it refuses edits. */
+function shownInside(part: unknown, owner: Owner): unknown {
+  if (!isContainer(part)) return showPart(part, owner);
+  return Object.freeze(
+    rebuild(
+      part,
+      partsOf(part)!.map(([, inner]) => shownInside(inner, owner)),
+    ),
   );
 }
 
@@ -126,17 +133,15 @@ function makeView(container: object, owner: Owner): object {
     const before = Reflect.getOwnPropertyDescriptor(target, key);
     // `push` sets a length that is right already: not an edit of its own.
     if (before !== undefined && Object.is(before.value, value)) return true;
-    // Shortening an array drops its tail, which an undo has to bring back.
-    const tail = Array.isArray(target) && key === 'length' ? target.slice(Number(value)) : [];
-    const length = Array.isArray(target) ? target.length : undefined;
-    Reflect.set(target, key, owner.takeIn(value, before?.value));
-    return settle(owner, () => {
-      if (before === undefined) Reflect.deleteProperty(target, key);
+    const stored = owner.takeIn(value, before?.value);
+    // Shortening an array drops its tail, and lengthening leaves holes: an undo has to bring all of it back.
+    const whole =
+      Array.isArray(target) && (key === 'length' || before === undefined) ? target.slice() : undefined;
+    Reflect.set(target, key, stored);
+    return settle(owner, target, () => {
+      if (whole !== undefined) refill(target as unknown[], whole);
+      else if (before === undefined) Reflect.deleteProperty(target, key);
       else Reflect.set(target, key, before.value);
-      if (!Array.isArray(target) || length === undefined) return;
-      for (const [i, item] of tail.entries()) target[Number(value) + i] = item;
-      // A write behind the end left holes before it.
-      target.length = length;
     });
   };
   return new Proxy(container, {
@@ -154,9 +159,14 @@ function makeView(container: object, owner: Owner): object {
     },
     set: write,
     deleteProperty(target, key) {
-      const before: unknown = Reflect.get(target, key);
+      if (!Object.hasOwn(target, key)) return true;
+      const before = Object.entries(target);
       if (!Reflect.deleteProperty(target, key)) return false;
-      return settle(owner, () => Reflect.set(target, key, before));
+      return settle(owner, target, () => {
+        // A key that merely came back would stand last.
+        for (const [name] of before) Reflect.deleteProperty(target, name);
+        for (const [name, value] of before) Reflect.set(target, name, value);
+      });
     },
     defineProperty(target, key, descriptor) {
       if (!('value' in descriptor)) return false;
@@ -186,26 +196,49 @@ function mutator(target: unknown[], name: Mutator, owner: Owner, view: unknown):
     (...parts: unknown[]): unknown =>
       compare(...parts.map((part) => showPart(part, owner)));
   return (...values: unknown[]): unknown => {
-    const before = [...target];
+    const before = target.slice();
     const given = values.map((value) =>
       typeof value === 'function' ? comparing(value as never) : owner.takeIn(value),
     );
     const method = Array.prototype[name] as (...values: unknown[]) => unknown;
-    const result = method.apply(target, given);
-    settle(owner, () => {
-      target.length = 0;
-      target.push(...before);
-    });
+    let result: unknown;
+    undoingErrors(
+      () => {
+        result = method.apply(target, given);
+        if (name === 'fill' || name === 'copyWithin') partAliases(target, owner);
+        owner.edited(target);
+      },
+      () => refill(target, before),
+    );
     return result === target ? view : release(result);
   };
 }
 
-function settle(owner: Owner, undo: () => void): true {
+/** Makes copies of containers that now stand in several places of an array: each place has its own. */
+function partAliases(target: unknown[], owner: Owner): void {
+  const seen = new Set<unknown>();
+  for (const [i, part] of target.entries()) {
+    if (typeof part !== 'object' || part === null) continue;
+    if (seen.has(part)) target[i] = owner.takeIn(part);
+    seen.add(part);
+  }
+}
+
+function refill(target: unknown[], parts: readonly unknown[]): void {
+  target.length = 0;
+  for (const [i, part] of parts.entries()) target[i] = part;
+}
+
+function settle(owner: Owner, container: object, undo: () => void): true {
+  undoingErrors(() => owner.edited(container), undo);
+  return true;
+}
+
+function undoingErrors(action: () => void, undo: () => void): void {
   try {
-    owner.edited();
+    action();
   } catch (error) {
     undo();
     throw error;
   }
-  return true;
 }

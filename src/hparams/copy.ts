@@ -74,5 +74,5 @@ export function copyNode(
   return made;
 }
 
-setDefaultCopier(deepCopy);
+setDefaultCopier(deepCopyOf);
 setCarrierCopier(copyAlone);

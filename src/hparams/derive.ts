@@ -1,23 +1,20 @@
-/** @file Copy-on-write editing of configs. */
-import { Immer } from 'immer';
+/** @file Copy-on-write editing of configs: drafts, and what they keep of a recipe's writes. */
 import { proxyFor } from './config.js';
-import { mapContainers } from './containers.js';
+import { Defaults, type Draft, type DraftSession, seenFrom } from './configNode.js';
+import { finishDrafts } from './deriveResult.js';
 import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
-import { ConfigNode, collectNodes, type Draft, nodeOf } from './node.js';
-import { sameTags } from './nodeTags.js';
+import { ConfigNode, collectNodes, copyContainers, nodeOf, usedLate } from './node.js';
+import { recordedWrites } from './record.js';
 import type { AnyConfig } from './types.js';
-
-// Immer drafts one config's record of values and the containers in it; which config is which is kept here, for
-// immer knows trees and configs share. Nothing is frozen: values of a config stay writable.
-const immer = new Immer({ autoFreeze: false });
-
-type Values = Record<string, unknown>;
 
 /**
  * An edited copy: `recipe` writes to a draft, with the checks of direct writes, and the result differs from `config`
  * only there. The original is untouched, parts that were not written are the same objects, a config used in several
  * places is edited in all of them, and without a change the result is `config` itself.
+ *
+ * A config that is put into the draft, the original of one of its parts too, is read back as a draft and has its
+ * edits in the result alone; one that the recipe made stands in the result itself.
  */
 export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => void): C {
   const root = nodeOf(config);
@@ -30,194 +27,95 @@ export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => voi
         'The function given to derive() must not be async: the edit ends when it returns.',
       );
     }
-    return session.finish(root).proxy as C;
+    return finishDrafts(session, root).proxy as C;
   } finally {
-    session.closed = true;
+    session.close();
   }
 }
 
-/** What a draft wrote: its finished values and whether they differ from those it began with. */
-interface Written {
-  readonly values: Values;
-  readonly changed: boolean;
-}
-
-class Session {
+/** The drafts of one run of a recipe: one for each config, however it is reached. */
+export class Session implements DraftSession {
   closed = false;
-  private readonly drafts = new Map<ConfigNode, ConfigNode>();
+  /** Drafts of configs that existed before, by what they are drafts of. */
+  readonly drafts = new Map<ConfigNode, ConfigNode>();
+  /** Configs that the recipe made and put into a draft: they are drafts of themselves. */
+  readonly adopted = new Set<ConfigNode>();
+  /** The number of the last write before. */
+  readonly firstWrite = recordedWrites();
   private readonly owned = new Set<ConfigNode>();
-  private readonly written = new Map<ConfigNode, Written>();
+  private readonly start = ConfigNode.count;
 
-  /** The draft of a node: one for each, however often it is reached. Drafts and new configs are their own. */
   draftOf(node: ConfigNode): ConfigNode {
     if (node.draft?.session === this) return node;
-    let draft = this.drafts.get(node);
-    if (draft === undefined) {
-      draft = new ConfigNode(node.info, node.kind, node.values);
-      node.defaults ??= new Map();
-      draft.defaults = node.defaults;
-      draft.containers = node.containers && (mapValues(node.containers) as Map<string, unknown>);
-      draft.tags = node.tags;
-      draft.last = node.last;
-      draft.writes = node.writes;
-      draft.writesAtBirth = node.writesAtBirth;
-      draft.defaultDepth = node.defaultDepth;
-      draft.draft = { base: node, session: this, own: (owner) => this.own(owner) } satisfies Draft;
-      proxyFor(draft);
-      this.drafts.set(node, draft);
+    if (this.closed) throw usedLate(node);
+    if (this.isNew(node)) {
+      this.adopt(node);
+      return node;
     }
+    let draft = this.drafts.get(node);
+    if (draft === undefined) this.drafts.set(node, (draft = this.newDraft(node)));
     return draft;
   }
 
-  private own(draft: ConfigNode): void {
-    if (this.owned.has(draft)) return;
+  private newDraft(node: ConfigNode): ConfigNode {
+    const draft = new ConfigNode(node.info, node.kind, node.values);
+    node.defaults ??= new Defaults(node);
+    draft.defaults = node.defaults;
+    draft.containers = node.containers && copyOfMap(node.containers);
+    draft.tags = node.tags;
+    draft.last = node.last;
+    draft.writes = node.writes;
+    draft.writesAtBirth = node.writesAtBirth;
+    draft.defaultDepth = node.defaultDepth;
+    draft.draft = { base: node, session: this } satisfies Draft;
+    proxyFor(draft);
+    // A draft of a draft starts from what that one is now.
+    if (node.draft !== undefined) this.own(draft);
+    return draft;
+  }
+
+  own(draft: ConfigNode): void {
+    if (draft.draft!.base === draft || this.owned.has(draft)) return;
     this.owned.add(draft);
-    draft.values = immer.createDraft(draft.values);
+    const values = Object.create(null) as Record<string, unknown>;
+    for (const name in draft.values) values[name] = copyContainers(draft.values[name]);
+    draft.values = values;
   }
 
-  finish(root: ConfigNode): ConfigNode {
-    let changes = 0;
-    for (const [base, draft] of this.drafts) {
-      const values = this.owned.has(draft) ? (immer.finishDraft(draft.values) as Values) : draft.values;
-      const changed = differs(values, base.values) || differsBesides(draft, base);
-      this.written.set(base, { values, changed });
-      if (changed) changes += 1;
+  /** A default belongs to the config that it is a default of. */
+  isNew(node: ConfigNode): boolean {
+    for (let at = node; ; at = at.defaultOf) {
+      const isDraft = at.draft !== undefined && at.draft.base !== at;
+      if (isDraft || at.serial <= this.start || at.defaultOf === null) return false;
+      if (at.defaultOf === undefined) return true;
     }
-    if (changes === 0) return root;
-    const onlyRoot = changes === 1 && this.written.get(root)?.changed === true;
-    return this.resolve({ node: root, part: 'base' }, onlyRoot);
   }
 
-  /** The final node of `start`: inner ones first, each once, without recursion. */
-  private resolve(start: Task, onlyRoot: boolean): ConfigNode {
-    const done = { base: new Map<ConfigNode, ConfigNode>(), added: new Map<ConfigNode, ConfigNode>() };
-    const entered = { base: new Set<ConfigNode>(), added: new Set<ConfigNode>() };
-    const open: { task: Task; references: Reference[] | undefined }[] = [
-      { task: start, references: undefined },
-    ];
-    for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
-      const { node, part } = frame.task;
-      if (frame.references !== undefined) {
-        open.pop();
-        const replaced = new Map<ConfigNode, ConfigNode>();
-        for (const { held, task } of frame.references) {
-          const final = done[task.part].get(task.node)!;
-          if (final !== held) replaced.set(held, final);
-        }
-        done[part].set(node, this.finalNode(frame.task, replaced));
-      } else if (done[part].has(node)) open.pop();
-      else {
-        entered[part].add(node);
-        frame.references = this.references(frame.task, onlyRoot);
-        for (const { task } of frame.references) {
-          if (done[task.part].has(task.node)) continue;
-          if (entered[task.part].has(task.node)) throw selfContaining(task.node);
-          open.push({ task, references: undefined });
-        }
+  private adopt(root: ConfigNode): void {
+    const open = [root];
+    for (let node = open.pop(); node !== undefined; node = open.pop()) {
+      if (node.draft !== undefined || !this.isNew(node)) continue;
+      node.draft = { base: node, session: this };
+      this.adopted.add(node);
+      for (const name in node.values) collectNodes(node.values[name], open);
+      for (const handedOut of [node.defaults, node.containers]) {
+        for (const value of handedOut?.values() ?? []) collectNodes(value, open);
       }
     }
-    return done[start.part].get(start.node)!;
   }
 
-  /** What each config in a node's values stands for: a part of the edited graph, or something newly put there. */
-  private references({ node, part }: Task, onlyRoot: boolean): Reference[] {
-    const values = (part === 'base' ? this.written.get(node)?.values : undefined) ?? node.values;
-    const references: Reference[] = [];
-    const old = part === 'base' ? new Set(nodesIn(node.values)) : new Set<ConfigNode>();
-    for (const held of nodesIn(values)) {
-      if (held.draft?.session === this)
-        references.push({ held, task: { node: held.draft.base, part: 'base' } });
-      else if (!old.has(held)) references.push({ held, task: { node: held, part: 'added' } });
-      else if (!onlyRoot) references.push({ held, task: { node: held, part: 'base' } });
-    }
-    if (part === 'added' || onlyRoot) return references;
-    const { defaults, containers } = this.drafts.get(node) ?? node;
-    for (const handedOut of [defaults, containers]) {
-      for (const [name, value] of handedOut ?? []) {
-        if (name in values) continue;
-        for (const held of nodesIn({ [name]: value })) {
-          references.push({ held, task: { node: held, part: 'base' } });
-        }
-      }
-    }
-    return references;
+  close(): void {
+    this.closed = true;
+    for (const node of this.adopted) node.draft = undefined;
   }
 
-  private finalNode({ node, part }: Task, replaced: Map<ConfigNode, ConfigNode>): ConfigNode {
-    const written = part === 'base' ? this.written.get(node) : undefined;
-    if (replaced.size === 0 && written?.changed !== true) return node;
-    const draft = written && this.drafts.get(node)!;
-    const final = new ConfigNode((draft ?? node).info, node.kind);
-    const swap = (leaf: unknown): unknown => {
-      const held = nodeOf(leaf);
-      return (held && replaced.get(held)?.proxy) ?? leaf;
-    };
-    const values = written?.values ?? node.values;
-    for (const name in values) final.values[name] = mapContainers(values[name], swap);
-    const source = draft ?? node;
-    node.defaults ??= new Map();
-    final.defaults = source.defaults;
-    for (const [name, config] of source.defaults ?? []) {
-      const swapped = replaced.get(nodeOf(config)!);
-      if (swapped !== undefined && !(name in values)) final.values[name] = swapped.proxy;
-    }
-    final.containers = source.containers && (mapValues(source.containers, swap) as Map<string, unknown>);
-    final.tags = source.tags;
-    final.last = source.last;
-    final.writes = source.writes;
-    return proxied(final);
+  /** What a config that stands in `node`, or in its draft, is a draft of. */
+  baseOf(node: ConfigNode, held: ConfigNode): ConfigNode {
+    if (held.draft?.session === this) return held.draft.base;
+    return node.draft?.session === this || this.isNew(held) ? held : seenFrom(node, held);
   }
 }
 
-/** A config that a node holds, and what is to stand in its place. */
-interface Reference {
-  readonly held: ConfigNode;
-  readonly task: Task;
-}
-
-interface Task {
-  readonly node: ConfigNode;
-  /** `base`: part of the graph that is edited. `added`: put there by the recipe; drafts in it are resolved. */
-  readonly part: 'base' | 'added';
-}
-
-function proxied(node: ConfigNode): ConfigNode {
-  proxyFor(node);
-  return node;
-}
-
-function mapValues(
-  map: Map<string, unknown>,
-  leaf = (value: unknown): unknown => value,
-): Map<string, unknown> {
-  return new Map([...map].map(([name, value]) => [name, mapContainers(value, leaf)]));
-}
-
-function nodesIn(values: Values): ConfigNode[] {
-  const nodes: ConfigNode[] = [];
-  for (const name in values) collectNodes(values[name], nodes);
-  return nodes;
-}
-
-function differs(values: Values, before: Values): boolean {
-  if (values === before) return false;
-  const names = Object.keys(values);
-  if (names.length !== Object.keys(before).length) return true;
-  return names.some((name) => {
-    const value = values[name];
-    if (Object.is(value, before[name])) return !(name in before);
-    // A draft that was assigned to where its own original stands is no change.
-    return nodeOf(value)?.draft?.base.proxy !== before[name] || before[name] === undefined;
-  });
-}
-
-/** Whether class, tags or the set of defaults of a draft are others than those it began with. */
-function differsBesides(draft: ConfigNode, base: ConfigNode): boolean {
-  return draft.info !== base.info || draft.defaults !== base.defaults || !sameTags(draft.tags, base.tags);
-}
-
-function selfContaining(node: ConfigNode): ConfigError {
-  return new ConfigError(
-    `A config must not contain itself: an edit in derive() put a ${node.info.name} config into itself.`,
-  );
+function copyOfMap(map: ReadonlyMap<string, unknown>): Map<string, unknown> {
+  return new Map([...map].map(([name, value]) => [name, copyContainers(value)]));
 }

@@ -2,7 +2,7 @@
 
 import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
 import { problemOf } from './check.js';
-import { ConfigNode, nodeOf, type Origin } from './configNode.js';
+import { ConfigNode, Defaults, nodeOf, type Origin, present, seenFrom } from './configNode.js';
 import {
   isContainer,
   mapContainers,
@@ -63,9 +63,12 @@ function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
 }
 
 function assertOpen(node: ConfigNode): void {
-  if (node.draft?.session.closed === true) {
-    throw new ConfigError(`This draft of ${node.info.name} was used after its derive() had ended.`);
-  }
+  if (node.draft?.session.closed === true) throw usedLate(node);
+}
+
+/** The error of whoever still uses a draft. */
+export function usedLate(node: ConfigNode): ConfigError {
+  return new ConfigError(`This draft of ${node.info.name} was used after its derive() had ended.`);
 }
 
 /** The place of the write under way: its trace may be too short to reach the caller, but the stack still stands. */
@@ -130,7 +133,7 @@ function heldNodes(node: ConfigNode): ConfigNode[] {
 /** The nodes of the configs in one of the values of `node`: drafts, where `node` is one. */
 function nodesSeen(node: ConfigNode, value: unknown): ConfigNode[] {
   const nodes = nodesIn(value);
-  return node.draft === undefined ? nodes : nodes.map((held) => node.draft!.session.draftOf(held));
+  return node.draft === undefined ? nodes : nodes.map((held) => seenFrom(node, held));
 }
 
 /** Adds the nodes of the configs in `value` to `into`. */
@@ -153,52 +156,95 @@ export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
   return node.draft === undefined ? value : mapContainers(value, (leaf) => present(node, leaf));
 }
 
-/** What a leaf of a node's value is to those who read it through that node: a draft's parts are drafts. */
-function present(node: ConfigNode, leaf: unknown): unknown {
-  const held = node.draft && nodeOf(leaf);
-  return held === undefined ? leaf : node.draft!.session.draftOf(held).proxy;
-}
-
 function storedValue(node: ConfigNode, field: FieldInfo): unknown {
   const { name } = field;
+  if (node.draft !== undefined) assertOpen(node);
   if (name in node.values) return node.values[name];
   if (field.default.kind === 'none') return undefined;
-  if (field.default.kind === 'config') return defaultConfig(node, field, field.default.make);
-  const known = node.containers?.get(name);
+  const known = node.defaults?.get(name) ?? node.containers?.get(name);
   if (known !== undefined) return known;
+  const base = node.draft?.base;
+  if (base !== undefined && base !== node && hasDefaultOf(node, base, name)) {
+    return borrowDefault(node, name, storedValue(base, field));
+  }
+  if (field.default.kind === 'config') return defaultConfig(node, field, field.default.make);
+  const before = ConfigNode.count;
   const made = field.default.make();
   if (typeof made !== 'object' || made === null) return made;
-  if (nodeOf(made) !== undefined) return defaultConfig(node, field, () => made as AnyConfig);
-  const kept = mapContainers(made, acceptLeaf);
-  for (const child of nodesIn(kept)) markDefault(child, node);
+  if (nodeOf(made) !== undefined) return defaultConfig(node, field, () => made as AnyConfig, before);
+  const kept = mapContainers(ownDefault(made, before), (leaf) => acceptLeaf(node, leaf, []));
+  for (const child of nodesIn(kept)) markDefault(child, node, node);
   (node.containers ??= new Map()).set(name, kept);
   return kept;
 }
 
+/** Whether a draft's default is still that of its base. */
+function hasDefaultOf(draft: ConfigNode, base: ConfigNode, name: string): boolean {
+  return draft.info === base.info && draft.draft!.forgotten?.has(name) !== true && !(name in base.values);
+}
+
+/** Keeps in a draft what its base has as a default: containers are copied, the configs are the base's. */
+function borrowDefault(draft: ConfigNode, name: string, value: unknown): unknown {
+  if (nodeOf(value) !== undefined) {
+    (draft.defaults ??= new Defaults(null)).set(name, value as AnyConfig);
+    return value;
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  const copied = copyContainers(value);
+  (draft.containers ??= new Map()).set(name, copied);
+  return copied;
+}
+
+/** A copy of the arrays and records in `value`, the containers that can be edited in place. */
+export function copyContainers(value: unknown): unknown {
+  if (!isContainer(value)) return value;
+  if (Array.isArray(value)) return value.map(copyContainers);
+  const copied: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) copied[key] = copyContainers(value[key]);
+  return copied;
+}
+
 const deepestDefaults = 200;
 
-function defaultConfig(node: ConfigNode, field: FieldInfo, make: () => AnyConfig): AnyConfig {
-  const known = node.defaults?.get(field.name);
-  if (known !== undefined) return known;
+function defaultConfig(
+  node: ConfigNode,
+  field: FieldInfo,
+  make: () => AnyConfig,
+  before = ConfigNode.count,
+): AnyConfig {
   if (node.defaultDepth >= deepestDefaults) {
     throw new ConfigError(
       `The default of ${node.info.name}.${field.name} contains itself without end. Make the field optional, or give it another default.`,
       { path: field.name },
     );
   }
-  const before = ConfigNode.count;
-  let config = make();
-  // A default that existed before is someone else's object: an edit here must not show there.
-  if (nodeOf(config)!.serial <= before) config = copyDefault(config);
-  markDefault(nodeOf(config)!, node);
-  (node.defaults ??= new Map()).set(field.name, config);
+  const config = ownDefault(make(), before) as AnyConfig;
+  const isDraft = node.draft !== undefined && node.draft.base !== node;
+  node.defaults ??= new Defaults(isDraft ? null : node);
+  markDefault(nodeOf(config)!, node, node.defaults instanceof Defaults ? node.defaults.owner : null);
+  node.defaults.set(field.name, config);
   return config;
 }
 
-let copyDefault: (config: AnyConfig) => AnyConfig = (config) => config;
+/** A default whose configs are all new: one that existed before is someone else's, and an edit here must not show there. */
+function ownDefault(made: unknown, before: number): unknown {
+  const open = nodesIn(made);
+  const seen = new Set(open);
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (node.serial <= before) return copyDefault(made);
+    for (const held of heldNodes(node)) {
+      if (seen.has(held)) continue;
+      seen.add(held);
+      open.push(held);
+    }
+  }
+  return made;
+}
 
-/** Tells this module how to copy a config; called once by the module that copies. */
-export function setDefaultCopier(copier: (config: AnyConfig) => AnyConfig): void {
+let copyDefault: (made: unknown) => unknown = (made) => made;
+
+/** Tells this module how to copy configs and containers of configs; called once by the module that copies. */
+export function setDefaultCopier(copier: (made: unknown) => unknown): void {
   copyDefault = copier;
 }
 
@@ -208,12 +254,13 @@ function nodesIn(value: unknown): ConfigNode[] {
   return nodes;
 }
 
-function markDefault(root: ConfigNode, parent: ConfigNode): void {
+function markDefault(root: ConfigNode, parent: ConfigNode, owner: ConfigNode | null): void {
   const open = [root];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (node.writesAtBirth >= 0) continue;
     node.writesAtBirth = node.writes;
     node.defaultDepth = parent.defaultDepth + 1;
+    node.defaultOf = owner;
     open.push(...heldNodes(node));
   }
 }
@@ -233,7 +280,7 @@ export function readField(node: ConfigNode, field: FieldInfo): unknown {
   if (!isContainer(value)) {
     return handlerOf(value) === undefined ? value : shownPart(value, ownerOf(node, field));
   }
-  node.draft?.own(node);
+  node.draft?.session.own(node);
   const own = storedValue(node, field) as object;
   return viewOf(own, () => ownerOf(node, field));
 }
@@ -246,6 +293,7 @@ export function setEditTracer(tracer: () => Origin): void {
 }
 
 function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
+  let newlyHeld: ConfigNode[] = [];
   const owner: Owner = {
     keep: (value) => present(node, value),
     handOut(value, isRemoved) {
@@ -253,8 +301,8 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       const carrier = carrierOf(kept);
       if (carrier === undefined) return kept;
       if (hasCarried(carrier)) {
-        carrier.draft?.own(carrier);
-        return showPart(carriedBy(carrier), owner);
+        carrier.draft?.session.own(carrier);
+        return showPart(carrier.values.value, owner);
       }
       if (isRemoved) return undefined;
       throw new NotSetError(
@@ -262,36 +310,80 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
         { path: field.name },
       );
     },
-    isDraft: node.draft !== undefined,
-    takeIn(value, before) {
-      const carrier = carrierOf(before);
-      if (carrier === undefined) return mapContainers(value, acceptLeaf);
-      const next = copyCarrier(carrier);
-      writeField(next, 'value', value, traceOfEdit());
-      return next.proxy;
+    get isDraft() {
+      return node.draft !== undefined;
     },
-    edited() {
+    takeIn(value, before) {
+      try {
+        const carrier = carrierOf(before);
+        if (carrier === undefined) return accept(node, value, newlyHeld);
+        const next = copyCarrier(seenFrom(node, carrier));
+        writeField(next, 'value', value, traceOfEdit());
+        return acceptNew(node, next);
+      } catch (error) {
+        newlyHeld = [];
+        throw error;
+      }
+    },
+    edited(container) {
+      const held = newlyHeld;
+      newlyHeld = [];
       const origin = traceOfEdit();
       assertWritable(node, field.name, origin);
       const root = storedValue(node, field);
-      checkValue(node, field, root, origin);
+      if (!standsIn(node, root, container)) throw detached(node, field, container, origin);
+      const seen = node.draft === undefined ? root : mapContainers(root, (leaf) => present(node, leaf));
+      checkValue(node, field, seen, origin);
+      makeExplicit(held);
       node.values[field.name] = root;
       node.containers?.delete(field.name);
-      record(node, field.name, 'edit', root, origin);
+      record(node, field.name, 'edit', seen, origin);
     },
   };
   return owner;
 }
 
-/** A leaf as it is stored. A carrier stands in one place only, so that setting it there shows nowhere else. */
-function acceptLeaf(value: unknown): unknown {
+/** Whether `container` is `value` or stands in it. */
+function standsIn(node: ConfigNode, value: unknown, container: object): boolean {
+  if (value === container) return true;
+  const carrier = carrierOf(value);
+  if (carrier !== undefined) return standsIn(node, seenFrom(node, carrier).values.value, container);
+  return isContainer(value) && Object.values(value).some((part) => standsIn(node, part, container));
+}
+
+function detached(node: ConfigNode, field: FieldInfo, container: object, origin: Origin): ConfigError {
+  const what = Array.isArray(container) ? 'array' : 'record';
+  const name = `${node.info.name}.${field.name}`;
+  return new ConfigError(
+    `This ${what} was part of ${name}, but is no more: something else was written there since. Read ${name} again.`,
+    { path: field.name, place: presentPlace(origin) },
+  );
+}
+
+/** A value as a node stores it. Defaults of other places that stand in it are added to `held`. */
+function accept(node: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
+  return mapContainers(value, (leaf) => acceptLeaf(node, leaf, held));
+}
+
+function acceptLeaf(owner: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
   const node = nodeOf(value);
   if (node === undefined) return value;
   assertOpen(node);
-  // A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places.
-  if (node.writesAtBirth >= 0) node.writesAtBirth = -1;
   const carrier = carrierOf(value);
-  return carrier === undefined ? value : copyCarrier(carrier).proxy;
+  // A carrier stands in one place only, so that setting it there shows nowhere else.
+  if (carrier !== undefined) return acceptNew(owner, copyCarrier(carrier));
+  const seen = seenFrom(owner, node);
+  if (seen.writesAtBirth >= 0) held.push(seen);
+  return seen.proxy;
+}
+
+function acceptNew(owner: ConfigNode, node: ConfigNode): AnyConfig {
+  return seenFrom(owner, node).proxy;
+}
+
+/** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
+function makeExplicit(nodes: readonly ConfigNode[]): void {
+  for (const node of nodes) node.writesAtBirth = -1;
 }
 
 let copyCarrier: (carrier: ConfigNode) => ConfigNode = (carrier) => carrier;
@@ -311,9 +403,14 @@ export function writeField(node: ConfigNode, name: string, value: unknown, origi
     writeTags(node, field, [...fieldTags(node, field), ...carrierTags(carrier)], origin);
     return;
   }
-  const stored = typeof value === 'object' && value !== null ? mapContainers(value, acceptLeaf) : value;
-  checkValue(node, field, stored, origin);
-  node.draft?.own(node);
+  let stored = value;
+  if (typeof value === 'object' && value !== null) {
+    const held: ConfigNode[] = [];
+    stored = accept(node, value, held);
+    checkValue(node, field, stored, origin);
+    makeExplicit(held);
+  } else checkValue(node, field, value, origin);
+  node.draft?.session.own(node);
   node.values[name] = stored;
   record(node, name, 'set', stored, origin);
 }
@@ -322,12 +419,15 @@ export function writeField(node: ConfigNode, name: string, value: unknown, origi
 export function deleteField(node: ConfigNode, name: string, origin: Origin): void {
   fieldOf(node, name, origin);
   assertWritable(node, name, origin);
-  node.draft?.own(node);
+  const { draft } = node;
+  draft?.session.own(node);
   delete node.values[name];
   node.containers?.delete(name);
+  const isDraft = draft !== undefined && draft.base !== node;
+  if (isDraft) (draft.forgotten ??= new Set()).add(name);
   if (node.defaults?.has(name) === true) {
     // Derived configs share the map: forgetting a default must not reach them.
-    node.defaults = new Map(node.defaults);
+    node.defaults = new Defaults(isDraft ? null : node, node.defaults);
     node.defaults.delete(name);
   }
   record(node, name, 'delete', undefined, origin);
@@ -355,7 +455,7 @@ export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): voi
   for (const handedOut of [node.defaults, node.containers]) {
     for (const [name, value] of handedOut ?? []) {
       if (name in node.values || !isExplicit(node, name) || !info.fields.has(name)) continue;
-      node.draft?.own(node);
+      node.draft?.session.own(node);
       node.values[name] = value;
     }
   }

@@ -6,6 +6,11 @@ import { ConfigError } from './errors.js';
 let writes = 0;
 let tracking = true;
 
+/** How many writes were remembered so far. */
+export function recordedWrites(): number {
+  return writes;
+}
+
 /**
  * Writes within `action` are checked and stored as always, but leave no entries in any history.
  *

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import {
   build,
   Configurable,
+  deepCopy,
   derive,
   history,
   instance,
@@ -99,17 +100,22 @@ test('drafts may be moved and used twice, and put into new configs', () => {
   expect(tree.left.a.size).toBe(6);
 });
 
-test('the original put into its own edit stays the original', () => {
+test('a config must not be put into itself, be it as the original or as the draft', () => {
   const tree = Tree.config();
+  const refused =
+    'A config must not contain itself: an edit in derive() put a Tree config into itself. A deepCopy() of the original may stand in it.';
+  expect(messageOf(() => derive(tree, (draft) => void (draft.any = draft)))).toBe(refused);
+  expect(messageOf(() => derive(tree, (draft) => void (draft.any = tree)))).toBe(refused);
+  expect(isSet(tree, 'any')).toBe(false);
   const derived = derive(tree, (draft) => {
-    draft.any = tree;
+    draft.any = deepCopy(tree);
     draft.left.name = 'new';
   });
-  expect(derived.any).toBe(tree);
-  expect([tree.left.name, derived.left.name]).toEqual(['branch', 'new']);
-  expect(messageOf(() => derive(tree, (draft) => void (draft.any = draft)))).toBe(
-    'A config must not contain itself: an edit in derive() put a Tree config into itself.',
-  );
+  expect([(derived.any as typeof tree).left.name, tree.left.name, derived.left.name]).toEqual([
+    'branch',
+    'branch',
+    'new',
+  ]);
 });
 
 test('drafts are checked like configs, and die with their derive', () => {
