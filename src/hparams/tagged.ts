@@ -64,9 +64,10 @@ function nothingTagged(root: unknown, tag: Tag, writer: Origin): ConfigError {
   const present = listTags(root);
   const valid =
     present.length === 0 ? 'Nothing there has tags.' : `The tags there are ${present.join(', ')}.`;
-  return new ConfigError(`Nothing in ${showValue(root)} is tagged ${tag}. ${valid}`, {
-    place: originText(writer),
-  });
+  return new ConfigError(
+    `Nothing in ${showValue(root)} is tagged ${tag}. ${valid} If that is fine, pass { allowEmpty: true }.`,
+    { place: originText(writer) },
+  );
 }
 
 /** The tags of all fields and values in `root`, sorted by name; with `superclasses`, the tags above them too. */

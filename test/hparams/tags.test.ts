@@ -399,11 +399,11 @@ test('setTagged: each place has a deep copy of its own, unless they share', () =
 
 test('setTagged: no match is an error that lists the tags there are, unless none is allowed', () => {
   expect(messageOf(() => setTagged(Optimizer.config(), size, 1))).toMatch(
-    /^Nothing in an Optimizer config is tagged #tags\.size\. The tags there are #tags\.decay, #tags\.rate\. \(at test\/hparams\/tags\.test\.ts:\d+\)$/,
+    /^Nothing in an Optimizer config is tagged #tags\.size\. The tags there are #tags\.decay, #tags\.rate\. If that is fine, pass \{ allowEmpty: true \}\. \(at test\/hparams\/tags\.test\.ts:\d+\)$/,
   );
   class Bare extends Configurable.with({}) {}
   expect(nameOnly(() => setTagged(Bare.config(), size, 1))).toBe(
-    'Nothing in a Bare config is tagged #tags.size. Nothing there has tags.',
+    'Nothing in a Bare config is tagged #tags.size. Nothing there has tags. If that is fine, pass { allowEmpty: true }.',
   );
   expect(setTagged(Optimizer.config(), size, 1, { allowEmpty: true })).toBe(0);
   expect(nameOnly(() => setTagged(Optimizer.config(), rate, -1))).toBe(

@@ -122,7 +122,11 @@ export class Decoder {
     const { file, spotOf } = this.parsed;
     const spot: Spot | undefined = spotOf?.(owner, key);
     if (spot === undefined) return file ?? this.writer;
-    return withColumn ? formatSpot(file, spot) : `${file ?? 'line'}:${spot.line}`;
+    return withColumn
+      ? formatSpot(file, spot)
+      : file === undefined
+        ? `line ${spot.line}`
+        : `${file}:${spot.line}`;
   }
 
   /** What `value` stands for. */

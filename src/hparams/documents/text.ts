@@ -38,9 +38,10 @@ export class Lines {
   }
 }
 
-/** `file:line:column`, or `line:column` of a text without a file. */
+/** `file:line:column`; for a text without a file, in words. */
 export function formatSpot(file: string | undefined, spot: Spot): string {
-  return `${file ?? 'line'}:${spot.line}:${spot.column}`;
+  const { line, column } = spot;
+  return file === undefined ? `line ${line}, column ${column}` : `${file}:${line}:${column}`;
 }
 
 /** Refuses a text that is empty or too long; a byte order mark is taken off. */

@@ -191,11 +191,13 @@ test('text that is not JSON, and wrong documents, are told by line and column', 
   const fails = (from: string, to: string): string =>
     messageOf(() => fromJSON(text.replace(from, () => to))).replace(/ \(at .*test.ts.*\)$/, '');
   expect(fails('"size": 1', '"size": "x"')).toBe(
-    "Entry 0, left: Leaf.size: expected an integer, got 'x' (at line:11:5)",
+    "Entry 0, left: Leaf.size: expected an integer, got 'x' (at line 11, column 5)",
   );
-  expect(fails('"size": 1', '"size" 1')).toBe("This is not JSON: expected ':' after a key. (at line:11:12)");
+  expect(fails('"size": 1', '"size" 1')).toBe(
+    "This is not JSON: expected ':' after a key. (at line 11, column 12)",
+  );
   expect(fails('"size": 1', '"size": 1,')).toBe(
-    'This is not JSON: expected a key in double quotes, got "}". (at line:12:4)',
+    'This is not JSON: expected a key in double quotes, got "}". (at line 12, column 4)',
   );
   expect(messageOf(() => fromJSON(`${text} x`))).toContain('This is not JSON: expected the end of the text.');
   expect(messageOf(() => fromJSON('\uFEFF'))).toContain('The config document is empty.');
