@@ -13,12 +13,14 @@ import { checkRules } from './rules.js';
 import { traverse } from './states.js';
 import { type Edge, walk } from './traverse.js';
 import type { AnyConfig, BUILT, BuildableContainer, Built } from './types.js';
-import { builtEdges, examine } from './validate.js';
+import { builtEdges, examine, isPlainDefault } from './validate.js';
 import { type Violation, violationError } from './violations.js';
 
 /** What was built since the outermost `build` began. */
 interface Session {
   readonly built: Map<ConfigNode, unknown>;
+  /** What was built of a config. */
+  readonly resolve: Resolve;
   readonly building: Set<ConfigNode>;
   readonly checked: Set<ConfigNode>;
 }
@@ -43,7 +45,9 @@ export function build(root: unknown): unknown {
     );
   }
   if (active !== undefined) return run(root, active);
-  active = { built: new Map(), building: new Set(), checked: new Set() };
+  const built = new Map<ConfigNode, unknown>();
+  const resolve: Resolve = (config) => built.get(nodeOf(config)!);
+  active = { built, resolve, building: new Set(), checked: new Set() };
   const thaw = freezeExisting();
   try {
     return run(root, active);
@@ -69,7 +73,7 @@ function run(root: unknown, session: Session): unknown {
 function buildOne({ node, path }: Edge, session: Session): void {
   session.building.add(node);
   try {
-    session.built.set(node, make(node, session.built));
+    session.built.set(node, make(node, session));
   } catch (error) {
     throw failedBuild(error, node, path);
   } finally {
@@ -86,9 +90,11 @@ function plan(root: unknown, session: Session): Edge[] {
 
 type Resolve = (config: AnyConfig) => unknown;
 
-function make(node: ConfigNode, built: ReadonlyMap<ConfigNode, unknown>): unknown {
-  const shared: Resolve = (config) => built.get(nodeOf(config)!);
-  if (node.kind === 'config') return node.info.make(hyperparameters(node, shared));
+function make(node: ConfigNode, { built, resolve }: Session): unknown {
+  return node.kind === 'config' ? node.info.make(hyperparameters(node, resolve)) : makeFactory(node, built);
+}
+
+function makeFactory(node: ConfigNode, built: ReadonlyMap<ConfigNode, unknown>): unknown {
   const anew = argFactoriesIn(node);
   return (values: Record<string, unknown> = {}): unknown => {
     checkArguments(node, values);
@@ -156,6 +162,7 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
 }
 
 function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
+  if (isPlainDefault(node, field)) return freeze(field.default.make());
   const raw = rawValue(node, field);
   if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
   const value = withoutCarriers(raw);

@@ -106,9 +106,12 @@ function isLookedAtByBuild(node: ConfigNode): boolean {
   return !hasRules(node.info) && node.info.holdsBuiltAlone && node.info === node.madeAs;
 }
 
-/** Whether the field shows a default that can hold no config, such as null or an empty list: it need not be made. */
-function isPlainDefault(node: ConfigNode, field: FieldInfo): boolean {
-  if (field.default.kind !== 'value' || field.name in node.values) return false;
+/** Whether the field shows a default that can hold no config, such as null or an empty list: it need not be kept. */
+export function isPlainDefault(
+  node: ConfigNode,
+  field: FieldInfo,
+): field is FieldInfo & { readonly default: { readonly make: () => unknown } } {
+  if (field.name in node.values || field.default.kind !== 'value' || field.default.parsed) return false;
   if (node.containers?.has(field.name) === true) return false;
   const value = field.default.make();
   return typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0);
