@@ -122,11 +122,7 @@ export class Decoder {
     const { file, spotOf } = this.parsed;
     const spot: Spot | undefined = spotOf?.(owner, key);
     if (spot === undefined) return file ?? this.writer;
-    return withColumn
-      ? formatSpot(file, spot)
-      : file === undefined
-        ? `line ${spot.line}`
-        : `${file}:${spot.line}`;
+    return formatSpot(file, withColumn ? spot : { line: spot.line });
   }
 
   /** What `value` stands for. */

@@ -38,10 +38,13 @@ export class Lines {
   }
 }
 
-/** `file:line:column`; for a text without a file, in words. */
-export function formatSpot(file: string | undefined, spot: Spot): string {
-  const { line, column } = spot;
-  return file === undefined ? `line ${line}, column ${column}` : `${file}:${line}:${column}`;
+/** `file:line:column`, the column where it is given; for a text without a file, in words. */
+export function formatSpot(
+  file: string | undefined,
+  { line, column }: { line: number; column?: number },
+): string {
+  if (file === undefined) return `line ${line}${column === undefined ? '' : `, column ${column}`}`;
+  return `${file}:${line}${column === undefined ? '' : `:${column}`}`;
 }
 
 /** Refuses a text that is empty or too long; a byte order mark is taken off. */
