@@ -38,7 +38,6 @@ export {
   type ConfigValues,
   cast,
   checkBaselineStyle,
-  checkNoCustomObjects,
   checkSerializable,
   classOf,
   clearHistory,

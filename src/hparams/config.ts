@@ -1,5 +1,6 @@
 /** @file The object that users hold: a proxy that reads and writes a node's fields like plain properties. */
 import { inspect } from 'node:util';
+import { ConfigError } from './errors.js';
 import type { ClassInfo } from './fields.js';
 import {
   ConfigNode,
@@ -25,10 +26,14 @@ export function withOrigin<R>(origin: Origin, action: () => R): R {
   const before = currentOrigin;
   currentOrigin = origin;
   try {
-    return action();
+    const result = action();
+    if (!(result instanceof Promise)) return result;
   } finally {
     currentOrigin = before;
   }
+  throw new ConfigError(
+    'The function given to withOrigin() must not be async: what it writes later is not attributed.',
+  );
 }
 
 /** Who is writing now. */

@@ -85,7 +85,7 @@ export {
 } from './select.js';
 export { excludeFromPlaces, type Place } from './source.js';
 export { type Child, type State, type TraverseOptions, traverse, type Visitor } from './states.js';
-export { type BaselineStyle, checkBaselineStyle, checkNoCustomObjects } from './style.js';
+export { type BaselineStyle, checkBaselineStyle } from './style.js';
 export {
   combinationNames,
   parseSweptPath,

@@ -1,63 +1,10 @@
-/** @file Checks of how a config was written: that it is plain data, and that one can read where it comes from. */
+/** @file Checks of how a config was written: that one can read where it comes from. */
 
-import { placeOfValue } from './buildErrors.js';
-import { partsOf } from './containers.js';
-import { showValue } from './describe.js';
-import { toJSON } from './documents/json.js';
 import { ConfigError } from './errors.js';
 import { history } from './history.js';
-import { type ConfigNode, isExplicit, nodeOf, rawValue } from './node.js';
-import { formatLink, type PathLink } from './paths.js';
+import type { ConfigNode } from './node.js';
+import { formatLink } from './paths.js';
 import { walk } from './traverse.js';
-
-/** @throws ConfigError that lists every value in `root` that has no JSON form, with its place. */
-export function checkNoCustomObjects(root: unknown): void {
-  const problems: string[] = [];
-  walk(root, {
-    enter(node, path) {
-      for (const field of node.info.fields.values()) {
-        if (!isExplicit(node, field.name)) continue;
-        for (const [link, leaf] of leavesIn(rawValue(node, field), { parent: path, segment: field.name })) {
-          if (hasJsonForm(leaf)) continue;
-          const where = placeOfValue(node, field.name);
-          problems.push(
-            `${formatLink(link)}: ${showValue(leaf)}${where === undefined ? '' : ` (at ${where})`}`,
-          );
-        }
-      }
-    },
-  });
-  if (problems.length === 0) return;
-  const what = problems.length === 1 ? 'A value has' : `${problems.length} values have`;
-  const list = problems.join('\n  ');
-  throw new ConfigError(`${what} no JSON form. Use configs, or plain values:\n  ${list}`);
-}
-
-/** The leaves of a field's value, with their places; configs are left to the walk. */
-function leavesIn(value: unknown, path: PathLink): [PathLink, unknown][] {
-  const leaves: [PathLink, unknown][] = [];
-  const open: [PathLink, unknown][] = [[path, value]];
-  for (let item = open.pop(); item !== undefined; item = open.pop()) {
-    const [parent, part] = item;
-    if (nodeOf(part) !== undefined) continue;
-    const parts = partsOf(part);
-    if (parts === undefined) leaves.push(item);
-    else for (const [segment, inner] of parts.toReversed()) open.push([{ parent, segment }, inner]);
-  }
-  return leaves;
-}
-
-function hasJsonForm(leaf: unknown): boolean {
-  if ((typeof leaf !== 'object' && typeof leaf !== 'function' && typeof leaf !== 'symbol') || leaf === null)
-    return true;
-  try {
-    toJSON(leaf);
-    return true;
-  } catch (error) {
-    if (error instanceof ConfigError) return false;
-    throw error;
-  }
-}
 
 /** Bounds for a config that others start from. */
 export interface BaselineStyle {

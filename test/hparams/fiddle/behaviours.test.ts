@@ -252,6 +252,12 @@ test('a given origin holds inside of its block alone, also where the block throw
   ]);
 });
 
+test('withOrigin ends when its function returns: an async one is refused', () => {
+  expect(messageOf(() => withOrigin('flag', async () => 1))).toBe(
+    'The function given to withOrigin() must not be async: what it writes later is not attributed.',
+  );
+});
+
 test('the history of a misspelt field is an error, that of a field which the class had before is not', () => {
   const config = Part.config({ label: 'x' });
   expect(history(config, 'size')).toEqual([]);
