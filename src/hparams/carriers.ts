@@ -53,6 +53,16 @@ export function holdsCarrier(value: unknown, depth = 0): boolean {
   return (partsOf(value) ?? []).some(([, part]) => holdsCarrier(part, next));
 }
 
+/** The carriers in the containers of `value`, those in a carrier before it. */
+export function carriersIn(value: unknown, depth = 0): ConfigNode[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const next = deeper(depth);
+  const carrier = carrierOf(value);
+  if (carrier !== undefined) return [...carriersIn(carriedBy(carrier), next), carrier];
+  if (nodeOf(value) !== undefined) return [];
+  return (partsOf(value) ?? []).flatMap(([, part]) => carriersIn(part, next));
+}
+
 /** `value` with the values of carriers in their places, undefined for those that have none. */
 export function withoutCarriers(value: unknown, depth = 0): unknown {
   if (!holdsCarrier(value)) return value;

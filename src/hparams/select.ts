@@ -1,30 +1,30 @@
 /** @file Finding configs by class, or fields by tag, anywhere below a root, and reading, setting or replacing them. */
 import { isCarrier } from './carriers.js';
-import { problemOf } from './check.js';
-import { origin, withOrigin } from './config.js';
+import { origin } from './config.js';
 import { mapContainers, partsOf } from './containers.js';
-import { deepCopy } from './copy.js';
 import { showValue } from './describe.js';
 import { writableEdges } from './edit.js';
 import { ConfigError } from './errors.js';
-import { FIELDS, type FieldInfo } from './fields.js';
+import { FIELDS } from './fields.js';
+import { allOrNothing, maker, type ReplaceOptions, type Writer, writeAll } from './manyWrites.js';
 import { nearest } from './names.js';
 import {
   type ConfigNode,
   fieldOf,
-  fieldTags,
-  hasValue,
   type NodeKind,
   nodeOf,
   type Origin,
   originText,
   rawValue,
   readField,
-  writeField,
 } from './node.js';
-import { requireTag, type Tag } from './tags.js';
+import { acceptEmpty, FieldsByTag, type TagQuery, type TagSelection } from './selectTags.js';
+import { requireTag } from './tags.js';
 import { edgesIn, walk } from './traverse.js';
 import type { AnyConfig, AnyTarget, AsPartial, ConfigFor, NameIn } from './types.js';
+
+export type { ReplaceOptions } from './manyWrites.js';
+export type { TagQuery, TagSelection } from './selectTags.js';
 
 /** What to select by class. */
 export interface ClassQuery<X extends AnyTarget = AnyTarget, K extends NodeKind = NodeKind> {
@@ -39,19 +39,6 @@ export interface ClassQuery<X extends AnyTarget = AnyTarget, K extends NodeKind 
    * and fine for the others; false makes it an error for all.
    */
   readonly allowEmpty?: boolean;
-}
-
-/** What to select by tag. */
-export interface TagQuery {
-  /** Fields with this tag, or one that descends from it. */
-  readonly tag: Tag;
-  readonly allowEmpty?: boolean;
-}
-
-/** How to replace. */
-export interface ReplaceOptions {
-  /** Whether each place gets a copy of a config that is given; the default. Otherwise all of them share it. */
-  readonly deepCopy?: boolean;
 }
 
 /** A new value, or a function that makes it of the old one. */
@@ -84,15 +71,6 @@ export interface Selection<C extends AnyConfig> extends Iterable<C> {
    * what it gets; then nothing was replaced.
    */
   replace(replacement: Replacement<C>, options?: ReplaceOptions): number;
-}
-
-/** Fields found by tag; iterating gives the values that they have, set or by default. */
-export interface TagSelection extends Iterable<unknown> {
-  get(): unknown[];
-  /** Sets every field to one value: a config is then shared by all. Gives their number. */
-  set(value: unknown): number;
-  /** Sets every field to a value, or to what a function makes of the old one. Gives their number. */
-  replace(replacement: unknown, options?: ReplaceOptions): number;
 }
 
 /**
@@ -223,8 +201,6 @@ class ConfigsByClass implements Selection<AnyConfig> {
   }
 }
 
-const acceptEmpty = 'If that is fine, select with { allowEmpty: true }.';
-
 /** What there is instead of the class that was looked for. */
 function present(names: ReadonlySet<string>, cls: AnyTarget | undefined): string {
   const wanted = (cls as { name: string } | undefined)?.name;
@@ -233,115 +209,6 @@ function present(names: ReadonlySet<string>, cls: AnyTarget | undefined): string
   return close === undefined || close === wanted
     ? ` There are ${listed}.`
     : ` Did you mean ${close}? There are ${listed}.`;
-}
-
-class FieldsByTag implements TagSelection {
-  constructor(
-    private readonly root: unknown,
-    private readonly query: TagQuery,
-  ) {}
-
-  *[Symbol.iterator](): Iterator<unknown> {
-    yield* this.get();
-  }
-
-  get(): unknown[] {
-    const found = this.find('get', this.query.allowEmpty !== false, origin());
-    return found.flatMap(({ node, field }) => (hasValue(node, field) ? [readField(node, field)] : []));
-  }
-
-  set(value: unknown): number {
-    const writer = origin();
-    const found = this.find('set', this.query.allowEmpty === true, writer);
-    writeAll(
-      'select().set()',
-      found.map(({ node, field }) => ({ node, name: field.name, value })),
-      writer,
-    );
-    return found.length;
-  }
-
-  replace(replacement: unknown, options: ReplaceOptions = {}): number {
-    const writer = origin();
-    const found = this.find('replace', this.query.allowEmpty === true, writer);
-    const make = maker(replacement, options);
-    allOrNothing((write) => {
-      for (const { node, field } of found) {
-        write(node, field.name, make(hasValue(node, field) ? readField(node, field) : undefined));
-      }
-    }, writer);
-    return found.length;
-  }
-
-  private find(verb: string, mayBeEmpty: boolean, writer: Origin): { node: ConfigNode; field: FieldInfo }[] {
-    const found: { node: ConfigNode; field: FieldInfo }[] = [];
-    const others = new Set<string>();
-    walk(this.root, {
-      children: writableEdges,
-      leave: (node) => {
-        for (const field of node.info.fields.values()) {
-          const tags = fieldTags(node, field);
-          if (tags.some((tag) => tag.isA(this.query.tag))) found.push({ node, field });
-          else for (const tag of tags) others.add(String(tag));
-        }
-      },
-    });
-    if (found.length > 0 || mayBeEmpty) return found;
-    const listed = others.size === 0 ? 'No field has a tag.' : `There are ${[...others].sort().join(', ')}.`;
-    throw new ConfigError(
-      `select() found no field tagged ${this.query.tag} to ${verb}. ${listed} ${acceptEmpty}`,
-      {
-        place: originText(writer),
-      },
-    );
-  }
-}
-
-/** Checks all writes, then makes them. */
-function writeAll(
-  what: string,
-  writes: readonly { node: ConfigNode; name: string; value: unknown }[],
-  writer: Origin,
-): void {
-  // Many configs of one class fail alike: each problem is told once.
-  const problems = new Set<string>();
-  for (const { node, name, value } of writes) {
-    const problem = problemOf(fieldOf(node, name, writer), value);
-    if (problem !== undefined) problems.add(`${node.info.name}.${problem}`);
-  }
-  if (problems.size > 0) {
-    const [first] = problems;
-    const list = [...problems].map((problem) => `\n  ${problem}`).join('');
-    const text = problems.size === 1 ? first! : `${what}: ${problems.size} problems:${list}`;
-    throw new ConfigError(text, { place: originText(writer) });
-  }
-  allOrNothing((write) => {
-    for (const { node, name, value } of writes) write(node, name, value);
-  }, writer);
-}
-
-type Writer = (node: ConfigNode, name: string, value: unknown) => void;
-
-/** Runs `action`; where it throws, the writes that it made so far are undone. */
-function allOrNothing(action: (write: Writer) => void, writer: Origin): void {
-  const undo: (() => void)[] = [];
-  const write: Writer = (node, name, value) => {
-    const { last, writes } = node;
-    const before = name in node.values ? { value: node.values[name] } : undefined;
-    writeField(node, name, value, writer);
-    undo.push(() => {
-      if (before === undefined) delete node.values[name];
-      else node.values[name] = before.value;
-      node.last = last;
-      node.writes = writes;
-    });
-  };
-  try {
-    withOrigin(writer, () => action(write));
-  } catch (error) {
-    for (const step of undo.reverse()) step();
-    throw error;
-  }
 }
 
 /** Writes the fields of `node` that hold something that was replaced. */
@@ -359,12 +226,4 @@ function replaceIn(node: ConfigNode, replaced: ReadonlyMap<ConfigNode, unknown>,
     };
     write(node, field.name, mapContainers(value, swap));
   }
-}
-
-/** What to put in the place of an old value. */
-function maker(replacement: unknown, options: ReplaceOptions): (old: unknown) => unknown {
-  if (typeof replacement === 'function') return (old) => (replacement as (old: unknown) => unknown)(old);
-  if (options.deepCopy === false) return () => replacement;
-  return () =>
-    mapContainers(replacement, (leaf) => (nodeOf(leaf) === undefined ? leaf : deepCopy(leaf as AnyConfig)));
 }

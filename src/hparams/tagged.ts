@@ -136,7 +136,7 @@ function fieldsIn(root: unknown, inCarriers = false): { node: ConfigNode; field:
 }
 
 /** A copy of the containers in `value` with what `replace` gives for each carrier, those in carriers included. */
-function mapCarriers(value: unknown, replace: (carrier: ConfigNode) => unknown): unknown {
+export function mapCarriers(value: unknown, replace: (carrier: ConfigNode) => unknown): unknown {
   return mapContainers(value, (leaf) => {
     const carrier = carrierOf(leaf);
     if (carrier === undefined) return leaf;

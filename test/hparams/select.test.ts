@@ -325,6 +325,42 @@ test('values with tags inside of lists are found and set by their tag', () => {
   expect(build(config).hp.scales).toEqual([1, 7, 3]);
 });
 
+test('values with tags inside of lists are checked by the schema of the list, and written all or not at all', () => {
+  const config = Attention.config({ dims: 2, scales: [1, Width.new(2), 3] });
+  const refused =
+    /^Attention\.scales\[1\]: expected a number, got 'wide' \(at test\/hparams\/select\.test\.ts:\d+\)$/;
+  const tags = { tag: Width };
+  expect(messageOf(() => select(config, tags).replace((old: number) => (old === 2 ? 'wide' : 5)))).toMatch(
+    refused,
+  );
+  expect(messageOf(() => select(Block.config({ second: config }), tags).set('wide'))).toContain(
+    "Attention.scales[1]: expected a number, got 'wide'",
+  );
+  const draftMessage = messageOf(() => derive(config, (draft) => void select(draft, tags).replace('wide')));
+  expect(draftMessage).toMatch(refused);
+  expect([select(config, tags).get(), history(config).length]).toEqual([[2, 8, 2], 2]);
+  const derived = derive(config, (draft) => void select(draft, tags).set(4));
+  expect([select(derived, tags).get(), select(config, tags).get()]).toEqual([
+    [4, 4, 4],
+    [2, 8, 2],
+  ]);
+  expect(history(derived, 'scales').map((entry) => entry.kind)).toEqual(['set', 'set']);
+});
+
+test('replacements that are undone within a recipe leave the original as it was', () => {
+  const { root, inner } = sample();
+  const before = deepCopy(root);
+  const derived = derive(root, (draft) => {
+    const windowed = () => select(draft, Windowed).replace(Block.partial());
+    expect(messageOf(windowed)).toContain('Block.list[0]: expected a Layer config, got a Block partial');
+    expect(messageOf(() => select(draft, Layer).set({ name: 3 } as never))).toContain('Block.name');
+    draft.second!.name = 'new';
+    (draft.second as typeof inner).list.reverse();
+  });
+  expect(isEqual(root, before)).toBe(true);
+  expect((derived.second as typeof inner).list.map((layer) => layer.name)).toEqual(['shared', 'windowed']);
+});
+
 test('random graphs: replacing every leaf by its copy gives an equal graph, with the same sharing', () => {
   fc.assert(
     fc.property(recipes, (all) => {
