@@ -11,7 +11,7 @@ import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -108,25 +108,23 @@ export async function runPage(path: string): Promise<Printed[]> {
  */
 export async function compilePages(paths: readonly string[]): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-guide-types-'));
-  const link = (target: string, path: string) => symlinkSync(join(root, target), join(directory, path));
-  for (const name of ['src', 'node_modules', 'package.json', 'tsconfig.json']) link(name, name);
-  for (const path of paths) {
-    const page = path.replaceAll('/', '-');
-    // Pages write files of the same names.
-    mkdirSync(join(directory, page));
-    link('src', join(page, 'src'));
-    cpSync(join(root, 'experiments'), join(directory, page, 'experiments'), { recursive: true });
-    for (const [i, { kind, path: file, parts }] of stepsOf(
-      readFileSync(join(root, path), 'utf8'),
-    ).entries()) {
-      if (kind === 'command') continue;
-      const target = join(directory, page, kind === 'file' ? file : `experiments/program${i}.ts`);
-      mkdirSync(dirname(target), { recursive: true });
-      writeFileSync(target, parts.map((part) => part.code).join('\n'));
+  for (const name of ['src', 'node_modules', 'package.json', 'tsconfig.json']) {
+    symlinkSync(join(root, name), join(directory, name));
+  }
+  // Pages write files of the same names, so each has a folder in the place of `experiments`, beside the one `src`.
+  const include = paths.map((path) => path.replace(/\W/g, '-'));
+  for (const [i, path] of paths.entries()) {
+    const folder = join(directory, include[i]!);
+    cpSync(join(root, 'experiments'), folder, { recursive: true });
+    for (const [number, step] of stepsOf(readFileSync(join(root, path), 'utf8')).entries()) {
+      if (step.kind === 'command') continue;
+      const target = step.kind === 'file' ? relative('experiments', step.path) : `program${number}.ts`;
+      mkdirSync(dirname(join(folder, target)), { recursive: true });
+      writeFileSync(join(folder, target), step.parts.map((part) => part.code).join('\n'));
     }
   }
   const compilerOptions = { plugins: [], typeRoots: [join(root, 'node_modules/@types')] };
-  const config = { extends: './tsconfig.json', compilerOptions, include: ['*/experiments'] };
+  const config = { extends: './tsconfig.json', compilerOptions, include };
   writeFileSync(join(directory, 'tsconfig.pages.json'), JSON.stringify(config));
   const { output } = await run(
     `'${process.execPath}' node_modules/typescript/bin/tsc -p tsconfig.pages.json`,
