@@ -37,7 +37,10 @@ export {
 /** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
 export function requireNode(value: unknown, operation: string): ConfigNode {
   const node = nodeOf(value);
-  if (node !== undefined) return node;
+  if (node !== undefined) {
+    assertOpen(node);
+    return node;
+  }
   throw new ConfigError(`${operation}() takes a config, got ${showValue(value)}.`);
 }
 
@@ -98,6 +101,7 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
 
 /** Whether the field was set, or its default config was edited. */
 export function isExplicit(node: ConfigNode, name: string): boolean {
+  assertOpen(node);
   if (name in node.values) return true;
   const handedOut = node.defaults?.get(name) ?? node.containers?.get(name);
   return handedOut !== undefined && !arePristine(nodesSeen(node, handedOut));
@@ -158,7 +162,7 @@ export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
 
 function storedValue(node: ConfigNode, field: FieldInfo): unknown {
   const { name } = field;
-  if (node.draft !== undefined) assertOpen(node);
+  assertOpen(node);
   if (name in node.values) return node.values[name];
   if (field.default.kind === 'none') return undefined;
   const known = node.defaults?.get(name) ?? node.containers?.get(name);
@@ -314,6 +318,7 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       return node.draft !== undefined;
     },
     takeIn(value, before) {
+      assertOpen(node);
       try {
         const carrier = carrierOf(before);
         if (carrier === undefined) return accept(node, value, newlyHeld);

@@ -342,3 +342,96 @@ test('a default that is put elsewhere too stays one object in copies and documen
     expect(isEqual(config, deepCopy(Outer.config({ second: Inner.config() })))).toBe(false);
   }
 });
+
+test("configs in the default of a container are each config's own, with the sharing that the default has", () => {
+  const size = z.int().default(1);
+  class Part extends Configurable.with({ size }) {}
+  class Pair extends Configurable.with({ left: sub(Part), right: sub(Part) }) {}
+  const part = Part.config();
+  const pair = Pair.config({ left: part, right: part });
+  class Owner extends Configurable.with({
+    list: z.array(sub(Configurable)).default([part, pair]),
+    table: z.record(z.string(), sub(Part)).default({ a: part, b: part }),
+    map: z.map(z.string(), sub(Part)).default(new Map([['x', part]])),
+    made: z.array(sub(Part)).default(() => [part, Part.config()]),
+    tpl: sub(Pair, () => Pair.config({ left: part })),
+  }) {}
+  const config = Owner.config();
+  const parts = (owner: typeof config) => {
+    const [first, second] = owner.list as [typeof part, typeof pair];
+    return [first, second.left, owner.table.a!, owner.map.get('x')!, owner.made[0]!, owner.tpl.left];
+  };
+  const [first, held] = parts(config);
+  expect([first === held, config.table.a === config.table.b, config.list[0] === first]).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect(['list', 'table', 'map', 'made', 'tpl'].map((name) => isSet(config, name as 'list'))).toEqual(
+    Array(5).fill(false),
+  );
+  for (const [i, each] of parts(config).entries()) each.size = i + 2;
+  expect(parts(config).map((each) => each.size)).toEqual([3, 3, 4, 5, 6, 7]);
+  expect([part.size, parts(Owner.config()).map((each) => each.size)]).toEqual([1, Array(6).fill(1)]);
+  expect(isEqual(Owner.config(), Owner.config())).toBe(true);
+});
+
+test('a refused edit leaves arrays and records as they were, length and order of keys included', () => {
+  const config = Stack.config({ dims: [1, 2], rates: { a: 1, b: 2, c: 3 } });
+  const past = history(config).length;
+  expect(problemOf(() => (config.dims[5] = 1))).toContain('Stack.dims[2]: expected');
+  expect(problemOf(() => (config.dims.length = 4))).toContain('Stack.dims[2]: expected');
+  expect(problemOf(() => config.dims.splice(0, 1, 5, -1))).toContain('Stack.dims[1]: expected');
+  expect(problemOf(() => config.dims.fill(0))).toContain('Stack.dims[0]: expected');
+  const compare = (): number => {
+    throw new RangeError('compare');
+  };
+  expect(() => config.dims.sort(compare)).toThrow(RangeError);
+  class Strict extends Configurable.with({ all: z.object({ a: z.int(), b: z.int(), c: z.int() }) }) {}
+  const strict = Strict.config({ all: { a: 1, b: 2, c: 3 } });
+  expect(problemOf(() => delete (strict.all as { a?: number }).a)).toContain('Strict.all.a: expected');
+  delete (config.rates as { missing?: number }).missing;
+  expect([config.dims, Object.keys(strict.all), history(config).length]).toEqual([
+    [1, 2],
+    ['a', 'b', 'c'],
+    past,
+  ]);
+});
+
+test('an array or record that stands in no config any more refuses edits, which would be lost', () => {
+  class Rows extends Configurable.with({ rows: z.array(z.array(z.int())).default([[1], [2]]) }) {}
+  const config = Rows.config();
+  const [first, second] = config.rows as [number[], number[]];
+  const rows = config.rows;
+  config.rows.shift();
+  expect(problemOf(() => first.push(3))).toBe(
+    'This array was part of Rows.rows, but is no more: something else was written there since. Read Rows.rows again.',
+  );
+  second.push(4);
+  config.rows = [[5]];
+  expect(problemOf(() => rows.pop())).toContain('This array was part of Rows.rows');
+  unset(config, 'rows');
+  expect(problemOf(() => second.push(1))).toContain('This array was part of Rows.rows');
+  expect([config.rows, isSet(config, 'rows'), second]).toEqual([[[1], [2]], false, [2, 4]]);
+});
+
+test('what fills several places of an array is copied into each', () => {
+  class Rows extends Configurable.with({ rows: z.array(z.array(z.int())).default([[1], [2], [3]]) }) {}
+  const config = Rows.config();
+  config.rows.fill([0], 1);
+  config.rows[1]!.push(5);
+  config.rows.copyWithin(2, 0, 1);
+  config.rows[2]!.push(6);
+  expect(config.rows).toEqual([[1], [0, 5], [1, 6]]);
+});
+
+test('arrays in a Map refuse edits, which would be lost', () => {
+  class Mapped extends Configurable.with({ map: z.map(z.string(), z.array(z.int())) }) {}
+  const config = Mapped.config({ map: new Map([['a', [1]]]) });
+  expect(() => config.map.get('a')!.push(2)).toThrow(TypeError);
+  config.map = new Map([...config.map, ['b', [2]]]);
+  expect([...config.map]).toEqual([
+    ['a', [1]],
+    ['b', [2]],
+  ]);
+});

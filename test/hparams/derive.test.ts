@@ -175,3 +175,186 @@ test('what was derived builds', () => {
   expect(holder.hp.x).toBe(holder.hp.y);
   expect(holder.hp.x.hp.size).toBe(8);
 });
+
+test('a config that was put in is edited in the result alone, and is one with its original elsewhere', () => {
+  const leaf = Leaf.config({ size: 2 });
+  const branch = Branch.config({ b: Leaf.config({ size: 3 }) });
+  const derived = derive(branch, (draft) => {
+    draft.a = leaf;
+    draft.a.size = 5;
+    draft.list.push(leaf, Leaf.config());
+    draft.list[0]!.dims.push(7);
+    draft.list[1]!.size = 9;
+    expect([draft.list[0] === draft.a, draft.a.dims, draft.list[1]!.size]).toEqual([true, [1, 7], 9]);
+  });
+  expect([derived.a.size, derived.a.dims, derived.list[1]!.size]).toEqual([5, [1, 7], 9]);
+  expect(derived.list[0]).toBe(derived.a);
+  expect([leaf.size, leaf.dims, history(leaf).length]).toEqual([2, [1], 1]);
+
+  const shared = derive(branch, (draft) => {
+    draft.a = branch.b;
+    draft.b.size = 6;
+    expect(draft.a).toBe(draft.b);
+  });
+  expect([shared.a.size, shared.a === shared.b, branch.b.size]).toEqual([6, true, 3]);
+});
+
+test('a config that the recipe made stands in the result, with all edits of it, and edits no original', () => {
+  const old = Leaf.config();
+  const tree = Tree.config({ right: Branch.config({ b: old }) });
+  let made = Branch.config();
+  const derived = derive(tree, (draft) => {
+    made = Branch.config({ a: old, b: draft.left.a });
+    const loose = made.list;
+    draft.any = made;
+    made.name = 'direct';
+    (draft.any as typeof made).table.x = [1];
+    made.a.size = 3;
+    loose.push(Leaf.config());
+    loose[0]!.size = 4;
+    draft.left.a.size = 8;
+    expect([draft.right.b.size, made.b.size, made.a === draft.right.b]).toEqual([3, 8, true]);
+  });
+  expect(derived.any).toBe(made);
+  expect(made.a).toBe(derived.right.b);
+  expect(made.b).toBe(derived.left.a);
+  expect([made.name, made.table, made.a.size, made.b.size, made.list.map((leaf) => leaf.size)]).toEqual([
+    'direct',
+    { x: [1] },
+    3,
+    8,
+    [4],
+  ]);
+  expect([old.size, tree.left.a.size]).toEqual([1, 1]);
+  made.list.push(Leaf.config());
+  expect(derived.any).toHaveProperty('list.length', 2);
+});
+
+test('defaults of a draft are those of its original, also where they are put elsewhere or brought back', () => {
+  class Listed extends Configurable.with({
+    list: z.array(sub(Leaf)).default(() => [Leaf.config()]),
+    tpl: sub(Branch),
+    any: sub(Configurable).optional(),
+    next: sub(Configurable).optional(),
+  }) {}
+  const config = Listed.config({ next: Listed.config() });
+  const moved = derive(config, (draft) => {
+    draft.any = (draft.next as typeof config).list[0];
+    draft.next = draft.tpl.a;
+  });
+  expect(moved.next).toBe(moved.tpl.a);
+  const again = deepCopy(moved);
+  expect(again.next).toBe(again.tpl.a);
+  expect([isSet(config, 'tpl'), isSet(moved, 'tpl'), print(config)]).toEqual([
+    false,
+    true,
+    print(Listed.config({ next: Listed.config() })),
+  ]);
+  const kept = derive(config, (draft) => (draft.any = (draft.next as typeof config).list[0]));
+  expect((kept.next as typeof config).list[0]).toBe(kept.any);
+  expect(deepCopy(kept)).toSatisfy((all: typeof config) => (all.next as typeof config).list[0] === all.any);
+
+  config.list[0]!.size = 5;
+  const reset = derive(config, (draft) => void delete (draft as { list?: unknown }).list);
+  expect([config.list[0]!.size, reset.list[0]!.size]).toEqual([5, 1]);
+});
+
+test('a recipe within a recipe sees the drafts of the outer one, and its result may be edited further', () => {
+  const old = Leaf.config();
+  const tree = Tree.config({ left: Branch.config({ a: old, list: [old] }) });
+  const derived = derive(tree, (draft) => {
+    draft.left.a.size = 2;
+    draft.right = derive(draft.left, (inner) => {
+      inner.name = 'inner';
+      expect(inner.list[0]!.size).toBe(2);
+      inner.b = Leaf.config({ size: 3 });
+      inner.b.size = 4;
+    });
+    draft.left.a.size = 5;
+    draft.right.b.dims.push(6);
+    const unchanged = derive(draft.left, () => {});
+    expect(unchanged).toBe(draft.left);
+    draft.any = derive(old, (inner) => void (inner.size = 7));
+  });
+  expect([derived.right.name, derived.right.a.size, derived.right.b.size, derived.right.b.dims]).toEqual([
+    'inner',
+    5,
+    4,
+    [1, 6],
+  ]);
+  expect(derived.right.a).toBe(derived.left.list[0]);
+  expect([old.size, derived.any]).toEqual([1, Leaf.config({ size: 7 })]);
+});
+
+test('an error in a recipe leaves everything as it was', () => {
+  const other = Leaf.config();
+  const tree = Tree.config({ left: Branch.config({ list: [Leaf.config()], table: { x: [1] } }) });
+  const before = print(tree);
+  const fail = () =>
+    derive(tree, (draft) => {
+      draft.left.list.push(other);
+      draft.left.list[1]!.size = 4;
+      draft.left.table.x!.push(2);
+      draft.right.a.size = 3;
+      throw new RangeError('stop');
+    });
+  expect(fail).toThrow(new RangeError('stop'));
+  expect([print(tree), other.size, isEqual(tree, deepCopy(tree))]).toEqual([before, 1, true]);
+  const splice = () =>
+    derive(tree, (draft) => {
+      expect(messageOf(() => draft.left.list.splice(0, 1, other, 3 as never))).toContain('Branch.list[1]');
+      expect(draft.left.list).toHaveLength(1);
+      expect(() =>
+        draft.left.table.x!.sort(() => {
+          throw new RangeError('compare');
+        }),
+      ).not.toThrow();
+    });
+  expect(splice()).toBe(tree);
+  expect(other.size).toBe(1);
+});
+
+test('a draft is of no use after its derive, wherever it hides', () => {
+  const tree = Tree.config({ left: Branch.config({ list: [Leaf.config()] }) });
+  class Loose extends Configurable.with({ held: z.any() }) {}
+  const hidden: unknown[] = [];
+  let list = tree.left.list;
+  const made = Branch.config();
+  derive(tree, (draft) => {
+    hidden.push(draft.left.a);
+    list = draft.left.list;
+    made.a = draft.left.a;
+    made.list.push(draft.right.a);
+    draft.any = Loose.config({ held: new Map([['leaf', draft.left.a]]) });
+    hidden.push((draft.any as unknown as { held: Map<string, unknown> }).held.get('leaf'));
+    hidden.push(Loose.config({ held: { deep: [draft.left.b] } }).held.deep[0]);
+  });
+  const leaves = hidden as (typeof tree.left.a)[];
+  const late = 'This draft of Leaf was used after its derive() had ended.';
+  for (const leaf of [...leaves, made.a, made.list[0]!]) {
+    expect(messageOf(() => leaf.size)).toBe(late);
+    expect(messageOf(() => (leaf.size = 2))).toContain(late);
+    expect(messageOf(() => Branch.config({ a: leaf }))).toContain(late);
+    expect(messageOf(() => derive(tree, (draft) => void (draft.left.a = leaf)))).toBe(late);
+  }
+  expect(messageOf(() => list[0])).toBe(late);
+  expect(messageOf(() => list.push(Leaf.config()))).toBe(late.replace('Leaf', 'Branch'));
+  expect(messageOf(() => print(made))).toBe(late);
+  expect(messageOf(() => deepCopy(made))).toBe(late);
+  expect(messageOf(() => derive(tree, (draft) => void (draft.left = made)))).toBe(late);
+});
+
+test('what a history holds of a recipe is what its drafts have become', () => {
+  const branch = Branch.config({ list: [Leaf.config()] });
+  const derived = derive(branch, (draft) => {
+    draft.a = Leaf.config({ size: 2 });
+    draft.b = draft.list[0]!;
+    draft.list.push(draft.a);
+    draft.a.size = 3;
+    draft.list[0]!.size = 4;
+  });
+  expect(history(derived, 'a').at(-1)!.value).toBe(derived.a);
+  expect(history(derived, 'b').at(-1)!.value).toBe(derived.b);
+  expect(history(derived, 'list').at(-1)!.value).toEqual([derived.b, derived.a]);
+  expect(history(branch).length).toBe(1);
+});
