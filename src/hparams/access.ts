@@ -33,7 +33,8 @@ export function getPath(root: unknown, path: string | readonly Segment[]): unkno
 
 /**
  * Sets what stands at `path`. A string is read as the field's schema asks (see `coerce`), any other value is taken as
- * it is. `origin`, such as the text of a flag, is remembered in the history; without it, the caller's line is.
+ * it is. `origin` says who writes, such as the text of a flag: the history and errors name it; the default is the
+ * caller's line.
  *
  * @throws ConfigError for a path that does not exist, with a suggestion, and for a value that does not fit.
  */
@@ -60,14 +61,48 @@ export function writePath(
 ): void {
   withOrigin(writer, () => {
     const { owner, last } = ownerAt(root, [...segments], writer, true);
-    (owner as Record<string | number, unknown>)[last] = make();
+    const value = make();
+    namingPath(root, segments, writer, () => {
+      (owner as Record<string | number, unknown>)[last] = value;
+    });
   });
 }
 
+/** Makes a write; what is wrong with it is said of the path, not of the class, as it is of a text that cannot be read. */
+function namingPath(root: unknown, segments: readonly Segment[], writer: Origin, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const path = formatPath(segments);
+    const { cause, place = originText(writer) } = error;
+    throw new ConfigError(sayingPath(root, segments, error) ?? `${path}: ${error.problem}`, {
+      path,
+      place,
+      cause,
+    });
+  }
+}
+
+/** The problem with the path of the config in the place of its class, undefined where it does not begin with that. */
+function sayingPath(root: unknown, segments: readonly Segment[], error: ConfigError): string | undefined {
+  for (let i = segments.length - 1; i >= 0; i -= 1) {
+    const node = nodeOf(getPath(root, segments.slice(0, i)));
+    if (node === undefined) continue;
+    const { name } = node.info;
+    if (!error.problem.startsWith(`${name}.${error.path}`)) return undefined;
+    return i === 0
+      ? error.problem.slice(name.length + 1)
+      : formatPath(segments.slice(0, i)) + error.problem.slice(name.length);
+  }
+  return undefined;
+}
+
 /**
- * Brings back the default of what stands at `path`, or takes the entry out of an array or a record.
+ * Brings back the default of what stands at `path`, or takes the entry out of an array or a record. `origin` is as in
+ * `setPath`.
  *
- * @throws ConfigError where there is nothing at the path, or no default to bring back.
+ * @throws ConfigError where there is nothing at the path, or no default to bring back, or what remains does not fit.
  */
 export function unsetPath(root: unknown, path: string | readonly Segment[], origin?: string): void {
   const writer = origin ?? currentWriter();
@@ -79,8 +114,10 @@ export function unsetPath(root: unknown, path: string | readonly Segment[], orig
       const problem = `${formatPath(segments)}: ${node.info.name}.${last} has no default to go back to`;
       throw new ConfigError(problem, { path: formatPath(segments), place: originText(writer) });
     }
-    if (Array.isArray(owner)) owner.splice(Number(last), 1);
-    else delete (owner as Record<string | number, unknown>)[last];
+    namingPath(root, segments, writer, () => {
+      if (Array.isArray(owner)) owner.splice(Number(last), 1);
+      else delete (owner as Record<string | number, unknown>)[last];
+    });
   });
 }
 

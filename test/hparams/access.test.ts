@@ -155,6 +155,30 @@ test('wrong paths and values name the place, what is valid, and the flag', () =>
   );
 });
 
+test('values that are no texts, and what remains of a list, fail with the path too', () => {
+  class Pair extends Configurable.with({ both: z.array(sub(Linear)).min(1).default([]) }) {}
+  const root = { task: Model.config({ layers: [Linear.config()] }), pair: Pair.config() };
+  const set = (path: string, value: unknown): string => messageOf(() => setPath(root, path, value, '--set'));
+  expect(set('task.linearTpl.inputDims', -1)).toBe(
+    'task.linearTpl.inputDims: expected a positive integer, got -1 (at --set)',
+  );
+  expect(set('task.layers[0].inputDims', 1.5)).toBe(
+    'task.layers[0].inputDims: expected a positive integer, got 1.5 (at --set)',
+  );
+  expect(set('task.betas[1]', true)).toBe('task.betas[1]: expected a number, got true (at --set)');
+  expect(set('task.rates', JSON.parse('{"__proto__": 1}'))).toBe(
+    "task.rates: '__proto__' is not allowed as a key. (at --set)",
+  );
+  expect(messageOf(() => setPath(root.task, 'note', 3))).toMatch(
+    /^note: expected a string or null, got 3 \(at test\/hparams\/access\.test\.ts:\d+\)$/,
+  );
+  root.pair.both = [Linear.config()];
+  expect(messageOf(() => unsetPath(root, 'pair.both[0]', '--unset'))).toBe(
+    'pair.both: expected an array of length at least 1 of Linear configs, got [] (at --unset)',
+  );
+  expect(root.pair.both.length).toBe(1);
+});
+
 test('paths are read and written alike', () => {
   for (const path of ['a', 'a.b[0].c', "a['k'].b", "a['it\\'s']", '[2].x', "['k']", '']) {
     expect(formatPath(parsePath(path))).toBe(path);

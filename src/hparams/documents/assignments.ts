@@ -70,7 +70,7 @@ export class FileReader {
   }
 
   private check(): void {
-    throwProblems(this.decoder.takeProblems(), 'The config file');
+    throwProblems(this.decoder.takeProblems(), 'The config file', this.file);
   }
 
   private assignmentsOf(record: Record<string, unknown>, where: Where): Assignment[] {
@@ -118,10 +118,18 @@ export class FileReader {
   /** Sets the fields of a config that is written in place: they may go into its defaults. */
   private fill(node: ConfigNode, fields: Record<string, unknown>, where: Where): void {
     for (const assignment of this.assignmentsOf(fields, where)) {
-      applyOne(node.proxy, assignment, (error, { place }) => {
+      applyOne(node.proxy, assignment, (error, { path, place }) => {
         const key = Object.keys(fields).find((name) => formatPath(assignment.path) === name);
-        this.decoder.report({ ...where, owner: fields, key: key ?? '$class' }, () => {
-          throw new ConfigError(error.problem, { place, cause: error.cause });
+        // The decoder puts the whole path before the problem.
+        const own = `${formatPath(path)}: `;
+        const isOwn = error.problem.startsWith(own);
+        const link = path.reduce<Where['link']>((parent, segment) => ({ parent, segment }), where.link);
+        const at = { ...where, link: isOwn ? link : where.link, owner: fields, key: key ?? '$class' };
+        this.decoder.report(at, () => {
+          throw new ConfigError(isOwn ? error.problem.slice(own.length) : error.problem, {
+            place,
+            cause: error.cause,
+          });
         });
       });
     }

@@ -60,7 +60,13 @@ export function applyAssignments(root: unknown, assignments: readonly Assignment
       problems.push(problemFrom(error, formatPath(path), place)),
     );
   }
-  throwProblems(problems, 'The config file');
+  throwProblems(problems, 'The config file', filesOf(problems));
+}
+
+/** The file that the problems are in; several where the assignments are from several. */
+function filesOf(problems: readonly DocumentProblem[]): string {
+  const files = problems.map(({ place }) => place!.replace(/(:\d+)+$/, ''));
+  return [...new Set(files)].join(', ');
 }
 
 /** Applies what a file says to `root`, in place. @throws ConfigError as `readConfigFile` and `applyAssignments` do. */

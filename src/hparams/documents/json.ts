@@ -121,7 +121,7 @@ export function readDocument(parsed: Parsed, writer: Origin, options: ReadOption
   const value = decoder.attempt(() =>
     decoder.read(root, { link: undefined, depth: 0, owner: document as object, key: 'root' }),
   );
-  throwProblems(decoder.problems(root, configs), 'The config document');
+  throwProblems(decoder.problems(root, configs), 'The config document', parsed.file);
   return value;
 }
 

@@ -44,6 +44,7 @@ export function parseYaml(text: string, file?: string): Parsed {
       return { path: '', problem: `This is not YAML: ${problem}.`, place: place(pos[0]) };
     }),
     'This is not YAML',
+    file,
   );
   const lowering = new Lowering(place);
   const value = lowering.lower(document.contents, 0);

@@ -11,8 +11,8 @@ export interface DocumentProblem {
 
 const mostShown = 20;
 
-/** Throws what is wrong, if anything is: one problem as it is, several as a list below `what`. */
-export function throwProblems(problems: readonly DocumentProblem[], what: string): void {
+/** Throws what is wrong, if anything is: one problem as it is, several as a list below `what` and its file. */
+export function throwProblems(problems: readonly DocumentProblem[], what: string, file?: string): void {
   const [first] = problems;
   if (first === undefined) return;
   const { problem, path, place, cause } = first;
@@ -21,7 +21,8 @@ export function throwProblems(problems: readonly DocumentProblem[], what: string
     .slice(0, mostShown)
     .map((each) => `\n  ${each.problem}${each.place === undefined ? '' : ` (at ${each.place})`}`);
   if (problems.length > mostShown) lines.push(`\n  and ${problems.length - mostShown} more`);
-  throw new ConfigError(`${what}: ${problems.length} problems:${lines.join('')}`, { path });
+  const whole = file === undefined ? what : `${what} ${file}`;
+  throw new ConfigError(`${whole}: ${problems.length} problems:${lines.join('')}`, { path });
 }
 
 /** `error` as a problem. @throws `error` itself where it is no ConfigError. */

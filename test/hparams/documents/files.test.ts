@@ -153,14 +153,22 @@ test('all that is wrong is told at once, with lines and suggestions', () => {
   const fixed = write('wrong.yaml', readFileSync(file, 'utf8').replace('FileLearnr', 'FileLearner'));
   expect(messageOf(() => applyConfigFile(root, fixed))).toBe(
     [
-      'The config file: 4 problems:',
+      `The config file ${file}: 4 problems:`,
       `  No 'task.model.numLayrs': FileModel at 'task.model' has no 'numLayrs'. Did you mean 'numLayers'? (at ${file}:3)`,
-      `  FileModel.numLayers: expected a positive integer, got 'many' (at ${file}:4)`,
+      `  task.model.numLayers: expected a positive integer, got 'many' (at ${file}:4)`,
       `  No 'tsk': the root has no 'tsk'. Did you mean 'task'? (at ${file}:5)`,
-      `  FileTask.other: expected a FileModel config or null, got {numLayers: 1} (at ${file}:7)`,
+      `  task.other: expected a FileModel config or null, got {numLayers: 1} (at ${file}:7)`,
     ].join('\n'),
   );
   expect(root.task.note).toBe('fine');
+  const inPlace = write('inPlace.yaml', '$class: FileTask\nmodel: {numLayers: -1}\nnote: 3\n');
+  expect(messageOf(() => loadConfigFile(inPlace))).toBe(
+    [
+      `The config file ${inPlace}: 2 problems:`,
+      `  model.numLayers: expected a positive integer, got -1 (at ${inPlace}:2:1)`,
+      `  note: expected a string, got 3 (at ${inPlace}:3:1)`,
+    ].join('\n'),
+  );
 });
 
 test('files that are no config files fail cleanly', () => {
