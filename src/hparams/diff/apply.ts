@@ -86,7 +86,11 @@ class Applier {
   run(): unknown {
     const table = new PathTable();
     const { configs, root } = groupChanges(this.diff.changes, (path) => table.intern(path));
-    for (const [path, edits] of configs) this.locate(path, edits);
+    const misfits = this.misfitsOf(configs);
+    const isMisfit = pathsInside(misfits);
+    for (const [path, problem] of misfits)
+      if (path === undefined || !isMisfit(path.parent)) this.report(path, problem);
+    for (const [path, edits] of configs) if (!isMisfit(path)) this.locate(path, edits);
     const base = { value: this.base };
     const edited = root.isEmpty ? base : this.editor.edit(base, root, undefined);
     // Which defaults the diff refers to is known only when everything that changes was looked at.
@@ -130,6 +134,17 @@ class Applier {
     const problems =
       this.problems.length === 1 ? this.problems.map((each) => ({ ...each, place })) : this.problems;
     throwProblems(problems, 'The diff does not fit');
+  }
+
+  /** Where the base has a config of another class than the one that changes: what else does not fit there follows. */
+  private misfitsOf(configs: ReadonlyMap<Path, ConfigEdits>): ReadonlyMap<Path, string> {
+    const misfits = new Map<Path, string>();
+    for (const [path, edits] of configs) {
+      const node = this.resolver.node(path);
+      const change = edits.class.find(({ old }) => this.checkOld && node !== undefined && node.info !== old);
+      if (change !== undefined) misfits.set(path, misfit(change.old.name, node!.info.name));
+    }
+    return misfits;
   }
 
   /** Finds the config that changes are about. Two paths of the diff may lead to one config of another base. */
@@ -254,7 +269,7 @@ class Applier {
       if (this.isReplaced(value)) made.values[name] = this.replaced(value);
     const [kind] = edits?.kind ?? [];
     if (kind !== undefined && this.checkOld && node.kind !== kind.old) {
-      this.report(path, `expected a ${kind.old}, from which the diff was made, got a ${node.kind}.`);
+      this.report(path, misfit(kind.old, node.kind));
     }
     for (const name of deleted) this.attempt(path, () => deleteField(made, name, this.writer));
     for (const change of edits?.class ?? []) this.reclass(made, change, path);
@@ -267,12 +282,6 @@ class Applier {
   }
 
   private reclass(made: ConfigNode, change: ClassChange, path: Path): void {
-    if (this.checkOld && made.info !== change.old) {
-      this.report(
-        path,
-        `expected a ${change.old.name}, from which the diff was made, got a ${made.info.name}.`,
-      );
-    }
     for (const name of Object.keys(made.values)) {
       if (change.value.fields.has(name)) continue;
       this.report(
@@ -314,6 +323,23 @@ class Applier {
     }
     for (const [field, tags] of wanted) writeTags(node, field, tags, this.writer);
   }
+}
+
+function misfit(expected: string, actual: string): string {
+  return `expected a ${expected}, from which the diff was made, got a ${actual}.`;
+}
+
+/** Tells whether a path is one of `outer` or leads into one; each step of the paths asked for is looked at once. */
+function pathsInside(outer: ReadonlyMap<Path, unknown>): (path: Path) => boolean {
+  const known = new Map<Path, boolean>([[undefined, outer.has(undefined)]]);
+  return (path) => {
+    const open: Path[] = [];
+    let at = path;
+    for (; !known.has(at); at = at!.parent) open.push(at);
+    let inside = known.get(at)!;
+    for (const link of open.reverse()) known.set(link, (inside ||= outer.has(link)));
+    return inside;
+  };
 }
 
 interface FieldTag {

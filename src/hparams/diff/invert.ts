@@ -120,7 +120,7 @@ class Inverter {
     const text = formatLink(path) || 'the root';
     throw new ConfigError(
       `This diff cannot be inverted: it does not say where ${text} stands afterwards, because it was filtered or merged. ` +
-        'Apply it to its base, and build the diff from the result to the base.',
+        'Invert the diff first, then filter it; of a merge, apply it to its base, and build the diff from the result to the base.',
       { path: text },
     );
   }

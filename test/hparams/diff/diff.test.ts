@@ -210,6 +210,20 @@ test('on another base, everything that does not fit is told at once, and what fi
   ).toBe(2);
 });
 
+test('of a config of another class, the class alone is told', () => {
+  const old = Model.config({ name: 'a', left: Wide.config({ heads: 1, width: 2 }) });
+  const now = Model.config({ name: 'b', left: Mixer.config({ heads: 3 }) });
+  const other = Model.config({ name: 'x', left: Mixer.config({ heads: 2 }) });
+  const diff = buildDiff(old, now);
+  expect(messageOf(() => applyDiff(diff, other))).toBe(
+    [
+      'The diff does not fit: 2 problems:',
+      '  left: expected a Wide, from which the diff was made, got a Mixer.',
+      "  name: expected 'a', from which the diff was made, got 'x'.",
+    ].join('\n'),
+  );
+});
+
 test('writes are those of the caller, or of the text given', () => {
   const base = Mixer.config({ heads: 1 });
   const diff = buildDiff(base, Mixer.config({ heads: 2 }));
@@ -377,9 +391,11 @@ test('a filtered diff whose places are unknown cannot be inverted; a config neve
       (model.right as Config<Model>).name = 'x';
     }),
   );
-  expect(messageOf(() => invertDiff(ignoringPaths(diff, ['right'])))).toMatch(
-    /^This diff cannot be inverted: it does not say where the root stands afterwards/,
+  expect(messageOf(() => invertDiff(ignoringPaths(diff, ['right'])))).toBe(
+    'This diff cannot be inverted: it does not say where the root stands afterwards, because it was filtered or merged. ' +
+      'Invert the diff first, then filter it; of a merge, apply it to its base, and build the diff from the result to the base.',
   );
+  expect(formatDiff(ignoringPaths(invertDiff(diff), ['right']))).toBe('left : null → Model of right');
   const one = Model.config({ left: Model.config({ name: 'a' }), right: Model.config({ name: 'b' }) });
   const into = (from: 'left' | 'right', to: 'left' | 'right') =>
     derive(one, (model) => ((model[to] as Config<Model>).left = model[from]));
