@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { unsetCarriers, withoutCarriers } from './carriers.js';
 import { partsOf } from './containers.js';
 import { handlerOf } from './containerTypes.js';
-import { describeSchema, showValue } from './describe.js';
+import { describeFor, describeSchema, showValue } from './describe.js';
 import { acceptsUndefined, type FieldInfo } from './fields.js';
 import { partSchema } from './schema.js';
 
@@ -69,5 +69,5 @@ function issueText(field: FieldInfo, value: unknown, issue: Issue): string {
     return `${path}: ${issue.message}, got ${showValue(part)}`;
   }
   if (issue.code === 'unrecognized_keys') return `${path}: ${issue.message}`;
-  return `${path}: expected ${schema === undefined ? issue.message : describeSchema(schema)}, got ${showValue(part)}`;
+  return `${path}: expected ${schema === undefined ? issue.message : describeFor(schema, part)}, got ${showValue(part)}`;
 }

@@ -1,6 +1,6 @@
 /** @file From the text of a command-line flag to a value, as the field's schema asks. */
 import type { z } from 'zod';
-import { describeSchema, showValue } from './describe.js';
+import { describeFor, showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import { classesNamed, classNames } from './fields.js';
 import { type Literal, parseLiteral } from './literals.js';
@@ -42,7 +42,7 @@ function checked(schema: z.ZodType, value: unknown, text: string, prefix: string
   const own = result?.error?.issues.find(
     (issue) => issue.code === 'custom' && issue.message !== 'Invalid input',
   );
-  const expected = own?.message ?? `expected ${describeSchema(schema)}`;
+  const expected = own?.message ?? `expected ${describeFor(schema, value)}`;
   throw new ConfigError(`${prefix}${expected}, got '${text}'${hintFor(schema, text)}`);
 }
 

@@ -8,6 +8,13 @@ export function describeSchema(schema: z.ZodType): string {
   return describe(schema, 0);
 }
 
+/** Like `describeSchema`, in an answer to `value`: what goes without saying is said where it is what is wrong. */
+export function describeFor(schema: z.ZodType, value: unknown): string {
+  const text = describeSchema(schema);
+  const isInfinite = typeof value === 'number' && !Number.isFinite(value);
+  return isInfinite ? text.replace(/\bnumber\b(?! from)/, 'finite number') : text;
+}
+
 // Schemas may be recursive through z.lazy: a few levels say enough.
 const deepest = 4;
 

@@ -78,6 +78,12 @@ test('texts that mean nothing to the schema are errors that say what would', () 
     [z.int().positive(), 'x', "expected a positive integer, got 'x'"],
     [z.int().positive(), '-1', "expected a positive integer, got '-1'"],
     [z.number(), '', "expected a number, got ''"],
+    [
+      z.number().positive().nullable(),
+      'Infinity',
+      "expected a positive finite number or null, got 'Infinity'",
+    ],
+    [z.number().max(1), 'NaN', "expected a finite number at most 1, got 'NaN'"],
     [z.boolean(), '1', "expected true or false, got '1'"],
     [z.enum(['adam', 'sgd']), 'adamm', "expected one of 'adam', 'sgd', got 'adamm'. Did you mean 'adam'?"],
     [z.array(z.int()), '1,x', "expected an array of integers, got '1,x'"],

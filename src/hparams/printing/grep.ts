@@ -67,6 +67,8 @@ function labelAt(text: string): string[] {
 }
 
 function toPattern(pattern: string | RegExp, { caseSensitive }: GrepOptions): RegExp {
+  if (typeof pattern !== 'string' && !(pattern instanceof RegExp))
+    throw new ConfigError(`grep() takes a regular expression or its text, got ${showValue(pattern)}.`);
   const source = typeof pattern === 'string' ? pattern : pattern.source;
   const given = typeof pattern === 'string' ? '' : pattern.flags.replace(/[gy]/g, '');
   const flags = caseSensitive === undefined ? given : given.replace('i', '') + (caseSensitive ? '' : 'i');

@@ -34,6 +34,12 @@ test('a pattern that cannot be read is an error', () => {
   expect(messageOf(() => grep(root, '('))).toBe(
     "grep() takes a regular expression, got '(': Invalid regular expression: /(/: Unterminated group.",
   );
+  expect(messageOf(() => grep(root, 3 as never))).toBe(
+    'grep() takes a regular expression or its text, got 3.',
+  );
+  expect(messageOf(() => grep(root, 'value', { exclude: null as never }))).toBe(
+    'grep() takes a regular expression or its text, got null.',
+  );
 });
 
 test('of the 2^59 paths to a shared config some are given, and it is said that there are others', () => {
