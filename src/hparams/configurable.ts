@@ -118,8 +118,8 @@ export class Configurable {
 export function makeConfig(cls: AbstractClass, kind: NodeKind, values: object | undefined): AnyConfig {
   const config = newConfig(infoOf(cls), kind);
   if (values !== undefined) {
-    // Just enough frames for the caller of config(), four functions up.
-    assignValues(config, values, `${cls.name}.${kind}()`, origin(6));
+    // Just enough frames for the caller of config(), four functions up: each costs time.
+    assignValues(config, values, `${cls.name}.${kind}()`, origin(5));
   }
   return config;
 }

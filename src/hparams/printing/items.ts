@@ -73,6 +73,7 @@ function stateOf(node: ConfigNode, field: FieldInfo, around: Item): State {
 
 /** Whether the parts of the value are shown one by one: there is a config among them. */
 export function isSplit(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
   return nodeOf(value) === undefined && partsOf(value) !== undefined && holdsConfig(value);
 }
 

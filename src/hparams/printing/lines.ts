@@ -88,9 +88,12 @@ export function leafText(item: Item): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a line must not hold.
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
 
+const hasUnprintable = new RegExp(unprintable.source);
+
 const short: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /** The text with line breaks and other control characters written as escapes. */
 export function oneLine(text: string): string {
+  if (!hasUnprintable.test(text)) return text;
   return text.replace(unprintable, (c) => short[c] ?? `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
