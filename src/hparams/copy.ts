@@ -64,7 +64,12 @@ export function copyNode(
     for (const name of handedOut?.keys() ?? []) {
       // A default nobody edited is made anew, so that a copy does not depend on what was read before.
       if (name in made.values || !isExplicit(node, name)) continue;
-      made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), swapLeaf);
+      made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), (leaf) => {
+        const swapped = swapLeaf(leaf);
+        // An edited default that is shared with the copy stands in two places from here on.
+        if (swapped === leaf && nodeOf(leaf) !== undefined) nodeOf(leaf)!.writesAtBirth = -1;
+        return swapped;
+      });
     }
   }
   made.tags = node.tags;

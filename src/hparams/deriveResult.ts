@@ -28,6 +28,8 @@ export function finishDrafts(session: Session, root: ConfigNode): ConfigNode {
 
 class Result {
   private readonly done = new Map<ConfigNode, ConfigNode>();
+  /** The edited copies that were made. */
+  private readonly finals = new Set<ConfigNode>();
   /** New configs that hold drafts, which have to go once nothing can fail any more. */
   private readonly holders: ConfigNode[] = [];
 
@@ -112,6 +114,7 @@ class Result {
     final.last = source.last;
     final.writes = source.writes;
     proxyFor(final);
+    this.finals.add(final);
     return final;
   }
 
@@ -123,8 +126,16 @@ class Result {
       if (swapped !== config || this.isPlaced(config)) node.values[name] = swapped;
     }
     for (const [name, value] of node.containers ?? []) {
-      if (!(name in node.values) && this.isPlaced(value)) node.values[name] = value;
+      if (name in node.values || !(this.isPlaced(value) || this.isEdited(value))) continue;
+      node.values[name] = value;
     }
+  }
+
+  /** Whether a container, its configs replaced already, holds another config than the original's. */
+  private isEdited(value: unknown): boolean {
+    const nodes: ConfigNode[] = [];
+    collectNodes(value, nodes);
+    return nodes.some((node) => this.finals.has(node));
   }
 
   private isPlaced(value: unknown): boolean {

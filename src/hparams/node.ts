@@ -176,8 +176,12 @@ function storedValue(node: ConfigNode, field: FieldInfo): unknown {
   const made = field.default.make();
   if (typeof made !== 'object' || made === null) return made;
   if (nodeOf(made) !== undefined) return defaultConfig(node, field, () => made as AnyConfig, before);
-  const kept = mapContainers(ownDefault(made, before), (leaf) => acceptLeaf(node, leaf, []));
-  for (const child of nodesIn(kept)) markDefault(child, node, node);
+  const kept = mapContainers(ownDefault(made, before), (leaf) => {
+    const carrier = carrierOf(leaf);
+    return carrier === undefined ? leaf : copyCarrier(carrier).proxy;
+  });
+  const owner = base === undefined || base === node ? node : null;
+  for (const child of nodesIn(kept)) markDefault(child, node, owner);
   (node.containers ??= new Map()).set(name, kept);
   return kept;
 }

@@ -1,0 +1,528 @@
+/** @file Random programs of edits, run on configs and on a plain model of them: both have to read alike at each step. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  type Config,
+  Configurable,
+  copy,
+  deepCopy,
+  defineTag,
+  derive,
+  fromJSON,
+  history,
+  isEqual,
+  pathOf,
+  select,
+  setPath,
+  setTagged,
+  sub,
+  tagged,
+  toJSON,
+  unset,
+  unsetPath,
+} from '../../src/hparams/index.js';
+
+const Value = defineTag('model.Value', 'Values of the nodes of a model.');
+
+class Tip extends Configurable.with({
+  value: tagged(z.int(), Value).default(0),
+  nums: z.array(z.int()).default([2, 1]),
+  opt: sub(Configurable, null).nullable().default(null),
+}) {}
+class Box extends Tip.with({
+  tpl: sub(Tip),
+  list: z.array(sub(Configurable)).default([]),
+  table: z.record(z.string(), sub(Configurable)).default({}),
+  defs: z.array(sub(Tip)).default([Tip.config({ value: 5 }), Tip.config()]),
+}) {}
+type Real = Config<Box>;
+
+/** A config as the model has it: a plain object. */
+interface Model {
+  isBox: boolean;
+  value: number;
+  nums: number[];
+  opt: Model | null;
+  tpl: Model | null;
+  list: Model[];
+  table: Record<string, Model>;
+  defs: Model[];
+  /** Fields that were written, or whose default was put elsewhere too. */
+  explicit: Set<string>;
+  /** Fields that the config itself has a value for: only a change of these makes a derived config another one. */
+  stored: Set<string>;
+  /** Whether anything was written since it was made as a default; undefined for what is none. */
+  edited: boolean | undefined;
+  /** Whether it is a default that was put elsewhere too. */
+  placed: boolean;
+}
+
+function model(isBox: boolean, edited?: boolean): Model {
+  const plain = {
+    isBox,
+    value: 0,
+    nums: [2, 1],
+    opt: null,
+    list: [],
+    table: {},
+    explicit: new Set<string>(),
+    stored: new Set<string>(),
+    edited,
+    placed: false,
+  };
+  const made: Model = { ...plain, tpl: null, defs: [] };
+  if (isBox) Object.assign(made, { tpl: model(false, false), defs: defaultDefs() });
+  return made;
+}
+
+function defaultDefs(): Model[] {
+  const [first, second] = [model(false, false), model(false, false)];
+  first.value = 5;
+  store(first, 'value');
+  return [first, second];
+}
+
+function childrenOf(node: Model): Model[] {
+  const own = [node.opt, node.tpl].filter((child) => child !== null);
+  return [...own, ...node.list, ...Object.values(node.table), ...node.defs];
+}
+
+function realChildren(node: Real): Real[] {
+  const own = [node.opt as Real | null, isBox(node) ? (node.tpl as Real) : null].filter(
+    (child) => child !== null,
+  );
+  if (!isBox(node)) return own;
+  return [
+    ...own,
+    ...(node.list as Real[]),
+    ...(Object.values(node.table) as Real[]),
+    ...(node.defs as Real[]),
+  ];
+}
+
+function isBox(node: Real): boolean {
+  return 'tpl' in node;
+}
+
+/** The nodes below a root, each once, in one order for configs and models. */
+function nodesOf<N>(root: N, children: (node: N) => N[]): N[] {
+  const seen = new Set([root]);
+  for (const node of seen) for (const child of children(node)) seen.add(child);
+  return [...seen];
+}
+
+/** All there is to read below a root, with the sharing. */
+function shown(root: Model | Real, isModel: boolean): string {
+  const children = (isModel ? childrenOf : realChildren) as (node: unknown) => unknown[];
+  const all = nodesOf<unknown>(root, children);
+  const id = new Map(all.map((node, i) => [node, i]));
+  const ids = (list: readonly unknown[]) => list.map((node) => id.get(node)).join();
+  return all
+    .map((each, i) => {
+      const node = each as Model;
+      const box = isModel ? node.isBox : isBox(each as Real);
+      const common = `${i}: ${node.value} [${node.nums.join()}] opt ${node.opt === null ? '-' : id.get(node.opt)}`;
+      if (!box) return common;
+      const keys = Object.keys(node.table).join();
+      return `${common} tpl ${id.get(node.tpl)} list ${ids(node.list)} table ${keys} ${ids(Object.values(node.table))} defs ${ids(node.defs)}`;
+    })
+    .join('\n');
+}
+
+/** What `derive` gives, in the model: a copy whose unchanged nodes are those that they were copied from. */
+function deriveModel(root: Model, recipe: (draft: Model, draftOf: (node: Model) => Model) => void): Model {
+  const drafts = new Map(nodesOf(root, childrenOf).map((node) => [node, { ...node }]));
+  const draftOf = (node: Model): Model => drafts.get(node) ?? node;
+  for (const draft of drafts.values()) {
+    swapChildren(draft, draftOf);
+    draft.nums = [...draft.nums];
+    draft.explicit = new Set(draft.explicit);
+    draft.stored = new Set(draft.stored);
+  }
+  recipe(draftOf(root), draftOf);
+  const originals = new Map([...drafts].map(([node, draft]) => [draft, node]));
+  const done = new Map<Model, Model>();
+  const finish = (node: Model): Model => {
+    const known = done.get(node);
+    if (known !== undefined) return known;
+    const original = originals.get(node);
+    const before = original && { tpl: original.tpl, defs: original.defs };
+    swapChildren(node, finish);
+    // A default that is another than the original's is a value.
+    if (before !== undefined && node.tpl !== before.tpl) store(node, 'tpl');
+    if (before !== undefined && !sameList(node.defs, before.defs)) store(node, 'defs');
+    const final = original !== undefined && isSame(node, original) ? original : node;
+    done.set(node, final);
+    return final;
+  };
+  return finish(draftOf(root));
+}
+
+function swapChildren(node: Model, swap: (node: Model) => Model): void {
+  node.opt = node.opt && swap(node.opt);
+  node.tpl = node.tpl && swap(node.tpl);
+  node.list = node.list.map(swap);
+  node.defs = node.defs.map(swap);
+  node.table = Object.fromEntries(Object.entries(node.table).map(([key, part]) => [key, swap(part)]));
+}
+
+function isSame(a: Model, b: Model): boolean {
+  return (
+    a.value === b.value &&
+    sameList(a.nums, b.nums) &&
+    a.opt === b.opt &&
+    a.tpl === b.tpl &&
+    sameList(a.list, b.list) &&
+    sameList(a.defs, b.defs) &&
+    sameList(Object.entries(a.table).flat(), Object.entries(b.table).flat()) &&
+    sameList([...a.stored].sort(), [...b.stored].sort())
+  );
+}
+
+function sameList(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((part, i) => part === b[i]);
+}
+
+function store(node: Model, field: string): void {
+  node.explicit.add(field);
+  node.stored.add(field);
+}
+
+function wrote(node: Model, field: string): void {
+  store(node, field);
+  if (node.edited === false) node.edited = true;
+}
+
+function isPristine(node: Model): boolean {
+  return node.edited === false && childrenOf(node).every(isPristine);
+}
+
+/** A copy that shares the configs held; defaults that nobody edited are new. */
+function copyModel(node: Model): Model {
+  const made: Model = {
+    ...node,
+    nums: [...node.nums],
+    list: [...node.list],
+    defs: [...node.defs],
+    table: { ...node.table },
+  };
+  made.explicit = new Set(node.explicit);
+  made.edited = undefined;
+  made.placed = false;
+  if (node.tpl !== null && !node.explicit.has('tpl')) {
+    if (isPristine(node.tpl)) made.tpl = model(false, false);
+    else made.explicit.add('tpl');
+  }
+  if (node.isBox && !node.explicit.has('defs')) {
+    if (node.defs.every(isPristine)) made.defs = defaultDefs();
+    else made.explicit.add('defs');
+  }
+  made.stored = new Set(made.explicit);
+  return made;
+}
+
+function deepCopyModel(root: Model): Model {
+  const copies = new Map(nodesOf(root, childrenOf).map((node) => [node, copyModel(node)]));
+  for (const made of copies.values()) swapChildren(made, (node) => copies.get(node) ?? node);
+  return copies.get(root)!;
+}
+
+interface Step {
+  readonly kind: string;
+  readonly a: number;
+  readonly b: number;
+  readonly n: number;
+  readonly steps: readonly Step[];
+}
+
+const plainKinds = [
+  'set',
+  'set',
+  'delete',
+  'nums',
+  'nums',
+  'put',
+  'put',
+  'put',
+  'new',
+  'new',
+  'take',
+  'copy',
+  'deepCopy',
+  'setTagged',
+  'select',
+  'setPath',
+  'unsetPath',
+  'refused',
+  'replace',
+];
+const { program } = fc.letrec<{ step: Step; program: Step[] }>((tie) => ({
+  step: fc.record({
+    kind: fc.constantFrom(...plainKinds, 'derive', 'derive', 'original'),
+    a: fc.nat(50),
+    b: fc.nat(50),
+    n: fc.nat(50),
+    steps: fc.oneof({ maxDepth: 2, depthSize: 'max' }, fc.constant([]), tie('program')),
+  }),
+  program: fc.array(tie('step'), { maxLength: 9 }),
+}));
+
+/** One root, as config and as model, and within a recipe what it is a draft of. */
+class Run {
+  /** Whether a derived config stands beside its original, with which it shares the defaults that nobody wrote. */
+  sharesDefaults = false;
+
+  constructor(
+    public real: Real,
+    public model: Model,
+    private readonly originals: readonly [Real, Model][] = [],
+  ) {}
+
+  run(steps: readonly Step[]): void {
+    for (const step of steps) {
+      this.step(step);
+      this.check(JSON.stringify(step));
+    }
+  }
+
+  check(step: string): void {
+    expect(shown(this.real, false), step).toBe(shown(this.model, true));
+  }
+
+  private pick(i: number): [Real, Model] {
+    const models = nodesOf(this.model, childrenOf);
+    const reals = nodesOf(this.real, realChildren);
+    return [reals[i % reals.length]!, models[i % models.length]!];
+  }
+
+  private step({ kind, a, b, n, steps }: Step): void {
+    const [real, node] = this.pick(a);
+    const [other, otherNode] = this.pick(b);
+    const field = ['value', 'nums', 'opt', 'tpl', 'list', 'table', 'defs'][n % (node.isBox ? 7 : 3)]!;
+    if (kind === 'set') {
+      real.value = n;
+      node.value = n;
+      wrote(node, 'value');
+      expect(history(real).at(-1)).toMatchObject({ field: 'value', kind: 'set', value: n });
+    } else if (kind === 'delete' || kind === 'unsetPath') {
+      if (kind === 'delete') unset(real, field as 'value');
+      else unsetPath(this.real, [pathOf(this.real, real), field].filter(Boolean).join('.'));
+      Object.assign(node, { [field]: model(node.isBox)[field as 'value'] });
+      node.explicit.delete(field);
+      node.stored.delete(field);
+      if (node.edited === false) node.edited = true;
+      expect(history(real).at(-1)).toMatchObject({ field, kind: 'delete' });
+    } else if (kind === 'setPath') {
+      setPath(this.real, [pathOf(this.real, real), 'value'].filter(Boolean).join('.'), String(n));
+      node.value = n;
+      wrote(node, 'value');
+    } else if (kind === 'nums') this.editNumbers(real.nums, node, n, b);
+    else if (kind === 'put') this.put(real, node, other, otherNode, n);
+    else if (kind === 'original') {
+      const found = this.originals[b % Math.max(1, this.originals.length)];
+      if (found !== undefined) this.put(real, node, ...found, n);
+    } else if (kind === 'new') {
+      if (b % 2 === 1 && reaches(otherNode, node)) return;
+      const made = (b % 2 === 0 ? Tip.config() : Box.config({ list: [other] })) as Real;
+      const madeNode = model(b % 2 === 1);
+      if (madeNode.isBox) {
+        madeNode.list.push(otherNode);
+        wrote(madeNode, 'list');
+        this.placed(otherNode);
+      }
+      this.put(real, node, made, madeNode, n);
+      made.value = 9;
+      made.nums.push(3);
+      madeNode.value = 9;
+      madeNode.nums.push(3);
+      wrote(madeNode, 'value');
+      wrote(madeNode, 'nums');
+    } else if (kind === 'take') this.take(real, node, n);
+    else if (kind === 'copy') {
+      if (reaches(otherNode, node)) return;
+      const made = copyModel(otherNode);
+      const defaults = { tpl: [otherNode.tpl], defs: otherNode.defs };
+      for (const field of ['tpl', 'defs'] as const) {
+        // Edited defaults are shared with the copy.
+        if (!made.explicit.has(field) || otherNode.explicit.has(field)) continue;
+        for (const each of defaults[field]) if (each !== null) this.placed(each);
+      }
+      this.put(real, node, copy(other), made, n);
+    } else if (kind === 'deepCopy') this.put(real, node, deepCopy(other), deepCopyModel(otherNode), n);
+    else if (kind === 'setTagged' || kind === 'select') {
+      const all = nodesOf(node, childrenOf);
+      const count = kind === 'select' ? select(real, { tag: Value }).set(n) : setTagged(real, Value, n);
+      expect(count).toBe(all.length);
+      for (const each of all) {
+        each.value = n;
+        wrote(each, 'value');
+      }
+    } else if (kind === 'replace') this.replaceInside(real, node);
+    else if (kind === 'refused') {
+      expect(() => (real.value = 'no' as never)).toThrow();
+      expect(() => real.nums.splice(0, 1, 7, 0.5)).toThrow();
+      if (isBox(real)) expect(() => real.list.splice(0, 1, other, 3 as never)).toThrow();
+      expect(() => select(real, { tag: Value }).set('no')).toThrow();
+    } else if (kind === 'derive') this.derive(real, node, other, otherNode, steps, n);
+  }
+
+  private editNumbers(nums: number[], node: Model, n: number, at: number): void {
+    const edits: ((list: number[]) => unknown)[] = [
+      (list) => list.push(n, n + 1),
+      (list) => list.splice(at % (list.length + 1), n % 3, at),
+      (list) => list.sort(),
+      (list) => list.reverse(),
+      (list) => list.pop(),
+      (list) => list.unshift(n),
+      (list) => (list[list.length] = n),
+      (list) => list.fill(n, at % 3),
+      (list) => list.copyWithin(0, 1),
+    ];
+    const edit = edits[n % edits.length]!;
+    const result = edit(nums);
+    expect(result === nums || result).toEqual(edit(node.nums) === node.nums || result);
+    wrote(node, 'nums');
+  }
+
+  /** A default that stands elsewhere too is a value. */
+  private placed(node: Model): void {
+    const isDraft = this.originals.some(([, draft]) => draft === node);
+    for (const holder of nodesOf(this.model, childrenOf)) {
+      for (const field of ['tpl', 'defs'] as const) {
+        if (holder[field] !== node && !(field === 'defs' && holder.defs.includes(node))) continue;
+        holder.explicit.add(field);
+        if (isDraft && !node.placed) holder.stored.add(field);
+      }
+    }
+    if (node.edited === false) node.edited = true;
+    node.placed = true;
+  }
+
+  private put(real: Real, node: Model, held: Real, heldNode: Model, n: number): void {
+    if (reaches(heldNode, node)) return;
+    const places = ['opt', 'table', 'list', 'list[]', 'tpl', 'defs'];
+    const place = node.isBox ? places[n % (heldNode.isBox ? 4 : 6)]! : 'opt';
+    if (place === 'opt' || place === 'tpl') {
+      real[place] = held;
+      node[place] = heldNode;
+      const last = history(real).at(-1)!;
+      expect([last.field, last.kind, last.value === real[place]]).toEqual([place, 'set', true]);
+    } else if (place === 'table') {
+      const key = `key ${n % 4}`;
+      if (node.table[key] === heldNode) return;
+      real.table[key] = held;
+      node.table[key] = heldNode;
+    } else if (place === 'list[]') {
+      const i = n % (node.list.length + 1);
+      if (node.list[i] === heldNode) return;
+      real.list[i] = held;
+      node.list[i] = heldNode;
+    } else {
+      (real[place as 'list'] as unknown[]).push(held);
+      node[place as 'list'].push(heldNode);
+    }
+    this.placed(heldNode);
+    wrote(node, place.replace('[]', ''));
+  }
+
+  private take(real: Real, node: Model, n: number): void {
+    const keys = Object.keys(node.table);
+    if (n % 3 === 0 && keys.length > 0) {
+      const key = keys[n % keys.length]!;
+      delete real.table[key];
+      delete node.table[key];
+      wrote(node, 'table');
+    } else if (node.isBox) {
+      const field = n % 2 === 0 ? 'list' : 'defs';
+      const edits: ((list: unknown[]) => unknown)[] = [
+        (list) => list.shift(),
+        (list) => list.reverse(),
+        (list) => list.splice(n % (list.length + 1), 1),
+        (list) => list.sort((a, b) => (a as Model).value - (b as Model).value),
+      ];
+      const edit = edits[n % edits.length]!;
+      edit(real[field] as unknown[]);
+      edit(node[field]);
+      wrote(node, field);
+    }
+  }
+
+  /** Puts each Tip below a node where it stands already, as `select` does. */
+  private replaceInside(real: Real, node: Model): void {
+    if (!node.isBox) return;
+    select(real, { cls: Tip, matchSubclasses: false }).replace((old: Config<Tip>) => old);
+    // Every holder of a Tip was written to.
+    for (const holder of nodesOf(node, childrenOf)) {
+      if (holder.opt !== null && !holder.opt.isBox) wrote(holder, 'opt');
+      if (holder.tpl !== null) wrote(holder, 'tpl');
+      if (holder.list.some((each) => !each.isBox)) wrote(holder, 'list');
+      if (Object.values(holder.table).some((each) => !each.isBox)) wrote(holder, 'table');
+      if (holder.defs.length > 0) wrote(holder, 'defs');
+    }
+    for (const tip of nodesOf(node, childrenOf)) if (!tip.isBox) this.placed(tip);
+  }
+
+  private derive(
+    real: Real,
+    node: Model,
+    into: Real,
+    intoNode: Model,
+    steps: readonly Step[],
+    n: number,
+  ): void {
+    const before = shown(real, false);
+    let inner: Run | undefined;
+    const results: [Real, Model][] = [];
+    const originals = nodesOf(real, realChildren);
+    const result = derive(real, (draft) => {
+      const derivedModel = deriveModel(node, (draftModel, draftOf) => {
+        const pairs = nodesOf(node, childrenOf).map((each, i): [Real, Model] => [
+          originals[i]!,
+          draftOf(each),
+        ]);
+        inner = new Run(draft, draftModel, pairs);
+        inner.check('begin');
+        inner.run(steps);
+      });
+      results.push([draft, derivedModel]);
+    });
+    const derivedModel = results[0]![1];
+    expect(shown(real, false)).toBe(before);
+    expect(shown(result, false)).toBe(shown(derivedModel, true));
+    expect(result === real).toBe(derivedModel === node);
+    if (node === this.model && this.originals.length === 0) {
+      this.real = result;
+      this.model = derivedModel;
+    } else {
+      this.put(into, intoNode, result, derivedModel, n);
+      this.sharesDefaults = true;
+    }
+    this.sharesDefaults ||= inner!.sharesDefaults;
+  }
+}
+
+function reaches(from: Model, to: Model): boolean {
+  return nodesOf(from, childrenOf).includes(to);
+}
+
+test('random programs: configs read as a plain model of them does, in recipes too', () => {
+  fc.assert(
+    fc.property(program, program, (first, second) => {
+      const run = new Run(Box.config(), model(true));
+      run.check('begin');
+      for (const steps of [first, second]) {
+        run.run(steps);
+        if (run.sharesDefaults) continue;
+        const copied = deepCopy(run.real);
+        expect(shown(copied, false)).toBe(shown(run.model, true));
+        expect(shown(fromJSON(toJSON(run.real)) as Real, false)).toBe(shown(run.model, true));
+        expect(isEqual(copied, run.real)).toBe(true);
+        copied.value += 1;
+        expect(isEqual(copied, run.real)).toBe(false);
+      }
+      expect(shown(Box.config(), false)).toBe(shown(model(true), true));
+    }),
+    { numRuns: 1000 },
+  );
+});
