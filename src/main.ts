@@ -40,6 +40,10 @@ function required(value: string | undefined, message: string): string {
   throw new UsageError(`${message} --help lists all flags.`);
 }
 
+function warn(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
 /** Runs one command; returns the exit code. */
 async function run(argv: readonly string[]): Promise<number> {
   const flags = parseFlags(argv);
@@ -50,7 +54,7 @@ async function run(argv: readonly string[]): Promise<number> {
   const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
     const { dumpText } = await import('./registry/index.js');
-    process.stdout.write(dumpText(await resolve(exp, flags), flags.changes, flags.dump));
+    process.stdout.write(dumpText(await resolve(exp, flags), flags.changes, flags.dump, warn));
     return 0;
   }
   const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
@@ -66,7 +70,8 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<num
   const { classVarsText, configure, shellText } = await import('./registry/index.js');
   const resolved = await resolve(exp, flags);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
-  const configured = configure(resolved, overrides);
+  const { warnings, ...configured } = configure(resolved, overrides);
+  for (const warning of warnings) warn(warning);
   // A device that is not there ends the command before it writes anything.
   if (flags.device === 'gpu') await (await import('./compiler/index.js')).loadBackend('gpu');
   const { endWithSweep, exitCodeOfSignal, runJob } = await loadingPrograms;

@@ -149,7 +149,9 @@ test('exit code 1: evaluating where there is no checkpoint', async () => {
   const { code, stderr } = await runCommand(['--exp=Tiny', `--job_log_dir=${directory}`, '--mode=eval']);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `Checkpoint directory checkpoint_dir=${directory}/checkpoints does not exist\n`,
+    stderr:
+      `--job_log_dir=${directory}: --mode=eval needs a checkpoint, and there is none in ${directory}/checkpoints. ` +
+      'Train with --mode=train first, or give the directory of a run that was trained.\n',
   });
 }, 120_000);
 
@@ -184,6 +186,16 @@ test('--dump prints the configs without a job_log_dir, and its output is taken b
   writeFileSync(file, first.stdout);
   const second = await runCommand(['--exp=Fiddled', '--config_file', file, '--dump=yaml']);
   expect(second.stdout).toBe(first.stdout);
+}, 120_000);
+
+test('a constant that no config is made with is warned of', async () => {
+  const flags = ['--exp=Fiddled', '--set', 'spare=7', '--set', 'modelDims=8', '--dump'];
+  const { code, stderr } = await runCommand(flags);
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr:
+      '--set spare=7: Fiddled never reads the constant spare while it makes its configs, so this changes nothing.\n',
+  });
 }, 120_000);
 
 test('exit code 1: a fiddler that fails keeps its stack', async () => {

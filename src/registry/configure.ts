@@ -20,6 +20,7 @@ import {
   constantsOf,
   type Experiment,
   instantiate,
+  unreadOverrides,
 } from './experiment.js';
 import { applyFiddler } from './fiddlers.js';
 import { readChanges } from './files.js';
@@ -35,6 +36,8 @@ export interface ConfiguredExperiment {
   readonly task: Config<SingleTask>;
   readonly datasets: readonly Config<BaseInput>[];
   readonly decodeDatasets: readonly Config<BaseInput>[];
+  /** What is suspicious, a line each: constants of the command line that nothing read. */
+  readonly warnings: readonly string[];
 }
 
 /** What applies an override to the configs. */
@@ -126,5 +129,9 @@ export function configure(
   checkNames(experiment, 'datasets', datasets);
   checkNames(experiment, 'decodeDatasets', decodeDatasets);
   experiment.validate();
-  return { name: resolved.name, experiment, configs, task, datasets, decodeDatasets };
+  const warnings = unreadOverrides(experiment).map(
+    ({ name, origin }) =>
+      `${origin}: ${resolved.cls.name} never reads the constant ${name} while it makes its configs, so this changes nothing.`,
+  );
+  return { name: resolved.name, experiment, configs, task, datasets, decodeDatasets, warnings };
 }

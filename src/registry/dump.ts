@@ -26,17 +26,21 @@ const printers: Readonly<Record<DumpFormat, Print>> = {
 
 /**
  * The configs that the command line makes of the experiment, as text that ends with a newline. Those of a sweep follow
- * one another under their names; as JSON they are an object of documents.
+ * one another under their names; as JSON they are an object of documents. `warn` is told once of all that is suspicious.
  */
 export function dumpText(
   resolved: ResolvedExperiment,
   changes: readonly Change[],
   format: DumpFormat,
+  warn: (line: string) => void = () => {},
 ): string {
-  const printed = expandSweeps(changes, resolved).map(({ name, overrides }): [string, string] => [
-    name,
-    printers[format](configure(resolved, overrides)).trimEnd(),
-  ]);
+  const warnings = new Set<string>();
+  const printed = expandSweeps(changes, resolved).map(({ name, overrides }): [string, string] => {
+    const configured = configure(resolved, overrides);
+    for (const warning of configured.warnings) warnings.add(warning);
+    return [name, printers[format](configured).trimEnd()];
+  });
+  for (const warning of warnings) warn(warning);
   if (printed.length === 1 && printed[0]![0] === '') return `${printed[0]![1]}\n`;
   if (format === 'json')
     return `{\n${printed.map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(',\n')}\n}\n`;

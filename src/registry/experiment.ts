@@ -34,6 +34,8 @@ interface State {
   readonly values: Map<string, unknown>;
   readonly overridden: Map<string, ConstantOverride>;
   readonly writes: Write[];
+  /** The constants that were read so far. */
+  readonly reads: Set<string>;
 }
 
 const declared = Symbol('constants');
@@ -94,7 +96,7 @@ export abstract class Experiment {
   constructor() {
     const cls = new.target;
     const schemas = constantsOf(cls);
-    const state: State = { values: new Map(), overridden: new Map(), writes: [] };
+    const state: State = { values: new Map(), overridden: new Map(), writes: [], reads: new Set() };
     for (const override of pending) {
       const schema = schemas[override.name];
       if (!schema) throw unknownConstant(cls, override.name, override.origin);
@@ -106,6 +108,7 @@ export abstract class Experiment {
       get(target, key, receiver) {
         const schema = typeof key === 'string' && Object.hasOwn(schemas, key) ? schemas[key] : undefined;
         if (!schema) return Reflect.get(target, key, receiver);
+        state.reads.add(key as string);
         const value = currentValue(state, schema, key as string);
         if (value === unset) throw missing(cls, key as string, schema);
         return value;
@@ -200,6 +203,12 @@ export function instantiate<T extends Experiment>(
   } finally {
     pending = outer;
   }
+}
+
+/** The constants of the command line that nothing read so far, neither class fields nor methods. */
+export function unreadOverrides(experiment: Experiment): ConstantOverride[] {
+  const { overridden, reads } = states.get(experiment)!;
+  return [...overridden.values()].filter(({ name }) => !reads.has(name));
 }
 
 /** Throws UsageError for the first constant that has neither a value nor a default. */

@@ -18,6 +18,7 @@ import {
   resolveExperiment,
 } from '../../src/registry/index.js';
 import { temporaryDirectory } from '../command.js';
+import { Fiddled } from '../fixtures/project/experiments/fiddled.js';
 
 const directory = fileURLToPath(new URL('../fixtures/project/experiments', import.meta.url));
 const resolved = await resolveExperiment('fiddled.Fiddled', [directory]);
@@ -48,6 +49,22 @@ test('--set and --fiddler are applied in the order given', () => {
 test('constants come before the configs that are made with them, wherever they stand', () => {
   expect(steps('--fiddler', 'scaleSteps(2)', '--set', 'numTrainSteps=5')).toBe(10);
   expect(steps('--set', 'numTrainSteps=5', '--set', 'numTrainSteps=6')).toBe(6);
+});
+
+test('a constant that nothing reads gives a warning, one that a class field reads does not', () => {
+  class Fixed extends Fiddled {
+    override numSamples = this.spare + 1;
+    override decodeDatasets() {
+      return [];
+    }
+  }
+  const warningsOf = (cls: typeof resolved.cls, ...flags: string[]) =>
+    configure({ ...resolved, cls }, parse(flags) as Override[]).warnings;
+  const flags = ['--set', 'modelDims=8', '--set', 'spare=1', '--unset', 'spare'];
+  expect(warningsOf(Fiddled, ...flags)).toEqual([
+    '--unset spare: Fiddled never reads the constant spare while it makes its configs, so this changes nothing.',
+  ]);
+  expect(warningsOf(Fixed, ...flags)).toEqual([]);
 });
 
 test('--unset brings back declared defaults: of constants, of fields; and takes entries out', () => {
