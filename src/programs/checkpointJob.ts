@@ -1,9 +1,10 @@
 /** @file Evaluation and decoding of the newest checkpoint, without training. */
 import { join } from 'node:path';
-import { Checkpointer, createTrainState } from '../checkpoints/index.js';
+import { CheckpointError, Checkpointer, createTrainState } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
+import { JobError } from './errors.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
 import { writeJobFiles } from './jobFiles.js';
 import type { JobOptions } from './options.js';
@@ -22,10 +23,22 @@ async function restoreParams(options: JobOptions, task: SingleTask): Promise<Fla
   });
   try {
     await checkpointer.restore(state, { paramsOnly: true, allowPrevious: options.restorePreviousCheckpoint });
+  } catch (error) {
+    throw error instanceof CheckpointError && error.kind === 'missing'
+      ? nothingTrained(options, error)
+      : error;
   } finally {
     await checkpointer.close();
   }
   return state;
+}
+
+function nothingTrained({ jobLogDir, mode }: JobOptions, cause: CheckpointError): JobError {
+  return new JobError(
+    `--job_log_dir=${jobLogDir}: --mode=${mode} needs a checkpoint, and there is none in ${cause.path}. ` +
+      'Train with --mode=train first, or give the directory of a run that was trained.',
+    { cause },
+  );
 }
 
 /** Evaluates the newest checkpoint on every dataset that does not train. */
