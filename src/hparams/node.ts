@@ -3,19 +3,12 @@
 import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
 import { problemOf } from './check.js';
 import { ConfigNode, Defaults, nodeOf, type Origin, present, seenFrom } from './configNode.js';
-import {
-  isContainer,
-  mapContainers,
-  type Owner,
-  partsOf,
-  shownPart,
-  showPart,
-  viewOf,
-} from './containers.js';
+import { isContainer, mapContainers, type Owner, shownPart, showPart, viewOf } from './containers.js';
 import { handlerOf } from './containerTypes.js';
 import { describeSchema, showValue } from './describe.js';
 import { ConfigError, NotSetError } from './errors.js';
 import type { ClassInfo, FieldInfo } from './fields.js';
+import { assertOpen, copyCarrier, isExplicit, storedValue } from './held.js';
 import { didYouMean } from './names.js';
 import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
 import { record } from './record.js';
@@ -25,7 +18,6 @@ import type { AnyConfig } from './types.js';
 
 export {
   ConfigNode,
-  type Draft,
   NODE,
   type NodeKind,
   nodeOf,
@@ -33,6 +25,17 @@ export {
   type Write,
   type WriteKind,
 } from './configNode.js';
+export {
+  collectNodes,
+  copyContainers,
+  hasValue,
+  isExplicit,
+  isPristine,
+  rawValue,
+  setCarrierCopier,
+  setDefaultCopier,
+  usedLate,
+} from './held.js';
 
 /** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
 export function requireNode(value: unknown, operation: string): ConfigNode {
@@ -65,15 +68,6 @@ function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
   );
 }
 
-function assertOpen(node: ConfigNode): void {
-  if (node.draft?.session.closed === true) throw usedLate(node);
-}
-
-/** The error of whoever still uses a draft. */
-export function usedLate(node: ConfigNode): ConfigError {
-  return new ConfigError(`This draft of ${node.info.name} was used after its derive() had ended.`);
-}
-
 /** The place of the write under way: its trace may be too short to reach the caller, but the stack still stands. */
 function presentPlace(origin: Origin): string | undefined {
   return originText(origin) ?? placeText(captureTrace());
@@ -97,180 +91,6 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
     path: name,
     place: presentPlace(origin),
   });
-}
-
-/** Whether the field was set, or its default config was edited. */
-export function isExplicit(node: ConfigNode, name: string): boolean {
-  assertOpen(node);
-  if (name in node.values) return true;
-  const handedOut = node.defaults?.get(name) ?? node.containers?.get(name);
-  return handedOut !== undefined && !arePristine(nodesSeen(node, handedOut));
-}
-
-/** Whether a default config, and all it holds, is as its class made it. Iterative, for defaults nest. */
-export function isPristine(config: AnyConfig): boolean {
-  return arePristine([nodeOf(config)!]);
-}
-
-function arePristine(open: ConfigNode[]): boolean {
-  const seen = new Set<ConfigNode>();
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (seen.has(node)) continue;
-    seen.add(node);
-    if (node.writesAtBirth !== node.writes) return false;
-    for (const child of heldNodes(node)) open.push(child);
-  }
-  return true;
-}
-
-/** The nodes of the configs that `node` holds, explicit values first, then the defaults that were handed out. */
-function heldNodes(node: ConfigNode): ConfigNode[] {
-  const held: ConfigNode[] = [];
-  for (const name in node.values) held.push(...nodesSeen(node, node.values[name]));
-  for (const handedOut of [node.containers, node.defaults]) {
-    for (const [name, value] of handedOut ?? [])
-      if (!(name in node.values)) held.push(...nodesSeen(node, value));
-  }
-  return held;
-}
-
-/** The nodes of the configs in one of the values of `node`: drafts, where `node` is one. */
-function nodesSeen(node: ConfigNode, value: unknown): ConfigNode[] {
-  const nodes = nodesIn(value);
-  return node.draft === undefined ? nodes : nodes.map((held) => seenFrom(node, held));
-}
-
-/** Adds the nodes of the configs in `value` to `into`. */
-export function collectNodes(value: unknown, into: ConfigNode[]): void {
-  if (typeof value !== 'object' || value === null) return;
-  const node = nodeOf(value);
-  if (node !== undefined) into.push(node);
-  else for (const [, part] of partsOf(value) ?? []) collectNodes(part, into);
-}
-
-/** Whether the field has a value, be it a default. */
-export function hasValue(node: ConfigNode, field: FieldInfo): boolean {
-  return field.name in node.values || field.default.kind !== 'none';
-}
-
-/** What stands in the field, explicit or default, as it is stored: containers are not views. */
-export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
-  const value = storedValue(node, field);
-  // Whoever goes through a draft must meet drafts: an edit of what they stand for would show in the original.
-  return node.draft === undefined ? value : mapContainers(value, (leaf) => present(node, leaf));
-}
-
-function storedValue(node: ConfigNode, field: FieldInfo): unknown {
-  const { name } = field;
-  assertOpen(node);
-  if (name in node.values) return node.values[name];
-  if (field.default.kind === 'none') return undefined;
-  const known = node.defaults?.get(name) ?? node.containers?.get(name);
-  if (known !== undefined) return known;
-  const base = node.draft?.base;
-  if (base !== undefined && base !== node && hasDefaultOf(node, base, name)) {
-    return borrowDefault(node, name, storedValue(base, field));
-  }
-  if (field.default.kind === 'config') return defaultConfig(node, field, field.default.make);
-  const before = ConfigNode.count;
-  const made = field.default.make();
-  if (typeof made !== 'object' || made === null) return made;
-  if (nodeOf(made) !== undefined) return defaultConfig(node, field, () => made as AnyConfig, before);
-  const kept = mapContainers(ownDefault(made, before), (leaf) => {
-    const carrier = carrierOf(leaf);
-    return carrier === undefined ? leaf : copyCarrier(carrier).proxy;
-  });
-  const owner = base === undefined || base === node ? node : null;
-  for (const child of nodesIn(kept)) markDefault(child, node, owner);
-  (node.containers ??= new Map()).set(name, kept);
-  return kept;
-}
-
-/** Whether a draft's default is still that of its base. */
-function hasDefaultOf(draft: ConfigNode, base: ConfigNode, name: string): boolean {
-  return draft.info === base.info && draft.draft!.forgotten?.has(name) !== true && !(name in base.values);
-}
-
-/** Keeps in a draft what its base has as a default: containers are copied, the configs are the base's. */
-function borrowDefault(draft: ConfigNode, name: string, value: unknown): unknown {
-  if (nodeOf(value) !== undefined) {
-    (draft.defaults ??= new Defaults(null)).set(name, value as AnyConfig);
-    return value;
-  }
-  if (typeof value !== 'object' || value === null) return value;
-  const copied = copyContainers(value);
-  (draft.containers ??= new Map()).set(name, copied);
-  return copied;
-}
-
-/** A copy of the arrays and records in `value`, the containers that can be edited in place. */
-export function copyContainers(value: unknown): unknown {
-  if (!isContainer(value)) return value;
-  if (Array.isArray(value)) return value.map(copyContainers);
-  const copied: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) copied[key] = copyContainers(value[key]);
-  return copied;
-}
-
-const deepestDefaults = 200;
-
-function defaultConfig(
-  node: ConfigNode,
-  field: FieldInfo,
-  make: () => AnyConfig,
-  before = ConfigNode.count,
-): AnyConfig {
-  if (node.defaultDepth >= deepestDefaults) {
-    throw new ConfigError(
-      `The default of ${node.info.name}.${field.name} contains itself without end. Make the field optional, or give it another default.`,
-      { path: field.name },
-    );
-  }
-  const config = ownDefault(make(), before) as AnyConfig;
-  const isDraft = node.draft !== undefined && node.draft.base !== node;
-  node.defaults ??= new Defaults(isDraft ? null : node);
-  markDefault(nodeOf(config)!, node, node.defaults instanceof Defaults ? node.defaults.owner : null);
-  node.defaults.set(field.name, config);
-  return config;
-}
-
-/** A default whose configs are all new: one that existed before is someone else's, and an edit here must not show there. */
-function ownDefault(made: unknown, before: number): unknown {
-  const open = nodesIn(made);
-  const seen = new Set(open);
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (node.serial <= before) return copyDefault(made);
-    for (const held of heldNodes(node)) {
-      if (seen.has(held)) continue;
-      seen.add(held);
-      open.push(held);
-    }
-  }
-  return made;
-}
-
-let copyDefault: (made: unknown) => unknown = (made) => made;
-
-/** Tells this module how to copy configs and containers of configs; called once by the module that copies. */
-export function setDefaultCopier(copier: (made: unknown) => unknown): void {
-  copyDefault = copier;
-}
-
-function nodesIn(value: unknown): ConfigNode[] {
-  const nodes: ConfigNode[] = [];
-  collectNodes(value, nodes);
-  return nodes;
-}
-
-function markDefault(root: ConfigNode, parent: ConfigNode, owner: ConfigNode | null): void {
-  const open = [root];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (node.writesAtBirth >= 0) continue;
-    node.writesAtBirth = node.writes;
-    node.defaultDepth = parent.defaultDepth + 1;
-    node.defaultOf = owner;
-    open.push(...heldNodes(node));
-  }
 }
 
 /** What reading the field gives. */
@@ -393,13 +213,6 @@ function acceptNew(owner: ConfigNode, node: ConfigNode): AnyConfig {
 /** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
 function makeExplicit(nodes: readonly ConfigNode[]): void {
   for (const node of nodes) node.writesAtBirth = -1;
-}
-
-let copyCarrier: (carrier: ConfigNode) => ConfigNode = (carrier) => carrier;
-
-/** Tells this module how to copy a carrier; called once by the module that copies. */
-export function setCarrierCopier(copier: (carrier: ConfigNode) => ConfigNode): void {
-  copyCarrier = copier;
 }
 
 /** Checks and stores a value. A carrier gives the field its value, if it has one, and its tags. */
