@@ -80,8 +80,14 @@ export function valueText(line: Exclude<Line, { kind: 'label' }>): string {
   return leafText(line.item);
 }
 
+/** Whether the item is a field without a value that needs none. */
+export function isOptional(item: Item): boolean {
+  return item.state === 'default' && item.value === undefined;
+}
+
 /** A value without configs. */
 export function leafText(item: Item): string {
+  if (isOptional(item)) return '<not set, optional>';
   return item.state === 'unset' ? '<not set>' : oneLine(showLong(item.value));
 }
 

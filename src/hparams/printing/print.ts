@@ -2,7 +2,7 @@
 import { styleText } from 'node:util';
 import { describeSchema } from '../describe.js';
 import type { Item } from './items.js';
-import { type Line, linesOf, pathText, valueText } from './lines.js';
+import { isOptional, type Line, linesOf, pathText, valueText } from './lines.js';
 
 export interface PrintOptions {
   /** Writes `path : type = value`. */
@@ -14,7 +14,7 @@ export interface PrintOptions {
   readonly defaults?: 'show' | 'dim' | 'mark' | 'hide';
   /** Writes `path #Tag : value` for fields with tags. */
   readonly tags?: boolean;
-  /** Whether fields without a value are listed, as `<not set>`; the default is true. */
+  /** Whether fields without a value are listed, as `<not set>` or `<not set, optional>`; the default is true. */
   readonly unset?: boolean;
 }
 
@@ -27,7 +27,7 @@ export function print(root: unknown, options: PrintOptions = {}): string {
   const lines: string[] = [];
   for (const line of linesOf(root, options.defaults === 'hide')) {
     if (line.kind === 'label') lines.push(`${line.label} : ${pathText(line.path)}`);
-    else if (line.kind !== 'container' && (options.unset !== false || line.item.state !== 'unset')) {
+    else if (line.kind !== 'container' && (options.unset !== false || !isMissing(line.item))) {
       lines.push(lineText(line, options));
     }
   }
@@ -40,8 +40,12 @@ function lineText(line: Exclude<Line, { kind: 'label' }>, options: PrintOptions)
   const tags = options.tags === true ? item.tags.map((tag) => ` ${tag}`).join('') : '';
   const text = `${pathText(line.path)}${tags} : ${type}${valueText(line)}`;
   if (item.state !== 'default') return text;
-  if (options.defaults === 'mark') return `${text} (default)`;
+  if (options.defaults === 'mark') return isOptional(item) ? text : `${text} (default)`;
   return options.defaults === 'dim' ? styleText('dim', text, { validateStream: false }) : text;
+}
+
+function isMissing(item: Item): boolean {
+  return item.state === 'unset' || isOptional(item);
 }
 
 function typeText(item: Item): string {

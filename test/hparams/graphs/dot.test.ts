@@ -69,7 +69,7 @@ test('a box for each config, a shared one once, arrows from the fields; partials
         'make',
         'Leaf (partial)',
         'any',
-        'undefined',
+        '<not set, optional>',
       ],
       left: ['Leaf', 'size', '1', 'scale', '1'],
       make: ['Leaf', 'partial', 'size', '<not set>', 'scale', '1'],
@@ -84,12 +84,12 @@ test('defaults are grey, and their configs not drawn; they can be left out, or d
   const root = Root.config({ any: 1 });
   const nodesOf = async (defaults: 'dim' | 'hide' | 'show') => readSvg(await toSvg(root, { defaults })).nodes;
   expect(await nodesOf('dim')).toEqual({
-    '<root>': ['Root', 'left', 'Leaf', 'list', '[]', 'make', 'undefined', 'any', '1'],
+    '<root>': ['Root', 'left', 'Leaf', 'list', '[]', 'make', '<not set, optional>', 'any', '1'],
   });
   expect(toDot(root).match(/<FONT COLOR="#9aa0a6">/g)?.length).toBe(6);
   expect(await nodesOf('hide')).toEqual({ '<root>': ['Root', 'any', '1'] });
   expect(await nodesOf('show')).toEqual({
-    '<root>': ['Root', 'left', 'Leaf', 'list', '[]', 'make', 'undefined', 'any', '1'],
+    '<root>': ['Root', 'left', 'Leaf', 'list', '[]', 'make', '<not set, optional>', 'any', '1'],
     left: ['Leaf', 'size', '<not set>', 'scale', '1'],
   });
 });

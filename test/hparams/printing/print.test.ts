@@ -60,8 +60,8 @@ test('print gives a line for each field, defaults filled in, shared configs once
       "table['a b'] : Leaf",
       "table['a b'].size : 4",
       "table['a b'].scale : 1",
-      'when : undefined',
-      'make : undefined',
+      'when : <not set, optional>',
+      'make : <not set, optional>',
     ].join('\n'),
   );
   expect(print({ task: Leaf.config({ size: 1 }) })).toBe(
@@ -90,8 +90,8 @@ test('an unset field says so, a default says that it is one, a list without conf
       'right.scale : 1 (default)',
       "list : ['x', 'y']",
       'table : {k: [1, [2]]}',
-      'when : undefined (default)',
-      'make : undefined (default)',
+      'when : <not set, optional>',
+      'make : <not set, optional>',
     ].join('\n'),
   );
 });
@@ -102,6 +102,7 @@ test('defaults can be left out, and so can fields without a value', () => {
     "<root> : Root\nright : Leaf\nright.size : <not set>\nlist : ['x']",
   );
   expect(print(root, { defaults: 'hide', unset: false })).toBe("<root> : Root\nright : Leaf\nlist : ['x']");
+  expect(print(Root.config(), { unset: false })).not.toContain('not set');
 });
 
 test('a default config is a default throughout, until it is edited', () => {
