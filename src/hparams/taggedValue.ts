@@ -8,7 +8,7 @@ import { fieldTags, nodeOf, writeField, writeTags } from './node.js';
 import type { Tag } from './tags.js';
 
 /** Stands for its value: `build` unwraps it, reading the container that holds it gives the value. */
-export class TaggedValue extends Configurable.with({ value: z.any() }) {
+class TaggedValue extends Configurable.with({ value: z.any() }) {
   static readonly [CARRIER] = true;
 }
 

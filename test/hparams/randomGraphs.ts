@@ -14,9 +14,12 @@ import {
   tagged,
 } from '../../src/hparams/index.js';
 
-const numberTag = defineTag('graph.number', 'Numbers of a graph.');
-const valueTag = defineTag('graph.value', 'Values of nodes.', { parent: numberTag });
-const markTag = defineTag('graph.mark', 'Whatever a recipe marks.');
+/** @public Generated code finds it in this module. */
+export const numberTag = defineTag('graph.number', 'Numbers of a graph.');
+/** @public Generated code finds it in this module. */
+export const valueTag = defineTag('graph.value', 'Values of nodes.', { parent: numberTag });
+/** @public Generated code finds it in this module. */
+export const markTag = defineTag('graph.mark', 'Whatever a recipe marks.');
 
 export abstract class Node extends Configurable.with({ value: tagged(z.int(), valueTag).default(0) }) {}
 export class Inner extends Node.with({

@@ -53,7 +53,7 @@ test('a run records its experiment, its configs as they were built, and who set 
   expect(record).toMatchObject({
     name: 'tiny.Tiny',
     mode: 'train',
-    overrides: ['--set modelDims=8', '--set task.train.numTrainSteps=2', '--set datasets[0].batchSize=3'],
+    overrides: ['--set modelDims=8', '--set task.train.numTrainSteps=2', "--set 'datasets[0].batchSize=3'"],
     versions: { node: process.versions.node },
   });
   const classes = new Map<string, AbstractClass>();

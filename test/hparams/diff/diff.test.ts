@@ -342,7 +342,7 @@ test('a skeleton has what the diff tells of the old structure', () => {
     'left : Mixer',
     "left.name : 'part'",
     'left.heads : 8',
-    'left.dims : undefined',
+    'left.dims : <not set, optional>',
     'layers[0] : Mixer',
     "layers[0].name : 'a'",
     'layers[0].heads : 2',
@@ -350,7 +350,7 @@ test('a skeleton has what the diff tells of the old structure', () => {
     'layers[1] : Mixer',
     "layers[1].name : 'part'",
     'layers[1].heads : 2',
-    'layers[1].dims : undefined',
+    'layers[1].dims : <not set, optional>',
     'layers[2] : a value',
   ]);
   expect(formatDiff(diff)).toBe(
