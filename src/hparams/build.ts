@@ -1,19 +1,20 @@
 /** @file From configs to what they describe. */
+import { freeze } from 'immer';
 import { failedBuild, placeOfValue } from './buildErrors.js';
 import { withoutCarriers } from './carriers.js';
 import { problemOf } from './check.js';
-import { isContainer, mapContainers, partsOf, rebuild } from './containers.js';
+import { mapContainers, partsOf, rebuild } from './containers.js';
 import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
 import { withBuilt } from './holders.js';
 import { didYouMean } from './names.js';
-import { type ConfigNode, freezeExisting, hasValue, nodeOf, rawValue } from './node.js';
+import { type ConfigNode, freezeExisting, hasValue, isPlainDefault, nodeOf, rawValue } from './node.js';
 import { checkRules } from './rules.js';
 import { traverse } from './states.js';
 import { type Edge, walk } from './traverse.js';
 import type { AnyConfig, BUILT, BuildableContainer, Built } from './types.js';
-import { builtEdges, examine, isPlainDefault } from './validate.js';
+import { builtEdges, examine } from './validate.js';
 import { type Violation, violationError } from './violations.js';
 
 /** What was built since the outermost `build` began. */
@@ -162,29 +163,24 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
 }
 
 function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
-  if (isPlainDefault(node, field)) return freeze(field.default.make());
+  if (isPlainDefault(node, field)) return freeze(field.default.make(), true);
   const raw = rawValue(node, field);
   if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
   const value = withoutCarriers(raw);
   const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
   if (field.unchanging || (isFinal && !field.holdsBuilt)) {
-    return freeze(mapContainers(value, (leaf) => leaf));
+    return freeze(
+      mapContainers(value, (leaf) => leaf),
+      true,
+    );
   }
   if (value === undefined) return undefined;
   const parsed = field.check.safeParse(value);
-  if (parsed.success) return freeze(parsed.data);
+  if (parsed.success) return freeze(parsed.data, true);
   const problem = parsed.error.issues.map((issue) => issue.message).join('; ');
   throw new ConfigError(`${node.info.name}.${field.name}: ${problem}, got ${showValue(value)}`, {
     path: field.name,
     place: placeOfValue(node, field.name),
     cause: parsed.error,
   });
-}
-
-function freeze(value: unknown): unknown {
-  if (isContainer(value) && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const item of Object.values(value)) freeze(item);
-  }
-  return value;
 }

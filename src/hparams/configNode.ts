@@ -57,6 +57,13 @@ export class Defaults extends Map<string, AnyConfig> {
   }
 }
 
+/**
+ * Makes records of values: without inherited names, as `Object.create(null)` does, but with the layout of a class, which
+ * takes half the time and memory.
+ */
+const Values = function Values() {} as unknown as new () => Record<string, unknown>;
+Values.prototype = Object.create(null);
+
 let created = 0;
 
 /** The target of a config's proxy. */
@@ -86,7 +93,7 @@ export class ConfigNode {
   constructor(
     public info: ClassInfo,
     readonly kind: NodeKind,
-    values: Record<string, unknown> = Object.create(null),
+    values: Record<string, unknown> = new Values(),
   ) {
     this.values = values;
     this.madeAs = info;

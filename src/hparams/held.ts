@@ -72,9 +72,22 @@ export function hasValue(node: ConfigNode, field: FieldInfo): boolean {
 
 /** What stands in the field, explicit or default, as it is stored: containers are not views. */
 export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
+  // Those who only look make no default theirs to keep.
+  if (node.draft === undefined && isPlainDefault(node, field)) return field.default.make();
   const value = storedValue(node, field);
   // Whoever goes through a draft must meet drafts: an edit of what they stand for would show in the original.
   return node.draft === undefined ? value : mapContainers(value, (leaf) => present(node, leaf));
+}
+
+/** Whether the field shows a default that can hold no config, such as null or an empty list: it need not be kept. */
+export function isPlainDefault(
+  node: ConfigNode,
+  field: FieldInfo,
+): field is FieldInfo & { readonly default: { readonly make: () => unknown } } {
+  if (field.name in node.values || field.default.kind !== 'value' || field.default.parsed) return false;
+  if (node.containers?.has(field.name) === true) return false;
+  const value = field.default.make();
+  return typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0);
 }
 
 /** What stands in the field, as the node itself has it: of a draft, not the drafts. */

@@ -30,6 +30,7 @@ export {
   copyContainers,
   hasValue,
   isExplicit,
+  isPlainDefault,
   isPristine,
   rawValue,
   setCarrierCopier,

@@ -4,7 +4,7 @@ import { problemOf } from './check.js';
 import { ConfigError } from './errors.js';
 import type { FieldInfo } from './fields.js';
 import { fits, withBuilt } from './holders.js';
-import { type ConfigNode, freezeExisting, hasValue, isExplicit, rawValue } from './node.js';
+import { type ConfigNode, freezeExisting, hasValue, isExplicit, isPlainDefault, rawValue } from './node.js';
 import { formatLink, type PathLink } from './paths.js';
 import { checkRules, hasRules } from './rules.js';
 import { type Edge, edgesIn, walk } from './traverse.js';
@@ -104,17 +104,6 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
 /** Whether what is built from the config is all there is to look at: no rules, no templates, no change of class. */
 function isLookedAtByBuild(node: ConfigNode): boolean {
   return !hasRules(node.info) && node.info.holdsBuiltAlone && node.info === node.madeAs;
-}
-
-/** Whether the field shows a default that can hold no config, such as null or an empty list: it need not be kept. */
-export function isPlainDefault(
-  node: ConfigNode,
-  field: FieldInfo,
-): field is FieldInfo & { readonly default: { readonly make: () => unknown } } {
-  if (field.name in node.values || field.default.kind !== 'value' || field.default.parsed) return false;
-  if (node.containers?.has(field.name) === true) return false;
-  const value = field.default.make();
-  return typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0);
 }
 
 /** Whether the field holds configs of this class: values were checked when they were written, classes may change since. */
