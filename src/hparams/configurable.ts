@@ -1,13 +1,13 @@
 /** @file The base of every class that configs describe. */
 // biome-ignore-all lint/complexity/noThisInStatic: `this` is the subclass that the method is called on; that is the point.
 import { z } from 'zod';
-import { assignValues } from './assign.js';
-import { newConfig, origin } from './config.js';
-import { refusedKeys } from './containers.js';
+import { RULES, type Rule, rulesFrom } from './building/rules.js';
+import { assignValues } from './editing/assign.js';
 import { ConfigError } from './errors.js';
-import { FIELDS, infoOf, MAKE } from './fields.js';
-import type { NodeKind } from './node.js';
-import { RULES, type Rule, rulesFrom } from './rules.js';
+import { FIELDS, infoOf, MAKE } from './fields/fields.js';
+import { newConfig, origin } from './nodes/config.js';
+import { refusedKeys } from './nodes/containers.js';
+import type { NodeKind } from './nodes/node.js';
 import { captureTrace, placeText } from './source.js';
 import type {
   AbstractClass,

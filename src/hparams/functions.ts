@@ -1,9 +1,9 @@
 /** @file Configs of plain functions, and of classes that know nothing of configs. */
 import { checkFields, makeConfig } from './configurable.js';
-import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
-import { FIELDS, MAKE, registerClass } from './fields.js';
-import type { NodeKind } from './node.js';
+import { showValue } from './fields/describe.js';
+import { FIELDS, MAKE, registerClass } from './fields/fields.js';
+import type { NodeKind } from './nodes/node.js';
 import { captureTrace, placeText } from './source.js';
 import type { AbstractClass, ConfigurableClass, ConfigurableFunction, Fields, HpFrom } from './types.js';
 

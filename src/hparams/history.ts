@@ -1,11 +1,11 @@
 /** @file What was written to a config, by whom, in order. */
 
-import { origin } from './config.js';
-import { deepCopy } from './copy.js';
-import { fieldOf, originText, requireNode, type WriteKind } from './node.js';
+import { deepCopy } from './editing/copy.js';
+import { origin } from './nodes/config.js';
+import { fieldOf, originText, requireNode, type WriteKind } from './nodes/node.js';
 import { type Place, placeOf } from './source.js';
-import { walk } from './traverse.js';
 import type { AnyConfig } from './types.js';
+import { walk } from './walking/traverse.js';
 
 /** One write. */
 export interface HistoryEntry {

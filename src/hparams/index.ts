@@ -1,16 +1,12 @@
 /** @file Configs: typed, checked at once, shared, edited by copy, printed, built. */
-export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './access.js';
-export { build } from './build.js';
+
+export { build } from './building/build.js';
+export { validate } from './building/validate.js';
+export type { Reading, Violation } from './building/violations.js';
 export { type CodegenOptions, codegen } from './codegen/codegen.js';
 export { type CodegenDiffOptions, codegenDiff } from './codegen/codegenDiff.js';
 export type { Modules } from './codegen/imports.js';
-export { coerce, coerceLiteral, plainValue } from './coerce.js';
-export { withOrigin } from './config.js';
 export { Configurable } from './configurable.js';
-export { type ContainerHandler, registerContainer } from './containerTypes.js';
-export { copy, deepCopy } from './copy.js';
-export { derive } from './derive.js';
-export { describeSchema, showLong, showValue } from './describe.js';
 export { type ApplyOptions, applyDiff } from './diff/apply.js';
 export { buildDiff } from './diff/build.js';
 export { describeDifferences } from './diff/describe.js';
@@ -45,35 +41,10 @@ export { fromJSON, toJSON } from './documents/json.js';
 export type { DocumentProblem } from './documents/problems.js';
 export { checkSerializable, serializationProblems } from './documents/serializable.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
-export { cast, copyWith, deepCopyWith, materializeDefaults, updateCallable } from './edit.js';
-export { isEqual } from './equal.js';
-export { ConfigError, type ConfigErrorOptions } from './errors.js';
-export { registerClass } from './fields.js';
-export { type ConfigurableOptions, configurable } from './functions.js';
-export { type DiffGraphOptions, diffToDot, diffToSvg } from './graphs/diff.js';
-export { type GraphOptions, toDot } from './graphs/dot.js';
-export type { Cell, Direction } from './graphs/html.js';
-export { toSvg } from './graphs/svg.js';
-export { clearHistory, type HistoryEntry, history } from './history.js';
-export { container, factory, instance, sub } from './holders.js';
-export {
-  type Argument,
-  type Call,
-  formatLiteral,
-  type Literal,
-  parseCall,
-  parseLiteral,
-  problemAt,
-} from './literals.js';
-export { didYouMean, nearest } from './names.js';
-export { formatPath, parsePath, type Segment } from './paths.js';
-export { asDictFlattened, type FlattenOptions } from './printing/dict.js';
-export { type GrepOptions, grep } from './printing/grep.js';
-export { type PrintHistoryOptions, printHistory } from './printing/history.js';
-export { type PrintOptions, print } from './printing/print.js';
-export { printTree, type TreeOptions } from './printing/tree.js';
-export { assign, classOf, isConfig, isSet, unset } from './queries.js';
-export { suspendTracking } from './record.js';
+export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';
+export { copy, deepCopy } from './editing/copy.js';
+export { derive } from './editing/derive.js';
+export { cast, copyWith, deepCopyWith, materializeDefaults, updateCallable } from './editing/edit.js';
 export {
   type ClassQuery,
   type Replacement,
@@ -82,9 +53,46 @@ export {
   select,
   type TagQuery,
   type TagSelection,
-} from './select.js';
+} from './editing/select.js';
+export {
+  listTags,
+  type MaterializeOptions,
+  materializeTags,
+  type SetTaggedOptions,
+  setTagged,
+} from './editing/tagged.js';
+export { type TrimOptions, trimmed, withDefaultsTrimmed } from './editing/trim.js';
+export { ConfigError, type ConfigErrorOptions } from './errors.js';
+export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
+export { describeSchema, showLong, showValue } from './fields/describe.js';
+export { registerClass } from './fields/fields.js';
+export { container, factory, instance, sub } from './fields/holders.js';
+export {
+  type Argument,
+  type Call,
+  formatLiteral,
+  type Literal,
+  parseCall,
+  parseLiteral,
+  problemAt,
+} from './fields/literals.js';
+export { type ConfigurableOptions, configurable } from './functions.js';
+export { type DiffGraphOptions, diffToDot, diffToSvg } from './graphs/diff.js';
+export { type GraphOptions, toDot } from './graphs/dot.js';
+export type { Cell, Direction } from './graphs/html.js';
+export { toSvg } from './graphs/svg.js';
+export { clearHistory, type HistoryEntry, history } from './history.js';
+export { didYouMean, nearest } from './names.js';
+export { withOrigin } from './nodes/config.js';
+export { type ContainerHandler, registerContainer } from './nodes/containerTypes.js';
+export { suspendTracking } from './nodes/record.js';
+export { asDictFlattened, type FlattenOptions } from './printing/dict.js';
+export { type GrepOptions, grep } from './printing/grep.js';
+export { type PrintHistoryOptions, printHistory } from './printing/history.js';
+export { type PrintOptions, print } from './printing/print.js';
+export { printTree, type TreeOptions } from './printing/tree.js';
+export { assign, classOf, isConfig, isSet, unset } from './queries.js';
 export { excludeFromPlaces, type Place } from './source.js';
-export { type Child, type State, type TraverseOptions, traverse, type Visitor } from './states.js';
 export { type BaselineStyle, checkBaselineStyle } from './style.js';
 export {
   combinationNames,
@@ -94,13 +102,6 @@ export {
   type SweptPath,
   splitSetting,
 } from './sweep.js';
-export {
-  listTags,
-  type MaterializeOptions,
-  materializeTags,
-  type SetTaggedOptions,
-  setTagged,
-} from './tagged.js';
 export {
   addTag,
   clearTags,
@@ -112,8 +113,6 @@ export {
   type Tag,
   tagged,
 } from './tags.js';
-export { iterate, pathOf, type Visit } from './traverse.js';
-export { type TrimOptions, trimmed, withDefaultsTrimmed } from './trim.js';
 export type {
   AbstractClass,
   AnyConfig,
@@ -135,5 +134,7 @@ export type {
   Rules,
   RuleValues,
 } from './types.js';
-export { validate } from './validate.js';
-export type { Reading, Violation } from './violations.js';
+export { isEqual } from './walking/equal.js';
+export { formatPath, parsePath, type Segment } from './walking/paths.js';
+export { type Child, type State, type TraverseOptions, traverse, type Visitor } from './walking/states.js';
+export { iterate, pathOf, type Visit } from './walking/traverse.js';

@@ -1,7 +1,7 @@
 /** @file Small questions about a config, and small edits, as functions: a config's own names are all hyperparameters. */
-import { assignValues } from './assign.js';
-import { origin } from './config.js';
-import { deleteField, fieldOf, isExplicit, nodeOf, requireNode } from './node.js';
+import { assignValues } from './editing/assign.js';
+import { origin } from './nodes/config.js';
+import { deleteField, fieldOf, isExplicit, nodeOf, requireNode } from './nodes/node.js';
 import type { AnyConfig, BUILT, NameIn } from './types.js';
 
 /** Whether `value` is a config (or a partial). */

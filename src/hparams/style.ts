@@ -2,9 +2,9 @@
 
 import { ConfigError } from './errors.js';
 import { history } from './history.js';
-import type { ConfigNode } from './node.js';
-import { formatLink } from './paths.js';
-import { walk } from './traverse.js';
+import type { ConfigNode } from './nodes/node.js';
+import { formatLink } from './walking/paths.js';
+import { walk } from './walking/traverse.js';
 
 /** Bounds for a config that others start from. */
 export interface BaselineStyle {

@@ -1,10 +1,11 @@
 /** @file Tags: labels on fields, by which values that stand far apart are found and set together. */
 import type { z } from 'zod';
-import { origin } from './config.js';
-import { showValue } from './describe.js';
 import { ConfigError } from './errors.js';
-import type { FieldInfo } from './fields.js';
+import { showValue } from './fields/describe.js';
+import type { FieldInfo } from './fields/fields.js';
+import { markTags } from './fields/schema.js';
 import { didYouMean } from './names.js';
+import { origin } from './nodes/config.js';
 import {
   type ConfigNode,
   fieldOf,
@@ -13,11 +14,10 @@ import {
   originText,
   requireNode,
   writeTags,
-} from './node.js';
-import type { TagChanges } from './nodeTags.js';
-import { markTags } from './schema.js';
+} from './nodes/node.js';
+import type { TagChanges } from './nodes/nodeTags.js';
+import { newCarrier } from './nodes/taggedValue.js';
 import { captureTrace, placeText, type Trace } from './source.js';
-import { newCarrier } from './taggedValue.js';
 import type { AnyConfig, NameIn } from './types.js';
 
 /** A label for fields, made by `defineTag`. Fields that have a tag also count as tagged with its parents. */

@@ -1,7 +1,7 @@
 /** @file The types of configs: what a class declares, what its config holds, what its instance gets. */
 import type { z } from 'zod';
 import type { Configurable } from './configurable.js';
-import type { Segment } from './paths.js';
+import type { Segment } from './walking/paths.js';
 
 /** Key of the phantom property that carries the types of a class's config values. */
 export const INPUTS: unique symbol = Symbol('luthier.inputs');

@@ -11,13 +11,11 @@ import {
   deepCopy,
   defineTag,
   derive,
-  factory,
   findTag,
   fromJSON,
   getPath,
   getTags,
   history,
-  instance,
   isEqual,
   isSet,
   iterate,
@@ -26,7 +24,6 @@ import {
   materializeTags,
   pathOf,
   print,
-  registerContainer,
   removeTag,
   setPath,
   setTagged,
@@ -38,33 +35,7 @@ import {
 } from '../../src/hparams/index.js';
 import { type AnyNode, makeGraph, recipes } from './randomGraphs.js';
 import { messageOf } from './support.js';
-
-const rate = defineTag('tags.rate', 'Step sizes of optimizers.');
-const decay = defineTag('tags.decay', 'Step sizes that shrink weights.', { parent: rate });
-const dtype = defineTag('tags.dtype', 'Number formats.');
-const size = defineTag('tags.size', 'Sizes of layers.');
-
-class Optimizer extends Configurable.with({
-  rate: tagged(z.number().positive(), rate).describe('How far a step goes.').default(0.1),
-  decay: tagged(z.number().min(0), decay).optional(),
-  steps: z.int().default(1),
-}) {}
-class Layer extends Configurable.with({
-  width: z.int().positive().optional(),
-  rates: z.array(z.number().positive()).default([]),
-  byName: z.record(z.string(), z.number()).default({}),
-  pair: z.object({ low: z.number(), high: z.number().default(1) }).optional(),
-  names: z.map(z.string(), z.number()).optional(),
-  either: z.union([z.literal('none'), z.array(z.int())]).default('none'),
-  optimizer: instance(Optimizer),
-  templates: z.array(sub(Optimizer)).default([]),
-  parts: z.array(instance(Optimizer)).default([]),
-  make: factory(Optimizer).optional(),
-  data: z.any().optional(),
-}) {}
-
-const names = (tags: readonly Tag[]): string[] => tags.map((tag) => tag.name);
-const nameOnly = (action: () => unknown): string => messageOf(action).replace(/ \(at [^()]*\)$/, '');
+import { decay, dtype, Layer, nameOnly, names, Optimizer, rate, size } from './tagFixtures.js';
 
 test('a tag needs a description, a name that can be written, and a name of its own', () => {
   expect(nameOnly(() => defineTag('tags.bare', ' '))).toBe(
@@ -74,7 +45,7 @@ test('a tag needs a description, a name that can be written, and a name of its o
     "A tag's name has letters, digits, '_', '-' and '.', and begins with a letter; got 'two words'.",
   );
   expect(messageOf(() => defineTag('tags.rate', 'Another.'))).toMatch(
-    /^The tag 'tags\.rate' is defined already, at test\/hparams\/tags\.test\.ts:\d+\. \(at test\/hparams\/tags\.test\.ts:\d+\)$/,
+    /^The tag 'tags\.rate' is defined already, at test\/hparams\/tagFixtures\.ts:\d+\. \(at test\/hparams\/tags\.test\.ts:\d+\)$/,
   );
 });
 
@@ -361,108 +332,6 @@ test('a tagged value that is not set is an error of build with its path, and of 
   expect(build(config).hp.rates).toEqual([1, 2]);
   const popped = Layer.config({ rates: [rate.new()] });
   expect([popped.rates.pop(), popped.rates]).toEqual([undefined, []]);
-});
-
-test('setTagged sets fields with the tag or one below it, in the part of the graph that it is given', () => {
-  const config = Layer.config({ templates: [Optimizer.config()] });
-  expect(setTagged(config, rate, 0.5)).toBe(4);
-  expect([config.optimizer.rate, config.optimizer.decay, config.templates[0]!.decay]).toEqual([
-    0.5, 0.5, 0.5,
-  ]);
-  expect(setTagged(config, decay, 0.25)).toBe(2);
-  expect([config.optimizer.rate, config.optimizer.decay]).toEqual([0.5, 0.25]);
-  setTagged(config.optimizer, rate, 1);
-  expect([config.optimizer.rate, config.templates[0]!.rate]).toEqual([1, 0.5]);
-  addTag(config, 'width', size, dtype);
-  setTagged(config, dtype, 3);
-  expect(config.width).toBe(3);
-  expect(setTagged([config, config.optimizer], decay, 0)).toBe(2);
-});
-
-test('setTagged: each place has a deep copy of its own, unless they share', () => {
-  class Two extends Configurable.with({
-    a: tagged(instance(Optimizer), dtype),
-    b: tagged(instance(Optimizer), dtype),
-    c: tagged(z.array(z.int()), size).default([]),
-    d: tagged(z.array(z.int()), size).default([]),
-  }) {}
-  const config = Two.config();
-  const value = Optimizer.config({ steps: 9 });
-  setTagged(config, dtype, value);
-  setTagged(config, size, [1]);
-  config.c.push(2);
-  expect(new Set([config.a, config.b, value]).size).toBe(3);
-  expect([config.a.steps, config.c, config.d]).toEqual([9, [1, 2], [1]]);
-  setTagged(config, dtype, value, { share: true });
-  expect([config.a === value, config.b === value]).toEqual([true, true]);
-});
-
-test('setTagged: no match is an error that lists the tags there are, unless none is allowed', () => {
-  expect(messageOf(() => setTagged(Optimizer.config(), size, 1))).toMatch(
-    /^Nothing in an Optimizer config is tagged #tags\.size\. The tags there are #tags\.decay, #tags\.rate\. If that is fine, pass \{ allowEmpty: true \}\. \(at test\/hparams\/tags\.test\.ts:\d+\)$/,
-  );
-  class Bare extends Configurable.with({}) {}
-  expect(nameOnly(() => setTagged(Bare.config(), size, 1))).toBe(
-    'Nothing in a Bare config is tagged #tags.size. Nothing there has tags. If that is fine, pass { allowEmpty: true }.',
-  );
-  expect(setTagged(Optimizer.config(), size, 1, { allowEmpty: true })).toBe(0);
-  expect(nameOnly(() => setTagged(Optimizer.config(), rate, -1))).toBe(
-    'Optimizer.rate: expected a positive number, got -1',
-  );
-});
-
-test('setTagged in derive leaves the original alone', () => {
-  const config = Layer.config({ rates: [rate.new(1)], parts: [Optimizer.config()] });
-  const before = deepCopy(config);
-  const derived = derive(config, (draft) => {
-    setTagged(draft, rate, 4);
-    expect(draft.parts[0]!.rate).toBe(4);
-  });
-  expect(isEqual(config, before, { tags: true })).toBe(true);
-  expect([derived.rates, derived.parts[0]!.rate, derived.optimizer.rate]).toEqual([[4], 4, 4]);
-  expect(listTags(derived)).toEqual(listTags(config));
-});
-
-test('setTagged reaches tagged values in tagged values, and in registered containers', () => {
-  class Box {
-    constructor(readonly inside: unknown) {}
-  }
-  registerContainer(Box, { flatten: (box) => [box.inside], unflatten: ([inside]) => new Box(inside) });
-  const config = Layer.config({
-    data: [dtype.new([size.new(1), 2]), new Box(size.new(3))],
-    names: new Map([['x', size.new(4)]]),
-  });
-  expect(setTagged(config, size, 9)).toBe(3);
-  const { hp } = build(config);
-  expect(hp.data).toEqual([[9, 2], new Box(9)]);
-  expect(hp.names).toEqual(new Map([['x', 9]]));
-  expect(names(listTags(config))).toContain('tags.dtype');
-});
-
-test('listTags lists the tags of fields and values, with those above them if asked', () => {
-  const config = Optimizer.config();
-  removeTag(config, 'rate', rate);
-  expect(listTags(config)).toEqual([decay]);
-  expect(listTags(config, { superclasses: true })).toEqual([decay, rate]);
-  expect(listTags([Layer.config({ rates: [size.new(1)] })])).toEqual([decay, rate, size]);
-});
-
-test('materializeTags puts values in place of tagged values, in a copy', () => {
-  const config = Layer.config({ rates: [rate.new(0.1), size.new()], data: [[dtype.new(rate.new(1))]] });
-  config.optimizer.rate = 2;
-  const before = deepCopy(config);
-  const plain = materializeTags(config);
-  expect(isEqual(config, before, { tags: true })).toBe(true);
-  expect(plain.rates[0]).toBe(0.1);
-  expect(names(listTags(plain))).toEqual(['tags.decay', 'tags.rate', 'tags.size']);
-  expect(getTags(plain.optimizer, 'rate')).toEqual([rate]);
-  const cleared = materializeTags(config, { clearFields: true });
-  expect([getTags(cleared.optimizer, 'rate'), names(listTags(cleared.optimizer))]).toEqual([[], []]);
-  const partly = materializeTags(config, { tags: [rate], clearFields: true });
-  expect(names(listTags(partly))).toEqual(['tags.dtype', 'tags.size']);
-  expect(partly.data).toEqual([[1]]);
-  class Unset extends Configurable.with({ must: tagged(z.int(), size) }) {}
-  expect(getTags(materializeTags(Unset.config(), { clearFields: true }), 'must')).toEqual([size]);
 });
 
 test('JSON keeps tags of fields and values, and the text shows values', () => {

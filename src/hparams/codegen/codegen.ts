@@ -1,8 +1,8 @@
 /** @file Configs as TypeScript: a module whose function makes an equal config. */
-import { getPath } from '../access.js';
-import { showValue } from '../describe.js';
+import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
-import { type ConfigNode, nodeOf } from '../node.js';
+import { showValue } from '../fields/describe.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { signature, statement } from './code.js';
 import { Imports, type Modules } from './imports.js';
 import { isIdentifier } from './literals.js';

@@ -1,8 +1,5 @@
 /** @file A diff as TypeScript: a module whose function derives the new config from the old one. */
-import { proxyFor } from '../config.js';
-import { mapContainers } from '../containers.js';
-import { deepCopy } from '../copy.js';
-import { derive } from '../derive.js';
+
 import { type ConfigEdits, groupChanges } from '../diff/edits.js';
 import { PathTable } from '../diff/pathTable.js';
 import {
@@ -14,14 +11,18 @@ import {
   type PartConfig,
   type Path,
 } from '../diff/types.js';
-import { updateCallable } from '../edit.js';
+import { deepCopy } from '../editing/copy.js';
+import { derive } from '../editing/derive.js';
+import { updateCallable } from '../editing/edit.js';
 import { ConfigError } from '../errors.js';
-import { isCarrierClass } from '../fields.js';
-import { ConfigNode, fieldTags } from '../node.js';
-import { withFieldTags } from '../nodeTags.js';
-import { formatLink } from '../paths.js';
+import { isCarrierClass } from '../fields/fields.js';
+import { proxyFor } from '../nodes/config.js';
+import { mapContainers } from '../nodes/containers.js';
+import { ConfigNode, fieldTags } from '../nodes/node.js';
+import { withFieldTags } from '../nodes/nodeTags.js';
 import { unset } from '../queries.js';
 import { addTag, removeTag } from '../tags.js';
+import { formatLink } from '../walking/paths.js';
 import { action, type Code, call, object, signature, statement, text } from './code.js';
 import { functionName, moduleText } from './codegen.js';
 import { writeContents } from './contents.js';

@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import type { ValueEdits } from '../diff/edits.js';
 import type { DiffValue } from '../diff/types.js';
-import { definitionOf } from '../schema.js';
+import { definitionOf } from '../fields/schema.js';
 import { action, type Code, call, statement, text } from './code.js';
 import type { Names } from './names.js';
 import type { Body } from './plan.js';

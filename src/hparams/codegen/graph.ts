@@ -1,8 +1,8 @@
 /** @file The configs that code must write out, with the fields to state and how often each config is used. */
-import type { FieldInfo } from '../fields.js';
-import { type ConfigNode, collectNodes, isPristine, rawValue } from '../node.js';
-import type { PathLink } from '../paths.js';
-import { type Edge, edgesIn, walk } from '../traverse.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { type ConfigNode, collectNodes, isPristine, rawValue } from '../nodes/node.js';
+import type { PathLink } from '../walking/paths.js';
+import { type Edge, edgesIn, walk } from '../walking/traverse.js';
 
 /** A config to write out. */
 export interface Item {

@@ -2,7 +2,7 @@
 
 import { ConfigError } from '../errors.js';
 import { didYouMean } from '../names.js';
-import { formatLink, type PathLink } from '../paths.js';
+import { formatLink, type PathLink } from '../walking/paths.js';
 import { isIdentifier, stringText } from './literals.js';
 import type { Names } from './names.js';
 

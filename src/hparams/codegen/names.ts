@@ -1,5 +1,5 @@
 /** @file Names in generated code: each once, none that the language or its globals use. */
-import { formatSegment, type PathLink } from '../paths.js';
+import { formatSegment, type PathLink } from '../walking/paths.js';
 
 const words =
   'break case catch class const continue debugger default delete do else enum export extends false finally for ' +

@@ -1,13 +1,13 @@
 /** @file The old configs that code of a diff speaks of: by their paths, or by names that are taken before anything moves. */
 
-import { getPath } from '../access.js';
 import type { PathTable } from '../diff/pathTable.js';
 import { splitPath } from '../diff/pathTable.js';
 import type { DiffPlace, Path } from '../diff/types.js';
+import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
-import { isCarrierClass } from '../fields.js';
-import { formatLink, formatPath, type PathLink, type Segment } from '../paths.js';
-import { definitionOf, holderOf, innermost } from '../schema.js';
+import { isCarrierClass } from '../fields/fields.js';
+import { definitionOf, holderOf, innermost } from '../fields/schema.js';
+import { formatLink, formatPath, type PathLink, type Segment } from '../walking/paths.js';
 import { statement, text } from './code.js';
 import type { Imports } from './imports.js';
 import { stringText } from './literals.js';

@@ -1,8 +1,8 @@
 /** @file Which configs get a name in generated code, and in which function each is made. */
-import { isCarrier } from '../carriers.js';
-import { partsOf } from '../containers.js';
-import { type ConfigNode, nodeOf, rawValue } from '../node.js';
-import { edgesIn } from '../traverse.js';
+import { isCarrier } from '../nodes/carriers.js';
+import { partsOf } from '../nodes/containers.js';
+import { type ConfigNode, nodeOf, rawValue } from '../nodes/node.js';
+import { edgesIn } from '../walking/traverse.js';
 import type { Item } from './graph.js';
 
 /** A function of the generated module. */

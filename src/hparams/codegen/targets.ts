@@ -1,9 +1,9 @@
 /** @file What code calls the classes of configs, and the types of their configs. */
 import { Configurable } from '../configurable.js';
-import { derive } from '../derive.js';
-import type { ClassInfo } from '../fields.js';
-import type { NodeKind } from '../node.js';
-import type { PathLink } from '../paths.js';
+import { derive } from '../editing/derive.js';
+import type { ClassInfo } from '../fields/fields.js';
+import type { NodeKind } from '../nodes/node.js';
+import type { PathLink } from '../walking/paths.js';
 import type { Imports } from './imports.js';
 
 /** The local name of a class, or of what `configurable` made. @throws ConfigError where no module exports it. */

@@ -1,10 +1,11 @@
 /** @file The values of configs as expressions. */
-import { isContainer, partsOf, refusedKeys } from '../containers.js';
-import { showValue } from '../describe.js';
+
 import { constantNameOf } from '../documents/constants.js';
 import { ConfigError } from '../errors.js';
-import { type ConfigNode, nodeOf } from '../node.js';
-import { formatLink, type PathLink } from '../paths.js';
+import { showValue } from '../fields/describe.js';
+import { isContainer, partsOf, refusedKeys } from '../nodes/containers.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import { formatLink, type PathLink } from '../walking/paths.js';
 import { array, type Code, call, object, text } from './code.js';
 import type { Imports } from './imports.js';
 import { isIdentifier, keyText, numberCode, stringText } from './literals.js';

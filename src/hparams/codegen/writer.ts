@@ -1,8 +1,8 @@
 /** @file Writes configs as expressions, and statements for those that need names. */
-import { carriedBy, carrierTags, hasCarried, isCarrier } from '../carriers.js';
-import { type ConfigNode, fieldTags, originText, rawValue } from '../node.js';
-import type { PathLink } from '../paths.js';
+import { carriedBy, carrierTags, hasCarried, isCarrier } from '../nodes/carriers.js';
+import { type ConfigNode, fieldTags, originText, rawValue } from '../nodes/node.js';
 import { addTag, clearTags, explicitTags } from '../tags.js';
+import type { PathLink } from '../walking/paths.js';
 import { action, type Code, call, type Entry, object, statement, text } from './code.js';
 import { itemsIn } from './graph.js';
 import type { Imports } from './imports.js';

@@ -1,8 +1,8 @@
 /** @file Which config of the old structure is which of the new one. */
-import { isContainer, partsOf } from '../containers.js';
-import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../node.js';
-import { formatSegment } from '../paths.js';
-import { walk } from '../traverse.js';
+import { isContainer, partsOf } from '../nodes/containers.js';
+import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { formatSegment } from '../walking/paths.js';
+import { walk } from '../walking/traverse.js';
 import { Contents } from './contents.js';
 import { alignLists } from './lists.js';
 import { isTouched, shownEdges } from './shown.js';

@@ -1,10 +1,10 @@
 /** @file A diff applied to a config: that it was made from, or another. */
 
-import { problemOf } from '../check.js';
-import { origin as currentWriter, newConfig, proxyFor } from '../config.js';
-import { mapContainers } from '../containers.js';
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/problems.js';
-import type { FieldInfo } from '../fields.js';
+import { problemOf } from '../fields/check.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { origin as currentWriter, newConfig, proxyFor } from '../nodes/config.js';
+import { mapContainers } from '../nodes/containers.js';
 import {
   ConfigNode,
   collectNodes,
@@ -19,10 +19,10 @@ import {
   setClass,
   writeField,
   writeTags,
-} from '../node.js';
-import { formatLink } from '../paths.js';
+} from '../nodes/node.js';
 import type { Tag } from '../tags.js';
-import { type Edge, edgesIn, walk } from '../traverse.js';
+import { formatLink } from '../walking/paths.js';
+import { type Edge, edgesIn, walk } from '../walking/traverse.js';
 import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
 import { ValueEditor } from './editValue.js';
 import { PathTable } from './pathTable.js';

@@ -1,12 +1,13 @@
 /** @file The difference of two configs. */
-import { isContainer, mapContainers, partsOf } from '../containers.js';
-import { leavesMatch } from '../equal.js';
-import type { FieldInfo } from '../fields.js';
-import { type ConfigNode, collectNodes, fieldTags, isExplicit, nodeOf, rawValue } from '../node.js';
-import { tagsAfter } from '../nodeTags.js';
-import { formatSegment, type Segment } from '../paths.js';
+
+import type { FieldInfo } from '../fields/fields.js';
+import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
+import { type ConfigNode, collectNodes, fieldTags, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { tagsAfter } from '../nodes/nodeTags.js';
 import { explicitTags } from '../tags.js';
-import { walk } from '../traverse.js';
+import { leavesMatch } from '../walking/equal.js';
+import { formatSegment, type Segment } from '../walking/paths.js';
+import { walk } from '../walking/traverse.js';
 import { type Alignment, alignStructures } from './align.js';
 import { Contents } from './contents.js';
 import { listEdits } from './listEdits.js';

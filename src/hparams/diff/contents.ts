@@ -1,8 +1,8 @@
 /** @file Numbers that are equal for values with equal content, found in linear time. */
-import { partsOf } from '../containers.js';
-import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../node.js';
-import { formatSegment } from '../paths.js';
-import { walk } from '../traverse.js';
+import { partsOf } from '../nodes/containers.js';
+import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { formatSegment } from '../walking/paths.js';
+import { walk } from '../walking/traverse.js';
 
 /** Numbers contents. Sharing is not looked at: the numbers say what is alike, not what is the same. */
 export class Contents {

@@ -1,9 +1,10 @@
 /** @file How two configs differ, for the messages of tests. */
-import { partsOf } from '../containers.js';
-import { showLong } from '../describe.js';
-import { leavesMatch } from '../equal.js';
-import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
-import { formatLink, formatSegment } from '../paths.js';
+
+import { showLong } from '../fields/describe.js';
+import { partsOf } from '../nodes/containers.js';
+import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { leavesMatch } from '../walking/equal.js';
+import { formatLink, formatSegment } from '../walking/paths.js';
 import { isTouched } from './shown.js';
 import type { Path } from './types.js';
 

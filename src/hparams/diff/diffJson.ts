@@ -1,16 +1,16 @@
 /** @file Diffs as JSON: a config document, in which the configs that a diff names are configs that name them. */
 import { z } from 'zod';
 import { Configurable } from '../configurable.js';
-import { mapContainers } from '../containers.js';
 import { findClass } from '../documents/classes.js';
 import type { JsonDocument, ReadOptions } from '../documents/format.js';
 import { fromJSON, toJSON } from '../documents/json.js';
 import { ConfigError } from '../errors.js';
-import { type ClassInfo, infoOf } from '../fields.js';
-import { type NodeKind, nodeOf } from '../node.js';
-import type { Segment } from '../paths.js';
+import { type ClassInfo, infoOf } from '../fields/fields.js';
+import { mapContainers } from '../nodes/containers.js';
+import { type NodeKind, nodeOf } from '../nodes/node.js';
 import { findTag } from '../tags.js';
 import type { AnyConfig } from '../types.js';
+import type { Segment } from '../walking/paths.js';
 import { PathTable } from './pathTable.js';
 import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from './types.js';
 

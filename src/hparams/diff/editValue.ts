@@ -1,8 +1,8 @@
 /** @file A value of the base with the changes of a diff, not yet looked into any further. */
-import { isContainer, mapContainers, partsOf, refusedKeys } from '../containers.js';
-import { leavesMatch } from '../equal.js';
-import { type ConfigNode, nodeOf } from '../node.js';
-import { formatSegment } from '../paths.js';
+import { isContainer, mapContainers, partsOf, refusedKeys } from '../nodes/containers.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import { leavesMatch } from '../walking/equal.js';
+import { formatSegment } from '../walking/paths.js';
 import type { ValueEdits } from './edits.js';
 import type { Resolver } from './resolve.js';
 import { showDiffValue } from './show.js';

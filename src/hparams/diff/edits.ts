@@ -1,6 +1,7 @@
 /** @file The changes of a diff, sorted by the config, field and part that each is about. */
-import { formatSegment } from '../paths.js';
+
 import type { Tag } from '../tags.js';
+import { formatSegment } from '../walking/paths.js';
 import { splitPath } from './pathTable.js';
 import type {
   Change,

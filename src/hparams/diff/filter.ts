@@ -1,5 +1,5 @@
 /** @file A diff without some of its changes. */
-import { parsePath, type Segment } from '../paths.js';
+import { parsePath, type Segment } from '../walking/paths.js';
 import { collectParts, mapChange, mapPart } from './parts.js';
 import { PathTable } from './pathTable.js';
 import { AddedPart, type Change, type Diff, type DiffPlace, type OldPart, type Path } from './types.js';

@@ -1,7 +1,8 @@
 /** @file The way back: a diff that undoes another. */
-import { mapContainers } from '../containers.js';
+
 import { ConfigError } from '../errors.js';
-import { formatLink } from '../paths.js';
+import { mapContainers } from '../nodes/containers.js';
+import { formatLink } from '../walking/paths.js';
 import { type ListMap, listMaps } from './listMaps.js';
 import { PathTable, splitPath } from './pathTable.js';
 import {

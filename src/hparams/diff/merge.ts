@@ -1,9 +1,10 @@
 /** @file Two diffs of one structure as one, and three configs merged. */
-import { origin, withOrigin } from '../config.js';
-import { partsOf } from '../containers.js';
-import { leavesMatch } from '../equal.js';
+
 import { ConfigError } from '../errors.js';
-import { formatLink, formatSegment } from '../paths.js';
+import { origin, withOrigin } from '../nodes/config.js';
+import { partsOf } from '../nodes/containers.js';
+import { leavesMatch } from '../walking/equal.js';
+import { formatLink, formatSegment } from '../walking/paths.js';
 import { type ApplyOptions, applyDiff } from './apply.js';
 import { buildDiff } from './build.js';
 import { changesStructure, prune } from './filter.js';

@@ -1,5 +1,5 @@
 /** @file The configs that stand in the values of a diff. */
-import { mapContainers, partsOf } from '../containers.js';
+import { mapContainers, partsOf } from '../nodes/containers.js';
 import { AddedPart, type Change, type DiffValue, OldPart, type PartConfig } from './types.js';
 
 /** The configs named in a value, in order. */

@@ -1,5 +1,5 @@
 /** @file Paths that are one object where they are equal, so that they can be compared, counted and used as keys. */
-import { formatSegment, type PathLink, type Segment } from '../paths.js';
+import { formatSegment, type PathLink, type Segment } from '../walking/paths.js';
 import type { Path } from './types.js';
 
 /** Keeps one chain for each path that it was asked for. */

@@ -1,10 +1,10 @@
 /** @file What stands at the paths of a diff in some structure. */
-import { getPath } from '../access.js';
-import { isContainer, partsOf } from '../containers.js';
-import { showValue } from '../describe.js';
+import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
-import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
-import { formatSegment, type PathLink, type Segment, segmentsOf } from '../paths.js';
+import { showValue } from '../fields/describe.js';
+import { isContainer, partsOf } from '../nodes/containers.js';
+import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { formatSegment, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
 import type { Path } from './types.js';
 
 const missing: unique symbol = Symbol('missing');

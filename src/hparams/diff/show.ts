@@ -1,8 +1,9 @@
 /** @file Values of diffs in words. */
-import { partsOf } from '../containers.js';
-import { showLong, showValue } from '../describe.js';
-import { nodeOf } from '../node.js';
-import { formatLink } from '../paths.js';
+
+import { showLong, showValue } from '../fields/describe.js';
+import { partsOf } from '../nodes/containers.js';
+import { nodeOf } from '../nodes/node.js';
+import { formatLink } from '../walking/paths.js';
 import { AddedPart, type Diff, type DiffValue, OldPart, type Path } from './types.js';
 
 /** A value on one line: configs by their classes, those of the old structure also by their paths. */

@@ -1,7 +1,7 @@
 /** @file Which parts of a config a diff looks at: what was set, and defaults that someone has looked at. */
-import { type ConfigNode, rawValue } from '../node.js';
-import type { PathLink } from '../paths.js';
-import { type Edge, edgesIn } from '../traverse.js';
+import { type ConfigNode, rawValue } from '../nodes/node.js';
+import type { PathLink } from '../walking/paths.js';
+import { type Edge, edgesIn } from '../walking/traverse.js';
 
 /** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */
 export function isTouched(node: ConfigNode, name: string): boolean {

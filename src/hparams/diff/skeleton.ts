@@ -1,8 +1,8 @@
 /** @file As much of the old structure as a diff tells. */
-import { newConfig } from '../config.js';
-import { mapContainers } from '../containers.js';
-import { type ConfigNode, nodeOf } from '../node.js';
-import type { Segment } from '../paths.js';
+import { newConfig } from '../nodes/config.js';
+import { mapContainers } from '../nodes/containers.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import type { Segment } from '../walking/paths.js';
 import { PathTable, splitPath } from './pathTable.js';
 import { type Diff, OldPart, type Path } from './types.js';
 

@@ -1,8 +1,9 @@
 /** @file Diffs as text: one line a change. */
-import { partsOf } from '../containers.js';
-import { showLong } from '../describe.js';
-import type { ClassInfo } from '../fields.js';
-import { formatSegment } from '../paths.js';
+
+import { showLong } from '../fields/describe.js';
+import type { ClassInfo } from '../fields/fields.js';
+import { partsOf } from '../nodes/containers.js';
+import { formatSegment } from '../walking/paths.js';
 import { collectParts } from './parts.js';
 import { PathTable, splitPath } from './pathTable.js';
 import {

@@ -1,8 +1,8 @@
 /** @file What two configs differ in, as plain data: changes at paths of the old one, and the configs that came and went. */
-import type { ClassInfo } from '../fields.js';
-import type { NodeKind } from '../node.js';
-import type { PathLink } from '../paths.js';
+import type { ClassInfo } from '../fields/fields.js';
+import type { NodeKind } from '../nodes/node.js';
 import type { Tag } from '../tags.js';
+import type { PathLink } from '../walking/paths.js';
 
 /**
  * A path as a chain of steps, so that long paths share their beginnings: `segmentsOf(path)` gives the steps and

@@ -1,7 +1,7 @@
 /** @file What a config file assigns: to which path, at which line; and how an assignment is made. */
-import { getPath, writePath } from '../access.js';
-import { showValue } from '../describe.js';
+import { getPath, writePath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
+import { showValue } from '../fields/describe.js';
 import {
   type ConfigNode,
   collectNodes,
@@ -10,8 +10,8 @@ import {
   nodeOf,
   rawValue,
   writeField,
-} from '../node.js';
-import { formatPath, parsePath, type Segment } from '../paths.js';
+} from '../nodes/node.js';
+import { formatPath, parsePath, type Segment } from '../walking/paths.js';
 import { Decoder, type Where } from './decode.js';
 import type { ReadOptions } from './format.js';
 import { isRecord, reservedNames } from './parts.js';

@@ -1,6 +1,6 @@
 /** @file The classes that documents name: those that the program has, and the names that some had before. */
 import { ConfigError } from '../errors.js';
-import { classesNamed, classNames } from '../fields.js';
+import { classesNamed, classNames } from '../fields/fields.js';
 import { didYouMean } from '../names.js';
 import { captureTrace, placeText } from '../source.js';
 import type { AbstractClass } from '../types.js';

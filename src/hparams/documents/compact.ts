@@ -1,8 +1,8 @@
 /** @file A config on one line, to hand to another process. */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { origin } from '../config.js';
-import { showValue } from '../describe.js';
 import { ConfigError } from '../errors.js';
+import { showValue } from '../fields/describe.js';
+import { origin } from '../nodes/config.js';
 import { longestJson, type ReadOptions } from './format.js';
 import { readJsonText, toJSON } from './json.js';
 import { checkText } from './text.js';

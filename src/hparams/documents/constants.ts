@@ -1,9 +1,10 @@
 /** @file Values without a JSON form that documents and generated code call by a name. */
-import { isContainer } from '../containers.js';
-import { showValue } from '../describe.js';
+
 import { ConfigError } from '../errors.js';
+import { showValue } from '../fields/describe.js';
 import { didYouMean } from '../names.js';
-import { nodeOf } from '../node.js';
+import { isContainer } from '../nodes/containers.js';
+import { nodeOf } from '../nodes/node.js';
 import { captureTrace, placeText } from '../source.js';
 
 const named = new Map<string, unknown>();

@@ -1,11 +1,12 @@
 /** @file Documents back to configs: every value is checked as if it were written by hand, every problem is kept. */
-import { proxyFor } from '../config.js';
-import { refusedKeys } from '../containers.js';
-import { showValue } from '../describe.js';
+
 import { ConfigError } from '../errors.js';
-import { infoOf } from '../fields.js';
-import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../node.js';
-import type { PathLink, Segment } from '../paths.js';
+import { showValue } from '../fields/describe.js';
+import { infoOf } from '../fields/fields.js';
+import { proxyFor } from '../nodes/config.js';
+import { refusedKeys } from '../nodes/containers.js';
+import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
+import type { PathLink, Segment } from '../walking/paths.js';
 import { findClass } from './classes.js';
 import { deepestDocument, type ReadOptions } from './format.js';
 import { decodeMark } from './marks.js';

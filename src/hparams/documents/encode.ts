@@ -1,9 +1,10 @@
 /** @file Values as JSON: what JSON lacks is written as an object with one key, which begins with `$`. */
-import { deeper, isContainer } from '../containers.js';
-import { handlerOf } from '../containerTypes.js';
-import { showValue } from '../describe.js';
-import { type ConfigNode, nodeOf } from '../node.js';
-import { formatLink, type PathLink } from '../paths.js';
+
+import { showValue } from '../fields/describe.js';
+import { deeper, isContainer } from '../nodes/containers.js';
+import { handlerOf } from '../nodes/containerTypes.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import { formatLink, type PathLink } from '../walking/paths.js';
 import { constantNameOf } from './constants.js';
 import type { JsonValue } from './format.js';
 

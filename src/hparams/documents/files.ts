@@ -1,12 +1,12 @@
 /** @file Config files that people write: overrides of a config, or complete ones, in YAML or JSON. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { deepCopy } from '../copy.js';
-import { showValue } from '../describe.js';
+import { deepCopy } from '../editing/copy.js';
 import { ConfigError } from '../errors.js';
-import { formatPath } from '../paths.js';
+import { showValue } from '../fields/describe.js';
 import { isConfig } from '../queries.js';
 import type { AnyConfig } from '../types.js';
+import { formatPath } from '../walking/paths.js';
 import { type Assignment, applyOne, FileReader } from './assignments.js';
 import { longestJson, longestWritten, type ReadOptions } from './format.js';
 import { documentIn, readDocument, toJSON } from './json.js';

@@ -1,5 +1,5 @@
 /** @file The form of config documents: their parts, and how large one may be. */
-import type { NodeKind } from '../node.js';
+import type { NodeKind } from '../nodes/node.js';
 import type { AbstractClass } from '../types.js';
 
 /** What a document says it is. */

@@ -1,10 +1,11 @@
 /** @file Configs as JSON: a list of configs that refer to each other by number, so that sharing is kept. */
-import { origin, setJsonForm } from '../config.js';
-import { showValue } from '../describe.js';
+
 import { ConfigError } from '../errors.js';
-import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../node.js';
-import type { PathLink } from '../paths.js';
-import { edgesOf, walk } from '../traverse.js';
+import { showValue } from '../fields/describe.js';
+import { origin, setJsonForm } from '../nodes/config.js';
+import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../nodes/node.js';
+import type { PathLink } from '../walking/paths.js';
+import { edgesOf, walk } from '../walking/traverse.js';
 import { Decoder } from './decode.js';
 import { Encoder } from './encode.js';
 import {

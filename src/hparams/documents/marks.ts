@@ -1,7 +1,8 @@
 /** @file What the marks of documents stand for: `{"$date": …}` and the like. */
-import { containerNamed } from '../containerTypes.js';
-import { showValue } from '../describe.js';
+
+import { showValue } from '../fields/describe.js';
 import { didYouMean } from '../names.js';
+import { containerNamed } from '../nodes/containerTypes.js';
 import { constantNamed } from './constants.js';
 import type { Decoder, Where } from './decode.js';
 import { numberArrays } from './encode.js';

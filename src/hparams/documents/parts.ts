@@ -1,5 +1,5 @@
 /** @file Small questions about the parts of a parsed document. */
-import { formatPath, type PathLink, type Segment } from '../paths.js';
+import { formatPath, type PathLink, type Segment } from '../walking/paths.js';
 import { deepestDocument } from './format.js';
 
 /** Keys of a config that is written in place which name no field. */

@@ -1,6 +1,7 @@
 /** @file Whether a config survives being written and read, told before a long run rather than in it. */
-import { isEqual } from '../equal.js';
+
 import { ConfigError } from '../errors.js';
+import { isEqual } from '../walking/equal.js';
 import { findClass } from './classes.js';
 import type { ReadOptions } from './format.js';
 import { encodeAll, readDocument } from './json.js';

@@ -1,7 +1,8 @@
 /** @file A config's changed tags in a document: names by field, with `-` before those that were taken away. */
-import { showValue } from '../describe.js';
+
 import { ConfigError } from '../errors.js';
-import { type ConfigNode, fieldOf, fieldTags, type Origin, writeTags } from '../node.js';
+import { showValue } from '../fields/describe.js';
+import { type ConfigNode, fieldOf, fieldTags, type Origin, writeTags } from '../nodes/node.js';
 import { explicitTags, findTag } from '../tags.js';
 import type { JsonConfig } from './format.js';
 import { isRecord } from './parts.js';

@@ -1,6 +1,7 @@
 /** @file Configs as YAML that people can read and edit, and back. */
-import { origin } from '../config.js';
+
 import { ConfigError } from '../errors.js';
+import { origin } from '../nodes/config.js';
 import { longestWritten, type ReadOptions } from './format.js';
 import { encodeAll, readDocument } from './json.js';
 import { parseYaml } from './parseYaml.js';

@@ -1,5 +1,5 @@
 /** @file The explicit values of a config as one flat record, for tables and loggers of hyperparameters. */
-import { mapContainers } from '../containers.js';
+import { mapContainers } from '../nodes/containers.js';
 import { linesOf, valueText } from './lines.js';
 
 const rootKey = '<root>';

@@ -1,6 +1,7 @@
 /** @file Searching a config for names, classes and values. */
-import { showValue } from '../describe.js';
+
 import { ConfigError } from '../errors.js';
+import { showValue } from '../fields/describe.js';
 import { type Line, linesOf, pathText, valueText } from './lines.js';
 import { Places } from './places.js';
 

@@ -1,6 +1,6 @@
 /** @file The history of every field of a config as text. */
-import { showLong } from '../describe.js';
-import { type ConfigNode, nodeOf, originText, type Write } from '../node.js';
+import { showLong } from '../fields/describe.js';
+import { type ConfigNode, nodeOf, originText, type Write } from '../nodes/node.js';
 import type { Tag } from '../tags.js';
 import type { Item } from './items.js';
 import { type Line, linesOf, oneLine, pathText, valueText } from './lines.js';

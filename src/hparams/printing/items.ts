@@ -1,12 +1,12 @@
 /** @file What stands in a config or container, part by part: the step that every printed form repeats. */
 import type { z } from 'zod';
-import { carriedBy, carrierOf, carrierTags, hasCarried } from '../carriers.js';
-import { deeper, partsOf } from '../containers.js';
-import type { FieldInfo } from '../fields.js';
-import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../node.js';
-import type { Segment } from '../paths.js';
-import { partSchema } from '../schema.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { partSchema } from '../fields/schema.js';
+import { carriedBy, carrierOf, carrierTags, hasCarried } from '../nodes/carriers.js';
+import { deeper, partsOf } from '../nodes/containers.js';
+import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import type { Tag } from '../tags.js';
+import type { Segment } from '../walking/paths.js';
 
 /** Whether a value was written, fills in as a default, or is missing. */
 type State = 'set' | 'default' | 'unset';

@@ -1,7 +1,7 @@
 /** @file A graph of configs as a sequence of lines with paths, from which the printed forms are made. */
-import { showLong } from '../describe.js';
-import { type ConfigNode, nodeOf } from '../node.js';
-import { formatSegment } from '../paths.js';
+import { showLong } from '../fields/describe.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import { formatSegment } from '../walking/paths.js';
 import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
 
 // Written out in full, the paths of a long chain would take space that grows with the square of its length.

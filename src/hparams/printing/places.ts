@@ -1,5 +1,5 @@
 /** @file All the paths to a config that stands in several places, as many as one wants to read. */
-import type { ConfigNode } from '../node.js';
+import type { ConfigNode } from '../nodes/node.js';
 import type { Line } from './lines.js';
 
 /** One place of a config: the config around it, if there is one, and the steps from there. */

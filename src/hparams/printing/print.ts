@@ -1,6 +1,6 @@
 /** @file Configs as text: one `path : value` a line, as in Pax's model_params.txt. */
 import { styleText } from 'node:util';
-import { describeSchema } from '../describe.js';
+import { describeSchema } from '../fields/describe.js';
 import type { Item } from './items.js';
 import { isOptional, type Line, linesOf, pathText, valueText } from './lines.js';
 

@@ -1,6 +1,6 @@
 /** @file Configs as a tree for a terminal. */
-import { type ConfigNode, nodeOf } from '../node.js';
-import { formatSegment } from '../paths.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import { formatSegment } from '../walking/paths.js';
 import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
 import { kindText, leafText, oneLine, pathText } from './lines.js';
 import { cutTo, type Paint, painter, type Style } from './terminal.js';

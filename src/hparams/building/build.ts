@@ -1,0 +1,193 @@
+/** @file From configs to what they describe. */
+import { freeze } from 'immer';
+import { ConfigError } from '../errors.js';
+import { problemOf } from '../fields/check.js';
+import { showValue } from '../fields/describe.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { withBuilt } from '../fields/holders.js';
+import { didYouMean } from '../names.js';
+import { withoutCarriers } from '../nodes/carriers.js';
+import { mapContainers, partsOf, rebuild } from '../nodes/containers.js';
+import {
+  type ConfigNode,
+  freezeExisting,
+  hasValue,
+  isPlainDefault,
+  nodeOf,
+  rawValue,
+} from '../nodes/node.js';
+import type { AnyConfig, BUILT, BuildableContainer, Built } from '../types.js';
+import { traverse } from '../walking/states.js';
+import { type Edge, walk } from '../walking/traverse.js';
+import { failedBuild, placeOfValue } from './buildErrors.js';
+import { checkRules } from './rules.js';
+import { builtEdges, examine } from './validate.js';
+import { type Violation, violationError } from './violations.js';
+
+/** What was built since the outermost `build` began. */
+interface Session {
+  readonly built: Map<ConfigNode, unknown>;
+  /** What was built of a config. */
+  readonly resolve: Resolve;
+  readonly building: Set<ConfigNode>;
+  readonly checked: Set<ConfigNode>;
+}
+
+let active: Session | undefined;
+
+/**
+ * Builds what a config describes: configs in `instance` fields first, each config object once, however often it is
+ * used; then the instance with its `setup()`, or the function's result. Arrays, records, Maps, Sets and registered
+ * containers of configs are built into new ones that hold what the configs describe; so are those without any config,
+ * for a list may be empty. A `build` called within a build shares the memory of the outer one.
+ *
+ * @throws ConfigError for all that `validate` finds, at once; for cycles; for what is neither config nor container; and for
+ * errors in constructors, functions and `setup`, which are its `cause`.
+ */
+export function build<T>(config: { readonly [BUILT]: T }): T;
+export function build<const T extends BuildableContainer>(root: T): Built<T>;
+export function build(root: unknown): unknown {
+  if (nodeOf(root) === undefined && partsOf(root) === undefined) {
+    throw new ConfigError(
+      `build() takes a config, such as Linear.config(), or a container of configs, got ${showValue(root)}.`,
+    );
+  }
+  if (active !== undefined) return run(root, active);
+  const built = new Map<ConfigNode, unknown>();
+  const resolve: Resolve = (config) => built.get(nodeOf(config)!);
+  active = { built, resolve, building: new Set(), checked: new Set() };
+  const thaw = freezeExisting();
+  try {
+    return run(root, active);
+  } finally {
+    thaw();
+    active = undefined;
+  }
+}
+
+function run(root: unknown, session: Session): unknown {
+  const node = nodeOf(root);
+  if (node !== undefined && session.built.has(node)) return session.built.get(node);
+  const order = plan(root, session);
+  for (const edge of order) buildOne(edge, session);
+  if (node !== undefined) return session.built.get(node);
+  return traverse<unknown>(root, (value, state) => {
+    const held = nodeOf(value);
+    if (held !== undefined) return session.built.get(held);
+    return state.isTraversable ? rebuild(value as object, state.flattenedMapChildren()) : value;
+  });
+}
+
+function buildOne({ node, path }: Edge, session: Session): void {
+  session.building.add(node);
+  try {
+    session.built.set(node, make(node, session));
+  } catch (error) {
+    throw failedBuild(error, node, path);
+  } finally {
+    session.building.delete(node);
+  }
+}
+
+/** The configs to build, inner ones first. Finds all that is wrong before anything is made. */
+function plan(root: unknown, session: Session): Edge[] {
+  const { order, violations } = examine(root, session);
+  if (violations.length > 0) throw violationError(violations);
+  return order;
+}
+
+type Resolve = (config: AnyConfig) => unknown;
+
+function make(node: ConfigNode, { built, resolve }: Session): unknown {
+  return node.kind === 'config' ? node.info.make(hyperparameters(node, resolve)) : makeFactory(node, built);
+}
+
+function makeFactory(node: ConfigNode, built: ReadonlyMap<ConfigNode, unknown>): unknown {
+  const anew = argFactoriesIn(node);
+  return (values: Record<string, unknown> = {}): unknown => {
+    checkArguments(node, values);
+    // One argFactory is one object within a call, wherever it stands, and another in the next call.
+    const ofCall = new Map<ConfigNode, unknown>();
+    const resolve: Resolve = (config) => {
+      const held = nodeOf(config)!;
+      return held.kind === 'argFactory' ? ofCall.get(held) : built.get(held);
+    };
+    for (const edge of anew) {
+      try {
+        ofCall.set(edge.node, edge.node.info.make(hyperparameters(edge.node, resolve)));
+      } catch (error) {
+        throw failedBuild(error, edge.node, edge.path);
+      }
+    }
+    const own = hyperparameters(node, resolve, new Set(Object.keys(values)));
+    return node.info.make(Object.freeze({ ...own, ...values }));
+  };
+}
+
+/** The argFactories that each call of the factory makes, inner ones first. */
+function argFactoriesIn(partial: ConfigNode): Edge[] {
+  const order: Edge[] = [];
+  walk(partial.proxy, {
+    children: (node, path) => builtEdges(node, path).filter((edge) => edge.node.kind === 'argFactory'),
+    leave: (node, path) => node !== partial && order.push({ node, path }),
+  });
+  return order;
+}
+
+function checkArguments(node: ConfigNode, values: Record<string, unknown>): void {
+  for (const name of Object.keys(values)) checkArgument(node, name, values[name]);
+  const missing = [...node.info.fields.values()].filter(
+    (field) => !Object.hasOwn(values, field.name) && !hasValue(node, field),
+  );
+  if (missing.length > 0) {
+    const names = missing.map((field) => field.name).join(', ');
+    throw new ConfigError(`The factory of ${node.info.name} needs ${names}.`);
+  }
+  const violations: Violation[] = [];
+  checkRules(node, undefined, { given: values }, violations);
+  if (violations.length > 0) throw violationError(violations);
+}
+
+function checkArgument(node: ConfigNode, name: string, value: unknown): void {
+  const field = node.info.fields.get(name);
+  if (field === undefined) {
+    const hint = didYouMean(name, node.info.fields.keys());
+    throw new ConfigError(`${node.info.name} has no hyperparameter '${name}'.${hint}`);
+  }
+  const problem = field.holdsBuilt ? undefined : problemOf(field, value);
+  if (problem !== undefined) throw new ConfigError(`${node.info.name}.${problem}`);
+}
+
+function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySet<string>): object {
+  const hp: Record<string, unknown> = {};
+  withBuilt(resolve, () => {
+    for (const field of node.info.fields.values()) {
+      if (except?.has(field.name) !== true && hasValue(node, field))
+        hp[field.name] = hyperparameter(node, field);
+    }
+  });
+  return Object.freeze(hp);
+}
+
+function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
+  if (isPlainDefault(node, field)) return freeze(field.default.make(), true);
+  const raw = rawValue(node, field);
+  if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
+  const value = withoutCarriers(raw);
+  const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
+  if (field.unchanging || (isFinal && !field.holdsBuilt)) {
+    return freeze(
+      mapContainers(value, (leaf) => leaf),
+      true,
+    );
+  }
+  if (value === undefined) return undefined;
+  const parsed = field.check.safeParse(value);
+  if (parsed.success) return freeze(parsed.data, true);
+  const problem = parsed.error.issues.map((issue) => issue.message).join('; ');
+  throw new ConfigError(`${node.info.name}.${field.name}: ${problem}, got ${showValue(value)}`, {
+    path: field.name,
+    place: placeOfValue(node, field.name),
+    cause: parsed.error,
+  });
+}

@@ -1,0 +1,167 @@
+/** @file What a graph of configs is built from, in order, and all that is wrong with it. */
+
+import { ConfigError } from '../errors.js';
+import { problemOf } from '../fields/check.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { fits, withBuilt } from '../fields/holders.js';
+import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
+import {
+  type ConfigNode,
+  freezeExisting,
+  hasValue,
+  isExplicit,
+  isPlainDefault,
+  rawValue,
+} from '../nodes/node.js';
+import type { AnyConfig } from '../types.js';
+import { formatLink, type PathLink } from '../walking/paths.js';
+import { type Edge, edgesIn, walk } from '../walking/traverse.js';
+import { checkRules, hasRules } from './rules.js';
+import { fieldViolation, missingPart, missingValue, type Violation } from './violations.js';
+
+/** What builds within one another know of the configs that they share. */
+export interface Known {
+  readonly built: ReadonlyMap<ConfigNode, unknown>;
+  readonly building: ReadonlySet<ConfigNode>;
+  /** Configs that were looked at; while something is built they stay as they are. */
+  readonly checked: Set<ConfigNode>;
+}
+
+/**
+ * All that is wrong with `root`, a config or containers of configs: values that `build` would miss, refinements that do
+ * not hold, and what the classes' `validate` hooks report. A template (what a `sub` field holds) is completed by its
+ * owner: what it lacks is not missing, and its rules look at what was set, not at defaults.
+ *
+ * @throws ConfigError for a config that contains itself, or an argFactory outside of a partial.
+ */
+export function validate(root: unknown): Violation[] {
+  const thaw = freezeExisting();
+  try {
+    return examine(root, { built: new Map(), building: new Set(), checked: new Set() }).violations;
+  } finally {
+    thaw();
+  }
+}
+
+/** The configs to build, inner ones first, and everything that is wrong with them and with their templates. */
+export function examine(root: unknown, known: Known): { order: Edge[]; violations: Violation[] } {
+  const order: Edge[] = [];
+  const violations: Violation[] = [];
+  const met = new Set<ConfigNode>();
+  let lookAgain = false;
+  walk(root, {
+    children: (node, path) => (known.built.has(node) ? [] : builtEdges(node, path)),
+    enter(node, path) {
+      if (known.building.has(node)) throw buildsItself(node);
+      if (node.info.unbuildable !== undefined) throw new ConfigError(node.info.unbuildable);
+      met.add(node);
+      if (!isLookedAtByBuild(node)) lookAgain = true;
+      if (node.kind === 'partial' || known.built.has(node)) return;
+      for (const field of node.info.required) {
+        if (!hasValue(node, field)) violations.push(missingValue(node, path, field));
+      }
+      for (const name in node.values) {
+        if (typeof node.values[name] === 'object') violations.push(...unsetParts(node, path, name));
+      }
+    },
+    leave(node, path) {
+      if (node.kind !== 'argFactory' && !known.built.has(node)) order.push({ node, path });
+    },
+  });
+  for (const { node, path } of edgesIn(root, undefined)) {
+    if (node.kind === 'argFactory') throw misplacedArgFactory(node, path);
+  }
+  if (!lookAgain) return { order, violations };
+  // Templates that were looked at already have nothing new below them; once they are built, defaults count as well.
+  const old = new Set<ConfigNode>();
+  walk(root, {
+    children: (node, path) => (old.has(node) ? [] : heldEdges(node, path, violations)),
+    enter(node, path) {
+      if (known.built.has(node) || (known.checked.has(node) && !met.has(node))) {
+        old.add(node);
+        return;
+      }
+      known.checked.add(node);
+      // The call of a partial's factory may give other values: its rules wait for that.
+      if (node.kind !== 'partial') checkRules(node, path, { explicitOnly: !met.has(node) }, violations);
+    },
+  });
+  return { order, violations };
+}
+
+/** The configs that are part of `node`, templates among them. A class that was changed may no longer fit its place. */
+function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Violation[]): Edge[] {
+  const edges: Edge[] = [];
+  for (const field of node.info.fields.values()) {
+    const isSet = isExplicit(node, field.name);
+    if ((!isSet && !field.holdsBuilt) || isPlainDefault(node, field)) continue;
+    const value = rawValue(node, field);
+    if (typeof value !== 'object' || value === null) continue;
+    const found = edgesIn(value, { parent: path, segment: field.name });
+    const problem =
+      isSet && !found.every((edge) => isAtHome(edge.node, field)) ? problemOf(field, value) : undefined;
+    if (problem !== undefined) {
+      const text = problem.slice(problem.indexOf(': ') + 2);
+      violations.push(fieldViolation('value', node, path, field, text));
+    }
+    edges.push(...found);
+  }
+  return edges;
+}
+
+/** Whether what is built from the config is all there is to look at: no rules, no templates, no change of class. */
+function isLookedAtByBuild(node: ConfigNode): boolean {
+  return !hasRules(node.info) && node.info.holdsBuiltAlone && node.info === node.madeAs;
+}
+
+/** Whether the field holds configs of this class: values were checked when they were written, classes may change since. */
+function isAtHome(held: ConfigNode, field: FieldInfo): boolean {
+  return field.holders.some((holder) => fits(held, holder));
+}
+
+/** The parts of a field's value that have tags, but no value yet. */
+function unsetParts(node: ConfigNode, path: PathLink | undefined, name: string): Violation[] {
+  return unsetCarriers(rawValue(node, node.info.fields.get(name)!)).map(({ carrier, steps }) =>
+    missingPart(node, path, [name, ...steps], carrier),
+  );
+}
+
+function buildsItself(node: ConfigNode): ConfigError {
+  return new ConfigError(
+    `${node.info.name}.setup() builds the config that ${node.info.name} itself is built from.`,
+  );
+}
+
+/** The configs in `node` that are built before it. */
+export function builtEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
+  const edges: Edge[] = [];
+  for (const field of node.info.builtFields) {
+    if (isPlainDefault(node, field)) continue;
+    const raw = rawValue(node, field);
+    if (typeof raw !== 'object' || raw === null) continue;
+    const found = edgesIn(withoutCarriers(raw), { parent: path, segment: field.name });
+    edges.push(...(field.buildsAll ? found : onlyBuilt(node, field, found)));
+  }
+  if (node.kind === 'config') {
+    for (const edge of edges)
+      if (edge.node.kind === 'argFactory') throw misplacedArgFactory(edge.node, edge.path);
+  }
+  return edges;
+}
+
+/** Those of `edges` that the schema takes for instances or factories: a list may hold templates beside them. */
+function onlyBuilt(node: ConfigNode, field: FieldInfo, edges: Edge[]): Edge[] {
+  if (edges.length === 0) return edges;
+  const wanted = new Set<unknown>();
+  const note = (config: AnyConfig): unknown => wanted.add(config) && config;
+  withBuilt(note, () => field.check.safeParse(withoutCarriers(rawValue(node, field))));
+  return edges.filter((edge) => wanted.has(edge.node.proxy));
+}
+
+function misplacedArgFactory(node: ConfigNode, path: PathLink | undefined): ConfigError {
+  const where = path === undefined ? 'The root' : formatLink(path);
+  return new ConfigError(
+    `${where} is an argFactory of ${node.info.name}, which only a partial can hold. Use ${node.info.name}.config() here.`,
+    { path: formatLink(path) },
+  );
+}

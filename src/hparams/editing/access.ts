@@ -1,0 +1,286 @@
+/** @file Reading, writing and listing by path, as command-line flags do. */
+
+import type { z } from 'zod';
+import { ConfigError } from '../errors.js';
+import { coerce } from '../fields/coerce.js';
+import { describeSchema, showValue } from '../fields/describe.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { partSchema } from '../fields/schema.js';
+import { didYouMean } from '../names.js';
+import { origin as currentWriter, withOrigin } from '../nodes/config.js';
+import { isContainer, partsOf } from '../nodes/containers.js';
+import { handlerOf } from '../nodes/containerTypes.js';
+import {
+  type ConfigNode,
+  fieldTags,
+  hasValue,
+  isExplicit,
+  nodeOf,
+  type Origin,
+  originText,
+  rawValue,
+} from '../nodes/node.js';
+import {
+  formatLink,
+  formatPath,
+  formatSegment,
+  isSameStep,
+  parsePath,
+  type Segment,
+} from '../walking/paths.js';
+import { edgesOf, walk } from '../walking/traverse.js';
+
+/** The value at `path` in a config, or in arrays and records of configs. @throws ConfigError with a suggestion. */
+export function getPath(root: unknown, path: string | readonly Segment[]): unknown {
+  const segments = typeof path === 'string' ? parsePath(path) : path;
+  let value = root;
+  for (let i = 0; i < segments.length; i += 1) value = stepInto(value, segments, i, undefined);
+  return value;
+}
+
+/**
+ * Sets what stands at `path`. A string is read as the field's schema asks (see `coerce`), any other value is taken as
+ * it is. `origin` says who writes, such as the text of a flag: the history and errors name it; the default is the
+ * caller's line.
+ *
+ * @throws ConfigError for a path that does not exist, with a suggestion, and for a value that does not fit.
+ */
+export function setPath(
+  root: unknown,
+  path: string | readonly Segment[],
+  value: unknown,
+  origin?: string,
+): void {
+  const writer = origin ?? currentWriter();
+  const segments = typeof path === 'string' ? parsePath(path) : [...path];
+  writePath(root, segments, writer, () => {
+    const schema = typeof value === 'string' ? schemaAt(root, segments) : undefined;
+    return schema === undefined ? value : read(schema, value as string, segments, writer);
+  });
+}
+
+/** Sets what stands at `segments` to what `make` gives, which is called once the way there is known to exist. */
+export function writePath(
+  root: unknown,
+  segments: readonly Segment[],
+  writer: Origin,
+  make: () => unknown,
+): void {
+  withOrigin(writer, () => {
+    const { owner, last } = ownerAt(root, [...segments], writer, true);
+    const value = make();
+    namingPath(root, segments, writer, () => {
+      (owner as Record<string | number, unknown>)[last] = value;
+    });
+  });
+}
+
+/** Makes a write; what is wrong with it is said of the path, not of the class, as it is of a text that cannot be read. */
+function namingPath(root: unknown, segments: readonly Segment[], writer: Origin, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const path = formatPath(segments);
+    const { cause, place = originText(writer) } = error;
+    throw new ConfigError(sayingPath(root, segments, error) ?? `${path}: ${error.problem}`, {
+      path,
+      place,
+      cause,
+    });
+  }
+}
+
+/** The problem with the path of the config in the place of its class, undefined where it does not begin with that. */
+function sayingPath(root: unknown, segments: readonly Segment[], error: ConfigError): string | undefined {
+  for (let i = segments.length - 1; i >= 0; i -= 1) {
+    const node = nodeOf(getPath(root, segments.slice(0, i)));
+    if (node === undefined) continue;
+    const { name } = node.info;
+    if (!error.problem.startsWith(`${name}.${error.path}`)) return undefined;
+    return i === 0
+      ? error.problem.slice(name.length + 1)
+      : formatPath(segments.slice(0, i)) + error.problem.slice(name.length);
+  }
+  return undefined;
+}
+
+/**
+ * Brings back the default of what stands at `path`, or takes the entry out of an array or a record. `origin` is as in
+ * `setPath`.
+ *
+ * @throws ConfigError where there is nothing at the path, or no default to bring back, or what remains does not fit.
+ */
+export function unsetPath(root: unknown, path: string | readonly Segment[], origin?: string): void {
+  const writer = origin ?? currentWriter();
+  const segments = typeof path === 'string' ? parsePath(path) : [...path];
+  withOrigin(writer, () => {
+    const { owner, last } = ownerAt(root, segments, writer, false);
+    const node = nodeOf(owner);
+    if (node?.info.fields.get(String(last))?.default.kind === 'none') {
+      const problem = `${formatPath(segments)}: ${node.info.name}.${last} has no default to go back to`;
+      throw new ConfigError(problem, { path: formatPath(segments), place: originText(writer) });
+    }
+    namingPath(root, segments, writer, () => {
+      if (Array.isArray(owner)) owner.splice(Number(last), 1);
+      else delete (owner as Record<string | number, unknown>)[last];
+    });
+  });
+}
+
+function read(schema: z.ZodType, text: string, segments: Segment[], writer: Origin): unknown {
+  try {
+    return coerce(schema, text, formatPath(segments));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(error.problem, { path: formatPath(segments), place: originText(writer) });
+  }
+}
+
+function ownerAt(
+  root: unknown,
+  segments: Segment[],
+  writer: Origin,
+  mayBeNew: boolean,
+): { owner: object; last: string | number } {
+  if (segments.length === 0) throw new ConfigError('The path is empty.', { place: originText(writer) });
+  let owner = root;
+  for (let i = 0; i < segments.length - 1; i += 1) owner = stepInto(owner, segments, i, writer);
+  const last = keyIn(owner, segments, segments.length - 1, writer, mayBeNew);
+  return { owner: owner as object, last };
+}
+
+function stepInto(
+  value: unknown,
+  segments: readonly Segment[],
+  i: number,
+  writer: Origin | undefined,
+): unknown {
+  if (nodeOf(value) === undefined && handlerOf(value) !== undefined) return partAt(value, segments, i);
+  const key = keyIn(value, segments, i, writer, false);
+  return (value as Record<string | number, unknown>)[key];
+}
+
+/** The part of a Map, a Set or a registered container that a step leads to. */
+function partAt(value: unknown, segments: readonly Segment[], i: number): unknown {
+  const parts = partsOf(value)!;
+  const step = segments[i]!;
+  const found = parts.find(([own]) => isSameStep(own, step));
+  if (found !== undefined) return found[1];
+  const valid = parts.map(([own]) => formatSegment(own, true)).join(', ');
+  throw new ConfigError(
+    `No '${formatPath(segments)}': ${showValue(value)} has no ${formatSegment(step, true)}.${valid && ` It has ${valid}.`}`,
+    { path: formatPath(segments) },
+  );
+}
+
+/** The property that a step names in `value`; `mayBeNew` lets it be a record's new key. */
+function keyIn(
+  value: unknown,
+  segments: readonly Segment[],
+  i: number,
+  writer: Origin | undefined,
+  mayBeNew: boolean,
+): string | number {
+  const segment = segments[i]!;
+  const name = typeof segment === 'object' ? segment.key : segment;
+  const fail = (problem: string): never => {
+    const place = writer === undefined ? undefined : originText(writer);
+    throw new ConfigError(problem, { path: formatPath(segments), place });
+  };
+  const whole = formatPath(segments);
+  const here = formatPath(segments.slice(0, i));
+  const unknown = (names: string[], what: string): never => {
+    const valid = names.length === 0 ? '' : ` It has ${names.join(', ')}.`;
+    return fail(`No '${whole}': ${what} has no '${name}'.${didYouMean(String(name), names) || valid}`);
+  };
+  const node = nodeOf(value);
+  if (node !== undefined) {
+    const what = `${node.info.name}${here === '' ? '' : ` at '${here}'`}`;
+    if (!node.info.fields.has(String(name))) return unknown([...node.info.fields.keys()], what);
+    return String(name);
+  }
+  if (Array.isArray(value)) {
+    const index = typeof name === 'number' ? name : Number.NaN;
+    const at = index < 0 ? value.length + index : index;
+    const limit = value.length + Number(mayBeNew);
+    if (!(at >= 0 && at < limit))
+      fail(`No '${whole}': '${here}' has ${value.length} elements, counted from 0.`);
+    return at;
+  }
+  if (!isContainer(value)) fail(`No '${whole}': '${here}' is ${showValue(value)}, which has no parts.`);
+  const record = value as Record<string, unknown>;
+  if (!Object.hasOwn(record, name) && !mayBeNew) {
+    return unknown(Object.keys(record), here === '' ? 'the root' : `'${here}'`);
+  }
+  return name;
+}
+
+/** The schema of what stands at a path, or undefined outside of any config. */
+function schemaAt(root: unknown, segments: readonly Segment[]): z.ZodType | undefined {
+  let value = root;
+  let schema: z.ZodType | undefined;
+  for (const [i, segment] of segments.entries()) {
+    const name = typeof segment === 'object' ? segment.key : segment;
+    schema = nodeOf(value)?.info.fields.get(String(name))?.check ?? (schema && partSchema(schema, name));
+    if (i < segments.length - 1) value = stepInto(value, segments, i, undefined);
+  }
+  return schema;
+}
+
+/** A settable path, for help. */
+export interface PathInfo {
+  readonly path: string;
+  /** What the field accepts, in words. */
+  readonly type: string;
+  /** The default, absent where there is none. */
+  readonly default?: unknown;
+  readonly description: string | undefined;
+  /** The present value, absent where none is set. */
+  readonly value?: unknown;
+  readonly explicit: boolean;
+  /** Names of the field's tags. */
+  readonly tags: readonly string[];
+  /** Where the present value was set: `file:line`, or a flag's text; absent for a default. */
+  readonly where?: string;
+}
+
+function placeOfValue(node: ConfigNode, name: string): { where?: string } {
+  if (!(name in node.values)) return {};
+  for (let write = node.last; write !== undefined; write = write.previous) {
+    if (write.field !== name) continue;
+    const where = originText(write.origin);
+    return where === undefined ? {} : { where };
+  }
+  return {};
+}
+
+/** What there is to know about one field of a config, without its path. */
+export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo, 'path'> {
+  return {
+    type: describeSchema(field.check),
+    description: field.description,
+    explicit: isExplicit(node, field.name),
+    tags: fieldTags(node, field).map((tag) => tag.name),
+    ...placeOfValue(node, field.name),
+    ...(field.default.kind === 'none' ? {} : { default: field.default.make() }),
+    ...(hasValue(node, field) ? { value: rawValue(node, field) } : {}),
+  };
+}
+
+/** Every settable path in `root`, outer before inner; a config that is used twice is listed where it is met first. */
+export function listPaths(root: unknown): PathInfo[] {
+  const infos: PathInfo[] = [];
+  walk(root, {
+    children: (node, path) => edgesOf(node, path, true),
+    enter(node, path) {
+      for (const field of node.info.fields.values()) {
+        infos.push({
+          path: formatLink({ parent: path, segment: field.name }),
+          ...describeField(node, field),
+        });
+      }
+    },
+  });
+  return infos;
+}

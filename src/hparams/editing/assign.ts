@@ -1,0 +1,37 @@
+/** @file Writing several fields at once, with every problem reported together. */
+
+import { ConfigError } from '../errors.js';
+import { showValue } from '../fields/describe.js';
+import { nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
+import type { AnyConfig } from '../types.js';
+
+/** Writes `values` into `config`. @throws ConfigError with all that is wrong; what was right is written. */
+export function assignValues(config: AnyConfig, values: object, what: string, writer: Origin): void {
+  checkValues(values, what, writer);
+  const node = nodeOf(config)!;
+  const problems: ConfigError[] = [];
+  for (const name of Object.keys(values)) {
+    try {
+      writeField(node, name, (values as Record<string, unknown>)[name], writer);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(error);
+    }
+  }
+  if (problems.length === 1) throw problems[0]!;
+  if (problems.length === 0) return;
+  const list = problems.map((problem) => `\n  ${problem.problem}`).join('');
+  throw new ConfigError(`${what}: ${problems.length} problems:${list}`, { place: originText(writer) });
+}
+
+function checkValues(values: unknown, what: string, writer: Origin): void {
+  // Of a list or a Map, keys would be read that are no names; of a config, defaults as if they had been set.
+  const isRecord = typeof values === 'object' && values !== null && !(Symbol.iterator in values);
+  if (isRecord && nodeOf(values) === undefined) return;
+  const hint = isRecord
+    ? ' copy() and copyWith() give another config with the same values, cast() one of another kind.'
+    : '';
+  throw new ConfigError(`${what} takes an object of values, got ${showValue(values)}.${hint}`, {
+    place: originText(writer),
+  });
+}

@@ -1,0 +1,83 @@
+/** @file Copies of configs, shallow and deep. */
+
+import { isCarrier } from '../nodes/carriers.js';
+import { proxyFor } from '../nodes/config.js';
+import { mapContainers } from '../nodes/containers.js';
+import {
+  ConfigNode,
+  isExplicit,
+  type NodeKind,
+  nodeOf,
+  rawValue,
+  requireNode,
+  setCarrierCopier,
+  setDefaultCopier,
+} from '../nodes/node.js';
+import type { AnyConfig } from '../types.js';
+import { edgesOf, walk } from '../walking/traverse.js';
+
+/** A config with the same values: sub-configs are shared with the original, arrays and records are not. */
+export function copy<C extends AnyConfig>(config: C): C {
+  return copyAlone(requireNode(config, 'copy')).proxy as C;
+}
+
+/** A copy that shares the configs it holds; carriers are parts of containers, which it has for itself. */
+export function copyAlone(node: ConfigNode): ConfigNode {
+  return copyNode(node, (held) => (isCarrier(held) ? copyAlone(held) : held));
+}
+
+/** A config that shares nothing with the original; what was shared inside it is shared inside the copy. */
+export function deepCopy<C extends AnyConfig>(config: C): C {
+  requireNode(config, 'deepCopy');
+  return deepCopyOf(config) as C;
+}
+
+/** A copy of any value: of the configs in it, and of the containers. */
+export function deepCopyOf(value: unknown): unknown {
+  const copies = new Map<ConfigNode, ConfigNode>();
+  const swap = (held: ConfigNode): ConfigNode => copies.get(held) ?? held;
+  walk(value, {
+    children: (node, path) => edgesOf(node, path),
+    leave: (node) => copies.set(node, copyNode(node, swap)),
+  });
+  return mapContainers(value, (leaf) => {
+    const node = nodeOf(leaf);
+    return node === undefined ? leaf : swap(node).proxy;
+  });
+}
+
+/** A copy of one node, which may be of another kind, that holds what `swap` gives for each config held. */
+export function copyNode(
+  node: ConfigNode,
+  swap: (held: ConfigNode) => ConfigNode,
+  kind: NodeKind = node.kind,
+): ConfigNode {
+  const made = new ConfigNode(node.info, kind);
+  const swapLeaf = (leaf: unknown): unknown => {
+    const held = nodeOf(leaf);
+    return held === undefined ? leaf : swap(held).proxy;
+  };
+  for (const name in node.values) {
+    made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), swapLeaf);
+  }
+  for (const handedOut of [node.defaults, node.containers]) {
+    for (const name of handedOut?.keys() ?? []) {
+      // A default nobody edited is made anew, so that a copy does not depend on what was read before.
+      if (name in made.values || !isExplicit(node, name)) continue;
+      made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), (leaf) => {
+        const swapped = swapLeaf(leaf);
+        // An edited default that is shared with the copy stands in two places from here on.
+        if (swapped === leaf && nodeOf(leaf) !== undefined) nodeOf(leaf)!.writesAtBirth = -1;
+        return swapped;
+      });
+    }
+  }
+  made.tags = node.tags;
+  made.last = node.last;
+  made.writes = node.writes;
+  proxyFor(made);
+  return made;
+}
+
+setDefaultCopier(deepCopyOf);
+setCarrierCopier(copyAlone);

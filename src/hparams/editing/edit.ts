@@ -1,0 +1,144 @@
+/** @file Edits of one config as a whole: another kind, another class, a copy with changes, defaults made explicit. */
+
+import { ConfigError } from '../errors.js';
+import { problemOf } from '../fields/check.js';
+import { showValue } from '../fields/describe.js';
+import { FIELDS, infoOf } from '../fields/fields.js';
+import { didYouMean } from '../names.js';
+import { origin, withOrigin } from '../nodes/config.js';
+import {
+  type ConfigNode,
+  deleteField,
+  hasValue,
+  isExplicit,
+  type NodeKind,
+  type Origin,
+  originText,
+  rawValue,
+  requireNode,
+  setClass,
+  writeTags,
+} from '../nodes/node.js';
+import type { AnyConfig, AnyTarget, AsConfig, AsPartial, ConfigLike, NameIn } from '../types.js';
+import type { PathLink } from '../walking/paths.js';
+import { type Edge, edgesOf, walk } from '../walking/traverse.js';
+import { assignValues } from './assign.js';
+import { copy, copyNode, deepCopy } from './copy.js';
+
+const kinds: readonly NodeKind[] = ['config', 'partial', 'argFactory'];
+
+/** A copy of another kind: same values, tags and history; sub-configs are shared with the original. */
+export function cast<C extends AnyConfig>(kind: 'partial', config: C): AsPartial<C>;
+export function cast<C extends AnyConfig>(kind: 'config' | 'argFactory', config: C): AsConfig<C>;
+export function cast(kind: NodeKind, config: AnyConfig): AnyConfig {
+  if (!kinds.includes(kind)) {
+    const valid = didYouMean(String(kind), kinds) || ` There are ${kinds.join(', ')}.`;
+    throw new ConfigError(`cast() takes a kind of config, got ${showValue(kind)}.${valid}`, {
+      place: originText(origin()),
+    });
+  }
+  return copyNode(requireNode(config, 'cast'), (held) => held, kind).proxy;
+}
+
+/** A copy with other values, which shares sub-configs with the original. @throws ConfigError with all that is wrong. */
+export function copyWith<C extends AnyConfig>(config: C, values: Partial<Pick<C, NameIn<C>>>): C {
+  requireNode(config, 'copyWith');
+  const made = copy(config);
+  assignValues(made, values, 'copyWith()', origin());
+  return made;
+}
+
+/** A copy that shares nothing with the original, with other values. @throws ConfigError with all that is wrong. */
+export function deepCopyWith<C extends AnyConfig>(config: C, values: Partial<Pick<C, NameIn<C>>>): C {
+  requireNode(config, 'deepCopyWith');
+  const made = deepCopy(config);
+  assignValues(made, values, 'deepCopyWith()', origin());
+  return made;
+}
+
+/**
+ * Makes `config` describe another class (or function), in place: whatever holds it sees the change. Values are kept,
+ * and so is the history, to which the change is added. `dropInvalid` lets go of the values, and the tags, of fields
+ * that the new class does not have or whose values it does not accept.
+ *
+ * @throws ConfigError that lists all values that do not fit; then nothing has changed.
+ */
+export function updateCallable<C extends AnyConfig, X extends AnyTarget>(
+  config: C,
+  target: X,
+  options: { dropInvalid?: boolean } = {},
+): ConfigLike<C, X> {
+  const writer = origin();
+  const node = requireNode(config, 'updateCallable');
+  if (typeof target !== 'function' || !(FIELDS in target)) {
+    throw new ConfigError(
+      `updateCallable() takes a class that extends Configurable, or what configurable() made; got ${showValue(target)}.`,
+      { place: originText(writer) },
+    );
+  }
+  const info = infoOf(target as never);
+  const problems = new Map<string, string>();
+  for (const [name, old] of node.info.fields) {
+    if (!isExplicit(node, name)) continue;
+    const field = info.fields.get(name);
+    const problem =
+      field === undefined ? unknownField(name, info.fields.keys()) : problemOf(field, rawValue(node, old));
+    if (problem !== undefined) problems.set(name, problem);
+  }
+  if (problems.size > 0 && options.dropInvalid !== true) {
+    const list = [...problems.values()].map((problem) => `\n  ${problem}`).join('');
+    throw new ConfigError(
+      `${info.name} cannot take over from ${node.info.name}; { dropInvalid: true } would drop these values:${list}`,
+      { place: originText(writer) },
+    );
+  }
+  for (const name of problems.keys()) dropField(node, name, writer);
+  setClass(node, info, writer);
+  return config as unknown as ConfigLike<C, X>;
+}
+
+function unknownField(name: string, names: Iterable<string>): string {
+  return `${name}: it has no such hyperparameter.${didYouMean(name, names)}`;
+}
+
+function dropField(node: ConfigNode, name: string, writer: Origin): void {
+  const field = node.info.fields.get(name)!;
+  deleteField(node, name, writer);
+  if (node.tags?.has(name) === true) writeTags(node, field, field.tags, writer);
+}
+
+/**
+ * Sets every field in `root` that has a default and was not set to what the default gives, in place; sub-configs that
+ * are defaults become the config's own. Explicit values stay. What has no value stays unset: a field without a default,
+ * an optional one, and one whose default is not a value that could be written (its schema transforms values).
+ */
+export function materializeDefaults<R>(root: R): R {
+  const writer = origin();
+  const places: [ConfigNode, string][] = [];
+  walk(root, {
+    children: writableEdges,
+    enter(node) {
+      for (const field of node.info.fields.values()) {
+        if (field.name in node.values || !hasValue(node, field)) continue;
+        const value = rawValue(node, field);
+        if (value !== undefined && problemOf(field, value) === undefined) places.push([node, field.name]);
+      }
+    },
+  });
+  withOrigin(writer, () => {
+    for (const [node, name] of places) {
+      const config = node.proxy as unknown as Record<string, unknown>;
+      const value = config[name];
+      config[name] = value;
+    }
+  });
+  return root;
+}
+
+/** The configs in `node`, defaults among them, for tools that write: in `derive`, what a draft holds is a draft too. */
+export function writableEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
+  const edges = edgesOf(node, path, true);
+  const session = node.draft?.session;
+  if (session === undefined) return edges;
+  return edges.map((edge) => ({ node: session.draftOf(edge.node), path: edge.path }));
+}

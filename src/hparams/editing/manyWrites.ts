@@ -1,0 +1,74 @@
+/** @file Writes in many places at once, which are made all or not at all. */
+
+import { ConfigError } from '../errors.js';
+import { problemOf } from '../fields/check.js';
+import { withOrigin } from '../nodes/config.js';
+import { mapContainers } from '../nodes/containers.js';
+import { type ConfigNode, fieldOf, nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
+import type { AnyConfig } from '../types.js';
+import { deepCopy } from './copy.js';
+
+/** How to replace. */
+export interface ReplaceOptions {
+  /** Whether each place gets a copy of a config that is given; the default. Otherwise all of them share it. */
+  readonly deepCopy?: boolean;
+}
+
+/** Checks all writes, then makes them. */
+export function writeAll(
+  what: string,
+  writes: readonly { node: ConfigNode; name: string; value: unknown }[],
+  writer: Origin,
+): void {
+  // Many configs of one class fail alike: each problem is told once.
+  const problems = new Set<string>();
+  for (const { node, name, value } of writes) {
+    const problem = problemOf(fieldOf(node, name, writer), value);
+    if (problem !== undefined) problems.add(`${node.info.name}.${problem}`);
+  }
+  if (problems.size > 0) {
+    const [first] = problems;
+    const list = [...problems].map((problem) => `\n  ${problem}`).join('');
+    const text = problems.size === 1 ? first! : `${what}: ${problems.size} problems:${list}`;
+    throw new ConfigError(text, { place: originText(writer) });
+  }
+  allOrNothing((write) => {
+    for (const { node, name, value } of writes) write(node, name, value);
+  }, writer);
+}
+
+/** Writes one field. */
+export type Writer = (node: ConfigNode, name: string, value: unknown) => void;
+
+/** Runs `action`; where it throws, the writes that it made so far are undone. */
+export function allOrNothing(action: (write: Writer) => void, writer: Origin): void {
+  const undo: (() => void)[] = [];
+  const write: Writer = (node, name, value) => {
+    // What a draft did not write yet is its original's.
+    node.draft?.session.own(node);
+    const { last, writes, tags } = node;
+    const before = name in node.values ? { value: node.values[name] } : undefined;
+    writeField(node, name, value, writer);
+    undo.push(() => {
+      if (before === undefined) delete node.values[name];
+      else node.values[name] = before.value;
+      node.tags = tags;
+      node.last = last;
+      node.writes = writes;
+    });
+  };
+  try {
+    withOrigin(writer, () => action(write));
+  } catch (error) {
+    for (const step of undo.reverse()) step();
+    throw error;
+  }
+}
+
+/** What to put in the place of an old value. */
+export function maker(replacement: unknown, options: ReplaceOptions): (old: unknown) => unknown {
+  if (typeof replacement === 'function') return (old) => (replacement as (old: unknown) => unknown)(old);
+  if (options.deepCopy === false) return () => replacement;
+  return () =>
+    mapContainers(replacement, (leaf) => (nodeOf(leaf) === undefined ? leaf : deepCopy(leaf as AnyConfig)));
+}

@@ -1,0 +1,73 @@
+/** @file What is wrong with a value as a field's value, in words. */
+import type { z } from 'zod';
+import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
+import { partsOf } from '../nodes/containers.js';
+import { handlerOf } from '../nodes/containerTypes.js';
+import { describeFor, describeSchema, showValue } from './describe.js';
+import { acceptsUndefined, type FieldInfo } from './fields.js';
+import { partSchema } from './schema.js';
+
+/** What is wrong with `value` as the field's value, beginning with the field's name, or undefined. */
+export function problemOf(field: FieldInfo, value: unknown): string | undefined {
+  if (value === undefined && !acceptsUndefined(field)) {
+    const hint = field.default.kind === 'none' ? '' : '; delete the field to get its default back';
+    return `${field.name}: expected ${describeSchema(field.check)}, got undefined${hint}`;
+  }
+  const plain = withoutCarriers(value);
+  const result = field.check.safeParse(plain);
+  if (result.success) return undefined;
+  const issues = plain === value ? result.error.issues : besidesUnset(result.error.issues as Issue[], value);
+  if (issues.length === 0) return undefined;
+  return issues.map((issue) => issueText(field, plain, issue as Issue)).join('; ');
+}
+
+/** The issues that remain once every carrier without a value gets one that fits. */
+function besidesUnset(issues: Issue[], value: unknown): Issue[] {
+  const unset = unsetCarriers(value).map(({ steps }) =>
+    steps.map((step) => (typeof step === 'object' ? step.key : step)),
+  );
+  const remains = (issue: Issue, around: PropertyKey[]): boolean => {
+    const path = [...around, ...issue.path];
+    if (unset.some((steps) => steps.every((step, i) => step === path[i]))) return false;
+    const options = issue.code === 'invalid_union' ? (issue.errors ?? []) : [];
+    return !options.some((option) => option.every((inner) => !remains(inner, path)));
+  };
+  return issues.filter((issue) => remains(issue, []));
+}
+
+interface Issue {
+  code: string;
+  path: PropertyKey[];
+  message: string;
+  keys?: string[];
+  /** What is wrong by each option of a union. */
+  errors?: Issue[][];
+}
+
+function partAt(value: unknown, key: PropertyKey): unknown {
+  if (handlerOf(value) === undefined)
+    return (value as Record<PropertyKey, unknown> | null | undefined)?.[key];
+  return partsOf(value)!.find(([step]) => (typeof step === 'object' ? step.key : step) === key)?.[1];
+}
+
+function issueText(field: FieldInfo, value: unknown, issue: Issue): string {
+  let schema: z.ZodType | undefined = field.check;
+  let part: unknown = value;
+  let path = field.name;
+  for (const key of issue.path) {
+    schema = schema && partSchema(schema, key);
+    part = partAt(part, key);
+    path +=
+      typeof key === 'number'
+        ? `[${key}]`
+        : /^[\w$]+$/.test(String(key))
+          ? `.${String(key)}`
+          : `['${String(key)}']`;
+  }
+  // A refinement's own words say more than its schema does.
+  if (issue.code === 'custom' && issue.message !== 'Invalid input') {
+    return `${path}: ${issue.message}, got ${showValue(part)}`;
+  }
+  if (issue.code === 'unrecognized_keys') return `${path}: ${issue.message}`;
+  return `${path}: expected ${schema === undefined ? issue.message : describeFor(schema, part)}, got ${showValue(part)}`;
+}

@@ -1,0 +1,240 @@
+/** @file From the text of a command-line flag to a value, as the field's schema asks. */
+import type { z } from 'zod';
+import { ConfigError } from '../errors.js';
+import { nearest } from '../names.js';
+import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
+import { describeFor, showValue } from './describe.js';
+import { classesNamed, classNames } from './fields.js';
+import { type Literal, parseLiteral } from './literals.js';
+import { accepts, definitionOf, type Holder, holderOf, innermost } from './schema.js';
+
+/** What a text that means no value of the schema comes to. */
+const failed = Symbol('failed');
+
+/**
+ * The value that `text` means to `schema`. A string field takes the text as it stands, or without the quotes around the
+ * whole of it. Numbers are as in JavaScript (`1e-3`, `1_000`, `0x10`, `NaN`), booleans `true` and `false`, null is `null`
+ * or `none` where the schema allows it, lists are `[a, b]` or `a,b`, records `{a: 1}` or `a:1`, configs the name of a
+ * class. What stands in quotes is always a string; in a union, what can be read as something else is no string.
+ *
+ * @throws ConfigError that says what is expected; it begins with `label` where one is given.
+ */
+export function coerce(schema: z.ZodType, text: string, label?: string): unknown {
+  const prefix = label === undefined ? '' : `${label}: `;
+  let value: unknown;
+  try {
+    value = read(schema, parseLiteral(text), true);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(`${prefix}${error.problem}`);
+  }
+  return checked(schema, value, text, prefix);
+}
+
+/** Like `coerce`, of a literal that was read already. @throws ConfigError as `coerce` does. */
+export function coerceLiteral(schema: z.ZodType, literal: Literal, label: string): unknown {
+  return checked(schema, read(schema, literal, false), literal.text, `${label}: `);
+}
+
+function checked(schema: z.ZodType, value: unknown, text: string, prefix: string): unknown {
+  const result = value === failed ? undefined : schema.safeParse(value);
+  if (result?.success === true) return value;
+  const own = result?.error?.issues.find(
+    (issue) => issue.code === 'custom' && issue.message !== 'Invalid input',
+  );
+  const expected = own?.message ?? `expected ${describeFor(schema, value)}`;
+  throw new ConfigError(`${prefix}${expected}, got '${text}'${hintFor(schema, text)}`);
+}
+
+/** `whole` says that the literal is all of a flag's value: brackets around a list or a record may then be missing. */
+function read(schema: z.ZodType, literal: Literal, whole: boolean): unknown {
+  const inner = innermost(schema);
+  const definition = definitionOf(inner);
+  if (isWord(literal, 'null') && accepts(schema, 'nullable')) return null;
+  const value = readInner(inner, literal, whole);
+  // A choice may be called `none`; a text is not.
+  const isChoice = value !== failed && ['enum', 'literal'].includes(definition.type);
+  return !isChoice && isWord(literal, 'none') && accepts(schema, 'nullable') ? null : value;
+}
+
+function isWord(literal: Literal, word: string): boolean {
+  return literal.kind === 'word' && literal.text.trim().toLowerCase() === word;
+}
+
+function readInner(schema: z.ZodType, literal: Literal, whole: boolean): unknown {
+  const holder = holderOf(schema);
+  if (holder !== undefined) return readConfig(holder, textOf(literal).trim());
+  const definition = definitionOf(schema);
+  switch (definition.type) {
+    case 'string':
+    case 'template_literal':
+      return textOf(literal);
+    case 'number':
+    case 'nan':
+      return readNumber(literal);
+    case 'bigint':
+      return readBigInt(literal);
+    case 'boolean':
+      return isWord(literal, 'true') ? true : isWord(literal, 'false') ? false : failed;
+    case 'null':
+      return isWord(literal, 'null') || isWord(literal, 'none') ? null : failed;
+    case 'date':
+      return new Date(textOf(literal));
+    case 'literal':
+      return readChoice(definition.values!, literal);
+    case 'enum':
+      return readChoice(Object.values(definition.entries!), literal);
+    case 'union':
+      return readUnion(definition.options!, literal, whole);
+    case 'pipe':
+      return read(definition.in!, literal, whole);
+    case 'array':
+      return readList(literal, whole, () => definition.element);
+    case 'tuple':
+      return readList(literal, whole, (i) => definition.items![i] ?? definition.rest ?? undefined);
+    case 'set':
+      return readSet(literal, whole, definition.valueType!);
+    case 'record':
+      return readRecord(literal, whole, () => definition.valueType);
+    case 'object':
+      return readRecord(literal, whole, (key) =>
+        Object.hasOwn(definition.shape!, key) ? definition.shape![key] : definition.catchall,
+      );
+    default:
+      return readFree(schema, literal);
+  }
+}
+
+/** What a string field gets: the text as it stands, without the quotes around all of it. */
+function textOf(literal: Literal): string {
+  return literal.kind === 'string' ? literal.value : literal.text;
+}
+
+function readNumber(literal: Literal): unknown {
+  if (literal.kind !== 'word') return failed;
+  const text = literal.text.trim();
+  if (/^(NaN|[+-]?Infinity)$/.test(text)) return Number(text);
+  const plain = text.replaceAll(/(?<=[\da-fA-F])_(?=[\da-fA-F])/g, '');
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) || /^0(x[\da-f]+|b[01]+|o[0-7]+)$/i.test(plain)
+    ? Number(plain)
+    : failed;
+}
+
+function readBigInt(literal: Literal): unknown {
+  const text = literal.text.trim().replaceAll(/(?<=\d)_(?=\d)/g, '');
+  return literal.kind === 'word' && /^[+-]?\d+n?$/.test(text) ? BigInt(text.replace(/^\+|n$/g, '')) : failed;
+}
+
+function readChoice(values: readonly unknown[], literal: Literal): unknown {
+  if (literal.kind === 'string') return values.find((value) => value === literal.value) ?? failed;
+  const named = values.filter((value) => String(value) === literal.text.trim());
+  const value = named.find((each) => typeof each !== 'string') ?? named[0];
+  return named.length === 0 ? failed : value;
+}
+
+function readUnion(options: z.ZodType[], literal: Literal, whole: boolean): unknown {
+  // Every text is a string, and `1,2` may be a list: what can be read more narrowly is.
+  const loose = ['array', 'tuple', 'set', 'record', 'object'];
+  const rank = (option: z.ZodType): number => {
+    const { type } = definitionOf(innermost(option));
+    return type === 'string' ? 2 : Number(loose.includes(type));
+  };
+  for (const option of [...options].sort((a, b) => rank(a) - rank(b))) {
+    const bracketed = rank(option) === 1 && options.some((each) => rank(each) === 2);
+    const value = read(option, literal, whole && !bracketed);
+    if (value !== failed && option.safeParse(value).success) return value;
+  }
+  return failed;
+}
+
+function readList(
+  literal: Literal,
+  whole: boolean,
+  elementAt: (index: number) => z.ZodType | undefined,
+): unknown {
+  const list = bracketed(literal, 'list', whole ? '[]' : undefined);
+  if (list === undefined) return failed;
+  const items = list.items.map((item, i) => readPart(elementAt(i), item));
+  return items.includes(failed) ? failed : items;
+}
+
+function readSet(literal: Literal, whole: boolean, element: z.ZodType): unknown {
+  const items = readList(literal, whole, () => element);
+  return items === failed ? failed : new Set(items as unknown[]);
+}
+
+function readRecord(
+  literal: Literal,
+  whole: boolean,
+  valueAt: (key: string) => z.ZodType | undefined,
+): unknown {
+  const record = bracketed(literal, 'record', whole ? '{}' : undefined);
+  if (record === undefined) return failed;
+  const entries = record.entries.map(([key, item]) => [key, readPart(valueAt(key), item)] as const);
+  return entries.some(([, value]) => value === failed) ? failed : Object.fromEntries(entries);
+}
+
+function readPart(schema: z.ZodType | undefined, literal: Literal): unknown {
+  // An element too many, or an unknown key: the schema will say so of the whole.
+  return schema === undefined ? plainValue(literal) : read(schema, literal, false);
+}
+
+/** The literal as a list or a record; `brackets` may be what a flag's whole value was written without. */
+function bracketed<K extends 'list' | 'record'>(
+  literal: Literal,
+  kind: K,
+  brackets: string | undefined,
+): Extract<Literal, { kind: K }> | undefined {
+  const isOther = literal.kind === 'list' || literal.kind === 'record';
+  const found =
+    literal.kind === kind || brackets === undefined || isOther
+      ? literal
+      : parseLiteral(`${brackets[0]}${literal.text}${brackets[1]}`);
+  return found.kind === kind ? (found as Extract<Literal, { kind: K }>) : undefined;
+}
+
+/** For schemas that say nothing of their form: the literal as it reads, else its text. */
+function readFree(schema: z.ZodType, literal: Literal): unknown {
+  const value = plainValue(literal);
+  return schema.safeParse(value).success ? value : textOf(literal);
+}
+
+/** What a literal means where no schema says more: null, booleans, numbers, else strings. */
+export function plainValue(literal: Literal): unknown {
+  if (literal.kind === 'string') return literal.value;
+  if (literal.kind === 'list') return literal.items.map(plainValue);
+  if (literal.kind === 'record')
+    return Object.fromEntries(literal.entries.map(([key, item]) => [key, plainValue(item)]));
+  const text = literal.text.trim();
+  if (text === 'null') return null;
+  if (text === 'true' || text === 'false') return text === 'true';
+  if (/^[+-]?\d+n$/.test(text)) return readBigInt(literal);
+  const number = readNumber(literal);
+  return number === failed ? literal.text : number;
+}
+
+function fitting(holder: Holder): AbstractClass[] {
+  const all = classNames().flatMap((name) => classesNamed(name));
+  return all.filter((cls) => cls === holder.cls || cls.prototype instanceof holder.cls);
+}
+
+function readConfig(holder: Holder, text: string): unknown {
+  const named = fitting(holder).filter((cls) => cls.name === text);
+  if (named.length !== 1) return failed;
+  const cls = named[0] as unknown as ConcreteClass & { config(): AnyConfig; partial(): AnyConfig };
+  return holder.kind === 'factory' ? cls.partial() : cls.config();
+}
+
+function hintFor(schema: z.ZodType, text: string): string {
+  const definition = definitionOf(innermost(schema));
+  const holder = holderOf(schema);
+  let candidates: string[] = [];
+  if (holder !== undefined) candidates = fitting(holder).map((cls) => cls.name);
+  else if (definition.type === 'enum') candidates = Object.values(definition.entries!).map(String);
+  else if (definition.type === 'literal') candidates = definition.values!.map(String);
+  const near = nearest(text, candidates);
+  if (near !== undefined) return `. Did you mean ${showValue(near)}?`;
+  return holder === undefined || candidates.length === 0
+    ? ''
+    : `. Known classes: ${candidates.sort().join(', ')}.`;
+}

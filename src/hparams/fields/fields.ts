@@ -1,0 +1,188 @@
+/** @file What a configurable class declares, worked out once a class; and the classes by name. */
+import type { z } from 'zod';
+import { sortTags } from '../nodes/nodeTags.js';
+import type { Tag } from '../tags.js';
+import type { AbstractClass, AnyConfig, Fields } from '../types.js';
+import { type QuickCheck, quickCheckOf } from './quickCheck.js';
+import {
+  accepts,
+  definitionOf,
+  type Holder,
+  holderOf,
+  holdersIn,
+  holdsUnknown,
+  isUnchanging,
+  markedTags,
+} from './schema.js';
+
+/** Key of the static property that holds a class's hyperparameters, those of its bases included. */
+export const FIELDS: unique symbol = Symbol('luthier.fields');
+/** Key of the static function that makes what a config of the class (or function) describes. */
+export const MAKE: unique symbol = Symbol('luthier.make');
+
+/** How a field gets its value where none was set. */
+type Default =
+  | { readonly kind: 'none' }
+  /** `parsed` says that the value still goes through the schema, as zod's prefault does. */
+  | { readonly kind: 'value'; readonly make: () => unknown; readonly parsed: boolean }
+  | { readonly kind: 'config'; readonly make: () => AnyConfig };
+
+/** Key of the static property that marks the class of carriers, the values with tags in containers. */
+export const CARRIER: unique symbol = Symbol('luthier.carrier');
+
+/** Whether `cls` is the class of carriers. */
+export function isCarrierClass(cls: AbstractClass): boolean {
+  return CARRIER in cls;
+}
+
+/** One hyperparameter of a class. */
+export interface FieldInfo {
+  readonly name: string;
+  readonly schema: z.ZodType;
+  /** What a written value must satisfy: the schema without its default, for undefined is not a value. */
+  readonly check: z.ZodType;
+  /** Says without zod that a plain value satisfies `check`; absent where only zod knows. */
+  readonly quickCheck: QuickCheck | undefined;
+  readonly default: Default;
+  /** Set where the field holds one config (or null, or undefined). */
+  readonly holder: Holder | undefined;
+  /** The holders anywhere in the schema. */
+  readonly holders: readonly Holder[];
+  /** Whether `build` has anything to build in the value. */
+  readonly holdsBuilt: boolean;
+  /** Whether every config that the value can hold is built, so that none need be asked for. */
+  readonly buildsAll: boolean;
+  /** Whether the hyperparameter is the config's value as it stands. */
+  readonly unchanging: boolean;
+  readonly description: string | undefined;
+  /** The tags that its declaration gives it, sorted by name. */
+  readonly tags: readonly Tag[];
+}
+
+/** The hyperparameters of a class, or of a function that `configurable` made a target of configs. */
+export interface ClassInfo {
+  readonly name: string;
+  readonly cls: AbstractClass;
+  readonly fields: ReadonlyMap<string, FieldInfo>;
+  /** The fields that have no default. */
+  readonly required: readonly FieldInfo[];
+  /** The fields that `build` may find something to build in. */
+  readonly builtFields: readonly FieldInfo[];
+  /** Whether every config in the fields is built with it: none is a template, none stands where any value may. */
+  readonly holdsBuiltAlone: boolean;
+  /** Makes what the config describes: an instance that is set up, or the function's result. */
+  readonly make: (hp: object) => unknown;
+  /** Why a config with this info cannot be built: only a part of it may be there, for display. */
+  readonly unbuildable?: string;
+}
+
+const infos = new WeakMap<AbstractClass, ClassInfo>();
+const fieldInfos = new WeakMap<z.ZodType, Map<string, FieldInfo>>();
+const byName = new Map<string, Set<AbstractClass>>();
+
+/** The hyperparameters of `cls`, which from here on can be found by its name. */
+export function infoOf(cls: AbstractClass): ClassInfo {
+  const known = infos.get(cls);
+  if (known !== undefined) return known;
+  const target = cls as unknown as { [FIELDS]: Fields; [MAKE](hp: object): unknown };
+  const declared = target[FIELDS];
+  const fields = new Map(Object.keys(declared).map((name) => [name, fieldInfo(name, declared[name]!)]));
+  const all = [...fields.values()];
+  const info: ClassInfo = {
+    name: cls.name,
+    cls,
+    fields,
+    required: all.filter((field) => field.default.kind === 'none'),
+    builtFields: all.filter((field) => field.holdsBuilt),
+    holdsBuiltAlone: all.every((field) => field.buildsAll),
+    make: (hp) => target[MAKE](hp),
+  };
+  infos.set(cls, info);
+  registerClass(cls);
+  return info;
+}
+
+/**
+ * Makes classes known by their names to `fromJSON` and to command-line flags. Classes that were configured, or named in
+ * `sub` or `instance`, are known already; a module that offers several to choose from (activations, say) names them all.
+ */
+export function registerClass(...classes: AbstractClass[]): void {
+  for (const cls of classes) {
+    const same = byName.get(cls.name);
+    if (same === undefined) byName.set(cls.name, new Set([cls]));
+    else same.add(cls);
+  }
+}
+
+/** The classes called `name` that were used so far. */
+export function classesNamed(name: string): AbstractClass[] {
+  return [...(byName.get(name) ?? [])];
+}
+
+/** The names of all classes that were used so far. */
+export function classNames(): string[] {
+  return [...byName.keys()];
+}
+
+function fieldInfo(name: string, schema: z.ZodType): FieldInfo {
+  // Subclasses inherit schemas by the hundred: each is looked into once.
+  let named = fieldInfos.get(schema);
+  if (named === undefined) fieldInfos.set(schema, (named = new Map()));
+  let info = named.get(name);
+  if (info === undefined) named.set(name, (info = makeFieldInfo(name, schema)));
+  return info;
+}
+
+function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
+  const { check, value } = readDefault(schema);
+  const holders = holdersIn(schema);
+  return {
+    name,
+    schema,
+    check,
+    quickCheck: quickCheckOf(check),
+    default: value,
+    holder: holderOf(schema),
+    holders,
+    holdsBuilt: holders.some((holder) => holder.kind !== 'sub'),
+    buildsAll: holders.every((holder) => holder.kind !== 'sub') && !holdsUnknown(schema),
+    unchanging: isUnchanging(check),
+    description: describedBy(schema),
+    tags: sortTags(markedTags(schema)),
+  };
+}
+
+function readDefault(schema: z.ZodType): { check: z.ZodType; value: Default } {
+  for (let inner = schema; ; ) {
+    const definition = definitionOf(inner);
+    if (definition.type === 'default' || definition.type === 'prefault') {
+      const check = inner === schema ? definition.innerType! : schema;
+      return {
+        check,
+        value: { kind: 'value', make: () => definition.defaultValue, parsed: definition.type === 'prefault' },
+      };
+    }
+    if (definition.type === 'optional')
+      return { check: schema, value: { kind: 'value', make: () => undefined, parsed: false } };
+    if (definition.innerType === undefined || definition.type === 'nonoptional') break;
+    inner = definition.innerType;
+  }
+  const make = holderOf(schema)?.makeDefault;
+  return { check: schema, value: make === undefined ? { kind: 'none' } : { kind: 'config', make } };
+}
+
+function describedBy(schema: z.ZodType): string | undefined {
+  for (
+    let inner: z.ZodType | undefined = schema;
+    inner !== undefined;
+    inner = definitionOf(inner).innerType
+  ) {
+    if (inner.description !== undefined) return inner.description;
+  }
+  return undefined;
+}
+
+/** Whether undefined may be written to the field. */
+export function acceptsUndefined(field: FieldInfo): boolean {
+  return accepts(field.schema, 'optional') || ['any', 'unknown'].includes(definitionOf(field.check).type);
+}

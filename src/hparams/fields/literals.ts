@@ -1,0 +1,234 @@
+/** @file Literals as people write them in flags: words, quoted strings, lists, records; and calls that take them. */
+
+import { ConfigError } from '../errors.js';
+import { refusedKeys } from '../nodes/containers.js';
+import { showValue } from './describe.js';
+
+/** A literal that was read but not yet given a meaning: what `1` or `true` are is for a schema to say. */
+export type Literal =
+  | { readonly kind: 'word'; readonly text: string }
+  | { readonly kind: 'string'; readonly text: string; readonly value: string }
+  | { readonly kind: 'list'; readonly text: string; readonly items: readonly Literal[] }
+  | {
+      readonly kind: 'record';
+      readonly text: string;
+      readonly entries: readonly (readonly [string, Literal])[];
+    };
+
+/** An argument of a call, by name or by position. */
+export interface Argument {
+  readonly name: string | undefined;
+  readonly value: Literal;
+  /** Where it begins in the call's text, from 0. */
+  readonly column: number;
+}
+
+/** `name(1, key=value)` as read. */
+export interface Call {
+  readonly name: string;
+  readonly arguments: readonly Argument[];
+  readonly text: string;
+}
+
+/** A problem in a text, with a line that points at its column. */
+export function problemAt(problem: string, text: string, column: number): ConfigError {
+  // The line below must be as wide as the text, so that the caret stands where it points.
+  return new ConfigError(`${problem}\n  ${text.replaceAll(/\s/g, ' ')}\n  ${' '.repeat(column)}^`);
+}
+
+interface Cursor {
+  readonly text: string;
+  at: number;
+  /** In a call words are strict: what has spaces or brackets must be quoted. */
+  readonly strict: boolean;
+}
+
+// Deeper than anyone writes; also keeps the recursion small.
+const deepest = 100;
+const quoted = /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y;
+const looseWord = /[^,[\]{}]+/y;
+const strictWord = /[^\s,()[\]{}'"=]+/y;
+const looseKey = /[^,:[\]{}]+/y;
+const identifier = /[A-Za-z_$][\w$]*/y;
+
+function match(cursor: Cursor, pattern: RegExp): string | undefined {
+  pattern.lastIndex = cursor.at;
+  const found = pattern.exec(cursor.text)?.[0];
+  if (found !== undefined) cursor.at += found.length;
+  return found;
+}
+
+function skipSpace(cursor: Cursor): void {
+  while (/\s/.test(cursor.text[cursor.at] ?? '')) cursor.at += 1;
+}
+
+function fail(cursor: Cursor, problem: string, at = cursor.at): never {
+  throw problemAt(problem, cursor.text, at);
+}
+
+function take(cursor: Cursor, character: string): boolean {
+  skipSpace(cursor);
+  if (cursor.text[cursor.at] !== character) return false;
+  cursor.at += 1;
+  return true;
+}
+
+const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' };
+
+/** What a text in quotes stands for. */
+function unquote(text: string): string {
+  return text.slice(1, -1).replaceAll(/\\(?:u([\da-fA-F]{4})|([\s\S]))/g, (_, code?: string, letter = '') => {
+    return code === undefined ? (escapes[letter] ?? letter) : String.fromCharCode(Number.parseInt(code, 16));
+  });
+}
+
+function readLiteral(cursor: Cursor, depth = 0): Literal {
+  if (depth > deepest) fail(cursor, `Literals may nest ${deepest} levels deep.`);
+  skipSpace(cursor);
+  const start = cursor.at;
+  const textFrom = (): string => cursor.text.slice(start, cursor.at);
+  const string = match(cursor, quoted);
+  if (string !== undefined) return { kind: 'string', text: string, value: unquote(string) };
+  if (take(cursor, '[')) {
+    const items = readItems(cursor, ']', () => readLiteral(cursor, depth + 1));
+    return { kind: 'list', text: textFrom(), items };
+  }
+  if (take(cursor, '{')) {
+    const entries = readItems(cursor, '}', () => readEntry(cursor, depth));
+    return { kind: 'record', text: textFrom(), entries };
+  }
+  if (/['"]/.test(cursor.text[start] ?? '')) fail(cursor, 'The quote is not closed.');
+  const word = match(cursor, cursor.strict ? strictWord : looseWord)?.trim() ?? '';
+  if (word === '') fail(cursor, 'Expected a value here.');
+  if (cursor.strict && word.startsWith('*')) fail(cursor, 'Arguments cannot be spread with *.', start);
+  return { kind: 'word', text: word };
+}
+
+function readEntry(cursor: Cursor, depth: number): [string, Literal] {
+  skipSpace(cursor);
+  const start = cursor.at;
+  const string = match(cursor, quoted);
+  const key = string === undefined ? match(cursor, looseKey)?.trim() : unquote(string);
+  if (key === undefined || key === '') fail(cursor, 'Expected a key here.');
+  if (refusedKeys.has(key)) throw new RefusedKey(cursor.text, start, key);
+  if (!take(cursor, ':')) fail(cursor, `Expected a colon after the key '${key}'.`);
+  return [key, readLiteral(cursor, depth + 1)];
+}
+
+/** A key that would reach a prototype: never to be taken for a text that merely looks like a record. */
+class RefusedKey extends ConfigError {
+  constructor(text: string, at: number, key: string) {
+    super(problemAt(`'${key}' is not allowed as a key.`, text, at).message);
+  }
+}
+
+function readItems<T>(cursor: Cursor, closer: string, readItem: () => T): T[] {
+  const items: T[] = [];
+  if (take(cursor, closer)) return items;
+  for (;;) {
+    items.push(readItem());
+    if (take(cursor, closer)) return items;
+    if (take(cursor, ',')) continue;
+    skipSpace(cursor);
+    if (cursor.text[cursor.at] === '(') fail(cursor, 'A call cannot stand here: arguments are literals.');
+    fail(cursor, `Expected a comma or '${closer}' here.`);
+  }
+}
+
+/** The literal that the whole of `text` is; a text that is none is a word. @throws ConfigError for a refused key. */
+export function parseLiteral(text: string): Literal {
+  const cursor: Cursor = { text, at: 0, strict: false };
+  try {
+    const literal = readLiteral(cursor);
+    skipSpace(cursor);
+    // A string keeps the spaces around it.
+    if (cursor.at === text.length) return literal.kind === 'word' ? { kind: 'word', text } : literal;
+  } catch (error) {
+    if (error instanceof RefusedKey || !(error instanceof ConfigError)) throw error;
+  }
+  return { kind: 'word', text };
+}
+
+/**
+ * Reads `name(1, [2, 3], key='text')`; the parentheses may be left out. Arguments are literals; named ones come after
+ * those by position.
+ *
+ * @throws ConfigError that points at the column of what cannot be read.
+ */
+export function parseCall(text: string): Call {
+  const cursor: Cursor = { text, at: 0, strict: true };
+  skipSpace(cursor);
+  const name = match(cursor, identifier);
+  if (name === undefined) fail(cursor, 'Expected the name of a function here.');
+  const names = new Set<string>();
+  let argumentsRead: Argument[] = [];
+  if (take(cursor, '(')) {
+    argumentsRead = readItems(cursor, ')', () => {
+      const argument = readArgument(cursor);
+      if (argument.name === undefined) {
+        if (names.size > 0)
+          fail(cursor, 'An argument without a name cannot follow one with a name.', argument.column);
+      } else if (names.has(argument.name)) {
+        fail(cursor, `The argument '${argument.name}' is given twice.`, argument.column);
+      } else names.add(argument.name);
+      return argument;
+    });
+  }
+  skipSpace(cursor);
+  if (cursor.at < text.length) fail(cursor, `Nothing can follow the call of ${name}.`);
+  return { name, arguments: argumentsRead, text };
+}
+
+function readArgument(cursor: Cursor): Argument {
+  skipSpace(cursor);
+  const column = cursor.at;
+  const name = match(cursor, identifier);
+  if (name !== undefined && take(cursor, '=')) {
+    if (refusedKeys.has(name)) fail(cursor, `'${name}' is not allowed as a name.`, column);
+    return { name, value: readLiteral(cursor), column };
+  }
+  cursor.at = column;
+  return { name: undefined, value: readLiteral(cursor), column };
+}
+
+const openers: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
+
+/** The parts of `text` between separators that stand outside of brackets and quotes, with their columns. */
+export function splitOutside(text: string, separator: string): { part: string; column: number }[] {
+  const parts: { part: string; column: number }[] = [];
+  const closers: string[] = [];
+  let start = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]!;
+    // Inside a word a quote is an apostrophe.
+    if (/['"]/.test(character) && /[\s,:=([{]|^$/.test(text[at - 1] ?? '')) {
+      quoted.lastIndex = at;
+      const string = quoted.exec(text)?.[0];
+      if (string !== undefined) at += string.length - 1;
+    } else if (openers[character] !== undefined) closers.push(openers[character]);
+    else if (character === closers.at(-1)) closers.pop();
+    else if (character === separator && closers.length === 0) {
+      parts.push({ part: text.slice(start, at), column: start });
+      start = at + 1;
+    }
+  }
+  parts.push({ part: text.slice(start), column: start });
+  return parts;
+}
+
+/** The text that `coerce` reads back as `value`: strings stand in quotes. @throws ConfigError for what has no such text. */
+export function formatLiteral(value: unknown, depth = 0): string {
+  if (depth > deepest) throw new ConfigError(`Literals may nest ${deepest} levels deep.`);
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);
+  if (typeof value === 'boolean' || value === null) return String(value);
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return JSON.stringify(value.toISOString());
+  if (Array.isArray(value)) return `[${value.map((item) => formatLiteral(item, depth + 1)).join(', ')}]`;
+  const prototype: unknown = typeof value === 'object' ? Object.getPrototypeOf(value) : undefined;
+  if (prototype === Object.prototype || prototype === null) {
+    const entries = Object.entries(value as object);
+    return `{${entries.map(([key, item]) => `${JSON.stringify(key)}: ${formatLiteral(item, depth + 1)}`).join(', ')}}`;
+  }
+  throw new ConfigError(`${showValue(value)} cannot be written in a flag.`);
+}

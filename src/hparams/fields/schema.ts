@@ -1,0 +1,221 @@
+/** @file Reading zod schemas: defaults, what they hold, and what they accept in words. */
+import type { z } from 'zod';
+import type { Tag } from '../tags.js';
+import type { AbstractClass, AnyConfig, Fields } from '../types.js';
+
+/** Key of the mark that `sub`, `instance` and `factory` leave in a schema's definition. */
+const HOLDER: unique symbol = Symbol('luthier.holder');
+/** Key of the tags that `tagged` leaves in a schema's definition. */
+const TAGS: unique symbol = Symbol('luthier.tags');
+
+/** What a field that holds configs says about them. */
+export interface Holder {
+  /** A template stays a config, an instance is built, a factory is built to a function. */
+  readonly kind: 'sub' | 'instance' | 'factory';
+  readonly cls: AbstractClass;
+  /** Makes the default, absent where the field must be set. */
+  readonly makeDefault: (() => AnyConfig) | undefined;
+}
+
+/** The parts of zod's definitions that are read here. */
+export interface Definition {
+  type: string;
+  innerType?: z.ZodType;
+  element?: z.ZodType;
+  items?: z.ZodType[];
+  rest?: z.ZodType | null;
+  keyType?: z.ZodType;
+  valueType?: z.ZodType;
+  options?: z.ZodType[];
+  shape?: Fields;
+  catchall?: z.ZodType;
+  in?: z.ZodType;
+  out?: z.ZodType;
+  left?: z.ZodType;
+  right?: z.ZodType;
+  entries?: Record<string, string | number>;
+  values?: unknown[];
+  format?: string;
+  coerce?: boolean;
+  readonly defaultValue?: unknown;
+  checks?: { _zod: { def: Check } }[];
+  [HOLDER]?: Holder;
+  [TAGS]?: readonly Tag[];
+}
+
+/** One constraint of a schema, as zod stores it. */
+export interface Check {
+  check: string;
+  value?: number;
+  inclusive?: boolean;
+  format?: string;
+  minimum?: number;
+  maximum?: number;
+  length?: number;
+  pattern?: RegExp;
+}
+
+export function definitionOf(schema: z.ZodType): Definition {
+  return schema._zod.def as unknown as Definition;
+}
+
+/** What a z.lazy schema stands for: zod keeps it, so that a recursive schema is finitely many objects. */
+function lazyInner(schema: z.ZodType): z.ZodType {
+  return (schema._zod as unknown as { innerType: z.ZodType }).innerType;
+}
+
+/** Leaves the mark that `holderOf` finds, also in what `.describe()` and `.refine()` make of the schema. */
+export function markHolder<S extends z.ZodType>(schema: S, holder: Holder): S {
+  definitionOf(schema)[HOLDER] = holder;
+  return schema;
+}
+
+/** Marks `schema` as one of containers whose parts `items` checks. */
+export function markItems<S extends z.ZodType>(schema: S, items: z.ZodType): S {
+  definitionOf(schema).element = items;
+  return schema;
+}
+
+/** The holder that `schema` is, seen through optional, nullable, default and the like. */
+export function holderOf(schema: z.ZodType): Holder | undefined {
+  return definitionOf(innermost(schema))[HOLDER];
+}
+
+/** A schema like `schema` that carries `tags` too; the given one, which other fields may use, stays as it is. */
+export function markTags<S extends z.ZodType>(schema: S, tags: readonly Tag[]): S {
+  const definition = definitionOf(schema);
+  const marked = { ...definition, [TAGS]: [...(definition[TAGS] ?? []), ...tags] };
+  return schema.clone(marked as never, { parent: true });
+}
+
+/** The tags of a schema, and of those that it wraps. */
+export function markedTags(schema: z.ZodType): readonly Tag[] {
+  const tags = new Set<Tag>();
+  for (let inner: z.ZodType | undefined = schema; inner !== undefined; ) {
+    const definition = definitionOf(inner);
+    for (const tag of definition[TAGS] ?? []) tags.add(tag);
+    inner = definition.innerType ?? (definition[HOLDER] === undefined ? definition.in : undefined);
+  }
+  return [...tags];
+}
+
+const wrappers = new Set(['optional', 'nullable', 'default', 'prefault', 'readonly', 'nonoptional', 'catch']);
+
+/** `schema` without its wrappers. */
+export function innermost(schema: z.ZodType): z.ZodType {
+  let inner = schema;
+  for (;;) {
+    const definition = definitionOf(inner);
+    if (definition[HOLDER] !== undefined) return inner;
+    if (wrappers.has(definition.type)) inner = definition.innerType!;
+    else if (definition.type === 'lazy') inner = lazyInner(inner);
+    else return inner;
+  }
+}
+
+/** Whether a wrapper of `schema` lets null (or undefined) through. */
+export function accepts(schema: z.ZodType, wrapper: 'nullable' | 'optional'): boolean {
+  for (let inner = schema; ; ) {
+    const definition = definitionOf(inner);
+    if (definition.type === wrapper) return true;
+    if (!wrappers.has(definition.type)) return false;
+    inner = definition.innerType!;
+  }
+}
+
+/** The schemas directly below `schema`. */
+function childSchemas(schema: z.ZodType): z.ZodType[] {
+  const d = definitionOf(schema);
+  const several = [...(d.items ?? []), ...(d.options ?? []), ...Object.values(d.shape ?? {})];
+  const single = [
+    d.innerType,
+    d.element,
+    d.rest,
+    d.keyType,
+    d.valueType,
+    d.catchall,
+    d.in,
+    d.out,
+    d.left,
+    d.right,
+  ];
+  if (d.type === 'lazy') single.push(lazyInner(schema));
+  for (const child of single) if (child !== undefined && child !== null) several.push(child);
+  return several;
+}
+
+/** Every schema in `schema`, itself included, each once. */
+function allSchemas(schema: z.ZodType): Set<z.ZodType> {
+  const seen = new Set([schema]);
+  for (const each of seen) {
+    if (definitionOf(each)[HOLDER] === undefined) for (const child of childSchemas(each)) seen.add(child);
+  }
+  return seen;
+}
+
+/** The holders anywhere in `schema`. */
+export function holdersIn(schema: z.ZodType): Holder[] {
+  return [...allSchemas(schema)].flatMap((each) => definitionOf(each)[HOLDER] ?? []);
+}
+
+const seenThrough = new Set([
+  ...wrappers,
+  ...['number', 'string', 'boolean', 'bigint', 'null', 'undefined', 'literal', 'enum', 'date'],
+  ...['array', 'tuple', 'record', 'object', 'union', 'map', 'set', 'lazy'],
+]);
+
+/** Whether a part of `schema` accepts things that its holders say nothing of: configs among them are left as they are. */
+export function holdsUnknown(schema: z.ZodType): boolean {
+  return [...allSchemas(schema)].some((each) => {
+    const d = definitionOf(each);
+    return d[HOLDER] === undefined && (!seenThrough.has(d.type) || d.catchall !== undefined);
+  });
+}
+
+const unchanging = new Set([
+  ...wrappers,
+  'number',
+  'string',
+  'boolean',
+  'bigint',
+  'null',
+  'undefined',
+  'literal',
+  'enum',
+  'array',
+  'tuple',
+  'record',
+  'union',
+  'any',
+  'unknown',
+  'custom',
+  'date',
+  'lazy',
+]);
+
+/** Whether parsing gives back what was put in, so that a value that was checked once needs no parsing. */
+export function isUnchanging(schema: z.ZodType): boolean {
+  for (const each of allSchemas(schema)) {
+    const d = definitionOf(each);
+    if (d[HOLDER]?.kind === 'sub') continue;
+    if (d[HOLDER] !== undefined || !unchanging.has(d.type) || d.coerce === true) return false;
+    // A default inside a container changes a value that leaves it out; one at the top was read already.
+    if (each !== schema && ['default', 'prefault', 'catch'].includes(d.type)) return false;
+    if (d.checks?.some((check) => check._zod.def.check === 'overwrite') === true) return false;
+  }
+  return true;
+}
+
+/** The schema of the part `key` of what `schema` accepts. */
+export function partSchema(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
+  const d = definitionOf(innermost(schema));
+  // Of other types than arrays, only those that holders.ts makes of container classes have it.
+  if (d.element !== undefined) return d.element;
+  if (d.type === 'tuple') return d.items![Number(key)] ?? d.rest ?? undefined;
+  if (d.type === 'record' || d.type === 'map' || d.type === 'set') return d.valueType;
+  if (d.type === 'object') return d.shape![String(key)];
+  if (d.type === 'pipe') return partSchema(d.in!, key);
+  return childSchemas(innermost(schema))
+    .map((child) => partSchema(child, key))
+    .find((found) => found !== undefined);
+}

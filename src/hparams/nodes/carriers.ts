@@ -1,0 +1,86 @@
+/** @file Values with tags of their own inside arrays, records and other containers: found, and seen through. */
+
+import { type FieldInfo, isCarrierClass } from '../fields/fields.js';
+import type { Tag } from '../tags.js';
+import type { Segment } from '../walking/paths.js';
+import { type ConfigNode, nodeOf, present } from './configNode.js';
+import { deeper, mapContainers, partsOf } from './containers.js';
+import { tagsAfter } from './nodeTags.js';
+
+/** The node of a carrier, which `tag.new()` makes; undefined for anything else. */
+export function carrierOf(value: unknown): ConfigNode | undefined {
+  const node = nodeOf(value);
+  return node !== undefined && isCarrier(node) ? node : undefined;
+}
+
+export function isCarrier(node: ConfigNode): boolean {
+  return isCarrierClass(node.info.cls);
+}
+
+/** The one field of a carrier. */
+export function carriedField(carrier: ConfigNode): FieldInfo {
+  return carrier.info.fields.get('value')!;
+}
+
+/** Whether a carrier has a value. */
+export function hasCarried(carrier: ConfigNode): boolean {
+  return 'value' in carrier.values;
+}
+
+/** What a carrier stands for; undefined where it has no value yet. */
+export function carriedBy(carrier: ConfigNode): unknown {
+  const { value } = carrier.values;
+  return carrier.draft === undefined ? value : mapContainers(value, (leaf) => present(carrier, leaf));
+}
+
+/** The tags of a carrier, sorted by name. */
+export function carrierTags(carrier: ConfigNode): readonly Tag[] {
+  return tagsAfter(carriedField(carrier), carrier.tags?.get('value'));
+}
+
+/** A carrier without a value, and the steps to it. */
+export interface UnsetCarrier {
+  readonly carrier: ConfigNode;
+  readonly steps: readonly Segment[];
+}
+
+/** Whether there is a carrier in the containers of `value`. */
+export function holdsCarrier(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (nodeOf(value) !== undefined) return carrierOf(value) !== undefined;
+  const next = deeper(depth);
+  // Lists may be long, and nearly none holds a carrier: no pairs of step and part are made for them.
+  if (Array.isArray(value)) return value.some((part) => holdsCarrier(part, next));
+  return (partsOf(value) ?? []).some(([, part]) => holdsCarrier(part, next));
+}
+
+/** The carriers in the containers of `value`, those in a carrier before it. */
+export function carriersIn(value: unknown, depth = 0): ConfigNode[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const next = deeper(depth);
+  const carrier = carrierOf(value);
+  if (carrier !== undefined) return [...carriersIn(carriedBy(carrier), next), carrier];
+  if (nodeOf(value) !== undefined) return [];
+  return (partsOf(value) ?? []).flatMap(([, part]) => carriersIn(part, next));
+}
+
+/** `value` with the values of carriers in their places, undefined for those that have none. */
+export function withoutCarriers(value: unknown, depth = 0): unknown {
+  if (!holdsCarrier(value)) return value;
+  const next = deeper(depth);
+  return mapContainers(value, (leaf) => {
+    const carrier = carrierOf(leaf);
+    return carrier === undefined ? leaf : withoutCarriers(carriedBy(carrier), next);
+  });
+}
+
+/** The carriers in `value` that have no value. */
+export function unsetCarriers(value: unknown, steps: readonly Segment[] = []): UnsetCarrier[] {
+  if (typeof value !== 'object' || value === null) return [];
+  deeper(steps.length);
+  const carrier = carrierOf(value);
+  if (carrier !== undefined)
+    return hasCarried(carrier) ? unsetCarriers(carriedBy(carrier), steps) : [{ carrier, steps }];
+  if (nodeOf(value) !== undefined) return [];
+  return (partsOf(value) ?? []).flatMap(([segment, part]) => unsetCarriers(part, [...steps, segment]));
+}

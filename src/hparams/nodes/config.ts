@@ -1,0 +1,140 @@
+/** @file The object that users hold: a proxy that reads and writes a node's fields like plain properties. */
+import { inspect } from 'node:util';
+import { ConfigError } from '../errors.js';
+import type { ClassInfo } from '../fields/fields.js';
+import { captureTrace } from '../source.js';
+import type { AnyConfig } from '../types.js';
+import {
+  ConfigNode,
+  deleteField,
+  fieldOf,
+  hasValue,
+  isExplicit,
+  NODE,
+  type NodeKind,
+  nodeOf,
+  type Origin,
+  readField,
+  setEditTracer,
+  writeField,
+} from './node.js';
+
+let currentOrigin: Origin | undefined;
+
+/** Attributes every write inside `action` to `origin`: the text of a flag, or a place found beforehand. */
+export function withOrigin<R>(origin: Origin, action: () => R): R {
+  const before = currentOrigin;
+  currentOrigin = origin;
+  try {
+    const result = action();
+    if (!(result instanceof Promise)) return result;
+  } finally {
+    currentOrigin = before;
+  }
+  throw new ConfigError(
+    'The function given to withOrigin() must not be async: what it writes later is not attributed.',
+  );
+}
+
+/** Who is writing now. */
+export function origin(frames?: number): Origin {
+  return currentOrigin ?? captureTrace(frames);
+}
+
+setEditTracer(() => origin());
+
+// Read by printers, test runners and promises from any object; a config answers "not there" instead of failing.
+const probed = new Set([
+  'then',
+  'toJSON',
+  'asymmetricMatch',
+  'nodeType',
+  'tagName',
+  'inspect',
+  'length',
+  'size',
+  '$$typeof',
+]);
+
+const handler: ProxyHandler<ConfigNode> = {
+  get(node, key) {
+    if (typeof key === 'symbol') return readSymbol(node, key);
+    const field = node.info.fields.get(key);
+    if (field !== undefined) return readField(node, field);
+    if (key === 'toJSON') return jsonOf && (() => jsonOf!(node.proxy));
+    if (key in Object.prototype) return (Object.prototype as unknown as Record<string, unknown>)[key];
+    if (probed.has(key) || key.startsWith('@@') || key.startsWith('_')) return undefined;
+    return fieldOf(node, key, origin());
+  },
+  set(node, key, value) {
+    if (currentOrigin !== undefined) {
+      writeField(node, String(key), value, currentOrigin);
+      return true;
+    }
+    // Inlined captureTrace, for this frame and its caller, or Object.assign and its caller: each frame costs as much as
+    // all the rest of the write.
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 3;
+    const trace = new Error();
+    Error.stackTraceLimit = limit;
+    writeField(node, String(key), value, trace);
+    return true;
+  },
+  deleteProperty(node, key) {
+    deleteField(node, String(key), origin());
+    return true;
+  },
+  has: (node, key) => typeof key === 'string' && node.info.fields.has(key),
+  ownKeys: (node) =>
+    [...node.info.fields.values()].flatMap((field) => (hasValue(node, field) ? field.name : [])),
+  getOwnPropertyDescriptor(node, key) {
+    const field = typeof key === 'string' ? node.info.fields.get(key) : undefined;
+    if (field === undefined || !hasValue(node, field)) return undefined;
+    return { configurable: true, enumerable: true, writable: true, value: readField(node, field) };
+  },
+  defineProperty(node, key, descriptor) {
+    if (!('value' in descriptor)) return false;
+    writeField(node, String(key), descriptor.value, origin());
+    return true;
+  },
+  setPrototypeOf: () => false,
+  preventExtensions: () => false,
+};
+
+function readSymbol(node: ConfigNode, key: symbol): unknown {
+  if (key === NODE) return node;
+  if (key === Symbol.toStringTag) return `${node.info.name} ${node.kind}`;
+  return undefined;
+}
+
+let jsonOf: ((config: AnyConfig) => unknown) | undefined;
+
+/** Tells configs what JSON.stringify makes of them. */
+export function setJsonForm(form: (config: AnyConfig) => unknown): void {
+  jsonOf = form;
+}
+
+// console.log and assertion messages show what was set, not the proxy's inside.
+Object.defineProperty(ConfigNode.prototype, inspect.custom, {
+  value(this: unknown, depth: number, options: object) {
+    const node = nodeOf(this);
+    if (node === undefined) return 'ConfigNode';
+    const shown = Object.fromEntries(
+      [...node.info.fields.keys()].flatMap((name) => {
+        return isExplicit(node, name) ? [[name, node.values[name] ?? node.defaults?.get(name)]] : [];
+      }),
+    );
+    return depth < 0 ? `[${node.info.name}]` : `${node.info.name} ${inspect(shown, options)}`;
+  },
+});
+
+/** A new config around a node. */
+export function proxyFor(node: ConfigNode): AnyConfig {
+  node.proxy = new Proxy(node, handler) as unknown as AnyConfig;
+  return node.proxy;
+}
+
+/** A new, empty config. */
+export function newConfig(info: ClassInfo, kind: NodeKind): AnyConfig {
+  return proxyFor(new ConfigNode(info, kind));
+}

@@ -1,0 +1,245 @@
+/** @file Arrays and records inside configs: owned by one field, and watched, so that edits in place are checked. */
+
+import { ConfigError } from '../errors.js';
+import { type Handlers, handledParts, handlerOf, type Part, shownContainer } from './containerTypes.js';
+
+/** Keys that would reach an object's prototype. */
+export const refusedKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** Whether `value` is an array or a plain object, the two kinds of container that configs look into. */
+export function isContainer(value: unknown): value is Record<string, unknown> | unknown[] {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return true;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+// Deeper than anyone writes, shallow enough for the recursion here and in zod; also ends cycles.
+const deepest = 200;
+
+/** Counts one more level of containers. @throws ConfigError where they are too deep, or contain themselves. */
+export function deeper(depth: number): number {
+  if (depth <= deepest) return depth + 1;
+  throw new ConfigError(`A value is nested more than ${deepest} levels deep, or contains itself.`);
+}
+
+/** The parts of an array, a record or a registered container, in order; undefined for anything else. */
+export function partsOf(value: unknown, local?: Handlers): Part[] | undefined {
+  const handler = local && handlerOf(value, local);
+  if (handler !== undefined) return handledParts(value as object, handler);
+  if (Array.isArray(value)) return Array.from(value, (part: unknown, i) => [i, part]);
+  if (isContainer(value)) return Object.entries(value).map(([key, part]) => [{ key }, part]);
+  const registered = handlerOf(value);
+  return registered && handledParts(value as object, registered);
+}
+
+/** A container like `value` that holds `items`, in the order of `partsOf`. */
+export function rebuild(value: object, items: readonly unknown[], local?: Handlers): object {
+  const handler = handlerOf(value, local);
+  if (handler !== undefined) return handler.unflatten(items, value);
+  if (Array.isArray(value)) return [...items];
+  return Object.fromEntries(Object.keys(value).map((key, i) => [key, items[i]]));
+}
+
+/** A copy of the containers in `value`; leaves go through `leaf`, whose results are taken as they are. */
+export function mapContainers(value: unknown, leaf: (value: unknown) => unknown, depth = 0): unknown {
+  if (!isContainer(value)) return mapHandled(value, leaf, depth);
+  deeper(depth);
+  const view = viewed.get(value);
+  if (view !== undefined) return mapContainers(withKeptParts(view), leaf, depth);
+  if (Array.isArray(value)) return Array.from(value, (item) => mapContainers(item, leaf, depth + 1));
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    if (refusedKeys.has(key)) throw new ConfigError(`'${key}' is not allowed as a key.`);
+    copy[key] = mapContainers(value[key], leaf, depth + 1);
+  }
+  return copy;
+}
+
+function mapHandled(value: unknown, leaf: (value: unknown) => unknown, depth: number): unknown {
+  const handler = handlerOf(value);
+  if (handler === undefined) return leaf(value);
+  const next = deeper(depth);
+  const parts = handler.flatten(value).map((part) => mapContainers(part, leaf, next));
+  return handler.unflatten(parts, value);
+}
+
+/** The container behind a view, its parts as they may be stored elsewhere. */
+function withKeptParts({ container, owner }: Viewed): unknown {
+  const keep = (part: unknown): unknown => (isContainer(part) ? viewOf(part, () => owner) : owner.keep(part));
+  if (Array.isArray(container)) return Array.from(container, keep);
+  return Object.fromEntries(Object.entries(container).map(([key, part]) => [key, keep(part)]));
+}
+
+/** What a view does for the field that owns the container. */
+export interface Owner {
+  /** What may be stored elsewhere for a leaf that stands in the container. */
+  keep(value: unknown): unknown;
+  /** What reading a leaf gives, and what removing it gives. */
+  handOut(value: unknown, isRemoved: boolean): unknown;
+  /** Whether parts are handed out as drafts. */
+  readonly isDraft: boolean;
+  /** What is stored when `value` is written into the container, in the place of `before`. */
+  takeIn(value: unknown, before?: unknown): unknown;
+  /** Checks and records an edit of `container`; throws where the value is now wrong, and the edit is undone. */
+  edited(container: object): void;
+}
+
+interface Viewed {
+  readonly container: object;
+  readonly owner: Owner;
+}
+
+const views = new WeakMap<object, object>();
+const viewed = new WeakMap<object, Viewed>();
+
+/** The one view of `container`: it reads and writes like the container, and tells its owner of each edit. */
+export function viewOf(container: object, makeOwner: () => Owner): object {
+  let view = views.get(container);
+  if (view === undefined) {
+    const owner = makeOwner();
+    views.set(container, (view = makeView(container, owner)));
+    viewed.set(view, { container, owner });
+  }
+  return view;
+}
+
+/** What reading the registered container `value` gives, its parts handed out by `owner`. */
+export function shownPart(value: object, owner: Owner): object {
+  return shownContainer(value, (part) => shownInside(part, owner), owner.isDraft);
+}
+
+/** What stands in the copy of a registered container: an edit of it would be lost, so it refuses edits. */
+function shownInside(part: unknown, owner: Owner): unknown {
+  if (!isContainer(part)) return showPart(part, owner);
+  return Object.freeze(
+    rebuild(
+      part,
+      partsOf(part)!.map(([, inner]) => shownInside(inner, owner)),
+    ),
+  );
+}
+
+/** What reading `value`, a part of a container, gives: a view, a copy of a registered container, or a leaf. */
+export function showPart(value: unknown, owner: Owner): unknown {
+  if (isContainer(value)) return viewOf(value, () => owner);
+  return handlerOf(value) === undefined ? owner.handOut(value, false) : shownPart(value as object, owner);
+}
+
+function makeView(container: object, owner: Owner): object {
+  const handOut = (value: unknown): unknown => showPart(value, owner);
+  const write = (target: object, key: PropertyKey, value: unknown): boolean => {
+    if (typeof key === 'string' && refusedKeys.has(key))
+      throw new ConfigError(`'${key}' is not allowed as a key.`);
+    const before = Reflect.getOwnPropertyDescriptor(target, key);
+    // `push` sets a length that is right already: not an edit of its own.
+    if (before !== undefined && Object.is(before.value, value)) return true;
+    const stored = owner.takeIn(value, before?.value);
+    // Shortening an array drops its tail, and lengthening leaves holes: an undo has to bring all of it back.
+    const whole =
+      Array.isArray(target) && (key === 'length' || before === undefined) ? target.slice() : undefined;
+    Reflect.set(target, key, stored);
+    return settle(owner, target, () => {
+      if (whole !== undefined) refill(target as unknown[], whole);
+      else if (before === undefined) Reflect.deleteProperty(target, key);
+      else Reflect.set(target, key, before.value);
+    });
+  };
+  return new Proxy(container, {
+    get(target, key, view) {
+      if (Array.isArray(target) && mutators.has(key)) return mutator(target, key as Mutator, owner, view);
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === 'object' && value !== null && Object.hasOwn(target, key)
+        ? handOut(value)
+        : value;
+    },
+    getOwnPropertyDescriptor(target, key) {
+      const descriptor = Reflect.getOwnPropertyDescriptor(target, key);
+      if (descriptor !== undefined && 'value' in descriptor) descriptor.value = handOut(descriptor.value);
+      return descriptor;
+    },
+    set: write,
+    deleteProperty(target, key) {
+      if (!Object.hasOwn(target, key)) return true;
+      const before = Object.entries(target);
+      if (!Reflect.deleteProperty(target, key)) return false;
+      return settle(owner, target, () => {
+        // A key that merely came back would stand last.
+        for (const [name] of before) Reflect.deleteProperty(target, name);
+        for (const [name, value] of before) Reflect.set(target, name, value);
+      });
+    },
+    defineProperty(target, key, descriptor) {
+      if (!('value' in descriptor)) return false;
+      return write(target, key, descriptor.value);
+    },
+  });
+}
+
+type Mutator = 'push' | 'pop' | 'shift' | 'unshift' | 'splice' | 'sort' | 'reverse' | 'fill' | 'copyWithin';
+const mutators: ReadonlySet<PropertyKey> = new Set<Mutator>([
+  'push',
+  'pop',
+  'shift',
+  'unshift',
+  'splice',
+  'sort',
+  'reverse',
+  'fill',
+  'copyWithin',
+]);
+
+/** An array's method as one edit: half-way through, `splice` leaves holes that no schema would let pass. */
+function mutator(target: unknown[], name: Mutator, owner: Owner, view: unknown): unknown {
+  const release = (value: unknown): unknown => mapContainers(value, (leaf) => owner.handOut(leaf, true));
+  const comparing =
+    (compare: (...parts: unknown[]) => unknown) =>
+    (...parts: unknown[]): unknown =>
+      compare(...parts.map((part) => showPart(part, owner)));
+  return (...values: unknown[]): unknown => {
+    const before = target.slice();
+    const given = values.map((value) =>
+      typeof value === 'function' ? comparing(value as never) : owner.takeIn(value),
+    );
+    const method = Array.prototype[name] as (...values: unknown[]) => unknown;
+    let result: unknown;
+    undoingErrors(
+      () => {
+        result = method.apply(target, given);
+        if (name === 'fill' || name === 'copyWithin') partAliases(target, owner);
+        owner.edited(target);
+      },
+      () => refill(target, before),
+    );
+    return result === target ? view : release(result);
+  };
+}
+
+/** Makes copies of containers that now stand in several places of an array: each place has its own. */
+function partAliases(target: unknown[], owner: Owner): void {
+  const seen = new Set<unknown>();
+  for (const [i, part] of target.entries()) {
+    if (typeof part !== 'object' || part === null) continue;
+    if (seen.has(part)) target[i] = owner.takeIn(part);
+    seen.add(part);
+  }
+}
+
+function refill(target: unknown[], parts: readonly unknown[]): void {
+  target.length = 0;
+  for (const [i, part] of parts.entries()) target[i] = part;
+}
+
+function settle(owner: Owner, container: object, undo: () => void): true {
+  undoingErrors(() => owner.edited(container), undo);
+  return true;
+}
+
+function undoingErrors(action: () => void, undo: () => void): void {
+  try {
+    action();
+  } catch (error) {
+    undo();
+    throw error;
+  }
+}

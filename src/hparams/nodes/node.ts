@@ -1,0 +1,307 @@
+/** @file A config's node: its class, its explicit values and how they are read, checked, written and recorded. */
+
+import { ConfigError, NotSetError } from '../errors.js';
+import { problemOf } from '../fields/check.js';
+import { describeSchema, showValue } from '../fields/describe.js';
+import type { ClassInfo, FieldInfo } from '../fields/fields.js';
+import { didYouMean } from '../names.js';
+import { captureTrace, placeText } from '../source.js';
+import type { Tag } from '../tags.js';
+import type { AnyConfig } from '../types.js';
+import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
+import { ConfigNode, Defaults, nodeOf, type Origin, present, seenFrom } from './configNode.js';
+import { isContainer, mapContainers, type Owner, shownPart, showPart, viewOf } from './containers.js';
+import { handlerOf } from './containerTypes.js';
+import { assertOpen, copyCarrier, isExplicit, storedValue } from './held.js';
+import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
+import { record } from './record.js';
+
+export {
+  ConfigNode,
+  NODE,
+  type NodeKind,
+  nodeOf,
+  type Origin,
+  type Write,
+  type WriteKind,
+} from './configNode.js';
+export {
+  collectNodes,
+  copyContainers,
+  hasValue,
+  isExplicit,
+  isPlainDefault,
+  isPristine,
+  rawValue,
+  setCarrierCopier,
+  setDefaultCopier,
+  usedLate,
+} from './held.js';
+
+/** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
+export function requireNode(value: unknown, operation: string): ConfigNode {
+  const node = nodeOf(value);
+  if (node !== undefined) {
+    assertOpen(node);
+    return node;
+  }
+  throw new ConfigError(`${operation}() takes a config, got ${showValue(value)}.`);
+}
+
+let frozenUpTo = -1;
+
+/** While something is built, configs made before must stay as they are: returns what ends that. */
+export function freezeExisting(): () => void {
+  const before = frozenUpTo;
+  frozenUpTo = Math.max(before, ConfigNode.count);
+  return () => {
+    frozenUpTo = before;
+  };
+}
+
+function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
+  assertOpen(node);
+  if (node.serial > frozenUpTo) return;
+  throw new ConfigError(
+    `${node.info.name}.${field} was written while configs were being built. ` +
+      'Build from an edited copy instead: derive(config, (draft) => …).',
+    { place: presentPlace(origin), path: field },
+  );
+}
+
+/** The place of the write under way: its trace may be too short to reach the caller, but the stack still stands. */
+function presentPlace(origin: Origin): string | undefined {
+  return originText(origin) ?? placeText(captureTrace());
+}
+
+/** `file:line`, or the flag's text. */
+export function originText(origin: Origin): string | undefined {
+  return typeof origin === 'string' ? origin : placeText(origin);
+}
+
+/** The field `name`, or an error that suggests one. */
+export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldInfo {
+  const field = node.info.fields.get(name);
+  if (field !== undefined) return field;
+  const names = [...node.info.fields.keys()];
+  const isMember = name in (node.info.cls.prototype as object);
+  const hint = isMember
+    ? ` ${node.info.name} has a member of that name: was build(config) forgotten?`
+    : didYouMean(name, names) || (names.length === 0 ? ' It has none.' : ` It has ${names.join(', ')}.`);
+  throw new ConfigError(`${node.info.name} has no hyperparameter '${name}'.${hint}`, {
+    path: name,
+    place: presentPlace(origin),
+  });
+}
+
+/** What reading the field gives. */
+export function readField(node: ConfigNode, field: FieldInfo): unknown {
+  assertOpen(node);
+  if (!(field.name in node.values) && field.default.kind === 'none') {
+    throw new NotSetError(
+      `${node.info.name}.${field.name} is not set and has no default: expected ${describeSchema(field.check)}.`,
+      { path: field.name },
+    );
+  }
+  const value = storedValue(node, field);
+  if (typeof value !== 'object' || value === null) return value;
+  if (nodeOf(value) !== undefined) return present(node, value);
+  if (!isContainer(value)) {
+    return handlerOf(value) === undefined ? value : shownPart(value, ownerOf(node, field));
+  }
+  node.draft?.session.own(node);
+  const own = storedValue(node, field) as object;
+  return viewOf(own, () => ownerOf(node, field));
+}
+
+let traceOfEdit: () => Origin = () => '';
+
+/** Tells this module how to find who edits a container. */
+export function setEditTracer(tracer: () => Origin): void {
+  traceOfEdit = tracer;
+}
+
+function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
+  let newlyHeld: ConfigNode[] = [];
+  const owner: Owner = {
+    keep: (value) => present(node, value),
+    handOut(value, isRemoved) {
+      const kept = present(node, value);
+      const carrier = carrierOf(kept);
+      if (carrier === undefined) return kept;
+      if (hasCarried(carrier)) {
+        carrier.draft?.session.own(carrier);
+        return showPart(carrier.values.value, owner);
+      }
+      if (isRemoved) return undefined;
+      throw new NotSetError(
+        `${node.info.name}.${field.name}: the part tagged ${carrierTags(carrier).join(', ')} is not set.`,
+        { path: field.name },
+      );
+    },
+    get isDraft() {
+      return node.draft !== undefined;
+    },
+    takeIn(value, before) {
+      assertOpen(node);
+      try {
+        const carrier = carrierOf(before);
+        if (carrier === undefined) return accept(node, value, newlyHeld);
+        const next = copyCarrier(seenFrom(node, carrier));
+        writeField(next, 'value', value, traceOfEdit());
+        return acceptNew(node, next);
+      } catch (error) {
+        newlyHeld = [];
+        throw error;
+      }
+    },
+    edited(container) {
+      const held = newlyHeld;
+      newlyHeld = [];
+      const origin = traceOfEdit();
+      assertWritable(node, field.name, origin);
+      const root = storedValue(node, field);
+      if (!standsIn(node, root, container)) throw detached(node, field, container, origin);
+      const seen = node.draft === undefined ? root : mapContainers(root, (leaf) => present(node, leaf));
+      checkValue(node, field, seen, origin);
+      makeExplicit(held);
+      node.values[field.name] = root;
+      node.containers?.delete(field.name);
+      record(node, field.name, 'edit', seen, origin);
+    },
+  };
+  return owner;
+}
+
+/** Whether `container` is `value` or stands in it. */
+function standsIn(node: ConfigNode, value: unknown, container: object): boolean {
+  if (value === container) return true;
+  const carrier = carrierOf(value);
+  if (carrier !== undefined) return standsIn(node, seenFrom(node, carrier).values.value, container);
+  return isContainer(value) && Object.values(value).some((part) => standsIn(node, part, container));
+}
+
+function detached(node: ConfigNode, field: FieldInfo, container: object, origin: Origin): ConfigError {
+  const what = Array.isArray(container) ? 'array' : 'record';
+  const name = `${node.info.name}.${field.name}`;
+  return new ConfigError(
+    `This ${what} was part of ${name}, but is no more: something else was written there since. Read ${name} again.`,
+    { path: field.name, place: presentPlace(origin) },
+  );
+}
+
+/** A value as a node stores it. Defaults of other places that stand in it are added to `held`. */
+function accept(node: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
+  return mapContainers(value, (leaf) => acceptLeaf(node, leaf, held));
+}
+
+function acceptLeaf(owner: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
+  const node = nodeOf(value);
+  if (node === undefined) return value;
+  assertOpen(node);
+  const carrier = carrierOf(value);
+  // A carrier stands in one place only, so that setting it there shows nowhere else.
+  if (carrier !== undefined) return acceptNew(owner, copyCarrier(carrier));
+  const seen = seenFrom(owner, node);
+  if (seen.writesAtBirth >= 0) held.push(seen);
+  return seen.proxy;
+}
+
+function acceptNew(owner: ConfigNode, node: ConfigNode): AnyConfig {
+  return seenFrom(owner, node).proxy;
+}
+
+/** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
+function makeExplicit(nodes: readonly ConfigNode[]): void {
+  for (const node of nodes) node.writesAtBirth = -1;
+}
+
+/** Checks and stores a value. A carrier gives the field its value, if it has one, and its tags. */
+export function writeField(node: ConfigNode, name: string, value: unknown, origin: Origin): void {
+  const field = fieldOf(node, name, origin);
+  assertWritable(node, name, origin);
+  const carrier = carrierOf(value);
+  if (carrier !== undefined) {
+    if (hasCarried(carrier)) writeField(node, name, carriedBy(carrier), origin);
+    writeTags(node, field, [...fieldTags(node, field), ...carrierTags(carrier)], origin);
+    return;
+  }
+  let stored = value;
+  if (typeof value === 'object' && value !== null) {
+    const held: ConfigNode[] = [];
+    stored = accept(node, value, held);
+    checkValue(node, field, stored, origin);
+    makeExplicit(held);
+  } else checkValue(node, field, value, origin);
+  node.draft?.session.own(node);
+  node.values[name] = stored;
+  record(node, name, 'set', stored, origin);
+}
+
+/** Brings the default back. */
+export function deleteField(node: ConfigNode, name: string, origin: Origin): void {
+  fieldOf(node, name, origin);
+  assertWritable(node, name, origin);
+  const { draft } = node;
+  draft?.session.own(node);
+  delete node.values[name];
+  node.containers?.delete(name);
+  const isDraft = draft !== undefined && draft.base !== node;
+  if (isDraft) (draft.forgotten ??= new Set()).add(name);
+  if (node.defaults?.has(name) === true) {
+    // Derived configs share the map: forgetting a default must not reach them.
+    node.defaults = new Defaults(isDraft ? null : node, node.defaults);
+    node.defaults.delete(name);
+  }
+  record(node, name, 'delete', undefined, origin);
+}
+
+/** The tags of a field, sorted by name. */
+export function fieldTags(node: ConfigNode, field: FieldInfo): readonly Tag[] {
+  return tagsAfter(field, node.tags?.get(field.name));
+}
+
+/** Makes `wanted` the tags of a field. */
+export function writeTags(node: ConfigNode, field: FieldInfo, wanted: Iterable<Tag>, origin: Origin): void {
+  assertWritable(node, field.name, origin);
+  const tags = Object.freeze(sortTags(wanted));
+  node.tags = withFieldTags(node.tags, field, tags);
+  record(node, field.name, 'tags', tags, origin);
+}
+
+/**
+ * Gives a config another class. Explicit values stay: they must be fields of `info` already. Tags of fields that
+ * `info` lacks go; defaults are those of `info` from here on, but the edited ones stay as values.
+ */
+export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): void {
+  assertWritable(node, '', origin);
+  for (const handedOut of [node.defaults, node.containers]) {
+    for (const [name, value] of handedOut ?? []) {
+      if (name in node.values || !isExplicit(node, name) || !info.fields.has(name)) continue;
+      node.draft?.session.own(node);
+      node.values[name] = value;
+    }
+  }
+  node.defaults = undefined;
+  node.containers = undefined;
+  const kept = [...(node.tags ?? [])].filter(([name]) => info.fields.has(name));
+  node.tags = kept.length === 0 ? undefined : new Map(kept);
+  node.info = info;
+  record(node, '', 'class', info.cls, origin);
+}
+
+function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
+  if (field.quickCheck?.(value) === true) return;
+  let problem: string | undefined;
+  let cause: unknown;
+  try {
+    problem = problemOf(field, value);
+  } catch (error) {
+    // A transform or refinement of the user's own threw.
+    cause = error;
+    problem = `${field.name}: its schema failed on ${showValue(value)}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  if (problem === undefined) return;
+  const place = presentPlace(origin);
+  throw new ConfigError(`${node.info.name}.${problem}`, { path: field.name, place, cause });
+}

@@ -1,0 +1,46 @@
+/** @file How writes become entries of a config's history. */
+
+import { ConfigError } from '../errors.js';
+import type { ConfigNode, Origin, WriteKind } from './configNode.js';
+import { mapContainers } from './containers.js';
+
+let writes = 0;
+let tracking = true;
+
+/** How many writes were remembered so far. */
+export function recordedWrites(): number {
+  return writes;
+}
+
+/**
+ * Writes within `action` are checked and stored as always, but leave no entries in any history.
+ *
+ * @throws ConfigError where `action` is async: its later writes would be tracked again.
+ */
+export function suspendTracking<R>(action: () => R): R {
+  const before = tracking;
+  tracking = false;
+  try {
+    const result = action();
+    if (!(result instanceof Promise)) return result;
+  } finally {
+    tracking = before;
+  }
+  throw new ConfigError('The function given to suspendTracking() must not be async.');
+}
+
+/** Counts a write, and remembers it unless tracking is suspended. */
+export function record(
+  node: ConfigNode,
+  field: string,
+  kind: WriteKind,
+  value: unknown,
+  origin: Origin,
+): void {
+  node.writes += 1;
+  if (!tracking) return;
+  // A container is copied into the history, or later edits would rewrite the past.
+  const isPlain = typeof value !== 'object' || value === null || kind === 'tags';
+  const kept = isPlain ? value : mapContainers(value, (leaf) => leaf);
+  node.last = { sequence: ++writes, field, kind, value: kept, origin, previous: node.last };
+}

@@ -1,0 +1,121 @@
+/** @file Equality of configs: same classes, same values with defaults filled in, same sharing. */
+
+import { carriedBy, carrierOf, hasCarried } from '../nodes/carriers.js';
+import { isContainer, partsOf } from '../nodes/containers.js';
+import { handlerOf } from '../nodes/containerTypes.js';
+import { type ConfigNode, nodeOf, rawValue } from '../nodes/node.js';
+import { sameTags } from '../nodes/nodeTags.js';
+import { isSameStep } from './paths.js';
+
+/**
+ * Whether two configs (or arrays and records of them) build alike: classes, values with defaults filled in, and which
+ * configs are one object in several places. History does not count. Linear in the number of configs.
+ *
+ * Tags count only with `tags`: without it, a value that `tag.new()` made equals the value alone.
+ */
+export function isEqual(left: unknown, right: unknown, options: { tags?: boolean } = {}): boolean {
+  const withTags = options.tags === true;
+  const partner = new Map<ConfigNode, ConfigNode>();
+  const partnerOfRight = new Map<ConfigNode, ConfigNode>();
+  const open: [unknown, unknown][] = [[left, right]];
+  for (let pair = open.pop(); pair !== undefined; pair = open.pop()) {
+    const [one, other] = withTags ? pair : pair.map(uncarried);
+    const a = nodeOf(one);
+    const b = nodeOf(other);
+    if (a === undefined || b === undefined) {
+      if (a !== b || !containersMatch(one, other, open)) return false;
+      continue;
+    }
+    const known = partner.get(a);
+    if (known !== undefined || partnerOfRight.has(b)) {
+      if (known !== b || partnerOfRight.get(b) !== a) return false;
+      continue;
+    }
+    if (a.info !== b.info || a.kind !== b.kind) return false;
+    if (withTags && !sameTags(a.tags, b.tags)) return false;
+    partner.set(a, b);
+    partnerOfRight.set(b, a);
+    pushFields(a, b, open);
+  }
+  return true;
+}
+
+function pushFields(a: ConfigNode, b: ConfigNode, open: [unknown, unknown][]): void {
+  for (const field of a.info.fields.values()) {
+    const { name } = field;
+    // Two defaults that nobody looked at are alike, and need not be made to be compared.
+    if (isUntouched(a, name) && isUntouched(b, name)) continue;
+    open.push([rawValue(a, field), rawValue(b, field)]);
+  }
+}
+
+function uncarried(value: unknown): unknown {
+  let plain = value;
+  for (let carrier = carrierOf(plain); carrier !== undefined; carrier = carrierOf(plain)) {
+    if (!hasCarried(carrier)) break;
+    plain = carriedBy(carrier);
+  }
+  return plain;
+}
+
+function isUntouched(node: ConfigNode, name: string): boolean {
+  return !(name in node.values) && node.defaults?.has(name) !== true && node.containers?.has(name) !== true;
+}
+
+function containersMatch(a: unknown, b: unknown, open: [unknown, unknown][]): boolean {
+  if (!isContainer(a) || !isContainer(b)) return handledMatch(a, b, open);
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length) return false;
+  if (Array.isArray(a) && a.length !== (b as unknown[]).length) return false;
+  for (const key of keys) {
+    if (!Object.hasOwn(b, key)) return false;
+    open.push([(a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]]);
+  }
+  return true;
+}
+
+/** Maps are compared key by key, whatever their order; Sets of plain values as sets; the rest part by part. */
+function handledMatch(a: unknown, b: unknown, open: [unknown, unknown][]): boolean {
+  const handler = handlerOf(a);
+  if (handler === undefined || handler !== handlerOf(b)) return leavesMatch(a, b);
+  const left = partsOf(a)!;
+  const right = partsOf(b)!;
+  if (left.length !== right.length) return false;
+  if (a instanceof Map) {
+    const other = b as Map<unknown, unknown>;
+    for (const [key, part] of a) {
+      if (!other.has(key)) return false;
+      open.push([part, other.get(key)]);
+    }
+    return true;
+  }
+  if (a instanceof Set && left.every(([, part]) => typeof part !== 'object')) return leavesMatch(a, b);
+  return left.every(([step, part], i) => {
+    open.push([part, right[i]![1]]);
+    return isSameStep(step, right[i]![0]);
+  });
+}
+
+/** Whether two values that are neither configs nor containers are alike; NaN is like NaN. */
+export function leavesMatch(a: unknown, b: unknown): boolean {
+  if (a === b || (Number.isNaN(a) && Number.isNaN(b))) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;
+  if (a instanceof Date) return leavesMatch(a.getTime(), (b as Date).getTime());
+  if (a instanceof RegExp) return String(a) === String(b);
+  if (a instanceof Set || a instanceof Map) {
+    const other = b as Set<unknown> | Map<unknown, unknown>;
+    if (a.size !== other.size) return false;
+    for (const [key, value] of a.entries()) {
+      if (!other.has(key) || (other instanceof Map && !leavesMatch(other.get(key), value))) return false;
+    }
+    return true;
+  }
+  if (ArrayBuffer.isView(a) && !(a instanceof DataView)) {
+    const left = a as unknown as ArrayLike<unknown>;
+    const right = b as unknown as ArrayLike<unknown>;
+    return left.length === right.length && Array.from(left).every((item, i) => leavesMatch(item, right[i]));
+  }
+  return false;
+}

@@ -1,0 +1,84 @@
+/** @file Paths into configs: `a.b[0].c['k']`, as text and as segments. */
+import { ConfigError } from '../errors.js';
+
+/** A step: a field's name, an index of an array, or a key of a record. */
+export type Segment = string | number | { readonly key: string };
+
+/** A path as a chain of steps from its end to the root: one more step costs nothing, however deep it is. */
+export interface PathLink {
+  readonly parent: PathLink | undefined;
+  readonly segment: Segment;
+}
+
+/** The steps of a chain, from the root. */
+export function segmentsOf(link: PathLink | undefined): Segment[] {
+  const segments: Segment[] = [];
+  for (let at = link; at !== undefined; at = at.parent) segments.push(at.segment);
+  return segments.reverse();
+}
+
+/** The text of a path; the empty string is the root. */
+export function formatPath(segments: readonly Segment[]): string {
+  let text = '';
+  for (const segment of segments) text += formatSegment(segment, text === '');
+  return text;
+}
+
+const identifier = /^[A-Za-z_$][\w$-]*$/;
+// A key may hold anything, but a path stays on one line.
+const escapes: Readonly<Record<string, string>> = {
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\\': '\\\\',
+  "'": "\\'",
+};
+const unescapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
+
+/** The text of one step, as it stands at the beginning of a path or behind another. */
+export function formatSegment(segment: Segment, first: boolean): string {
+  if (typeof segment === 'number') return `[${segment}]`;
+  if (typeof segment === 'string' && identifier.test(segment)) return first ? segment : `.${segment}`;
+  const key = typeof segment === 'string' ? segment : segment.key;
+  return `['${key.replaceAll(/[\n\r\t\\']/g, (character) => escapes[character]!)}']`;
+}
+
+/** Whether two steps lead to the same part: a field and a key of one name do, `[3]` and `['3']` do not. */
+export function isSameStep(a: Segment, b: Segment): boolean {
+  if (typeof a === 'number' || typeof b === 'number') return a === b;
+  return (typeof a === 'string' ? a : a.key) === (typeof b === 'string' ? b : b.key);
+}
+
+/** The text of a chain of steps. */
+export function formatLink(link: PathLink | undefined): string {
+  return formatPath(segmentsOf(link));
+}
+
+const step = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]/sy;
+
+/** The steps of a path's text. @throws ConfigError that points at what cannot be read. */
+export function parsePath(text: string): Segment[] {
+  const segments: Segment[] = [];
+  let at = 0;
+  while (at < text.length) {
+    step.lastIndex = at;
+    const match = step.exec(text);
+    const dotted = match?.[0].startsWith('.') === true;
+    const misplaced = match?.[1] !== undefined && dotted === (segments.length === 0);
+    if (match === null || misplaced) {
+      throw new ConfigError(
+        `The path '${text}' cannot be read from '${text.slice(at)}' on. Paths look like a.b[0].c['key'].`,
+        { path: text },
+      );
+    }
+    if (match[1] !== undefined) segments.push(match[1]);
+    else if (match[2] !== undefined) segments.push(Number(match[2]));
+    else segments.push({ key: withoutEscapes(match[3]!.slice(1, -1)) });
+    at = step.lastIndex;
+  }
+  return segments;
+}
+
+function withoutEscapes(text: string): string {
+  return text.replaceAll(/\\(.)/gs, (_, character: string) => unescapes[character] ?? character);
+}
