@@ -24,6 +24,7 @@ const MAY_IMPORT = {
     'summaries',
   ],
   registry: ['hparams', 'tasks', 'inputs'],
+  cli: ['hparams', 'registry'],
   programs: [
     'hparams',
     'compiler',

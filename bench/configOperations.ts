@@ -1,6 +1,7 @@
 /** @file Times the operations on configs; prints one line of JSON for each, as peers/fiddle_configs.py does. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { Small } from '../experiments/lm.js';
 import {
   applyDiff,
   build,
@@ -13,6 +14,7 @@ import {
   fromJSON,
   instance,
   isEqual,
+  iterate,
   print,
   select,
   toJSON,
@@ -57,15 +59,18 @@ function report(shape: string, size: number, operation: string, ms: number): voi
   process.stdout.write(`${JSON.stringify({ shape, size, operation, ms })}\n`);
 }
 
-/** Runs `action` for the budget, the first time apart (it compiles); gives the median of the others. */
-function measure(shape: string, size: number, operation: string, action: () => unknown): void {
+/**
+ * Runs `action`, which does its operation `repeats` times, for the budget, the first time apart (it compiles); reports the
+ * median of the others.
+ */
+function measure(shape: string, size: number, operation: string, action: () => unknown, repeats = 1): void {
   const times: number[] = [];
   for (const end = performance.now() + budgetMs; times.length < 2 || performance.now() < end; ) {
     const start = performance.now();
     action();
     times.push(performance.now() - start);
   }
-  report(shape, size, operation, median(times.slice(1)));
+  report(shape, size, operation, median(times.slice(1)) / repeats);
 }
 
 function operationsOn(shape: string, size: number): void {
@@ -97,13 +102,15 @@ function writes(): void {
   const names = Array.from({ length: 20 }, (_, i) => `field${i}`);
   const fields = Object.fromEntries(names.map((name) => [name, z.int().default(0)]));
   class Twenty extends Configurable.with(fields) {}
-  measure('writes', 20, 'create and set 20 fields', () => {
-    // A thousand times, for one is too short for the clock.
-    for (let i = 0; i < 1000; i++) {
-      const config = Twenty.config() as Record<string, number>;
-      for (const name of names) config[name] = i;
-    }
-  });
+  const createAndSet = () => {
+    const config = Twenty.config() as Record<string, number>;
+    for (const name of names) config[name] = 1;
+  };
+  const many = 1000;
+  const createMany = () => {
+    for (let i = 0; i < many; i++) createAndSet();
+  };
+  measure('writes', 20, 'create, set all fields', createMany, many);
   const node = Node.config();
   measure('writes', 1000, 'set', () => {
     for (let i = 0; i < 1000; i++) node.a = i;
@@ -114,6 +121,10 @@ process.stdout.write(
   `${JSON.stringify({ version: `Luthier ${JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version}, Node ${process.versions.node}` })}\n`,
 );
 writes();
+const task = () => new Small().task();
+measure('lm.Small', iterate(task(), { defaults: true }).length, 'configure and build the task', () =>
+  build(task()),
+);
 for (const size of sizesText.split(',').map(Number)) operationsOn('wide', size);
 for (const size of sizesText.split(',').map(Number)) operationsOn('chain', size);
 for (const size of [10, 60]) operationsOn('diamond', size);

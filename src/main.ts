@@ -1,25 +1,16 @@
 /** @file The command: parse flags, find the experiment, run one mode. */
 import { pathToFileURL } from 'node:url';
-import { type Flags, flagsHelp, parseFlags } from './flags.js';
+import { flagsHelp } from './cli/flagTable.js';
+import { runCommand } from './cli/report.js';
+import { type Flags, flagTable, parseFlags } from './flags.js';
 import { UsageError } from './registry/errors.js';
 import type { ResolvedExperiment } from './registry/index.js';
-
-/** Exit codes of errors that a person can mend, by the error's name; every other error keeps its stack and exits with 1. */
-const exitCodes: Readonly<Record<string, number>> = {
-  UsageError: 2,
-  ConfigError: 2,
-  DeviceError: 1,
-  JobError: 1,
-  SummaryError: 1,
-  InputError: 1,
-  CheckpointError: 1,
-};
 
 async function help(flags: Flags): Promise<void> {
   const intro =
     'Trains, evaluates and decodes experiments.\n\n' +
     '  npx tsx src/main.ts --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
-  process.stdout.write(`${intro}${flagsHelp()}\n`);
+  process.stdout.write(`${intro}${flagsHelp(flagTable)}\n`);
   if (flags.exp === undefined) return;
   const { settingsHelp } = await import('./registry/help.js');
   const text = settingsHelp(await resolve(flags.exp, flags), flags.changes, process.stdout.columns);
@@ -109,33 +100,4 @@ async function runSweep(exp: string, flags: Flags, jobLogDir: string): Promise<n
   });
 }
 
-/** A layer that finds its config wrong says all there is to say; one that fails on another error has a cause. */
-function exitCodeOf(error: Error): number | undefined {
-  return error.name === 'LayerError' && error.cause === undefined ? 2 : exitCodes[error.name];
-}
-
-/** Errors that say whose fault their cause is. */
-const wrappers = ['ExperimentLoadError', 'FunctionError'];
-
-function report(error: unknown): number {
-  if (!(error instanceof Error)) {
-    process.stderr.write(`${String(error)}\n`);
-    return 1;
-  }
-  const code = exitCodeOf(error);
-  if (code !== undefined) {
-    process.stderr.write(`${error.message}\n`);
-    return code;
-  }
-  if (wrappers.includes(error.name)) {
-    process.stderr.write(`${error.message}\n`);
-    return report(error.cause);
-  }
-  process.stderr.write(`${error.stack ?? error.message}\n`);
-  if (error.cause !== undefined) report(error.cause);
-  return 1;
-}
-
-const code = await run(process.argv.slice(2)).catch(report);
-// Modules that are still loading, or a library's idle threads, must not keep a finished command waiting.
-process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));
+await runCommand(() => run(process.argv.slice(2)));

@@ -170,9 +170,9 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
 }
 
 function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
-  if (isPlainDefault(node, field)) return freeze(field.default.make(), true);
   const raw = rawValue(node, field);
   if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
+  if (isPlainDefault(node, field)) return freeze(raw, true);
   const value = withoutCarriers(raw);
   const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
   if (field.unchanging || (isFinal && !field.holdsBuilt)) {

@@ -65,7 +65,7 @@ export function* linesOf(root: unknown, hideDefaults = false): Generator<Line> {
 
 /** A path as it is shown. */
 export function pathText(path: string): string {
-  return path === '' ? '<root>' : oneLine(path);
+  return path === '' ? '<root>' : path;
 }
 
 /** The class of a config, and what it builds where that is not an instance. */

@@ -33,6 +33,8 @@ const escapes: Readonly<Record<string, string>> = {
   '\\': '\\\\',
   "'": "\\'",
 };
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a line must not hold.
+const toEscape = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\\']/g;
 const unescapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
 
 /** The text of one step, as it stands at the beginning of a path or behind another. */
@@ -40,7 +42,11 @@ export function formatSegment(segment: Segment, first: boolean): string {
   if (typeof segment === 'number') return `[${segment}]`;
   if (typeof segment === 'string' && identifier.test(segment)) return first ? segment : `.${segment}`;
   const key = typeof segment === 'string' ? segment : segment.key;
-  return `['${key.replaceAll(/[\n\r\t\\']/g, (character) => escapes[character]!)}']`;
+  return `['${key.replaceAll(toEscape, escaped)}']`;
+}
+
+function escaped(character: string): string {
+  return escapes[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** Whether two steps lead to the same part: a field and a key of one name do, `[3]` and `['3']` do not. */
@@ -80,5 +86,7 @@ export function parsePath(text: string): Segment[] {
 }
 
 function withoutEscapes(text: string): string {
-  return text.replaceAll(/\\(.)/gs, (_, character: string) => unescapes[character] ?? character);
+  return text.replaceAll(/\\(?:u([\da-f]{4})|(.))/gs, (_, code?: string, character?: string) =>
+    code === undefined ? (unescapes[character!] ?? character!) : String.fromCharCode(Number.parseInt(code, 16)),
+  );
 }

@@ -1,0 +1,128 @@
+/** @file Command lines from tables of flags: parsed strictly, with suggestions; --help comes from the same table. */
+import { didYouMean } from '../hparams/index.js';
+import { UsageError } from '../registry/errors.js';
+
+/** One flag. */
+export interface FlagSpec {
+  /** The name under which its value is found; the flags of one key are listed in order if it is `repeated`. */
+  readonly key: string;
+  /** How a value is written in --help; none for a switch. */
+  readonly value?: string;
+  /** What counts where no value is given, which then must stand behind a `=`. */
+  readonly whenBare?: string;
+  /** Whether every use counts, not the last one alone. */
+  readonly repeated?: boolean;
+  readonly about: string;
+  readonly parse: (text: string, flag: string) => unknown;
+}
+
+/** Flags by name, in the order of --help. */
+export type FlagTable = Readonly<Record<string, FlagSpec>>;
+
+/** A flag as it was given: its text is undefined for a switch. */
+export interface GivenFlag {
+  readonly name: string;
+  readonly spec: FlagSpec;
+  readonly text: string | undefined;
+  readonly value: unknown;
+}
+
+/** A command line, taken apart. */
+export interface ParsedFlags {
+  readonly given: readonly GivenFlag[];
+  /** The arguments that are not flags. */
+  readonly positionals: readonly string[];
+}
+
+/** A parser of one of `values`. */
+export function oneOf<T extends string>(values: readonly T[]): (text: string, flag: string) => T {
+  return (text, flag) => {
+    if (values.includes(text as T)) return text as T;
+    throw new UsageError(
+      `${flag}: expected one of ${values.join(', ')}; got '${text}'.${didYouMean(text, values)}`,
+    );
+  };
+}
+
+/** A parser of a positive number. */
+export function positive(integer: boolean): (text: string, flag: string) => number {
+  return (text, flag) => {
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    if (value > 0 && Number.isFinite(value) && (!integer || Number.isInteger(value))) return value;
+    throw new UsageError(`${flag}: expected a positive ${integer ? 'integer' : 'number'}; got '${text}'.`);
+  };
+}
+
+/** The parser of a text that must not be empty. */
+export function nonEmpty(text: string, flag: string): string {
+  if (text !== '') return text;
+  throw new UsageError(`${flag}: expected a value; got ''.`);
+}
+
+function unknownFlag(name: string, table: FlagTable): UsageError {
+  const dashed = Object.keys(table).map((flag) => `--${flag}`);
+  return new UsageError(
+    `Unknown flag --${name}.${didYouMean(`--${name}`, dashed)} The flags are: ${dashed.join(', ')}.`,
+  );
+}
+
+/** The flag that `argument` begins; `rest` loses what it takes. */
+function readFlag(argument: string, rest: string[], table: FlagTable): GivenFlag {
+  const match = /^--?([^=]+)(?:=([\s\S]*))?$/.exec(argument);
+  if (!match) throw new UsageError(`Unexpected argument '${argument}': flags are written --name=value.`);
+  const name = match[1] === 'h' ? 'help' : match[1]!;
+  const spec = Object.hasOwn(table, name) ? table[name]! : undefined;
+  if (!spec) throw unknownFlag(name, table);
+  const text = textOf(name, spec, match[2], rest);
+  return { name, spec, text, value: spec.parse(text ?? '', `--${name}`) };
+}
+
+function textOf(name: string, spec: FlagSpec, text: string | undefined, rest: string[]): string | undefined {
+  if (spec.value === undefined) {
+    if (text !== undefined) throw new UsageError(`--${name}: takes no value; got '${text}'.`);
+    return undefined;
+  }
+  if (text !== undefined || spec.whenBare !== undefined) return text ?? spec.whenBare;
+  const following = rest.shift();
+  if (following === undefined || following.startsWith('--')) {
+    throw new UsageError(`--${name}: expected a value: --${name}=${spec.value}.`);
+  }
+  return following;
+}
+
+/**
+ * Takes `argv` apart: flags are written `--flag=value` or `--flag value`; what is not a flag is a positional argument.
+ *
+ * @throws UsageError for an unknown flag, a wrong or missing value.
+ */
+export function parseFlagTable(argv: readonly string[], table: FlagTable): ParsedFlags {
+  const given: GivenFlag[] = [];
+  const positionals: string[] = [];
+  const rest = [...argv];
+  while (rest.length > 0) {
+    const argument = rest.shift()!;
+    if (argument.startsWith('-')) given.push(readFlag(argument, rest, table));
+    else positionals.push(argument);
+  }
+  return { given, positionals };
+}
+
+/** The values of flags by key; of a flag given twice the last one counts, unless it is repeated: then all are listed. */
+export function valuesOf(given: readonly GivenFlag[]): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const { spec, value } of given) {
+    if (spec.repeated) ((values[spec.key] ??= []) as unknown[]).push(value);
+    else values[spec.key] = value;
+  }
+  return values;
+}
+
+/** The list of flags for --help. */
+export function flagsHelp(table: FlagTable): string {
+  return Object.entries(table)
+    .map(([name, { value, whenBare, about }]) => {
+      const shown = value === undefined ? '' : whenBare === undefined ? `=${value}` : `[=${value}]`;
+      return `  --${name}${shown}\n      ${about}`;
+    })
+    .join('\n');
+}

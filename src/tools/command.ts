@@ -1,0 +1,97 @@
+/** @file What a command of `luthier` is: its flags, its positional arguments, and the report that it makes. */
+import { overrideFlags } from '../cli/changeFlags.js';
+import { type FlagTable, flagsHelp, oneOf, parseFlagTable, valuesOf } from '../cli/flagTable.js';
+import { UsageError } from '../registry/errors.js';
+import type { Override } from '../registry/overrides.js';
+import type { Paint } from './paint.js';
+
+/** How a command writes what it found. */
+export const formats = ['text', 'json', 'markdown'] as const;
+export type Format = (typeof formats)[number];
+
+/** What a command found. Its text forms end without a newline. */
+export interface Report {
+  /** For people at a terminal; `paint` colours it there, and nowhere else. */
+  text(paint: Paint): string;
+  /** For scripts: plain data. */
+  json(): unknown;
+  /** For pages and comments. */
+  markdown(): string;
+  /** 0 where it is absent; 1 where what was asked for does not hold. */
+  readonly exitCode?: number;
+}
+
+/** What a command is given. */
+export interface Arguments {
+  readonly positionals: readonly string[];
+  /** The values of the command's flags by key. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** --set, --unset, --fiddler and --config_file, in the order in which they were given. */
+  readonly changes: readonly Override[];
+  readonly format: Format;
+  /** Tells a person at the terminal of something that is no part of the report. */
+  readonly warn: (line: string) => void;
+}
+
+/** One command. */
+export interface Command {
+  /** One sentence for the list of commands. */
+  readonly about: string;
+  /** The positional arguments as they are written: `EXP`, `A B`, `[PATTERN]`. */
+  readonly usage: string;
+  /** How many positional arguments there may be. */
+  readonly positionals: readonly [least: number, most: number];
+  readonly flags: FlagTable;
+  /** Whether --set, --unset, --fiddler and --config_file are taken. */
+  readonly changes: boolean;
+  /** What --help says below the flags: examples, exit codes. */
+  readonly details?: string;
+  run(args: Arguments): Promise<Report>;
+}
+
+const commonFlags: FlagTable = {
+  format: {
+    key: 'format',
+    value: 'FORMAT',
+    about: `${formats.join(', ')}. Default: text, with colours on a terminal.`,
+    parse: oneOf(formats),
+  },
+  help: { key: 'help', about: 'Shows this text.', parse: () => true },
+};
+
+/** All flags of a command, in the order of --help. */
+export function flagsOf(command: Command): FlagTable {
+  return { ...command.flags, ...(command.changes ? overrideFlags : {}), ...commonFlags };
+}
+
+/** What `luthier NAME --help` prints. */
+export function commandHelp(name: string, command: Command): string {
+  const usage = ['npx luthier', name, command.usage, '[flags]'].filter((part) => part !== '').join(' ');
+  const details = command.details === undefined ? '' : `\n\n${command.details}`;
+  return `${command.about}\n\n  ${usage}\n\nFlags:\n${flagsHelp(flagsOf(command))}${details}`;
+}
+
+/**
+ * Takes a command's arguments apart; 'help' where that is asked for.
+ *
+ * @throws UsageError for unknown flags, wrong values, and too few or too many arguments.
+ */
+export function parseArguments(
+  name: string,
+  command: Command,
+  argv: readonly string[],
+  warn: (line: string) => void,
+): Arguments | 'help' {
+  const { given, positionals } = parseFlagTable(argv, flagsOf(command));
+  const { help, format = 'text', changes = [], ...values } = valuesOf(given);
+  if (help === true) return 'help';
+  const [least, most] = command.positionals;
+  if (positionals.length < least || positionals.length > most) {
+    const got = positionals.length === 0 ? 'none' : positionals.map((text) => `'${text}'`).join(' ');
+    throw new UsageError(
+      `luthier ${name} takes ${command.usage === '' ? 'no arguments' : command.usage}; got ${got}. ` +
+        `luthier ${name} --help tells more.`,
+    );
+  }
+  return { positionals, values, changes: changes as Override[], format: format as Format, warn };
+}

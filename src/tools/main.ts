@@ -1,0 +1,59 @@
+/** @file `luthier COMMAND …`: finds the command, runs it, writes its report. */
+import { runCommand } from '../cli/report.js';
+import { didYouMean } from '../hparams/index.js';
+import { UsageError } from '../registry/errors.js';
+import { type Arguments, commandHelp, parseArguments, type Report } from './command.js';
+import { commands } from './commands.js';
+import { paintFor } from './paint.js';
+
+async function help(): Promise<string> {
+  const widest = Math.max(...Object.keys(commands).map((name) => name.length));
+  const lines = await Promise.all(
+    Object.entries(commands).map(async ([name, load]) => `  ${name.padEnd(widest)}  ${(await load()).about}`),
+  );
+  return [
+    'Shows what experiments are, and what a change does to them.',
+    '',
+    '  npx luthier COMMAND [arguments] [flags]',
+    '',
+    'Commands:',
+    ...lines,
+    '',
+    'luthier COMMAND --help tells the flags of a command.',
+    'Exit codes: 0; 1 where what was asked for does not hold or fails; 2 for a wrong command line or config.',
+  ].join('\n');
+}
+
+function warn(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+function written(report: Report, format: Arguments['format']): string {
+  if (format === 'json') return JSON.stringify(report.json(), null, 2);
+  return format === 'markdown' ? report.markdown() : report.text(paintFor(process.stdout));
+}
+
+async function run([name, ...rest]: readonly string[]): Promise<number> {
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    process.stdout.write(`${await help()}\n`);
+    return name === undefined ? 2 : 0;
+  }
+  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (load === undefined) {
+    const names = Object.keys(commands);
+    throw new UsageError(
+      `luthier has no command '${name}'.${didYouMean(name, names)} The commands are: ${names.join(', ')}.`,
+    );
+  }
+  const command = await load();
+  const args = parseArguments(name, command, rest, warn);
+  if (args === 'help') {
+    process.stdout.write(`${commandHelp(name, command)}\n`);
+    return 0;
+  }
+  const report = await command.run(args);
+  process.stdout.write(`${written(report, args.format)}\n`);
+  return report.exitCode ?? 0;
+}
+
+await runCommand(() => run(process.argv.slice(2)));
