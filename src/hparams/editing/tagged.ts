@@ -21,6 +21,7 @@ import { requireTag, type Tag } from '../tags.js';
 import type { AnyConfig } from '../types.js';
 import { edgesOf, walk } from '../walking/traverse.js';
 import { copyAlone, deepCopy, deepCopyOf } from './copy.js';
+import { allOrNothing } from './manyWrites.js';
 
 export interface SetTaggedOptions {
   /** Gives every field the value itself, rather than a deep copy of its own. */
@@ -33,7 +34,7 @@ export interface SetTaggedOptions {
  * Sets every field, and every value in a container, that has `tag` or a tag below it. What is set counts as written by
  * the caller. Returns how many were set.
  *
- * @throws ConfigError where nothing has the tag, and for a value that does not fit one of the places.
+ * @throws ConfigError where nothing has the tag, and for a value that does not fit one of the places: then none is set.
  */
 export function setTagged(root: unknown, tag: Tag, value: unknown, options: SetTaggedOptions = {}): number {
   const writer = origin();
@@ -41,22 +42,24 @@ export function setTagged(root: unknown, tag: Tag, value: unknown, options: SetT
   const matches = (tags: readonly Tag[]): boolean => tags.some((each) => each.isA(tag));
   const valueFor = (): unknown => (options.share === true ? value : deepCopyOf(value));
   let count = 0;
-  for (const { node, field } of fieldsIn(root)) {
-    if (matches(fieldTags(node, field))) {
-      writeField(node, field.name, valueFor(), writer);
-      count += 1;
-    } else if (holdsCarrier(rawValue(node, field))) {
-      const before = count;
-      const replaced = mapCarriers(rawValue(node, field), (carrier) => {
-        if (!matches(carrierTags(carrier))) return undefined;
+  allOrNothing((write) => {
+    for (const { node, field } of fieldsIn(root)) {
+      if (matches(fieldTags(node, field))) {
+        write(node, field.name, valueFor());
         count += 1;
-        const next = copyAlone(carrier);
-        writeField(next, 'value', valueFor(), writer);
-        return next.proxy;
-      });
-      if (count > before) writeField(node, field.name, replaced, writer);
+      } else if (holdsCarrier(rawValue(node, field))) {
+        const before = count;
+        const replaced = mapCarriers(rawValue(node, field), (carrier) => {
+          if (!matches(carrierTags(carrier))) return undefined;
+          count += 1;
+          const next = copyAlone(carrier);
+          writeField(next, 'value', valueFor(), writer);
+          return next.proxy;
+        });
+        if (count > before) write(node, field.name, replaced);
+      }
     }
-  }
+  }, writer);
   if (count === 0 && options.allowEmpty !== true) throw nothingTagged(root, tag, writer);
   return count;
 }

@@ -84,7 +84,8 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
   const field = node.info.fields.get(name);
   if (field !== undefined) return field;
   const names = [...node.info.fields.keys()];
-  const isMember = name in (node.info.cls.prototype as object);
+  // What every object has says nothing of a mistake.
+  const isMember = name in (node.info.cls.prototype as object) && !(name in Object.prototype);
   const hint = isMember
     ? ` ${node.info.name} has a member of that name: was build(config) forgotten?`
     : didYouMean(name, names) || (names.length === 0 ? ' It has none.' : ` It has ${names.join(', ')}.`);

@@ -87,6 +87,8 @@ export function parsePath(text: string): Segment[] {
 
 function withoutEscapes(text: string): string {
   return text.replaceAll(/\\(?:u([\da-f]{4})|(.))/gs, (_, code?: string, character?: string) =>
-    code === undefined ? (unescapes[character!] ?? character!) : String.fromCharCode(Number.parseInt(code, 16)),
+    code === undefined
+      ? (unescapes[character!] ?? character!)
+      : String.fromCharCode(Number.parseInt(code, 16)),
   );
 }

@@ -7,6 +7,7 @@ import {
   deepCopy,
   derive,
   getTags,
+  history,
   instance,
   isEqual,
   listTags,
@@ -51,6 +52,15 @@ test('setTagged: each place has a deep copy of its own, unless they share', () =
   expect([config.a.steps, config.c, config.d]).toEqual([9, [1, 2], [1]]);
   setTagged(config, dtype, value, { share: true });
   expect([config.a === value, config.b === value]).toEqual([true, true]);
+});
+
+test('setTagged: where the value does not fit one of the places, none is set', () => {
+  class Decays extends Configurable.with({ decay: tagged(z.number().min(0), decay).default(0.5) }) {}
+  const [first, second] = [Decays.config({ decay: 0.1 }), Optimizer.config()];
+  expect(nameOnly(() => setTagged([first, second], rate, 0))).toBe(
+    'Optimizer.rate: expected a positive number, got 0',
+  );
+  expect([first.decay, history(first, 'decay').length]).toEqual([0.1, 1]);
 });
 
 test('setTagged: no match is an error that lists the tags there are, unless none is allowed', () => {
