@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { markdownTable } from '../src/tools/format.js';
 import { fiddleConfigs, hasPeers, luthierConfigs, type Program } from './programs.js';
-import { markdownTable } from './report.js';
 import { groupBy, median } from './results.js';
 
 const resultsFile = 'out/bench_configs.json';
@@ -68,7 +68,7 @@ function comparison(own: Map<string, Timing>, peer: Map<string, Timing>): string
     const ratio = timing.ms && other?.ms ? `${(other.ms / timing.ms).toFixed(1)}` : '';
     return [timing.shape, String(timing.size), timing.operation, show(timing), show(other), ratio];
   });
-  return markdownTable(['graph', 'configs', 'operation', 'Luthier', 'Fiddle', 'times as fast'], rows);
+  return markdownTable(rows, ['graph', 'configs', 'operation', 'Luthier', 'Fiddle', 'times as fast']);
 }
 
 /** Time over size at the largest against the same at the smallest size: 1 is linear. */
@@ -85,7 +85,7 @@ function growth(timings: readonly Timing[]): string {
     ];
   });
   const sizes = [...new Set(timings.map((timing) => timing.size))];
-  return markdownTable(['graph', 'operation', ...sizes.map((n) => `µs a config at ${n}`), 'grows by'], rows);
+  return markdownTable(rows, ['graph', 'operation', ...sizes.map((n) => `µs a config at ${n}`), 'grows by']);
 }
 
 const { values } = parseArgs({

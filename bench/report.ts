@@ -1,22 +1,11 @@
 /** @file The report: one table a shape, and what the ratios are. */
 import { mfu } from '../src/summaries/index.js';
+import { markdownTable } from '../src/tools/format.js';
 import { fastest, groupBy, type PeakResult, type Precision, type Row } from './results.js';
 import { modelFlopsPerToken, type Shape } from './shapes.js';
 
 /** The machine's peaks that were found, by precision. */
 export type Peaks = Readonly<Partial<Record<Precision, PeakResult>>>;
-
-/** A table with aligned columns: numbers to the right. */
-export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [header, ...rows];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
-  // The first and the last column are words, the others numbers.
-  const isText = (column: number) => column === 0 || column === header.length - 1;
-  const line = (row: readonly string[]) =>
-    `| ${row.map((cell, c) => (isText(c) ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!))).join(' | ')} |`;
-  const rule = `|${widths.map((width, c) => (isText(c) ? `-${'-'.repeat(width)}-` : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
-  return [line(header), rule, ...rows.map(line)].join('\n');
-}
 
 const precisionOf = (row: Row): Precision => (row.name.endsWith('bfloat16') ? 'bf16' : 'f32');
 
@@ -80,8 +69,8 @@ export function shapeReport(name: string, shape: Shape, rows: readonly Row[], pe
   return [
     `### ${name}: ${layers} layers, ${heads} heads, width ${width}, context ${context}, batch ${batch}, vocabulary ${vocabulary}`,
     markdownTable(
-      header,
       best.map((row) => cells(shape, peaks, row)),
+      header,
     ),
     ...(best.length > 1 ? [ratios(best).join('\n')] : []),
     ...(tried.length > 0 ? [`All that was tried of the peers:\n${tried.join('\n')}`] : []),

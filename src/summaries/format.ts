@@ -1,22 +1,30 @@
 /** @file Numbers as people read them. */
 
-const SCALES = [
+/** What a number is divided by, and what is then written behind it; the largest first. */
+export type Scales = readonly (readonly [unit: number, suffix: string])[];
+
+const COUNTS: Scales = [
   [1e12, 'T'],
   [1e9, 'B'],
   [1e6, 'M'],
   [1e3, 'k'],
-] as const;
+];
 
-/** Three digits and a scale: 950, 45.2k, 10.7M, 1.24B. */
-export function formatCount(value: number): string {
+/** Three digits and a scale; what is below all scales has no suffix. */
+export function formatScaled(value: number, scales: Scales): string {
   if (!Number.isFinite(value)) return String(value);
   const size = Math.abs(value);
   // 999.5k is already 1.00M in three digits.
-  const scale = SCALES.find(([unit]) => size >= unit * 0.9995);
+  const scale = scales.find(([unit]) => size >= unit * 0.9995);
   if (scale === undefined) return String(Number(value.toPrecision(3)));
   const scaled = value / scale[0];
   const digits = Math.abs(scaled) >= 99.95 ? 0 : Math.abs(scaled) >= 9.995 ? 1 : 2;
   return `${scaled.toFixed(digits)}${scale[1]}`;
+}
+
+/** Three digits and a scale: 950, 45.2k, 10.7M, 1.24B. */
+export function formatCount(value: number): string {
+  return formatScaled(value, COUNTS);
 }
 
 /** Thousands in groups: 10,745,088. */

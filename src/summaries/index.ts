@@ -2,7 +2,7 @@
 
 export { SummaryError } from './errors.js';
 export { EventFile, type EventFileOptions } from './eventFile.js';
-export { formatCount, formatDuration, formatGrouped } from './format.js';
+export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './format.js';
 export { MetricsFile, type MetricsFileOptions, type MetricsLine } from './metricsFile.js';
 export { calibratePeak, mfu, type Peak, statedPeak, trainFlopsPerToken } from './mfu.js';
 export {

@@ -1,0 +1,149 @@
+/** @file How reports write tables, numbers with units, and text inside of Markdown. */
+import { formatScaled, type Scales } from '../summaries/format.js';
+
+export { formatCount } from '../summaries/format.js';
+
+const BYTES: Scales = [
+  [1e15, ' PB'],
+  [1e12, ' TB'],
+  [1e9, ' GB'],
+  [1e6, ' MB'],
+  [1e3, ' kB'],
+];
+
+const FLOPS: Scales = [
+  [1e24, ' YFLOP'],
+  [1e21, ' ZFLOP'],
+  [1e18, ' EFLOP'],
+  [1e15, ' PFLOP'],
+  [1e12, ' TFLOP'],
+  [1e9, ' GFLOP'],
+  [1e6, ' MFLOP'],
+  [1e3, ' kFLOP'],
+];
+
+/** Three digits and a decimal unit: 512 B, 4.10 kB, 13.0 GB. */
+export function formatBytes(bytes: number): string {
+  return Math.abs(bytes) < 999.5 ? `${Math.round(bytes)} B` : formatScaled(bytes, BYTES);
+}
+
+/** Three digits and a decimal unit: 512 FLOP, 4.20 GFLOP, 1.07 PFLOP. */
+export function formatFlops(flops: number): string {
+  return Math.abs(flops) < 999.5 ? `${Math.round(flops)} FLOP` : formatScaled(flops, FLOPS);
+}
+
+/** `1 experiment`, `2 experiments`; `plural` where it is not the word with an s. */
+export function counted(count: number, word: string, plural = `${word}s`): string {
+  return `${count} ${count === 1 ? word : plural}`;
+}
+
+const number = /^[-+−±~≈]?\d[\d,.]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{0,5}(?:\/[A-Za-z]+)?)$/;
+const noNumber = /^[-–—]?$/;
+
+/** Which columns stand to the right: those that hold numbers, with or without units, and nothing else. */
+function isRight(rows: readonly (readonly string[])[], column: number): boolean {
+  const cells = rows.map((row) => row[column] ?? '');
+  return (
+    cells.some((cell) => number.test(cell)) && cells.every((cell) => number.test(cell) || noNumber.test(cell))
+  );
+}
+
+interface Columns {
+  readonly widths: readonly number[];
+  readonly right: readonly boolean[];
+}
+
+function columnsOf(rows: readonly (readonly string[])[], header: readonly string[] | undefined): Columns {
+  const all = header === undefined ? rows : [header, ...rows];
+  const indices = [...Array(Math.max(0, ...all.map((row) => row.length))).keys()];
+  return {
+    widths: indices.map((column) => Math.max(...all.map((row) => (row[column] ?? '').length))),
+    right: indices.map((column) => isRight(rows, column)),
+  };
+}
+
+function padded(row: readonly string[], { widths, right }: Columns): string[] {
+  return widths.map((width, column) => {
+    const cell = row[column] ?? '';
+    return right[column] ? cell.padStart(width) : cell.padEnd(width);
+  });
+}
+
+/**
+ * A table for a terminal: columns two spaces apart, those of numbers to the right, no spaces at the ends of lines.
+ * `paint` may colour a line, the header's (`undefined`) or that of a row, once it is laid out.
+ */
+export function textTable(
+  rows: readonly (readonly string[])[],
+  header?: readonly string[],
+  paint: (line: string, row: number | undefined) => string = (line) => line,
+): string {
+  const columns = columnsOf(rows, header);
+  const line = (row: readonly string[]) => padded(row, columns).join('  ').trimEnd();
+  const lines = rows.map((row, i) => paint(line(row), i));
+  return [...(header === undefined ? [] : [paint(line(header), undefined)]), ...lines].join('\n');
+}
+
+/** A bar or a line break ends a cell, also inside of code. */
+function cellText(cell: string): string {
+  return cell
+    .replace(/\s*[\r\n]+\s*/g, ' ')
+    .replace(/(\\*)\|/g, (whole, slashes: string) => (slashes.length % 2 === 1 ? whole : `${slashes}\\|`));
+}
+
+/** A table in Markdown, laid out so that it can be read as text, too. Cells are Markdown; bars in them are escaped. */
+export function markdownTable(rows: readonly (readonly string[])[], header: readonly string[]): string {
+  const cells = rows.map((row) => row.map(cellText));
+  const titles = header.map(cellText);
+  const columns = columnsOf(cells, titles);
+  const line = (row: readonly string[]) => `| ${padded(row, columns).join(' | ')} |`;
+  const rule = columns.widths.map((width, column) =>
+    columns.right[column] ? `${'-'.repeat(width + 1)}:` : '-'.repeat(width + 2),
+  );
+  return [line(titles), `|${rule.join('|')}|`, ...cells.map(line)].join('\n');
+}
+
+/**
+ * Text as Markdown shows it, character for character: no emphasis, links, HTML, table cells, and on GitHub no mentions
+ * (`@name`) or references (`#12`).
+ */
+export function escapeMarkdown(text: string): string {
+  return text
+    .replace(/[\\`*_{}[\]<>|~$]/g, '\\$&')
+    .replace(/&(?=#?\w+;)/g, '&amp;')
+    .replace(/[@#](?=\w)/g, '$&<!-- -->')
+    .replace(/^(\s*)([-+=]|#(?=\s))/gm, '$1\\$2')
+    .replace(/^(\s*\d+)([.)])/gm, '$1\\$2');
+}
+
+/** Text as code inside of a line; backticks in it, and at its ends, stay. */
+export function codeSpan(text: string): string {
+  const line = text.replace(/[\r\n]+/g, ' ');
+  const fence = longestRun(line) === 0 ? '`' : '`'.repeat(longestRun(line) + 1);
+  const space = line.startsWith('`') || line.endsWith('`') || line.trim() === '' ? ' ' : '';
+  return `${fence}${space}${line}${space}${fence}`;
+}
+
+/** Text as a block of code of its own. */
+export function codeBlock(text: string, language = ''): string {
+  const fence = '`'.repeat(Math.max(3, longestRun(text) + 1));
+  return `${fence}${language}\n${text.replace(/\n+$/, '')}\n${fence}`;
+}
+
+function longestRun(text: string): number {
+  return Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+}
+
+/** A part that a reader opens by a click; `summary` is HTML. */
+export function folded(summary: string, markdown: string): string {
+  return `<details>\n<summary>${summary}</summary>\n\n${markdown}\n\n</details>`;
+}
+
+/** Text inside of HTML, such as the summary of a folded part. */
+export function escapeHtml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+}
