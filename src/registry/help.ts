@@ -1,11 +1,12 @@
 /** @file What --help shows of an experiment: every constant, config path, fiddler and sweep that a flag can name. */
 import { describeSchema, type Fields, listPaths, showLong } from '../hparams/index.js';
 import { configure } from './configure.js';
+import { showFile } from './directories.js';
 import { UsageError } from './errors.js';
 import { type EffectiveConstant, effectiveConstants, instantiate } from './experiment.js';
 import { commandFunctions } from './functions.js';
 import type { Change } from './overrides.js';
-import { type ResolvedExperiment, showFile } from './resolve.js';
+import type { ResolvedExperiment } from './resolve.js';
 import { expandSweeps } from './sweeps.js';
 
 /** One thing that can be set: its name, whether it differs from its default, and paragraphs about it. */

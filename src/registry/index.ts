@@ -2,6 +2,7 @@
 export { type ClassVars, classVars, classVarsText, parseClassVars } from './classVars.js';
 export { type ExperimentConfigs, registerExports } from './configs.js';
 export { type ConfiguredExperiment, configure } from './configure.js';
+export { experimentDirectories } from './directories.js';
 export { dumpText } from './dump.js';
 export { UsageError } from './errors.js';
 export {
@@ -30,7 +31,6 @@ export {
 } from './overrides.js';
 export {
   ExperimentLoadError,
-  experimentDirectories,
   type ResolvedExperiment,
   resolveExperiment,
 } from './resolve.js';

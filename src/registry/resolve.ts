@@ -1,9 +1,10 @@
 /** @file From the name in --exp to the experiment class (Pax's experiment_registry.py, without registering). */
 import { statSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { didYouMean } from '../hparams/index.js';
 import { registerExports } from './configs.js';
+import { experimentDirectories, extensions, showFile } from './directories.js';
 import { UsageError } from './errors.js';
 import { type Experiment, isExperimentClass } from './experiment.js';
 
@@ -14,21 +15,6 @@ export interface ResolvedExperiment {
   readonly cls: new () => Experiment;
   /** All that the file exports: its fiddlers and sweeps are among them. */
   readonly exports: Readonly<Record<string, unknown>>;
-}
-
-/** Tried in this order for `a.b.C`: experiments/a/b.ts and so on. Kept apart from scan.ts, which loads a parser. */
-const extensions = ['.ts', '.mts', '.js', '.mjs'];
-
-/** Where experiments are looked for: ./experiments of the working directory, then the package's own. */
-export function experimentDirectories(): string[] {
-  const own = fileURLToPath(new URL('../../experiments', import.meta.url));
-  return [...new Set([resolve('experiments'), own])];
-}
-
-/** A file as messages name it. */
-export function showFile(file: string): string {
-  const path = relative(process.cwd(), file);
-  return path.startsWith('..') ? file : path;
 }
 
 function isFile(path: string): boolean {

@@ -1,105 +1,43 @@
 /** @file Finds experiments by reading source text: which exported classes descend from Experiment. Runs none of their code. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { ts } from 'ts-morph';
+import { extensions } from './directories.js';
+import {
+  type ClassEntry,
+  type FileEntry,
+  type Link,
+  type OwnConstant,
+  readSourceFile,
+  type SourceProblem,
+} from './sourceFile.js';
+
+export type { OwnConstant, SourceProblem } from './sourceFile.js';
 
 /** An experiment that a file exports. */
 export interface FoundExperiment {
   /** Canonical name: `lm.Small` for export Small of experiments/lm.ts. */
   readonly name: string;
+  /** The file that is loaded for it. */
   readonly file: string;
   readonly exportName: string;
   /** First paragraph of the class's doc comment, '' without one. */
   readonly description: string;
-}
-
-/** Extensions of files that may hold experiments, in the order in which they are tried. */
-const extensions = ['.ts', '.mts', '.js', '.mjs'] as const;
-
-interface ClassEntry {
-  readonly name: string;
-  /** The identifier at the head of the extends clause: `LmExperiment` in `extends LmExperiment.with({…})`. */
-  readonly base: string | undefined;
+  /** Where the class stands: another file than `file` where that hands it on. */
+  readonly place: { readonly file: string; readonly line: number };
+  /** Name of the class that it extends, as it stands there. */
+  readonly base: string;
+  /** Whether it is a family, which only its descendants can run. */
   readonly abstract: boolean;
-  readonly description: string;
+  /** What the class itself declares and sets, in the order of the source. */
+  readonly constants: readonly OwnConstant[];
 }
 
-interface FileEntry {
-  readonly classes: Map<string, ClassEntry>;
-  /** Export name to local name. */
-  readonly exports: Map<string, string>;
-  /** Local name to where it is imported from. */
-  readonly imports: Map<string, { from: string; name: string }>;
-  /** Exports handed on from other files. */
-  readonly reexports: Map<string, { from: string; name: string }>;
-}
-
-function headOf(expression: ts.Expression): string | undefined {
-  let node = expression;
-  for (;;) {
-    if (ts.isIdentifier(node)) return node.text;
-    if (ts.isCallExpression(node) || ts.isPropertyAccessExpression(node)) node = node.expression;
-    else if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) node = node.expression;
-    else return undefined;
-  }
-}
-
-function docOf(node: ts.Node): string {
-  for (const doc of ts.getJSDocCommentsAndTags(node)) {
-    if (!ts.isJSDoc(doc)) continue;
-    const text = ts.getTextOfJSDocComment(doc.comment) ?? '';
-    return (text.split(/\n\s*\n/)[0] ?? '').replace(/\s+/g, ' ').trim();
-  }
-  return '';
-}
-
-function hasModifier(node: ts.ClassDeclaration, kind: ts.SyntaxKind): boolean {
-  return ts.getModifiers(node)?.some((m) => m.kind === kind) ?? false;
-}
-
-function readImports(statement: ts.ImportDeclaration, file: FileEntry): void {
-  const bindings = statement.importClause?.namedBindings;
-  if (!bindings || !ts.isNamedImports(bindings) || !ts.isStringLiteral(statement.moduleSpecifier)) return;
-  for (const element of bindings.elements) {
-    const name = (element.propertyName ?? element.name).text;
-    file.imports.set(element.name.text, { from: statement.moduleSpecifier.text, name });
-  }
-}
-
-function readExports(statement: ts.ExportDeclaration, file: FileEntry): void {
-  if (!statement.exportClause || !ts.isNamedExports(statement.exportClause)) return;
-  const from =
-    statement.moduleSpecifier && ts.isStringLiteral(statement.moduleSpecifier)
-      ? statement.moduleSpecifier.text
-      : undefined;
-  for (const element of statement.exportClause.elements) {
-    const local = (element.propertyName ?? element.name).text;
-    if (from) file.reexports.set(element.name.text, { from, name: local });
-    else file.exports.set(element.name.text, local);
-  }
-}
-
-function readFile(path: string): FileEntry {
-  const file: FileEntry = {
-    classes: new Map(),
-    exports: new Map(),
-    imports: new Map(),
-    reexports: new Map(),
-  };
-  const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
-  for (const statement of source.statements) {
-    if (ts.isImportDeclaration(statement)) readImports(statement, file);
-    else if (ts.isExportDeclaration(statement)) readExports(statement, file);
-    else if (ts.isClassDeclaration(statement) && statement.name) {
-      const name = statement.name.text;
-      const clause = statement.heritageClauses?.find((h) => h.token === ts.SyntaxKind.ExtendsKeyword);
-      const base = clause?.types[0] ? headOf(clause.types[0].expression) : undefined;
-      const abstract = hasModifier(statement, ts.SyntaxKind.AbstractKeyword);
-      file.classes.set(name, { name, base, abstract, description: docOf(statement) });
-      if (hasModifier(statement, ts.SyntaxKind.ExportKeyword)) file.exports.set(name, name);
-    }
-  }
-  return file;
+/** What a scan found. */
+export interface Scan {
+  /** Sorted by name. */
+  readonly experiments: readonly FoundExperiment[];
+  /** Files that TypeScript cannot read as a whole. */
+  readonly problems: readonly SourceProblem[];
 }
 
 function isFile(path: string): boolean {
@@ -114,46 +52,62 @@ function fileOfImport(importer: string, specifier: string): string | undefined {
   return [target, ...extensions.map((e) => stem + e)].find(isFile);
 }
 
+interface Declared {
+  readonly path: string;
+  readonly cls: ClassEntry;
+}
+
+/** A class, or 'root' for Experiment itself. */
+type Found = Declared | 'root' | undefined;
+
 class Scanner {
   private readonly files = new Map<string, FileEntry>();
 
   entry(path: string): FileEntry {
     let entry = this.files.get(path);
-    if (!entry) this.files.set(path, (entry = readFile(path)));
+    if (!entry) this.files.set(path, (entry = readSourceFile(path)));
     return entry;
   }
 
-  /** The class behind a local name of a file, following imports; 'root' for Experiment itself. */
-  private find(path: string, local: string): { path: string; cls: ClassEntry } | 'root' | undefined {
+  /** The class behind the names at the head of an extends clause, following imports. */
+  private find(path: string, [local, member]: readonly string[]): Found {
+    if (local === undefined) return undefined;
     const file = this.entry(path);
     const cls = file.classes.get(local);
-    if (cls) return cls.name === 'Experiment' && !cls.base ? 'root' : { path, cls };
+    if (cls) return cls.name === 'Experiment' && cls.base.length === 0 ? 'root' : { path, cls };
     const imported = file.imports.get(local);
-    return imported ? this.follow(path, imported) : undefined;
+    if (imported?.name !== '*') return imported && this.follow(path, imported);
+    return member === undefined ? undefined : this.follow(path, { ...imported, name: member });
   }
 
-  private follow(path: string, link: { from: string; name: string }): ReturnType<Scanner['find']> {
+  private follow(path: string, link: Link): Found {
     // Experiment comes from the package or from a path into it: its name is enough.
     if (link.name === 'Experiment') return 'root';
     const target = fileOfImport(path, link.from);
     return target ? this.exported(target, link.name, new Set()) : undefined;
   }
 
-  private exported(path: string, name: string, seen: Set<string>): ReturnType<Scanner['find']> {
-    if (seen.has(path)) return undefined;
-    seen.add(path);
+  private exported(path: string, name: string, seen: Set<string>): Found {
+    const key = `${path}\n${name}`;
+    if (seen.has(key)) return undefined;
+    seen.add(key);
     const file = this.entry(path);
     const local = file.exports.get(name);
-    if (local !== undefined) return this.find(path, local);
+    if (local !== undefined) return this.find(path, [local]);
     const link = file.reexports.get(name);
-    const target = link ? fileOfImport(path, link.from) : undefined;
-    return link && target ? this.exported(target, link.name, seen) : undefined;
+    const links = link ? [link] : file.stars.map((from) => ({ from, name }));
+    for (const { from, name: there } of links) {
+      const target = fileOfImport(path, from);
+      const found = target && this.exported(target, there, seen);
+      if (found) return found;
+    }
+    return undefined;
   }
 
-  private descends(path: string, cls: ClassEntry): boolean {
+  private descends({ path, cls }: Declared): boolean {
     const seen = new Set<ClassEntry>();
-    let at: { path: string; cls: ClassEntry } = { path, cls };
-    while (at.cls.base !== undefined && !seen.has(at.cls)) {
+    let at: Declared = { path, cls };
+    while (!seen.has(at.cls)) {
       seen.add(at.cls);
       const base = this.find(at.path, at.cls.base);
       if (base === 'root') return true;
@@ -163,15 +117,18 @@ class Scanner {
     return false;
   }
 
-  experimentsOf(path: string, prefix: string): FoundExperiment[] {
-    const file = this.entry(path);
-    const names = [...file.exports.keys(), ...file.reexports.keys()];
-    return names.flatMap((exportName) => {
-      const found = this.exported(path, exportName, new Set());
-      if (!found || found === 'root' || found.cls.abstract || !this.descends(found.path, found.cls))
-        return [];
-      const { description } = found.cls;
-      return [{ name: `${prefix}.${exportName}`, file: path, exportName, description }];
+  experimentsOf(file: string, prefix: string): FoundExperiment[] {
+    const { exports, reexports } = this.entry(file);
+    return [...exports.keys(), ...reexports.keys()].flatMap((exportName) => {
+      const found = this.exported(file, exportName, new Set());
+      if (!found || found === 'root' || !this.descends(found)) return [];
+      const { description, abstract, base, constants, line } = found.cls;
+      return [
+        {
+          ...{ name: `${prefix}.${exportName}`, file, exportName, description, abstract, constants },
+          ...{ place: { file: found.path, line }, base: base.join('.') },
+        },
+      ];
     });
   }
 }
@@ -184,17 +141,30 @@ function sourceFiles(directory: string): string[] {
     .sort();
 }
 
-/** Every experiment under the directories, sorted by name; of two with one name the earlier directory's counts. */
-export function scanExperiments(directories: readonly string[]): FoundExperiment[] {
+/**
+ * Every experiment under the directories, abstract families among them; of two with one name the earlier directory's
+ * counts.
+ */
+export function scan(directories: readonly string[]): Scan {
   const scanner = new Scanner();
   const byName = new Map<string, FoundExperiment>();
+  const problems: SourceProblem[] = [];
   for (const directory of directories) {
     for (const name of sourceFiles(directory)) {
+      const path = join(directory, name);
       const prefix = name.replace(/\.[cm]?[jt]s$/, '').replace(/[/\\]/g, '.');
-      for (const found of scanner.experimentsOf(join(directory, name), prefix)) {
+      for (const found of scanner.experimentsOf(path, prefix)) {
         if (!byName.has(found.name)) byName.set(found.name, found);
       }
+      const { problem } = scanner.entry(path);
+      if (problem) problems.push(problem);
     }
   }
-  return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const experiments = [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { experiments, problems };
+}
+
+/** Every experiment under the directories that can be run, sorted by name. */
+export function scanExperiments(directories: readonly string[]): FoundExperiment[] {
+  return scan(directories).experiments.filter((found) => !found.abstract);
 }

@@ -10,11 +10,12 @@ import {
   showValue,
 } from '../hparams/index.js';
 import { configure } from './configure.js';
+import { showFile } from './directories.js';
 import { UsageError } from './errors.js';
 import { callFunction, isRecord } from './fiddlers.js';
 import { argumentsFor, findFunction } from './functions.js';
 import { asUsage, type Change, isCall, type Override, type SweepChange } from './overrides.js';
-import { type ResolvedExperiment, showFile } from './resolve.js';
+import type { ResolvedExperiment } from './resolve.js';
 
 /** One run of a sweep. */
 export interface Combination {

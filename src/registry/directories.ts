@@ -1,0 +1,18 @@
+/** @file Where experiments are looked for, and how messages name their files. Loads nothing else: `luthier list` starts with it. */
+import { relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Extensions of files that may hold experiments, in the order in which they are tried. */
+export const extensions = ['.ts', '.mts', '.js', '.mjs'] as const;
+
+/** ./experiments of the working directory, then the package's own. */
+export function experimentDirectories(): string[] {
+  const own = fileURLToPath(new URL('../../experiments', import.meta.url));
+  return [...new Set([resolve('experiments'), own])];
+}
+
+/** A file as messages name it: from the working directory where it is below it. */
+export function showFile(file: string): string {
+  const path = relative(process.cwd(), file);
+  return path.startsWith('..') ? file : path;
+}
