@@ -5,9 +5,8 @@ import { UsageError } from '../registry/errors.js';
 import type { Override } from '../registry/overrides.js';
 import type { Paint } from './paint.js';
 
-/** How a command writes what it found. */
-export const formats = ['text', 'json', 'markdown'] as const;
-export type Format = (typeof formats)[number];
+/** How every command can write what it found. */
+const formats = ['text', 'json', 'markdown'] as const;
 
 /** What a command found. Its text forms end without a newline. */
 export interface Report {
@@ -17,6 +16,8 @@ export interface Report {
   json(): unknown;
   /** For pages and comments. */
   markdown(): string;
+  /** In the further formats of the command, by name. */
+  readonly further?: Readonly<Record<string, () => string>>;
   /** 0 where it is absent; 1 where what was asked for does not hold. */
   readonly exitCode?: number;
 }
@@ -28,15 +29,13 @@ export interface Arguments {
   readonly values: Readonly<Record<string, unknown>>;
   /** --set, --unset, --fiddler and --config_file, in the order in which they were given. */
   readonly changes: readonly Override[];
-  readonly format: Format;
+  readonly format: string;
   /** Tells a person at the terminal of something that is no part of the report. */
   readonly warn: (line: string) => void;
 }
 
 /** One command. */
 export interface Command {
-  /** One sentence for the list of commands. */
-  readonly about: string;
   /** The positional arguments as they are written: `EXP`, `A B`, `[PATTERN]`. */
   readonly usage: string;
   /** How many positional arguments there may be. */
@@ -44,31 +43,34 @@ export interface Command {
   readonly flags: FlagTable;
   /** Whether --set, --unset, --fiddler and --config_file are taken. */
   readonly changes: boolean;
+  /** Formats besides those of every command, which its reports have, too. */
+  readonly formats?: readonly string[];
   /** What --help says below the flags: examples, exit codes. */
   readonly details?: string;
   run(args: Arguments): Promise<Report>;
 }
 
-const commonFlags: FlagTable = {
-  format: {
-    key: 'format',
-    value: 'FORMAT',
-    about: `${formats.join(', ')}. Default: text, with colours on a terminal.`,
-    parse: oneOf(formats),
-  },
-  help: { key: 'help', about: 'Shows this text.', parse: () => true },
-};
-
 /** All flags of a command, in the order of --help. */
 export function flagsOf(command: Command): FlagTable {
-  return { ...command.flags, ...(command.changes ? overrideFlags : {}), ...commonFlags };
+  const offered = [...formats, ...(command.formats ?? [])];
+  return {
+    ...command.flags,
+    ...(command.changes ? overrideFlags : {}),
+    format: {
+      key: 'format',
+      value: 'FORMAT',
+      about: `${offered.join(', ')}. Default: text, with colours on a terminal.`,
+      parse: oneOf(offered),
+    },
+    help: { key: 'help', about: 'Shows this text.', parse: () => true },
+  };
 }
 
 /** What `luthier NAME --help` prints. */
-export function commandHelp(name: string, command: Command): string {
+export function commandHelp(name: string, about: string, command: Command): string {
   const usage = ['npx luthier', name, command.usage, '[flags]'].filter((part) => part !== '').join(' ');
   const details = command.details === undefined ? '' : `\n\n${command.details}`;
-  return `${command.about}\n\n  ${usage}\n\nFlags:\n${flagsHelp(flagsOf(command))}${details}`;
+  return `${about}\n\n  ${usage}\n\nFlags:\n${flagsHelp(flagsOf(command))}${details}`;
 }
 
 /**
@@ -93,5 +95,5 @@ export function parseArguments(
         `luthier ${name} --help tells more.`,
     );
   }
-  return { positionals, values, changes: changes as Override[], format: format as Format, warn };
+  return { positionals, values, changes: changes as Override[], format: format as string, warn };
 }

@@ -1,16 +1,14 @@
 /** @file `luthier COMMAND …`: finds the command, runs it, writes its report. */
 import { runCommand } from '../cli/report.js';
-import { didYouMean } from '../hparams/index.js';
+import { didYouMean } from '../hparams/names.js';
 import { UsageError } from '../registry/errors.js';
-import { type Arguments, commandHelp, parseArguments, type Report } from './command.js';
+import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';
 import { paintFor } from './paint.js';
 
-async function help(): Promise<string> {
+function help(): string {
   const widest = Math.max(...Object.keys(commands).map((name) => name.length));
-  const lines = await Promise.all(
-    Object.entries(commands).map(async ([name, load]) => `  ${name.padEnd(widest)}  ${(await load()).about}`),
-  );
+  const lines = Object.entries(commands).map(([name, { about }]) => `  ${name.padEnd(widest)}  ${about}`);
   return [
     'Shows what experiments are, and what a change does to them.',
     '',
@@ -29,26 +27,32 @@ function warn(line: string): void {
 }
 
 function written(report: Report, format: Arguments['format']): string {
+  const further = report.further?.[format];
+  if (further !== undefined) return further();
   if (format === 'json') return JSON.stringify(report.json(), null, 2);
   return format === 'markdown' ? report.markdown() : report.text(paintFor(process.stdout));
 }
 
 async function run([name, ...rest]: readonly string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    process.stdout.write(`${await help()}\n`);
+    process.stdout.write(`${help()}\n`);
     return name === undefined ? 2 : 0;
   }
-  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (load === undefined) {
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (entry === undefined) {
     const names = Object.keys(commands);
     throw new UsageError(
       `luthier has no command '${name}'.${didYouMean(name, names)} The commands are: ${names.join(', ')}.`,
     );
   }
-  const command = await load();
+  // Reading flags takes what reads configs: not what --help waits for.
+  const [{ commandHelp, parseArguments }, command] = await Promise.all([
+    import('./command.js'),
+    entry.load(),
+  ]);
   const args = parseArguments(name, command, rest, warn);
   if (args === 'help') {
-    process.stdout.write(`${commandHelp(name, command)}\n`);
+    process.stdout.write(`${commandHelp(name, entry.about, command)}\n`);
     return 0;
   }
   const report = await command.run(args);

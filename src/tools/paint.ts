@@ -9,6 +9,6 @@ export const plain: Paint = (_, text) => text;
 
 /** Colours where `stream` is a terminal, unless NO_COLOR forbids them. */
 export function paintFor(stream: NodeJS.WriteStream): Paint {
-  const allowed = stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb';
+  const allowed = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
   return allowed ? (style, text) => styleText(style, text, { validateStream: false }) : plain;
 }
