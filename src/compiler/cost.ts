@@ -1,5 +1,5 @@
 /** @file Cost analysis: FLOPs, bytes and peak memory of a program, without running it. */
-import type { Graph, Value } from './graph.js';
+import type { Graph, Node, Value } from './graph.js';
 import { optimize } from './passes/index.js';
 import { traceProgram } from './program.js';
 import { ruleOf } from './rules/index.js';
@@ -24,14 +24,24 @@ export interface Cost {
   readonly byOp: Readonly<Record<string, OpCost>>;
 }
 
+/** Operations whose result is their input's memory, read as another shape. */
+const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity']);
+
+/** FLOPs of one node. */
+export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
+  return ruleOf(op).flops?.(inputs, outputs, attrs) ?? 0;
+}
+
 /** The costs of a graph as it stands. */
 export function graphCost(graph: Graph): Cost {
   const byOp: Record<string, OpCost> = {};
-  for (const { op, inputs, outputs, attrs } of graph.nodes) {
+  for (const node of graph.nodes) {
+    const { op, inputs, outputs } = node;
     const known = byOp[op] ?? { count: 0, flops: 0, bytes: 0 };
-    const moved = [...inputs, ...outputs].reduce((sum, value) => sum + byteSize(value), 0);
-    const flops = ruleOf(op).flops?.(inputs, outputs, attrs) ?? 0;
-    byOp[op] = { count: known.count + 1, flops: known.flops + flops, bytes: known.bytes + moved };
+    const moved = VIEWS.has(op)
+      ? 0
+      : [...inputs, ...outputs].reduce((sum, value) => sum + byteSize(value), 0);
+    byOp[op] = { count: known.count + 1, flops: known.flops + nodeFlops(node), bytes: known.bytes + moved };
   }
   const total = (pick: (cost: OpCost) => number): number =>
     Object.values(byOp).reduce((sum, cost) => sum + pick(cost), 0);
@@ -43,30 +53,51 @@ export function graphCost(graph: Graph): Cost {
   };
 }
 
-/** Walks the program with a counter of live bytes: a result lives from its node to its last reader. */
-function peakMemory(graph: Graph): number {
+/** The value whose memory each value has; values that have memory of their own are absent. */
+export function viewedValues(graph: Graph): Map<Value, Value> {
+  const viewed = new Map<Value, Value>();
+  for (const { op, inputs, outputs } of graph.nodes) {
+    if (VIEWS.has(op)) viewed.set(outputs[0]!, viewed.get(inputs[0]!) ?? inputs[0]!);
+  }
+  return viewed;
+}
+
+/**
+ * Most bytes alive at once, in program order: a result lives from its node to its last reader; inputs, constants and
+ * outputs live throughout. Takes time in proportion to the program.
+ *
+ * @param elsewhere inputs and outputs whose memory is the caller's, and is not counted.
+ */
+export function peakMemory(graph: Graph, elsewhere: Iterable<Value> = []): number {
+  const viewed = viewedValues(graph);
+  const memoryOf = (value: Value): Value => viewed.get(value) ?? value;
   const lastReader = new Map<Value, number>();
-  const pinned = new Set<Value>([...graph.inputs, ...graph.outputs]);
+  const made = new Set(graph.nodes.flatMap(({ outputs }) => outputs));
+  const pinned = new Set([...graph.inputs, ...graph.outputs].map(memoryOf));
   graph.nodes.forEach(({ inputs }, i) => {
-    for (const input of inputs) {
+    for (const input of inputs.map(memoryOf)) {
       lastReader.set(input, i);
-      if (input.data) pinned.add(input);
+      // Constants.
+      if (!made.has(input)) pinned.add(input);
     }
   });
+  const uncounted = new Set([...elsewhere].map(memoryOf));
   let live = 0;
-  for (const value of pinned) live += byteSize(value);
+  for (const value of pinned) if (!uncounted.has(value)) live += byteSize(value);
   let peak = live;
+  const comesAndGoes = (value: Value): boolean => !pinned.has(value) && !viewed.has(value);
   graph.nodes.forEach(({ inputs, outputs }, i) => {
-    for (const output of outputs) if (!pinned.has(output)) live += byteSize(output);
+    for (const output of outputs) if (comesAndGoes(output)) live += byteSize(output);
     peak = Math.max(peak, live);
-    const dying = new Set([...inputs, ...outputs]);
+    const dying = new Set([...inputs.map(memoryOf), ...outputs]);
     for (const value of dying)
-      if (!pinned.has(value) && (lastReader.get(value) ?? i) <= i) live -= byteSize(value);
+      if (comesAndGoes(value) && (lastReader.get(value) ?? i) <= i) live -= byteSize(value);
   });
   return peak;
 }
 
-/** FLOPs, bytes and peak memory of `f` on arguments of these specs. Nothing is computed. */
+/** FLOPs, bytes and peak memory of `f` on arguments of these specs. Nothing is computed, and no memory is taken. */
 export function costAnalysis(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Cost {
-  return graphCost(optimize(traceProgram((inputs: any[]) => f(...inputs), specs).graph));
+  const { graph } = traceProgram((inputs: any[]) => f(...inputs), specs, { abstract: true });
+  return graphCost(optimize(graph));
 }

@@ -80,7 +80,7 @@ export function jit(
 
 /** Shapes and dtypes of what `f` gives for arguments of these specs; nothing is computed and no memory is taken. */
 export function evalShape(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Tree<TensorSpec> {
-  return traceProgram((inputs: any[]) => f(...inputs), specs).outputs;
+  return traceProgram((inputs: any[]) => f(...inputs), specs, { abstract: true }).outputs;
 }
 
 /** The bytes of an ONNX model of `f`; inputs are in0, in1, … in the order of the leaves of `specs`. */

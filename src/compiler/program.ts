@@ -25,8 +25,12 @@ export function isSpec(value: unknown): value is TensorSpec {
   return typeof value === 'object' && value !== null && 'dtype' in value && 'shape' in value;
 }
 
-/** Traces `f` on symbolic tensors of the given specs. */
-export function traceProgram(f: TensorFunction, inputs: Tree<TensorSpec>): Program {
+/** Traces `f` on symbolic tensors of the given specs; `abstract` as `traceGraph` has it. */
+export function traceProgram(
+  f: TensorFunction,
+  inputs: Tree<TensorSpec>,
+  options: { readonly abstract?: boolean } = {},
+): Program {
   const leaves = flattenTree<TensorSpec>(inputs, isSpec);
   let outputs: Tree<TensorSpec> = [];
   let outputPaths: string[] = [];
@@ -43,6 +47,7 @@ export function traceProgram(f: TensorFunction, inputs: Tree<TensorSpec>): Progr
       outputPaths = flat.map((leaf) => leaf.path);
       return flat.map((leaf) => leaf.value);
     },
+    options,
   );
   return { graph, inputs, outputs, inputPaths: leaves.map((leaf) => leaf.path), outputPaths };
 }

@@ -4,7 +4,7 @@ import { type Attrs, type Graph, type Node, newValue, type Value } from './graph
 import { kernelRules, ruleOf } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import * as tf from './tfjs.js';
-import { CompilerError, type DType, formatSpec, hostArrayFrom, type TensorSpec } from './types.js';
+import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf, type TensorSpec } from './types.js';
 
 /** Name under which the tracing backend is known to tfjs. */
 const TRACE_BACKEND = 'luthier-trace';
@@ -20,6 +20,19 @@ interface Stored {
 }
 
 const scopes: string[] = [];
+
+/** Constants of an abstract trace that are larger than this many elements have a shape only. */
+const MAX_ABSTRACT_ELEMENTS = 1 << 12;
+
+/** What belongs to the trace under way. */
+interface Trace {
+  /** Whether only shapes are asked for: large constants are not kept, or not even made. */
+  readonly abstract: boolean;
+  /** The constants made by `hostConstant`, by key. */
+  readonly constants: Map<string, Value>;
+}
+
+let current: Trace | null = null;
 
 /** Runs `f`; nodes recorded meanwhile carry `scope` (a layer's path), which errors and profiles name. */
 export function withScope<T>(scope: string, f: () => T): T {
@@ -96,7 +109,11 @@ class TraceBackend extends tf.KernelBackend {
     if (dtype === 'string' || dtype === 'complex64') {
       throw new CompilerError(`Tensors of dtype ${dtype} cannot be compiled; use float32, int32 or bool.`);
     }
-    this.storage.set(dataId, { dtype, shape: [...shape], refCount, values, value: null });
+    const large = current?.abstract === true && sizeOf(shape) > MAX_ABSTRACT_ELEMENTS;
+    const stored = large
+      ? { values: null, value: newValue({ shape: [...shape], dtype }) }
+      : { values, value: null };
+    this.storage.set(dataId, { dtype, shape: [...shape], refCount, ...stored });
   }
 
   override readSync(dataId: tf.DataId): tf.BackendValues {
@@ -188,11 +205,31 @@ function recordKernel(
   return wrapped.length === 1 && !listOfOutputs ? wrapped[0]! : wrapped;
 }
 
-let traces = 0;
-
 /** Whether tf operations are being recorded now. */
 export function isTracing(): boolean {
-  return traces > 0;
+  return current !== null;
+}
+
+/**
+ * A tensor of values that the host works out, such as a mask or a table of positions. A program has it once, however
+ * often its layers ask for it, and where only shapes are asked for it is not worked out at all.
+ *
+ * @param key the same for the same values, and for no others.
+ * @param make the values, row-major.
+ */
+export function hostConstant(
+  key: string,
+  { shape, dtype }: TensorSpec,
+  make: () => Float32Array | Int32Array,
+): tf.Tensor {
+  if (current === null) return tf.tensor(make(), [...shape], dtype);
+  const trace = traceBackend();
+  let value = current.constants.get(key);
+  if (value === undefined) {
+    value = newValue({ shape, dtype }, current.abstract ? {} : { data: make() });
+    current.constants.set(key, value);
+  }
+  return tf.engine().makeTensorFromTensorInfo(trace.wrap(value)) as tf.Tensor;
 }
 
 /** Records one operation on traced tensors, outside tfjs's gradient tape. For composites. */
@@ -224,17 +261,24 @@ export function withBackend<T>(name: string, f: () => T): T {
   }
 }
 
-/** The graph of `f`, called once on symbolic tensors of the given specs. */
+/**
+ * The graph of `f`, called once on symbolic tensors of the given specs.
+ *
+ * @param options.abstract whether only shapes are asked for: the graph's large constants then have no data, and look like
+ *   values that nobody makes.
+ */
 export function traceGraph(
   inputs: readonly { readonly name: string; readonly spec: TensorSpec }[],
   f: (inputs: readonly tf.Tensor[]) => readonly tf.Tensor[],
+  { abstract = false }: { readonly abstract?: boolean } = {},
 ): Graph {
   const trace = traceBackend();
   const values = inputs.map(({ name, spec }) => newValue(spec, { name }));
   let outputs: Value[] = [];
   let nodes: Node[] = [];
   const enclosing = trace.reset();
-  traces++;
+  const outer = current;
+  current = { abstract, constants: new Map() };
   try {
     withBackend(TRACE_BACKEND, () =>
       // The graph leaves through variables: tidy walks over whatever its function returns.
@@ -248,7 +292,7 @@ export function traceGraph(
   } catch (error) {
     throw explain(error, '');
   } finally {
-    traces--;
+    current = outer;
     nodes = trace.reset();
     trace.restore(enclosing);
   }

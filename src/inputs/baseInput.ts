@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
-import type { Batch } from './batch.js';
+import type { Batch, BatchSpecs } from './batch.js';
 import { InputError } from './errors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
 
@@ -66,6 +66,18 @@ export abstract class BaseInput
 
   getGlobalBatchSize(): number {
     return this.hp.batchSize * this.hp.numInfeedHosts;
+  }
+
+  /**
+   * Names, shapes and dtypes of what `getNext` will give, from the config alone: no data is read.
+   *
+   * @throws InputError where the input does not say; an input of one's own says so by this method.
+   */
+  batchSpecs(): BatchSpecs {
+    throw new InputError(
+      `Input '${this.name}' (${this.constructor.name}) does not say what its batches look like: ` +
+        'give the class a batchSpecs() method.',
+    );
   }
 
   abstract getNext(): Promise<Batch>;

@@ -1,10 +1,56 @@
 /** @file A batch of host arrays, and the batch that language models read. */
 
-import type { HostTensor } from '../compiler/types.js';
+import { type HostTensor, sizeOf, type TensorSpec } from '../compiler/types.js';
 
 /** What `getNext` gives: arrays by name, nested where an input wishes, the batch always the first dimension. */
 export interface Batch {
   readonly [name: string]: HostTensor | Batch;
+}
+
+/** Shapes and dtypes of a batch, by the names that it has. */
+export interface BatchSpecs {
+  readonly [name: string]: TensorSpec | BatchSpecs;
+}
+
+/** What a batch counts as: its label positions (rows times length), or its rows where it has no token ids. */
+export interface BatchCount {
+  readonly count: number;
+  readonly unit: 'tokens' | 'examples';
+}
+
+function isSpec(value: TensorSpec | BatchSpecs): value is TensorSpec {
+  return Array.isArray(value.shape) && typeof value.dtype === 'string';
+}
+
+/** The shape of the first array of a batch, in its order. */
+function firstShape(specs: BatchSpecs): readonly number[] | undefined {
+  for (const value of Object.values(specs)) {
+    const shape = isSpec(value) ? value.shape : firstShape(value);
+    if (shape) return shape;
+  }
+  return undefined;
+}
+
+/** How many tokens, or else examples, a batch with these specs has. */
+export function batchCount(specs: BatchSpecs): BatchCount {
+  const { ids } = specs;
+  if (ids && isSpec(ids)) return { count: sizeOf(ids.shape), unit: 'tokens' };
+  const [rows = 1] = firstShape(specs) ?? [];
+  return { count: rows, unit: 'examples' };
+}
+
+/** Shapes and dtypes of a batch that is there. */
+export function specsOf(batch: Batch): BatchSpecs {
+  return Object.fromEntries(
+    Object.entries(batch).map(([name, value]) => {
+      const { shape, dtype } = value as HostTensor;
+      return [name, isTensor(value) ? { shape: [...shape], dtype } : specsOf(value)];
+    }),
+  );
+}
+
+function isTensor(value: HostTensor | Batch): value is HostTensor {
+  return ArrayBuffer.isView((value as HostTensor).data);
 }
 
 /** An int32 array of rank 2. */
@@ -44,6 +90,21 @@ function ints(shape: readonly number[], size: number): IntArray {
 
 function floats(shape: readonly number[], size: number, value: number): FloatArray {
   return { shape, dtype: 'float32', data: new Float32Array(size).fill(value) };
+}
+
+const int32 = (shape: readonly number[]) => ({ shape, dtype: 'int32' as const });
+const float32 = (shape: readonly number[]) => ({ shape, dtype: 'float32' as const });
+
+/** Specs of an LmBatch, or of a PackedLmBatch. */
+export function lmBatchSpecs(batchSize: number, seqLen: number, packed = false): BatchSpecs {
+  const shape = [batchSize, seqLen];
+  return {
+    ids: int32(shape),
+    labels: int32(shape),
+    paddings: float32(shape),
+    weights: float32(shape),
+    ...(packed && { segmentIds: int32(shape), segmentPos: int32(shape) }),
+  };
 }
 
 /** A batch of nothing but padding: ids and labels 0, weights 0, paddings 1; rows are then written over it. */

@@ -1,7 +1,16 @@
 /** @file Inputs: where batches come from. */
 
 export { BaseInput } from './baseInput.js';
-export type { Batch, FloatArray, IntArray, LmBatch, PackedLmBatch } from './batch.js';
+export {
+  type Batch,
+  type BatchCount,
+  type BatchSpecs,
+  batchCount,
+  type FloatArray,
+  type IntArray,
+  type LmBatch,
+  type PackedLmBatch,
+} from './batch.js';
 export { charVocabularyOf } from './characters.js';
 export { EndOfData, InputError } from './errors.js';
 export { type CorpusFile, packageDirectory, resolveFiles, resolvePackageFiles } from './files.js';

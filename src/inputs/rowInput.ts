@@ -1,7 +1,7 @@
 /** @file RowInput: an input whose data is numbered rows. Sharding, padding and exact resume live here, once. */
 
 import { BaseInput } from './baseInput.js';
-import type { Batch } from './batch.js';
+import { type Batch, type BatchSpecs, specsOf } from './batch.js';
 import { EndOfData, InputError } from './errors.js';
 import type { InputState, JsonValue } from './inputSource.js';
 
@@ -24,6 +24,11 @@ export abstract class RowInput extends BaseInput.with({}) {
 
   /** What must be the same for a saved position to mean the same rows, by the name that messages give it. */
   protected abstract identity(): { readonly [name: string]: JsonValue };
+
+  /** Those of `emptyBatch`; inputs of large batches say it without making one. */
+  override batchSpecs(): BatchSpecs {
+    return specsOf(this.emptyBatch());
+  }
 
   override async getNext(): Promise<Batch> {
     const batch = this.#batchAt(this.#position);

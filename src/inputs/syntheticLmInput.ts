@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { foldIn, randomBits } from '../compiler/random.js';
-import { emptyLmBatch, type LmBatch } from './batch.js';
+import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
 import type { JsonValue } from './inputSource.js';
 import { streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
@@ -23,6 +23,10 @@ export class SyntheticLmInput extends RowInput.with({
 }) {
   protected override get numRows(): number {
     return (this.hp.numBatches ?? Number.POSITIVE_INFINITY) * this.getGlobalBatchSize();
+  }
+
+  override batchSpecs(): BatchSpecs {
+    return lmBatchSpecs(this.hp.batchSize, this.hp.seqLen);
   }
 
   protected override emptyBatch(): LmBatch {

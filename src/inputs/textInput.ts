@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { instance } from '../hparams/index.js';
-import { emptyLmBatch, emptyPackedLmBatch, type LmBatch } from './batch.js';
+import { type BatchSpecs, emptyLmBatch, emptyPackedLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
 import { InputError } from './errors.js';
 import type { IdRows, JsonValue } from './inputSource.js';
 import { drawBelow, permutation, streamKey } from './random.js';
@@ -113,6 +113,11 @@ export class TextInput extends RowInput.with({
 
   protected override get numRows(): number {
     return this.repeats ? Number.POSITIVE_INFINITY : this.#load().rows.numRows;
+  }
+
+  override batchSpecs(): BatchSpecs {
+    const { batchSize, seqLen, packed } = this.hp;
+    return lmBatchSpecs(batchSize, seqLen, packed);
   }
 
   protected override emptyBatch(): LmBatch {

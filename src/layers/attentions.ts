@@ -4,7 +4,7 @@ import { ops, type Tensor, type TensorSpec, tf } from '../compiler/index.js';
 import { deepCopy, derive, sub } from '../hparams/index.js';
 import { BaseLayer } from './baseLayer.js';
 import { dimPerHeadField, dropoutField } from './fields.js';
-import { causalMask, isTimeStep, upToTimeStepMask } from './masks.js';
+import { isTimeStep, upToTimeStepMask } from './masks.js';
 import { RotaryPositionalEmbedding } from './positions.js';
 import { flattenLeading } from './project.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
@@ -226,7 +226,7 @@ export class DotProductAttention extends BaseLayer.with({
     let logits: Tensor = tf.matMul(headsFirst(query), headsFirst(key), false, true);
     if (scale !== 1) logits = tf.mul(logits, scale);
     if (logitCap > 0) logits = tf.mul(tf.tanh(tf.div(logits, logitCap)), logitCap);
-    if (causal) logits = tf.add(logits, causalMask(query.shape[1]!));
+    if (causal) logits = tf.add(logits, ops.causalMask(query.shape[1]!, query.shape[1]!));
     if (mask) logits = tf.add(logits, mask);
     const weights = this.#dropout.fprop(ops.softmax(logits));
     return tf.transpose(tf.matMul(weights as tf.Tensor4D, headsFirst(value)), [0, 2, 1, 3]);

@@ -10,7 +10,7 @@ import {
   withScope,
 } from '../compiler/index.js';
 import { build, type Config, Configurable, classOf, instance, isEqual } from '../hparams/index.js';
-import { currentContext, type LayerContext } from './context.js';
+import { currentContext, type LayerContext, tellCall } from './context.js';
 import { defaultParamsInit, isDefaultParamsInit, WeightInit, type WeightShape } from './weightInit.js';
 
 /** Marks of a variable that learners and checkpoints respect. */
@@ -65,7 +65,14 @@ interface Placement {
 let nextPlacement: Placement | null = null;
 
 /** Methods in which an error gets the path of the innermost layer that was at work. */
-const GUARDED = ['fprop', 'extendStep', 'embLookup', 'getLogits', 'computePredictions'] as const;
+const GUARDED = [
+  'fprop',
+  'extendStep',
+  'embLookup',
+  'atPositions',
+  'getLogits',
+  'computePredictions',
+] as const;
 
 interface SharedLayer {
   readonly config: Config<BaseLayer>;
@@ -337,7 +344,9 @@ export abstract class BaseLayer extends Configurable.with({
     if (typeof method !== 'function') return;
     const guarded = (...args: unknown[]): unknown => {
       try {
-        return withScope(this.path, () => method.apply(this, args));
+        const result = withScope(this.path, () => method.apply(this, args));
+        tellCall(this.path, name, result);
+        return result;
       } catch (error) {
         // The compiler's own errors name the scope already.
         if (error instanceof LayerError || error instanceof CompilerError || !(error instanceof Error))

@@ -35,6 +35,25 @@ export interface LayerContext extends Required<Omit<ContextOptions, 'auxLosses'>
   readonly draws: Map<string, number>;
 }
 
+/** Told what a layer's method returned. */
+export type CallObserver = (path: string, method: string, result: unknown) => void;
+
+let observer: CallObserver | undefined;
+
+/** Runs `fn`, a synchronous function; the observer is told of the calls of layers in it, inner ones first. */
+export function observeCalls<T>(told: CallObserver, fn: () => T): T {
+  const outer = observer;
+  observer = told;
+  try {
+    return fn();
+  } finally {
+    observer = outer;
+  }
+}
+
+/** Tells whoever observes that a call has ended. */
+export const tellCall: CallObserver = (path, method, result) => observer?.(path, method, result);
+
 let current: LayerContext | undefined;
 
 /** The context of the forward pass under way, or undefined outside `runInContext`. */

@@ -24,9 +24,16 @@ export {
   WeightCollection,
   type WeightHParams,
 } from './baseLayer.js';
-export { type AuxLoss, type ContextOptions, type LayerContext, runInContext } from './context.js';
+export {
+  type AuxLoss,
+  type CallObserver,
+  type ContextOptions,
+  type LayerContext,
+  observeCalls,
+  runInContext,
+} from './context.js';
 export { Embedding } from './embeddings.js';
-export { Bias, FeedForward, Linear } from './linears.js';
+export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BaseNormalization, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
 export {
   BasePositionalEmbedding,

@@ -10,13 +10,6 @@ export function paddingMask(paddings: Tensor): Tensor {
   return tf.reshape(tf.mul(paddings, MASKED), [batch, 1, 1, length]);
 }
 
-/** A constant mask [length, length] that hides later positions. */
-export function causalMask(length: number): Tensor {
-  const values = new Float32Array(length * length);
-  for (let t = 0; t < length; t++) values.fill(MASKED, t * length + t + 1, (t + 1) * length);
-  return tf.tensor2d(values, [length, length], 'float32');
-}
-
 /** segmentIds int32 [B, T]: a mask [B, 1, T, T] that hides other segments of a packed row. */
 export function segmentMask(segmentIds: Tensor): Tensor {
   const [batch, length] = segmentIds.shape as [number, number];

@@ -29,6 +29,13 @@ export class PositionalEmbedding extends BasePositionalEmbedding.with(timescaleF
   }
 
   override fprop(seqLength: number): Tensor {
+    const { embeddingDims, minTimescale, maxTimescale } = this.hp;
+    const shape = [seqLength, embeddingDims];
+    const key = `sinusoids ${[...shape, minTimescale, maxTimescale]}`;
+    return ops.hostConstant(key, { shape, dtype: 'float32' }, () => this.#table(seqLength));
+  }
+
+  #table(seqLength: number): Float32Array {
     const { embeddingDims } = this.hp;
     const frequencies = this.#frequencies();
     const table = new Float32Array(seqLength * embeddingDims);
@@ -38,7 +45,7 @@ export class PositionalEmbedding extends BasePositionalEmbedding.with(timescaleF
         table[t * embeddingDims + frequencies.length + i] = Math.cos(t * frequency);
       });
     }
-    return tf.tensor(table, [seqLength, embeddingDims], 'float32');
+    return table;
   }
 
   override atPositions(position: Tensor): Tensor {
@@ -109,15 +116,18 @@ export class RotaryPositionalEmbedding extends BaseLayer.with({
 
   /** Constants [1, T, 1, embeddingDims / 2]. */
   #anglesUpTo(length: number): { sin: Tensor; cos: Tensor } {
-    const frequencies = this.#frequencies();
-    const half = frequencies.length;
+    const { embeddingDims, minTimescale, maxTimescale } = this.hp;
+    const half = embeddingDims / 2;
     const table = (f: (x: number) => number): Tensor =>
-      tf.tensor(
-        Float32Array.from({ length: length * half }, (_, i) =>
-          f(Math.floor(i / half) * frequencies[i % half]!),
-        ),
-        [1, length, 1, half],
-        'float32',
+      ops.hostConstant(
+        `rotations ${f.name} ${[length, embeddingDims, minTimescale, maxTimescale]}`,
+        { shape: [1, length, 1, half], dtype: 'float32' },
+        () => {
+          const frequencies = this.#frequencies();
+          return Float32Array.from({ length: length * half }, (_, i) =>
+            f(Math.floor(i / half) * frequencies[i % half]!),
+          );
+        },
       );
     return { sin: table(Math.sin), cos: table(Math.cos) };
   }

@@ -6,7 +6,7 @@ import {
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
-import type { Batch } from '../inputs/index.js';
+import { type Batch, type BatchSpecs, batchCount } from '../inputs/index.js';
 import { JobError } from './errors.js';
 
 function isTensor(value: HostTensor | Batch): value is HostTensor {
@@ -51,10 +51,9 @@ export class BatchBuffers {
       this.#byPath.set(path, { spec: { shape: [...tensor.shape], dtype: tensor.dtype }, data });
       return data;
     });
-    const ids = this.#byPath.get('ids');
-    this.unit = ids ? 'tokens' : 'examples';
-    const [rows = 1] = [...this.#byPath.values()][0]?.spec.shape ?? [];
-    this.size = ids ? ids.data.length : rows;
+    const { count, unit } = batchCount(this.specs as BatchSpecs);
+    this.unit = unit;
+    this.size = count;
   }
 
   /** Copies a batch in. @throws JobError where it differs from the first one in names, shapes or dtypes. */

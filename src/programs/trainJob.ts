@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { Checkpointer, createTrainState } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
-import { build, type Config, ConfigError } from '../hparams/index.js';
-import type { BaseInput, InputSource, InputState } from '../inputs/index.js';
+import { build } from '../hparams/index.js';
+import type { InputSource, InputState } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
@@ -13,6 +13,7 @@ import { openDataset } from './openDataset.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
+import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
 import { type FlatTrainState, TrainProgram, type TrainReport } from './trainProgram.js';
 
@@ -41,14 +42,6 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
     const { input, checkpointer, reporter, evals, decodes } = training;
     await Promise.all([input, checkpointer, reporter, ...evals, ...decodes].map((part) => part.close()));
   }
-}
-
-/** The one dataset that trains. */
-function trainingDataset({ name, datasets }: JobOptions): Config<BaseInput> {
-  const training = datasets.filter((dataset) => dataset.isTraining);
-  if (training.length === 1) return training[0]!;
-  const found = training.map((d) => `'${d.name ?? 'train'}'`).join(', ') || 'none';
-  throw new ConfigError(`${name}: datasets() must have one dataset with isTraining true, it has ${found}.`);
 }
 
 async function openTraining(options: JobOptions, stop: StopSignal): Promise<Training> {

@@ -3,7 +3,7 @@
 import type { Attrs } from '../graph.js';
 import { spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
-import { recordOp } from '../trace.js';
+import { hostConstant, recordOp } from '../trace.js';
 import { CompilerError, formatSpec, sizeOf, type TensorSpec } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
@@ -13,10 +13,12 @@ const MASKED = -1e9;
 const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
 
 /** 0 where query t may see key s, else MASKED; queries are the last of the keys' positions. Shape [T, S]. */
-function causalMask(queries: number, keys: number): tf.Tensor {
-  const values = new Float32Array(queries * keys);
-  for (let t = 0; t < queries; t++) values.fill(MASKED, t * keys + t + keys - queries + 1, (t + 1) * keys);
-  return tf.tensor(values, [queries, keys]);
+export function causalMask(queries: number, keys: number): tf.Tensor {
+  return hostConstant(`causalMask ${queries} ${keys}`, { shape: [queries, keys], dtype: 'float32' }, () => {
+    const values = new Float32Array(queries * keys);
+    for (let t = 0; t < queries; t++) values.fill(MASKED, t * keys + t + keys - queries + 1, (t + 1) * keys);
+    return values;
+  });
 }
 
 /** Softmax weights [B, N, T, S]. */

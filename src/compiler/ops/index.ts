@@ -1,7 +1,8 @@
 /** @file The operations of our own that layers call beside tf.*. */
 import * as tf from '../tfjs.js';
 
-export { type AttentionOptions, attention } from './attention.js';
+export { hostConstant } from '../trace.js';
+export { type AttentionOptions, attention, causalMask } from './attention.js';
 export { softmaxCrossEntropy } from './crossEntropy.js';
 export { embeddingLookup } from './embedding.js';
 export { gelu } from './gelu.js';

@@ -17,23 +17,29 @@ export interface LayerSummary {
   readonly type: string;
   /** How many layers are around it. */
   readonly depth: number;
-  /** What its fprop returned when the training step was traced; absent for a layer that was not called. */
+  /**
+   * Shape of what its fprop returned when the step was traced on the batch of one host: of the first tensor, where it
+   * returned several. Absent for a layer that was not called.
+   */
   readonly outputShape?: readonly number[];
+  /** Values in variables of its own. */
+  readonly ownParameters: number;
   /** Values in variables of its own, and in those of the layers below it: each variable once. */
   readonly parameters: number;
-  /** FLOPs of the forward pass of one step, those of the layers below it included. */
+  /** FLOPs of the forward pass over a global batch, those of the layers below it included. */
   readonly flops: number;
-  /** Bytes that its forward pass writes and the backward pass reads again. */
+  /** Bytes that its forward pass writes and the backward pass reads again, those of the layers below it included. */
   readonly activationBytes: number;
 }
 
-/** Bytes that a training step holds at once. */
+/** Bytes that a training step holds at once, on one host: nothing is spread over devices, nothing is computed twice. */
 export interface TrainingMemory {
   readonly variables: number;
+  /** Of all variables, those included that do not train: gradients lie in a buffer like the variables'. */
   readonly gradients: number;
-  /** Slots of the optimizer and the moving average. */
+  /** Slots of the optimizer, and what else it holds between its passes. */
   readonly optimizer: number;
-  /** The most that the values of forward and backward pass take at one time. */
+  /** The most that the batch and the values of forward and backward pass take at one time. */
   readonly activations: number;
   readonly total: number;
 }
@@ -44,8 +50,10 @@ export interface Analysis {
   readonly trainableParameters: number;
   readonly variables: readonly VariableSummary[];
   readonly layers: readonly LayerSummary[];
-  /** Tokens of a global batch: what a step trains on. */
+  /** Tokens of a global batch, or its examples where it has no token ids: what a step trains on. */
   readonly tokensPerStep: number;
+  /** What `tokensPerStep` counts. */
+  readonly unit: 'tokens' | 'examples';
   /** FLOPs of the forward pass for a token. */
   readonly forwardFlopsPerToken: number;
   /** FLOPs of a training step, PaLM's: three times those of the forward pass. */

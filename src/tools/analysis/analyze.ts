@@ -1,0 +1,72 @@
+/** @file What an experiment's model is and what a training step of it costs, from the configs alone. */
+import { sizeOf } from '../../compiler/index.js';
+import { build } from '../../hparams/index.js';
+import { batchCount } from '../../inputs/index.js';
+import { trainingDataset } from '../../programs/trainingDataset.js';
+import type { ConfiguredExperiment } from '../../registry/index.js';
+import { trainFlopsPerToken } from '../../summaries/mfu.js';
+import type { SingleTask } from '../../tasks/index.js';
+import { layerTable } from './layerTable.js';
+import { type TracedStep, traceStep } from './step.js';
+import type { Analysis, TrainingMemory, VariableSummary } from './types.js';
+
+/** Bytes of a float32: what variables, gradients and slots are made of. */
+const FLOAT_BYTES = 4;
+
+function variablesOf(task: SingleTask): VariableSummary[] {
+  const trainable = new Set(task.trainablePaths());
+  return task.variables.map(({ path, shape, dtype }) => ({
+    name: path,
+    shape,
+    dtype,
+    trainable: trainable.has(path),
+  }));
+}
+
+/** The buffers are as large as training makes them, the padding between variables included. */
+function memoryOf(task: SingleTask, step: TracedStep): TrainingMemory {
+  const { optimizer } = task.hp.train.hp.learner.hp;
+  const buffer = task.layout().size * FLOAT_BYTES;
+  // An optimizer that bounds its steps keeps them all until it knows how long they are.
+  const held = optimizer.slotNames.length + (optimizer.boundsDirection ? 1 : 0);
+  const parts = {
+    variables: buffer,
+    gradients: buffer,
+    optimizer: held * buffer,
+    activations: step.peakBytes,
+  };
+  return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
+}
+
+/**
+ * Analyses an experiment: builds its task and its training input, and traces a training step on the shapes that the
+ * input says. No data is read, no initial value is drawn, and no tensor is made.
+ *
+ * @throws ConfigError where there is not one training dataset, InputError where it does not say its shapes, LayerError
+ *   and CompilerError for what is wrong with the model.
+ */
+export function analyze(configured: ConfiguredExperiment): Analysis {
+  const task = build(configured.task);
+  const input = build(trainingDataset(configured));
+  const specs = input.batchSpecs();
+  const { count, unit } = batchCount(specs);
+  const hosts = input.getGlobalBatchSize() / input.batchSize;
+  const step = traceStep(task, specs);
+  const layers = layerTable(task.model, step).map((layer) => ({ ...layer, flops: layer.flops * hosts }));
+  const variables = variablesOf(task);
+  const parametersOf = (list: readonly VariableSummary[]): number =>
+    list.reduce((total, { shape }) => total + sizeOf(shape), 0);
+  const tokensPerStep = count * hosts;
+  const forwardFlops = layers[0]!.flops;
+  return {
+    parameters: parametersOf(variables),
+    trainableParameters: parametersOf(variables.filter(({ trainable }) => trainable)),
+    variables,
+    layers,
+    tokensPerStep,
+    unit,
+    forwardFlopsPerToken: forwardFlops / tokensPerStep,
+    flopsPerStep: trainFlopsPerToken(forwardFlops, 1),
+    memory: memoryOf(task, step),
+  };
+}

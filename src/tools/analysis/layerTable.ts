@@ -1,0 +1,72 @@
+/** @file The layers of a model with what is known of each, sums over the layers below included. */
+import { sizeOf } from '../../compiler/index.js';
+import type { BaseLayer } from '../../layers/index.js';
+import type { TracedStep } from './step.js';
+import type { LayerSummary } from './types.js';
+
+/** What is summed over a layer and those below it. */
+interface Sums {
+  readonly parameters: number;
+  readonly flops: number;
+  readonly activationBytes: number;
+}
+
+/** The layers below `root`, parents before children, each once, with the number of layers around it. */
+function placed(root: BaseLayer): { layer: BaseLayer; depth: number }[] {
+  const found = new Map<BaseLayer, number>();
+  const open = [{ layer: root, depth: 0 }];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { layer, depth } = next;
+    if (found.has(layer)) continue;
+    found.set(layer, depth);
+    const children = [...layer.children.values()].reverse();
+    open.push(...children.map((child) => ({ layer: child, depth: depth + 1 })));
+  }
+  return [...found].map(([layer, depth]) => ({ layer, depth }));
+}
+
+/** A layer and all below it, each once: several may share one. */
+function family(root: BaseLayer): Set<BaseLayer> {
+  const found = new Set([root]);
+  // A set is walked in the order of insertion, what is added meanwhile included.
+  for (const layer of found) for (const child of layer.children.values()) found.add(child);
+  return found;
+}
+
+/** The layers of `model`, parents before children, in the order in which the model holds them. */
+export function layerTable(model: BaseLayer, step: TracedStep): LayerSummary[] {
+  const layers = placed(model);
+  const paths = new Set(layers.map(({ layer }) => layer.path));
+  const own = (sums: ReadonlyMap<string, number>, path: string): number => sums.get(path) ?? 0;
+  /** What was done outside of every layer is the model's. */
+  const outside = (sums: ReadonlyMap<string, number>): number =>
+    [...sums].reduce((total, [scope, amount]) => (paths.has(scope) ? total : total + amount), 0);
+  const ownParameters = (layer: BaseLayer): number =>
+    [...layer.variables.values()].reduce((total, { shape }) => total + sizeOf(shape), 0);
+  const ownSums = new Map(
+    layers.map(({ layer }): [BaseLayer, Sums] => [
+      layer,
+      {
+        parameters: ownParameters(layer),
+        flops: own(step.flops, layer.path) + (layer === model ? outside(step.flops) : 0),
+        activationBytes: own(step.saved, layer.path) + (layer === model ? outside(step.saved) : 0),
+      },
+    ]),
+  );
+  return layers.map(({ layer, depth }) => {
+    const below = [...family(layer)].map((member) => ownSums.get(member)!);
+    const total = (pick: (sums: Sums) => number): number =>
+      below.reduce((sum, member) => sum + pick(member), 0);
+    const outputShape = step.outputShapes.get(layer.path);
+    return {
+      path: layer.path,
+      type: layer.constructor.name,
+      depth,
+      ...(outputShape && { outputShape }),
+      ownParameters: ownSums.get(layer)!.parameters,
+      parameters: total(({ parameters }) => parameters),
+      flops: total(({ flops }) => flops),
+      activationBytes: total(({ activationBytes }) => activationBytes),
+    };
+  });
+}

@@ -1,0 +1,96 @@
+/** @file The training step of a task, traced without a value: what its forward pass computes, keeps and returns. */
+import { nodeFlops, peakMemory, viewedValues } from '../../compiler/cost.js';
+import { producers, type Value } from '../../compiler/graph.js';
+import { byteSize, type TensorSpec, type Tree, tf } from '../../compiler/index.js';
+import { eliminateDeadCode, optimize } from '../../compiler/passes/index.js';
+import { traceProgram } from '../../compiler/program.js';
+import type { BatchSpecs } from '../../inputs/index.js';
+import { observeCalls } from '../../layers/index.js';
+import { forwardStep, type SingleTask, trainStep } from '../../tasks/index.js';
+
+/** Sums by the path of the layer that a node belongs to. */
+type ByLayer = ReadonlyMap<string, number>;
+
+/** What a step does. */
+export interface TracedStep {
+  /** FLOPs of the forward pass, of the layers' own operations. */
+  readonly flops: ByLayer;
+  /** Bytes that the backward pass reads again, of what the layers' own operations write. */
+  readonly saved: ByLayer;
+  /** Shape of what each layer that was called returned. */
+  readonly outputShapes: ReadonlyMap<string, readonly number[]>;
+  /** Most bytes of batch and intermediate values alive at one time; variables and gradients lie elsewhere. */
+  readonly peakBytes: number;
+}
+
+function add(sums: Map<string, number>, scope: string, amount: number): void {
+  sums.set(scope, (sums.get(scope) ?? 0) + amount);
+}
+
+function stepSpecs(task: SingleTask, batch: BatchSpecs): Tree<TensorSpec> {
+  const params = Object.fromEntries(
+    task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }] as const),
+  );
+  return { params, batch, prngKey: { shape: [2], dtype: 'int32' } };
+}
+
+/** The first tensor of what a layer returned. */
+function firstTensor(result: unknown): tf.Tensor | undefined {
+  if (result instanceof tf.Tensor) return result;
+  if (typeof result !== 'object' || result === null) return undefined;
+  for (const part of Object.values(result)) {
+    const found = firstTensor(part);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** Counts as training counts them: on the forward pass alone, optimized. */
+function traceForward(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedStep, 'flops' | 'outputShapes'> {
+  const shapes = new Map<string, readonly number[]>();
+  const called = new Map<string, readonly number[]>();
+  const note = (path: string, method: string, result: unknown): void => {
+    const shape = firstTensor(result)?.shape;
+    // A layer that embeds with its softmax's weights is a softmax all the same.
+    const known = method === 'fprop' ? shapes : called;
+    if (shape && !known.has(path)) known.set(path, shape);
+  };
+  const { graph } = observeCalls(note, () => traceProgram(forwardStep(task), specs, { abstract: true }));
+  const flops = new Map<string, number>();
+  for (const node of optimize(graph).nodes) add(flops, node.scope, nodeFlops(node));
+  return { flops, outputShapes: new Map([...called, ...shapes]) };
+}
+
+/** Memory of forward and backward pass together. */
+function traceTraining(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedStep, 'saved' | 'peakBytes'> {
+  const program = traceProgram(trainStep(task) as (inputs: any) => Tree<tf.Tensor>, specs, {
+    abstract: true,
+  });
+  const graph = optimize(program.graph);
+  const flat = (paths: readonly string[], values: readonly Value[], root: string): Value[] =>
+    values.filter((_, i) => paths[i] === root || paths[i]!.startsWith(`${root}.`));
+  const grads = new Set(flat(program.outputPaths, graph.outputs, 'grads'));
+  const params = flat(program.inputPaths, graph.inputs, 'params');
+  // What loss, metrics and summaries come from is the forward pass; all else is there for the gradients.
+  const results = graph.outputs.filter((value) => !grads.has(value));
+  const forward = eliminateDeadCode({ ...graph, outputs: results }).nodes;
+  const made = producers({ ...graph, nodes: forward });
+  const viewed = viewedValues(graph);
+  const isForward = new Set(forward);
+  const kept = new Set<Value>();
+  for (const node of graph.nodes) {
+    if (!isForward.has(node)) for (const input of node.inputs) kept.add(viewed.get(input) ?? input);
+  }
+  const saved = new Map<string, number>();
+  for (const value of kept) {
+    const node = made.get(value);
+    if (node) add(saved, node.scope, byteSize(value));
+  }
+  return { saved, peakBytes: peakMemory(graph, [...params, ...grads]) };
+}
+
+/** Traces a step on batches of these specs. Nothing is computed, and no memory is taken for a tensor. */
+export function traceStep(task: SingleTask, batch: BatchSpecs): TracedStep {
+  const specs = stepSpecs(task, batch);
+  return { ...traceForward(task, specs), ...traceTraining(task, specs) };
+}
