@@ -5,6 +5,10 @@ import {
   ConfigError,
   didYouMean,
   formatPath,
+  givenTwice,
+  oldNameNotice,
+  PresentNames,
+  parsePath,
   Section,
   setPath,
   unsetPath,
@@ -20,6 +24,7 @@ import {
   constantsOf,
   type Experiment,
   instantiate,
+  oldConstantsOf,
   unreadOverrides,
 } from './experiment.js';
 import { applyFiddler } from './fiddlers.js';
@@ -36,7 +41,7 @@ export interface ConfiguredExperiment {
   readonly task: Config<SingleTask>;
   readonly datasets: readonly Config<BaseInput>[];
   readonly decodeDatasets: readonly Config<BaseInput>[];
-  /** What is suspicious, a line each: constants of the command line that nothing read. */
+  /** What is suspicious, a line each: constants of the command line that nothing read, old names of fields. */
   readonly warnings: readonly string[];
 }
 
@@ -54,33 +59,57 @@ function checkConstant(cls: Function, name: string, origin: string): void {
   );
 }
 
+/** `constants`, which one flag or one file sets, with their present names; `notify` is told of old ones. */
+function withPresentNames(
+  constants: readonly ConstantOverride[],
+  cls: Function,
+  notify: (notice: string) => void,
+): ConstantOverride[] {
+  const oldNames = oldConstantsOf(cls);
+  const given = new Map<string, string>();
+  return constants.map((constant) => {
+    const { name, origin } = constant;
+    const present = Object.hasOwn(oldNames, name) ? oldNames[name]! : name;
+    const first = given.get(present) ?? name;
+    given.set(present, name);
+    if (first !== name) throw new UsageError(`${origin}: ${givenTwice(cls.name, present, first, name)}`);
+    if (present !== name) notify(oldNameNotice(origin, cls.name, name, present));
+    return { ...constant, name: present };
+  });
+}
+
 /** Tells constants and edits of the configs apart, each in the order of the command line. */
 function sorted(
   overrides: readonly Override[],
   resolved: ResolvedExperiment,
+  notify: (notice: string) => void,
 ): { constants: ConstantOverride[]; edits: Edit[] } {
   const constants: ConstantOverride[] = [];
   const edits: Edit[] = [];
   for (const override of overrides) {
     const { origin } = override;
+    const addConstants = (...added: ConstantOverride[]) =>
+      constants.push(...withPresentNames(added, resolved.cls, notify));
     if (override.kind === 'fiddler') edits.push((configs) => applyFiddler(configs, override, resolved));
     else if (override.kind === 'file') {
-      const changes = asUsage(origin, () => readChanges(override.file));
-      constants.push(
+      const changes = asUsage(origin, () => readChanges(override.file, { notify }));
+      addConstants(
         ...changes.constants.map(({ path, value, place }) => ({
           name: formatPath(path),
           value: value instanceof Section ? value.toRecord() : value,
           origin: place,
         })),
       );
-      edits.push((configs) => applyAssignments(configs, changes.edits));
+      edits.push((configs) => applyAssignments(configs, changes.edits, { notify }));
     } else if (isConfigPath(override.path)) {
       edits.push((configs) => {
-        if (override.kind === 'set') setPath(configs, override.path, override.text, origin);
-        else unsetPath(configs, override.path, origin);
+        // Of two flags the later one holds, by whatever names they call a field.
+        const path = new PresentNames(notify).path(configs, parsePath(override.path), origin);
+        if (override.kind === 'set') setPath(configs, path, override.text, origin);
+        else unsetPath(configs, path, origin);
       });
-    } else if (override.kind === 'set') constants.push({ name: override.path, text: override.text, origin });
-    else constants.push({ name: override.path, toDefault: true, origin });
+    } else if (override.kind === 'set') addConstants({ name: override.path, text: override.text, origin });
+    else addConstants({ name: override.path, toDefault: true, origin });
   }
   for (const { name, origin } of constants) checkConstant(resolved.cls, name, origin);
   return { constants, edits };
@@ -119,7 +148,8 @@ export function configure(
   resolved: ResolvedExperiment,
   overrides: readonly Override[] = [],
 ): ConfiguredExperiment {
-  const { constants, edits } = sorted(overrides, resolved);
+  const notices = new Set<string>();
+  const { constants, edits } = sorted(overrides, resolved, (notice) => notices.add(notice));
   const experiment = instantiate(resolved.cls, constants);
   checkRequired(experiment);
   const configs = configsOf(experiment);
@@ -129,9 +159,10 @@ export function configure(
   checkNames(experiment, 'datasets', datasets);
   checkNames(experiment, 'decodeDatasets', decodeDatasets);
   experiment.validate();
-  const warnings = unreadOverrides(experiment).map(
+  const unread = unreadOverrides(experiment).map(
     ({ name, origin }) =>
       `${origin}: ${resolved.cls.name} never reads the constant ${name} while it makes its configs, so this changes nothing.`,
   );
+  const warnings = [...notices, ...unread];
   return { name: resolved.name, experiment, configs, task, datasets, decodeDatasets, warnings };
 }

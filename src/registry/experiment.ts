@@ -1,6 +1,14 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
-import { type Config, ConfigError, coerce, didYouMean } from '../hparams/index.js';
+import {
+  type Config,
+  ConfigError,
+  coerce,
+  didYouMean,
+  type OldNames,
+  presentNameHint,
+  withOldNames,
+} from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './constants.js';
@@ -43,7 +51,9 @@ const states = new WeakMap<Experiment, State>();
 /** Overrides for the experiment under construction: class fields that depend on a constant then see the overridden value. */
 let pending: readonly ConstantOverride[] = [];
 
-type Declaring = { [declared]?: Constants };
+const oldNames = Symbol('oldNames');
+
+type Declaring = { [declared]?: Constants; [oldNames]?: OldNames };
 
 /** Schemas of every constant that `cls` has, its ancestors' first; a class redefines a name by declaring it again. */
 export function constantsOf(cls: Function): Record<string, z.ZodType> {
@@ -52,6 +62,11 @@ export function constantsOf(cls: Function): Record<string, z.ZodType> {
     if (Object.hasOwn(c, declared)) chain.unshift((c as Declaring)[declared]!);
   }
   return Object.assign({}, ...chain);
+}
+
+/** The present names of the constants of `cls` by those that they had before (see `renamed`). */
+export function oldConstantsOf(cls: Function): OldNames {
+  return (cls as Declaring)[oldNames] ?? {};
 }
 
 /** Whether `value` is a class derived from Experiment. */
@@ -80,10 +95,11 @@ function missing(cls: Function, name: string, schema: z.ZodType): UsageError {
 function unknownConstant(cls: Function, name: string, place: string | undefined): ConfigError {
   const names = Object.keys(constantsOf(cls));
   const list = names.sort().join(', ') || 'none';
-  return new ConfigError(
-    `${cls.name} has no constant '${name}'.${didYouMean(name, names)} Its constants are: ${list}.`,
-    { path: name, place },
-  );
+  const hint = presentNameHint(oldConstantsOf(cls), name) || didYouMean(name, names);
+  return new ConfigError(`${cls.name} has no constant '${name}'.${hint} Its constants are: ${list}.`, {
+    path: name,
+    place,
+  });
 }
 
 /**
@@ -136,8 +152,11 @@ export abstract class Experiment {
   ): WithConstants<B, F> {
     // biome-ignore lint/complexity/noThisInStatic: `this` is the class that is extended, which need not be Experiment.
     const Base = this as unknown as ExperimentClass;
+    const inherited = { fields: constantsOf(Base), oldNames: oldConstantsOf(Base) };
+    const names = withOldNames(`${Base.name}.with`, inherited, constants);
     abstract class Mixed extends Base {
       static readonly [declared]: Constants = constants;
+      static readonly [oldNames]: OldNames = names;
     }
     Object.defineProperty(Mixed, 'name', { value: `${Base.name}.with` });
     return Mixed as unknown as WithConstants<B, F>;

@@ -1,5 +1,5 @@
 /** @file Files of --config_file: what people write, and what --dump and experiment.json hold. */
-import { type Assignment, readConfigFile, Section } from '../hparams/index.js';
+import { type Assignment, type ReadOptions, readConfigFile, Section } from '../hparams/index.js';
 import { configRoots } from './configs.js';
 
 /** What a file sets of an experiment: constants first, for the configs are made with them. */
@@ -18,10 +18,10 @@ function opened(assignment: Assignment): readonly Assignment[] {
 }
 
 /** Reads a file. @throws ConfigError for one that is missing, broken or too large, with the line of what is wrong. */
-export function readChanges(file: string): FileChanges {
+export function readChanges(file: string, options: Pick<ReadOptions, 'notify'> = {}): FileChanges {
   const constants: Assignment[] = [];
   const edits: Assignment[] = [];
-  for (const assignment of readConfigFile(file).flatMap(opened)) {
+  for (const assignment of readConfigFile(file, options).flatMap(opened)) {
     const isConfig =
       assignment.path.length === 0 || (configRoots as readonly unknown[]).includes(assignment.path[0]);
     (isConfig ? edits : constants).push(assignment);

@@ -2,11 +2,11 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { didYouMean } from '../hparams/index.js';
 import { registerExports } from './configs.js';
 import { experimentDirectories, extensions, showFile } from './directories.js';
 import { UsageError } from './errors.js';
 import { type Experiment, isExperimentClass } from './experiment.js';
+import { suggestExperiment } from './suggest.js';
 
 /** An experiment class with its canonical name and file. */
 export interface ResolvedExperiment {
@@ -49,16 +49,8 @@ async function notFound(name: string, why: string, directories: readonly string[
   const names = scanExperiments(directories).map((e) => e.name);
   const list = names.length > 0 ? names.join(', ') : 'none';
   return new UsageError(
-    `Could not find experiment '${name}'${why}.${suggest(name, names)}\nExperiments: ${list}.`,
+    `Could not find experiment '${name}'${why}.${suggestExperiment(name, names)}\nExperiments: ${list}.`,
   );
-}
-
-/** Suggests full names, also for a misspelt short one ('Smal' is near 'lm.Small' by its last part). */
-function suggest(name: string, names: readonly string[]): string {
-  if (name.includes('.')) return didYouMean(name, names);
-  const short = new Map(names.map((n) => [n.split('.').at(-1)!, n]));
-  const found = /'(.+)'/.exec(didYouMean(name, [...short.keys()]));
-  return found ? ` Did you mean '${short.get(found[1]!)}'?` : '';
 }
 
 /**

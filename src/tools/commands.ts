@@ -9,4 +9,9 @@ interface CommandEntry {
 }
 
 /** In the order of --help. */
-export const commands: Readonly<Record<string, CommandEntry>> = {};
+export const commands: Readonly<Record<string, CommandEntry>> = {
+  list: {
+    about: 'Lists the experiments: where they stand, what they extend, what they set themselves.',
+    load: async () => (await import('./list/index.js')).list,
+  },
+};

@@ -50,9 +50,9 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
     import('./command.js'),
     entry.load(),
   ]);
-  const args = parseArguments(name, command, rest, warn);
+  const args = await parseArguments(name, command, rest, warn);
   if (args === 'help') {
-    process.stdout.write(`${commandHelp(name, entry.about, command)}\n`);
+    process.stdout.write(`${await commandHelp(name, entry.about, command)}\n`);
     return 0;
   }
   const report = await command.run(args);

@@ -1,0 +1,95 @@
+/** @file What `luthier list` writes. */
+import { showFile } from '../../registry/directories.js';
+import type { FoundExperiment, OwnConstant } from '../../registry/scan.js';
+import { suggestExperiment } from '../../registry/suggest.js';
+import type { Report } from '../command.js';
+import { codeSpan, counted, escapeMarkdown } from '../format.js';
+import type { Paint } from '../paint.js';
+
+/** What was asked for. */
+export interface Asked {
+  readonly pattern: string | undefined;
+  readonly directories: readonly string[];
+  /** All that a pattern could have matched. */
+  readonly names: readonly string[];
+}
+
+/** Longer values are cut off in text and Markdown; JSON has them whole. */
+const longestValue = 60;
+const lineWidth = 100;
+
+function placeOf({ place }: FoundExperiment): string {
+  return `${showFile(place.file)}:${place.line}`;
+}
+
+/** `numLayers = 4` for a value that the class sets, `dataPath: z.string()` for a constant that it declares. */
+function constantText({ name, kind, text }: OwnConstant): string {
+  const line = text.replace(/\s+/g, ' ');
+  const value = line.length <= longestValue ? line : `${line.slice(0, longestValue - 1)}…`;
+  return kind === 'set' ? `${name} = ${value}` : `${name}: ${value}`;
+}
+
+/** Items one after another, in lines that are no longer than need be. */
+function wrapped(items: readonly string[], indent: string): string[] {
+  const lines: string[] = [];
+  for (const item of items) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + item.length + 2 > lineWidth) lines.push(indent + item);
+    else lines[lines.length - 1] = `${last}, ${item}`;
+  }
+  return lines.map((line, i) => (i < lines.length - 1 ? `${line},` : line));
+}
+
+function textOf(found: FoundExperiment, paint: Paint): string {
+  const kind = found.abstract ? 'abstract, ' : '';
+  const head = [
+    paint('bold', found.name),
+    paint('cyan', placeOf(found)),
+    paint('dim', `${kind}extends ${found.base}`),
+  ].join('  ');
+  const description = found.description === '' ? [] : [`  ${found.description}`];
+  return [head, ...description, ...wrapped(found.constants.map(constantText), '    ')].join('\n');
+}
+
+function summary(experiments: readonly FoundExperiment[]): string {
+  const families = experiments.filter(({ abstract }) => abstract).length;
+  const files = new Set(experiments.map(({ file }) => file)).size;
+  const kinds = families === 0 ? '' : `, ${families} of them abstract,`;
+  return `${counted(experiments.length, 'experiment')}${kinds} in ${counted(files, 'file')}.`;
+}
+
+function nothing({ pattern, directories, names }: Asked): string {
+  const where = directories.map(showFile).join(' and ');
+  if (pattern === undefined || names.length === 0) return `There is no experiment in ${where}.`;
+  return `No experiment of ${where} matches '${pattern}'.${suggestExperiment(pattern, names)}`;
+}
+
+function itemOf(found: FoundExperiment): string {
+  const kind = found.abstract ? 'abstract, ' : '';
+  const description = found.description === '' ? '' : ` ${escapeMarkdown(found.description)}`;
+  const head = `- **${codeSpan(found.name)}** (${escapeMarkdown(placeOf(found))}), ${kind}extends ${codeSpan(found.base)}.`;
+  const constants = found.constants.map((constant) => codeSpan(constantText(constant))).join(', ');
+  return [head + description, ...(constants === '' ? [] : [`  ${constants}`])].join('  \n');
+}
+
+function documentOf(found: FoundExperiment): object {
+  const { name, place, base, abstract, description, constants } = found;
+  return { name, file: showFile(place.file), line: place.line, base, abstract, description, constants };
+}
+
+/** The experiments, each with what its source says of it. */
+export function listReport(experiments: readonly FoundExperiment[], asked: Asked): Report {
+  const none = experiments.length === 0;
+  return {
+    text: (paint) =>
+      none
+        ? nothing(asked)
+        : [...experiments.map((found) => textOf(found, paint)), summary(experiments)].join('\n\n'),
+    json: () => ({ experiments: experiments.map(documentOf) }),
+    markdown: () =>
+      none
+        ? escapeMarkdown(nothing(asked))
+        : `${experiments.map(itemOf).join('\n')}\n\n${summary(experiments)}`,
+    exitCode: none ? 1 : 0,
+  };
+}
