@@ -3,7 +3,7 @@ import { compile, costAnalysis, tf } from '../compiler/index.js';
 import { calibratePeak, type Peak, statedPeak, trainFlopsPerToken } from '../summaries/index.js';
 import { forwardStep, type SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
-import { compileOptions, type JobOptions } from './options.js';
+import { compileOptions, type EngineOptions } from './options.js';
 import { type FlatTrainState, trainSpecs } from './trainProgram.js';
 
 /** Edges of the square matrices that are multiplied to find the peak. */
@@ -18,13 +18,13 @@ export function modelFlops(task: SingleTask, state: FlatTrainState, buffers: Bat
 }
 
 /** The peak that the options give, else the best of several matrix products by the engine that trains. */
-export function findPeak(options: JobOptions): Promise<Peak> {
+export function findPeak(options: EngineOptions): Promise<Peak> {
   if (options.peakTflops !== undefined) return Promise.resolve(statedPeak(options.peakTflops));
   return calibratePeak((size) => matmulGflops(options, size), sizes);
 }
 
 /** The fastest of several products of two `size` by `size` matrices, in 1e9 FLOP/s. */
-async function matmulGflops(options: JobOptions, size: number): Promise<number> {
+async function matmulGflops(options: EngineOptions, size: number): Promise<number> {
   const spec = { shape: [size, size], dtype: 'float32' as const };
   const product = await compile(
     ({ a, b }) => tf.matMul(a, b),

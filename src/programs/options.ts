@@ -7,8 +7,17 @@ import type { SingleTask } from '../tasks/index.js';
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
 export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
 
+/** How the programs of a run are compiled, and what they are measured against. */
+export interface EngineOptions {
+  readonly engine?: Engine;
+  readonly device?: EagerDevice;
+  readonly numThreads?: number | undefined;
+  /** Peak of the machine in 1e12 FLOP/s; measured where absent. */
+  readonly peakTflops?: number | undefined;
+}
+
 /** An experiment's configs with the settings of one run. */
-export interface JobOptions {
+export interface JobOptions extends EngineOptions {
   /** Full name of the experiment. */
   readonly name: string;
   readonly task: Config<SingleTask>;
@@ -22,16 +31,11 @@ export interface JobOptions {
   readonly overrides: readonly string[];
   /** Text of experiment_cls_vars.txt. */
   readonly classVars: string;
-  readonly engine?: Engine;
-  readonly device?: EagerDevice;
-  readonly numThreads?: number | undefined;
-  /** Peak of the machine in 1e12 FLOP/s; measured where absent. */
-  readonly peakTflops?: number | undefined;
   readonly restorePreviousCheckpoint?: boolean;
 }
 
 /** How the programs of a job are compiled. */
-export function compileOptions(options: JobOptions, name: string): CompileOptions {
+export function compileOptions(options: EngineOptions, name: string): CompileOptions {
   const { engine, device, numThreads } = options;
   return {
     name,

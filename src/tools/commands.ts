@@ -14,4 +14,12 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Lists the experiments: where they stand, what they extend, what they set themselves.',
     load: async () => (await import('./list/index.js')).list,
   },
+  dump: {
+    about: 'Shows the constants and the configs of an experiment, where each was set, or a document of them.',
+    load: async () => (await import('./dump.js')).dump,
+  },
+  analyze: {
+    about: 'Shows the layers of an experiment, and what a training step costs, without allocating anything.',
+    load: async () => (await import('./analysis/index.js')).analyzeCommand,
+  },
 };

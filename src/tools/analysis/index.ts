@@ -1,0 +1,75 @@
+/** @file `luthier analyze`: what an experiment's model is, and what a training step of it costs. */
+import { positive } from '../../cli/flagTable.js';
+import { findPeak } from '../../programs/mfu.js';
+import { UsageError } from '../../registry/errors.js';
+import type { Command } from '../command.js';
+import { configureFor } from '../experiment.js';
+import { analyze } from './analyze.js';
+import { analysisReport } from './report.js';
+
+/** What well-tuned training of large models reaches; PaLM's was 0.46, and the best are not far above 0.6. */
+const DEFAULT_MFU = 0.5;
+
+/** A parser of a number in (0, 1]. */
+function share(text: string, flag: string): number {
+  const value = positive(false)(text, flag);
+  if (value <= 1) return value;
+  throw new UsageError(`${flag}: expected a number above 0 and at most 1; got '${text}'.`);
+}
+
+export const analyzeCommand: Command = {
+  usage: 'EXP',
+  positionals: [1, 1],
+  flags: {
+    all: {
+      key: 'all',
+      about: 'Shows every layer, where else layers that are alike have one row.',
+      parse: () => true,
+    },
+    depth: {
+      key: 'depth',
+      value: 'N',
+      about: 'Shows layers down to N levels below the model. Default: all.',
+      parse: positive(true),
+    },
+    peak_tflops: {
+      key: 'peakTflops',
+      value: 'X',
+      about:
+        "The device's peak, in 1e12 FLOP/s. Default: measured on this machine, which takes half a second.",
+      parse: positive(false),
+    },
+    mfu: {
+      key: 'mfu',
+      value: 'SHARE',
+      about: `The share of the peak that the time of a step assumes, in (0, 1]. Default: ${DEFAULT_MFU}.`,
+      parse: share,
+    },
+  },
+  changes: true,
+  details: [
+    'The model is traced on shapes alone: no data is read, no weight is drawn, and models of any size can be analyzed.',
+    'FLOPs count a multiply-add as two; a training step is three forward passes. Memory is that of one device without',
+    'rematerialisation: all that the backward pass reads again is kept.',
+    '',
+    '  npx luthier analyze lm.Small --set numLayers=8',
+    '  npx luthier analyze lm.Small --depth=3 --peak_tflops=312 --mfu=0.4 --format=markdown',
+    '',
+    'Exit codes: 0; 1 where the training input does not tell the shapes of its batches, or tracing fails; 2 for a wrong',
+    'command line or config.',
+  ].join('\n'),
+  async run({ positionals: [name], values, changes, warn }) {
+    const configured = await configureFor(name!, { changes, warn });
+    const analysis = analyze(configured);
+    const { peakTflops, all = false, depth, mfu = DEFAULT_MFU } = values;
+    const peak = await findPeak(peakTflops === undefined ? {} : { peakTflops: peakTflops as number });
+    return analysisReport({
+      experiment: configured.name,
+      analysis,
+      peak,
+      mfu: mfu as number,
+      all: all as boolean,
+      ...(depth !== undefined && { maxDepth: depth as number }),
+    });
+  },
+};
