@@ -99,6 +99,7 @@ export {
   registerConstant,
   registerContainer,
   removeTag,
+  renamed,
   type Selection,
   saveConfigFile,
   select,
@@ -180,6 +181,7 @@ export {
   type LmOutput,
   listLayers,
   listVariables,
+  MLPBlock,
   NClassMajorSharedEmbeddingSoftmax,
   PerDimScale,
   PositionalEmbedding,
@@ -243,11 +245,18 @@ export {
 // Models and layers.
 export {
   BaseModel,
+  ClassificationMLPModel,
   type Gpt2Options,
   gpt2Init,
   gpt2Lm,
   LanguageModel,
+  type MaxTextConstants,
+  type PaxLmOptions,
+  paxActivations,
+  paxLm,
+  paxNormalizations,
   type TensorBatch,
+  translateMaxText,
 } from './models/index.js';
 // Tasks and programs.
 export { type JobMode, type JobOptions, type JobResult, runJob } from './programs/index.js';

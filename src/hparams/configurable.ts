@@ -5,6 +5,7 @@ import { RULES, type Rule, rulesFrom } from './building/rules.js';
 import { assignValues } from './editing/assign.js';
 import { ConfigError } from './errors.js';
 import { FIELDS, infoOf, MAKE } from './fields/fields.js';
+import { isFieldName, OLD_NAMES, type OldNames, withOldNames } from './fields/renamed.js';
 import { newConfig, origin } from './nodes/config.js';
 import { refusedKeys } from './nodes/containers.js';
 import type { NodeKind } from './nodes/node.js';
@@ -33,6 +34,7 @@ import type {
  */
 export class Configurable {
   static readonly [FIELDS]: Fields = {};
+  static readonly [OLD_NAMES]: OldNames = {};
   static readonly [RULES]: readonly Rule[] = [];
   static [MAKE](hp: object): Configurable {
     const made = new this(hp);
@@ -73,11 +75,20 @@ export class Configurable {
   ): WithFields<B, F> {
     checkFields(`${this.name}.with`, fields);
     const added = rulesFrom(`${this.name}.with`, rules as ((schema: z.ZodType) => z.ZodType) | undefined);
-    const inherited = (this as unknown as { [FIELDS]: Fields })[FIELDS];
+    const { [FIELDS]: inherited, [OLD_NAMES]: inheritedNames } = this as unknown as {
+      [FIELDS]: Fields;
+      [OLD_NAMES]: OldNames;
+    };
+    const oldNames = withOldNames(
+      `${this.name}.with`,
+      { fields: inherited, oldNames: inheritedNames },
+      fields,
+    );
     const inheritedRules = (this as unknown as { [RULES]: readonly Rule[] })[RULES];
     const Base = this as unknown as ConcreteClass;
     abstract class Extended extends Base {
       static readonly [FIELDS]: Fields = { ...inherited, ...fields };
+      static readonly [OLD_NAMES]: OldNames = oldNames;
       static readonly [RULES]: readonly Rule[] = [...inheritedRules, ...added];
     }
     // Until a subclass gives its own name, errors speak of the class that was extended.
@@ -132,8 +143,7 @@ export function checkFields(where: string, fields: Fields): void {
 function checkField(where: string, name: string, field: unknown): void {
   let problem: string | undefined;
   if (refusedKeys.has(name)) problem = 'is reserved by JavaScript';
-  else if (!/^[A-Za-z_$][\w$]*$/.test(name))
-    problem = 'is not an identifier, so it could not be named in a path';
+  else if (!isFieldName(name)) problem = 'is not an identifier, so it could not be named in a path';
   else if (!(field instanceof z.ZodType)) problem = 'is not a zod schema, such as z.int().default(1)';
   if (problem === undefined) return;
   throw new ConfigError(`${where}: the hyperparameter '${name}' ${problem}.`, {

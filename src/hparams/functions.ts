@@ -3,6 +3,7 @@ import { checkFields, makeConfig } from './configurable.js';
 import { ConfigError } from './errors.js';
 import { showValue } from './fields/describe.js';
 import { FIELDS, MAKE, registerClass } from './fields/fields.js';
+import { OLD_NAMES, withOldNames } from './fields/renamed.js';
 import type { NodeKind } from './nodes/node.js';
 import { captureTrace, placeText } from './source.js';
 import type { AbstractClass, ConfigurableClass, ConfigurableFunction, Fields, HpFrom } from './types.js';
@@ -45,9 +46,14 @@ export function configurable(
 ): unknown {
   const name = checkTarget(target, options.name);
   checkFields(`configurable(${name})`, fields);
+  const oldNames = withOldNames(`configurable(${name})`, { fields: {}, oldNames: {} }, fields);
   const made = isClass(target) ? extending(target) : calling(target);
   Object.defineProperty(made, 'name', { value: name });
-  const cls = Object.assign(made, { [FIELDS]: { ...fields }, ...methods }) as unknown as AbstractClass;
+  const cls = Object.assign(made, {
+    [FIELDS]: { ...fields },
+    [OLD_NAMES]: oldNames,
+    ...methods,
+  }) as unknown as AbstractClass;
   // Documents may name it before the program has made a config of it.
   registerClass(cls);
   return cls;

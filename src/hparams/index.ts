@@ -45,6 +45,7 @@ export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } 
 export { copy, deepCopy } from './editing/copy.js';
 export { derive } from './editing/derive.js';
 export { cast, copyWith, deepCopyWith, materializeDefaults, updateCallable } from './editing/edit.js';
+export { PresentNames } from './editing/presentNames.js';
 export {
   type ClassQuery,
   type Replacement,
@@ -76,6 +77,14 @@ export {
   parseLiteral,
   problemAt,
 } from './fields/literals.js';
+export {
+  givenTwice,
+  type OldNames,
+  oldNameNotice,
+  presentNameHint,
+  renamed,
+  withOldNames,
+} from './fields/renamed.js';
 export { type ConfigurableOptions, configurable } from './functions.js';
 export { type DiffGraphOptions, diffToDot, diffToSvg } from './graphs/diff.js';
 export { type GraphOptions, toDot } from './graphs/dot.js';

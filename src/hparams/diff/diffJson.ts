@@ -4,6 +4,7 @@ import { Configurable } from '../configurable.js';
 import { findClass } from '../documents/classes.js';
 import type { JsonDocument, ReadOptions } from '../documents/format.js';
 import { fromJSON, toJSON } from '../documents/json.js';
+import { notifier } from '../documents/notices.js';
 import { ConfigError } from '../errors.js';
 import { type ClassInfo, infoOf } from '../fields/fields.js';
 import { mapContainers } from '../nodes/containers.js';
@@ -195,9 +196,8 @@ class DiffReader {
   private info(name: string): ClassInfo {
     let info = this.infos.get(name);
     if (info === undefined) {
-      const notify =
-        this.options.notify ?? ((notice: string) => process.emitWarning(notice, 'ConfigWarning'));
-      this.infos.set(name, (info = infoOf(findClass(name, this.options.classes ?? [], notify))));
+      const cls = findClass(name, this.options.classes ?? [], notifier(this.options));
+      this.infos.set(name, (info = infoOf(cls)));
     }
     return info;
   }

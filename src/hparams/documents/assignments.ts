@@ -1,5 +1,6 @@
 /** @file What a config file assigns: to which path, at which line; and how an assignment is made. */
 import { getPath, writePath } from '../editing/access.js';
+import { PresentNames } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import {
@@ -117,8 +118,9 @@ export class FileReader {
 
   /** Sets the fields of a config that is written in place: they may go into its defaults. */
   private fill(node: ConfigNode, fields: Record<string, unknown>, where: Where): void {
+    const names = new PresentNames(this.decoder.notify);
     for (const assignment of this.assignmentsOf(fields, where)) {
-      applyOne(node.proxy, assignment, (error, { path, place }) => {
+      applyOne(node.proxy, assignment, names, (error, { path, place }) => {
         const key = Object.keys(fields).find((name) => formatPath(assignment.path) === name);
         // The decoder puts the whole path before the problem.
         const own = `${formatPath(path)}: `;
@@ -136,19 +138,27 @@ export class FileReader {
   }
 }
 
-/** Makes one assignment; `fail` is told what is wrong with it, or with the parts of a section. */
+/**
+ * Makes one assignment; `fail` is told what is wrong with it, or with the parts of a section. The first `known` steps of
+ * its path have their present names.
+ */
 export function applyOne(
   root: unknown,
-  { path, value, place }: Assignment,
+  assignment: Assignment,
+  names: PresentNames,
   fail: (error: ConfigError, at: Assignment) => void,
+  known = 0,
 ): void {
-  if (value instanceof Section && holdsConfigs(partAt(root, path))) {
-    for (const inner of value.assignments) {
-      applyOne(root, { ...inner, path: [...path, ...inner.path] }, fail);
-    }
-    return;
-  }
+  const { value, place } = assignment;
+  let { path } = assignment;
   try {
+    path = names.path(root, path, place, known);
+    if (value instanceof Section && holdsConfigs(partAt(root, path))) {
+      for (const inner of value.assignments) {
+        applyOne(root, { ...inner, path: [...path, ...inner.path] }, names, fail, path.length);
+      }
+      return;
+    }
     // A name that the root lacks is a slip, not a new part of it.
     if (path.length > 0 && nodeOf(root) === undefined) getPath(root, path.slice(0, 1));
     if (path.length === 0) replace(root, value, place);

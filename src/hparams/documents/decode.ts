@@ -3,6 +3,7 @@
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { infoOf } from '../fields/fields.js';
+import { givenTwice, oldNameNotice } from '../fields/renamed.js';
 import { proxyFor } from '../nodes/config.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
@@ -10,6 +11,7 @@ import type { PathLink, Segment } from '../walking/paths.js';
 import { findClass } from './classes.js';
 import { deepestDocument, type ReadOptions } from './format.js';
 import { decodeMark } from './marks.js';
+import { notifier } from './notices.js';
 import { entryLinks, isRecord, joinPaths, reservedNames, shortPath } from './parts.js';
 import type { DocumentProblem } from './problems.js';
 import { readTags } from './tagNames.js';
@@ -42,7 +44,8 @@ export class Decoder {
   /** Configs written in place, by the record that describes them: an alias leads to the same record. */
   private readonly inline = new Map<object, ConfigNode | undefined>();
   private readonly open = new Set<object>();
-  private readonly notices = new Set<string>();
+  /** Tells of an old name, once. */
+  readonly notify: (notice: string) => void;
   private entry: number | undefined;
   private values = 0;
 
@@ -51,7 +54,9 @@ export class Decoder {
     private readonly writer: Origin,
     private readonly options: ReadOptions = {},
     private readonly fill: Fill = (node, fields, where) => this.writeAll(node, fields, where),
-  ) {}
+  ) {
+    this.notify = notifier(options);
+  }
 
   /** Everything that was wrong, with the paths at which the entries of a document stand. */
   problems(root?: unknown, entries?: readonly unknown[]): DocumentProblem[] {
@@ -207,7 +212,7 @@ export class Decoder {
     const tags = entry[`${mark}tags`];
     if (tags !== undefined) {
       const at = { ...where, owner: entry, key: `${mark}tags` };
-      this.report(at, () => readTags(node, tags, this.originOf(at)));
+      this.report(at, () => readTags(node, this.withPresentNames(node, tags), this.originOf(at)));
     }
     return node;
   }
@@ -222,7 +227,7 @@ export class Decoder {
       this.fail(wrong, `expected a kind: 'config', 'partial' or 'argFactory', got ${showValue(kind)}.`);
     }
     try {
-      const cls = findClass(name, this.options.classes ?? [], (notice) => this.notify(notice));
+      const cls = findClass(name, this.options.classes ?? [], this.notify);
       const node = new ConfigNode(infoOf(cls), kind as NodeKind);
       proxyFor(node);
       return node;
@@ -230,13 +235,6 @@ export class Decoder {
       if (error instanceof ConfigError) this.fail(at, error.problem);
       throw error;
     }
-  }
-
-  private notify(notice: string): void {
-    if (this.notices.has(notice)) return;
-    this.notices.add(notice);
-    if (this.options.notify !== undefined) this.options.notify(notice);
-    else process.emitWarning(notice, 'ConfigWarning');
   }
 
   /** Writes each of `fields` as it stands; names such as `$class` describe the config itself. */
@@ -247,9 +245,29 @@ export class Decoder {
       const at = this.inside(where, fields, name, name);
       this.attempt(() => {
         const value = this.read(fields[name], at);
-        this.report({ ...at, link: where.link }, () => this.write(node, name, value, at));
+        this.report({ ...at, link: where.link }, () =>
+          this.write(node, this.presentName(node, name, fields), value, at),
+        );
       });
     }
+  }
+
+  /** What a field that the document calls `name`, among others, is called now. */
+  private presentName({ info }: ConfigNode, name: string, among: object): string {
+    const present = info.oldNames[name];
+    if (present === undefined) return name;
+    this.notify(oldNameNotice('The config document', info.name, name, present));
+    const other = Object.keys(among).find(
+      (each) => each !== name && (info.oldNames[each] ?? each) === present,
+    );
+    if (other !== undefined) throw new ConfigError(givenTwice(info.name, present, name, other));
+    return present;
+  }
+
+  private withPresentNames(node: ConfigNode, tags: unknown): unknown {
+    if (!isRecord(tags)) return tags;
+    const named = Object.entries(tags).map(([name, value]) => [this.presentName(node, name, tags), value]);
+    return Object.fromEntries(named);
   }
 
   /** Writes one field; the history gets the place in the document. */

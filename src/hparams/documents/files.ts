@@ -2,6 +2,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { deepCopy } from '../editing/copy.js';
+import { PresentNames } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { isConfig } from '../queries.js';
@@ -10,6 +11,7 @@ import { formatPath } from '../walking/paths.js';
 import { type Assignment, applyOne, FileReader } from './assignments.js';
 import { longestJson, longestWritten, type ReadOptions } from './format.js';
 import { documentIn, readDocument, toJSON } from './json.js';
+import { notifier } from './notices.js';
 import { parseYaml } from './parseYaml.js';
 import { isRecord } from './parts.js';
 import { type DocumentProblem, problemFrom, throwProblems } from './problems.js';
@@ -53,10 +55,15 @@ export function readConfigFile(file: string, options: ReadOptions = {}): Assignm
  *
  * @throws ConfigError with all that is wrong, and the line of each; what was right is set.
  */
-export function applyAssignments(root: unknown, assignments: readonly Assignment[]): void {
+export function applyAssignments(
+  root: unknown,
+  assignments: readonly Assignment[],
+  options: Pick<ReadOptions, 'notify'> = {},
+): void {
   const problems: DocumentProblem[] = [];
+  const names = new PresentNames(notifier(options));
   for (const assignment of assignments) {
-    applyOne(root, assignment, (error, { path, place }) =>
+    applyOne(root, assignment, names, (error, { path, place }) =>
       problems.push(problemFrom(error, formatPath(path), place)),
     );
   }
@@ -71,7 +78,7 @@ function filesOf(problems: readonly DocumentProblem[]): string {
 
 /** Applies what a file says to `root`, in place. @throws ConfigError as `readConfigFile` and `applyAssignments` do. */
 export function applyConfigFile(root: unknown, file: string, options: ReadOptions = {}): void {
-  applyAssignments(root, readConfigFile(file, options));
+  applyAssignments(root, readConfigFile(file, options), options);
 }
 
 /**
@@ -85,7 +92,7 @@ export function loadConfigFile(file: string, options: ReadOptions & { root?: Any
   const assignments = readConfigFile(file, options);
   if (options.root !== undefined) {
     const root = deepCopy(options.root);
-    applyAssignments(root, assignments);
+    applyAssignments(root, assignments, options);
     return root;
   }
   const [first] = assignments;

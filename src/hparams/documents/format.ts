@@ -34,7 +34,7 @@ export interface ReadOptions {
   classes?: readonly AbstractClass[];
   /** The longest text or file that is read. The default is 256 MiB for JSON, 4 MiB for YAML and files of overrides. */
   maxBytes?: number;
-  /** Is told where an old document was read by means of `registerAlias`. The default warns through Node. */
+  /** Is told of old names that were read by means of `registerAlias` and `renamed`. The default warns through Node. */
   notify?: (notice: string) => void;
 }
 

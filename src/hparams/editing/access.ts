@@ -5,6 +5,7 @@ import { ConfigError } from '../errors.js';
 import { coerce } from '../fields/coerce.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
+import { presentNameHint } from '../fields/renamed.js';
 import { partSchema } from '../fields/schema.js';
 import { didYouMean } from '../names.js';
 import { origin as currentWriter, withOrigin } from '../nodes/config.js';
@@ -197,7 +198,11 @@ function keyIn(
   const node = nodeOf(value);
   if (node !== undefined) {
     const what = `${node.info.name}${here === '' ? '' : ` at '${here}'`}`;
-    if (!node.info.fields.has(String(name))) return unknown([...node.info.fields.keys()], what);
+    if (!node.info.fields.has(String(name))) {
+      const hint = presentNameHint(node.info.oldNames, String(name));
+      if (hint !== '') return fail(`No '${whole}': ${what} has no '${name}'.${hint}`);
+      return unknown([...node.info.fields.keys()], what);
+    }
     return String(name);
   }
   if (Array.isArray(value)) {

@@ -4,6 +4,7 @@ import { sortTags } from '../nodes/nodeTags.js';
 import type { Tag } from '../tags.js';
 import type { AbstractClass, AnyConfig, Fields } from '../types.js';
 import { type QuickCheck, quickCheckOf } from './quickCheck.js';
+import { OLD_NAMES, type OldNames } from './renamed.js';
 import {
   accepts,
   definitionOf,
@@ -64,6 +65,8 @@ export interface ClassInfo {
   readonly name: string;
   readonly cls: AbstractClass;
   readonly fields: ReadonlyMap<string, FieldInfo>;
+  /** The present names of fields by their old ones. */
+  readonly oldNames: OldNames;
   /** The fields that have no default. */
   readonly required: readonly FieldInfo[];
   /** The fields that `build` may find something to build in. */
@@ -76,6 +79,7 @@ export interface ClassInfo {
   readonly unbuildable?: string;
 }
 
+const noOldNames: OldNames = Object.create(null);
 const infos = new WeakMap<AbstractClass, ClassInfo>();
 const fieldInfos = new WeakMap<z.ZodType, Map<string, FieldInfo>>();
 const byName = new Map<string, Set<AbstractClass>>();
@@ -84,7 +88,11 @@ const byName = new Map<string, Set<AbstractClass>>();
 export function infoOf(cls: AbstractClass): ClassInfo {
   const known = infos.get(cls);
   if (known !== undefined) return known;
-  const target = cls as unknown as { [FIELDS]: Fields; [MAKE](hp: object): unknown };
+  const target = cls as unknown as {
+    [FIELDS]: Fields;
+    [OLD_NAMES]?: OldNames;
+    [MAKE](hp: object): unknown;
+  };
   const declared = target[FIELDS];
   const fields = new Map(Object.keys(declared).map((name) => [name, fieldInfo(name, declared[name]!)]));
   const all = [...fields.values()];
@@ -92,6 +100,7 @@ export function infoOf(cls: AbstractClass): ClassInfo {
     name: cls.name,
     cls,
     fields,
+    oldNames: target[OLD_NAMES] ?? noOldNames,
     required: all.filter((field) => field.default.kind === 'none'),
     builtFields: all.filter((field) => field.holdsBuilt),
     holdsBuiltAlone: all.every((field) => field.buildsAll),

@@ -7,6 +7,8 @@ import type { AbstractClass, AnyConfig, Fields } from '../types.js';
 const HOLDER: unique symbol = Symbol('luthier.holder');
 /** Key of the tags that `tagged` leaves in a schema's definition. */
 const TAGS: unique symbol = Symbol('luthier.tags');
+/** Key of the names that `renamed` leaves in a schema's definition. */
+const OLD_NAMES: unique symbol = Symbol('luthier.oldNames');
 
 /** What a field that holds configs says about them. */
 export interface Holder {
@@ -41,6 +43,7 @@ export interface Definition {
   checks?: { _zod: { def: Check } }[];
   [HOLDER]?: Holder;
   [TAGS]?: readonly Tag[];
+  [OLD_NAMES]?: readonly string[];
 }
 
 /** One constraint of a schema, as zod stores it. */
@@ -81,22 +84,49 @@ export function holderOf(schema: z.ZodType): Holder | undefined {
   return definitionOf(innermost(schema))[HOLDER];
 }
 
-/** A schema like `schema` that carries `tags` too; the given one, which other fields may use, stays as it is. */
-export function markTags<S extends z.ZodType>(schema: S, tags: readonly Tag[]): S {
+/** A schema like `schema` with more marks; the given one, which other fields may use, stays as it is. */
+function marked<S extends z.ZodType>(
+  schema: S,
+  key: typeof TAGS | typeof OLD_NAMES,
+  marks: readonly unknown[],
+): S {
   const definition = definitionOf(schema);
-  const marked = { ...definition, [TAGS]: [...(definition[TAGS] ?? []), ...tags] };
-  return schema.clone(marked as never, { parent: true });
+  const own: readonly unknown[] = definition[key] ?? [];
+  return schema.clone({ ...definition, [key]: [...own, ...marks] } as never, { parent: true });
+}
+
+/** The marks of a schema, and of those that it wraps. */
+function marksOf<K extends typeof TAGS | typeof OLD_NAMES>(
+  schema: z.ZodType,
+  key: K,
+): NonNullable<Definition[K]>[number][] {
+  const marks = new Set<NonNullable<Definition[K]>[number]>();
+  for (let inner: z.ZodType | undefined = schema; inner !== undefined; ) {
+    const definition = definitionOf(inner);
+    for (const mark of definition[key] ?? []) marks.add(mark);
+    inner = definition.innerType ?? (definition[HOLDER] === undefined ? definition.in : undefined);
+  }
+  return [...marks];
+}
+
+/** A schema like `schema` that carries `tags` too. */
+export function markTags<S extends z.ZodType>(schema: S, tags: readonly Tag[]): S {
+  return marked(schema, TAGS, tags);
 }
 
 /** The tags of a schema, and of those that it wraps. */
 export function markedTags(schema: z.ZodType): readonly Tag[] {
-  const tags = new Set<Tag>();
-  for (let inner: z.ZodType | undefined = schema; inner !== undefined; ) {
-    const definition = definitionOf(inner);
-    for (const tag of definition[TAGS] ?? []) tags.add(tag);
-    inner = definition.innerType ?? (definition[HOLDER] === undefined ? definition.in : undefined);
-  }
-  return [...tags];
+  return marksOf(schema, TAGS);
+}
+
+/** A schema like `schema` whose field was called `names` before. */
+export function markOldNames<S extends z.ZodType>(schema: S, names: readonly string[]): S {
+  return marked(schema, OLD_NAMES, names);
+}
+
+/** What the field of a schema was called before. */
+export function markedOldNames(schema: z.ZodType): readonly string[] {
+  return marksOf(schema, OLD_NAMES);
 }
 
 const wrappers = new Set(['optional', 'nullable', 'default', 'prefault', 'readonly', 'nonoptional', 'catch']);

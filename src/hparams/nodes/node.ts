@@ -4,6 +4,7 @@ import { ConfigError, NotSetError } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';
+import { presentNameHint } from '../fields/renamed.js';
 import { didYouMean } from '../names.js';
 import { captureTrace, placeText } from '../source.js';
 import type { Tag } from '../tags.js';
@@ -88,7 +89,9 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
   const isMember = name in (node.info.cls.prototype as object) && !(name in Object.prototype);
   const hint = isMember
     ? ` ${node.info.name} has a member of that name: was build(config) forgotten?`
-    : didYouMean(name, names) || (names.length === 0 ? ' It has none.' : ` It has ${names.join(', ')}.`);
+    : presentNameHint(node.info.oldNames, name) ||
+      didYouMean(name, names) ||
+      (names.length === 0 ? ' It has none.' : ` It has ${names.join(', ')}.`);
   throw new ConfigError(`${node.info.name} has no hyperparameter '${name}'.${hint}`, {
     path: name,
     place: presentPlace(origin),
