@@ -1,5 +1,5 @@
 /** @file What --dump prints: the configs as they would be built, in the format that is asked for. */
-import { print, printHistory, printTree, toJSON, toYAML } from '../hparams/index.js';
+import { type JsonDocument, print, printHistory, printTree, toJSON, toYAML } from '../hparams/index.js';
 import { type ConfiguredExperiment, configure } from './configure.js';
 import { effectiveConstants } from './experiment.js';
 import type { Change, DumpFormat } from './overrides.js';
@@ -14,13 +14,23 @@ function documentOf({ experiment, task, datasets, decodeDatasets }: ConfiguredEx
   return set.length === 0 ? configs : { constants, ...configs };
 }
 
+/** The document that --config_file takes back, as JSON: configs with sharing and tags, and what flags made of constants. */
+export function jsonDocument(configured: ConfiguredExperiment): JsonDocument {
+  return toJSON(documentOf(configured));
+}
+
+/** The document that --config_file takes back, as the text of a YAML file. */
+export function yamlDocument(configured: ConfiguredExperiment): string {
+  return toYAML(documentOf(configured));
+}
+
 type Print = (configured: ConfiguredExperiment) => string;
 
 const printers: Readonly<Record<DumpFormat, Print>> = {
   text: ({ configs }) => print(configs),
   tree: ({ configs }) => printTree(configs),
-  json: (configured) => JSON.stringify(toJSON(documentOf(configured)), null, 1),
-  yaml: (configured) => toYAML(documentOf(configured)),
+  json: (configured) => JSON.stringify(jsonDocument(configured), null, 1),
+  yaml: yamlDocument,
   history: ({ configs }) => printHistory(configs),
 };
 

@@ -3,7 +3,7 @@ export { type ClassVars, classVars, classVarsText, parseClassVars } from './clas
 export { type ExperimentConfigs, registerExports } from './configs.js';
 export { type ConfiguredExperiment, configure } from './configure.js';
 export { experimentDirectories } from './directories.js';
-export { dumpText } from './dump.js';
+export { dumpText, jsonDocument, yamlDocument } from './dump.js';
 export { UsageError } from './errors.js';
 export {
   type ConstantOverride,

@@ -17,12 +17,20 @@ export async function resolveFor(name: string, changes: readonly Override[]): Pr
   return resolved;
 }
 
+/** A resolved experiment with its configs, changed as the flags say; warnings go to the terminal. */
+export function configureResolved(
+  resolved: ResolvedExperiment,
+  { changes, warn }: Pick<Arguments, 'changes' | 'warn'>,
+): ConfiguredExperiment {
+  const configured = configure(resolved, changes);
+  for (const warning of configured.warnings) warn(warning);
+  return configured;
+}
+
 /** The experiment called `name` with its configs, changed as the flags say; warnings go to the terminal. */
 export async function configureFor(
   name: string,
-  { changes, warn }: Pick<Arguments, 'changes' | 'warn'>,
+  args: Pick<Arguments, 'changes' | 'warn'>,
 ): Promise<ConfiguredExperiment> {
-  const configured = configure(await resolveFor(name, changes), changes);
-  for (const warning of configured.warnings) warn(warning);
-  return configured;
+  return configureResolved(await resolveFor(name, args.changes), args);
 }

@@ -1,0 +1,111 @@
+/** @file `luthier dump`: an experiment's constants and configs, as they would be built. */
+import { oneOf } from '../cli/flagTable.js';
+import { type PrintOptions, print, printHistory } from '../hparams/index.js';
+import { showFile } from '../registry/directories.js';
+import { UsageError } from '../registry/errors.js';
+import {
+  type ConfiguredExperiment,
+  classVarsText,
+  effectiveConstants,
+  jsonDocument,
+  yamlDocument,
+} from '../registry/index.js';
+import type { Command, Report } from './command.js';
+import { configureResolved, resolveFor } from './experiment.js';
+import { codeBlock, codeSpan, counted, folded, markdownTable } from './format.js';
+import { type Paint, plain } from './paint.js';
+
+const defaultForms = ['show', 'mark', 'hide'] as const;
+type Defaults = (typeof defaultForms)[number];
+
+/** How the configs are shown. */
+interface Shown {
+  readonly history: boolean;
+  readonly defaults: Defaults | undefined;
+}
+
+function configText({ configs }: ConfiguredExperiment, { history, defaults }: Shown, paint: Paint): string {
+  if (history) return printHistory(configs, defaults === 'hide' ? { defaults } : {});
+  const usual: PrintOptions['defaults'] = paint === plain ? 'show' : 'dim';
+  return print(configs, { defaults: defaults ?? usual, tags: true });
+}
+
+function text(configured: ConfiguredExperiment, file: string, shown: Shown, paint: Paint): string {
+  const constants = classVarsText(configured.experiment).trimEnd();
+  return [
+    `${paint('bold', configured.name)} ${paint('dim', file)}`,
+    `${paint('bold', 'Constants')}\n${constants === '' ? 'none' : constants}`,
+    `${paint('bold', shown.history ? 'History of the configs' : 'Configs')}\n${configText(configured, shown, paint)}`,
+  ].join('\n\n');
+}
+
+function markdown(configured: ConfiguredExperiment, file: string, shown: Shown): string {
+  const constants = effectiveConstants(configured.experiment);
+  const rows = constants.map(({ name, value, setBy, schema }) => [
+    codeSpan(name),
+    value === undefined ? '(not set)' : codeSpan(JSON.stringify(value)),
+    codeSpan(setBy),
+    schema.description ?? '',
+  ]);
+  const configs = configText(configured, shown, plain);
+  const summary = shown.history ? 'History of the configs' : 'Configs';
+  return [
+    `### ${codeSpan(configured.name)}`,
+    codeSpan(file),
+    rows.length === 0 ? 'No constants.' : markdownTable(rows, ['constant', 'value', 'set by', 'what it is']),
+    folded(`${summary}: ${counted(configs.split('\n').length, 'line')}`, codeBlock(configs)),
+  ].join('\n\n');
+}
+
+export const dump: Command = {
+  usage: 'EXP',
+  positionals: [1, 1],
+  flags: {
+    history: {
+      key: 'history',
+      about: 'Shows for every field where it was set, and what it was before, in place of its value alone.',
+      parse: () => true,
+    },
+    defaults: {
+      key: 'defaults',
+      value: 'HOW',
+      about:
+        'How fields show that nobody set: like the others (show), marked (mark), or not at all (hide). ' +
+        'Default: show, dimmed on a terminal.',
+      parse: oneOf(defaultForms),
+    },
+  },
+  changes: true,
+  formats: ['yaml'],
+  details: [
+    '--format=json and --format=yaml write a document that --config_file loads back.',
+    '',
+    '  npx luthier dump lm.Small --set numLayers=6 --history',
+    '  npx luthier dump lm.Small --format=yaml > small.yaml',
+    '',
+    'Exit codes: 0; 1 where the experiment cannot be loaded; 2 for a wrong command line or config.',
+  ].join('\n'),
+  async run(args): Promise<Report> {
+    const name = args.positionals[0]!;
+    const shown: Shown = {
+      history: args.values.history === true,
+      defaults: args.values.defaults as Defaults | undefined,
+    };
+    const isDocument = args.format === 'json' || args.format === 'yaml';
+    const flag = shown.history ? '--history' : shown.defaults === undefined ? undefined : '--defaults';
+    if (isDocument && flag !== undefined) {
+      throw new UsageError(
+        `${flag}: a document has no place for it; use --format=text or --format=markdown.`,
+      );
+    }
+    const resolved = await resolveFor(name, args.changes);
+    const configured = configureResolved(resolved, args);
+    const file = showFile(resolved.file);
+    return {
+      text: (paint) => text(configured, file, shown, paint),
+      json: () => jsonDocument(configured),
+      markdown: () => markdown(configured, file, shown),
+      further: { yaml: () => yamlDocument(configured).trimEnd() },
+    };
+  },
+};
