@@ -2,7 +2,14 @@
 
 import { z } from 'zod';
 import { foldIn, randomBits } from '../compiler/random.js';
-import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
+import {
+  type BatchSpecs,
+  emptyLmBatch,
+  emptyPackedLmBatch,
+  type LmBatch,
+  lmBatchSpecs,
+  type PackedLmBatch,
+} from './batch.js';
 import type { JsonValue } from './inputSource.js';
 import { streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
@@ -14,6 +21,10 @@ const TOKENS = 0;
 export class SyntheticLmInput extends RowInput.with({
   seqLen: z.int().positive().describe('Tokens of a row.'),
   vocabSize: z.int().min(2).describe('Tokens are 0 … vocabSize − 1.'),
+  packed: z
+    .boolean()
+    .default(false)
+    .describe('Whether batches have segmentIds and segmentPos; a row is one segment, as long as the row.'),
   numBatches: z
     .int()
     .positive()
@@ -26,15 +37,17 @@ export class SyntheticLmInput extends RowInput.with({
   }
 
   override batchSpecs(): BatchSpecs {
-    return lmBatchSpecs(this.hp.batchSize, this.hp.seqLen);
+    const { batchSize, seqLen, packed } = this.hp;
+    return lmBatchSpecs(batchSize, seqLen, packed);
   }
 
   protected override emptyBatch(): LmBatch {
-    return emptyLmBatch(this.hp.batchSize, this.hp.seqLen);
+    const { batchSize, seqLen, packed } = this.hp;
+    return packed ? emptyPackedLmBatch(batchSize, seqLen) : emptyLmBatch(batchSize, seqLen);
   }
 
   protected override fillRow(row: number, batch: LmBatch, b: number): void {
-    const { seqLen, vocabSize } = this.hp;
+    const { seqLen, vocabSize, packed } = this.hp;
     const bits = randomBits(foldIn(streamKey(this.hp.inputRandomSeed ?? 0, TOKENS), row), seqLen + 1);
     const tokens = Int32Array.from(bits, (word) => Math.floor((word / 2 ** 32) * vocabSize));
     const at = b * seqLen;
@@ -42,6 +55,10 @@ export class SyntheticLmInput extends RowInput.with({
     batch.labels.data.set(tokens.subarray(1), at);
     batch.paddings.data.fill(0, at, at + seqLen);
     batch.weights.data.fill(1, at, at + seqLen);
+    if (!packed) return;
+    const { segmentIds, segmentPos } = batch as PackedLmBatch;
+    segmentIds.data.fill(1, at, at + seqLen);
+    for (let t = 0; t < seqLen; t++) segmentPos.data[at + t] = t;
   }
 
   protected override identity(): { readonly [name: string]: JsonValue } {

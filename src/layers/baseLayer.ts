@@ -74,6 +74,10 @@ const GUARDED = [
   'computePredictions',
 ] as const;
 
+/** What is wrong with a layer whose `field` is bfloat16. */
+const needsNativeEngine = (field: string): string =>
+  `${field} 'bfloat16' needs the native engine, which is still to come; use 'float32'.`;
+
 interface SharedLayer {
   readonly config: Config<BaseLayer>;
   readonly layer: BaseLayer;
@@ -148,6 +152,14 @@ export abstract class BaseLayer extends Configurable.with({
   /** Type of the operands of matrix products. */
   get fpropDtype(): 'float32' | 'bfloat16' {
     return this.hp.fpropDtype ?? this.parent?.fpropDtype ?? this.dtype;
+  }
+  /**
+   * Looks whether this layer can be compiled to run; building it and tracing it say nothing of that.
+   *
+   * @throws LayerError where it cannot.
+   */
+  checkRunnable(): void {
+    if (this.hp.fpropDtype === 'bfloat16') throw this.error(needsNativeEngine('fpropDtype'));
   }
   /** Initialiser of variables that name none. */
   get paramsInit(): WeightInit {
@@ -327,13 +339,8 @@ export abstract class BaseLayer extends Configurable.with({
     const placement = nextPlacement ?? { parent: null, path: '' };
     nextPlacement = null;
     for (const name of GUARDED) this.#guard(name);
-    const { fpropDtype, dtype } = this.hp;
-    if (fpropDtype === 'bfloat16' || dtype === 'bfloat16') {
-      throw new LayerError(
-        placement.path,
-        this.constructor.name,
-        `${dtype === 'bfloat16' ? 'dtype' : 'fpropDtype'} 'bfloat16' needs the native engine, which is still to come; use 'float32'.`,
-      );
+    if (this.hp.dtype === 'bfloat16') {
+      throw new LayerError(placement.path, this.constructor.name, needsNativeEngine('dtype'));
     }
     return placement;
   }

@@ -1,8 +1,8 @@
 /** @file Linear maps over the last dimension. */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { derive, sub } from '../hparams/index.js';
-import { BaseActivation, ReLU } from './activations.js';
+import { deepCopy, derive, sub } from '../hparams/index.js';
+import { BaseActivation, Identity, ReLU } from './activations.js';
 import { BaseLayer, type Theta } from './baseLayer.js';
 import { projectLastDim } from './project.js';
 import { constantInit } from './weightInit.js';
@@ -86,5 +86,33 @@ export class FeedForward extends BaseLayer.with({
     let outputs = this.#linear.fprop(inputs);
     if (this.#bias) outputs = this.#bias.fprop(outputs);
     return this.#activation.fprop(outputs);
+  }
+}
+
+/** Feed-forward layers one after the other, from ffTpl.inputDims through hiddenDims to ffTpl.outputDims. */
+export class MLPBlock extends BaseLayer.with({
+  numLayers: z.int().positive().default(3).describe('Number of feed-forward layers.'),
+  hiddenDims: z.int().positive().default(128).describe('Depth between the layers.'),
+  activateFinal: z.boolean().default(true).describe('Whether the last layer has an activation too.'),
+  ffTpl: sub(FeedForward).describe('Each layer; its dimensions are those of the whole block.'),
+}) {
+  #layers: FeedForward[] = [];
+
+  protected override setup(): void {
+    const { numLayers, hiddenDims, activateFinal, ffTpl } = this.hp;
+    const layers = Array.from({ length: numLayers }, (_, i) => {
+      const p = deepCopy(ffTpl);
+      const isLast = i === numLayers - 1;
+      if (i > 0) p.inputDims = hiddenDims;
+      if (!isLast) p.outputDims = hiddenDims;
+      else if (!activateFinal) p.activationTpl = Identity.config();
+      return p;
+    });
+    this.#layers = this.createChildren('mlp_layers', layers);
+  }
+
+  /** [..., ffTpl.inputDims] to [..., ffTpl.outputDims]. */
+  fprop(inputs: Tensor): Tensor {
+    return this.#layers.reduce((x, layer) => layer.fprop(x), inputs);
   }
 }

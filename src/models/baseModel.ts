@@ -1,5 +1,6 @@
 /** @file BaseModel: what a task asks of a model. */
-import type { Tensor } from '../compiler/index.js';
+import { type Tensor, tf } from '../compiler/index.js';
+import { didYouMean } from '../hparams/index.js';
 import { BaseLayer } from '../layers/index.js';
 
 /** A batch inside a program: tensors by name. */
@@ -26,4 +27,24 @@ export abstract class BaseModel extends BaseLayer {
   fprop(batch: TensorBatch): [WeightedScalars, Readonly<Record<string, Tensor>>] {
     return this.computeLoss(this.computePredictions(batch) as ReturnType<this['computePredictions']>, batch);
   }
+
+  /** The batch's tensor of this name. @throws LayerError that lists the names which the batch has. */
+  protected tensorOf(batch: TensorBatch, name: string): Tensor {
+    const tensor = batch[name];
+    if (tensor) return tensor;
+    const names = Object.keys(batch);
+    throw this.error(`the batch has no '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`);
+  }
+}
+
+/** The share of `weights` whose `predicted` ids are the `labels`, all of one shape; `totalWeight` is their sum. */
+export function weightedAccuracy(
+  predicted: Tensor,
+  labels: Tensor,
+  weights: Tensor,
+  totalWeight: Tensor,
+): Tensor {
+  const hits = tf.cast(tf.equal(labels, predicted), 'float32');
+  // 0 and not NaN for a batch that is all padding.
+  return tf.div(tf.sum(tf.mul(hits, weights)), tf.maximum(totalWeight, 1));
 }

@@ -1,4 +1,7 @@
 /** @file Models: what tasks train, evaluate and decode with. */
 export { BaseModel, type TensorBatch, type WeightedScalar, type WeightedScalars } from './baseModel.js';
+export { ClassificationMLPModel } from './classificationMlp.js';
 export { type Gpt2Options, gpt2Init, gpt2Lm } from './gpt2.js';
 export { LanguageModel } from './languageModel.js';
+export { type MaxTextConstants, translateMaxText } from './maxText.js';
+export { type PaxLmOptions, paxActivations, paxLm, paxNormalizations } from './paxLm.js';

@@ -1,9 +1,9 @@
 /** @file LanguageModel: next-token prediction with Pax's metrics. */
 import { z } from 'zod';
 import { type Tensor, type TensorSpec, tf } from '../compiler/index.js';
-import { didYouMean, sub } from '../hparams/index.js';
+import { sub } from '../hparams/index.js';
 import { decodeStateSpecs, type LmOutput, TransformerLm } from '../layers/index.js';
-import { BaseModel, type TensorBatch, type WeightedScalars } from './baseModel.js';
+import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } from './baseModel.js';
 
 /**
  * A language model.
@@ -27,12 +27,12 @@ export class LanguageModel extends BaseModel.with({
   override computePredictions(batch: TensorBatch): LmOutput {
     return this.#lm.fprop(
       {
-        ids: this.#tensor(batch, 'ids'),
+        ids: this.tensorOf(batch, 'ids'),
         paddings: batch.paddings,
         segmentIds: batch.segmentIds,
         segmentPos: batch.segmentPos,
       },
-      { classIds: this.#tensor(batch, 'labels'), classWeights: this.#tensor(batch, 'weights') },
+      { classIds: this.tensorOf(batch, 'labels'), classWeights: this.tensorOf(batch, 'weights') },
     );
   }
 
@@ -44,10 +44,10 @@ export class LanguageModel extends BaseModel.with({
     predictions: LmOutput,
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>] {
-    const labels = this.#tensor(batch, 'labels');
+    const labels = this.tensorOf(batch, 'labels');
     const { totalLoss, avgXent, auxLoss, totalWeight, perExampleArgmax } = predictions;
-    const hits = tf.cast(tf.equal(labels, perExampleArgmax), 'float32');
-    const accuracy = tf.div(tf.sum(tf.mul(hits, this.#tensor(batch, 'weights'))), tf.maximum(totalWeight, 1));
+    const weights = this.tensorOf(batch, 'weights');
+    const accuracy = weightedAccuracy(perExampleArgmax, labels, weights, totalWeight);
     const one = tf.scalar(1);
     const metrics: WeightedScalars = {
       total_loss: [totalLoss, totalWeight],
@@ -73,12 +73,5 @@ export class LanguageModel extends BaseModel.with({
    */
   extendStep(ids: Tensor, timeStep: Tensor): Tensor {
     return this.#lm.extendStep(ids, timeStep);
-  }
-
-  #tensor(batch: TensorBatch, name: string): Tensor {
-    const tensor = batch[name];
-    if (tensor) return tensor;
-    const names = Object.keys(batch);
-    throw this.error(`the batch has no '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`);
   }
 }
