@@ -39,18 +39,19 @@ export function batchCount(specs: BatchSpecs): BatchCount {
   return { count: rows, unit: 'examples' };
 }
 
+/** Whether an entry of a batch is an array, and not a batch of its own. */
+export function isHostTensor(value: HostTensor | Batch): value is HostTensor {
+  return ArrayBuffer.isView((value as HostTensor).data);
+}
+
 /** Shapes and dtypes of a batch that is there. */
 export function specsOf(batch: Batch): BatchSpecs {
   return Object.fromEntries(
     Object.entries(batch).map(([name, value]) => {
       const { shape, dtype } = value as HostTensor;
-      return [name, isTensor(value) ? { shape: [...shape], dtype } : specsOf(value)];
+      return [name, isHostTensor(value) ? { shape: [...shape], dtype } : specsOf(value)];
     }),
   );
-}
-
-function isTensor(value: HostTensor | Batch): value is HostTensor {
-  return ArrayBuffer.isView((value as HostTensor).data);
 }
 
 /** An int32 array of rank 2. */

@@ -1,7 +1,7 @@
 /** @file Batches in shared memory: where each array of a batch lies in a slot, and the copies in and out. */
 
 import type { HostTensor } from '../compiler/types.js';
-import type { Batch } from './batch.js';
+import { type Batch, isHostTensor } from './batch.js';
 
 /** One array of a batch: the names that lead to it, what it is, and its first byte within a slot. */
 interface LayoutEntry {
@@ -20,13 +20,9 @@ export interface BatchLayout {
 /** Typed arrays begin at whole cache lines. */
 const ALIGNMENT = 64;
 
-function isTensor(value: HostTensor | Batch): value is HostTensor {
-  return ArrayBuffer.isView((value as HostTensor).data);
-}
-
 function leaves(batch: Batch, path: readonly string[] = []): { path: string[]; tensor: HostTensor }[] {
   return Object.entries(batch).flatMap(([name, value]) =>
-    isTensor(value) ? [{ path: [...path, name], tensor: value }] : leaves(value, [...path, name]),
+    isHostTensor(value) ? [{ path: [...path, name], tensor: value }] : leaves(value, [...path, name]),
   );
 }
 

@@ -8,8 +8,10 @@ export {
   batchCount,
   type FloatArray,
   type IntArray,
+  isHostTensor,
   type LmBatch,
   type PackedLmBatch,
+  specsOf,
 } from './batch.js';
 export { charVocabularyOf } from './characters.js';
 export { EndOfData, InputError } from './errors.js';

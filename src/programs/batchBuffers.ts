@@ -6,17 +6,13 @@ import {
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
-import { type Batch, type BatchSpecs, batchCount } from '../inputs/index.js';
+import { type Batch, type BatchSpecs, batchCount, isHostTensor, specsOf } from '../inputs/index.js';
 import { JobError } from './errors.js';
-
-function isTensor(value: HostTensor | Batch): value is HostTensor {
-  return ArrayBuffer.isView((value as HostTensor).data);
-}
 
 /** The entries of a batch with their paths, in the batch's order. */
 function* entries(batch: Batch, prefix = ''): Generator<[string, HostTensor]> {
   for (const [name, value] of Object.entries(batch)) {
-    if (isTensor(value)) yield [prefix + name, value];
+    if (isHostTensor(value)) yield [prefix + name, value];
     else yield* entries(value, `${prefix}${name}.`);
   }
 }
@@ -25,14 +21,14 @@ function mapBatch<T>(batch: Batch, map: (tensor: HostTensor, path: string) => T,
   return Object.fromEntries(
     Object.entries(batch).map(([name, value]) => [
       name,
-      isTensor(value) ? map(value, prefix + name) : mapBatch(value, map, `${prefix}${name}.`),
+      isHostTensor(value) ? map(value, prefix + name) : mapBatch(value, map, `${prefix}${name}.`),
     ]),
   );
 }
 
 /** Arrays with the shapes of an input's first batch; every later batch is copied into them. */
 export class BatchBuffers {
-  readonly specs: Tree<TensorSpec>;
+  readonly specs: BatchSpecs;
   readonly arrays: Tree<HostArray>;
   /** Label positions of a batch (rows times length), or rows where there are no token ids. */
   readonly size: number;
@@ -45,13 +41,13 @@ export class BatchBuffers {
     readonly inputName: string,
     first: Batch,
   ) {
-    this.specs = mapBatch(first, ({ shape, dtype }) => ({ shape: [...shape], dtype }));
+    this.specs = specsOf(first);
     this.arrays = mapBatch(first, (tensor, path) => {
       const data = tensor.data.slice();
       this.#byPath.set(path, { spec: { shape: [...tensor.shape], dtype: tensor.dtype }, data });
       return data;
     });
-    const { count, unit } = batchCount(this.specs as BatchSpecs);
+    const { count, unit } = batchCount(this.specs);
     this.unit = unit;
     this.size = count;
   }
