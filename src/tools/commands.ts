@@ -18,8 +18,16 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Shows the constants and the configs of an experiment, where each was set, or a document of them.',
     load: async () => (await import('./dump.js')).dump,
   },
+  diff: {
+    about: 'Shows what makes one experiment another, or what a change of the code does to experiments.',
+    load: async () => (await import('./diff/index.js')).diff,
+  },
   analyze: {
     about: 'Shows the layers of an experiment, and what a training step costs, without allocating anything.',
     load: async () => (await import('./analysis/index.js')).analyzeCommand,
+  },
+  codegen: {
+    about: 'Writes an experiment out as a file of its own, whose class returns the same configs.',
+    load: async () => (await import('./codegen/index.js')).codegenCommand,
   },
 };

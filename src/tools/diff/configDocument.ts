@@ -1,0 +1,95 @@
+/** @file Configs as a document for comparing them with those of another version: defaults and places included. */
+import {
+  type AnyConfig,
+  classOf,
+  history,
+  isConfig,
+  isSet,
+  type Segment,
+  type State,
+  showLong,
+  toJSON,
+  traverse,
+} from '../../hparams/index.js';
+import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
+
+// The tools that every version of the library offers: this file may be used with an earlier one.
+
+/** All that `root` says. Values without a JSON form stand as text: `{$text: 'function relu'}`. */
+export function configDocument(root: unknown): ConfigDocument {
+  const entries: Omit<ConfigEntry, 'kind'>[] = [];
+  const configs: AnyConfig[] = [];
+  const encoded = traverse<JsonValue>(
+    root,
+    (value, state) => {
+      if (!isConfig(value)) return state.isTraversable ? encodeParts(value, state) : encodeLeaf(value);
+      const entry = encodeConfig(value, state);
+      configs.push(value);
+      return { $config: entries.push(entry) - 1 };
+    },
+    { defaults: true },
+  );
+  const kinds = kindsOf(configs);
+  return {
+    root: encoded,
+    configs: entries.map((entry, i) => (kinds[i] === undefined ? entry : { ...entry, kind: kinds[i] })),
+  };
+}
+
+function encodeConfig(config: AnyConfig, state: State<JsonValue>): Omit<ConfigEntry, 'kind'> {
+  const values: [string, JsonValue][] = [];
+  const defaults: string[] = [];
+  const places: [string, string][] = [];
+  for (const { segment, value } of state.children()) {
+    const name = nameOf(segment);
+    values.push([name, state.call(value, segment)]);
+    if (!isSet(config, name as never)) defaults.push(name);
+    else {
+      const place = placeOf(config, name);
+      if (place !== undefined) places.push([name, place]);
+    }
+  }
+  return {
+    class: classOf(config).name,
+    values: Object.fromEntries(values),
+    defaults,
+    places: Object.fromEntries(places),
+  };
+}
+
+function nameOf(segment: Segment): string {
+  return typeof segment === 'object' ? segment.key : String(segment);
+}
+
+function placeOf(config: AnyConfig, name: string): string | undefined {
+  return history(config, name).findLast(({ kind }) => kind !== 'tags')?.where;
+}
+
+/** The parts of an array, a record or another container. */
+function encodeParts(value: unknown, state: State<JsonValue>): JsonValue {
+  const parts = state
+    .children()
+    .map(({ segment, value: part }): [string, JsonValue] => [nameOf(segment), state.call(part, segment)]);
+  if (Array.isArray(value)) return parts.map(([, part]) => part);
+  return parts.some(([key]) => key.startsWith('$')) ? { $record: parts } : Object.fromEntries(parts);
+}
+
+/** A value without parts, as documents write it. */
+export function encodeLeaf(value: unknown): JsonValue {
+  try {
+    return toJSON(value).root;
+  } catch {
+    return { $text: showLong(value) };
+  }
+}
+
+/** The kinds of configs: only documents tell them. */
+function kindsOf(configs: readonly AnyConfig[]): (string | undefined)[] {
+  try {
+    const { root, configs: entries } = toJSON(configs);
+    return (root as { $config: number }[]).map(({ $config }) => entries[$config]?.kind);
+  } catch {
+    // A value without a form. Whether a part is built or a factory then goes unsaid.
+    return [];
+  }
+}

@@ -1,0 +1,68 @@
+/** @file What two versions of a model differ in: size, cost, and whether checkpoints of one fit the other. */
+import type { Analysis, VariableSummary } from '../analysis/types.js';
+import type { CheckpointEffect, Effects, Figure, VariableGroup } from './types.js';
+
+/** What follows for the model; a version that was not analysed, or has none, is undefined. */
+export function effectsOf(old: Analysis | undefined, now: Analysis | undefined): Effects {
+  const figure = (of: (analysis: Analysis) => number): Figure => ({
+    ...(old === undefined ? {} : { old: of(old) }),
+    ...(now === undefined ? {} : { new: of(now) }),
+  });
+  return {
+    parameters: figure((analysis) => analysis.parameters),
+    flopsPerToken: figure((analysis) => analysis.forwardFlopsPerToken),
+    tokensPerStep: figure((analysis) => analysis.tokensPerStep),
+    peakMemory: figure((analysis) => analysis.memory.total),
+    ...(old === undefined || now === undefined
+      ? {}
+      : { checkpoints: checkpointEffect(old.variables, now.variables) }),
+  };
+}
+
+/** Whether anything is not as it was. */
+export function hasEffect({ checkpoints, ...figures }: Effects): boolean {
+  return checkpoints?.loads === false || Object.values(figures).some((figure) => figure.old !== figure.new);
+}
+
+function checkpointEffect(
+  old: readonly VariableSummary[],
+  now: readonly VariableSummary[],
+): CheckpointEffect {
+  const before = new Map(old.map((variable) => [variable.name, formOf(variable)]));
+  const after = new Map(now.map((variable) => [variable.name, formOf(variable)]));
+  const appeared: VariableGroup[] = [];
+  const vanished: VariableGroup[] = [];
+  const reshaped: VariableGroup[] = [];
+  for (const [name, form] of before) {
+    const other = after.get(name);
+    if (other === undefined) vanished.push({ name, count: 1, old: form });
+    else if (other !== form) reshaped.push({ name, count: 1, old: form, new: other });
+  }
+  for (const [name, form] of after) if (!before.has(name)) appeared.push({ name, count: 1, new: form });
+  return {
+    loads: appeared.length + vanished.length + reshaped.length === 0,
+    appeared: grouped(appeared),
+    vanished: grouped(vanished),
+    reshaped: grouped(reshaped),
+  };
+}
+
+function formOf({ shape, dtype }: VariableSummary): string {
+  return `[${shape.join(', ')}] ${dtype}`;
+}
+
+/** Variables that are alike but for numbers in their names, as one. */
+function grouped(variables: readonly VariableGroup[]): VariableGroup[] {
+  const groups = new Map<string, VariableGroup[]>();
+  for (const variable of variables) {
+    const key = JSON.stringify([variable.name.replace(/\d+/g, '*'), variable.old, variable.new]);
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, [variable]);
+    else known.push(variable);
+  }
+  return [...groups.values()].map(([first, ...others]) =>
+    others.length === 0
+      ? first!
+      : { ...first!, name: first!.name.replace(/\d+/g, '*'), count: others.length + 1 },
+  );
+}

@@ -1,0 +1,23 @@
+/** @file The process that evaluates experiments: started in a version of the project, it answers until it is left alone. */
+import { Evaluation } from './evaluate.js';
+import { type Answer, protocolVersion, type Question } from './protocol.js';
+
+const evaluation = new Evaluation();
+
+function send(answer: Answer): void {
+  process.send!(answer);
+}
+
+async function answer(question: Question): Promise<void> {
+  const { name } = question;
+  if (question.ask === 'configs') send({ experiment: await evaluation.configs(name, question.changes) });
+  else send({ analysis: await evaluation.analysis(name) });
+}
+
+let last = Promise.resolve();
+process.on('message', (question: Question) => {
+  last = last.then(() => answer(question));
+});
+// Whoever asked is gone: nobody waits for an answer any more.
+process.on('disconnect', () => process.exit());
+send({ ready: protocolVersion });

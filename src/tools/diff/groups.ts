@@ -1,0 +1,55 @@
+/** @file Changes that several experiments have alike, told once. */
+import { widestFirst } from './order.js';
+import type { CheckpointEffect, ConstantChange, ExperimentReport, FieldChange } from './types.js';
+
+/** What just these experiments have in common. */
+export interface ChangeGroup {
+  readonly experiments: readonly string[];
+  readonly constants: readonly ConstantChange[];
+  readonly fields: readonly FieldChange[];
+}
+
+/** Every change once, with the experiments that have it; what more experiments have comes first. */
+export function groupChanges(reports: readonly ExperimentReport[]): ChangeGroup[] {
+  const bySet = new Map<
+    string,
+    { experiments: string[]; constants: ConstantChange[]; fields: FieldChange[] }
+  >();
+  const groupFor = (experiments: string[]) => {
+    const key = experiments.join('\n');
+    let group = bySet.get(key);
+    if (group === undefined) bySet.set(key, (group = { experiments, constants: [], fields: [] }));
+    return group;
+  };
+  for (const [change, experiments] of withExperiments(reports, ({ constants }) => constants))
+    groupFor(experiments).constants.push(change);
+  for (const [change, experiments] of withExperiments(reports, ({ fields }) => fields))
+    groupFor(experiments).fields.push(change);
+  return widestFirst([...bySet.values()]);
+}
+
+/** Effects on checkpoints, each once. */
+export function groupCheckpoints(
+  reports: readonly ExperimentReport[],
+): { experiments: readonly string[]; effect: CheckpointEffect }[] {
+  const effects = withExperiments(reports, ({ effects: { checkpoints } = {} }) =>
+    checkpoints === undefined || checkpoints.loads ? [] : [checkpoints],
+  );
+  return widestFirst(effects.map(([effect, experiments]) => ({ effect, experiments })));
+}
+
+function withExperiments<C>(
+  reports: readonly ExperimentReport[],
+  changesOf: (report: ExperimentReport) => readonly C[],
+): [C, string[]][] {
+  const known = new Map<string, [C, string[]]>();
+  for (const report of reports) {
+    for (const change of changesOf(report)) {
+      const key = JSON.stringify(change);
+      const same = known.get(key);
+      if (same === undefined) known.set(key, [change, [report.name]]);
+      else if (same[1].at(-1) !== report.name) same[1].push(report.name);
+    }
+  }
+  return [...known.values()];
+}

@@ -1,0 +1,98 @@
+/** @file The parts of a report's lines that its text and Markdown forms share. */
+import { counted } from '../format.js';
+import type {
+  ConstantChange,
+  DeclarationChange,
+  DiffReport,
+  FieldChange,
+  Side,
+  VariableGroup,
+} from './types.js';
+
+/** A change as a reader sees it. */
+export interface Line {
+  readonly path: string;
+  readonly old: string | undefined;
+  readonly new: string | undefined;
+  /** What is to be known besides: where it was set, how often it stands there. */
+  readonly remarks: readonly string[];
+}
+
+/** A constant's line. */
+export function constantLine({ name, old, new: now }: ConstantChange): Line {
+  const by = now ?? old!;
+  const remarks = [`set by ${by.setBy}${by.place === undefined ? '' : ` at ${by.place}`}`];
+  if (old !== undefined && now !== undefined && old.setBy !== now.setBy) {
+    remarks.push(`was set by ${old.setBy}${old.place === undefined ? '' : ` at ${old.place}`}`);
+  }
+  return { path: name, old: old?.text, new: now?.text, remarks };
+}
+
+/** A field's line. */
+export function fieldLine({ what, path, newPath, old, new: now, count }: FieldChange): Line {
+  const remarks: string[] = [];
+  if (count !== undefined) remarks.push(`${count} places`);
+  if (newPath !== undefined) remarks.push(`now at ${newPath}`);
+  remarks.push(...placeRemarks(old, now));
+  const name = what === 'class' ? 'class ' : '';
+  return {
+    path,
+    old: old && `${name}${sideText(old)}`,
+    new: now && `${name}${sideText(now)}`,
+    remarks,
+  };
+}
+
+function sideText({ text, isDefault }: Side): string {
+  return isDefault ? `${text} (default)` : text;
+}
+
+function placeRemarks(old: Side | undefined, now: Side | undefined): string[] {
+  const [before, after] = [placeText(old), placeText(now)];
+  if (after === undefined) return before === undefined ? [] : [`was ${before}`];
+  return before === undefined || sameFile(before, after) ? [after] : [after, `was ${before}`];
+}
+
+function placeText(side: Side | undefined): string | undefined {
+  if (side?.isDefault !== true) return side?.place;
+  const by = `default of ${side.declaredBy}`;
+  return side.place === undefined ? by : `${by} at ${side.place}`;
+}
+
+/** Whether two places differ in no more than the line, which changes with every edit above. */
+function sameFile(a: string, b: string): boolean {
+  return a.replace(/:\d+$/, '') === b.replace(/:\d+$/, '');
+}
+
+/** What happened to a name that classes or experiments declare. */
+export function declarationText({ what, of, old, new: now, value, experiments }: DeclarationChange): string {
+  const owner =
+    of.length === 0
+      ? ''
+      : ` of ${of.length > 4 ? `${of.slice(0, 3).join(', ')} and ${of.length - 3} more` : of.join(', ')}`;
+  const shown = value === undefined ? '' : `: ${value} wherever it stands`;
+  const where = ` (${counted(experiments.length, 'experiment')})`;
+  if (old === undefined) return `new ${what} ${now}${owner}${shown}${where}`;
+  if (now === undefined) return `${what} ${old}${owner} is gone${shown}${where}`;
+  return `${what} ${old}${owner} is called ${now} now${where}`;
+}
+
+/** `12 changed, 1 broken; 5 unchanged, 30 out of its reach` */
+export function countsText({ experiments, unchanged, untouched }: DiffReport): string {
+  const counts = new Map<string, number>();
+  for (const { status } of experiments) counts.set(status, (counts.get(status) ?? 0) + 1);
+  const words: Readonly<Record<string, string>> = {
+    renamed: 'with new names only',
+    failing: 'failing as before',
+  };
+  const parts = [...counts].map(([status, count]) => `${count} ${words[status] ?? status}`);
+  if (unchanged > 0) parts.push(`${unchanged} unchanged`);
+  if (untouched > 0) parts.push(`${untouched} that it does not reach`);
+  return parts.length === 0 ? 'no experiments' : parts.join(', ');
+}
+
+/** A variable, or several that are alike. */
+export function variableText({ name, count, old, new: now }: VariableGroup): string {
+  const form = old !== undefined && now !== undefined ? `${old} → ${now}` : (old ?? now)!;
+  return `${name} ${form}${count === 1 ? '' : ` (${count} variables)`}`;
+}

@@ -1,0 +1,176 @@
+/** @file The report for a comment on a pull request: a line for each experiment, the rest folded. */
+import { codeBlock, codeSpan, counted, escapeHtml, folded, markdownTable } from '../format.js';
+import { checkpointText, figureKinds, percent } from './figures.js';
+import { type ChangeGroup, groupChanges, groupCheckpoints } from './groups.js';
+import { constantLine, countsText, declarationText, fieldLine, type Line, variableText } from './lines.js';
+import { shortened, visible } from './showValues.js';
+import type { DiffReport, ExperimentReport, Figure, Status } from './types.js';
+
+/** GitHub takes comments of 65,536 characters; some are left for whoever posts it. */
+const mostCharacters = 60_000;
+/** The summary takes no more than this, so that details have room. */
+const mostOfSummary = 30_000;
+const mostOfNotes = 3_000;
+
+const signs: Readonly<Record<Status, string>> = {
+  broken: '❌ broken',
+  removed: '🗑️ removed',
+  added: '🆕 added',
+  changed: '✏️ changed',
+  mended: '✅ mended',
+  renamed: '🏷️ names only',
+  failing: '⚠️ fails as before',
+  unchanged: 'unchanged',
+};
+
+/** A part of the comment that may be left out: its lines as far as they fit, between what opens and closes it. */
+interface Details {
+  readonly summary: string;
+  readonly items: readonly string[];
+}
+
+/** The report as Markdown of less than 60,000 characters. What concerns most experiments is left out last. */
+export function markdownOf(report: DiffReport): string {
+  const parts = [
+    `### ${span(report.old.label)} → ${span(report.new.label)}\n\n${countsText(report)}`,
+    summaryTable(report.experiments),
+    notesOf(report),
+  ].filter((part) => part !== '');
+  let left = mostCharacters - parts.reduce((sum, part) => sum + part.length + 2, 0) - 500;
+  let omitted = 0;
+  for (const details of detailsOf(report)) {
+    const [text, missing] = fitting(details, left);
+    omitted += missing;
+    if (text === undefined) continue;
+    parts.push(text);
+    left -= text.length + 2;
+  }
+  if (omitted > 0) {
+    const command = report.old.commit === undefined ? 'luthier diff' : 'luthier diff --base=REF';
+    parts.push(
+      `_${counted(omitted, 'line')} left out to keep this comment short: ${codeSpan(`npx ${command}`)} shows all of them._`,
+    );
+  }
+  return parts.join('\n\n');
+}
+
+/** A part with as many of its items as fit, and how many do not. */
+function fitting({ summary, items }: Details, most: number): [text: string | undefined, missing: number] {
+  const frame = folded(summary, '').length + 100;
+  let size = frame;
+  const taken: string[] = [];
+  for (const item of items) {
+    size += item.length + 1;
+    if (size > most) break;
+    taken.push(item);
+  }
+  const missing = items.length - taken.length;
+  if (taken.length === 0) return [undefined, missing];
+  const more = missing === 0 ? [] : [`\n… and ${counted(missing, 'more line')}`];
+  return [folded(summary, [...taken, ...more].join('\n')), missing];
+}
+
+function span(text: string): string {
+  return codeSpan(visible(text));
+}
+
+function htmlCode(text: string): string {
+  return `<code>${escapeHtml(visible(text))}</code>`;
+}
+
+function summaryTable(experiments: readonly ExperimentReport[]): string {
+  const header = ['Experiment', '', 'Parameters', 'FLOPs/token', 'Tokens/step', 'Peak memory', 'Checkpoints'];
+  const rows = experiments.map((each) => [
+    span(each.name),
+    signs[each.status],
+    ...figureKinds.map(({ key, format }) => figureCell(each.effects?.[key], format)),
+    checkpointCell(each),
+  ]);
+  if (rows.length === 0) return '';
+  let most = rows.length;
+  let table = markdownTable(rows, header);
+  while (table.length > mostOfSummary && most > 1) {
+    most = Math.min(most - 1, Math.floor((most * mostOfSummary) / table.length));
+    table = markdownTable(rows.slice(0, most), header);
+  }
+  return most === rows.length ? table : `${table}\n\n… and ${counted(rows.length - most, 'more experiment')}`;
+}
+
+function figureCell(figure: Figure | undefined, format: (value: number) => string): string {
+  const { old, new: now } = figure ?? {};
+  if (old === undefined || now === undefined) return now === undefined ? '–' : format(now);
+  if (old === now) return format(now);
+  return `${format(old)} → ${format(now)}${old === 0 ? '' : ` (**${percent(old, now)}**)`}`;
+}
+
+function checkpointCell({ effects }: ExperimentReport): string {
+  return effects?.checkpoints === undefined ? '–' : checkpointText(effects.checkpoints);
+}
+
+function notesOf({ notes }: DiffReport): string {
+  const text = notes.map((note) => `> ${span(note).replace(/^`|`$/g, '')}`);
+  return text.length === 0 ? '' : shortened(text.join('\n>\n'), mostOfNotes);
+}
+
+/** The folded parts, the most important first. */
+function detailsOf(report: DiffReport): Details[] {
+  const { experiments } = report;
+  return [
+    ...experiments.filter(({ newError }) => newError !== undefined).map(errorDetails),
+    ...declarationDetails(report),
+    ...groupChanges(experiments).map(groupDetails),
+    ...groupCheckpoints(experiments).map(({ experiments: names, effect }) => ({
+      summary: `Checkpoints do not fit: ${namesHtml(names)}`,
+      items: [
+        ...effect.reshaped.map((group) => `- ${span(variableText(group))}`),
+        ...effect.appeared.map((group) => `- new: ${span(variableText(group))}`),
+        ...effect.vanished.map((group) => `- gone: ${span(variableText(group))}`),
+      ],
+    })),
+  ];
+}
+
+function errorDetails({ name, status, newError }: ExperimentReport): Details {
+  const { message, place } = newError!;
+  const lines = shortened(message, 2000).split('\n').map(visible);
+  if (place !== undefined) lines.push(`at ${visible(place)}`);
+  return {
+    summary: `${signs[status]}: ${htmlCode(name)}`,
+    items: [codeBlock(lines.join('\n'), 'text')],
+  };
+}
+
+function declarationDetails({ declarations }: DiffReport): Details[] {
+  if (declarations.length === 0) return [];
+  return [{ summary: 'Names', items: declarations.map((each) => `- ${span(declarationText(each))}`) }];
+}
+
+function groupDetails({ experiments, constants, fields }: ChangeGroup): Details {
+  const counts = [
+    ...(constants.length === 0 ? [] : [counted(constants.length, 'constant')]),
+    ...(fields.length === 0 ? [] : [counted(fields.length, 'field')]),
+  ];
+  return {
+    summary: `${namesHtml(experiments)}: ${counts.join(', ')}`,
+    items: [...constants.map(constantLine), ...fields.map(fieldLine)].map(lineMarkdown),
+  };
+}
+
+const mostNames = 12;
+
+function namesHtml(names: readonly string[]): string {
+  const shown = names.slice(0, mostNames).map(htmlCode).join(', ');
+  const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : '';
+  return names.length === 1 ? shown : `${names.length} experiments: ${shown}${more}`;
+}
+
+function lineMarkdown({ path, old, new: now, remarks }: Line): string {
+  const change =
+    old === undefined
+      ? `added ${span(now!)}`
+      : now === undefined
+        ? `removed ${span(old)}`
+        : `${span(old)} → ${span(now)}`;
+  const remark = remarks.length === 0 ? '' : ` · ${remarks.map(span).join(' · ')}`;
+  return `- ${span(path)}: ${change}${remark}`;
+}

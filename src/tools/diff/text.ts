@@ -1,0 +1,99 @@
+/** @file The report for a terminal. */
+import { textTable } from '../format.js';
+import type { Paint } from '../paint.js';
+import { checkpointText, difference, figureKinds } from './figures.js';
+import { groupChanges, groupCheckpoints } from './groups.js';
+import { constantLine, countsText, declarationText, fieldLine, type Line, variableText } from './lines.js';
+import type { DiffReport, ExperimentReport, Status } from './types.js';
+
+const colours: Partial<Record<Status, Parameters<Paint>[0]>> = {
+  broken: 'red',
+  removed: 'red',
+  failing: 'red',
+  added: 'green',
+  mended: 'green',
+  changed: 'yellow',
+};
+
+/** The report as text. */
+export function textOf(report: DiffReport, paint: Paint): string {
+  const { experiments } = report;
+  const parts = [
+    `${paint('bold', `${report.old.label} → ${report.new.label}`)}\n${countsText(report)}`,
+    ...experiments.filter(({ newError }) => newError !== undefined).map((each) => errorText(each, paint)),
+    declarations(report),
+    ...groupChanges(experiments).map(({ experiments: names, constants, fields }) =>
+      [
+        paint('bold', namesText(names, experiments)),
+        ...section('Constants', constants.map(constantLine), paint),
+        ...section('Fields', fields.map(fieldLine), paint),
+      ].join('\n'),
+    ),
+    effectsText(experiments),
+    ...groupCheckpoints(experiments).map(({ experiments: names, effect }) =>
+      [
+        `${paint('bold', 'Checkpoints do not fit')}: ${names.join(', ')}`,
+        ...effect.reshaped.map((group) => `  ${variableText(group)}`),
+        ...effect.appeared.map((group) => paint('green', `  + ${variableText(group)}`)),
+        ...effect.vanished.map((group) => paint('red', `  - ${variableText(group)}`)),
+      ].join('\n'),
+    ),
+    ...report.notes.map((note) => `Note: ${note}`),
+  ];
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function errorText({ name, status, newError, oldError }: ExperimentReport, paint: Paint): string {
+  const { message, place } = newError!;
+  const colour = colours[status] ?? 'yellow';
+  const word = status === 'changed' || status === 'added' ? `${status}, but not analysed` : status;
+  const lines = message.split('\n').map((line) => `  ${line}`);
+  if (place !== undefined) lines.push(`  at ${place}`);
+  if (oldError !== undefined && oldError.message !== message) lines.push(`  before: ${oldError.message}`);
+  return `${paint(colour, `${name}: ${word}`)}\n${lines.join('\n')}`;
+}
+
+function declarations({ declarations: changes }: DiffReport): string {
+  return changes.length === 0
+    ? ''
+    : ['Names', ...changes.map((each) => `  ${declarationText(each)}`)].join('\n');
+}
+
+/** The experiments that a group of changes is about. */
+function namesText(names: readonly string[], all: readonly ExperimentReport[]): string {
+  const statusOf = new Map(all.map(({ name, status }) => [name, status]));
+  const few = names.length === 1 ? names[0]! : `${names.length} experiments: ${names.join(', ')}`;
+  const own = new Set(names.map((name) => statusOf.get(name)));
+  return own.size === 1 && !own.has('changed') ? `${few} (${[...own][0]})` : few;
+}
+
+function section(title: string, lines: readonly Line[], paint: Paint): string[] {
+  return lines.length === 0 ? [] : [`  ${title}`, ...lines.map((line) => `    ${lineText(line, paint)}`)];
+}
+
+function lineText({ path, old, new: now, remarks }: Line, paint: Paint): string {
+  const gone = old === undefined ? undefined : paint('red', old);
+  const come = now === undefined ? undefined : paint('green', now);
+  const change = gone === undefined ? `+ ${come}` : come === undefined ? `- ${gone}` : `${gone} → ${come}`;
+  const remark = remarks.length === 0 ? '' : paint('dim', `  (${remarks.join('; ')})`);
+  return `${path} : ${change}${remark}`;
+}
+
+function effectsText(experiments: readonly ExperimentReport[]): string {
+  const rows: string[][] = [];
+  for (const { name, effects } of experiments) {
+    if (effects === undefined) continue;
+    const figures = figureKinds.map(({ key, label, format }): string[] => {
+      const { old, new: now } = effects[key];
+      const text = (value: number | undefined): string => (value === undefined ? '-' : format(value));
+      const change =
+        old === undefined || now === undefined || old === now ? '' : difference(old, now, format);
+      return ['', label, text(old), text(now), change];
+    });
+    const { checkpoints } = effects;
+    if (checkpoints !== undefined) figures.push(['', 'Checkpoints', '', checkpointText(checkpoints), '']);
+    figures[0]![0] = name;
+    rows.push(...figures);
+  }
+  return rows.length === 0 ? '' : textTable(rows, ['What follows', '', 'before', 'after', '']);
+}

@@ -1,0 +1,142 @@
+/** @file What a comparison of two versions of experiments finds. The JSON form of `luthier diff` is these types. */
+import type { Failure } from './protocol.js';
+
+/** A value in one of the two versions. */
+export interface Side {
+  /** The value as text. */
+  readonly text: string;
+  /** Whether nobody set it: it is what the class declares. */
+  readonly isDefault?: true;
+  /** `file:line` relative to the project, or the flag, that set or declares it. */
+  readonly place?: string;
+  /** The class that declares the default. */
+  readonly declaredBy?: string;
+}
+
+/** What became of a constant of the experiment. A side is absent where there is no such constant, or no value. */
+export interface ConstantChange {
+  readonly name: string;
+  readonly old?: Side & { readonly setBy: string };
+  readonly new?: Side & { readonly setBy: string };
+}
+
+/** What became of a field, an item of a list, or a whole sub-config. */
+export interface FieldChange {
+  /**
+   * `changed` has both sides, `added` the new and `removed` the old one; `moved` says in `new.text` where it is now;
+   * `class` is another class, and `kind` a partial, say, where a config was.
+   */
+  readonly what: 'changed' | 'added' | 'removed' | 'moved' | 'class' | 'kind';
+  /** Where it stands in the old version; in the new one, for what is new. `[0…11]` are items that changed alike. */
+  readonly path: string;
+  /** Where it stands in the new version, if elsewhere. */
+  readonly newPath?: string;
+  readonly old?: Side;
+  readonly new?: Side;
+  /** How many paths were alike; absent for one. */
+  readonly count?: number;
+}
+
+/** A figure before and after; one that could not be told is absent. */
+export interface Figure {
+  readonly old?: number;
+  readonly new?: number;
+}
+
+/** Variables that are alike but for numbers in their names. */
+export interface VariableGroup {
+  /** With `*` for the numbers: `lm/transformer/x_layers_*\/w`. */
+  readonly name: string;
+  readonly count: number;
+  /** Shape and type: `[64, 128] float32`. Absent in the version that lacks it. */
+  readonly old?: string;
+  readonly new?: string;
+}
+
+/** Whether checkpoints of the old version fit the new one. */
+export interface CheckpointEffect {
+  readonly loads: boolean;
+  readonly appeared: readonly VariableGroup[];
+  readonly vanished: readonly VariableGroup[];
+  readonly reshaped: readonly VariableGroup[];
+}
+
+/** What follows for the model and its training. */
+export interface Effects {
+  readonly parameters: Figure;
+  /** FLOPs of the forward pass for a token. */
+  readonly flopsPerToken: Figure;
+  readonly tokensPerStep: Figure;
+  /** The most bytes that a training step holds at once. */
+  readonly peakMemory: Figure;
+  /** Absent where only one version has the experiment, or one could not be analysed. */
+  readonly checkpoints?: CheckpointEffect;
+}
+
+/** What changed of one experiment. */
+export interface ExperimentReport {
+  readonly name: string;
+  readonly status: Status;
+  readonly constants: readonly ConstantChange[];
+  readonly fields: readonly FieldChange[];
+  /** Absent where the models were not compared: nothing that they depend on changed. */
+  readonly effects?: Effects;
+  /** Why the old version, or the new one, has no configs; or why its model could not be analysed. */
+  readonly oldError?: Failure;
+  readonly newError?: Failure;
+}
+
+/**
+ * `broken` had configs that could be made, and a model that could be traced, before; `mended` has now; `failing` fails
+ * in both versions. `renamed`: nothing but names of classes, fields and constants changed.
+ */
+export const statuses = [
+  'broken',
+  'removed',
+  'added',
+  'changed',
+  'mended',
+  'renamed',
+  'failing',
+  'unchanged',
+] as const;
+export type Status = (typeof statuses)[number];
+
+/** A class, a field of a class or a constant that has another name now, or that only one version has. */
+export interface DeclarationChange {
+  readonly what: 'class' | 'field' | 'constant';
+  /** The classes that have the field or constant; for a class, none. */
+  readonly of: readonly string[];
+  /** Absent for what is new. */
+  readonly old?: string;
+  /** Absent for what is gone. */
+  readonly new?: string;
+  /** What a field shows that only one version has, wherever it stands. */
+  readonly value?: string;
+  /** The experiments in which it was seen. */
+  readonly experiments: readonly string[];
+}
+
+/** One of the two versions. */
+export interface VersionName {
+  /** `main (3f9c2d1)`, `the working tree`, or an experiment's name. */
+  readonly label: string;
+  /** The commit; absent for the working tree. */
+  readonly commit?: string;
+}
+
+/** What `luthier diff --format=json` prints. */
+export interface DiffReport {
+  readonly format: 'luthier-config-diff';
+  readonly version: 1;
+  readonly old: VersionName;
+  readonly new: VersionName;
+  /** In the order of `statuses`, then by name; unchanged ones are only counted. */
+  readonly experiments: readonly ExperimentReport[];
+  readonly declarations: readonly DeclarationChange[];
+  readonly unchanged: number;
+  /** How many experiments there are in the working tree that the change cannot reach, and that were not looked at. */
+  readonly untouched: number;
+  /** What a reader should know of how the comparison was made. */
+  readonly notes: readonly string[];
+}
