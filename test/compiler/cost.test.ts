@@ -1,7 +1,9 @@
 /** @file Costs equal to those counted by hand. */
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { graphCost } from '../../src/compiler/cost.js';
-import { costAnalysis, type Tensor, type TensorSpec } from '../../src/compiler/index.js';
+import { graphCost, peakMemory } from '../../src/compiler/cost.js';
+import type { Graph, Value } from '../../src/compiler/graph.js';
+import { byteSize, costAnalysis, type Tensor, type TensorSpec } from '../../src/compiler/index.js';
 import { GraphBuilder } from './passes/support.js';
 import { ops, tf } from './support.js';
 
@@ -82,4 +84,99 @@ test('memory at its peak: inputs, constants and outputs throughout, the rest fro
   // A result that nobody reads lives while it is made.
   g.node('Concat', [x, x, x, x], { axis: 0 });
   expect(graphCost(g.graph(out)).peakMemory).toBe(120 + 160);
+});
+
+test('a reshape moves nothing, and its result is its input', () => {
+  const g = new GraphBuilder();
+  const x = g.input([10]);
+  const a = g.node('Exp', [x]);
+  const view = g.node('Reshape', [g.node('ExpandDims', [a], { shape: [1, 10] })], { shape: [5, 2] });
+  // x, a and b: the view keeps a alive, and takes no room beside it.
+  const b = g.node('Neg', [view]);
+  const cost = graphCost(g.graph(b));
+  expect(cost.peakMemory).toBe(120);
+  expect(cost.bytes).toBe(160);
+  // A program that returns a view of its input has no memory but the input's.
+  expect(graphCost({ ...g.graph(g.node('Reshape', [x], { shape: [2, 5] })), nodes: [] }).peakMemory).toBe(80);
+});
+
+test("memory that is the caller's is not counted, nor are views of it", () => {
+  const g = new GraphBuilder();
+  const [weights, x] = [g.input([10]), g.input([10])];
+  const y = g.node('Multiply', [weights, x]);
+  const z = g.node('Exp', [y]);
+  const grad = g.node('Reshape', [g.node('Neg', [z])], { shape: [2, 5] });
+  const graph = g.graph(grad);
+  // Beside weights and gradient: x throughout, y and z once.
+  expect(peakMemory(graph, [weights, grad])).toBe(120);
+  expect(peakMemory(graph)).toBe(200);
+});
+
+/** Counts what is alive at each node from the definition, looking through the whole program each time. */
+function peakByDefinition({ inputs, outputs, nodes }: Graph): number {
+  const memoryOf = (value: Value): Value => {
+    const node = nodes.find((made) => made.outputs.includes(value));
+    return node !== undefined && ['Reshape', 'Identity'].includes(node.op)
+      ? memoryOf(node.inputs[0]!)
+      : value;
+  };
+  const all = new Set(
+    [...inputs, ...outputs, ...nodes.flatMap((node) => [...node.inputs, ...node.outputs])].map(memoryOf),
+  );
+  const ends = new Set([...inputs, ...outputs].map(memoryOf));
+  const aliveAt = (value: Value, i: number): boolean => {
+    const made = nodes.findIndex((node) => node.outputs.includes(value));
+    if (made < 0 || ends.has(value)) return true;
+    const reads = nodes.flatMap((node, at) => (node.inputs.some((x) => memoryOf(x) === value) ? [at] : []));
+    return i >= made && i <= Math.max(made, ...reads);
+  };
+  const bytesAt = (i: number): number =>
+    [...all].filter((value) => aliveAt(value, i)).reduce((sum, value) => sum + byteSize(value), 0);
+  return Math.max(...[-1, ...nodes.keys()].map(bytesAt));
+}
+
+test('memory at its peak is that of the definition, for random programs', () => {
+  const step = fc.record({
+    op: fc.constantFrom('Neg', 'Add', 'Reshape', 'Identity', 'Concat', 'SplitV', 'constant'),
+    // Which of the values so far are read.
+    a: fc.nat(),
+    b: fc.nat(),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(step, { minLength: 1, maxLength: 25 }),
+      fc.array(fc.nat(), { minLength: 1, maxLength: 3 }),
+      (steps, ends) => {
+        const g = new GraphBuilder();
+        const values = [g.input([4]), g.input([8])];
+        for (const { op, a, b } of steps) {
+          const [x, y] = [values[a % values.length]!, values[b % values.length]!];
+          const size = x.shape[0]!;
+          if (op === 'constant') values.push(g.constant([2], [1, 2]));
+          else if (op === 'Concat') values.push(g.node(op, [x, y], { axis: 0 }));
+          else if (op === 'SplitV') values.push(...g.all(op, [x], { axis: 0, sizes: [1, size - 1] }));
+          else if (op === 'Add') values.push(g.node(op, [x, x.shape[0] === y.shape[0] ? y : x]));
+          else values.push(g.node(op, [x], op === 'Reshape' ? { shape: [size] } : {}));
+        }
+        const graph = g.graph(...ends.map((end) => values[end % values.length]!));
+        expect(peakMemory(graph)).toBe(peakByDefinition(graph));
+      },
+    ),
+  );
+});
+
+test('no memory is taken, however large the constants', () => {
+  const before = process.memoryUsage().arrayBuffers;
+  const [B, T, N, H] = [1, 2 ** 17, 2, 4];
+  const heads = spec(B, T, N, H);
+  const cost = costAnalysis(
+    (q: Tensor, k: Tensor, v: Tensor) => ops.attention(q, k, v, { causal: true, logitCap: 50 }),
+    heads,
+    heads,
+    heads,
+  );
+  // The mask alone is 64 GiB.
+  expect(cost.peakMemory).toBeGreaterThan(2 * 4 * T * T);
+  expect(cost.byOp.BatchMatMul!.flops).toBe(4 * B * T * T * N * H);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 24);
 });

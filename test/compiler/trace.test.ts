@@ -1,6 +1,14 @@
 /** @file What cannot be traced, and the messages that say so. */
 import { expect, test } from 'vitest';
-import { compile, ops, type Tensor, type TensorSpec, tf, withScope } from '../../src/compiler/index.js';
+import {
+  compile,
+  type HostTensor,
+  ops,
+  type Tensor,
+  type TensorSpec,
+  tf,
+  withScope,
+} from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/program.js';
 
 const spec = (shape: number[], dtype: TensorSpec['dtype'] = 'float32'): TensorSpec => ({ shape, dtype });
@@ -127,4 +135,34 @@ test('a device that is not there names the package to install', async () => {
   await expect(failure).rejects.toThrow(
     /^--device=gpu needs the package @tensorflow\/tfjs-node-gpu, which could not be loaded \(.*[^.]\)\. Install it with `npm install @tensorflow\/tfjs-node-gpu@4\.22\.0` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu\.$/,
   );
+});
+
+test('a constant that the host works out is in a program once, and not at all where only shapes are asked for', async () => {
+  let made = 0;
+  const table = () =>
+    ops.hostConstant('table', { shape: [3], dtype: 'float32' }, () => {
+      made++;
+      return Float32Array.of(1, 2, 3);
+    });
+  const f = ({ x }: { x: Tensor }) => tf.add(tf.mul(x, table()), table());
+  expect(traceProgram(f, { x }, { abstract: true }).outputs).toEqual(x);
+  expect(made).toBe(0);
+  const executable = await compile(f, { x });
+  expect(made).toBe(1);
+  const ones = { ...x, data: new Float32Array(6).fill(1) };
+  expect([...((await executable.run({ x: ones })) as HostTensor).data]).toEqual([2, 4, 6, 2, 4, 6]);
+  await executable.dispose();
+  // Another program, another table: none outlives the trace that it was made for.
+  traceProgram(f, { x });
+  expect(made).toBe(2);
+});
+
+test('where only shapes are asked for, large constants are let go, and small ones still fold', () => {
+  const f = (size: number) => () => tf.mul(tf.ones([size]), 2);
+  const constantsOf = (size: number) =>
+    traceProgram(f(size), [], { abstract: true }).graph.nodes.flatMap(({ inputs }) =>
+      inputs.map(({ data }) => data?.length),
+    );
+  expect(constantsOf(8)).toEqual([8, 1]);
+  expect(constantsOf(8192)).toEqual([undefined, 1]);
 });

@@ -14,6 +14,7 @@ import {
   Linear,
   listLayers,
   listVariables,
+  observeCalls,
   runInContext,
   type Theta,
   WeightCollection,
@@ -241,4 +242,16 @@ test('contexts nest, end with their function, and refuse promises', () => {
     'runInContext: the function must not be asynchronous.',
   );
   expect(() => layer.fprop(x)).toThrow('no forward pass is under way');
+});
+
+test('an observer is told of the calls of layers, inner ones first, and of no later ones', () => {
+  const layer = build(FeedForward.config({ inputDims: 2, outputDims: 3, hasBias: false }));
+  const calls: string[] = [];
+  const call = () => run({ 'linear/w': tensor([2, 3]) }, () => layer.fprop(tensor([5, 2])));
+  observeCalls(
+    (path, method, result) => void calls.push(`${path} ${method} [${(result as Tensor).shape}]`),
+    call,
+  );
+  call();
+  expect(calls).toEqual(['linear fprop [5,3]', 'activation fprop [5,3]', ' fprop [5,3]']);
 });
