@@ -45,7 +45,7 @@ function isFile(path: string): boolean {
 }
 
 /** The source file that a relative import names: './lm.js' is lm.ts where that is what stands there. */
-function fileOfImport(importer: string, specifier: string): string | undefined {
+export function fileOfImport(importer: string, specifier: string): string | undefined {
   if (!specifier.startsWith('.')) return undefined;
   const target = resolve(dirname(importer), specifier);
   const stem = target.replace(/\.[cm]?js$/, '');

@@ -1,0 +1,99 @@
+/** @file `luthier codegen`: an experiment whose configs are written out, without the constants and classes they came from. */
+import { dirname, resolve } from 'node:path';
+import { nonEmpty, oneOf, positive } from '../../cli/flagTable.js';
+import { type CodegenClassOptions, codegenClass } from '../../hparams/index.js';
+import { type ConfiguredExperiment, Experiment, shellText } from '../../registry/index.js';
+import { readSourceFile } from '../../registry/sourceFile.js';
+import type { Arguments, Command, Report } from '../command.js';
+import { configureResolved, resolveFor } from '../experiment.js';
+import { codeBlock, codeSpan } from '../format.js';
+import { written } from '../output.js';
+import { modulesFor } from './modules.js';
+
+/** What the methods return; one that returns what Experiment's own does is left out. */
+function valuesOf({ configs }: ConfiguredExperiment): Record<string, unknown> {
+  const { task, datasets, decodeDatasets } = configs;
+  return { task, datasets, ...(decodeDatasets.length === 0 ? {} : { decodeDatasets }) };
+}
+
+function styleOf({ values }: Arguments): Partial<CodegenClassOptions> {
+  const { style, maxComplexity, history } = values as Partial<CodegenClassOptions>;
+  return {
+    ...(style === undefined ? {} : { style }),
+    ...(maxComplexity === undefined ? {} : { maxComplexity }),
+    ...(history === undefined ? {} : { history }),
+  };
+}
+
+/** The text of the file. */
+async function generate(args: Arguments, out: string | undefined): Promise<{ name: string; code: string }> {
+  const resolved = await resolveFor(args.positionals[0]!, args.changes);
+  const configured = configureResolved(resolved, args);
+  const exported = resolved.name.split('.').at(-1)!;
+  const className = (args.values.name as string | undefined) ?? exported;
+  const source = readSourceFile(resolved.file);
+  const about = source.classes.get(source.exports.get(exported) ?? exported)?.description ?? '';
+  const changes = args.changes.map((change) => ` ${shellText(change)}`).join('');
+  const code = codegenClass(valuesOf(configured), {
+    modules: await modulesFor(resolved.file, dirname(resolve(out ?? resolved.file))),
+    baseClass: Experiment,
+    className,
+    fileComment: `The configs of ${resolved.name}${changes === '' ? '' : ` with${changes}`}, written out by luthier codegen.`,
+    comment: about === '' ? `The configs of ${resolved.name}, without its constants.` : about,
+    ...styleOf(args),
+  });
+  return { name: resolved.name, code };
+}
+
+export const codegenCommand: Command = {
+  usage: 'EXP',
+  positionals: [1, 1],
+  flags: {
+    out: {
+      key: 'out',
+      value: 'FILE',
+      about:
+        "Where to write the file, whose imports are made for its place; without it, it is printed for the experiment's own directory.",
+      parse: nonEmpty,
+    },
+    name: {
+      key: 'name',
+      value: 'CLASS',
+      about: "The name of the class. Default: that of the experiment's class.",
+      parse: nonEmpty,
+    },
+    style: {
+      key: 'style',
+      value: 'STYLE',
+      about:
+        'nested, the default: each config is written around its parts; statements: each has a name, and assignments.',
+      parse: oneOf(['nested', 'statements']),
+    },
+    max_complexity: {
+      key: 'maxComplexity',
+      value: 'N',
+      about: 'At most so many values stand in one expression; larger parts get names.',
+      parse: positive(true),
+    },
+    history: { key: 'history', about: 'Says in comments where each value was set.', parse: () => true },
+  },
+  changes: true,
+  details: [
+    'The file holds a class that extends Experiment and returns equal configs, with the same sharing and tags.',
+    '',
+    '  npx luthier codegen lm.Small --set numLayers=6 --out=experiments/six.ts',
+    '',
+    'Exit codes: 0; 1 where the experiment cannot be loaded or the file not be written;',
+    '2 for a wrong command line or config, and for values or classes that cannot be written as code.',
+  ].join('\n'),
+  async run(args): Promise<Report> {
+    const out = args.values.out as string | undefined;
+    const { name, code } = await generate(args, out);
+    if (out !== undefined) return written(name, out, code);
+    return {
+      text: () => code.trimEnd(),
+      json: () => ({ experiment: name, code }),
+      markdown: () => `### ${codeSpan(name)}\n\n${codeBlock(code, 'ts')}`,
+    };
+  },
+};

@@ -1,0 +1,62 @@
+/** @file The modules that generated experiments import from, and how they name them. */
+import { createRequire } from 'node:module';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Modules } from '../../hparams/index.js';
+import { fileOfImport } from '../../registry/scan.js';
+import { readSourceFile } from '../../registry/sourceFile.js';
+
+const library = fileURLToPath(new URL('../../index.ts', import.meta.url));
+const sources = dirname(library);
+
+/** Whether modules in `directory` find this library under its name. */
+function knowsPackage(directory: string): boolean {
+  try {
+    return createRequire(join(directory, 'importing.js')).resolve('luthier') === library;
+  } catch {
+    return false;
+  }
+}
+
+/** A file as modules in `directory` import it. */
+function relativeSpecifier(directory: string, file: string): string {
+  const path = relative(directory, file)
+    .split(sep)
+    .join('/')
+    .replace(/\.([cm]?)ts$/, '.$1js');
+  return path.startsWith('../') ? path : `./${path}`;
+}
+
+/** How modules in `directory` import the library: by a path inside of its repository, by its name elsewhere. */
+function librarySpecifier(directory: string): string {
+  const root = dirname(sources) + sep;
+  const isInside = `${directory}${sep}`.startsWith(root);
+  return !isInside && knowsPackage(directory) ? 'luthier' : relativeSpecifier(directory, library);
+}
+
+/** The file and all that it imports by relative paths, nearest first; of the library only what is imported directly. */
+function filesAround(file: string): string[] {
+  const files = new Set([file]);
+  for (const importer of files) {
+    if (importer.startsWith(sources + sep)) continue;
+    const { imports, reexports, stars } = readSourceFile(importer);
+    const links = [...imports.values(), ...reexports.values()].map(({ from }) => from);
+    for (const specifier of [...links, ...stars]) {
+      const target = fileOfImport(importer, specifier);
+      if (target !== undefined && target !== library) files.add(target);
+    }
+  }
+  return [...files];
+}
+
+/**
+ * What a module in `directory` can import for the configs of an experiment that stands in `file`: the library, then
+ * that file, then what it imports. All of them are loaded already.
+ */
+export async function modulesFor(file: string, directory: string): Promise<Modules> {
+  const modules: Record<string, object> = { [librarySpecifier(directory)]: await import('../../index.js') };
+  for (const each of filesAround(file)) {
+    modules[relativeSpecifier(directory, each)] ??= (await import(pathToFileURL(each).href)) as object;
+  }
+  return modules;
+}
