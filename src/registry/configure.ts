@@ -120,7 +120,8 @@ function checkNames(experiment: Experiment, what: string, configs: readonly Conf
   for (const config of configs) {
     const name = config.name ?? (config.isTraining ? 'train' : 'input');
     if (seen.has(name)) {
-      throw new ConfigError(`${experiment.constructor.name}.${what}: two inputs are named '${name}'.`);
+      const { name: cls } = experiment.constructor;
+      throw new ConfigError(`${cls}.${what}: two inputs are named '${name}'.`, { path: what });
     }
     seen.add(name);
   }
@@ -134,6 +135,14 @@ function configsOf(experiment: Experiment): ExperimentConfigs {
     withOrigin(`${experiment.constructor.name}.${root}()`, () => Object.assign(configs, { [root]: made }));
   }
   return configs;
+}
+
+/** The constants that `overrides` set. @throws UsageError for one that the experiment does not have. */
+export function constantOverrides(
+  resolved: ResolvedExperiment,
+  overrides: readonly Override[],
+): readonly ConstantOverride[] {
+  return sorted(overrides, resolved, () => {}).constants;
 }
 
 /**

@@ -50,6 +50,18 @@ const declared = Symbol('constants');
 const states = new WeakMap<Experiment, State>();
 /** Overrides for the experiment under construction: class fields that depend on a constant then see the overridden value. */
 let pending: readonly ConstantOverride[] = [];
+/** Where the problems of the experiment under construction are gathered; undefined: the first one is thrown. */
+let gathered: unknown[] | undefined;
+
+/** Runs `action`; what it throws is gathered where problems are. */
+function reporting(action: () => void): void {
+  try {
+    action();
+  } catch (error) {
+    if (gathered === undefined) throw error;
+    gathered.push(error);
+  }
+}
 
 const oldNames = Symbol('oldNames');
 
@@ -74,6 +86,18 @@ export function isExperimentClass(value: unknown): value is new () => Experiment
   return typeof value === 'function' && value.prototype instanceof Experiment;
 }
 
+/** A constant has neither a value nor a default. */
+export class MissingConstantError extends UsageError {
+  constructor(
+    message: string,
+    readonly constant: string,
+    /** What would set it: `--set dataPath=PATH`. */
+    readonly flag: string,
+  ) {
+    super(message);
+  }
+}
+
 const unset = Symbol('unset');
 
 /** The value of a constant without the check that it has one: `unset` when nothing sets it. */
@@ -83,12 +107,15 @@ function currentValue(state: State, schema: z.ZodType, name: string): unknown {
   return byDefault.success ? byDefault.data : unset;
 }
 
-function missing(cls: Function, name: string, schema: z.ZodType): UsageError {
+function missing(cls: Function, name: string, schema: z.ZodType): MissingConstantError {
   const about = schema.description ? ` (${schema.description.replace(/\.$/, '')})` : '';
   const example = /path|dir|file/i.test(name) ? 'PATH' : 'VALUE';
-  return new UsageError(
+  const flag = `--set ${name}=${example}`;
+  return new MissingConstantError(
     `${cls.name} needs a value for its constant '${name}'${about}: it has no default. ` +
-      `Set it with --set ${name}=${example}, or in the class with \`override ${name} = …\`.`,
+      `Set it with ${flag}, or in the class with \`override ${name} = …\`.`,
+    name,
+    flag,
   );
 }
 
@@ -114,10 +141,12 @@ export abstract class Experiment {
     const schemas = constantsOf(cls);
     const state: State = { values: new Map(), overridden: new Map(), writes: [], reads: new Set() };
     for (const override of pending) {
-      const schema = schemas[override.name];
-      if (!schema) throw unknownConstant(cls, override.name, override.origin);
-      state.values.set(override.name, parseOverride(cls, schema, override));
-      state.overridden.set(override.name, override);
+      const { name, origin } = override;
+      reporting(() => {
+        if (!Object.hasOwn(schemas, name)) throw unknownConstant(cls, name, origin);
+        state.values.set(name, parseOverride(cls, schemas[name]!, override));
+        state.overridden.set(name, override);
+      });
     }
     // Class fields are defined on what the base constructor returns, so a proxy sees each of them as it is set.
     const proxy = new Proxy(this, {
@@ -131,12 +160,15 @@ export abstract class Experiment {
       },
       defineProperty(target, key, descriptor) {
         if (typeof key === 'symbol') return Reflect.defineProperty(target, key, descriptor);
-        if (!Object.hasOwn(schemas, key)) throw unknownConstant(cls, key, placeOfCaller());
-        // A field without a value (`override dataPath!: string`) only restates the type.
-        if (descriptor.value === undefined) return true;
-        const value = checkValue(schemas[key]!, descriptor.value, () => `${cls.name}.${key}`, placeOfCaller);
-        state.writes.push({ name: key });
-        if (!state.overridden.has(key)) state.values.set(key, value);
+        reporting(() => {
+          if (!Object.hasOwn(schemas, key)) throw unknownConstant(cls, key, placeOfCaller());
+          // A field without a value (`override dataPath!: string`) only restates the type.
+          if (descriptor.value === undefined) return;
+          const label = () => `${cls.name}.${key}`;
+          const value = checkValue(schemas[key]!, descriptor.value, label, placeOfCaller);
+          state.writes.push({ name: key });
+          if (!state.overridden.has(key)) state.values.set(key, value);
+        });
         return true;
       },
     });
@@ -224,18 +256,53 @@ export function instantiate<T extends Experiment>(
   }
 }
 
+/**
+ * All that is wrong with the constants that the class fields and `overrides` set, and those that nothing sets; other
+ * errors of the fields are among them.
+ */
+export function constantProblems(
+  cls: new () => Experiment,
+  overrides: readonly ConstantOverride[] = [],
+): unknown[] {
+  const outer = gathered;
+  const problems: unknown[] = [];
+  gathered = problems;
+  try {
+    reporting(() => {
+      problems.push(...missingConstants(instantiate(cls, overrides)));
+    });
+  } finally {
+    gathered = outer;
+  }
+  return problems;
+}
+
+/** The constants that class fields set and that nothing read so far. */
+export function unreadConstants(experiment: Experiment): string[] {
+  const { writes, overridden, reads } = states.get(experiment)!;
+  const names = new Set(writes.map(({ name }) => name));
+  return [...names].filter((name) => !reads.has(name) && !overridden.has(name));
+}
+
 /** The constants of the command line that nothing read so far, neither class fields nor methods. */
 export function unreadOverrides(experiment: Experiment): ConstantOverride[] {
   const { overridden, reads } = states.get(experiment)!;
   return [...overridden.values()].filter(({ name }) => !reads.has(name));
 }
 
-/** Throws UsageError for the first constant that has neither a value nor a default. */
-export function checkRequired(experiment: Experiment): void {
+/** An error for each constant that has neither a value nor a default. */
+function missingConstants(experiment: Experiment): MissingConstantError[] {
   const state = states.get(experiment)!;
-  for (const [name, schema] of Object.entries(constantsOf(experiment.constructor))) {
-    if (currentValue(state, schema, name) === unset) throw missing(experiment.constructor, name, schema);
-  }
+  const { constructor: cls } = experiment;
+  return Object.entries(constantsOf(cls))
+    .filter(([name, schema]) => currentValue(state, schema, name) === unset)
+    .map(([name, schema]) => missing(cls, name, schema));
+}
+
+/** Throws MissingConstantError for the first constant that has neither a value nor a default. */
+export function checkRequired(experiment: Experiment): void {
+  const [first] = missingConstants(experiment);
+  if (first) throw first;
 }
 
 /** An effective constant and who set it: a class by its name, or the flag of the command line. */

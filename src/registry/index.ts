@@ -1,7 +1,7 @@
 /** @file Experiments: their base class, how names find them, how the command line sets their constants and configs. */
 export { type ClassVars, classVars, classVarsText, parseClassVars } from './classVars.js';
 export { type ExperimentConfigs, registerExports } from './configs.js';
-export { type ConfiguredExperiment, configure } from './configure.js';
+export { type ConfiguredExperiment, configure, constantOverrides } from './configure.js';
 export { experimentDirectories } from './directories.js';
 export { dumpText, jsonDocument, yamlDocument } from './dump.js';
 export { UsageError } from './errors.js';
@@ -9,6 +9,7 @@ export {
   type ConstantOverride,
   type Constants,
   checkRequired,
+  constantProblems,
   constantsOf,
   type EffectiveConstant,
   Experiment,
@@ -16,6 +17,8 @@ export {
   effectiveConstants,
   instantiate,
   isExperimentClass,
+  MissingConstantError,
+  unreadConstants,
 } from './experiment.js';
 export { type FiddlerResult, fiddler, type SweepResult, sweep } from './functions.js';
 export {

@@ -67,6 +67,10 @@ export class Child<Sent, Received> {
       };
       this.process.on('error', (error) => end(`could not be started: ${error.message}`));
       this.process.on('close', (code, signal) => end(howItEnded(code, signal, this.output)));
+      // What the child itself has started may outlive it, and holds its pipes.
+      this.process.on('exit', (code, signal) => {
+        setTimeout(() => end(howItEnded(code, signal, this.output)), 500).unref();
+      });
     });
   }
 
