@@ -30,4 +30,8 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Writes an experiment out as a file of its own, whose class returns the same configs.',
     load: async () => (await import('./codegen/index.js')).codegenCommand,
   },
+  graph: {
+    about: "Draws an experiment's configs, as SVG or for Graphviz.",
+    load: async () => (await import('./graph.js')).graph,
+  },
 };
