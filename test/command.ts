@@ -25,10 +25,10 @@ export interface Running {
   readonly finished: Promise<Finished>;
 }
 
-/** Starts the command with these flags. */
-export function startCommand(flags: readonly string[], cwd = project): Running {
+/** Starts the command, or another script of the repository, with these flags. */
+export function startCommand(flags: readonly string[], cwd = project, script = 'src/main.ts'): Running {
   const tsx = fileURLToPath(import.meta.resolve('tsx'));
-  const child = spawn(process.execPath, ['--import', tsx, join(repository, 'src/main.ts'), ...flags], {
+  const child = spawn(process.execPath, ['--import', tsx, join(repository, script), ...flags], {
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -49,6 +49,11 @@ export function startCommand(flags: readonly string[], cwd = project): Running {
 /** Runs the command to its end. */
 export function runCommand(flags: readonly string[], cwd?: string): Promise<Finished> {
   return startCommand(flags, cwd).finished;
+}
+
+/** Runs `luthier` to its end. */
+export function runLuthier(args: readonly string[], cwd?: string): Promise<Finished> {
+  return startCommand(args, cwd, 'src/tools/main.ts').finished;
 }
 
 /** An empty directory for the tests of a file, removed after them. */
