@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { build } from '../../src/hparams/index.js';
-import { type LmBatch, SyntheticLmInput } from '../../src/inputs/index.js';
+import { type LmBatch, type PackedLmBatch, SyntheticLmInput } from '../../src/inputs/index.js';
 import { readAll, take } from './corpus.js';
 
 const base = { seqLen: 16, vocabSize: 50, batchSize: 4, isTraining: true };
@@ -13,6 +13,19 @@ test('synthetic tokens fill every place, and labels are the ids one further', as
   expect([...batch.labels.data.slice(0, 15)]).toEqual([...batch.ids.data.slice(1, 16)]);
   expect(batch.weights.data.every((weight) => weight === 1)).toBe(true);
   expect(batch.paddings.data.every((padding) => padding === 0)).toBe(true);
+});
+
+test('packed, a row is one segment with positions from 0, and its tokens are the same', async () => {
+  const packed = build(SyntheticLmInput.config({ ...base, packed: true }));
+  const { segmentIds, segmentPos, ...rest } = (await packed.getNext()) as PackedLmBatch;
+  expect(rest).toEqual(await build(SyntheticLmInput.config(base)).getNext());
+  expect([segmentIds.shape, segmentPos.shape]).toEqual([
+    [4, 16],
+    [4, 16],
+  ]);
+  expect(new Set(segmentIds.data)).toEqual(new Set([1]));
+  const positions = Array.from({ length: 16 }, (_, t) => t);
+  expect([...segmentPos.data]).toEqual([...positions, ...positions, ...positions, ...positions]);
 });
 
 test('synthetic data repeats with the seed, is split over hosts, ends where told, and resumes', async () => {

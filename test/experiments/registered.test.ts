@@ -1,0 +1,57 @@
+/** @file Every experiment of this repository resolves, gives configs, builds and traces. */
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { evalShape, type TensorSpec } from '../../src/compiler/index.js';
+import { build, classOf, isConfig, isSet } from '../../src/hparams/index.js';
+import type { ConfiguredExperiment, Override } from '../../src/registry/index.js';
+import { evalStep } from '../../src/tasks/index.js';
+import { project } from '../command.js';
+import { configured, names } from './zoo.js';
+
+/** Constants that an experiment has no default for. */
+const required: Readonly<Record<string, Override[]>> = {
+  'lm.ShakespeareChar': [
+    { kind: 'set', path: 'dataPath', text: join(project, 'corpus/counting.txt'), origin: '--set dataPath' },
+  ],
+};
+
+test('all families are found', () => {
+  expect([...new Set(names.map((name) => name.split('.')[0]))]).toEqual([
+    'c4',
+    'c4Multislice',
+    'lm',
+    'lmCloud',
+  ]);
+  expect(names.length).toBeGreaterThan(50);
+});
+
+describe.each(names)('%s', (name) => {
+  let experiment: ConfiguredExperiment;
+  beforeAll(async () => {
+    experiment = await configured(name, required[name]);
+  });
+
+  test('gives configs: a task, a dataset that trains and one that is evaluated', () => {
+    const { task, datasets, decodeDatasets, warnings } = experiment;
+    expect([task, ...datasets, ...decodeDatasets].filter((config) => !isConfig(config))).toEqual([]);
+    expect(datasets.map(({ isTraining }) => isTraining).sort()).toEqual([false, true]);
+    expect(classOf(task).name).toBe('SingleTask');
+    expect(isSet(task, 'train')).toBe(true);
+    expect(warnings).toEqual([]);
+  });
+
+  test('builds, and an evaluation step traces to scalars without a value in memory', () => {
+    const task = build(experiment.task);
+    const params = Object.fromEntries(
+      task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }]),
+    );
+    for (const dataset of experiment.datasets) {
+      const batch = build(dataset).batchSpecs() as Record<string, TensorSpec>;
+      const { metrics } = evalShape(evalStep(task) as never, { params, batch }) as {
+        metrics: Record<string, unknown>;
+      };
+      const scalar = { shape: [], dtype: 'float32' };
+      expect(metrics.total_loss).toEqual({ value: scalar, weight: scalar });
+    }
+  });
+});
