@@ -1,5 +1,5 @@
 /** @file The analysis of an experiment as text, Markdown and JSON. */
-import { formatDuration, formatGrouped } from '../../summaries/format.js';
+import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/format.js';
 import type { Peak } from '../../summaries/mfu.js';
 import type { Report } from '../command.js';
 import {
@@ -31,10 +31,15 @@ export interface Analyzed {
 
 const header = ['layer', 'type', 'output', 'parameters', 'own', 'FLOPs', 'activations'];
 
+const SHORT: Scales = [
+  [1, ' s'],
+  [1e-3, ' ms'],
+  [1e-6, ' µs'],
+];
+
 /** 23.4 ms, 4.21 s, 3m 05s. */
 function formatSeconds(seconds: number): string {
-  if (seconds < 0.9995) return `${Number((seconds * 1000).toPrecision(3))} ms`;
-  return seconds < 60 ? `${Number(seconds.toPrecision(3))} s` : formatDuration(seconds);
+  return seconds < 59.95 ? formatScaled(seconds, SHORT) : formatDuration(seconds);
 }
 
 const nothing = (amount: number, format: (amount: number) => string): string =>
@@ -103,7 +108,9 @@ function notes(
     ...(rows.some(({ count }) => count > 1)
       ? ['Layers that are alike have one row, with the figures of each of them; --all shows every layer.']
       : []),
-    ...(deeper > 0 ? [`${counted(deeper, 'layer')} below --depth=${maxDepth} not shown.`] : []),
+    ...(deeper > 0
+      ? [`${counted(deeper, 'layer')} below --depth=${maxDepth} ${deeper === 1 ? 'is' : 'are'} not shown.`]
+      : []),
   ];
 }
 
@@ -124,7 +131,7 @@ function markdownOf(analyzed: Analyzed, rows: readonly LayerRow[]): string {
     rows.map((row) => cells(pathName(row), row)),
     header,
   );
-  const list = totals(analyzed).map(([name, text]) => `- **${name}:** ${escapeMarkdown(text)}`);
+  const list = totals(analyzed).map(([name, text]) => `- **${name}:** ${text}`);
   return [
     `### ${escapeMarkdown(analyzed.experiment)}`,
     list.join('\n'),

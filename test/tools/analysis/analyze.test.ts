@@ -1,0 +1,200 @@
+/** @file The analysis of experiments against figures counted by hand and by the published formulas. */
+import { expect, test } from 'vitest';
+import { analyze } from '../../../src/tools/analysis/analyze.js';
+import type { Analysis, LayerSummary } from '../../../src/tools/analysis/types.js';
+import { configured, Gpt, LeastSquares } from './models.js';
+
+const layerAt = ({ layers }: Analysis, path: string): LayerSummary =>
+  layers.find((layer) => layer.path === path)!;
+
+const [L, D, V, T, B] = [2, 32, 64, 16, 8];
+const gpt = analyze(configured(Gpt));
+
+test('parameters of a GPT: tables, and 12 D^2 with 13 D of biases and norms in each block', () => {
+  const block = 12 * D * D + 13 * D;
+  const total = V * D + T * D + L * block + 2 * D;
+  expect(gpt.parameters).toBe(total);
+  expect(gpt.trainableParameters).toBe(total);
+  expect(layerAt(gpt, '').parameters).toBe(total);
+  expect(layerAt(gpt, 'lm/transformer/x_layers_1')).toMatchObject({ parameters: block, ownParameters: 0 });
+  expect(layerAt(gpt, 'lm/transformer/x_layers_1/self_attention/key')).toMatchObject({
+    parameters: D * D + D,
+    ownParameters: D * D + D,
+  });
+  const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
+  expect(sum(gpt.layers.map(({ ownParameters }) => ownParameters))).toBe(total);
+  expect(sum(gpt.variables.map(({ shape }) => shape.reduce((a, b) => a * b, 1)))).toBe(total);
+  expect(gpt.variables[0]).toEqual({
+    name: 'lm/position_emb/emb_var',
+    shape: [T, D],
+    dtype: 'float32',
+    trainable: true,
+  });
+});
+
+test('FLOPs of layers, exactly: 2 M N K a product, 4 B T^2 D in attention', () => {
+  const flops = (path: string) => layerAt(gpt, `lm/transformer/x_layers_0/${path}`).flops;
+  expect(flops('ff_layer/ffn_layer1/linear')).toBe(2 * B * T * D * 4 * D);
+  expect(flops('ff_layer/ffn_layer2/linear')).toBe(2 * B * T * 4 * D * D);
+  const projections = ['query', 'key', 'value', 'post'].map((name) => flops(`self_attention/${name}`));
+  // A product and its bias.
+  expect(projections).toEqual(new Array(4).fill(2 * B * T * D * D + B * T * D));
+  expect(flops('self_attention')).toBe(4 * projections[0]! + 4 * B * T * T * D);
+  expect(flops('residual_dropout')).toBe(0);
+});
+
+/** The FLOPs of a GPT's matrix products for each token, forward. */
+const products = (l: number, d: number, v: number, t: number): number =>
+  l * (24 * d * d + 4 * t * d) + 2 * v * d;
+
+test('FLOPs of the large: 24 D^2 + 4 T D a layer, 2 V D for the logits, and very little besides', () => {
+  const large = { layers: 96, dims: 12288, heads: 96, vocab: 50257, time: 2048, batch: 1536 };
+  const { forwardFlopsPerToken, flopsPerStep, parameters, tokensPerStep, memory } = analyze(
+    configured(Gpt, large),
+  );
+  const formula = products(large.layers, large.dims, large.vocab, large.time);
+  expect(forwardFlopsPerToken / formula).toBeGreaterThan(1);
+  expect(forwardFlopsPerToken / formula).toBeLessThan(1.0005);
+  expect(tokensPerStep).toBe(1536 * 2048);
+  // PaLM's 6 N + 12 L D T, to the last parts in a thousand: tables are not multiplied.
+  expect(flopsPerStep / tokensPerStep / (6 * parameters + 12 * 96 * 12288 * 2048)).toBeCloseTo(1, 2);
+  expect(parameters).toBe(50257 * 12288 + 2048 * 12288 + 96 * (12 * 12288 ** 2 + 13 * 12288) + 2 * 12288);
+  expect(memory.variables / (4 * parameters)).toBeCloseTo(1, 4);
+});
+
+test('what is done in the layers is all that is done', () => {
+  const own = (pick: (layer: LayerSummary) => number): number => {
+    const children = (layer: LayerSummary) =>
+      gpt.layers.filter(
+        ({ path, depth }) =>
+          depth === layer.depth + 1 && (layer.path === '' || path.startsWith(`${layer.path}/`)),
+      );
+    const each = gpt.layers.map(
+      (layer) => pick(layer) - children(layer).reduce((sum, child) => sum + pick(child), 0),
+    );
+    expect(Math.min(...each)).toBeGreaterThanOrEqual(0);
+    return each.reduce((a, b) => a + b, 0);
+  };
+  expect(own(({ flops }) => flops)).toBe(layerAt(gpt, '').flops);
+  expect(gpt.forwardFlopsPerToken * gpt.tokensPerStep).toBe(layerAt(gpt, '').flops);
+  expect(gpt.flopsPerStep).toBe(3 * layerAt(gpt, '').flops);
+  expect(own(({ activationBytes }) => activationBytes)).toBe(layerAt(gpt, '').activationBytes);
+});
+
+test('output shapes are those of the first tensor that fprop returned', () => {
+  const shape = (path: string) => layerAt(gpt, path).outputShape;
+  expect(shape('')).toEqual([]);
+  expect(shape('lm')).toEqual([B, T, V]);
+  expect(shape('lm/position_emb')).toEqual([T, D]);
+  expect(shape('lm/transformer/x_layers_0/ff_layer/ffn_layer1')).toEqual([B * T, 4 * D]);
+  // As the softmax that it is, not as the embedding that it is, too.
+  expect(shape('lm/softmax')).toEqual([B * T, V]);
+  // Attention without dropout never calls it.
+  expect(shape('lm/transformer/x_layers_0/self_attention/atten_dropout')).toBeUndefined();
+});
+
+test('what a block keeps for the backward pass, counted by hand', () => {
+  const bytes = (path: string) => layerAt(gpt, `lm/transformer/x_layers_0/${path}`).activationBytes;
+  const row = 4 * B * T * D;
+  // The norm's result and two statistics for each position.
+  expect(bytes('layer_norm')).toBe(row + 2 * 4 * B * T);
+  // Query, key and value, the weights, and the result.
+  expect(bytes('self_attention')).toBe(3 * row + 4 * B * 4 * T * T + row);
+  // Before and after GELU.
+  expect(bytes('ff_layer/ffn_layer1')).toBe(2 * 4 * row);
+  expect(bytes('ff_layer/ffn_layer2')).toBe(0);
+});
+
+test('memory of a step: AdamW has two slots; activations hold what is kept at least, and the batch', () => {
+  const { variables, gradients, optimizer, activations, total } = gpt.memory;
+  // Buffers are padded to whole cache lines.
+  expect(variables - 4 * gpt.parameters).toBeGreaterThanOrEqual(0);
+  expect(variables - 4 * gpt.parameters).toBeLessThan(2 * 64);
+  expect([gradients, optimizer]).toEqual([variables, 2 * variables]);
+  expect(total).toBe(4 * variables + activations);
+  expect(activations).toBeGreaterThan(layerAt(gpt, '').activationBytes + 4 * 4 * B * T);
+  const bounded = analyze(configured(Gpt, { 'task.train.learner.optimizer.clipThreshold': 1 }));
+  // Whole updates wait for their norms.
+  expect(bounded.memory.optimizer).toBe(3 * variables);
+});
+
+test('least squares, to the last FLOP and byte', () => {
+  const [batch, dims] = [32, 64];
+  const analysis = analyze(configured(LeastSquares));
+  const product = 2 * batch * dims;
+  // The difference, its squares, and their mean.
+  const loss = 3 * batch;
+  expect(analysis.layers).toEqual([
+    {
+      ...{ path: '', type: 'Regression', depth: 0, outputShape: [], ownParameters: 0, parameters: dims },
+      // The gradient of the squares reads the differences.
+      ...{ flops: product + loss, activationBytes: 4 * batch },
+    },
+    {
+      ...{
+        path: 'first',
+        type: 'Linear',
+        depth: 1,
+        outputShape: [batch, 1],
+        ownParameters: dims,
+        parameters: dims,
+      },
+      ...{ flops: product, activationBytes: 0 },
+    },
+  ]);
+  expect(analysis).toMatchObject({
+    tokensPerStep: batch,
+    unit: 'examples',
+    flopsPerStep: 3 * (product + loss),
+  });
+  const buffer = 4 * dims;
+  expect(analysis.memory).toMatchObject({ variables: buffer, gradients: buffer, optimizer: 0 });
+  const [pairs, key] = [4 * batch * (dims + 1), 2 * 4];
+  // The loss, the metric's weight, and the factor 2 / batch of the gradient.
+  const scalars = 3 * 4;
+  // At the peak, two columns: the differences, with the predictions, their squares or their gradient.
+  expect(analysis.memory.activations).toBe(pairs + key + scalars + 2 * 4 * batch);
+});
+
+test('a layer that two share is listed once, and counted once at their parent', () => {
+  const { layers, parameters } = analyze(configured(LeastSquares, { again: 'true', outputs: 64 }));
+  expect(layers.map(({ path }) => path)).toEqual(['', 'first']);
+  expect(parameters).toBe(64 * 64);
+  expect(layers[1]!.flops).toBe(2 * (2 * 32 * 64 * 64));
+});
+
+test('several hosts: a step trains on all of their batches, each holds its own', () => {
+  const four = analyze(configured(Gpt, { hosts: 4 }));
+  expect(four.tokensPerStep).toBe(4 * gpt.tokensPerStep);
+  expect(four.flopsPerStep).toBe(4 * gpt.flopsPerStep);
+  expect(four.forwardFlopsPerToken).toBe(gpt.forwardFlopsPerToken);
+  expect(four.memory).toEqual(gpt.memory);
+});
+
+test('variables that do not train: no gradient is computed, but its place is there', () => {
+  const frozen = analyze(
+    configured(Gpt, { 'task.train.learner.bpropVariableInclusion': 'lm/transformer/.*' }),
+  );
+  const tables = V * D + T * D + 2 * D;
+  expect(frozen.trainableParameters).toBe(gpt.parameters - tables);
+  expect(frozen.variables.filter(({ trainable }) => !trainable).map(({ name }) => name)).toEqual([
+    'lm/position_emb/emb_var',
+    'lm/final_ln/scale',
+    'lm/final_ln/bias',
+    'lm/softmax/w',
+  ]);
+  expect(frozen.memory.gradients / (4 * gpt.parameters)).toBeCloseTo(1, 1);
+  expect(frozen.flopsPerStep).toBe(gpt.flopsPerStep);
+});
+
+test('what is wrong with an experiment is told as training tells it', () => {
+  expect(() => analyze(configured(Gpt, { 'datasets[0].isTraining': 'false' }))).toThrow(
+    'tests.Gpt: datasets() must have one dataset with isTraining true, it has none.',
+  );
+  expect(() => analyze(configured(Gpt, { 'datasets[0].seqLen': 17 }))).toThrow(
+    'lm/position_emb (TrainablePositionalEmbedding): a sequence of 17 tokens is longer than maxSeqLength 16.',
+  );
+  expect(() => analyze(configured(LeastSquares, { 'task.train.learner.lossName': 'total_los' }))).toThrow(
+    "The learner's lossName is 'total_los', and Regression has no such metric. Did you mean 'total_loss'?",
+  );
+});

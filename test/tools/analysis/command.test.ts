@@ -1,0 +1,123 @@
+/** @file `luthier analyze` as a person runs it. */
+import { expect, test } from 'vitest';
+import { runLuthier, startCommand } from '../../command.js';
+
+const three = ['--set', 'task.model.lmTpl.stackedTransformerTpl.numLayers=3'];
+
+test('a table of layers and totals', async () => {
+  const { code, stdout, stderr } = await runLuthier([
+    'analyze',
+    'tiny.Tiny',
+    '--depth=4',
+    '--peak_tflops=1',
+    ...three,
+  ]);
+  expect(stderr).toBe('');
+  expect(code).toBe(0);
+  expect(stdout).toBe(`tiny.Tiny
+
+layer                                    type                               output        parameters    own       FLOPs  activations
+(model)                                  LanguageModel                      []                 13.9k         1.20 MFLOP       188 kB
+  lm                                     TransformerLm                      [2, 16, 256]       13.9k         1.20 MFLOP       188 kB
+    position_emb                         TrainablePositionalEmbedding       [16, 16]             512    512
+    transformer                          StackedTransformer                 [32, 16]           9.31k          883 kFLOP       153 kB
+      input_dropout                      Dropout                            [32, 16]                         7.68 kFLOP      4.10 kB
+      x_layers_0 … x_layers_2 (3 alike)  Transformer                        [32, 16]           3.10k          292 kFLOP      49.7 kB
+        layer_norm                       LayerNorm                          [32, 16]              16     16  4.10 kFLOP      2.30 kB
+        self_attention                   DotProductAttention                [32, 16]           1.02k          120 kFLOP      20.5 kB
+        residual_dropout                 Dropout                            [32, 16]                         7.68 kFLOP      2.05 kB
+        ff_layer                         TransformerFeedForward             [32, 16]           2.06k          160 kFLOP      22.8 kB
+    final_ln                             LayerNorm                          [32, 16]              16     16  4.10 kFLOP      2.30 kB
+    softmax                              NClassMajorSharedEmbeddingSoftmax  [32, 256]          4.10k  4.10k   311 kFLOP      32.8 kB
+
+Parameters, FLOPs (of the forward pass) and activations (bytes that the backward pass reads again) include the layers below.
+Layers that are alike have one row, with the figures of each of them; --all shows every layer.
+42 layers below --depth=4 are not shown.
+
+Parameters  13,936 (13.9k), all trained
+Batch       32 tokens a step
+FLOPs       3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
+Memory      446 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, activations 223 kB at their peak
+Time        7.20 µs a step at MFU 0.5; 3.60 µs at the peak of 1.00 TFLOP/s (--peak_tflops=1)
+`);
+});
+
+test('Markdown', async () => {
+  const flags = ['--format=markdown', '--depth=2', '--peak_tflops=0.1', '--mfu=0.25', ...three];
+  const { code, stdout } = await runLuthier(['analyze', 'tiny.Tiny', ...flags]);
+  expect(code).toBe(0);
+  expect(stdout).toBe(`### tiny.Tiny
+
+- **Parameters:** 13,936 (13.9k), all trained
+- **Batch:** 32 tokens a step
+- **FLOPs:** 3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
+- **Memory:** 446 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, activations 223 kB at their peak
+- **Time:** 144 µs a step at MFU 0.25; 36.0 µs at the peak of 100 GFLOP/s (--peak_tflops=0.1)
+
+| layer             | type                              | output       | parameters |   own |      FLOPs | activations |
+|-------------------|-----------------------------------|--------------|-----------:|------:|-----------:|------------:|
+| (model)           | LanguageModel                     | []           |      13.9k |       | 1.20 MFLOP |      188 kB |
+| \`lm\`              | TransformerLm                     | [2, 16, 256] |      13.9k |       | 1.20 MFLOP |      188 kB |
+| \`lm/position_emb\` | TrainablePositionalEmbedding      | [16, 16]     |        512 |   512 |            |             |
+| \`lm/transformer\`  | StackedTransformer                | [32, 16]     |      9.31k |       |  883 kFLOP |      153 kB |
+| \`lm/final_ln\`     | LayerNorm                         | [32, 16]     |         16 |    16 | 4.10 kFLOP |     2.30 kB |
+| \`lm/softmax\`      | NClassMajorSharedEmbeddingSoftmax | [32, 256]    |      4.10k | 4.10k |  311 kFLOP |     32.8 kB |
+
+Parameters, FLOPs (of the forward pass) and activations (bytes that the backward pass reads again) include the layers below.
+58 layers below --depth=2 are not shown.
+`);
+});
+
+test('JSON, with the peak of this machine', async () => {
+  const { code, stdout } = await runLuthier([
+    'analyze',
+    'tiny.Tiny',
+    '--format=json',
+    '--depth=1',
+    '--mfu=1',
+  ]);
+  expect(code).toBe(0);
+  const result = JSON.parse(stdout);
+  expect(result).toMatchObject({
+    experiment: 'tiny.Tiny',
+    parameters: 7728,
+    tokensPerStep: 32,
+    unit: 'tokens',
+    mfu: 1,
+    layers: [{ path: '' }, { path: 'lm', outputShape: [2, 16, 256] }],
+    peak: { source: expect.stringMatching(/^matmul of \d+ x \d+, the best of 512, 1024, 1536$/) },
+  });
+  expect(result.variables).toHaveLength(11);
+  expect(result.variables[0]).toEqual({
+    name: 'lm/position_emb/emb_var',
+    shape: [32, 16],
+    dtype: 'float32',
+    trainable: true,
+  });
+  expect(result.secondsPerStep).toBe(result.flopsPerStep / result.peak.flops);
+});
+
+test.each([
+  [['tiny.Tiny', '--mfu=2'], "--mfu: expected a number above 0 and at most 1; got '2'.\n", 2],
+  [['tiny.Tiny', '--depth=0'], "--depth: expected a positive integer; got '0'.\n", 2],
+  [['toy.Toy'], 'Toy does not say what to train: define task().\n', 2],
+  [
+    ['tiny.Tiny', '--set', 'datasets[0].seqLen=64'],
+    'lm/position_emb (TrainablePositionalEmbedding): a sequence of 64 tokens is longer than maxSeqLength 32.\n',
+    2,
+  ],
+])('what is wrong is told: %j', async (args, message, exitCode) => {
+  const { code, stdout, stderr } = await runLuthier(['analyze', ...args]);
+  expect({ code, stdout, stderr }).toEqual({ code: exitCode, stdout: '', stderr: message });
+});
+
+test('175 billion parameters take no memory', async () => {
+  const { finished } = startCommand([], undefined, 'test/tools/analysis/largeProgram.ts');
+  const { code, stdout, stderr } = await finished;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const { parameters, maxRssKilobytes } = JSON.parse(stdout);
+  // Sinusoids instead of a table of positions.
+  expect(parameters).toBe(50257 * 12288 + 96 * (12 * 12288 ** 2 + 13 * 12288) + 2 * 12288);
+  // The masks of its layers alone would be 1.6 GB, its weights 700 GB. Node with the library takes 0.2.
+  expect(maxRssKilobytes).toBeLessThan(600_000);
+});
