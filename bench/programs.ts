@@ -119,9 +119,11 @@ export function jax({ shape, steps }: Task, precision: Precision): Candidate {
 
 export const luthierPeak: Program = node('luthierPeak.ts');
 
-/** Operations on configs, on wide graphs and chains of these sizes. */
-export function luthierConfigs(sizes: string): Program {
-  return node('configOperations.ts', '500', sizes);
+/** Operations on configs, on wide graphs and chains of these sizes; on several where there are to be more configs `inAll`. */
+export function luthierConfigs(sizes: string, inAll = 1): Program {
+  const program = node('configOperations.ts', '500', sizes, String(inAll));
+  const [executable, ...args] = program.command;
+  return { command: [executable!, '--expose-gc', ...args] };
 }
 
 /** The same in Fiddle; an operation that would take longer than `tooLongSeconds` is not begun. */
