@@ -22,6 +22,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Shows what makes one experiment another, or what a change of the code does to experiments.',
     load: async () => (await import('./diff/index.js')).diff,
   },
+  validate: {
+    about: 'Checks experiments: constants, configs, shapes of a training step, at will one real step.',
+    load: async () => (await import('./validate/index.js')).validate,
+  },
   analyze: {
     about: 'Shows the layers of an experiment, and what a training step costs, without allocating anything.',
     load: async () => (await import('./analysis/index.js')).analyzeCommand,
@@ -33,5 +37,9 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   graph: {
     about: "Draws an experiment's configs, as SVG or for Graphviz.",
     load: async () => (await import('./graph.js')).graph,
+  },
+  snapshot: {
+    about: 'Writes what experiments are into committed text files, or checks that those are current.',
+    load: async () => (await import('./snapshot/index.js')).snapshot,
   },
 };
