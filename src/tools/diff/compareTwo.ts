@@ -20,7 +20,7 @@ export async function compareTwo(
       const { message, place } = document.error;
       throw new UsageError(`${full}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
     }
-    return { document, analysis: await evaluation.analysis(full) };
+    return { document, analysis: await evaluation.analysis(full, changes) };
   };
   const before = await version(old);
   const after = await version(now);

@@ -19,11 +19,7 @@ export class Evaluation {
   /** The constants and configs of the experiment `name`, or what keeps it from having them. */
   async configs(name: string, changes: readonly Override[]): Promise<ExperimentDocument> {
     try {
-      const resolved = await resolveExperiment(name);
-      if (changes.length > 0) registerExports(await import('../../index.js'));
-      const configured = configure(resolved, changes);
-      const { experiment, configs } = configured;
-      this.configured.set(name, configured);
+      const { experiment, configs } = await this.configure(name, changes);
       const constants = effectiveConstants(experiment).map(
         ({ name: constant, value, setBy }): ConstantEntry => {
           return { name: constant, setBy, ...(value === undefined ? {} : { value: encodeLeaf(value) }) };
@@ -35,11 +31,18 @@ export class Evaluation {
     }
   }
 
-  /** What the model of an experiment is whose configs were asked for. */
-  async analysis(name: string): Promise<AnalysisDocument> {
-    const configured = this.configured.get(name);
-    if (configured === undefined) return { name, notAnalysed: { message: 'It has no configs.' } };
+  private async configure(name: string, changes: readonly Override[]): Promise<ConfiguredExperiment> {
+    const resolved = await resolveExperiment(name);
+    if (changes.length > 0) registerExports(await import('../../index.js'));
+    const configured = configure(resolved, changes);
+    this.configured.set(name, configured);
+    return configured;
+  }
+
+  /** What the model of the experiment is, or why that cannot be told. */
+  async analysis(name: string, changes: readonly Override[]): Promise<AnalysisDocument> {
     try {
+      const configured = this.configured.get(name) ?? (await this.configure(name, changes));
       const analyze = await analyzer();
       if (analyze === undefined) {
         return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };

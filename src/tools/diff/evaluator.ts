@@ -8,10 +8,9 @@ function send(answer: Answer): void {
   process.send!(answer);
 }
 
-async function answer(question: Question): Promise<void> {
-  const { name } = question;
-  if (question.ask === 'configs') send({ experiment: await evaluation.configs(name, question.changes) });
-  else send({ analysis: await evaluation.analysis(name) });
+async function answer({ ask, name, changes }: Question): Promise<void> {
+  if (ask === 'configs') send({ experiment: await evaluation.configs(name, changes) });
+  else send({ analysis: await evaluation.analysis(name, changes) });
 }
 
 let last = Promise.resolve();

@@ -1,16 +1,66 @@
-/** @file `luthier diff`: what a change does to experiments. */
+/** @file `luthier diff`: what makes one experiment another, or what a change of the code does to experiments. */
+import { resolve } from 'node:path';
+import { nonEmpty } from '../../cli/flagTable.js';
+import { type Override, UsageError } from '../../registry/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { compareTwo } from './compareTwo.js';
+import { compareVersions } from './compareVersions.js';
 import { reportOf } from './report.js';
 
 /** The command. */
 export const diff: Command = {
-  usage: 'A B',
-  positionals: [2, 2],
+  usage: '[EXP | A B]',
+  positionals: [0, 2],
   changes: true,
-  flags: {},
-  async run(args: Arguments): Promise<Report> {
-    const [a, b] = args.positionals;
-    return reportOf(await compareTwo(a!, b!, args.changes));
+  flags: {
+    base: {
+      key: 'base',
+      value: 'REF',
+      about:
+        'Compares the working tree with a git revision: the commit at which it left REF, as on a pull request. Without EXP, ' +
+        'every experiment that the changed files reach through imports is compared.',
+      parse: nonEmpty,
+    },
+    exact: {
+      key: 'exact',
+      about: 'Compares with the revision REF itself, whatever happened there since.',
+      parse: () => true,
+    },
+    exit_code: {
+      key: 'exitCode',
+      about: 'Exits with 1 if anything changed.',
+      parse: () => true,
+    },
+  },
+  details: `Examples:
+  npx luthier diff lm.Small lm.ShakespeareChar --set dataPath=input.txt
+  npx luthier diff lm.Small --base=HEAD
+  npx luthier diff --base=origin/main --format=markdown
+
+The changes of --set and the like are made to both sides. A revision is checked out into a temporary folder; what git
+ignores, packages and data, is that of the working tree. An experiment counts as changed if its configs, its constants or
+what follows from its model are; comments, and defaults that are written out, change nothing.
+
+Exit codes: 0; 1 where the change breaks an experiment; 2 for a wrong command line.`,
+  async run({ positionals, values, changes }: Arguments): Promise<Report> {
+    const [first, second] = positionals;
+    const failOnChange = values.exitCode === true;
+    const base = values.base as string | undefined;
+    if (base === undefined) {
+      if (first !== undefined && second !== undefined)
+        return reportOf(await compareTwo(first, second, changes), failOnChange);
+      throw new UsageError(
+        'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
+      );
+    }
+    if (second !== undefined)
+      throw new UsageError(`--base compares one experiment, or all; got '${first}' '${second}'.`);
+    const request = { base, exact: values.exact === true, name: first, changes: changes.map(fromAnywhere) };
+    return reportOf(await compareVersions(request), failOnChange);
   },
 };
+
+/** A change that is the same in every working directory. */
+function fromAnywhere(change: Override): Override {
+  return change.kind === 'file' ? { ...change, file: resolve(change.file) } : change;
+}

@@ -54,10 +54,12 @@ export type AnalysisDocument =
   | { readonly name: string; readonly analysis: Analysis }
   | { readonly name: string; readonly notAnalysed: Failure };
 
-/** To an evaluator. */
-export type Question =
-  | { readonly ask: 'configs'; readonly name: string; readonly changes: readonly Override[] }
-  | { readonly ask: 'analysis'; readonly name: string };
+/** To an evaluator: about an experiment that flags change. */
+export interface Question {
+  readonly ask: 'configs' | 'analysis';
+  readonly name: string;
+  readonly changes: readonly Override[];
+}
 
 /** From an evaluator: first that it is ready, then an answer for each question, in order. */
 export type Answer =

@@ -1,0 +1,209 @@
+/** @file Experiments at a git revision compared with those of the working tree. */
+import { realpathSync } from 'node:fs';
+import { relative } from 'node:path';
+import { didYouMean } from '../../hparams/index.js';
+import { UsageError } from '../../registry/errors.js';
+import type { Override } from '../../registry/index.js';
+import { compareExperiment, isSameConfig } from './compare.js';
+import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
+import { Evaluator } from './evaluators.js';
+import { changedFiles, findBase, repositoryOf } from './git.js';
+import { newFields } from './newFields.js';
+import { inOrder } from './order.js';
+import type { ExperimentDocument } from './protocol.js';
+import { type ExperimentPair, findRenames } from './renames.js';
+import { Sources } from './touched.js';
+import { treeAt } from './tree.js';
+import type { DiffReport, VersionName } from './types.js';
+import { addWorktree } from './worktree.js';
+
+/** What is compared. */
+export interface VersionsRequest {
+  /** The revision. */
+  readonly base: string;
+  /** Whether the revision itself is meant, rather than where the working tree left it. */
+  readonly exact: boolean;
+  /** One experiment; all that the change can reach where it is absent. */
+  readonly name: string | undefined;
+  /** Applied to both versions. */
+  readonly changes: readonly Override[];
+}
+
+/**
+ * What a change does to experiments. Each version is evaluated in a process of its own, the base from a temporary
+ * worktree.
+ *
+ * @throws UsageError outside of a git repository, for an unknown revision or experiment, and for a base that cannot be
+ *   evaluated.
+ */
+export async function compareVersions(request: VersionsRequest): Promise<DiffReport> {
+  const project = realpathSync(process.cwd());
+  const repository = repositoryOf(project);
+  const base = findBase(repository, request.base, request.exact);
+  const user = { root: repository.root, project };
+  const newTree = treeAt(repository.root, user);
+  const now = new Evaluator(newTree, 'the working tree', undefined);
+  const nowStarts = started(now);
+  const worktree = addWorktree(repository, base.commit, project);
+  try {
+    const oldTree = treeAt(worktree.root, user);
+    // What the base says of its own place is true of the user's tree.
+    const map = (text: string): string => text.replaceAll(worktree.root, repository.root);
+    const old = new Evaluator(oldTree, base.label, { map });
+    const oldStarts = started(old);
+    try {
+      const changed = changedFiles(repository, base.commit);
+      const newSources = new Sources(newTree, changed);
+      const oldSources = new Sources(oldTree, changed, newSources);
+      const versions = {
+        old: { evaluator: old, sources: oldSources },
+        now: { evaluator: now, sources: newSources },
+      };
+      const names = namesOf(request.name, versions);
+      if (names.length > 0) for (const starts of [nowStarts, oldStarts]) (await starts)();
+      const found = await evaluateAll(names, versions, request.changes);
+      return {
+        format: 'luthier-config-diff',
+        version: 1,
+        old: { label: base.label, commit: base.commit },
+        new: workingTree,
+        ...found,
+        untouched:
+          request.name === undefined
+            ? newSources.experiments.size - names.filter((name) => newSources.experiments.has(name)).length
+            : 0,
+        notes: notesOf(changed, relative(repository.root, project)),
+      };
+    } finally {
+      await Promise.all([old.end(), now.end()]);
+    }
+  } finally {
+    await now.end();
+    worktree.remove();
+  }
+}
+
+const workingTree: VersionName = { label: 'working tree' };
+
+/** Starts an evaluator without waiting; what is returned throws if that failed. */
+async function started(evaluator: Evaluator): Promise<() => void> {
+  try {
+    await evaluator.start();
+    return () => {};
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+interface Evaluated {
+  readonly evaluator: Evaluator;
+  readonly sources: Sources;
+}
+
+interface Versions {
+  readonly old: Evaluated;
+  readonly now: Evaluated;
+}
+
+/** The experiments to compare: the one that is asked for, or all that the change reaches. */
+function namesOf(name: string | undefined, { old, now }: Versions): string[] {
+  const all = [...new Set([...now.sources.experiments.keys(), ...old.sources.experiments.keys()])].sort();
+  if (name === undefined)
+    return all.filter((each) => old.sources.isTouched(each) || now.sources.isTouched(each));
+  if (all.includes(name)) return [name];
+  const matches = all.filter((each) => each.endsWith(`.${name}`));
+  if (matches.length === 1) return matches;
+  if (matches.length > 1) {
+    throw new UsageError(
+      `'${name}' does not uniquely identify an experiment. Possible matches: ${matches.join(', ')}.`,
+    );
+  }
+  throw new UsageError(
+    `Could not find experiment '${name}' in either version.${didYouMean(name, all)}\nExperiments: ${all.join(', ') || 'none'}.`,
+  );
+}
+
+/** What became of the experiments. */
+async function evaluateAll(
+  names: readonly string[],
+  { old, now }: Versions,
+  changes: readonly Override[],
+): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged'>> {
+  const within = ({ sources }: Evaluated) => names.filter((name) => sources.experiments.has(name));
+  const [olds, news] = await Promise.all([
+    old.evaluator.configs(within(old), changes),
+    now.evaluator.configs(within(now), changes),
+  ]);
+  const pairs = pairsOf(names, olds, news);
+  const { old: renamed, renames } = findRenames(pairs);
+  for (const document of renamed) olds.set(document.name, document);
+  const declarations = [...renames, ...newFields(pairsOf(names, olds, news))];
+  const analysed = names.filter((name) => needsAnalysis(name, olds.get(name), news.get(name), { old, now }));
+  const good = (documents: ReadonlyMap<string, ExperimentDocument>) =>
+    analysed.filter((name) => isGood(documents.get(name)));
+  const [oldModels, newModels] = await Promise.all([
+    old.evaluator.analyses(good(olds), changes),
+    now.evaluator.analyses(good(news), changes),
+  ]);
+  const [oldPlaces, newPlaces] = [placesOf(old.sources, names), placesOf(now.sources, names)];
+  const reports = names.map((name) =>
+    withDeclaredPlaces(
+      compareExperiment(
+        name,
+        { document: olds.get(name), analysis: oldModels.get(name) },
+        { document: news.get(name), analysis: newModels.get(name) },
+        declarations,
+      ),
+      oldPlaces,
+      newPlaces,
+    ),
+  );
+  const changed = reports.filter(({ status }) => status !== 'unchanged');
+  return { experiments: inOrder(changed), declarations, unchanged: reports.length - changed.length };
+}
+
+function placesOf({ tree, filesOf }: Sources, names: readonly string[]): DeclaredPlaces {
+  return new DeclaredPlaces(tree.project, () => new Set(names.flatMap((name) => [...filesOf(name)])));
+}
+
+type Good = ExperimentPair['old'];
+
+function isGood(document: ExperimentDocument | undefined): document is Good {
+  return document !== undefined && 'config' in document;
+}
+
+function pairsOf(
+  names: readonly string[],
+  olds: ReadonlyMap<string, ExperimentDocument>,
+  news: ReadonlyMap<string, ExperimentDocument>,
+): ExperimentPair[] {
+  return names.flatMap((name): ExperimentPair[] => {
+    const [old, now] = [olds.get(name), news.get(name)];
+    return isGood(old) && isGood(now) ? [{ old, now }] : [];
+  });
+}
+
+/** Whether the models may differ: looking at them takes most of the time. */
+function needsAnalysis(
+  name: string,
+  old: ExperimentDocument | undefined,
+  now: ExperimentDocument | undefined,
+  versions: Versions,
+): boolean {
+  if (old === undefined || now === undefined) return true;
+  if (versions.old.sources.isModelTouched(name) || versions.now.sources.isModelTouched(name)) return true;
+  return !isSameConfig(old, now);
+}
+
+function notesOf(changed: ReadonlySet<string>, project: string): string[] {
+  const prefix = project === '' ? '' : `${project}/`;
+  const packages = ['package-lock.json', 'package.json', 'pnpm-lock.yaml', 'yarn.lock'].filter(
+    (file) => changed.has(`${prefix}${file}`) || changed.has(file),
+  );
+  if (packages.length === 0) return [];
+  return [
+    `${packages.join(' and ')} changed: both versions were evaluated with the packages that are installed now.`,
+  ];
+}

@@ -1,0 +1,123 @@
+/** @file Asks a version of the project for its experiments, in a process that has the library of that version. */
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { UsageError } from '../../registry/errors.js';
+import type { Override } from '../../registry/index.js';
+import { Child, ChildError } from '../child.js';
+import {
+  type AnalysisDocument,
+  type Answer,
+  type ExperimentDocument,
+  protocolVersion,
+  type Question,
+} from './protocol.js';
+import type { Tree } from './tree.js';
+
+const folder = 'src/tools/diff';
+/** The evaluator's files; they import nothing that earlier versions of the library lack. */
+const files = ['protocol.ts', 'configDocument.ts', 'evaluate.ts', 'evaluator.ts'];
+
+/** The process of one version. */
+export class Evaluator {
+  private child: Child<Question, Answer> | undefined;
+
+  /**
+   * `label` is the version's name in errors. The tree of a `temporary` one may be given an evaluator that it lacks; `map`
+   * is applied to the text of all answers.
+   */
+  constructor(
+    private readonly tree: Tree,
+    private readonly label: string,
+    private readonly temporary: { readonly map: (text: string) => string } | undefined,
+  ) {}
+
+  /** Has the process started, so that it is ready when it is asked. @throws UsageError where the version has none. */
+  async start(): Promise<void> {
+    const { library, root } = this.tree;
+    const isOwn = this.temporary !== undefined && (library === root || library.startsWith(`${root}/`));
+    const first = await this.launch();
+    if (first === undefined) return;
+    if (isOwn && existsSync(join(library, 'src/registry/index.ts'))) {
+      // An early version, or a later one: ours may do, for it uses little of the library.
+      mkdirSync(join(library, folder), { recursive: true });
+      for (const file of files)
+        copyFileSync(fileURLToPath(new URL(file, import.meta.url)), join(library, folder, file));
+      const second = await this.launch();
+      if (second === undefined) return;
+      throw new UsageError(
+        `${this.label}: its experiments cannot be evaluated by this version of Luthier. ${second}`,
+      );
+    }
+    throw new UsageError(`${this.label}: there is no Luthier to evaluate its experiments with. ${first}`);
+  }
+
+  /** Starts the process; gives the reason where it does not speak as this one does. */
+  private async launch(): Promise<string | undefined> {
+    const file = join(this.tree.library, folder, 'evaluator.ts');
+    if (!existsSync(file)) return `${file} is missing.`;
+    const child = new Child<Question, Answer>(pathToFileURL(file), { cwd: this.tree.project });
+    try {
+      const answer = await child.receive(60_000);
+      if ('ready' in answer && answer.ready === protocolVersion) {
+        this.child = child;
+        return undefined;
+      }
+      await child.kill();
+      return 'It speaks another version of the protocol.';
+    } catch (error) {
+      if (!(error instanceof ChildError)) throw error;
+      return `${error.message}\n${error.output.trim()}`;
+    }
+  }
+
+  /** The constants and configs of experiments, in order. */
+  configs(names: readonly string[], changes: readonly Override[]): Promise<Map<string, ExperimentDocument>> {
+    return this.askAll(names, 'configs', changes, (answer, name): ExperimentDocument => {
+      if (typeof answer === 'string') return { name, error: { message: answer } };
+      return (answer as { experiment: ExperimentDocument }).experiment;
+    });
+  }
+
+  /** What the models of experiments are. */
+  analyses(names: readonly string[], changes: readonly Override[]): Promise<Map<string, AnalysisDocument>> {
+    return this.askAll(names, 'analysis', changes, (answer, name): AnalysisDocument => {
+      if (typeof answer === 'string') return { name, notAnalysed: { message: answer } };
+      return (answer as { analysis: AnalysisDocument }).analysis;
+    });
+  }
+
+  private async askAll<D>(
+    names: readonly string[],
+    ask: Question['ask'],
+    changes: readonly Override[],
+    document: (answer: Answer | string, name: string) => D,
+  ): Promise<Map<string, D>> {
+    const documents = new Map<string, D>();
+    for (const name of names) this.child!.send({ ask, name, changes });
+    for (const [i, name] of names.entries()) {
+      try {
+        const answer = await this.child!.receive();
+        documents.set(name, document(this.mapped(answer), name));
+      } catch (error) {
+        if (!(error instanceof ChildError)) throw error;
+        // What the experiment's own code did: the others are asked again.
+        documents.set(name, document(`${error.message}\n${error.output.trim()}`.trim(), name));
+        await this.start();
+        for (const other of names.slice(i + 1)) this.child!.send({ ask, name: other, changes });
+      }
+    }
+    return documents;
+  }
+
+  private mapped(answer: Answer): Answer {
+    return this.temporary === undefined
+      ? answer
+      : (JSON.parse(this.temporary.map(JSON.stringify(answer))) as Answer);
+  }
+
+  /** Ends the process. */
+  async end(): Promise<void> {
+    await this.child?.kill();
+  }
+}

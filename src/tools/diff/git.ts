@@ -1,0 +1,134 @@
+/** @file What git knows of the project, read without touching the user's tree or index. */
+import { spawnSync } from 'node:child_process';
+import { realpathSync } from 'node:fs';
+import { UsageError } from '../../registry/errors.js';
+
+/** A git repository, asked from one of its folders. */
+export interface Repository {
+  /** The folder that holds the whole working tree. */
+  readonly root: string;
+  /** The output of a git command. @throws GitError where it fails. */
+  git(...args: readonly string[]): string;
+}
+
+/** A git command that failed. */
+export class GitError extends Error {
+  override name = 'GitError';
+
+  constructor(
+    readonly args: readonly string[],
+    readonly output: string,
+  ) {
+    super(`git ${args.join(' ')} failed: ${output.trim()}`);
+  }
+}
+
+/** Variables that a hook is run with, and that would point git at its index. */
+const ofHooks = ['GIT_DIR', 'GIT_INDEX_FILE', 'GIT_WORK_TREE', 'GIT_PREFIX', 'GIT_OBJECT_DIRECTORY'];
+
+function environment(): NodeJS.ProcessEnv {
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    // `git diff` would otherwise refresh the index.
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    LC_ALL: 'C',
+  };
+  for (const name of ofHooks) delete env[name];
+  return env;
+}
+
+function run(folder: string, args: readonly string[]): string {
+  // Hooks of the user are for the user's own work.
+  const all = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.quotePath=false', ...args];
+  const done = spawnSync('git', all, {
+    cwd: folder,
+    env: environment(),
+    encoding: 'utf8',
+    maxBuffer: 256 << 20,
+  });
+  if (done.error !== undefined) {
+    if ((done.error as NodeJS.ErrnoException).code === 'ENOENT')
+      throw new UsageError('--base needs git, which is not installed here.');
+    throw done.error;
+  }
+  if (done.status !== 0) throw new GitError(args, done.stderr);
+  return done.stdout;
+}
+
+/** The repository that `folder` is in. @throws UsageError where it is in none. */
+export function repositoryOf(folder: string): Repository {
+  let root: string;
+  try {
+    root = realpathSync(run(folder, ['rev-parse', '--show-toplevel']).trimEnd());
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error;
+    throw new UsageError(
+      `--base compares with a git revision, and ${folder} is no working tree of git: ${error.output.trim()}`,
+    );
+  }
+  return { root, git: (...args) => run(root, args) };
+}
+
+/** The commit of the base. */
+export interface Base {
+  readonly commit: string;
+  /** `main (3f9c2d1)`, or `main (merge base 3f9c2d1)` where that is not main itself. */
+  readonly label: string;
+}
+
+/**
+ * The commit that the working tree is compared with: the one at which it left `ref`, as in `git diff REF...` and on pull
+ * requests, or with `exact` that of `ref` itself.
+ *
+ * @throws UsageError for an unknown revision, and where the two have no commit in common; it says what to fetch.
+ */
+export function findBase({ git }: Repository, ref: string, exact: boolean): Base {
+  const commit = commitOf(git, ref);
+  if (exact) return { commit, label: `${ref} (${short(commit)})` };
+  try {
+    const base = git('merge-base', 'HEAD', commit).trim();
+    const label = base === commit ? short(base) : `merge base ${short(base)}`;
+    return { commit: base, label: `${ref} (${label})` };
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error;
+    const isShallow = git('rev-parse', '--is-shallow-repository').trim() === 'true';
+    throw new UsageError(
+      `--base=${ref}: it has no commit in common with HEAD${isShallow ? ' in this shallow clone' : ''}. ${
+        isShallow ? 'Fetch the history (`git fetch --unshallow`), or compare' : 'Compare'
+      } with the revision itself: --exact.`,
+    );
+  }
+}
+
+function short(commit: string): string {
+  return commit.slice(0, 7);
+}
+
+function commitOf(git: Repository['git'], ref: string): string {
+  try {
+    return git('rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`).trim();
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error;
+    throw new UsageError(`--base=${ref}: git knows no such revision here. ${remedyFor(git, ref)}`);
+  }
+}
+
+/** What to do about a revision that is not there. */
+function remedyFor(git: Repository['git'], ref: string): string {
+  if (git('rev-list', '-n', '1', '--all').trim() === '') return 'The repository has no commits yet.';
+  const plain = ref.replace(/^(?:refs\/remotes\/)?origin\//, '');
+  const known = git('for-each-ref', '--format=%(refname:short)').split('\n');
+  if (known.includes(`origin/${plain}`)) return `Did you mean origin/${plain}?`;
+  const isShallow = git('rev-parse', '--is-shallow-repository').trim() === 'true';
+  const more = isShallow ? ' (this clone is shallow: `git fetch --unshallow` gets the whole history)' : '';
+  return `Fetch it: \`git fetch origin ${plain}\`${more}; then it is FETCH_HEAD, or origin/${plain}.`;
+}
+
+/** The files that differ between a commit and the working tree, untracked ones included; from the root. */
+export function changedFiles({ git }: Repository, commit: string): Set<string> {
+  const differing = git('diff', '--name-only', '--no-renames', '--no-ext-diff', '-z', commit, '--');
+  const untracked = git('ls-files', '--others', '--exclude-standard', '-z');
+  return new Set(`${differing}${untracked}`.split('\0').filter((name) => name !== ''));
+}

@@ -1,0 +1,132 @@
+/** @file A commit checked out beside the user's tree, for as long as it is looked at. */
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, relative } from 'node:path';
+import { atEnd } from '../cleanup.js';
+import { GitError, type Repository } from './git.js';
+
+/** A commit in a folder of its own. */
+export interface Worktree {
+  readonly root: string;
+  /** Takes it away. */
+  remove(): void;
+}
+
+const prefix = 'luthier-diff-';
+
+/**
+ * Checks `commit` out into the system's folder for temporary files. What git ignores is linked from the user's tree:
+ * node_modules above all, and data. It is removed when the process ends, however it ends; what a killed one left is
+ * removed by the next.
+ */
+export function addWorktree(repository: Repository, commit: string, project: string): Worktree {
+  removeLeftovers(repository);
+  const root = mkdtempSync(join(realpathSync(tmpdir()), `${prefix}${process.pid}-`));
+  const remove = (): void => removeWorktree(repository, root);
+  const forget = atEnd(remove);
+  try {
+    repository.git('worktree', 'add', '--quiet', '--detach', '--force', root, commit);
+    linkIgnored(repository, root, project);
+  } catch (error) {
+    forget();
+    remove();
+    throw error;
+  }
+  return {
+    root,
+    remove() {
+      forget();
+      remove();
+    },
+  };
+}
+
+function removeWorktree({ git }: Repository, root: string): void {
+  rmSync(root, { recursive: true, force: true });
+  try {
+    git('worktree', 'remove', '--force', root);
+  } catch (error) {
+    // It was not added yet.
+    if (!(error instanceof GitError)) throw error;
+  }
+}
+
+/** Removes worktrees of processes that were killed before they could. */
+function removeLeftovers(repository: Repository): void {
+  const temporary = realpathSync(tmpdir());
+  for (const line of repository.git('worktree', 'list', '--porcelain').split('\n')) {
+    const path = /^worktree (.+)$/.exec(line)?.[1];
+    const owner = path === undefined ? undefined : new RegExp(`^${prefix}(\\d+)-`).exec(basename(path))?.[1];
+    if (path === undefined || owner === undefined || dirname(path) !== temporary) continue;
+    if (!isAlive(Number(owner))) removeWorktree(repository, path);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+// A tree with more ignored files than this holds something else than data beside the code.
+const mostLinks = 5000;
+
+function linkIgnored({ root: user, git }: Repository, root: string, project: string): void {
+  const listed = git('ls-files', '--others', '--ignored', '--exclude-standard', '--directory', '-z');
+  const ignored = listed.split('\0').filter((name) => name !== '');
+  for (const name of ignored.slice(0, mostLinks)) link(user, root, name.replace(/\/$/, ''));
+  // Packages need not be ignored; those of a folder around the repository are found from nowhere else.
+  for (let folder = project; ; folder = dirname(folder)) {
+    const packages = join(folder, 'node_modules');
+    if (existsSync(packages)) {
+      const inside = relative(user, packages);
+      if (!inside.startsWith('..')) link(user, root, inside);
+      else if (!existsSync(join(root, 'node_modules'))) symlinkSync(packages, join(root, 'node_modules'));
+    }
+    if (folder === dirname(folder)) return;
+  }
+}
+
+function link(user: string, root: string, name: string): void {
+  const [from, to] = [join(user, name), join(root, name)];
+  if (existsSync(to) || !existsSync(dirname(to)) || !existsSync(from)) return;
+  if (basename(name) !== 'node_modules' || !linkPackages(from, to, user, root)) symlinkSync(from, to);
+}
+
+/**
+ * Links packages one by one where some are folders of the repository itself, as in workspaces: those are to be the
+ * ones of the commit. False where there are none.
+ */
+function linkPackages(from: string, to: string, user: string, root: string): boolean {
+  if (lstatSync(from).isSymbolicLink()) return false;
+  const names = readdirSync(from).flatMap((name) =>
+    name.startsWith('@') ? readdirSync(join(from, name)).map((inner) => join(name, inner)) : [name],
+  );
+  const targets = names.map((name): [string, string] => [name, targetOf(join(from, name), user, root)]);
+  if (targets.every(([name, target]) => target === join(from, name))) return false;
+  for (const [name, target] of targets) {
+    mkdirSync(dirname(join(to, name)), { recursive: true });
+    symlinkSync(target, join(to, name));
+  }
+  return true;
+}
+
+/** What a link to a package is to lead to. */
+function targetOf(path: string, user: string, root: string): string {
+  if (!lstatSync(path).isSymbolicLink()) return path;
+  const inside = existsSync(path) ? relative(user, realpathSync(path)) : '..';
+  const isOwn = !inside.startsWith('..') && !inside.split('/').includes('node_modules');
+  return isOwn ? join(root, inside) : path;
+}
