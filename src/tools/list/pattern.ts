@@ -1,5 +1,10 @@
 /** @file Which experiments a pattern names. */
 
+/** Whether a text is a pattern with * or ?. */
+export function isPattern(text: string): boolean {
+  return /[*?]/.test(text);
+}
+
 /** What a pattern with * or ? stands for: the whole name, or all of it behind one of its dots. */
 function glob(pattern: string): RegExp {
   const source = pattern
@@ -14,7 +19,7 @@ export function matching<T extends { readonly name: string }>(
   pattern: string,
   experiments: readonly T[],
 ): T[] {
-  if (/[*?]/.test(pattern)) {
+  if (isPattern(pattern)) {
     const expression = glob(pattern);
     return experiments.filter(({ name }) => expression.test(name));
   }

@@ -1,0 +1,85 @@
+/** @file What to tell of an error that is one finding among others: its message, and the line of the project it points at. */
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** An error as plain data. */
+export interface Failure {
+  /** Messages of the error and of its causes, a line each. */
+  readonly message: string;
+  /** Path of the config, constant or layer that is wrong. */
+  readonly path?: string;
+  /** `file:line`, or the flag that set what is wrong. */
+  readonly place?: string;
+}
+
+/** Errors whose messages say all: a name in front would add nothing. */
+const speaking =
+  /^(Error|ConfigError|UsageError|ExperimentLoadError|FunctionError|LayerError|TransformError)$/;
+
+/** What the errors of the library and of esbuild say beside their messages. */
+interface Details {
+  /** The message without the place. */
+  readonly problem?: unknown;
+  readonly path?: unknown;
+  readonly place?: unknown;
+  /** Of a file that is no TypeScript. */
+  readonly errors?: readonly {
+    readonly text?: unknown;
+    readonly location?: { readonly file: string; readonly line: number } | null;
+  }[];
+}
+
+/** What to tell of `error`, whatever was thrown. */
+export function failureOf(error: unknown): Failure {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const chain: Error[] = [];
+  for (let at: unknown = error; at instanceof Error && !chain.includes(at); at = at.cause) chain.push(at);
+  const path = chain
+    .map((each) => (each as Details).path)
+    .find((each) => typeof each === 'string' && each !== '');
+  const place =
+    chain.map(statedPlace).find((each) => each !== undefined) ??
+    chain
+      .toReversed()
+      .map(placeInStack)
+      .find((each) => each !== undefined);
+  return {
+    message: chain.map(messageOf).join('\n'),
+    ...(typeof path === 'string' && { path }),
+    ...(place !== undefined && { place }),
+  };
+}
+
+function messageOf(error: Error): string {
+  const { problem, errors } = error as Details;
+  if (typeof problem === 'string') return problem;
+  const syntax = errors?.[0]?.text;
+  if (error.name === 'TransformError' && typeof syntax === 'string') return syntax;
+  return speaking.test(error.name) ? error.message : `${error.name}: ${error.message}`;
+}
+
+function statedPlace(error: Error): string | undefined {
+  const { place, errors } = error as Details;
+  if (typeof place === 'string') return place;
+  const location = errors?.[0]?.location;
+  return location ? `${shown(location.file)}:${location.line}` : undefined;
+}
+
+/** The library's own sources: an error that arises in them is about what the project asked of them. */
+const library = fileURLToPath(new URL('../', import.meta.url));
+
+/** The innermost line of the project in the stack. */
+function placeInStack(error: Error): string | undefined {
+  for (const line of (error.stack ?? '').split('\n').slice(1)) {
+    const found = /((?:file:\/\/)?\/[^():]+):(\d+):\d+\)?$/.exec(line);
+    if (found === null) continue;
+    const file = found[1]!.startsWith('file://') ? fileURLToPath(found[1]!.replace(/\?.*$/, '')) : found[1]!;
+    if (!file.startsWith(library) && !file.includes('/node_modules/')) return `${shown(file)}:${found[2]}`;
+  }
+  return undefined;
+}
+
+function shown(file: string): string {
+  const path = relative(process.cwd(), file);
+  return path.startsWith('..') ? file : path;
+}

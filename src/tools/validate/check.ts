@@ -1,0 +1,228 @@
+/** @file Checks one experiment, level by level, in the process that it may take down. */
+import { totalmem } from 'node:os';
+import { overrideFlags } from '../../cli/changeFlags.js';
+import { evalShape, sizeOf } from '../../compiler/index.js';
+import { build, type Config, type Violation, validate } from '../../hparams/index.js';
+import { trainingDataset } from '../../programs/trainingDataset.js';
+import {
+  type ConfiguredExperiment,
+  configure,
+  constantOverrides,
+  constantProblems,
+  type Experiment,
+  instantiate,
+  MissingConstantError,
+  type Override,
+  type ResolvedExperiment,
+  unreadConstants,
+} from '../../registry/index.js';
+import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
+import { analyze } from '../analysis/analyze.js';
+import { resolveFor } from '../experiment.js';
+import { failureOf } from '../failure.js';
+import { formatBytes } from '../format.js';
+import { type Findings, type Level, levels, type Problem, type Question } from './protocol.js';
+import { takeStep } from './step.js';
+
+/** What the levels come to know, for those after them. */
+interface Known {
+  resolved?: ResolvedExperiment;
+  overrides?: readonly Override[];
+  configured?: ConfiguredExperiment;
+  task?: SingleTask;
+}
+
+/** Checks one experiment. */
+export class Check {
+  private readonly problems: Problem[] = [];
+  private readonly warnings: string[] = [];
+  private readonly ignored: string[] = [];
+  private unread: readonly string[] = [];
+  private parameters: number | undefined;
+  private readonly known: Known = {};
+
+  /** @param reached told of each level that holds. */
+  constructor(
+    private readonly question: Question,
+    private readonly reached: (level: Level) => void,
+  ) {}
+
+  /** Goes up to the level that is asked for, or as far as it can: levels that need what is wrong are left out. */
+  async run(): Promise<Findings> {
+    for (const level of levels.slice(0, levels.indexOf(this.question.level) + 1)) {
+      try {
+        await this[level]();
+      } catch (error) {
+        this.add(level, error);
+      }
+      if (this.problems.length === 0) this.reached(level);
+    }
+    const { problems, warnings, unread, ignored, parameters } = this;
+    return { problems, warnings, unread, ignored, ...(parameters !== undefined && { parameters }) };
+  }
+
+  private add(level: Level, error: unknown): void {
+    const needs = error instanceof MissingConstantError ? { needs: error.flag } : {};
+    this.addProblem({ level, ...failureOf(error), ...needs });
+  }
+
+  private addProblem(problem: Problem): void {
+    const isKnown = this.problems.some(
+      ({ message, path }) => message === problem.message && path === problem.path,
+    );
+    if (!isKnown) this.problems.push(problem);
+  }
+
+  /** The class is found, and its file loads. */
+  private async resolve(): Promise<void> {
+    const { name, changes, lenient } = this.question;
+    const given = changes.map(([flag, text]): Override => {
+      return overrideFlags[flag as keyof typeof overrideFlags].parse(text, `--${flag}`);
+    });
+    const resolved = await resolveFor(name, given);
+    this.known.resolved = resolved;
+    this.known.overrides = lenient ? given.filter((override) => this.fits(resolved, override)) : given;
+  }
+
+  /** Whether the experiment has the constant that a flag is about; those of files must be there. */
+  private fits(resolved: ResolvedExperiment, override: Override): boolean {
+    if (override.kind !== 'set' && override.kind !== 'unset') return true;
+    try {
+      constantOverrides(resolved, [override]);
+      return true;
+    } catch {
+      this.ignored.push(override.origin);
+      return false;
+    }
+  }
+
+  /** The constants are complete and right; the configs are made, and right as far as the task goes; the task builds. */
+  private task(): void {
+    const { resolved, overrides } = this.known;
+    if (!resolved || !overrides) return;
+    const constants = constantOverrides(resolved, overrides);
+    for (const error of constantProblems(resolved.cls, constants)) this.add('task', error);
+    if (this.problems.length > 0) return;
+    const made = this.makeEach(instantiate(resolved.cls, constants));
+    if (this.problems.length > 0) {
+      // What flags and fiddlers would make of the task is not known while there are no datasets.
+      if (made && overrides.length === 0) this.buildTask(made);
+      return;
+    }
+    const configured = this.configure(resolved, overrides);
+    if (!configured) return;
+    for (const violation of validate(configured.configs)) this.addViolation(violation);
+    if (!this.problems.some(({ level }) => level === 'task')) this.buildTask(configured.task);
+  }
+
+  /** Calls the experiment's methods one by one: which of them fails is the level that does not hold. */
+  private makeEach(experiment: Experiment): Config<SingleTask> | undefined {
+    let task: Config<SingleTask> | undefined;
+    for (const root of ['task', 'datasets', 'decodeDatasets'] as const) {
+      try {
+        const made = experiment[root]();
+        if (root === 'task') task = made as Config<SingleTask>;
+      } catch (error) {
+        this.add(levelOf(root), error);
+      }
+    }
+    return task;
+  }
+
+  private configure(
+    resolved: ResolvedExperiment,
+    overrides: readonly Override[],
+  ): ConfiguredExperiment | undefined {
+    try {
+      const configured = configure(resolved, overrides);
+      this.warnings.push(...configured.warnings);
+      this.unread = unreadConstants(configured.experiment);
+      this.known.configured = configured;
+      return configured;
+    } catch (error) {
+      this.add(levelOf(failureOf(error).path), error);
+      return undefined;
+    }
+  }
+
+  private addViolation(violation: Violation): void {
+    const { path, values } = violation;
+    const text = String(violation);
+    const place = values.find(({ where }) => where !== undefined)?.where;
+    this.addProblem({
+      level: levelOf(path),
+      message: text.startsWith(`${path} `) ? text.slice(path.length + 1) : text,
+      path,
+      ...(place !== undefined && { place }),
+    });
+  }
+
+  private buildTask(config: Config<SingleTask>): void {
+    const task = build(config);
+    this.known.task = task;
+    this.parameters = task.variables.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
+  }
+
+  /** The datasets build, those that are decoded included. */
+  private datasets(): void {
+    const { configured } = this.known;
+    if (!configured) return;
+    for (const root of ['datasets', 'decodeDatasets'] as const) {
+      for (const [i, dataset] of configured[root].entries()) {
+        const path = `${root}[${i}]`;
+        if (this.problems.some((problem) => problem.path?.startsWith(path))) continue;
+        try {
+          build(dataset);
+        } catch (error) {
+          this.addProblem({ level: 'datasets', path, ...failureOf(error) });
+        }
+      }
+    }
+  }
+
+  /** A training step has shapes, and so has the evaluation of every dataset. Nothing is computed or allocated. */
+  private trace(): void {
+    const { configured, task } = this.known;
+    if (!configured || !task || this.problems.length > 0) return;
+    const params = Object.fromEntries(
+      task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }] as const),
+    );
+    const prngKey = { shape: [2], dtype: 'int32' } as const;
+    const training = build(trainingDataset(configured)).batchSpecs();
+    evalShape(trainStep(task), { params, batch: training, prngKey });
+    const seen = new Set<string>();
+    for (const [i, dataset] of configured.datasets.entries()) {
+      if (dataset.isTraining) continue;
+      try {
+        const batch = build(dataset).batchSpecs();
+        const signature = JSON.stringify(batch);
+        if (!seen.has(signature)) evalShape(evalStep(task), { params, batch });
+        seen.add(signature);
+      } catch (error) {
+        this.addProblem({ level: 'trace', path: `datasets[${i}]`, ...failureOf(error) });
+      }
+    }
+  }
+
+  /** One training step and one batch of every evaluation are computed. */
+  private async step(): Promise<void> {
+    const { configured, resolved } = this.known;
+    if (!configured || !resolved || this.problems.length > 0) return;
+    const { total } = analyze(configured).memory;
+    const memory = totalmem();
+    if (total > memory) {
+      const [needed, there] = [formatBytes(total), formatBytes(memory)];
+      const message = `A training step holds ${needed}, and this machine has ${there}.`;
+      this.addProblem({ level: 'step', message, needs: `a machine with ${needed} of memory` });
+      return;
+    }
+    for (const { message, path } of await takeStep(configured, resolved, this.question.directory)) {
+      this.addProblem({ level: 'step', message, path });
+    }
+  }
+}
+
+/** The level that a path into the configs, or the method that makes them, belongs to. */
+function levelOf(path: string | undefined): Level {
+  return /^(datasets|decodeDatasets)\b/.test(path ?? '') ? 'datasets' : 'task';
+}

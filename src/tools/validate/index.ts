@@ -1,0 +1,87 @@
+/** @file `luthier validate`: checks experiments before somebody runs them. */
+import { positive } from '../../cli/flagTable.js';
+import { didYouMean } from '../../hparams/names.js';
+import { experimentDirectories } from '../../registry/directories.js';
+import { UsageError } from '../../registry/errors.js';
+import { flagOf } from '../../registry/overrides.js';
+import { type Scan, scan } from '../../registry/scan.js';
+import type { Command } from '../command.js';
+import { type Level, levels, parseLevel } from './protocol.js';
+import { type Result, resultOf, resultOfBroken, validateReport } from './report.js';
+import { type Checked, checkAll } from './run.js';
+import { select } from './select.js';
+
+const defaultTimeout = 120;
+
+export const validate: Command = {
+  usage: '[EXP…]',
+  positionals: [0, Number.POSITIVE_INFINITY],
+  flags: {
+    level: {
+      key: 'level',
+      value: 'LEVEL',
+      about: `How far: ${levels.map((name, i) => `${i} ${name}`).join(', ')}. Default: trace.`,
+      parse: parseLevel,
+    },
+    timeout: {
+      key: 'timeout',
+      value: 'SECONDS',
+      about: `The time that one experiment may take. Default: ${defaultTimeout}.`,
+      parse: positive(false),
+    },
+  },
+  changes: true,
+  details: `Without EXP all experiments are checked. EXP is a name, the end of one behind a dot, or a pattern: 'c4.*'.
+
+Levels, each with all before it:
+  0 resolve   the file loads, and exports the class
+  1 task      the constants are complete and right, the task's config is right, and it builds
+  2 datasets  so do the datasets, those that are decoded included
+  3 trace     shapes of a training step and of evaluation fit, forward and backward; nothing is allocated
+  4 step      one training step and one batch of each evaluation run here, in a temporary directory
+
+Experiments are checked in processes of their own: one that crashes, hangs or takes all memory fails by itself.
+What lacks a value (--set dataPath=PATH) or needs a larger machine is incomplete: a failure only where it is named.
+The flags that change experiments apply to each; where none is named, settings of constants to those that have them.
+
+  npx luthier validate
+  npx luthier validate ShakespeareChar --set dataPath=input.txt --level=step
+
+Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
+  async run({ positionals, values, changes }) {
+    const directories = experimentDirectories();
+    const found = scan(directories);
+    const { experiments, broken } = select(positionals, found, directories);
+    const started = performance.now();
+    const level = (values.level as Level | undefined) ?? 'trace';
+    const checked = await checkAll(experiments, {
+      level,
+      changes: changes.map(flagOf).map(([flag, text]) => [flag.slice(2), text]),
+      lenient: positionals.length === 0,
+      timeout: (values.timeout as number | undefined) ?? defaultTimeout,
+    });
+    refuseUnused(checked, found);
+    const results: Result[] = [...checked.map(resultOf), ...broken.map(resultOfBroken)];
+    return validateReport(results, {
+      level,
+      named: positionals.length > 0,
+      directories,
+      seconds: (performance.now() - started) / 1000,
+    });
+  },
+};
+
+/** A setting that no experiment takes is a slip. */
+function refuseUnused(checked: readonly Checked[], { experiments }: Scan): void {
+  const resolved = checked.filter(({ reached }) => reached !== undefined);
+  const [first] = resolved;
+  const unused = first?.findings.ignored.find((origin) => {
+    return resolved.every(({ findings }) => findings.ignored.includes(origin));
+  });
+  if (unused === undefined) return;
+  const constant = /^\S+ ([^=]*)/.exec(unused)![1]!;
+  const known = new Set(experiments.flatMap(({ constants }) => constants.map(({ name }) => name)));
+  throw new UsageError(
+    `${unused}: no experiment has a constant '${constant}'.${didYouMean(constant, known)}`,
+  );
+}

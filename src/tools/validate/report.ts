@@ -1,0 +1,160 @@
+/** @file What `luthier validate` writes. */
+import { showFile } from '../../registry/directories.js';
+import type { Report } from '../command.js';
+import {
+  codeSpan,
+  counted,
+  escapeMarkdown,
+  folded,
+  formatCount,
+  markdownTable,
+  textTable,
+} from '../format.js';
+import type { Paint } from '../paint.js';
+import type { Level, Problem } from './protocol.js';
+import type { Checked } from './run.js';
+import type { BrokenFile } from './select.js';
+
+/** How an experiment fared; the worst last. */
+const states = ['passed', 'incomplete', 'failed'] as const;
+type State = (typeof states)[number];
+
+/** What the report says of an experiment. */
+export interface Result {
+  readonly name: string;
+  readonly place: string;
+  readonly state: State;
+  readonly reached: Level | undefined;
+  readonly parameters?: number;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly string[];
+  readonly seconds: number;
+}
+
+/** What was asked for. */
+export interface Asked {
+  readonly level: Level;
+  /** Whether the experiments were named: then they are to be complete. */
+  readonly named: boolean;
+  readonly directories: readonly string[];
+  readonly seconds: number;
+}
+
+/** What is said of an experiment that was checked. */
+export function resultOf({ found, findings, reached, seconds }: Checked): Result {
+  const { problems, warnings, unread, parameters } = findings;
+  const wrong = problems.some(({ needs }) => needs === undefined);
+  const file = showFile(found.place.file);
+  const own = found.constants.filter(({ kind, name }) => kind === 'set' && unread.includes(name));
+  return {
+    name: found.name,
+    place: `${file}:${found.place.line}`,
+    state: wrong ? 'failed' : problems.length > 0 ? 'incomplete' : 'passed',
+    reached,
+    ...(parameters !== undefined && { parameters }),
+    problems,
+    warnings: [
+      ...own.map(({ name, line }) => `${file}:${line}: ${name} is set, and nothing reads it.`),
+      ...warnings,
+    ],
+    seconds,
+  };
+}
+
+/** What is said of a file that cannot be read. */
+export function resultOfBroken({ name, problem: { file, line, message } }: BrokenFile): Result {
+  const place = `${showFile(file)}:${line}`;
+  const problem = {
+    level: 'resolve',
+    message: `${message} No experiment can be found in it.`,
+    place,
+  } as const;
+  return { name, place, state: 'failed', reached: undefined, problems: [problem], warnings: [], seconds: 0 };
+}
+
+/** `task.model.numHeads: expected …`: what is wrong, and where. */
+function problemText({ level, path, message, place }: Problem): string {
+  const at = place === undefined || message.includes(place) ? '' : ` (at ${place})`;
+  // Messages about a constant or a layer name it themselves.
+  const where = path === undefined || message.includes(path) ? '' : `${path}: `;
+  return `${level}: ${where}${message}${at}`;
+}
+
+function needsOf({ problems }: Result): string {
+  return `needs ${problems.map(({ needs }) => needs).join(' and ')}`;
+}
+
+function detailsOf(result: Result): string[] {
+  const problems = result.state === 'incomplete' ? [needsOf(result)] : result.problems.map(problemText);
+  return [...problems, ...result.warnings.map((warning) => `warning: ${warning}`)];
+}
+
+function row({ name, place, state, reached, parameters, seconds }: Result): string[] {
+  const size = parameters === undefined ? '–' : formatCount(parameters);
+  return [state, name, place, reached ?? '–', size, `${seconds.toFixed(1)} s`];
+}
+
+const header = ['', 'experiment', 'place', 'reached', 'parameters', 'time'];
+const colours = { passed: 'green', incomplete: 'yellow', failed: 'red' } as const;
+
+function text(results: readonly Result[], asked: Asked, paint: Paint): string {
+  const table = textTable(results.map(row), header, (line, i) => {
+    return i === undefined ? paint('dim', line) : line;
+  });
+  const [head, ...lines] = table.split('\n');
+  const body = results.flatMap((result, i) => [
+    lines[i]!.replace(result.state, (state) => paint(colours[result.state], state)),
+    ...detailsOf(result).map((detail) => `    ${detail.replaceAll('\n', '\n    ')}`),
+  ]);
+  return [head, ...body, '', `${summary(results, asked)} ${asked.seconds.toFixed(1)} s.`].join('\n');
+}
+
+function summary(results: readonly Result[], { level }: Asked): string {
+  const parts = states.flatMap((state) => {
+    const count = results.filter((result) => result.state === state).length;
+    return count === 0 ? [] : [`${count} ${state}`];
+  });
+  const warnings = results.reduce((sum, result) => sum + result.warnings.length, 0);
+  const warned = warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`;
+  return `${counted(results.length, 'experiment')} up to level ${level}: ${parts.join(', ')}${warned}.`;
+}
+
+function markdown(results: readonly Result[], asked: Asked): string {
+  const cells = (result: Result): string[] => [
+    result.state === 'failed' ? '**failed**' : result.state,
+    codeSpan(result.name),
+    escapeMarkdown(result.place),
+    result.reached ?? '–',
+    detailsOf(result)
+      .map((detail) => escapeMarkdown(detail).replaceAll('\n', '<br>'))
+      .join('<br>'),
+  ];
+  const table = (some: readonly Result[]): string =>
+    markdownTable(some.map(cells), ['', 'Experiment', 'Place', 'Reached', 'Findings']);
+  const notable = results.filter((result) => result.state !== 'passed' || result.warnings.length > 0);
+  const others = results.filter((result) => !notable.includes(result));
+  return [
+    summary(results, asked),
+    ...(notable.length > 0 ? [table(notable)] : []),
+    ...(others.length > 0 ? [folded(`${counted(others.length, 'experiment')} passed`, table(others))] : []),
+  ].join('\n\n');
+}
+
+function documentOf(result: Result): object {
+  const { reached, ...others } = result;
+  return { ...others, reached: reached ?? null };
+}
+
+/** What was found of each experiment: those that are right, those that lack something, and at the end those that are wrong. */
+export function validateReport(results: readonly Result[], asked: Asked): Report {
+  const { level, named, directories, seconds } = asked;
+  const sorted = results.toSorted((a, b) => states.indexOf(a.state) - states.indexOf(b.state));
+  const none = `There is no experiment in ${directories.map(showFile).join(' and ')}.`;
+  const bad = results.some(({ state }) => state === 'failed' || (named && state === 'incomplete'));
+  return {
+    text: (paint) => (results.length === 0 ? none : text(sorted, asked, paint)),
+    json: () => ({ level, seconds, experiments: results.map(documentOf) }),
+    markdown: () => (results.length === 0 ? escapeMarkdown(none) : markdown(sorted, asked)),
+    exitCode: bad || results.length === 0 ? 1 : 0,
+  };
+}

@@ -1,0 +1,155 @@
+/** @file Has experiments checked in processes of their own: one that crashes or hangs is a finding, and the others go on. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FoundExperiment } from '../../registry/scan.js';
+import { Child, ChildError } from '../child.js';
+import { atEnd } from '../cleanup.js';
+import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './protocol.js';
+
+/** How experiments are checked. */
+export interface RunOptions {
+  readonly level: Level;
+  readonly changes: Question['changes'];
+  /** Whether settings of constants that an experiment does not have are passed over. */
+  readonly lenient: boolean;
+  /** Seconds for one experiment; for the first of a file with the time to load it. */
+  readonly timeout: number;
+}
+
+/** What was found of an experiment. */
+export interface Checked {
+  readonly found: FoundExperiment;
+  readonly findings: Findings;
+  /** The last level that holds with all before it; undefined where not even the first does. */
+  readonly reached: Level | undefined;
+  readonly seconds: number;
+}
+
+/** A process for every so many experiments of one file: starting one takes as long as checking a few. */
+const experimentsPerProcess = 8;
+/** Seconds in which a process must be ready; a machine at work takes a while to load the library. */
+const startTimeout = 120;
+
+/** Experiments that wait to be checked. */
+class Queue {
+  private readonly waiting: FoundExperiment[];
+  private readonly taken = new Set<string>();
+
+  constructor(experiments: readonly FoundExperiment[]) {
+    this.waiting = [...experiments];
+  }
+
+  /** The next one: of the file that is loaded already, or else of one that no other process has loaded. */
+  take(loaded: string | undefined): FoundExperiment | undefined {
+    const { waiting, taken } = this;
+    const next =
+      waiting.find(({ file }) => file === loaded) ??
+      waiting.find(({ file }) => !taken.has(file)) ??
+      waiting[0];
+    if (next) {
+      taken.add(next.file);
+      waiting.splice(waiting.indexOf(next), 1);
+    }
+    return next;
+  }
+}
+
+/** Files that end or hang the process that loads them, with what is told of it. */
+type BadFiles = Map<string, Problem>;
+
+/** One process after another that takes experiments from the queue. */
+class Worker {
+  private child: Child<Question, Answer> | undefined;
+  private loaded: string | undefined;
+
+  constructor(
+    private readonly options: RunOptions,
+    private readonly directory: string,
+    private readonly badFiles: BadFiles,
+  ) {}
+
+  async work(queue: Queue, report: (checked: Checked) => void): Promise<void> {
+    for (let found = queue.take(this.loaded); found; found = queue.take(this.loaded)) {
+      report(await this.check(found));
+    }
+    await this.child?.kill();
+  }
+
+  private async check(found: FoundExperiment): Promise<Checked> {
+    const started = performance.now();
+    let reached: Level | undefined;
+    const done = (findings: Findings): Checked => {
+      return { found, findings, reached, seconds: (performance.now() - started) / 1000 };
+    };
+    const bad = this.badFiles.get(found.file);
+    if (bad) return done(onlyProblem(bad));
+    try {
+      const child = await this.ready();
+      this.loaded = found.file;
+      const { level, changes, lenient, timeout } = this.options;
+      child.send({ name: found.name, level, changes, lenient, directory: this.directory });
+      const deadline = performance.now() + timeout * 1000;
+      for (;;) {
+        const answer = await child.receive(Math.max(1, deadline - performance.now()));
+        if (answer.kind === 'done') return done(answer.findings);
+        if (answer.kind === 'reached') reached = answer.level;
+      }
+    } catch (error) {
+      if (!(error instanceof ChildError)) throw error;
+      this.child = undefined;
+      const problem = problemOf(error, reached, this.options);
+      // The others of the file would end alike.
+      if (reached === undefined) this.badFiles.set(found.file, problem);
+      return done(onlyProblem(problem));
+    }
+  }
+
+  private async ready(): Promise<Child<Question, Answer>> {
+    if (this.child === undefined) {
+      this.loaded = undefined;
+      const child = new Child<Question, Answer>(new URL('./checkWorker.ts', import.meta.url));
+      await child.receive(startTimeout * 1000);
+      this.child = child;
+    }
+    return this.child;
+  }
+}
+
+function onlyProblem(problem: Problem): Findings {
+  return { problems: [problem], warnings: [], unread: [], ignored: [] };
+}
+
+function problemOf(error: ChildError, reached: Level | undefined, { level, timeout }: RunOptions): Problem {
+  const last = levels.indexOf(level);
+  const failed = levels[Math.min(last, reached === undefined ? 0 : levels.indexOf(reached) + 1)]!;
+  if (error.reason === 'timeout') {
+    return { level: failed, message: `Took longer than ${timeout} s; --timeout=SECONDS gives it more.` };
+  }
+  const said = error.output.trimEnd().split('\n').slice(-8).join('\n');
+  return { level: failed, message: said === '' ? error.message : `${error.message} It said:\n${said}` };
+}
+
+/** Checks all `experiments`; what is found of each comes in their order. */
+export async function checkAll(
+  experiments: readonly FoundExperiment[],
+  options: RunOptions,
+): Promise<Checked[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'luthier-validate-'));
+  const clean = (): void => rmSync(directory, { recursive: true, force: true });
+  const forget = atEnd(clean);
+  try {
+    const queue = new Queue(experiments);
+    const files = new Set(experiments.map(({ file }) => file)).size;
+    const useful = Math.max(files, Math.ceil(experiments.length / experimentsPerProcess));
+    const count = Math.min(availableParallelism(), useful, experiments.length);
+    const checked = new Map<FoundExperiment, Checked>();
+    const badFiles: BadFiles = new Map();
+    const workers = Array.from({ length: count }, () => new Worker(options, directory, badFiles));
+    await Promise.all(workers.map((worker) => worker.work(queue, (each) => checked.set(each.found, each))));
+    return experiments.map((found) => checked.get(found)!);
+  } finally {
+    clean();
+    forget();
+  }
+}

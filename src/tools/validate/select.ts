@@ -1,0 +1,74 @@
+/** @file Which experiments a command line names. */
+import { dirname, relative, sep } from 'node:path';
+import { showFile } from '../../registry/directories.js';
+import { UsageError } from '../../registry/errors.js';
+import type { FoundExperiment, Scan, SourceProblem } from '../../registry/scan.js';
+import { suggestExperiment } from '../../registry/suggest.js';
+import { isPattern, matching } from '../list/pattern.js';
+
+/** A file without a single experiment that could be found, for it cannot be read. */
+export interface BrokenFile {
+  readonly name: string;
+  readonly problem: SourceProblem;
+}
+
+/** What is to be checked. */
+export interface Selection {
+  readonly experiments: readonly FoundExperiment[];
+  readonly broken: readonly BrokenFile[];
+}
+
+/** The name that an experiment of the file would begin with. */
+function moduleName(file: string, directories: readonly string[]): string {
+  const directory = directories.find((each) => file.startsWith(each + sep)) ?? dirname(file);
+  return relative(directory, file)
+    .replace(/\.[cm]?[jt]s$/, '')
+    .replaceAll(sep, '.');
+}
+
+/**
+ * The experiments that `names` name: full names, dotted suffixes that only one has, or patterns with * and ?. Without
+ * names all of them, and the files in which none could be found because they cannot be read.
+ *
+ * @throws UsageError for a name that no experiment has, or several.
+ */
+export function select(names: readonly string[], scan: Scan, directories: readonly string[]): Selection {
+  const experiments = scan.experiments.filter(({ abstract }) => !abstract);
+  if (names.length > 0) {
+    const named = new Set(names.flatMap((name) => find(name, experiments, scan, directories)));
+    return { experiments: experiments.filter((found) => named.has(found)), broken: [] };
+  }
+  const files = new Set(scan.experiments.flatMap(({ file, place }) => [file, place.file]));
+  const broken = scan.problems
+    .filter(({ file }) => !files.has(file))
+    .map((problem) => ({ name: moduleName(problem.file, directories), problem }));
+  return { experiments, broken };
+}
+
+function find(
+  name: string,
+  experiments: readonly FoundExperiment[],
+  { problems }: Scan,
+  directories: readonly string[],
+): readonly FoundExperiment[] {
+  const exact = experiments.filter((found) => found.name === name);
+  const found = isPattern(name)
+    ? matching(name, experiments)
+    : exact.length > 0
+      ? exact
+      : experiments.filter((each) => each.name.endsWith(`.${name}`));
+  if (found.length === 1 || (found.length > 0 && isPattern(name))) return found;
+  if (found.length > 1) {
+    const list = found.map((each) => each.name).join(', ');
+    throw new UsageError(`'${name}' does not uniquely identify an experiment. Possible matches: ${list}.`);
+  }
+  const all = experiments.map((each) => each.name);
+  const searched = directories.map(showFile).join(' and ');
+  const unread = problems.map(
+    (each) => `\n${showFile(each.file)}:${each.line} cannot be read: ${each.message}`,
+  );
+  throw new UsageError(
+    `Could not find experiment '${name}' (searched ${searched}).${suggestExperiment(name, all)} ` +
+      `luthier list shows all.${unread.join('')}`,
+  );
+}

@@ -1,0 +1,53 @@
+/** @file One step of an experiment, as training takes it: in a directory that is removed, with everything that a run writes. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { runJob } from '../../programs/index.js';
+import { type ConfiguredExperiment, classVarsText, type ResolvedExperiment } from '../../registry/index.js';
+
+/** Something wrong with what came of the step. */
+interface StepProblem {
+  readonly message: string;
+  /** The summary that tells it. */
+  readonly path: string;
+}
+
+/**
+ * Trains for one step and evaluates one batch of every dataset that does not train. Writes below `directory`, and
+ * leaves nothing there. The configs are changed for it, so they are of no use afterwards.
+ */
+export async function takeStep(
+  configured: ConfiguredExperiment,
+  { file }: ResolvedExperiment,
+  directory: string,
+): Promise<StepProblem[]> {
+  const { name, task, datasets, decodeDatasets, experiment } = configured;
+  task.train.numTrainSteps = 1;
+  for (const dataset of datasets) if (!dataset.isTraining) dataset.evalLoopNumBatches = 1;
+  const jobLogDir = mkdtempSync(join(directory, 'step-'));
+  try {
+    await runJob({
+      ...{ name, task, datasets, decodeDatasets, jobLogDir, mode: 'train_and_eval' },
+      moduleUrl: pathToFileURL(file).href,
+      overrides: [],
+      classVars: classVarsText(experiment),
+    });
+    return notFinite(join(jobLogDir, 'metrics.jsonl'));
+  } finally {
+    rmSync(jobLogDir, { recursive: true, force: true });
+  }
+}
+
+/** What metrics.jsonl has that is no number, the first of each program: a loss of NaN makes all behind it NaN, too. */
+function notFinite(path: string): StepProblem[] {
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+  return lines.flatMap((line): StepProblem[] => {
+    const { program, ...values } = JSON.parse(line) as Record<string, unknown>;
+    const wrong = Object.entries(values).find(
+      ([, value]) => value === 'NaN' || /^-?Infinity$/.test(String(value)),
+    );
+    if (wrong === undefined) return [];
+    const [tag, value] = wrong;
+    return [{ path: `${String(program)}: ${tag}`, message: `is ${String(value)} after one step.` }];
+  });
+}
