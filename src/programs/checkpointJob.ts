@@ -1,6 +1,6 @@
 /** @file Evaluation and decoding of the newest checkpoint, without training. */
 import { join } from 'node:path';
-import { CheckpointError, Checkpointer, createTrainState } from '../checkpoints/index.js';
+import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
 import { ConfigError } from '../hparams/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { buildTask } from './buildTask.js';
@@ -11,12 +11,12 @@ import { writeJobFiles } from './jobFiles.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
+import { paramsOf } from './taskState.js';
 import type { FlatTrainState } from './trainProgram.js';
 
 /** Restores the parameters of the newest checkpoint; optimizer slots are not read. */
 async function restoreParams(options: JobOptions, task: SingleTask): Promise<FlatTrainState> {
-  const layout = task.layout();
-  const state: FlatTrainState = { ...createTrainState(layout), layout };
+  const state = paramsOf(task);
   const checkpointer = new Checkpointer({
     directory: join(options.jobLogDir, 'checkpoints'),
     experiment: options.name,

@@ -1,6 +1,6 @@
 /** @file The training loop, in Pax's order: save, stop, step, evaluate, decode; at the end a forced save. */
 import { join } from 'node:path';
-import { Checkpointer, createTrainState } from '../checkpoints/index.js';
+import { Checkpointer } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
 import type { InputSource, InputState } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -13,6 +13,7 @@ import { openDataset } from './openDataset.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
+import { trainStateOf } from './taskState.js';
 import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
 import { type FlatTrainState, TrainProgram, type TrainReport } from './trainProgram.js';
@@ -55,8 +56,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     saveMaxToKeep: train.hp.saveMaxToKeep,
     saveKeepIntervalDuration: train.hp.saveKeepIntervalDuration,
   });
-  const layout = task.layout();
-  const state: FlatTrainState = { ...createTrainState(layout, train.hp.learner.slotNames), layout };
+  const state = trainStateOf(task);
   const restored = await restoreOrInitialize(options, task, state, input, checkpointer);
   // Only now: a run that can't go on from what is there must not write over it.
   writeJobFiles(options);

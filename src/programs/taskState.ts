@@ -1,0 +1,39 @@
+/** @file The buffers of a task in memory: its parameters, and in training all that an update needs. */
+import { totalmem } from 'node:os';
+import { createTrainState } from '../checkpoints/index.js';
+import { formatCount } from '../summaries/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { JobError } from './errors.js';
+import type { FlatTrainState } from './trainProgram.js';
+
+const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleString('en-US')} GB`;
+
+/** The parameters of a task, zero. @throws JobError where the machine has less memory than they take. */
+export function paramsOf(task: SingleTask): FlatTrainState {
+  return allocate(task, [], 1);
+}
+
+/**
+ * The parameters and the optimizer's slots of a task, zero.
+ *
+ * @throws JobError where the machine has less memory than they and the gradients take.
+ */
+export function trainStateOf(task: SingleTask): FlatTrainState {
+  const { slotNames } = task.hp.train.hp.learner;
+  // Gradients are made later, and as large.
+  return allocate(task, slotNames, 2 + slotNames.length);
+}
+
+function allocate(task: SingleTask, slotNames: readonly string[], buffers: number): FlatTrainState {
+  const layout = task.layout();
+  const bytes = buffers * layout.size * Float32Array.BYTES_PER_ELEMENT;
+  if (bytes > totalmem()) {
+    const what =
+      buffers === 1 ? 'take' : `take, with gradients and ${slotNames.length} slots of the optimizer,`;
+    throw new JobError(
+      `The ${formatCount(layout.size)} parameters of the model ${what} ${gigabytes(bytes)} of memory, and this machine ` +
+        `has ${gigabytes(totalmem())}. Models are not yet split over machines: make it smaller with --set.`,
+    );
+  }
+  return { ...createTrainState(layout, slotNames), layout };
+}
