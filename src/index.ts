@@ -132,6 +132,7 @@ export {
   BaseInput,
   BaseTokenizer,
   type Batch,
+  type BatchSpecs,
   ByteTokenizer,
   CharTokenizer,
   charVocabularyOf,
