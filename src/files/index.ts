@@ -1,5 +1,5 @@
 /** @file What every room that writes files does alike: making directories, and writing a file whole or not at all. */
-import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 const isDirectory = (path: string): boolean =>
@@ -27,4 +27,39 @@ export function writeWhole(path: string, text: string): void {
   const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, text, { flush: true });
   renameSync(temporary, path);
+}
+
+/** A file that is there, and what it is to be. */
+export interface Rewrite {
+  readonly path: string;
+  /** What it was when the new text was worked out. */
+  readonly before: string;
+  readonly text: string;
+}
+
+/**
+ * Writes several files, all or none. Each keeps its permissions.
+ *
+ * @throws where one cannot be written, or is no longer as it was; then all are as they were.
+ */
+export function writeTogether(rewrites: readonly Rewrite[]): void {
+  const done: Rewrite[] = [];
+  const temporary = (path: string) => `${path}.${process.pid}.tmp`;
+  try {
+    for (const { path, text } of rewrites) {
+      writeFileSync(temporary(path), text, { flush: true, mode: statSync(path).mode });
+    }
+    for (const rewrite of rewrites) {
+      if (readFileSync(rewrite.path, 'utf8') !== rewrite.before)
+        throw new Error(`${rewrite.path} was changed meanwhile`);
+    }
+    for (const rewrite of rewrites) {
+      renameSync(temporary(rewrite.path), rewrite.path);
+      done.push(rewrite);
+    }
+  } catch (error) {
+    for (const { path } of rewrites) rmSync(temporary(path), { force: true });
+    for (const { path, before } of done) writeFileSync(path, before);
+    throw error;
+  }
 }

@@ -38,6 +38,14 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: "Draws an experiment's configs, as SVG or for Graphviz.",
     load: async () => (await import('./graph.js')).graph,
   },
+  rename: {
+    about: 'Renames a hyperparameter or a constant everywhere, and keeps the old name readable.',
+    load: async () => (await import('./rename/index.js')).renameField,
+  },
+  'rename-class': {
+    about: 'Renames a configurable class or an experiment everywhere, and keeps the old name readable.',
+    load: async () => (await import('./rename/index.js')).renameClass,
+  },
   snapshot: {
     about: 'Writes what experiments are into committed text files, or checks that those are current.',
     load: async () => (await import('./snapshot/index.js')).snapshot,

@@ -1,0 +1,167 @@
+/** @file Writes into the source what the renamed was called before, with the import that this needs. */
+import { dirname, relative, sep } from 'node:path';
+import { UsageError } from '../../registry/errors.js';
+import type { Edits } from './edits.js';
+import { type Sources, ts, visitNodes } from './sources.js';
+
+type Schema = ts.PropertyAssignment | ts.ShorthandPropertyAssignment;
+
+/** The call of `renamed` around a field's schema, if there is one. */
+function renamedCall(schema: Schema): ts.CallExpression | undefined {
+  let found: ts.CallExpression | undefined;
+  if (!ts.isPropertyAssignment(schema)) return undefined;
+  visitNodes(schema.initializer, (node) => {
+    const isCall =
+      ts.isCallExpression(node) && ts.isIdentifier(node.expression) && node.expression.text === 'renamed';
+    if (isCall) found ??= node as ts.CallExpression;
+  });
+  return found;
+}
+
+/** What a field was called before, by its schema. */
+export function oldNamesOf(schema: Schema): string[] {
+  const names = renamedCall(schema)?.arguments.slice(1) ?? [];
+  return names.flatMap((name) => (ts.isStringLiteralLike(name) ? [name.text] : []));
+}
+
+/** Makes a schema say that its field, which gets the name `newName`, was called `name`. */
+export function addOldName(
+  sources: Sources,
+  schema: Schema,
+  name: string,
+  newName: string,
+  edits: Edits,
+): void {
+  const source = schema.getSourceFile();
+  const file = sources.fileOf(source);
+  const call = renamedCall(schema);
+  if (call !== undefined) {
+    const names = [...oldNamesOf(schema).filter((each) => each !== newName), name];
+    const [first] = call.arguments;
+    const text = `, ${names.map((each) => `'${each}'`).join(', ')}`;
+    edits.add(file, { start: first!.getEnd(), end: call.arguments.at(-1)!.getEnd(), text });
+    return;
+  }
+  importName(sources, source, 'renamed', edits);
+  if (ts.isShorthandPropertyAssignment(schema)) {
+    const text = `${newName}: renamed(${name}, '${name}')`;
+    edits.add(file, { start: schema.getStart(), end: schema.getEnd(), text });
+    return;
+  }
+  const { initializer } = schema;
+  edits.add(file, { start: initializer.getStart(), end: initializer.getStart(), text: 'renamed(' });
+  edits.add(file, { start: initializer.getEnd(), end: initializer.getEnd(), text: `, '${name}')` });
+}
+
+/** Adds `registerAlias('Old', New);` behind a class. */
+export function addOldClassName(
+  sources: Sources,
+  node: ts.Node,
+  name: string,
+  newName: string,
+  edits: Edits,
+): void {
+  const source = node.getSourceFile();
+  importName(sources, source, 'registerAlias', edits);
+  const end = node.getEnd();
+  const text = `\n// Configs that were saved when it was called ${name}.\nregisterAlias('${name}', ${newName});`;
+  edits.add(sources.fileOf(source), { start: end, end, text });
+}
+
+/** Has a file import one of Luthier's functions from where it imports others, or from where its neighbours do. */
+function importName(sources: Sources, source: ts.SourceFile, name: string, edits: Edits): void {
+  const imports = source.statements.filter(ts.isImportDeclaration);
+  const isThere = imports.some((each) =>
+    namedImports(each)?.elements.some((element) => element.name.text === name),
+  );
+  if (isThere || declares(source, name)) return;
+  const file = sources.fileOf(source);
+  const offering = imports.find((each) => {
+    const names = namedImports(each);
+    return (
+      names !== undefined &&
+      names.elements.length > 0 &&
+      !isTypeOnly(each) &&
+      offers(sources, each.moduleSpecifier, name)
+    );
+  });
+  if (offering !== undefined) {
+    const { elements } = namedImports(offering)!;
+    const lower = (text: string) => text.toLowerCase();
+    const next = elements.find((element) => lower((element.propertyName ?? element.name).text) > lower(name));
+    if (next !== undefined) {
+      const start = next.getStart();
+      const isOwnLine = /\n\s*$/.test(source.text.slice(next.getFullStart(), start));
+      const indent = isOwnLine
+        ? `\n${' '.repeat(source.getLineAndCharacterOfPosition(start).character)}`
+        : ' ';
+      edits.add(file, { start, end: start, text: `${name},${indent}` });
+    } else {
+      const last = elements.at(-1)!;
+      const isOwnLine = /\n\s*$/.test(source.text.slice(last.getFullStart(), last.getStart()));
+      const { character } = source.getLineAndCharacterOfPosition(last.getStart());
+      const indent = isOwnLine ? `\n${' '.repeat(character)}` : ' ';
+      edits.add(file, { start: last.getEnd(), end: last.getEnd(), text: `,${indent}${name}` });
+    }
+    return;
+  }
+  const text = `import { ${name} } from '${specifierOf(sources, source, name)}';\n`;
+  const last = imports.at(-1);
+  const start = last === undefined ? source.getStart() : source.text.indexOf('\n', last.getEnd()) + 1;
+  edits.add(file, { start, end: start, text });
+}
+
+function namedImports(declaration: ts.ImportDeclaration): ts.NamedImports | undefined {
+  const bindings = declaration.importClause?.namedBindings;
+  return bindings !== undefined && ts.isNamedImports(bindings) ? bindings : undefined;
+}
+
+function isTypeOnly(declaration: ts.ImportDeclaration): boolean {
+  return declaration.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword;
+}
+
+function declares(source: ts.SourceFile, name: string): boolean {
+  return source.statements.some((each) => ts.isFunctionDeclaration(each) && each.name?.text === name);
+}
+
+/** Whether a module exports Luthier's function of the name. */
+function offers(sources: Sources, specifier: ts.Expression, name: string): boolean {
+  const module = sources.checker.getSymbolAtLocation(specifier);
+  const exported = module && sources.checker.getExportsOfModule(module).find((each) => each.name === name);
+  return exported !== undefined && isLuthiers(sources, exported);
+}
+
+function isLuthiers(sources: Sources, exported: ts.Symbol): boolean {
+  const isAlias = (exported.flags & ts.SymbolFlags.Alias) !== 0;
+  const symbol = isAlias ? sources.checker.getAliasedSymbol(exported) : exported;
+  return symbol.declarations?.some((each) => /\/hparams\//.test(each.getSourceFile().fileName)) === true;
+}
+
+/** How a file names the module that exports a function of Luthier: as others of the project do, or by a relative path. */
+function specifierOf(sources: Sources, source: ts.SourceFile, name: string): string {
+  const indexes = new Set<string>();
+  for (const other of sources.program.getSourceFiles()) {
+    if (other.isDeclarationFile) continue;
+    for (const statement of other.statements) {
+      if (!ts.isImportDeclaration(statement) || !offers(sources, statement.moduleSpecifier, name)) continue;
+      const specifier = (statement.moduleSpecifier as ts.StringLiteral).text;
+      if (!specifier.startsWith('.') && sources.isOwn(other)) return specifier;
+      const module = sources.checker.getSymbolAtLocation(statement.moduleSpecifier)!.valueDeclaration;
+      if (module !== undefined && /\/index\.[cm]?ts$/.test(module.getSourceFile().fileName)) {
+        indexes.add(module.getSourceFile().fileName);
+      }
+    }
+  }
+  // Inside of the library its rooms import configs from their own index, not from the whole.
+  const nearest = [...indexes].sort((a, b) => b.length - a.length)[0];
+  if (nearest === undefined) {
+    throw new UsageError(
+      `${sources.show(source.fileName)} imports nothing that exports ${name}(): import it there, or use --no_alias.`,
+    );
+  }
+  const path = relative(dirname(source.fileName), nearest)
+    .split(sep)
+    .join('/')
+    .replace(/\.([cm]?)ts$/, '.$1js');
+  return path.startsWith('.') ? path : `./${path}`;
+}
