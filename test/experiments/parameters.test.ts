@@ -1,5 +1,6 @@
 /** @file The parameter counts of Pax's experiments, computed by hand from published sizes. */
 import { expect, test } from 'vitest';
+import { analyze } from '../../src/tools/analysis/analyze.js';
 import { configured, countParameters, paxNames } from './zoo.js';
 
 /** Sizes of a published model: layers L, depth D, heads N, depth of a head H, vocabulary V. */
@@ -101,6 +102,13 @@ test('there is a count for every experiment of Pax', () => {
 
 test.each(Object.entries(expected))('%s has %i parameters', async (name, count) => {
   expect(countParameters(await configured(name))).toBe(count);
+});
+
+test.each([
+  ...['lmCloud.SmallMlp', 'lmCloud.LmCloudSpmd2B', 'c4.C4Spmd1BAdam4Replicas', 'c4.C4SpmdGpt3L16AdamOrgHP'],
+])('luthier analyze says the same of %s', async (name) => {
+  const { parameters, trainableParameters, layers } = analyze(await configured(name));
+  expect([parameters, trainableParameters, layers[0]!.parameters]).toEqual(Array(3).fill(expected[name]));
 });
 
 test.each([
