@@ -1,6 +1,6 @@
 /** @file What to tell of an error that is one finding among others: its message, and the line of the project it points at. */
-import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { showFile } from '../registry/directories.js';
 
 /** An error as plain data. */
 export interface Failure {
@@ -16,18 +16,16 @@ export interface Failure {
 const speaking =
   /^(Error|ConfigError|UsageError|ExperimentLoadError|FunctionError|LayerError|TransformError)$/;
 
-/** What the errors of the library and of esbuild say beside their messages. */
+/** What the errors of the library say beside their messages. */
 interface Details {
   /** The message without the place. */
   readonly problem?: unknown;
   readonly path?: unknown;
   readonly place?: unknown;
-  /** Of a file that is no TypeScript. */
-  readonly errors?: readonly {
-    readonly text?: unknown;
-    readonly location?: { readonly file: string; readonly line: number } | null;
-  }[];
 }
+
+/** How esbuild tells of a file that is no TypeScript. */
+const syntaxError = /^Transform failed with \d+ errors?:\n(.+?):(\d+):\d+: ERROR: (.*)/;
 
 /** What to tell of `error`, whatever was thrown. */
 export function failureOf(error: unknown): Failure {
@@ -44,25 +42,32 @@ export function failureOf(error: unknown): Failure {
       .map(placeInStack)
       .find((each) => each !== undefined);
   return {
-    message: chain.map(messageOf).join('\n'),
+    message: withoutEchoes(chain.map(messageOf)).join('\n'),
     ...(typeof path === 'string' && { path }),
     ...(place !== undefined && { place }),
   };
 }
 
+/** Without the messages that one before them repeats, as wrappers do. */
+function withoutEchoes(messages: readonly string[]): string[] {
+  return messages.filter((message, i) => !messages.slice(0, i).some((before) => before.includes(message)));
+}
+
 function messageOf(error: Error): string {
-  const { problem, errors } = error as Details;
+  const { problem } = error as Details;
   if (typeof problem === 'string') return problem;
-  const syntax = errors?.[0]?.text;
-  if (error.name === 'TransformError' && typeof syntax === 'string') return syntax;
-  return speaking.test(error.name) ? error.message : `${error.name}: ${error.message}`;
+  // Which module required which is of no interest here.
+  const message = error.message.replace(/\nRequire stack:[\s\S]*/, '');
+  const syntax = syntaxError.exec(message);
+  if (syntax) return syntax[3]!;
+  return speaking.test(error.name) ? message : `${error.name}: ${message}`;
 }
 
 function statedPlace(error: Error): string | undefined {
-  const { place, errors } = error as Details;
+  const { place } = error as Details;
   if (typeof place === 'string') return place;
-  const location = errors?.[0]?.location;
-  return location ? `${shown(location.file)}:${location.line}` : undefined;
+  const syntax = syntaxError.exec(error.message);
+  return syntax ? `${showFile(syntax[1]!)}:${syntax[2]}` : undefined;
 }
 
 /** The library's own sources: an error that arises in them is about what the project asked of them. */
@@ -71,15 +76,10 @@ const library = fileURLToPath(new URL('../', import.meta.url));
 /** The innermost line of the project in the stack. */
 function placeInStack(error: Error): string | undefined {
   for (const line of (error.stack ?? '').split('\n').slice(1)) {
-    const found = /((?:file:\/\/)?\/[^():]+):(\d+):\d+\)?$/.exec(line);
+    const found = /(?:^|[\s(])((?:file:\/\/)?\/[^():]+):(\d+):\d+\)?$/.exec(line);
     if (found === null) continue;
     const file = found[1]!.startsWith('file://') ? fileURLToPath(found[1]!.replace(/\?.*$/, '')) : found[1]!;
-    if (!file.startsWith(library) && !file.includes('/node_modules/')) return `${shown(file)}:${found[2]}`;
+    if (!file.startsWith(library) && !file.includes('/node_modules/')) return `${showFile(file)}:${found[2]}`;
   }
   return undefined;
-}
-
-function shown(file: string): string {
-  const path = relative(process.cwd(), file);
-  return path.startsWith('..') ? file : path;
 }

@@ -1,8 +1,9 @@
 /** @file Checks one experiment, level by level, in the process that it may take down. */
 import { totalmem } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import { overrideFlags } from '../../cli/changeFlags.js';
 import { evalShape, sizeOf } from '../../compiler/index.js';
-import { build, type Config, type Violation, validate } from '../../hparams/index.js';
+import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
 import { trainingDataset } from '../../programs/trainingDataset.js';
 import {
   type ConfiguredExperiment,
@@ -10,6 +11,7 @@ import {
   constantOverrides,
   constantProblems,
   type Experiment,
+  ExperimentLoadError,
   instantiate,
   MissingConstantError,
   type Override,
@@ -40,6 +42,7 @@ export class Check {
   private unread: readonly string[] = [];
   private parameters: number | undefined;
   private readonly known: Known = {};
+  private level: Level = 'resolve';
 
   /** @param reached told of each level that holds. */
   constructor(
@@ -50,15 +53,24 @@ export class Check {
   /** Goes up to the level that is asked for, or as far as it can: levels that need what is wrong are left out. */
   async run(): Promise<Findings> {
     for (const level of levels.slice(0, levels.indexOf(this.question.level) + 1)) {
+      this.level = level;
       try {
         await this[level]();
       } catch (error) {
         this.add(level, error);
       }
+      // What was thrown and not caught is told before the next turn of the loop.
+      await setImmediate();
       if (this.problems.length === 0) this.reached(level);
     }
-    const { problems, warnings, unread, ignored, parameters } = this;
+    const { warnings, unread, ignored, parameters } = this;
+    const problems = this.problems.toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
     return { problems, warnings, unread, ignored, ...(parameters !== undefined && { parameters }) };
+  }
+
+  /** Takes what the experiment's code threw where nobody catches. */
+  stray(error: unknown): void {
+    this.add(this.level, error);
   }
 
   private add(level: Level, error: unknown): void {
@@ -79,9 +91,26 @@ export class Check {
     const given = changes.map(([flag, text]): Override => {
       return overrideFlags[flag as keyof typeof overrideFlags].parse(text, `--${flag}`);
     });
-    const resolved = await resolveFor(name, given);
+    const resolved = await this.load(name, given);
+    if (resolved === undefined) return;
     this.known.resolved = resolved;
     this.known.overrides = lenient ? given.filter((override) => this.fits(resolved, override)) : given;
+  }
+
+  /** The class. What keeps the file from loading is a problem alike for all that it exports. */
+  private async load(name: string, changes: readonly Override[]): Promise<ResolvedExperiment | undefined> {
+    try {
+      return await resolveFor(name, changes);
+    } catch (error) {
+      if (!(error instanceof ExperimentLoadError)) throw error;
+      const failure = failureOf(error.cause);
+      this.addProblem({
+        level: 'resolve',
+        ...failure,
+        message: `The file fails to load: ${failure.message}`,
+      });
+      return undefined;
+    }
   }
 
   /** Whether the experiment has the constant that a flag is about; those of files must be there. */
@@ -104,15 +133,21 @@ export class Check {
     for (const error of constantProblems(resolved.cls, constants)) this.add('task', error);
     if (this.problems.length > 0) return;
     const made = this.makeEach(instantiate(resolved.cls, constants));
-    if (this.problems.length > 0) {
+    const configured = this.problems.length === 0 ? this.configure(resolved, overrides) : undefined;
+    if (!configured) {
       // What flags and fiddlers would make of the task is not known while there are no datasets.
-      if (made && overrides.length === 0) this.buildTask(made);
+      if (made && overrides.length === 0 && !this.fails('task')) this.buildTask(made);
       return;
     }
-    const configured = this.configure(resolved, overrides);
-    if (!configured) return;
-    for (const violation of validate(configured.configs)) this.addViolation(violation);
-    if (!this.problems.some(({ level }) => level === 'task')) this.buildTask(configured.task);
+    this.examine('task', configured.task);
+    for (const root of ['datasets', 'decodeDatasets'] as const) {
+      for (const [i, dataset] of configured[root].entries()) this.examine(`${root}[${i}]`, dataset);
+    }
+    if (!this.fails('task')) this.buildTask(configured.task);
+  }
+
+  private fails(level: Level): boolean {
+    return this.problems.some((problem) => problem.level === level);
   }
 
   /** Calls the experiment's methods one by one: which of them fails is the level that does not hold. */
@@ -145,16 +180,16 @@ export class Check {
     }
   }
 
-  private addViolation(violation: Violation): void {
-    const { path, values } = violation;
-    const text = String(violation);
-    const place = values.find(({ where }) => where !== undefined)?.where;
-    this.addProblem({
-      level: levelOf(path),
-      message: text.startsWith(`${path} `) ? text.slice(path.length + 1) : text,
-      path,
-      ...(place !== undefined && { place }),
-    });
+  /** Notes all that is wrong with a config at `root`. */
+  private examine(root: string, config: AnyConfig): void {
+    for (const violation of validate(config)) {
+      const { path: inside, values } = violation;
+      const place = values.find(({ where }) => where !== undefined)?.where;
+      const text = String(violation);
+      const message = text.slice(text.indexOf(' (') + 1);
+      const path = inside === '' ? root : `${root}${inside.startsWith('[') ? '' : '.'}${inside}`;
+      this.addProblem({ level: levelOf(root), message, path, ...(place !== undefined && { place }) });
+    }
   }
 
   private buildTask(config: Config<SingleTask>): void {

@@ -1,4 +1,5 @@
 /** @file `luthier validate`: checks experiments before somebody runs them. */
+import { existsSync } from 'node:fs';
 import { positive } from '../../cli/flagTable.js';
 import { didYouMean } from '../../hparams/names.js';
 import { experimentDirectories } from '../../registry/directories.js';
@@ -31,7 +32,8 @@ export const validate: Command = {
     },
   },
   changes: true,
-  details: `Without EXP all experiments are checked. EXP is a name, the end of one behind a dot, or a pattern: 'c4.*'.
+  details: `Without EXP all of ./experiments are checked; those that come with luthier only where a project has none.
+EXP is a name, the end of one behind a dot, or a pattern: 'c4.*'.
 
 Levels, each with all before it:
   0 resolve   the file loads, and exports the class
@@ -49,7 +51,7 @@ The flags that change experiments apply to each; where none is named, settings o
 
 Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
   async run({ positionals, values, changes }) {
-    const directories = experimentDirectories();
+    const directories = searched(positionals.length > 0);
     const found = scan(directories);
     const { experiments, broken } = select(positionals, found, directories);
     const started = performance.now();
@@ -70,6 +72,12 @@ Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
     });
   },
 };
+
+/** By name there are all; a project that asks for everything means its own experiments. */
+function searched(named: boolean): string[] {
+  const [own, ...others] = experimentDirectories();
+  return !named && existsSync(own!) ? [own!] : [own!, ...others];
+}
 
 /** A setting that no experiment takes is a slip. */
 function refuseUnused(checked: readonly Checked[], { experiments }: Scan): void {

@@ -76,7 +76,9 @@ export function resultOfBroken({ name, problem: { file, line, message } }: Broke
 function problemText({ level, path, message, place }: Problem): string {
   const at = place === undefined || message.includes(place) ? '' : ` (at ${place})`;
   // Messages about a constant or a layer name it themselves.
-  const where = path === undefined || message.includes(path) ? '' : `${path}: `;
+  const isTold = path === undefined || message.includes(path);
+  // A violation begins with the class: `task.model (LanguageModel): …`.
+  const where = isTold ? '' : `${path}${message.startsWith('(') ? ' ' : ': '}`;
   return `${level}: ${where}${message}${at}`;
 }
 
@@ -102,10 +104,16 @@ function text(results: readonly Result[], asked: Asked, paint: Paint): string {
     return i === undefined ? paint('dim', line) : line;
   });
   const [head, ...lines] = table.split('\n');
-  const body = results.flatMap((result, i) => [
-    lines[i]!.replace(result.state, (state) => paint(colours[result.state], state)),
-    ...detailsOf(result).map((detail) => `    ${detail.replaceAll('\n', '\n    ')}`),
-  ]);
+  const details = results.map((result) =>
+    detailsOf(result)
+      .map((detail) => `    ${detail.replaceAll('\n', '\n    ')}`)
+      .join('\n'),
+  );
+  const body = results.flatMap((result, i) => {
+    const line = lines[i]!.replace(result.state, (state) => paint(colours[result.state], state));
+    // What several have in common, as a file that does not load, is told below the last of them.
+    return details[i] === '' || details[i] === details[i + 1] ? [line] : [line, details[i]!];
+  });
   return [head, ...body, '', `${summary(results, asked)} ${asked.seconds.toFixed(1)} s.`].join('\n');
 }
 

@@ -58,6 +58,14 @@ class Queue {
 /** Files that end or hang the process that loads them, with what is told of it. */
 type BadFiles = Map<string, Problem>;
 
+/** What became of a question. */
+interface Outcome {
+  readonly findings: Findings;
+  readonly reached: Level | undefined;
+  /** Whether the process ended over it. */
+  readonly ended: boolean;
+}
+
 /** One process after another that takes experiments from the queue. */
 class Worker {
   private child: Child<Question, Answer> | undefined;
@@ -78,12 +86,24 @@ class Worker {
 
   private async check(found: FoundExperiment): Promise<Checked> {
     const started = performance.now();
-    let reached: Level | undefined;
-    const done = (findings: Findings): Checked => {
+    const done = ({ findings, reached }: Omit<Outcome, 'ended'>): Checked => {
       return { found, findings, reached, seconds: (performance.now() - started) / 1000 };
     };
     const bad = this.badFiles.get(found.file);
-    if (bad) return done(onlyProblem(bad));
+    if (bad) return done({ findings: onlyProblem(bad), reached: undefined });
+    const isFirst = this.loaded !== found.file;
+    const outcome = await this.ask(found);
+    if (!outcome.ended || outcome.reached !== undefined) return done(outcome);
+    // A process may die of what an earlier experiment left running.
+    const again = isFirst ? outcome : await this.ask(found);
+    const [problem] = again.findings.problems;
+    // The others of the file would end alike.
+    if (again.ended && again.reached === undefined) this.badFiles.set(found.file, problem!);
+    return done(again);
+  }
+
+  private async ask(found: FoundExperiment): Promise<Outcome> {
+    let reached: Level | undefined;
     try {
       const child = await this.ready();
       this.loaded = found.file;
@@ -92,22 +112,19 @@ class Worker {
       const deadline = performance.now() + timeout * 1000;
       for (;;) {
         const answer = await child.receive(Math.max(1, deadline - performance.now()));
-        if (answer.kind === 'done') return done(answer.findings);
+        if (answer.kind === 'done') return { findings: answer.findings, reached, ended: false };
         if (answer.kind === 'reached') reached = answer.level;
       }
     } catch (error) {
       if (!(error instanceof ChildError)) throw error;
       this.child = undefined;
-      const problem = problemOf(error, reached, this.options);
-      // The others of the file would end alike.
-      if (reached === undefined) this.badFiles.set(found.file, problem);
-      return done(onlyProblem(problem));
+      this.loaded = undefined;
+      return { findings: onlyProblem(problemOf(error, reached, this.options)), reached, ended: true };
     }
   }
 
   private async ready(): Promise<Child<Question, Answer>> {
     if (this.child === undefined) {
-      this.loaded = undefined;
       const child = new Child<Question, Answer>(new URL('./checkWorker.ts', import.meta.url));
       await child.receive(startTimeout * 1000);
       this.child = child;
