@@ -111,9 +111,18 @@ class TraceBackend extends tf.KernelBackend {
     }
     const large = current?.abstract === true && sizeOf(shape) > MAX_ABSTRACT_ELEMENTS;
     const stored = large
-      ? { values: null, value: newValue({ shape: [...shape], dtype }) }
+      ? { values: null, value: this.abstracted(values as ArrayLike<number>, shape, dtype) }
       : { values, value: null };
     this.storage.set(dataId, { dtype, shape: [...shape], refCount, ...stored });
+  }
+
+  /** What stands for a large constant where only shapes are asked for: equal elements can still be simplified away. */
+  private abstracted(values: ArrayLike<number>, shape: number[], dtype: DType): Value {
+    const first = values[0]!;
+    const uniform = Array.prototype.every.call(values, (value) => value === first);
+    return uniform
+      ? this.record('Fill', [], { shape, value: first, dtype })[0]!
+      : newValue({ shape: [...shape], dtype });
   }
 
   override readSync(dataId: tf.DataId): tf.BackendValues {
