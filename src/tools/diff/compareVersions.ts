@@ -4,7 +4,8 @@ import { relative } from 'node:path';
 import { didYouMean } from '../../hparams/index.js';
 import { UsageError } from '../../registry/errors.js';
 import type { Override } from '../../registry/index.js';
-import { compareExperiment, isSameConfig } from './compare.js';
+import { analyseModels } from './analyseModels.js';
+import { compareExperiment } from './compare.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
 import { Evaluator } from './evaluators.js';
 import { changedFiles, findBase, repositoryOf } from './git.js';
@@ -136,24 +137,23 @@ async function evaluateAll(
     old.evaluator.configs(within(old), changes),
     now.evaluator.configs(within(now), changes),
   ]);
-  const pairs = pairsOf(names, olds, news);
-  const { old: renamed, renames } = findRenames(pairs);
+  const { old: renamed, renames } = findRenames(pairsOf(names, olds, news));
   for (const document of renamed) olds.set(document.name, document);
   const declarations = [...renames, ...newFields(pairsOf(names, olds, news))];
-  const analysed = names.filter((name) => needsAnalysis(name, olds.get(name), news.get(name), { old, now }));
-  const good = (documents: ReadonlyMap<string, ExperimentDocument>) =>
-    analysed.filter((name) => isGood(documents.get(name)));
-  const [oldModels, newModels] = await Promise.all([
-    old.evaluator.analyses(good(olds), changes),
-    now.evaluator.analyses(good(news), changes),
-  ]);
+  const isTouched = (name: string) => old.sources.isModelTouched(name) || now.sources.isModelTouched(name);
+  const models = await analyseModels(
+    names,
+    { documents: olds, analyses: (asked) => old.evaluator.analyses(asked, changes) },
+    { documents: news, analyses: (asked) => now.evaluator.analyses(asked, changes) },
+    isTouched,
+  );
   const [oldPlaces, newPlaces] = [placesOf(old.sources, names), placesOf(now.sources, names)];
   const reports = names.map((name) =>
     withDeclaredPlaces(
       compareExperiment(
         name,
-        { document: olds.get(name), analysis: oldModels.get(name) },
-        { document: news.get(name), analysis: newModels.get(name) },
+        { document: olds.get(name), analysis: models.old.get(name) },
+        { document: news.get(name), analysis: models.now.get(name) },
         declarations,
       ),
       oldPlaces,
@@ -183,18 +183,6 @@ function pairsOf(
     const [old, now] = [olds.get(name), news.get(name)];
     return isGood(old) && isGood(now) ? [{ old, now }] : [];
   });
-}
-
-/** Whether the models may differ: looking at them takes most of the time. */
-function needsAnalysis(
-  name: string,
-  old: ExperimentDocument | undefined,
-  now: ExperimentDocument | undefined,
-  versions: Versions,
-): boolean {
-  if (old === undefined || now === undefined) return true;
-  if (versions.old.sources.isModelTouched(name) || versions.now.sources.isModelTouched(name)) return true;
-  return !isSameConfig(old, now);
 }
 
 function notesOf(changed: ReadonlySet<string>, project: string): string[] {

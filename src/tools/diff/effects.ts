@@ -19,9 +19,18 @@ export function effectsOf(old: Analysis | undefined, now: Analysis | undefined):
   };
 }
 
+// What the three digits of a report do not show; costs are estimates.
+const negligible = 5e-4;
+
+/** Whether a figure is not as it was, as far as a reader cares. */
+export function isDifferent({ old, new: now }: Figure): boolean {
+  if (old === undefined || now === undefined) return old !== now;
+  return Math.abs(now - old) > negligible * Math.abs(old);
+}
+
 /** Whether anything is not as it was. */
 export function hasEffect({ checkpoints, ...figures }: Effects): boolean {
-  return checkpoints?.loads === false || Object.values(figures).some((figure) => figure.old !== figure.new);
+  return checkpoints?.loads === false || Object.values(figures).some(isDifferent);
 }
 
 function checkpointEffect(

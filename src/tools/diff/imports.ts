@@ -21,6 +21,7 @@ const builtin = new Set(builtinModules);
 /** The imports among the files below `root`. */
 export class ImportGraph {
   private readonly found = new Map<string, readonly string[]>();
+  private readonly targets = new Map<string, readonly string[]>();
   private readonly packages = new Map<string, string | undefined>();
 
   /** `twin` gives a file with the same text in another graph, which then need not be read again. */
@@ -32,16 +33,38 @@ export class ImportGraph {
   /** All that loading `file` loads of the project, itself included. */
   closureOf(file: string): Set<string> {
     const seen = new Set([file]);
-    for (const each of seen) {
-      const stem = dirname(each);
-      for (const specifier of this.specifiersOf(each)) {
-        const target = specifier.startsWith('.')
-          ? fileAt(resolve(stem, specifier))
-          : this.packageFile(specifier);
-        if (target !== undefined) seen.add(target);
+    for (const each of seen) for (const target of this.targetsOf(each)) seen.add(target);
+    return seen;
+  }
+
+  /** Those of `files` that load one of `targets`, directly or through others, or are one. */
+  loadersOf(targets: Iterable<string>, files: Iterable<string>): Set<string> {
+    const importers = new Map<string, string[]>();
+    for (const file of files) {
+      for (const target of this.targetsOf(file)) {
+        const known = importers.get(target);
+        if (known === undefined) importers.set(target, [file]);
+        else known.push(file);
       }
     }
+    const seen = new Set(targets);
+    for (const each of seen) for (const importer of importers.get(each) ?? []) seen.add(importer);
     return seen;
+  }
+
+  /** The files that a file imports itself. */
+  private targetsOf(file: string): readonly string[] {
+    let targets = this.targets.get(file);
+    if (targets === undefined) {
+      const folder = dirname(file);
+      targets = this.specifiersOf(file).flatMap((specifier) => {
+        const isFile = specifier.startsWith('.');
+        const target = isFile ? fileAt(resolve(folder, specifier)) : this.packageFile(specifier);
+        return target === undefined ? [] : [target];
+      });
+      this.targets.set(file, targets);
+    }
+    return targets;
   }
 
   /** What the file imports, as it is written there. */

@@ -1,5 +1,6 @@
 /** @file The report for a comment on a pull request: a line for each experiment, the rest folded. */
 import { codeBlock, codeSpan, counted, escapeHtml, folded, markdownTable } from '../format.js';
+import { isDifferent } from './effects.js';
 import { checkpointText, figureKinds, percent } from './figures.js';
 import { type ChangeGroup, groupChanges, groupCheckpoints } from './groups.js';
 import { constantLine, countsText, declarationText, fieldLine, type Line, variableText } from './lines.js';
@@ -99,7 +100,7 @@ function summaryTable(experiments: readonly ExperimentReport[]): string {
 function figureCell(figure: Figure | undefined, format: (value: number) => string): string {
   const { old, new: now } = figure ?? {};
   if (old === undefined || now === undefined) return now === undefined ? '–' : format(now);
-  if (old === now) return format(now);
+  if (!isDifferent({ old, new: now })) return format(now);
   return `${format(old)} → ${format(now)}${old === 0 ? '' : ` (**${percent(old, now)}**)`}`;
 }
 

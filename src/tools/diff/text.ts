@@ -1,6 +1,7 @@
 /** @file The report for a terminal. */
 import { textTable } from '../format.js';
 import type { Paint } from '../paint.js';
+import { isDifferent } from './effects.js';
 import { checkpointText, difference, figureKinds } from './figures.js';
 import { groupChanges, groupCheckpoints } from './groups.js';
 import { constantLine, countsText, declarationText, fieldLine, type Line, variableText } from './lines.js';
@@ -81,19 +82,28 @@ function lineText({ path, old, new: now, remarks }: Line, paint: Paint): string 
 
 function effectsText(experiments: readonly ExperimentReport[]): string {
   const rows: string[][] = [];
+  const same: string[] = [];
   for (const { name, effects } of experiments) {
     if (effects === undefined) continue;
-    const figures = figureKinds.map(({ key, label, format }): string[] => {
+    const { checkpoints } = effects;
+    const figures = figureKinds.flatMap(({ key, label, format }): string[][] => {
+      if (!isDifferent(effects[key])) return [];
       const { old, new: now } = effects[key];
       const text = (value: number | undefined): string => (value === undefined ? '-' : format(value));
-      const change =
-        old === undefined || now === undefined || old === now ? '' : difference(old, now, format);
-      return ['', label, text(old), text(now), change];
+      const change = old === undefined || now === undefined ? '' : difference(old, now, format);
+      return [['', label, text(old), text(now), change]];
     });
-    const { checkpoints } = effects;
-    if (checkpoints !== undefined) figures.push(['', 'Checkpoints', '', checkpointText(checkpoints), '']);
-    figures[0]![0] = name;
-    rows.push(...figures);
+    if (checkpoints?.loads === false) figures.push(['', 'Checkpoints', '', checkpointText(checkpoints), '']);
+    if (figures.length === 0) same.push(name);
+    else {
+      figures[0]![0] = name;
+      rows.push(...figures);
+    }
   }
-  return rows.length === 0 ? '' : textTable(rows, ['What follows', '', 'before', 'after', '']);
+  const table = rows.length === 0 ? '' : textTable(rows, ['What follows', '', 'before', 'after', '']);
+  const others =
+    same.length === 0
+      ? ''
+      : `Parameters, FLOPs, tokens and memory as before, checkpoints load: ${same.join(', ')}`;
+  return [table, others].filter((part) => part !== '').join('\n\n');
 }

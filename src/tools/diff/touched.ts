@@ -13,7 +13,8 @@ export class Sources {
   private readonly closures = new Map<string, ReadonlySet<string>>();
   /** Experiment classes, families included, by file. */
   private readonly classes = new Map<string, Set<string>>();
-  private readonly models = new Map<string, boolean>();
+  private readonly others = new Map<string, boolean>();
+  private loaders: ReadonlySet<string> | undefined;
 
   /** `twin` has the same text in all files but the `changed` ones, which are named from the root. */
   constructor(
@@ -41,34 +42,36 @@ export class Sources {
 
   /** Whether the experiment loads a file that was changed. */
   isTouched(name: string): boolean {
-    return [...this.filesOf(name)].some((file) => this.isChanged(file));
+    return this.loadsChanged.has(this.experiments.get(name)?.file ?? '');
   }
 
-  /** Whether the change may alter the experiment's model though its configs stay: code that is no experiment's changed. */
+  /**
+   * Whether the change may alter the experiment's model though its configs stay: it reaches a file that declares other
+   * classes than experiments, or none.
+   */
   isModelTouched(name: string): boolean {
-    return [...this.filesOf(name)].some((file) => this.isModelFile(file));
+    return [...this.filesOf(name)].some((file) => this.loadsChanged.has(file) && this.declaresOthers(file));
   }
 
-  private isChanged(file: string): boolean {
-    const name = this.nameOf(file);
-    return name !== undefined && this.changed.has(name);
-  }
-
-  /** Whether the file declares classes besides experiments, and it or a file that it loads was changed. */
-  private isModelFile(file: string): boolean {
-    let known = this.models.get(file);
-    if (known === undefined) {
-      known =
-        this.declaresOthers(file) && [...this.graph.closureOf(file)].some((each) => this.isChanged(each));
-      this.models.set(file, known);
+  /** The files that load a changed one. */
+  private get loadsChanged(): ReadonlySet<string> {
+    if (this.loaders === undefined) {
+      const files = new Set([...this.experiments.keys()].flatMap((name) => [...this.filesOf(name)]));
+      const changed = [...this.changed].map((name) => join(this.tree.root, name));
+      this.loaders = this.graph.loadersOf(changed, files);
     }
-    return known;
+    return this.loaders;
   }
 
   private declaresOthers(file: string): boolean {
     const experiments = this.classes.get(file);
     if (experiments === undefined) return true;
-    return [...readSourceFile(file).classes.keys()].some((name) => !experiments.has(name));
+    let known = this.others.get(file);
+    if (known === undefined) {
+      known = [...readSourceFile(file).classes.keys()].some((name) => !experiments.has(name));
+      this.others.set(file, known);
+    }
+    return known;
   }
 
   /** A file's name from the root; undefined for one outside, as those of packages are. */
