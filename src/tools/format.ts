@@ -37,6 +37,11 @@ export function counted(count: number, word: string, plural = `${word}s`): strin
   return `${count} ${count === 1 ? word : plural}`;
 }
 
+/** Text with `indent` in front of each of its lines. */
+export function indented(text: string, indent: string): string {
+  return indent + text.replaceAll('\n', `\n${indent}`);
+}
+
 const number = /^[-+−±~≈]?\d[\d,.]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{0,5}(?:\/[A-Za-z]+)?)$/;
 const noNumber = /^[-–—]?$/;
 

@@ -12,12 +12,19 @@ export const list: Command = {
       about: 'Lists abstract families, too, which only their descendants can run.',
       parse: () => true,
     },
+    build: {
+      key: 'build',
+      about:
+        "Builds each one's task, too, in a process of its own, and tells how many parameters it has, or what is wrong.",
+      parse: () => true,
+    },
   },
   changes: false,
   details: [
     'PATTERN is a part of the name, in upper or lower case. With * (any text) and ? (any character) it is the whole name,',
     "or the name without what stands before a dot: 'lm.*', 'Small*'.",
-    'Experiments are looked for in ./experiments and among those that come with luthier.',
+    'Experiments are looked for in ./experiments and among those that come with luthier. One that does not build is told',
+    'of in its place; luthier validate tells more, and can be given values for constants.',
     '',
     "  npx luthier list 'lm.*' --format=markdown",
     '',
@@ -33,6 +40,7 @@ export const list: Command = {
     }
     const shown = experiments.filter((found) => values.abstract === true || !found.abstract);
     const found = pattern === undefined ? shown : matching(pattern, shown);
-    return listReport(found, { pattern, directories, names: shown.map(({ name }) => name) });
+    const built = values.build === true ? await (await import('./build.js')).buildAll(found) : undefined;
+    return listReport(found, { pattern, directories, names: shown.map(({ name }) => name), built });
   },
 };

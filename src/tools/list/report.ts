@@ -3,8 +3,9 @@ import { showFile } from '../../registry/directories.js';
 import type { FoundExperiment, OwnConstant } from '../../registry/scan.js';
 import { suggestExperiment } from '../../registry/suggest.js';
 import type { Report } from '../command.js';
-import { codeSpan, counted, escapeMarkdown } from '../format.js';
+import { codeSpan, counted, escapeMarkdown, formatCount, indented } from '../format.js';
 import type { Paint } from '../paint.js';
+import type { Built } from './build.js';
 
 /** What was asked for. */
 export interface Asked {
@@ -12,6 +13,8 @@ export interface Asked {
   readonly directories: readonly string[];
   /** All that a pattern could have matched. */
   readonly names: readonly string[];
+  /** What came of building them, where that was asked for. */
+  readonly built: ReadonlyMap<FoundExperiment, Built> | undefined;
 }
 
 /** Longer values are cut off in text and Markdown; JSON has them whole. */
@@ -40,7 +43,13 @@ function wrapped(items: readonly string[], indent: string): string[] {
   return lines.map((line, i) => (i < lines.length - 1 ? `${line},` : line));
 }
 
-function textOf(found: FoundExperiment, paint: Paint): string {
+/** What is said of a build, in a line or several. */
+function buildText({ parameters, problems }: Built): string {
+  if (problems.length > 0) return problems.join('\n');
+  return parameters === undefined ? '' : `${formatCount(parameters)} parameters`;
+}
+
+function textOf(found: FoundExperiment, built: Built | undefined, paint: Paint): string {
   const kind = found.abstract ? 'abstract, ' : '';
   const head = [
     paint('bold', found.name),
@@ -48,7 +57,10 @@ function textOf(found: FoundExperiment, paint: Paint): string {
     paint('dim', `${kind}extends ${found.base}`),
   ].join('  ');
   const description = found.description === '' ? [] : [`  ${found.description}`];
-  return [head, ...description, ...wrapped(found.constants.map(constantText), '    ')].join('\n');
+  const constants = wrapped(found.constants.map(constantText), '    ');
+  const made =
+    built && paint(built.problems.length > 0 ? 'yellow' : 'green', indented(buildText(built), '  '));
+  return [head, ...description, ...constants, ...(made === undefined ? [] : [made])].join('\n');
 }
 
 function summary(experiments: readonly FoundExperiment[]): string {
@@ -64,32 +76,48 @@ function nothing({ pattern, directories, names }: Asked): string {
   return `No experiment of ${where} matches '${pattern}'.${suggestExperiment(pattern, names)}`;
 }
 
-function itemOf(found: FoundExperiment): string {
+function itemOf(found: FoundExperiment, built: Built | undefined): string {
   const kind = found.abstract ? 'abstract, ' : '';
   const description = found.description === '' ? '' : ` ${escapeMarkdown(found.description)}`;
   const head = `- **${codeSpan(found.name)}** (${escapeMarkdown(placeOf(found))}), ${kind}extends ${codeSpan(found.base)}.`;
   const constants = found.constants.map((constant) => codeSpan(constantText(constant))).join(', ');
-  return [head + description, ...(constants === '' ? [] : [`  ${constants}`])].join('  \n');
+  const made = built === undefined ? '' : escapeMarkdown(buildText(built));
+  return [head + description, constants, made]
+    .filter((line) => line !== '')
+    .map((line) => indented(line, '  ').trimStart())
+    .join('  \n  ');
 }
 
-function documentOf(found: FoundExperiment): object {
+function documentOf(found: FoundExperiment, built: Built | undefined): object {
   const { name, place, base, abstract, description, constants } = found;
-  return { name, file: showFile(place.file), line: place.line, base, abstract, description, constants };
+  return {
+    name,
+    file: showFile(place.file),
+    line: place.line,
+    base,
+    abstract,
+    description,
+    constants,
+    ...built,
+  };
 }
 
 /** The experiments, each with what its source says of it. */
 export function listReport(experiments: readonly FoundExperiment[], asked: Asked): Report {
   const none = experiments.length === 0;
+  const built = (found: FoundExperiment): Built | undefined => asked.built?.get(found);
   return {
     text: (paint) =>
       none
         ? nothing(asked)
-        : [...experiments.map((found) => textOf(found, paint)), summary(experiments)].join('\n\n'),
-    json: () => ({ experiments: experiments.map(documentOf) }),
+        : [...experiments.map((found) => textOf(found, built(found), paint)), summary(experiments)].join(
+            '\n\n',
+          ),
+    json: () => ({ experiments: experiments.map((found) => documentOf(found, built(found))) }),
     markdown: () =>
       none
         ? escapeMarkdown(nothing(asked))
-        : `${experiments.map(itemOf).join('\n')}\n\n${summary(experiments)}`,
+        : `${experiments.map((found) => itemOf(found, built(found))).join('\n')}\n\n${summary(experiments)}`,
     exitCode: none ? 1 : 0,
   };
 }

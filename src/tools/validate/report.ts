@@ -7,6 +7,7 @@ import {
   escapeMarkdown,
   folded,
   formatCount,
+  indented,
   markdownTable,
   textTable,
 } from '../format.js';
@@ -82,13 +83,14 @@ function problemText({ level, path, message, place }: Problem): string {
   return `${level}: ${where}${message}${at}`;
 }
 
-function needsOf({ problems }: Result): string {
-  return `needs ${problems.map(({ needs }) => needs).join(' and ')}`;
+/** What keeps an experiment from passing, a text each: what is wrong, or all that it needs. */
+export function reasonsOf({ state, problems }: Result): string[] {
+  if (state !== 'incomplete') return problems.map(problemText);
+  return [`needs ${problems.map(({ needs }) => needs).join(' and ')}`];
 }
 
 function detailsOf(result: Result): string[] {
-  const problems = result.state === 'incomplete' ? [needsOf(result)] : result.problems.map(problemText);
-  return [...problems, ...result.warnings.map((warning) => `warning: ${warning}`)];
+  return [...reasonsOf(result), ...result.warnings.map((warning) => `warning: ${warning}`)];
 }
 
 function row({ name, place, state, reached, parameters, seconds }: Result): string[] {
@@ -106,7 +108,7 @@ function text(results: readonly Result[], asked: Asked, paint: Paint): string {
   const [head, ...lines] = table.split('\n');
   const details = results.map((result) =>
     detailsOf(result)
-      .map((detail) => `    ${detail.replaceAll('\n', '\n    ')}`)
+      .map((detail) => indented(detail, '    '))
       .join('\n'),
   );
   const body = results.flatMap((result, i) => {

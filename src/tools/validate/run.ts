@@ -141,10 +141,12 @@ function problemOf(error: ChildError, reached: Level | undefined, { level, timeo
   const last = levels.indexOf(level);
   const failed = levels[Math.min(last, reached === undefined ? 0 : levels.indexOf(reached) + 1)]!;
   if (error.reason === 'timeout') {
-    return { level: failed, message: `Took longer than ${timeout} s; --timeout=SECONDS gives it more.` };
+    return { level: failed, message: `It took longer than ${timeout} s.` };
   }
   const said = error.output.trimEnd().split('\n').slice(-8).join('\n');
-  return { level: failed, message: said === '' ? error.message : `${error.message} It said:\n${said}` };
+  // Where memory runs out, all that is said is where the runtime was.
+  const tells = said !== '' && !error.message.endsWith('memory.');
+  return { level: failed, message: tells ? `${error.message} It said:\n${said}` : error.message };
 }
 
 /** Checks all `experiments`; what is found of each comes in their order. */

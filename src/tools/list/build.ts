@@ -1,0 +1,28 @@
+/** @file Builds experiments for `luthier list --build`. */
+import type { FoundExperiment } from '../../registry/scan.js';
+import { reasonsOf, resultOf } from '../validate/report.js';
+import { checkAll } from '../validate/run.js';
+
+/** What came of building an experiment's task. */
+export interface Built {
+  readonly parameters?: number;
+  /** What keeps it from being built: what is wrong, or what it needs. */
+  readonly problems: readonly string[];
+}
+
+const timeout = 120;
+
+/** Builds the tasks of all that are no abstract families, in processes of their own. */
+export async function buildAll(
+  experiments: readonly FoundExperiment[],
+): Promise<ReadonlyMap<FoundExperiment, Built>> {
+  const concrete = experiments.filter(({ abstract }) => !abstract);
+  const checked = await checkAll(concrete, { level: 'task', changes: [], lenient: false, timeout });
+  return new Map(
+    checked.map((each) => {
+      const result = resultOf(each);
+      const { parameters } = result;
+      return [each.found, { ...(parameters !== undefined && { parameters }), problems: reasonsOf(result) }];
+    }),
+  );
+}
