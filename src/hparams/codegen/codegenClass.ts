@@ -1,9 +1,11 @@
 /** @file Configs as TypeScript: a class whose methods make equal configs. */
 import { ConfigError } from '../errors.js';
+import { showValue } from '../fields/describe.js';
+import { refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, rawValue } from '../nodes/node.js';
 import { edgesIn } from '../walking/traverse.js';
 import { statement, text } from './code.js';
-import { type CodegenOptions, functionName, moduleText } from './codegen.js';
+import { type CodegenOptions, moduleText } from './codegen.js';
 import { itemsIn } from './graph.js';
 import { Imports } from './imports.js';
 import { isIdentifier } from './literals.js';
@@ -35,9 +37,12 @@ export function codegenClass(
 ): string {
   const { maxComplexity, history, style } = options;
   const names = new Names();
-  const className = functionName(names, options.className, 'className');
+  if (!isIdentifier(options.className) || !names.isFree(options.className)) {
+    throw new ConfigError(`${showValue(options.className)} cannot be the name of a class.`);
+  }
+  const className = names.take([options.className]);
   for (const name of Object.keys(values)) {
-    if (!isIdentifier(name) || name === 'constructor') {
+    if (!isIdentifier(name) || refusedKeys.has(name)) {
       throw new ConfigError(`codegenClass: '${name}' cannot be the name of a method.`);
     }
   }
@@ -63,11 +68,9 @@ interface Written {
 function separateMethods(values: Readonly<Record<string, unknown>>, options: Writing): Written {
   const members = Object.entries(values).map(([name, value]) => {
     const main = new Body(name, 4);
-    // Paths begin with the method's name, as those in a container of all values would.
-    const writer = new ConfigWriter({ [name]: value }, { ...options, main });
-    main.statements.push(
-      statement('return', writer.value(value, main, { parent: undefined, segment: name }), 4),
-    );
+    const at = { parent: undefined, segment: name };
+    const writer = new ConfigWriter(value, { ...options, main, at });
+    main.statements.push(statement('return', writer.value(value, main, at), 4));
     return method(name, main.statements);
   });
   return { functions: [], members };

@@ -14,8 +14,12 @@ export interface Item {
   uses: number;
 }
 
-/** The configs in `root`, inner before outer, each once. @throws ConfigError for a config that contains itself. */
-export function itemsIn(root: unknown): Map<ConfigNode, Item> {
+/**
+ * The configs in `root`, which stands at `at`, inner before outer, each once.
+ *
+ * @throws ConfigError for a config that contains itself.
+ */
+export function itemsIn(root: unknown, at?: PathLink): Map<ConfigNode, Item> {
   const isStated = statedIn(root);
   const items = new Map<ConfigNode, Item>();
   const uses = new Map<ConfigNode, number>();
@@ -23,10 +27,11 @@ export function itemsIn(root: unknown): Map<ConfigNode, Item> {
     for (const { node } of edges) uses.set(node, (uses.get(node) ?? 0) + 1);
     return edges;
   };
-  count(edgesIn(root, undefined));
+  count(edgesIn(root, at));
   const fieldsOf = (node: ConfigNode): FieldInfo[] =>
     [...node.info.fields.values()].filter((field) => isStated(node, field));
   walk(root, {
+    at,
     children: (node, path) => count(edgesOf(node, path, fieldsOf(node))),
     leave: (node, path) => items.set(node, { node, path, fields: fieldsOf(node), uses: 0 }),
   });

@@ -23,6 +23,8 @@ export interface WriterOptions {
   readonly inStatements?: boolean;
   readonly maxComplexity?: number | undefined;
   readonly history?: boolean | undefined;
+  /** Where the root stands. */
+  readonly at?: PathLink;
   /** The path to call a config by, where it is not that in the root. */
   readonly paths?: ReadonlyMap<ConfigNode, PathLink | undefined>;
   /** The expression of a value that stands for something else. */
@@ -45,7 +47,7 @@ export class ConfigWriter {
     private readonly options: WriterOptions,
   ) {
     this.inStatements = options.inStatements === true;
-    const items = itemsIn(root);
+    const items = itemsIn(root, options.at);
     // Classes keep their own names wherever they can: they choose before the variables.
     for (const { node, path } of items.values()) {
       if (!isCarrier(node)) targetName(options.imports, node.info, this.pathOf(node, path));

@@ -108,6 +108,8 @@ export interface WalkOptions {
   again?: (node: ConfigNode, path: PathLink | undefined, first: PathLink | undefined) => void;
   /** Visits a shared config once, the default, or once for each path to it. */
   memoized?: boolean | undefined;
+  /** Where the root stands: paths go on from here. */
+  at?: PathLink | undefined;
 }
 
 /** A config, or one of the containers that the walk began with. */
@@ -125,7 +127,7 @@ interface WalkStep {
 export function walk(root: unknown, options: WalkOptions): void {
   const children = options.children ?? ((node, path) => edgesOf(node, path));
   const { enter, leave, again } = options;
-  depthFirst<WalkStep>(walkStep(root, undefined), {
+  depthFirst<WalkStep>(walkStep(root, options.at), {
     target: (step) => step.node ?? step.container,
     path: (step) => step.path,
     children: (step) => (step.node === undefined ? partSteps(step) : children(step.node, step.path)),
