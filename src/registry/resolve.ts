@@ -47,10 +47,25 @@ async function load(name: string, file: string): Promise<Record<string, unknown>
 async function notFound(name: string, why: string, directories: readonly string[]): Promise<UsageError> {
   const { scanExperiments } = await import('./scan.js');
   const names = scanExperiments(directories).map((e) => e.name);
-  const list = names.length > 0 ? names.join(', ') : 'none';
   return new UsageError(
-    `Could not find experiment '${name}'${why}.${suggestExperiment(name, names)}\nExperiments: ${list}.`,
+    `Could not find experiment '${name}'${why}.${suggestExperiment(name, names)}\n` +
+      `Experiments: ${listed(names, name)}.`,
   );
+}
+
+/** The names; where they are many, those of large files are counted, except of the file that `name` is about. */
+function listed(names: readonly string[], name: string): string {
+  if (names.length === 0) return 'none';
+  if (names.length <= 20) return names.join(', ');
+  const families = new Map<string, string[]>();
+  for (const each of names) {
+    const family = each.slice(0, each.lastIndexOf('.') + 1);
+    families.set(family, [...(families.get(family) ?? []), each]);
+  }
+  const shown = [...families].map(([family, members]) =>
+    members.length <= 4 || name.startsWith(family) ? members.join(', ') : `${members.length} in ${family}*`,
+  );
+  return `${shown.join(', ')} (npx luthier list tells them all)`;
 }
 
 /**

@@ -1,4 +1,6 @@
 /** @file From --exp to a class: full names, suffixes, and what goes wrong. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -34,6 +36,26 @@ test('an unknown name gets a suggestion and the list', async () => {
       `Did you mean 'toy.Other'?\nExperiments: ${known}.`,
   );
   await expect(resolve('toy.helper')).rejects.toThrow("'helper' is no Experiment class");
+});
+
+test('of many experiments, those of the file that was named are listed, others counted', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'luthier-'));
+  const classes = (count: number) =>
+    Array.from({ length: count }, (_, i) => `export class E${i} extends Experiment {}`).join('\n');
+  for (const [file, count] of [
+    ['many', 16],
+    ['five', 5],
+    ['two', 2],
+  ] as const) {
+    writeFileSync(
+      join(directory, `${file}.ts`),
+      `import { Experiment } from 'luthier';\n${classes(count)}\n`,
+    );
+  }
+  await expect(resolveExperiment('five.more.E9', [directory])).rejects.toThrow(
+    /\nExperiments: five\.E0, five\.E1, five\.E2, five\.E3, five\.E4, 16 in many\.\*, two\.E0, two\.E1 \(npx luthier list tells them all\)\.$/,
+  );
+  rmSync(directory, { recursive: true });
 });
 
 test('an error inside the module is reported as such', async () => {
