@@ -35,12 +35,19 @@ export function compareExperiment(
   return {
     name,
     status,
-    constants: status === 'removed' || status === 'broken' || status === 'mended' ? [] : constants,
+    constants: constantsToTell(name, status, constants),
     fields,
     ...(effects === undefined ? {} : { effects }),
     ...(oldError === undefined ? {} : { oldError }),
     ...(newError === undefined ? {} : { newError }),
   };
+}
+
+/** Of a new experiment, the constants that it sets itself; of one that only one version can make, none. */
+function constantsToTell(name: string, status: Status, constants: ConstantChange[]): ConstantChange[] {
+  if (status === 'removed' || status === 'broken' || status === 'mended') return [];
+  if (status !== 'added') return constants;
+  return constants.filter(({ new: now }) => now?.setBy === name.slice(name.lastIndexOf('.') + 1));
 }
 
 /** Whether the configs and constants of two documents are the same, so that only code could tell their models apart. */

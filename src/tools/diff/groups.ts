@@ -1,6 +1,7 @@
 /** @file Changes that several experiments have alike, told once. */
 import { widestFirst } from './order.js';
-import type { CheckpointEffect, ConstantChange, ExperimentReport, FieldChange } from './types.js';
+import type { Failure } from './protocol.js';
+import type { CheckpointEffect, ConstantChange, ExperimentReport, FieldChange, Status } from './types.js';
 
 /** What just these experiments have in common. */
 export interface ChangeGroup {
@@ -36,6 +37,30 @@ export function groupCheckpoints(
     checkpoints === undefined || checkpoints.loads ? [] : [checkpoints],
   );
   return widestFirst(effects.map(([effect, experiments]) => ({ effect, experiments })));
+}
+
+/** What keeps experiments of a status from working, told once where it differs in nothing but their names. */
+export interface ErrorGroup {
+  readonly experiments: readonly string[];
+  readonly status: Status;
+  readonly error: Failure;
+  /** What was wrong before, where that was something else. */
+  readonly oldError?: Failure;
+}
+
+/** Errors of the new version in the order of the reports. */
+export function groupErrors(reports: readonly ExperimentReport[]): ErrorGroup[] {
+  const groups = new Map<string, ErrorGroup & { experiments: string[] }>();
+  for (const { name, status, newError, oldError } of reports) {
+    if (newError === undefined) continue;
+    const before = oldError !== undefined && oldError.message !== newError.message ? { oldError } : {};
+    const own = name.slice(name.lastIndexOf('.') + 1);
+    const key = JSON.stringify([status, newError, before]).replaceAll(own, '…');
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, { experiments: [name], status, error: newError, ...before });
+    else known.experiments.push(name);
+  }
+  return [...groups.values()];
 }
 
 function withExperiments<C>(

@@ -6,6 +6,7 @@ import type {
   DiffReport,
   FieldChange,
   Side,
+  Status,
   VariableGroup,
 } from './types.js';
 
@@ -77,15 +78,17 @@ export function declarationText({ what, of, old, new: now, value, experiments }:
   return `${what} ${old}${owner} is called ${now} now${where}`;
 }
 
+/** What became of an experiment, in words. */
+export function statusText(status: Status): string {
+  if (status === 'renamed') return 'with new names only';
+  return status === 'failing' ? 'failing as before' : status;
+}
+
 /** `12 changed, 1 broken; 5 unchanged, 30 out of its reach` */
 export function countsText({ experiments, unchanged, untouched }: DiffReport): string {
-  const counts = new Map<string, number>();
+  const counts = new Map<Status, number>();
   for (const { status } of experiments) counts.set(status, (counts.get(status) ?? 0) + 1);
-  const words: Readonly<Record<string, string>> = {
-    renamed: 'with new names only',
-    failing: 'failing as before',
-  };
-  const parts = [...counts].map(([status, count]) => `${count} ${words[status] ?? status}`);
+  const parts = [...counts].map(([status, count]) => `${count} ${statusText(status)}`);
   if (unchanged > 0) parts.push(`${unchanged} unchanged`);
   if (untouched > 0) parts.push(`${untouched} that it does not reach`);
   return parts.length === 0 ? 'no experiments' : parts.join(', ');

@@ -2,7 +2,7 @@
 import { codeBlock, codeSpan, counted, escapeHtml, folded, markdownTable } from '../format.js';
 import { isDifferent } from './effects.js';
 import { checkpointText, figureKinds, percent } from './figures.js';
-import { type ChangeGroup, groupChanges, groupCheckpoints } from './groups.js';
+import { type ChangeGroup, type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './groups.js';
 import { constantLine, countsText, declarationText, fieldLine, type Line, variableText } from './lines.js';
 import { shortened, visible } from './showValues.js';
 import type { DiffReport, ExperimentReport, Figure, Status } from './types.js';
@@ -34,7 +34,7 @@ interface Details {
 export function markdownOf(report: DiffReport): string {
   const parts = [
     `### ${span(report.old.label)} → ${span(report.new.label)}\n\n${countsText(report)}`,
-    summaryTable(report.experiments),
+    summaryTable(report.experiments.filter(({ status }) => status !== 'renamed' && status !== 'failing')),
     notesOf(report),
   ].filter((part) => part !== '');
   let left = mostCharacters - parts.reduce((sum, part) => sum + part.length + 2, 0) - 500;
@@ -116,8 +116,9 @@ function notesOf({ notes }: DiffReport): string {
 /** The folded parts, the most important first. */
 function detailsOf(report: DiffReport): Details[] {
   const { experiments } = report;
+  const errors = groupErrors(experiments);
   return [
-    ...experiments.filter(({ newError }) => newError !== undefined).map(errorDetails),
+    ...errors.filter(({ status }) => status !== 'failing').map(errorDetails),
     ...declarationDetails(report),
     ...groupChanges(experiments).map(groupDetails),
     ...groupCheckpoints(experiments).map(({ experiments: names, effect }) => ({
@@ -128,17 +129,25 @@ function detailsOf(report: DiffReport): Details[] {
         ...effect.vanished.map((group) => `- gone: ${span(variableText(group))}`),
       ],
     })),
+    ...renamedDetails(experiments),
+    ...errors.filter(({ status }) => status === 'failing').map(errorDetails),
   ];
 }
 
-function errorDetails({ name, status, newError }: ExperimentReport): Details {
-  const { message, place } = newError!;
-  const lines = shortened(message, 2000).split('\n').map(visible);
-  if (place !== undefined) lines.push(`at ${visible(place)}`);
+function errorDetails({ experiments, status, error }: ErrorGroup): Details {
+  const lines = shortened(error.message, 2000).split('\n').map(visible);
+  if (error.place !== undefined) lines.push(`at ${visible(error.place)}`);
   return {
-    summary: `${signs[status]}: ${htmlCode(name)}`,
+    summary: `${signs[status]}: ${namesHtml(experiments)}`,
     items: [codeBlock(lines.join('\n'), 'text')],
   };
+}
+
+function renamedDetails(experiments: readonly ExperimentReport[]): Details[] {
+  const renamed = experiments.filter(({ status }) => status === 'renamed');
+  if (renamed.length === 0) return [];
+  const summary = `${signs.renamed}: ${counted(renamed.length, 'experiment')} whose values stay as they are`;
+  return [{ summary, items: renamed.map(({ name }) => `- ${span(name)}`) }];
 }
 
 function declarationDetails({ declarations }: DiffReport): Details[] {

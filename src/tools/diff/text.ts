@@ -3,8 +3,16 @@ import { textTable } from '../format.js';
 import type { Paint } from '../paint.js';
 import { isDifferent } from './effects.js';
 import { checkpointText, difference, figureKinds } from './figures.js';
-import { groupChanges, groupCheckpoints } from './groups.js';
-import { constantLine, countsText, declarationText, fieldLine, type Line, variableText } from './lines.js';
+import { type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './groups.js';
+import {
+  constantLine,
+  countsText,
+  declarationText,
+  fieldLine,
+  type Line,
+  statusText,
+  variableText,
+} from './lines.js';
 import type { DiffReport, ExperimentReport, Status } from './types.js';
 
 const colours: Partial<Record<Status, Parameters<Paint>[0]>> = {
@@ -19,9 +27,10 @@ const colours: Partial<Record<Status, Parameters<Paint>[0]>> = {
 /** The report as text. */
 export function textOf(report: DiffReport, paint: Paint): string {
   const { experiments } = report;
+  const errors = groupErrors(experiments);
   const parts = [
     `${paint('bold', `${report.old.label} → ${report.new.label}`)}\n${countsText(report)}`,
-    ...experiments.filter(({ newError }) => newError !== undefined).map((each) => errorText(each, paint)),
+    ...errors.filter(({ status }) => status !== 'failing').map((each) => errorText(each, paint)),
     declarations(report),
     ...groupChanges(experiments).map(({ experiments: names, constants, fields }) =>
       [
@@ -39,19 +48,19 @@ export function textOf(report: DiffReport, paint: Paint): string {
         ...effect.vanished.map((group) => paint('red', `  - ${variableText(group)}`)),
       ].join('\n'),
     ),
+    ...errors.filter(({ status }) => status === 'failing').map((each) => errorText(each, paint)),
     ...report.notes.map((note) => `Note: ${note}`),
   ];
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-function errorText({ name, status, newError, oldError }: ExperimentReport, paint: Paint): string {
-  const { message, place } = newError!;
-  const colour = colours[status] ?? 'yellow';
-  const word = status === 'changed' || status === 'added' ? `${status}, but not analysed` : status;
-  const lines = message.split('\n').map((line) => `  ${line}`);
-  if (place !== undefined) lines.push(`  at ${place}`);
-  if (oldError !== undefined && oldError.message !== message) lines.push(`  before: ${oldError.message}`);
-  return `${paint(colour, `${name}: ${word}`)}\n${lines.join('\n')}`;
+function errorText({ experiments, status, error, oldError }: ErrorGroup, paint: Paint): string {
+  const word =
+    status === 'changed' || status === 'added' ? `${status}, but not analysed` : statusText(status);
+  const lines = error.message.split('\n').map((line) => `  ${line}`);
+  if (error.place !== undefined) lines.push(`  at ${error.place}`);
+  if (oldError !== undefined) lines.push(`  before: ${oldError.message}`);
+  return `${paint(colours[status] ?? 'yellow', `${experiments.join(', ')}: ${word}`)}\n${lines.join('\n')}`;
 }
 
 function declarations({ declarations: changes }: DiffReport): string {

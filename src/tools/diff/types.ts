@@ -77,6 +77,7 @@ export interface Effects {
 export interface ExperimentReport {
   readonly name: string;
   readonly status: Status;
+  /** Of an added experiment, those that it sets itself. */
   readonly constants: readonly ConstantChange[];
   readonly fields: readonly FieldChange[];
   /** Absent where the models were not compared: nothing that they depend on changed. */
