@@ -1,7 +1,7 @@
 /** @file Writes into the source what the renamed was called before, with the import that this needs. */
 import { dirname, relative, sep } from 'node:path';
 import { UsageError } from '../../registry/errors.js';
-import type { Edits } from './edits.js';
+import type { Edit, Edits } from './edits.js';
 import { type Sources, ts, visitNodes } from './sources.js';
 
 type Schema = ts.PropertyAssignment | ts.ShorthandPropertyAssignment;
@@ -63,9 +63,13 @@ export function addOldClassName(
 ): void {
   const source = node.getSourceFile();
   importName(sources, source, 'registerAlias', edits);
+  const text = `// Configs that were saved when it was called ${name}.\nregisterAlias('${name}', ${newName});`;
   const end = node.getEnd();
-  const text = `\n// Configs that were saved when it was called ${name}.\nregisterAlias('${name}', ${newName});`;
-  edits.add(sources.fileOf(source), { start: end, end, text });
+  const isLast = /^[ \t]*(?:\r?\n|$)/.exec(source.text.slice(end));
+  // A line of its own leaves the class's last line as it is.
+  const start = end + (isLast?.[0].length ?? 0);
+  const whole = isLast?.[0].endsWith('\n') === true ? `\n${text}\n` : `\n\n${text}\n`;
+  edits.add(sources.fileOf(source), { start, end: start, text: whole });
 }
 
 /** Has a file import one of Luthier's functions from where it imports others, or from where its neighbours do. */
@@ -86,29 +90,32 @@ function importName(sources: Sources, source: ts.SourceFile, name: string, edits
     );
   });
   if (offering !== undefined) {
-    const { elements } = namedImports(offering)!;
-    const lower = (text: string) => text.toLowerCase();
-    const next = elements.find((element) => lower((element.propertyName ?? element.name).text) > lower(name));
-    if (next !== undefined) {
-      const start = next.getStart();
-      const isOwnLine = /\n\s*$/.test(source.text.slice(next.getFullStart(), start));
-      const indent = isOwnLine
-        ? `\n${' '.repeat(source.getLineAndCharacterOfPosition(start).character)}`
-        : ' ';
-      edits.add(file, { start, end: start, text: `${name},${indent}` });
-    } else {
-      const last = elements.at(-1)!;
-      const isOwnLine = /\n\s*$/.test(source.text.slice(last.getFullStart(), last.getStart()));
-      const { character } = source.getLineAndCharacterOfPosition(last.getStart());
-      const indent = isOwnLine ? `\n${' '.repeat(character)}` : ' ';
-      edits.add(file, { start: last.getEnd(), end: last.getEnd(), text: `,${indent}${name}` });
-    }
+    edits.add(file, namedImportOf(source, namedImports(offering)!, name));
     return;
   }
   const text = `import { ${name} } from '${specifierOf(sources, source, name)}';\n`;
   const last = imports.at(-1);
   const start = last === undefined ? source.getStart() : source.text.indexOf('\n', last.getEnd()) + 1;
   edits.add(file, { start, end: start, text });
+}
+
+/** Puts a name among those of an import, where the alphabet has it. */
+function namedImportOf(source: ts.SourceFile, { elements }: ts.NamedImports, name: string): Edit {
+  const nameOf = ({ propertyName, name: local }: ts.ImportSpecifier) =>
+    (propertyName ?? local).text.toLowerCase();
+  const next = elements.find((element) => nameOf(element) > name.toLowerCase());
+  const beside = next ?? elements.at(-1)!;
+  const start = beside.getStart();
+  const lineStart = source.text.lastIndexOf('\n', start) + 1;
+  const indent = source.text.slice(lineStart, start);
+  const isOwnLine = indent.trim() === '';
+  if (next !== undefined) {
+    return isOwnLine
+      ? { start: lineStart, end: lineStart, text: `${indent}${name},\n` }
+      : { start, end: start, text: `${name}, ` };
+  }
+  const end = beside.getEnd();
+  return { start: end, end, text: isOwnLine ? `,\n${indent}${name}` : `, ${name}` };
 }
 
 function namedImports(declaration: ts.ImportDeclaration): ts.NamedImports | undefined {

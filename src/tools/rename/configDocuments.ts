@@ -75,7 +75,7 @@ export class DocumentReader {
   }
 
   private overrides(record: { items: readonly Pair[] }): void {
-    const experiments = this.classes.all.filter(({ kind }) => kind === 'experiment');
+    const experiments = this.paths.all;
     for (const { key, value } of record.items) {
       if (!isScalar(key)) continue;
       if (key.value === 'constants' && isMap(value)) this.overrides(value);

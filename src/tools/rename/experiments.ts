@@ -1,5 +1,6 @@
 /** @file Names of experiments, as `--exp` has them, and the command lines that say them. */
 import type { ClassEntry, Classes } from './classes.js';
+import { withoutPageMarks } from './pages.js';
 import { ts } from './sources.js';
 
 /** `lm.Small` for the class Small that experiments/lm.ts exports; undefined for a class that has no such name. */
@@ -10,15 +11,22 @@ export function experimentName(entry: ClassEntry): string | undefined {
     ts.isClassDeclaration(entry.node) &&
     ts.getModifiers(entry.node)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) === true;
   if (entry.kind !== 'experiment' || below === undefined || !isExported) return undefined;
-  return `${below.replaceAll('/', '.')}.${entry.name}`;
+  return `${withoutPageMarks(below).replaceAll('/', '.')}.${entry.name}`;
 }
 
-/** The experiments that a name, or the end of one, stands for. */
-export function experimentsNamed(classes: Classes, name: string): ClassEntry[] {
-  return classes.all.filter((entry) => {
+/** The experiments that a name, or the end of one, stands for in a file: a page means its own, if it has them. */
+export function experimentsNamed(classes: Classes, name: string, file: string): ClassEntry[] {
+  const { sources } = classes;
+  const found = classes.all.filter((entry) => {
     const whole = experimentName(entry);
     return whole !== undefined && (whole === name || whole.endsWith(`.${name}`));
   });
+  const shownBy = (entry: ClassEntry) => {
+    const source = entry.node.getSourceFile();
+    return sources.isPage(source) ? sources.fileOf(source) : undefined;
+  };
+  const own = found.filter((entry) => shownBy(entry) === file);
+  return own.length > 0 ? own : found.filter((entry) => shownBy(entry) === undefined);
 }
 
 /** The command that `position` stands in: its line, with those that a backslash joins to it. */

@@ -22,6 +22,8 @@ export type Verdict = 'ours' | 'other' | 'mixed' | 'unknown';
 export class FieldUses {
   /** The declarations that stand for the field. */
   readonly declarations: Set<ts.Declaration>;
+  /** The files whose types may lead to the field. */
+  readonly scope: ReadonlySet<ts.SourceFile>;
   private readonly uses = new Set<Mention>();
   private readonly mentions: readonly { mention: Mention; meant: readonly ts.Declaration[] }[];
   private readonly flows: readonly Flow[];
@@ -33,11 +35,13 @@ export class FieldUses {
     private readonly looks: Looks,
   ) {
     this.declarations = new Set(target.schemas);
-    this.mentions = mentionsOf(sources, target.name).map((mention) => ({
+    // Where nothing is imported of a class, types cannot lead to its fields.
+    this.scope = sources.dependents(target.schemas.map((schema) => schema.getSourceFile()));
+    this.mentions = mentionsOf(this.scope, target.name).map((mention) => ({
       mention,
       meant: meantBy(sources, mention),
     }));
-    this.flows = flowsOf(sources, target.name);
+    this.flows = flowsOf(sources, this.scope, target.name);
     while (this.grow());
   }
 
@@ -112,6 +116,8 @@ export class FieldUses {
         const { flags } = this.sources.checker.getTypeAtLocation(parent.expression);
         if ((flags & ts.TypeFlags.Any) !== 0)
           this.looks.atNode(mention, 'the type of the object is not known');
+      } else if (ts.isPropertySignature(parent) && this.isInFamily(parent)) {
+        this.looks.atNode(mention, 'a type inside of the class names it, too');
       } else if (ts.isObjectLiteralElementLike(parent) && parent.name === mention) {
         if (this.isUnexplained(parent, mention.text))
           this.looks.atNode(mention, 'the object goes where any keys may');
@@ -119,6 +125,13 @@ export class FieldUses {
         this.looks.atNode(mention, 'a text that is the name');
       }
     }
+  }
+
+  private isInFamily(node: ts.Node): boolean {
+    for (let at = node.parent; at !== undefined; at = at.parent) {
+      if (this.target.family.some((entry) => entry.node === at)) return true;
+    }
+    return false;
   }
 
   private isUnexplained(key: ts.ObjectLiteralElementLike, name: string): boolean {

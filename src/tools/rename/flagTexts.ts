@@ -38,12 +38,21 @@ export class ExperimentPaths {
     });
   }
 
-  /** The experiments that a command may be about: the one that it names, or any; undefined for a name that is unknown. */
-  about(command: string): readonly ClassEntry[] | undefined {
+  /**
+   * The experiments that a path in a command of a file may begin at: the one that is named, or any. Undefined for a
+   * constant of one that is not there; what methods return is alike in all.
+   */
+  about(command: string, file: string, steps: readonly Step[]): readonly ClassEntry[] | undefined {
     const name = experimentOf(command);
-    if (name === undefined) return this.classes.all.filter(({ kind }) => kind === 'experiment');
-    const named = experimentsNamed(this.classes, name);
-    return named.length === 0 ? undefined : named;
+    const named = name === undefined ? [] : experimentsNamed(this.classes, name, file);
+    if (named.length > 0) return named;
+    const isConfig = (configRoots as readonly unknown[]).includes(steps[0]?.name);
+    return name === undefined || isConfig ? this.all : undefined;
+  }
+
+  /** All experiments. */
+  get all(): readonly ClassEntry[] {
+    return this.classes.all.filter(({ kind }) => kind === 'experiment');
   }
 }
 
@@ -73,7 +82,7 @@ export function renameInFlags(
     if (found === undefined || mentioned.length === 0) continue;
     // `name(…)` is a function that makes a sweep.
     if (match[1] === 'sweep' && text[found.end] === '(') continue;
-    const experiments = paths.about(commandAt(text, match.index));
+    const experiments = paths.about(commandAt(text, match.index), file, found.steps);
     if (experiments === undefined) {
       looks.at(file, match.index, 'a flag of an experiment that is not in the project');
       continue;

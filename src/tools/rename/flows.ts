@@ -11,10 +11,10 @@ export interface Flow {
   readonly wanted: readonly ts.Declaration[];
 }
 
-/** Every place of the project where an object with a property `name` is given for one that has it, too. */
-export function flowsOf(sources: Sources, name: string): Flow[] {
+/** Every place in `files` where an object with a property `name` is given for one that has it, too. */
+export function flowsOf(sources: Sources, files: Iterable<ts.SourceFile>, name: string): Flow[] {
   const flows: Flow[] = [];
-  for (const file of sources.files) {
+  for (const file of files) {
     visitNodes(file, (node) => {
       for (const { given, wanted } of givenIn(sources, node)) {
         const from = sources.declarationsIn(sources.checker.getTypeAtLocation(given), name);

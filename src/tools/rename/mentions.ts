@@ -5,10 +5,10 @@ import { type Sources, ts, visitNodes } from './sources.js';
 /** A place where a name stands: an identifier, or a string that is it. */
 export type Mention = ts.Identifier | ts.StringLiteralLike;
 
-/** Every mention of `name` in the project's files and pages. */
-export function mentionsOf(sources: Sources, name: string): Mention[] {
+/** Every mention of `name` in `files`. */
+export function mentionsOf(files: Iterable<ts.SourceFile>, name: string): Mention[] {
   const found: Mention[] = [];
-  for (const file of sources.files) {
+  for (const file of files) {
     if (!file.text.includes(name)) continue;
     visitNodes(file, (node) => {
       const isName = ts.isIdentifier(node) || ts.isStringLiteralLike(node);

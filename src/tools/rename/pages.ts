@@ -1,6 +1,6 @@
 /** @file The TypeScript in Markdown pages, as files that stand where their imports lead somewhere. */
 import { existsSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 
 /** A file that a page shows. Every character stands at the position that it has in the page; the rest is blank. */
 export interface PageFile {
@@ -17,18 +17,21 @@ const block = /^([ \t]*)```(?:ts|typescript|js|javascript)\b[ \t]*(.*)\r?\n([\s\
  * are excerpts, of which nothing is known.
  */
 export function filesOfPage(page: string, text: string, root: string): PageFile[] {
-  const programs: { start: number; end: number }[][] = [];
+  const programs: { name: string; ranges: { start: number; end: number }[] }[] = [];
   for (const match of text.matchAll(block)) {
     const [whole, , info = '', code = ''] = match;
     const start = match.index + whole.indexOf('\n') + 1;
     const range = { start, end: start + code.length };
-    if (/\bcontinued\b/.test(info)) programs.at(-1)?.push(range);
-    else if (/^\s*import /m.test(code)) programs.push([range]);
+    const named = /([\w-]+)\.[cm]?[jt]s\s*$/.exec(info)?.[1];
+    const name = named ?? basename(page).replace(/\.\w+$/, '');
+    if (/\bcontinued\b/.test(info)) programs.at(-1)?.ranges.push(range);
+    else if (/^\s*import /m.test(code)) programs.push({ name, ranges: [range] });
   }
-  return programs.map((ranges, number) => {
+  const mark = relative(root, page).replace(/\W/g, '-');
+  return programs.map(({ name, ranges }, number) => {
     const code = blanked(text, ranges);
-    const name = `${basename(page).replace(/\W/g, '-')}.${number}.page.ts`;
-    return { page, text: code, file: join(folderFor(code, page, root), name) };
+    // As it would be called, and yet like no other file.
+    return { page, text: code, file: join(folderFor(code, page, root), `${name}.${mark}.${number}.page.ts`) };
   });
 }
 
@@ -37,6 +40,11 @@ function blanked(text: string, ranges: readonly { start: number; end: number }[]
   let made = '';
   for (const { start, end } of ranges) made += blank(text.slice(made.length, start)) + text.slice(start, end);
   return made + blank(text.slice(made.length));
+}
+
+/** What a file of a page would be called without the marks that tell it from others. */
+export function withoutPageMarks(stem: string): string {
+  return stem.replace(/\.[\w-]+\.\d+\.page$/, '');
 }
 
 /** The first folder in which a relative import of the code is there. */

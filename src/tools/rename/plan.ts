@@ -2,7 +2,7 @@
 import type { ChangedFile, Edits } from './edits.js';
 import type { Look, Looks } from './look.js';
 import { commentsNaming } from './prose.js';
-import type { Sources } from './sources.js';
+import type { Sources, ts } from './sources.js';
 import { type CompilerError, newTypeErrors } from './typeErrors.js';
 
 /** A renaming, worked out. */
@@ -18,20 +18,23 @@ export interface Plan {
   readonly errors: readonly CompilerError[];
 }
 
-/** Works the edits out; `name` is the bare name that changes. */
-export function planOf(
-  sources: Sources,
-  {
-    old,
-    present,
-    name,
-    edits,
-    looks,
-  }: { old: string; present: string; name: string; edits: Edits; looks: Looks },
-): Plan {
+/** What was found of a renaming. */
+interface Findings {
+  readonly old: string;
+  readonly present: string;
+  /** The bare name that changes. */
+  readonly name: string;
+  readonly edits: Edits;
+  readonly looks: Looks;
+  /** Strings of which it is known what they mean. */
+  readonly settled: ReadonlySet<ts.Node>;
+}
+
+/** Works the edits out, and what the compiler says of them. */
+export function planOf(sources: Sources, { old, present, name, edits, looks, settled }: Findings): Plan {
   const files = edits.apply((file) => sources.textOf(file));
   for (const changed of files) {
-    for (const position of commentsNaming(sources, changed, name))
+    for (const position of commentsNaming(sources, changed, name, settled))
       looks.at(changed.file, position, 'a text or comment names it');
   }
   const listed = looks.all;

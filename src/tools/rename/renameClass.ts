@@ -34,7 +34,14 @@ export function planClassRename(
   if (isExperiment) editExperimentNames(sources, entry, newName, edits);
   else editDocuments(sources, classes, entry, newName, edits, looks);
   lookAtStrings(sources, entry, edits, looks);
-  return planOf(sources, { old: entry.name, present: newName, name: entry.name, edits, looks });
+  return planOf(sources, {
+    old: entry.name,
+    present: newName,
+    name: entry.name,
+    edits,
+    looks,
+    settled: new Set(),
+  });
 }
 
 function editIdentifiers(

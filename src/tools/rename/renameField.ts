@@ -34,7 +34,8 @@ export function planFieldRename(
   const uses = new FieldUses(sources, classes, target, looks);
   const walker = new Walker(sources, classes);
   for (const mention of uses.found) editMention(sources, target, mention, newName, options.alias, edits);
-  const strings = new StringFinder(sources, classes, target, uses, walker, looks, newName).find();
+  const paths = new ExperimentPaths(classes, walker);
+  const strings = new StringFinder(sources, classes, target, uses, walker, paths, looks, newName).find();
   for (const { literal, edit } of strings.edits) edits.add(sources.fileOf(literal.getSourceFile()), edit);
   uses.lookAtUnknown(strings.settled as ReadonlySet<Mention>);
   if (options.alias) {
@@ -42,7 +43,7 @@ export function planFieldRename(
       if (!sources.isPage(schema.getSourceFile())) addOldName(sources, schema, target.name, newName, edits);
     }
   }
-  editTexts(sources, { classes, target, uses, walker, looks, edits, newName });
+  editTexts(sources, { classes, target, uses, walker, paths, looks, edits, newName });
   const { owner, name } = target;
   return planOf(sources, {
     old: `${owner.name}.${name}`,
@@ -50,6 +51,7 @@ export function planFieldRename(
     name,
     edits,
     looks,
+    settled: strings.settled,
   });
 }
 
@@ -80,6 +82,7 @@ function editTexts(
     target,
     uses,
     walker,
+    paths,
     looks,
     edits,
     newName,
@@ -88,13 +91,13 @@ function editTexts(
     target: FieldTarget;
     uses: FieldUses;
     walker: Walker;
+    paths: ExperimentPaths;
     looks: Looks;
     edits: Edits;
     newName: string;
   },
 ): void {
   const { name } = target;
-  const paths = new ExperimentPaths(classes, walker);
   const texts = [...sources.texts].filter(([file]) => !/\.[cm]?[jt]sx?$/.test(file));
   const given = texts.flatMap(([, text]) => [...text.matchAll(/--config_file(?:=|\s+)\\?["']?([\w./-]+)/g)]);
   const givenNames = new Set(given.map(([, file]) => basename(file!)));

@@ -52,6 +52,29 @@ export class Sources {
     return this.program.getSourceFiles().filter((file) => this.isOwn(file));
   }
 
+  /** The project's files that import one of `files`, directly or through others; those themselves among them. */
+  dependents(files: Iterable<ts.SourceFile>): Set<ts.SourceFile> {
+    const importers = new Map<ts.SourceFile, ts.SourceFile[]>();
+    for (const file of this.program.getSourceFiles()) {
+      if (file.isDeclarationFile) continue;
+      for (const imported of this.importsOf(file)) {
+        importers.set(imported, [...(importers.get(imported) ?? []), file]);
+      }
+    }
+    const reached = new Set(files);
+    for (const file of reached) for (const importer of importers.get(file) ?? []) reached.add(importer);
+    return new Set([...reached].filter((file) => this.isOwn(file)));
+  }
+
+  private importsOf(file: ts.SourceFile): ts.SourceFile[] {
+    // What the parser keeps of a file: every import and export of it, also those in types and calls.
+    const { imports = [] } = file as unknown as { imports?: readonly ts.StringLiteralLike[] };
+    return imports.flatMap((specifier) => {
+      const module = this.checker.getSymbolAtLocation(specifier)?.valueDeclaration;
+      return module !== undefined && ts.isSourceFile(module) ? [module] : [];
+    });
+  }
+
   isOwn(file: ts.SourceFile): boolean {
     const { fileName } = file;
     if (file.isDeclarationFile || fileName.includes('/node_modules/')) return false;

@@ -2,6 +2,7 @@
 import type { Classes } from './classes.js';
 import type { Edit } from './edits.js';
 import type { FieldTarget, FieldUses } from './fieldUses.js';
+import type { ExperimentPaths } from './flagTexts.js';
 import type { Looks } from './look.js';
 import { escaped, type Known, type Step, stepsAt, type Walker } from './pathText.js';
 import { type Sources, ts, visitNodes } from './sources.js';
@@ -26,6 +27,7 @@ export class StringFinder {
     private readonly target: FieldTarget,
     private readonly uses: FieldUses,
     private readonly walker: Walker,
+    private readonly paths: ExperimentPaths,
     private readonly looks: Looks,
     private readonly newName: string,
   ) {}
@@ -43,13 +45,32 @@ export class StringFinder {
   private literal(node: ts.StringLiteralLike): void {
     // An escape would shift the positions.
     if (node.getText().slice(1, -1) !== node.text) return;
-    const root = this.rootOf(node);
+    if (this.flagText(node)) return;
+    const root = this.uses.scope.has(node.getSourceFile()) ? this.rootOf(node) : undefined;
     if (root !== undefined) this.path(node, root.known);
     else if (node.text === this.target.name && this.isName(node))
       this.edit(node, { name: '', start: 0, end: node.text.length });
     else if (node.text !== this.target.name && this.isPathLike(node.text)) {
       this.looks.atNode(node, 'a path in a text');
     }
+  }
+
+  /** Reads `--set path=value`, or what stands behind `'--set'` in a list; whether the literal is that. */
+  private flagText(node: ts.StringLiteralLike): boolean {
+    const prefix = /^--(?:set|unset|sweep)(?:=|\s+)/.exec(node.text)?.[0];
+    if (prefix === undefined && !followsFlag(node)) return false;
+    const parsed = stepsAt(node.text, prefix?.length ?? 0);
+    const isWhole =
+      parsed !== undefined && (parsed.end === node.text.length || node.text[parsed.end] === '=');
+    if (!isWhole) return false;
+    for (const { step, declarations } of this.paths.meaning(parsed.steps, this.paths.all)) {
+      if (step.name !== this.target.name) continue;
+      this.result.settled.add(node);
+      const verdict = this.uses.verdict(declarations);
+      if (verdict === 'ours') this.edit(node, step);
+      else if (verdict !== 'other') this.looks.atNode(node, 'it is not known whose field this flag sets');
+    }
+    return true;
   }
 
   /** What the path in a literal begins at, where the literal is known to be one. */
@@ -66,9 +87,16 @@ export class StringFinder {
     const isRulePath =
       ts.isArrayLiteralExpression(parent) &&
       ts.isPropertyAssignment(parent.parent) &&
-      parent.parent.name.getText() === 'path' &&
-      parent.elements[0] === node;
-    return isRulePath ? this.ruled(node) : undefined;
+      parent.parent.name.getText() === 'path';
+    const rule = isRulePath ? this.ruled(node) : undefined;
+    if (rule === undefined) return undefined;
+    let { known } = rule;
+    for (const before of (parent as ts.ArrayLiteralExpression).elements) {
+      if (before === node) break;
+      const step = ts.isNumericLiteral(before) ? Number(before.text) : before.getText().slice(1, -1);
+      known = this.walker.into(known, step).known;
+    }
+    return { known };
   }
 
   /** `report(message, path)` in a class's own `validate`. */
@@ -150,6 +178,16 @@ export class StringFinder {
     const name = escaped(this.target.name);
     return new RegExp(`(?:[\\w\\]]\\.${name}(?![\\w$-])|(?<![\\w$-])${name}(?:\\.\\w|\\[|=))`).test(text);
   }
+}
+
+/** Whether the string before this one, in a list or a call, is a flag that takes a path. */
+function followsFlag(node: ts.StringLiteralLike): boolean {
+  const { parent } = node;
+  let items: readonly ts.Expression[] = [];
+  if (ts.isArrayLiteralExpression(parent)) items = parent.elements;
+  else if (ts.isCallExpression(parent)) items = parent.arguments;
+  const before = items[items.indexOf(node) - 1];
+  return before !== undefined && ts.isStringLiteralLike(before) && /^--(set|unset|sweep)$/.test(before.text);
 }
 
 function typeArgumentsOf(checker: ts.TypeChecker, type: ts.Type): readonly ts.Type[] {

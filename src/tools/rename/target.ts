@@ -7,7 +7,7 @@ import { oldNamesOf } from './aliases.js';
 import { type ClassEntry, type Classes, isSchemaProperty } from './classes.js';
 import { experimentName } from './experiments.js';
 import type { FieldTarget } from './fieldUses.js';
-import type { Sources } from './sources.js';
+import { type Sources, ts } from './sources.js';
 
 const classForm = /^(?:(.+\.[cm]?[jt]s):)?([A-Za-z_$][\w$]*)$/;
 
@@ -108,7 +108,9 @@ function unknownField(classes: Classes, named: readonly ClassEntry[], name: stri
 function targetOf(sources: Sources, classes: Classes, owner: ClassEntry, name: string): FieldTarget {
   const family = new Set(classes.family(owner));
   const schemas = new Set([...family].flatMap((entry) => classes.declarations(entry, name)));
-  for (const entry of classes.all) {
+  // Whoever takes fields from an object of its own, or from a function, may not be the only one.
+  const others = [...schemas].every(isInWith) ? [] : classes.all;
+  for (const entry of others) {
     if (!classes.declarations(entry, name).some((each) => schemas.has(each))) continue;
     for (const each of classes.family(entry)) family.add(each);
   }
@@ -120,6 +122,14 @@ function targetOf(sources: Sources, classes: Classes, owner: ClassEntry, name: s
     );
   }
   return { name, owner, family: [...family], schemas: [...schemas].filter(isSchemaProperty) };
+}
+
+/** Whether a schema stands in the fields of `with` themselves. */
+function isInWith(schema: ts.Node): boolean {
+  const call = schema.parent?.parent;
+  if (call === undefined || !ts.isCallExpression(call)) return false;
+  const { expression: called } = call;
+  return ts.isPropertyAccessExpression(called) && called.name.text === 'with';
 }
 
 /** @throws UsageError where the field cannot have the new name: it is no name, or stands for something in a class. */

@@ -8,10 +8,12 @@ export interface CompilerError {
   readonly message: string;
 }
 
-function errorsOf(sources: Sources): Map<string, CompilerError[]> {
+function errorsOf(sources: Sources, files: Iterable<string>): Map<string, CompilerError[]> {
   const errors = new Map<string, CompilerError[]>();
   const { program } = sources;
-  for (const file of sources.files) {
+  // What imports nothing that changed has the errors that it had.
+  const changed = [...files].flatMap((file) => program.getSourceFile(file) ?? []);
+  for (const file of sources.dependents(changed)) {
     if (sources.isPage(file)) continue;
     for (const { code, messageText, start } of [
       ...program.getSyntacticDiagnostics(file),
@@ -32,10 +34,10 @@ function errorsOf(sources: Sources): Map<string, CompilerError[]> {
 export function newTypeErrors(sources: Sources, after: ReadonlyMap<string, string>): CompilerError[] {
   const before = new Map([...after.keys()].map((file) => [file, sources.textOf(file)]));
   sources.overwrite(after);
-  const found = errorsOf(sources);
+  const found = errorsOf(sources, after.keys());
   if (found.size === 0) return [];
   sources.overwrite(before);
-  const known = errorsOf(sources);
+  const known = errorsOf(sources, after.keys());
   sources.overwrite(after);
   return [...found].flatMap(([kind, errors]) => {
     const old = (known.get(kind) ?? []).map(({ message }) => message);
