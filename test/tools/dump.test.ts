@@ -1,0 +1,78 @@
+/** @file `luthier dump`: constants and configs as text, as Markdown, and as documents that load back. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runLuthier, startCommand, temporaryDirectory } from '../command.js';
+
+const constants = `\
+--set numTrainSteps=3:
+  numTrainSteps: 3
+Tiny:
+  dataPath: "corpus/*.txt"
+  modelDims: 16
+  numSamples: 1
+Fiddled:
+  learningRate: 0.02
+  spare: 0`;
+
+describe('luthier dump', () => {
+  it('shows constants by the class that set them, then every field', async () => {
+    const { code, stdout } = await runLuthier(['dump', 'Fiddled', '--set', 'numTrainSteps=3']);
+    expect(code).toBe(0);
+    const [head, first, second, ...rest] = stdout.split('\n\n');
+    expect(head).toBe('fiddled.Fiddled experiments/fiddled.ts');
+    expect(first).toBe(`Constants\n${constants}`);
+    expect(second).toMatch(/^Configs\n<root> : Configs\ntask : SingleTask\n/);
+    expect(second).toContain('\ntask.train.numTrainSteps : 3\n');
+    expect(rest).toEqual([]);
+  });
+
+  it('shows where each field was set, and what it was before', async () => {
+    const flags = ['--set', 'task.train.numTrainSteps=5', '--history', '--defaults=hide'];
+    const { stdout } = await runLuthier(['dump', 'tiny.Tiny', ...flags]);
+    expect(stdout).toMatch(
+      /\ntask\.train\.numTrainSteps : 5 @ --set task\.train\.numTrainSteps=5\n {2}- previously: 12 @ experiments\/tiny\.ts:\d+\n/,
+    );
+    expect(stdout).not.toContain('\ntask.name : ');
+  });
+
+  it('writes a document that --config_file takes back, in the format that main.ts writes', async () => {
+    const set = ['--set', 'numTrainSteps=3', '--set', 'task.train.saveMaxToKeep=9'];
+    const [json, yaml, main] = await Promise.all([
+      runLuthier(['dump', 'tiny.Tiny', ...set, '--format=json']),
+      runLuthier(['dump', 'tiny.Tiny', ...set, '--format=yaml']),
+      startCommand(['--exp=tiny.Tiny', ...set, '--dump=json']).finished,
+    ]);
+    expect(JSON.parse(json.stdout)).toEqual(JSON.parse(main.stdout));
+    const directory = temporaryDirectory();
+    for (const [name, { stdout }] of [['a.json', json] as const, ['a.yaml', yaml] as const]) {
+      writeFileSync(join(directory, name), stdout);
+      const again = await runLuthier([
+        'dump',
+        'tiny.Tiny',
+        '--config_file',
+        join(directory, name),
+        '--format=json',
+      ]);
+      expect(again.stdout).toBe(json.stdout);
+    }
+  });
+
+  it('has a table of constants and folded configs in Markdown', async () => {
+    const { stdout } = await runLuthier(['dump', 'tiny.Tiny', '--format=markdown', '--defaults=mark']);
+    expect(stdout).toMatch(
+      /^### `tiny\.Tiny`\n\n`experiments\/tiny\.ts`\n\n\| constant +\| value +\| set by +\| what it is +\|\n/,
+    );
+    expect(stdout).toMatch(/\n\| `dataPath` +\| `"corpus\/\*\.txt"` +\| `Tiny` +\| The text\. +\|\n/);
+    expect(stdout).toMatch(
+      /\n<details>\n<summary>Configs: \d+ lines<\/summary>\n\n```\n<root> : Configs\n[\s\S]*\ntask\.name : 'task' \(default\)\n[\s\S]*\n```\n\n<\/details>\n$/,
+    );
+  });
+
+  it('has no place in a document for history and defaults', async () => {
+    expect(await runLuthier(['dump', 'tiny.Tiny', '--history', '--format=yaml'])).toMatchObject({
+      code: 2,
+      stderr: '--history: a document has no place for it; use --format=text or --format=markdown.\n',
+    });
+  });
+});
