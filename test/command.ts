@@ -26,10 +26,16 @@ export interface Running {
 }
 
 /** Starts the command, or another script of the repository, with these flags. */
-export function startCommand(flags: readonly string[], cwd = project, script = 'src/main.ts'): Running {
+export function startCommand(
+  flags: readonly string[],
+  cwd = project,
+  script = 'src/main.ts',
+  env: Readonly<Record<string, string>> = {},
+): Running {
   const tsx = fileURLToPath(import.meta.resolve('tsx'));
   const child = spawn(process.execPath, ['--import', tsx, join(repository, script), ...flags], {
     cwd,
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [stdout, stderr] = ['', ''];
@@ -52,8 +58,12 @@ export function runCommand(flags: readonly string[], cwd?: string): Promise<Fini
 }
 
 /** Runs `luthier` to its end. */
-export function runLuthier(args: readonly string[], cwd?: string): Promise<Finished> {
-  return startCommand(args, cwd, 'src/tools/main.ts').finished;
+export function runLuthier(
+  args: readonly string[],
+  cwd?: string,
+  env?: Readonly<Record<string, string>>,
+): Promise<Finished> {
+  return startCommand(args, cwd, 'src/tools/main.ts', env).finished;
 }
 
 /** An empty directory for the tests of a file, removed after them. */

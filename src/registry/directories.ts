@@ -1,4 +1,5 @@
 /** @file Where experiments are looked for, and how messages name their files. Loads nothing else: `luthier list` starts with it. */
+import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -9,6 +10,15 @@ export const extensions = ['.ts', '.mts', '.js', '.mjs'] as const;
 export function experimentDirectories(): string[] {
   const own = fileURLToPath(new URL('../../experiments', import.meta.url));
   return [...new Set([resolve('experiments'), own])];
+}
+
+/**
+ * Where those are that a command is about: by name there are all; a project that asks for everything means its own
+ * experiments, and only where it has none those that come with the package.
+ */
+export function directoriesFor(named: boolean): string[] {
+  const [own, ...others] = experimentDirectories();
+  return !named && existsSync(own!) ? [own!] : [own!, ...others];
 }
 
 /** A file as messages name it: from the working directory where it is below it. */

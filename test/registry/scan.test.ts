@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { scanExperiments } from '../../src/registry/scan.js';
+import { scan, scanExperiments } from '../../src/registry/scan.js';
 
 function project(files: Record<string, string>): string {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-scan-'));
@@ -65,5 +65,97 @@ test('the first directory wins, a missing one is empty', () => {
   expect(found.map((e) => [e.name, dirname(e.file)])).toEqual([
     ['x.C', first],
     ['y.C', second],
+  ]);
+});
+
+test('lines, base classes and own constants as they stand in the source', () => {
+  const directory = project({
+    'lm.ts': `import { z } from 'zod';
+import * as luthier from 'luthier';
+const size = z.int();
+
+/** A family. */
+export abstract class Family extends luthier.Experiment.with({
+  size,
+  depth: z.int().default(2).describe('How deep.'),
+  'wide': z
+    .int(),
+}).with({ rate: z.number().describe(name) }) {
+  static count = 1;
+  #secret = 2;
+}
+
+export class Small extends Family {
+  override depth = 4;
+  override readonly rate = 1e-3 * 2;
+  override size!: number;
+  get more() {
+    return 1;
+  }
+}
+`,
+    'again.ts': `export { Small as Again } from './lm.js';`,
+  });
+  const { experiments, problems } = scan([directory]);
+  expect(problems).toEqual([]);
+  expect(
+    experiments.map(({ name, base, abstract, file, place }) => [name, base, abstract, file, place]),
+  ).toEqual([
+    [
+      'again.Again',
+      'Family',
+      false,
+      join(directory, 'again.ts'),
+      { file: join(directory, 'lm.ts'), line: 16 },
+    ],
+    [
+      'lm.Family',
+      'luthier.Experiment',
+      true,
+      join(directory, 'lm.ts'),
+      { file: join(directory, 'lm.ts'), line: 6 },
+    ],
+    ['lm.Small', 'Family', false, join(directory, 'lm.ts'), { file: join(directory, 'lm.ts'), line: 16 }],
+  ]);
+  expect(experiments[1]!.constants).toEqual([
+    { name: 'size', kind: 'declared', text: 'size', line: 7 },
+    { name: 'depth', kind: 'declared', text: 'z.int().default(2)', description: 'How deep.', line: 8 },
+    { name: 'wide', kind: 'declared', text: 'z\n    .int()', line: 9 },
+    { name: 'rate', kind: 'declared', text: 'z.number().describe(name)', line: 11 },
+  ]);
+  expect(experiments[2]!.constants).toEqual([
+    { name: 'depth', kind: 'set', text: '4', line: 17 },
+    { name: 'rate', kind: 'set', text: '1e-3 * 2', line: 18 },
+  ]);
+});
+
+test('default exports, namespaces of files, and files that hand on all of another', () => {
+  const directory = project({
+    'base.ts': `import { Experiment } from 'luthier'; export abstract class Base extends Experiment {}`,
+    'barrel.ts': `export * from './nothing.js'; export * from './base.js';`,
+    'one.ts': `import { Base } from './barrel.js'; export default class One extends Base {}`,
+    'two.ts': `import * as all from './barrel.js'; class Two extends all.Base {} export default Two;`,
+    'three.ts': `import One from './one.js'; export class Three extends One {} export default class extends One {}`,
+    'nothing.ts': `export * from './barrel.js';`,
+  });
+  expect(scanExperiments([directory]).map((e) => [e.name, e.exportName, e.base])).toEqual([
+    ['one.default', 'default', 'Base'],
+    ['three.Three', 'Three', 'One'],
+    ['three.default', 'default', 'One'],
+    ['two.default', 'default', 'all.Base'],
+  ]);
+});
+
+test('files that are no TypeScript are told, with the first line that is wrong', () => {
+  const directory = project({
+    'good.ts': `import { Experiment } from 'luthier'; export class C extends Experiment {}`,
+    'half.ts': `import { C } from './good.js';\nexport class D extends C {}\nexport class E extends C { x = = 1; }`,
+    'none.ts': 'export class extends {{{',
+  });
+  const { experiments, problems } = scan([directory]);
+  expect(experiments.map((e) => e.name)).toEqual(['good.C', 'half.D', 'half.E']);
+  expect(problems).toEqual([
+    { file: join(directory, 'half.ts'), line: 3, message: 'Expression expected.' },
+    { file: join(directory, 'none.ts'), line: 1, message: expect.any(String) },
   ]);
 });

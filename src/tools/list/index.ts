@@ -23,17 +23,17 @@ export const list: Command = {
   details: [
     'PATTERN is a part of the name, in upper or lower case. With * (any text) and ? (any character) it is the whole name,',
     "or the name without what stands before a dot: 'lm.*', 'Small*'.",
-    'Experiments are looked for in ./experiments and among those that come with luthier. One that does not build is told',
-    'of in its place; luthier validate tells more, and can be given values for constants.',
+    'Without it, those of ./experiments are listed; the ones that come with luthier where a project has none, or by PATTERN.',
+    'What does not build is told of in its place; luthier validate tells more, and can be given values for constants.',
     '',
     "  npx luthier list 'lm.*' --format=markdown",
     '',
     'Exit codes: 0; 1 where no experiment matches; 2 for a wrong command line.',
   ].join('\n'),
   async run({ positionals: [pattern], values, warn }) {
-    const { experimentDirectories, showFile } = await import('../../registry/directories.js');
+    const { directoriesFor, showFile } = await import('../../registry/directories.js');
     const { scan } = await import('../../registry/scan.js');
-    const directories = experimentDirectories();
+    const directories = directoriesFor(pattern !== undefined);
     const { experiments, problems } = scan(directories);
     for (const { file, line, message } of problems) {
       warn(`${showFile(file)}:${line}: ${message} What follows in this file may not be listed.`);

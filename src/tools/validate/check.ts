@@ -61,11 +61,17 @@ export class Check {
       }
       // What was thrown and not caught is told before the next turn of the loop.
       await setImmediate();
-      if (this.problems.length === 0) this.reached(level);
+      if (this.holds(level)) this.reached(level);
     }
     const { warnings, unread, ignored, parameters } = this;
     const problems = this.problems.toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
     return { problems, warnings, unread, ignored, ...(parameters !== undefined && { parameters }) };
+  }
+
+  /** Whether nothing speaks against a level; a task that could not be tried does. */
+  private holds(level: Level): boolean {
+    if (level === 'task' && !this.known.task) return false;
+    return levels.slice(0, levels.indexOf(level) + 1).every((each) => !this.fails(each));
   }
 
   /** Takes what the experiment's code threw where nobody catches. */
@@ -209,7 +215,7 @@ export class Check {
         try {
           build(dataset);
         } catch (error) {
-          this.addProblem({ level: 'datasets', path, ...failureOf(error) });
+          this.addProblem({ level: 'datasets', ...failureOf(error), path });
         }
       }
     }
@@ -234,7 +240,7 @@ export class Check {
         if (!seen.has(signature)) evalShape(evalStep(task), { params, batch });
         seen.add(signature);
       } catch (error) {
-        this.addProblem({ level: 'trace', path: `datasets[${i}]`, ...failureOf(error) });
+        this.addProblem({ level: 'trace', ...failureOf(error), path: `datasets[${i}]` });
       }
     }
   }

@@ -1,8 +1,7 @@
 /** @file `luthier validate`: checks experiments before somebody runs them. */
-import { existsSync } from 'node:fs';
 import { positive } from '../../cli/flagTable.js';
 import { didYouMean } from '../../hparams/names.js';
-import { experimentDirectories } from '../../registry/directories.js';
+import { directoriesFor } from '../../registry/directories.js';
 import { UsageError } from '../../registry/errors.js';
 import { flagOf } from '../../registry/overrides.js';
 import { type Scan, scan } from '../../registry/scan.js';
@@ -51,7 +50,7 @@ The flags that change experiments apply to each; where none is named, settings o
 
 Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
   async run({ positionals, values, changes }) {
-    const directories = searched(positionals.length > 0);
+    const directories = directoriesFor(positionals.length > 0);
     const found = scan(directories);
     const { experiments, broken } = select(positionals, found, directories);
     const started = performance.now();
@@ -72,12 +71,6 @@ Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
     });
   },
 };
-
-/** By name there are all; a project that asks for everything means its own experiments. */
-function searched(named: boolean): string[] {
-  const [own, ...others] = experimentDirectories();
-  return !named && existsSync(own!) ? [own!] : [own!, ...others];
-}
 
 /** A setting that no experiment takes is a slip. */
 function refuseUnused(checked: readonly Checked[], { experiments }: Scan): void {

@@ -145,7 +145,7 @@ function problemOf(error: ChildError, reached: Level | undefined, { level, timeo
   }
   const said = error.output.trimEnd().split('\n').slice(-8).join('\n');
   // Where memory runs out, all that is said is where the runtime was.
-  const tells = said !== '' && !error.message.endsWith('memory.');
+  const tells = said !== '' && !error.message.includes('memory');
   return { level: failed, message: tells ? `${error.message} It said:\n${said}` : error.message };
 }
 

@@ -1,0 +1,360 @@
+/** @file `luthier validate` as a person runs it: on experiments that are wrong in every way, in one project. */
+import { readdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { runLuthier, startCommand, temporaryDirectory } from '../command.js';
+import { family, project } from './experiments.js';
+
+const files = {
+  'experiments/base.ts': family,
+  'experiments/good.ts': `import { z } from 'zod';
+import { Family } from './base.js';
+console.log('what it prints does no harm');
+export class Good extends Family {
+  override spare = 2;
+}
+export class Needs extends Family.with({ dataPath: z.string(), size: z.int() }) {
+  override datasets() {
+    return this.size > 1 ? super.datasets() : super.datasets().slice(0, 1);
+  }
+}
+`,
+  'experiments/bad.ts': `import { Family } from './base.js';
+export class Misspelt extends Family {
+  modelDim = 32;
+  override rate = 0.2;
+  override evalLen = 2.5;
+  sqLen = 2;
+}
+export class Fails extends Family {
+  override task(): never {
+    throw new TypeError('no task today');
+  }
+}
+export class NoData extends Family {
+  override datasets(): never {
+    throw new Error('no data');
+  }
+}
+export class Unset extends Family {
+  override task() {
+    const task = super.task();
+    delete (task.model.lmTpl as { vocabSize?: number }).vocabSize;
+    return task;
+  }
+  override datasets() {
+    const [train, test] = super.datasets();
+    delete (test as { batchSize?: number }).batchSize;
+    return [train!, test!];
+  }
+}
+export class Twice extends Family {
+  override datasets() {
+    const [train, test] = super.datasets();
+    test!.name = 'train';
+    return [train!, test!];
+  }
+}
+export class LongEval extends Family {
+  override evalLen = 64;
+}
+export class Exits extends Family {
+  override task() {
+    console.log('leaving');
+    process.exit(3);
+    return super.task();
+  }
+}
+export class Rejects extends Family {
+  override task() {
+    Promise.reject(new RangeError('nobody caught this'));
+    return super.task();
+  }
+}
+export class Hangs extends Family {
+  override task() {
+    for (;;);
+    return super.task();
+  }
+}
+export class After extends Family {}
+`,
+  'experiments/half.ts': `import { Family } from './base.js';
+export class First extends Family {}
+export class Second extends Family { override modelDims = = 3; }
+`,
+  'experiments/loads.ts': `import { Family } from './base.js';
+import './absent.js';
+export class Loads extends Family {}
+`,
+  'experiments/hopeless.ts': 'export class extends {{{\n',
+};
+const directory = project(files);
+
+const validate = (...args: string[]) => runLuthier(['validate', ...args], directory);
+
+interface Experiment {
+  readonly name: string;
+  readonly seconds: number;
+}
+
+/** What is said of each experiment, by its name, without times. */
+function byName(stdout: string): Record<string, unknown> {
+  const { experiments } = JSON.parse(stdout) as { experiments: Experiment[] };
+  return Object.fromEntries(experiments.map(({ name, seconds, ...said }) => [name, said]));
+}
+
+test('every experiment has its own findings, whatever the others do', async () => {
+  const { code, stdout, stderr } = await validate('--format=json', '--timeout=20');
+  expect(stderr).toBe('');
+  expect(code).toBe(1);
+  const found = byName(stdout);
+  const constants = 'Its constants are: evalLen, modelDims, rate, seqLen, spare.';
+  expect(found).toEqual({
+    'bad.After': passed('bad.ts:59'),
+    'bad.Exits': failed('bad.ts:40', 'resolve', [
+      {
+        level: 'task',
+        message: expect.stringMatching(/^The process ended with exit code 3\. It said:\n(.*\n)?leaving$/),
+      },
+    ]),
+    'bad.Fails': failed('bad.ts:8', 'resolve', [
+      { level: 'task', message: 'TypeError: no task today', place: 'experiments/bad.ts:10' },
+    ]),
+    'bad.Hangs': failed('bad.ts:53', 'resolve', [{ level: 'task', message: 'It took longer than 20 s.' }]),
+    'bad.LongEval': {
+      ...failed('bad.ts:37', 'datasets', [
+        {
+          level: 'trace',
+          path: 'datasets[1]',
+          message:
+            'lm/position_emb (TrainablePositionalEmbedding): a sequence of 64 tokens is longer than maxSeqLength 16.',
+        },
+      ]),
+      parameters: 3888,
+    },
+    'bad.Misspelt': failed('bad.ts:2', 'resolve', [
+      {
+        level: 'task',
+        message: `Misspelt has no constant 'modelDim'. Did you mean 'modelDims'? ${constants}`,
+        path: 'modelDim',
+        place: 'experiments/bad.ts:3',
+      },
+      {
+        level: 'task',
+        message: 'Misspelt.evalLen: expected an integer, got 2.5',
+        place: 'experiments/bad.ts:5',
+      },
+      {
+        level: 'task',
+        message: `Misspelt has no constant 'sqLen'. Did you mean 'seqLen'? ${constants}`,
+        path: 'sqLen',
+        place: 'experiments/bad.ts:6',
+      },
+    ]),
+    'bad.NoData': {
+      ...failed('bad.ts:13', 'task', [
+        { level: 'datasets', message: 'no data', place: 'experiments/bad.ts:15' },
+      ]),
+      parameters: 3888,
+    },
+    'bad.Rejects': {
+      ...failed('bad.ts:47', 'resolve', [
+        { level: 'task', message: 'RangeError: nobody caught this', place: 'experiments/bad.ts:49' },
+      ]),
+      parameters: 3888,
+    },
+    'bad.Twice': {
+      ...failed('bad.ts:30', 'task', [
+        { level: 'datasets', message: "Twice.datasets: two inputs are named 'train'.", path: 'datasets' },
+      ]),
+      parameters: 3888,
+    },
+    'bad.Unset': failed('bad.ts:18', 'resolve', [
+      {
+        level: 'task',
+        message: expect.stringMatching(
+          /^A hyperparameter is not set: vocabSize \(TransformerLm\): expected a positive integer \(deleted at experiments\/bad\.ts:21\)/,
+        ),
+        path: 'vocabSize',
+      },
+      {
+        level: 'datasets',
+        message:
+          '(SyntheticLmInput): not set, expected a positive integer (deleted at experiments/bad.ts:26)',
+        path: 'datasets[1].batchSize',
+      },
+    ]),
+    'good.Good': {
+      ...passed('good.ts:4'),
+      warnings: ['experiments/good.ts:5: spare is set, and nothing reads it.'],
+    },
+    'good.Needs': {
+      ...failed('good.ts:7', 'resolve', [
+        expect.objectContaining({ needs: '--set dataPath=PATH' }),
+        expect.objectContaining({ needs: '--set size=VALUE' }),
+      ]),
+      state: 'incomplete',
+    },
+    'half.First': failed('half.ts:2', null, [unreadable]),
+    'half.Second': failed('half.ts:3', null, [unreadable]),
+    hopeless: failed('hopeless.ts:1', null, [
+      { level: 'resolve', message: expect.any(String), place: 'experiments/hopeless.ts:1' },
+    ]),
+    'loads.Loads': failed('loads.ts:3', null, [
+      {
+        level: 'resolve',
+        message: expect.stringMatching(/^The file fails to load: Cannot find module '.*absent\.js'/),
+      },
+    ]),
+  });
+});
+
+const unreadable = {
+  level: 'resolve',
+  message: 'The file fails to load: Unexpected "="',
+  place: 'experiments/half.ts:3',
+};
+
+function passed(place: string) {
+  const common = { place: `experiments/${place}`, problems: [], warnings: [] };
+  return { ...common, state: 'passed', reached: 'trace', parameters: 3888 };
+}
+
+function failed(place: string, reached: string | null, problems: unknown[]) {
+  return { place: `experiments/${place}`, state: 'failed', reached, problems, warnings: [] };
+}
+
+test('text names the level, the place and the mending; what lacks a value fails only where it is named', async () => {
+  const { code, stdout } = await validate('good.*', 'LongEval');
+  expect(untimed(stdout)).toBe(`\
+            experiment    place                  reached   parameters
+passed      good.Good     experiments/good.ts:4  trace          3.89k
+    warning: experiments/good.ts:5: spare is set, and nothing reads it.
+incomplete  good.Needs    experiments/good.ts:7  resolve            –
+    needs --set dataPath=PATH and --set size=VALUE
+failed      bad.LongEval  experiments/bad.ts:37  datasets       3.89k
+    trace: datasets[1]: lm/position_emb (TrainablePositionalEmbedding): a sequence of 64 tokens is longer than maxSeqLength 16.
+
+3 experiments up to level trace: 1 passed, 1 incomplete, 1 failed, 1 warning.
+`);
+  expect(code).toBe(1);
+  const named = await validate('Needs');
+  expect(named.code).toBe(1);
+  const own = project({ 'experiments/base.ts': family, 'experiments/good.ts': files['experiments/good.ts'] });
+  const all = await runLuthier(['validate', '--level=0', '--set', 'dataPath=a'], own);
+  expect(all.code).toBe(0);
+  const incomplete = await runLuthier(
+    ['validate', '--level=1', '--set', 'dataPath=a', '--format=markdown'],
+    own,
+  );
+  expect(incomplete.code).toBe(0);
+  expect(incomplete.stdout).toBe(`\
+2 experiments up to level task: 1 passed, 1 incomplete, 1 warning.
+
+|            | Experiment   | Place                 | Reached | Findings                                                            |
+|------------|--------------|-----------------------|---------|---------------------------------------------------------------------|
+| incomplete | \`good.Needs\` | experiments/good.ts:7 | resolve | needs --set size=VALUE                                              |
+| passed     | \`good.Good\`  | experiments/good.ts:4 | task    | warning: experiments/good.ts:5: spare is set, and nothing reads it. |
+`);
+});
+
+function untimed(stdout: string): string {
+  return stdout.replace(/ +(?:time|\d+\.\d s)$/gm, '').replace(/ \d+\.\d s\.\n$/, '\n');
+}
+
+test('settings apply to each experiment that is named, and to those that have them where none is', async () => {
+  const complete = ['--set', 'dataPath=a', '--set', 'size=2'];
+  const [one, other, slip] = await Promise.all([
+    validate('Needs', ...complete, '--level=datasets', '--format=json'),
+    validate('Good', ...complete),
+    validate('--level=resolve', '--set', 'dataPth=a'),
+  ]);
+  expect(byName(one.stdout)['good.Needs']).toMatchObject({
+    state: 'passed',
+    reached: 'datasets',
+    parameters: 3888,
+  });
+  expect(one.code).toBe(0);
+  expect(other.stdout).toContain("task: --set dataPath=a: Good has no constant 'dataPath'.");
+  expect(other.code).toBe(1);
+  expect(slip.stderr).toBe(
+    "--set dataPth=a: no experiment has a constant 'dataPth'. Did you mean 'dataPath'?\n",
+  );
+  expect(slip.code).toBe(2);
+});
+
+/** What luthier has in a directory for temporary files; others have theirs there, too. */
+function made(temporary: string): string[] {
+  return readdirSync(temporary).filter((name) => name.startsWith('luthier'));
+}
+
+test('a step is taken in a directory that does not stay; what is too large for the machine is not tried', async () => {
+  const temporary = temporaryDirectory();
+  const own = project({
+    'experiments/base.ts': family,
+    'experiments/step.ts': `import { Family } from './base.js';
+export class Small extends Family {}
+export class Infinite extends Family {
+  override rate = 1e300;
+}
+export class Huge extends Family {
+  override modelDims = 200_000;
+}
+`,
+  });
+  const { stdout, code } = await runLuthier(['validate', '--level=4', '--format=json'], own, {
+    TMPDIR: temporary,
+  });
+  const found = byName(stdout);
+  expect(found['step.Small']).toMatchObject({ state: 'passed', reached: 'step', problems: [] });
+  expect(found['step.Infinite']).toMatchObject({
+    state: 'failed',
+    reached: 'trace',
+    problems: [
+      'train: learning/var_norm',
+      'eval_train: Metrics/total_loss',
+      'eval_test_test: Metrics/total_loss',
+    ].map((path) => ({ level: 'step', path, message: 'is NaN after one step.' })),
+  });
+  expect(found['step.Huge']).toMatchObject({
+    state: 'incomplete',
+    reached: 'trace',
+    problems: [{ level: 'step', needs: expect.stringMatching(/^a machine with \d\.\d+ TB of memory$/) }],
+  });
+  expect(code).toBe(1);
+  expect(made(temporary)).toEqual([]);
+  expect(readdirSync(own).sort()).toEqual(['experiments', 'node_modules', 'package.json']);
+});
+
+test('a signal ends the processes, and nothing is left behind', async () => {
+  const temporary = temporaryDirectory();
+  const { child, finished } = startCommand(['validate', 'Hangs'], directory, 'src/tools/main.ts', {
+    TMPDIR: temporary,
+  });
+  while (made(temporary).length === 0) await new Promise((done) => setTimeout(done, 50));
+  child.kill('SIGTERM');
+  expect((await finished).signal).toBe('SIGTERM');
+  expect(made(temporary)).toEqual([]);
+});
+
+test('names that no experiment has, or several, and levels that there are not', async () => {
+  const own = project({
+    'experiments/base.ts': family,
+    'experiments/a.ts': `import { Family } from './base.js';\nexport class Same extends Family {}\n`,
+    'experiments/b.ts': `import { Family } from './base.js';\nexport class Same extends Family {}\n`,
+  });
+  const run = async (...args: string[]) => {
+    const { stderr, code } = await runLuthier(['validate', ...args], own);
+    expect(code).toBe(2);
+    return stderr;
+  };
+  expect(await run('Same')).toBe(
+    "'Same' does not uniquely identify an experiment. Possible matches: a.Same, b.Same.\n",
+  );
+  expect(await run('a.Sme')).toMatch(
+    /^Could not find experiment 'a\.Sme' \(searched experiments and .*\)\. Did you mean 'a\.Same'\? luthier list shows all\.\n$/,
+  );
+  expect(await run('--level=tsk')).toBe(
+    "--level: expected one of the levels 0 resolve, 1 task, 2 datasets, 3 trace, 4 step; got 'tsk'.\n",
+  );
+});
