@@ -1,0 +1,31 @@
+/** @file Errors as commands end with them. */
+import { describe, expect, it } from 'vitest';
+import { describeError } from '../../src/cli/report.js';
+import { ConfigError } from '../../src/hparams/index.js';
+import { ExperimentLoadError, UsageError } from '../../src/registry/index.js';
+
+describe('describeError', () => {
+  it('is the message alone where a person can mend it', () => {
+    expect(describeError(new UsageError('a flag is wrong'))).toEqual({ text: 'a flag is wrong', code: 2 });
+    expect(describeError(new ConfigError('too small', { path: 'a.b' }))).toMatchObject({ code: 2 });
+  });
+
+  it('keeps the stack of other errors, and of their causes', () => {
+    const error = new TypeError('outer', { cause: new RangeError('inner') });
+    const { text, code } = describeError(error);
+    expect(code).toBe(1);
+    expect(text).toMatch(/^TypeError: outer\n {4}at [\s\S]*\nRangeError: inner\n {4}at /);
+  });
+
+  it('says of a file that fails to load what its own error says', () => {
+    const cause = new ConfigError('too small');
+    expect(describeError(new ExperimentLoadError('lm.ts failed to load.', { cause }))).toEqual({
+      text: 'lm.ts failed to load.\ntoo small',
+      code: 2,
+    });
+  });
+
+  it('takes whatever is thrown', () => {
+    expect(describeError('a text')).toEqual({ text: 'a text', code: 1 });
+  });
+});
