@@ -1,0 +1,291 @@
+/** @file `luthier rename` and `rename-class` as commands: processes that change files, and what is read afterwards. */
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { Classes } from '../../../src/tools/rename/classes.js';
+import { planClassRename } from '../../../src/tools/rename/renameClass.js';
+import { planFieldRename } from '../../../src/tools/rename/renameField.js';
+import { Sources } from '../../../src/tools/rename/sources.js';
+import { checkClassName, checkFieldName, classMeant, fieldMeant } from '../../../src/tools/rename/target.js';
+import { project, read, write } from './scratch.js';
+
+const luthier = fileURLToPath(new URL('../../../src/tools/luthier.js', import.meta.url));
+
+/** Runs `luthier` in a folder. */
+function run(cwd: string, ...args: string[]): Promise<{ code: number; output: string; errors: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [luthier, ...args], { cwd, maxBuffer: 2 ** 26 }, (error, output, errors) =>
+      resolve({ code: error === null ? 0 : Number(error.code), output, errors }),
+    );
+  });
+}
+
+const heads = `import { Configurable, sub } from 'luthier';
+import { z } from 'zod';
+
+export class Head extends Configurable.with({ dims: z.int().default(4), scale: z.number().default(1) }) {}
+export class Wide extends Head.with({ extra: z.int().default(0) }) {}
+export class Model extends Configurable.with({ headTpl: sub(Head) }) {
+  describe() {
+    const { headTpl } = this.hp;
+    return { dims: headTpl.dims, scale: headTpl.scale };
+  }
+}
+`;
+const saved = `import { fromJSON, fromYAML, toJSON } from 'luthier';
+import { readFileSync } from 'node:fs';
+import { Head, Model } from './heads.js';
+
+const notify = (notice: string) => console.log(notice);
+const classes = [Head, Model];
+const json = readFileSync('saved.json', 'utf8');
+console.log(JSON.stringify(toJSON(fromJSON(json, { classes, notify })).configs));
+`;
+const json = JSON.stringify({
+  format: 'luthier-config',
+  version: 1,
+  root: { $config: 0 },
+  configs: [{ class: 'Head', values: { dims: 3 } }],
+});
+
+test('what is written is what was shown; what was saved before is read with a notice', async () => {
+  const folder = project({
+    'src/heads.ts': heads,
+    'src/saved.ts': saved,
+    'run.sh': 'run --set task.model.headTpl.dims=3\n',
+    'out/experiment.json': `{"config": ${json}}`,
+    // Out of the project, as runs are.
+    '.gitignore': 'saved.json\nout\nnode_modules\n',
+    'saved.json': json,
+  });
+  execFileSync('git', ['init', '-q'], { cwd: folder });
+  const shown = await run(folder, 'rename', 'Head.dims', 'width', '--dry_run');
+  expect(shown).toEqual({
+    code: 0,
+    errors: '',
+    output: `--- a/src/heads.ts
++++ b/src/heads.ts
+@@ -1,11 +1,11 @@
+-import { Configurable, sub } from 'luthier';
++import { Configurable, renamed, sub } from 'luthier';
+ import { z } from 'zod';
+ 
+-export class Head extends Configurable.with({ dims: z.int().default(4), scale: z.number().default(1) }) {}
++export class Head extends Configurable.with({ width: renamed(z.int().default(4), 'dims'), scale: z.number().default(1) }) {}
+ export class Wide extends Head.with({ extra: z.int().default(0) }) {}
+ export class Model extends Configurable.with({ headTpl: sub(Head) }) {
+   describe() {
+     const { headTpl } = this.hp;
+-    return { dims: headTpl.dims, scale: headTpl.scale };
++    return { dims: headTpl.width, scale: headTpl.scale };
+   }
+ }
+
+To look at by hand:
+  run.sh:1: it is not known whose field this flag sets
+    run --set task.model.headTpl.dims=3
+
+Head.dims → Head.width: 5 places in 1 file would change; nothing was written.
+`,
+  });
+  expect(read(folder, 'src/heads.ts')).toBe(heads);
+  const written = await run(folder, 'rename', 'Head.dims', 'width', '--format=json');
+  expect(written.code).toBe(0);
+  expect(JSON.parse(written.output)).toMatchObject({
+    old: 'Head.dims',
+    present: 'Head.width',
+    outcome: 'written',
+    files: [{ file: 'src/heads.ts', edits: 5 }],
+    lookAt: [{ file: 'run.sh', line: 1 }],
+    errors: [],
+  });
+  expect(read(folder, 'src/heads.ts')).toContain('headTpl.width');
+  expect(readdirSync(join(folder, 'src'))).toEqual(['heads.ts', 'saved.ts']);
+  const classRun = await run(folder, 'rename-class', 'Head', 'Top', '--format=markdown');
+  expect(classRun.output).toContain("+registerAlias('Head', Top);");
+  expect(
+    read(folder, 'src/heads.ts'),
+  ).toBe(`import { Configurable, registerAlias, renamed, sub } from 'luthier';
+import { z } from 'zod';
+
+export class Top extends Configurable.with({ width: renamed(z.int().default(4), 'dims'), scale: z.number().default(1) }) {}
+
+// Configs that were saved when it was called Head.
+registerAlias('Head', Top);
+export class Wide extends Top.with({ extra: z.int().default(0) }) {}
+export class Model extends Configurable.with({ headTpl: sub(Top) }) {
+  describe() {
+    const { headTpl } = this.hp;
+    return { dims: headTpl.width, scale: headTpl.scale };
+  }
+}
+`);
+  const tsx = fileURLToPath(new URL('../../../node_modules/tsx/dist/cli.mjs', import.meta.url));
+  expect(execFileSync(process.execPath, [tsx, 'src/saved.ts'], { cwd: folder, encoding: 'utf8' })).toBe(
+    `The config document calls Top by its old name 'Head'.
+The config document calls Top.width by its old name 'dims'.
+[{"class":"Top","values":{"width":3}}]
+`,
+  );
+});
+
+test('new errors of the compiler are named, and nothing is written unless it is forced', async () => {
+  const wrong = `${heads}export const given: { dims: number } = Head.config();\n`;
+  const folder = project({
+    'src/heads.ts': wrong,
+    'src/broken.ts': "import './heads.js';\nexport const x: number = 'y';\n",
+  });
+  const refused = await run(folder, 'rename', 'Head.dims', 'width');
+  expect(refused.code).toBe(1);
+  expect(refused.output).toContain(`New errors of the compiler:
+  src/heads.ts:12: TS2741: Property 'dims' is missing in type`);
+  expect(refused.output).toContain(
+    'the compiler would find 1 new error; nothing was written. --force writes all the same.\n',
+  );
+  expect(refused.output).not.toContain('broken.ts');
+  expect(read(folder, 'src/heads.ts')).toBe(wrong);
+  const forced = await run(folder, 'rename', 'Head.dims', 'width', '--force');
+  expect(forced.code).toBe(0);
+  expect(read(folder, 'src/heads.ts')).toContain('width: renamed(');
+});
+
+function messageOf(action: () => unknown): string {
+  try {
+    action();
+  } catch (error) {
+    expect((error as Error).name).toBe('UsageError');
+    return (error as Error).message;
+  }
+  throw new Error('nothing was thrown');
+}
+
+test('what cannot be named, and names that cannot be given, are errors that say more', () => {
+  const experiment = `import { Experiment } from 'luthier';
+import { z } from 'zod';
+
+export class Run extends Experiment.with({ steps: z.int().default(1) }) {
+  help() {}
+}
+export class Short extends Run {}
+`;
+  const old = `import { Configurable, renamed } from 'luthier';
+import { z } from 'zod';
+export class Aged extends Configurable.with({ a: renamed(z.int(), 'b'), c: z.int() }) {}
+export class Head extends Aged.with({ d: z.int() }) {}
+`;
+  const folder = project({ 'src/heads.ts': heads, 'experiments/run.ts': experiment, 'test/old.ts': old });
+  const sources = new Sources(folder);
+  const classes = new Classes(sources);
+  const check = (text: string, name: string) =>
+    messageOf(() => checkFieldName(sources, classes, fieldMeant(sources, classes, text), name));
+  expect(check('Hed.dims', 'x')).toBe(
+    "No configurable class or experiment of the project is called 'Hed'. Did you mean 'Head'?",
+  );
+  expect(check('Model.headTp', 'x')).toBe(
+    "Model has no hyperparameter 'headTp'. Did you mean 'headTpl'? It has headTpl.",
+  );
+  expect(check('Run.step', 'x')).toBe("Run has no constant 'step'. Did you mean 'steps'? It has steps.");
+  expect(check('Wide.dims', 'x')).toBe(
+    "Wide has 'dims' from Head (src/heads.ts:4): rename Head.dims, and it changes here, too.",
+  );
+  expect(check('Learner.optimizer', 'x')).toMatch(
+    /^Learner is declared at .*, which is not a file of this project\.$/,
+  );
+  expect(check('Head.dims', '__proto__')).toContain('that is no identifier that a field may have');
+  expect(check('Head.dims', 'two words')).toContain("Head.dims cannot be called 'two words'");
+  expect(check('Head.dims', 'dims')).toBe('Head.dims is called that already.');
+  expect(check('src/heads.ts:Head.dims', 'extra')).toBe(
+    "Head.dims cannot be called 'extra': Wide has a field of that name (src/heads.ts:5).",
+  );
+  expect(check('Run.steps', 'help')).toBe(
+    "Run.steps cannot be called 'help': Run has a member of that name (experiments/run.ts:5).",
+  );
+  expect(check('Run.steps', 'task')).toContain(
+    "Run.steps cannot be called 'task': Run has a member of that name",
+  );
+  expect(check('Aged.c', 'b')).toContain(
+    "Aged.c cannot be called 'b': Aged.a was called that before (test/old.ts:3)",
+  );
+  expect(messageOf(() => classMeant(sources, classes, 'Head'))).toBe(
+    `There are 2 classes called Head: say which.
+  src/heads.ts:Head  (src/heads.ts:4)
+  test/old.ts:Head  (test/old.ts:4)`,
+  );
+  const model = classMeant(sources, classes, 'heads.ts:Model');
+  expect(messageOf(() => checkClassName(sources, model, 'Wide'))).toBe(
+    "Model cannot be called 'Wide': its file exports something of that name.",
+  );
+  expect(messageOf(() => planFieldRename(join(folder, 'src'), 'Head.dims', 'x', { alias: true }))).toContain(
+    'src has no tsconfig.json',
+  );
+});
+
+test('an experiment changes in --exp of scripts, workflows and pages', () => {
+  const files = {
+    'experiments/lm.ts': `import { Experiment } from 'luthier';
+export class Small extends Experiment {}
+export class Tiny extends Small {}
+`,
+    'experiments/index.ts': "export { Small as Little, Tiny } from './lm.js';\n",
+    'test/lm.test.ts':
+      "import { Small } from '../experiments/lm.js';\nexport const flags = ['--exp=lm.Small', `lm.Small`, Small.name, 'Small'];\n",
+    'run.sh': 'run --exp=lm.Small --exp Small --exp="lm.Smaller"\nnpx luthier dump lm.Small > lm.Small.txt\n',
+    '.github/workflows/ci.yml': 'run: npx luthier diff lm.Small lm.Tiny\n',
+    'docs/page.md': 'Small words; `lm.Small`, lm.Small. See src/lm.Small and lm.Small().\n',
+  };
+  const plan = planClassRename(project(files), 'Small', 'Base', { alias: true });
+  const after = Object.fromEntries(
+    plan.files.map(({ file, after }) => [file.slice(plan.root.length + 1), after]),
+  );
+  expect(plan.errors).toEqual([]);
+  expect(after).toEqual({
+    'experiments/lm.ts': files['experiments/lm.ts'].replaceAll('Small', 'Base'),
+    'experiments/index.ts': files['experiments/index.ts'].replaceAll('Small', 'Base'),
+    'test/lm.test.ts': files['test/lm.test.ts'].replaceAll('Small', 'Base').replace("'Base'", "'Small'"),
+    'run.sh': 'run --exp=lm.Base --exp Base --exp="lm.Smaller"\nnpx luthier dump lm.Base > lm.Small.txt\n',
+    '.github/workflows/ci.yml': files['.github/workflows/ci.yml'].replaceAll('Small', 'Base'),
+    'docs/page.md': 'Small words; `lm.Base`, lm.Base. See src/lm.Small and lm.Small().\n',
+  });
+  expect(plan.looks.map(({ file, line }) => `${file.slice(plan.root.length + 1)}:${line}`)).toEqual([
+    'docs/page.md:1',
+    'test/lm.test.ts:2',
+  ]);
+});
+
+test('there and back again restores the files; aliases of the names between stay, unless none are kept', () => {
+  const files = {
+    'src/heads.ts': heads,
+    'src/uses.ts': `import { Head } from './heads.js';
+const dims = 3;
+const base = { dims, scale: 1 };
+export const a = Head.config({ ...base });
+export const b = Head.config({ dims });
+export const { dims: other } = a;
+`,
+    'a.yaml': '$class: Head\ndims: 3 # as it was\n',
+  };
+  const folder = project(files);
+  const go = (text: string, name: string, alias: boolean) => {
+    const plan = planFieldRename(folder, text, name, { alias });
+    expect(plan.errors).toEqual([]);
+    write(
+      folder,
+      Object.fromEntries(plan.files.map(({ file, after }) => [file.slice(folder.length + 1), after])),
+    );
+  };
+  go('Head.dims', 'width', false);
+  expect(read(folder, 'src/uses.ts')).toContain('{ width: dims }');
+  go('Head.width', 'dims', false);
+  for (const [name, text] of Object.entries(files)) expect(read(folder, name)).toBe(text);
+  go('Head.dims', 'width', true);
+  go('Head.width', 'size', true);
+  expect(read(folder, 'src/heads.ts')).toContain("size: renamed(z.int().default(4), 'dims', 'width')");
+  go('Head.size', 'dims', true);
+  expect(read(folder, 'src/heads.ts')).toBe(
+    heads
+      .replace('Configurable, sub', 'Configurable, renamed, sub')
+      .replace('z.int().default(4)', "renamed(z.int().default(4), 'width', 'size')"),
+  );
+});
