@@ -34,7 +34,7 @@ export async function analyseModels(
   const touched: string[] = [];
   for (const name of names) {
     const [before, after] = [old.documents.get(name), now.documents.get(name)];
-    if (after === undefined) continue;
+    if (after === undefined || 'error' in after) continue;
     if (before === undefined || !isSameConfig(before, after)) changed.push(name);
     else if (isTouched(name)) touched.push(name);
   }

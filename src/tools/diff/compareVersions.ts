@@ -20,6 +20,8 @@ import { addWorktree } from './worktree.js';
 
 /** What is compared. */
 export interface VersionsRequest {
+  /** The folder in which experiments/ stands. */
+  readonly project: string;
   /** The revision. */
   readonly base: string;
   /** Whether the revision itself is meant, rather than where the working tree left it. */
@@ -38,19 +40,17 @@ export interface VersionsRequest {
  *   evaluated.
  */
 export async function compareVersions(request: VersionsRequest): Promise<DiffReport> {
-  const project = realpathSync(process.cwd());
+  const project = realpathSync(request.project);
   const repository = repositoryOf(project);
   const base = findBase(repository, request.base, request.exact);
   const user = { root: repository.root, project };
   const newTree = treeAt(repository.root, user);
-  const now = new Evaluator(newTree, 'the working tree', undefined);
+  const now = new Evaluator(newTree, 'the working tree', newTree);
   const nowStarts = started(now);
   const worktree = addWorktree(repository, base.commit, project);
   try {
     const oldTree = treeAt(worktree.root, user);
-    // What the base says of its own place is true of the user's tree.
-    const map = (text: string): string => text.replaceAll(worktree.root, repository.root);
-    const old = new Evaluator(oldTree, base.label, { map });
+    const old = new Evaluator(oldTree, base.label, newTree);
     const oldStarts = started(old);
     try {
       const changed = changedFiles(repository, base.commit);

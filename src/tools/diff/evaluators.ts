@@ -12,6 +12,7 @@ import {
   protocolVersion,
   type Question,
 } from './protocol.js';
+import { tidied } from './tidyPlaces.js';
 import type { Tree } from './tree.js';
 
 const folder = 'src/tools/diff';
@@ -23,19 +24,19 @@ export class Evaluator {
   private child: Child<Question, Answer> | undefined;
 
   /**
-   * `label` is the version's name in errors. The tree of a `temporary` one may be given an evaluator that it lacks; `map`
-   * is applied to the text of all answers.
+   * `label` is the version's name in errors; `home` is the user's tree. Another, temporary one may be given an evaluator
+   * that it lacks, and what it says of its own place is told of the user's.
    */
   constructor(
     private readonly tree: Tree,
     private readonly label: string,
-    private readonly temporary: { readonly map: (text: string) => string } | undefined,
+    private readonly home: Tree,
   ) {}
 
   /** Has the process started, so that it is ready when it is asked. @throws UsageError where the version has none. */
   async start(): Promise<void> {
     const { library, root } = this.tree;
-    const isOwn = this.temporary !== undefined && (library === root || library.startsWith(`${root}/`));
+    const isOwn = this.tree !== this.home && (library === root || library.startsWith(`${root}/`));
     const first = await this.launch();
     if (first === undefined) return;
     if (isOwn && existsSync(join(library, 'src/registry/index.ts'))) {
@@ -110,10 +111,10 @@ export class Evaluator {
     return documents;
   }
 
+  /** An answer as it reads in the user's tree. */
   private mapped(answer: Answer): Answer {
-    return this.temporary === undefined
-      ? answer
-      : (JSON.parse(this.temporary.map(JSON.stringify(answer))) as Answer);
+    const text = JSON.stringify(answer).replaceAll(this.tree.root, this.home.root);
+    return tidied(this.tree === this.home ? answer : (JSON.parse(text) as Answer), this.home);
   }
 
   /** Ends the process. */

@@ -55,7 +55,13 @@ Exit codes: 0; 1 where the change breaks an experiment; 2 for a wrong command li
     }
     if (second !== undefined)
       throw new UsageError(`--base compares one experiment, or all; got '${first}' '${second}'.`);
-    const request = { base, exact: values.exact === true, name: first, changes: changes.map(fromAnywhere) };
+    const request = {
+      project: process.cwd(),
+      base,
+      exact: values.exact === true,
+      name: first,
+      changes: changes.map(fromAnywhere),
+    };
     return reportOf(await compareVersions(request), failOnChange);
   },
 };

@@ -30,6 +30,7 @@ export function textOf(report: DiffReport, paint: Paint): string {
   const errors = groupErrors(experiments);
   const parts = [
     `${paint('bold', `${report.old.label} → ${report.new.label}`)}\n${countsText(report)}`,
+    statusLists(experiments, paint),
     ...errors.filter(({ status }) => status !== 'failing').map((each) => errorText(each, paint)),
     declarations(report),
     ...groupChanges(experiments).map(({ experiments: names, constants, fields }) =>
@@ -52,6 +53,16 @@ export function textOf(report: DiffReport, paint: Paint): string {
     ...report.notes.map((note) => `Note: ${note}`),
   ];
   return parts.filter((part) => part !== '').join('\n\n');
+}
+
+/** The names of those that no other part of the report tells. */
+function statusLists(experiments: readonly ExperimentReport[], paint: Paint): string {
+  const lines = (['removed', 'added', 'mended', 'renamed'] as const).flatMap((status) => {
+    const names = experiments.filter((each) => each.status === status).map(({ name }) => name);
+    const title = paint(colours[status] ?? 'yellow', statusText(status));
+    return names.length === 0 ? [] : [`${title}: ${names.join(', ')}`];
+  });
+  return lines.join('\n');
 }
 
 function errorText({ experiments, status, error, oldError }: ErrorGroup, paint: Paint): string {
@@ -92,7 +103,7 @@ function lineText({ path, old, new: now, remarks }: Line, paint: Paint): string 
 function effectsText(experiments: readonly ExperimentReport[]): string {
   const rows: string[][] = [];
   const same: string[] = [];
-  for (const { name, effects } of experiments) {
+  for (const { name, status, effects } of experiments) {
     if (effects === undefined) continue;
     const { checkpoints } = effects;
     const figures = figureKinds.flatMap(({ key, label, format }): string[][] => {
@@ -103,8 +114,9 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
       return [['', label, text(old), text(now), change]];
     });
     if (checkpoints?.loads === false) figures.push(['', 'Checkpoints', '', checkpointText(checkpoints), '']);
-    if (figures.length === 0) same.push(name);
-    else {
+    if (figures.length === 0) {
+      if (status === 'changed') same.push(name);
+    } else {
       figures[0]![0] = name;
       rows.push(...figures);
     }
