@@ -129,6 +129,10 @@ function summary(results: readonly Result[], { level }: Asked): string {
   return `${counted(results.length, 'experiment')} up to level ${level}: ${parts.join(', ')}${warned}.`;
 }
 
+function worstFirst(a: Result, b: Result): number {
+  return states.indexOf(b.state) - states.indexOf(a.state);
+}
+
 function markdown(results: readonly Result[], asked: Asked): string {
   const cells = (result: Result): string[] => [
     result.state === 'failed' ? '**failed**' : result.state,
@@ -141,7 +145,10 @@ function markdown(results: readonly Result[], asked: Asked): string {
   ];
   const table = (some: readonly Result[]): string =>
     markdownTable(some.map(cells), ['', 'Experiment', 'Place', 'Reached', 'Findings']);
-  const notable = results.filter((result) => result.state !== 'passed' || result.warnings.length > 0);
+  // A page is read from its beginning, a terminal from its end.
+  const notable = results
+    .toSorted(worstFirst)
+    .filter((result) => result.state !== 'passed' || result.warnings.length > 0);
   const others = results.filter((result) => !notable.includes(result));
   return [
     summary(results, asked),
@@ -158,7 +165,7 @@ function documentOf(result: Result): object {
 /** What was found of each experiment: those that are right, those that lack something, and at the end those that are wrong. */
 export function validateReport(results: readonly Result[], asked: Asked): Report {
   const { level, named, directories, seconds } = asked;
-  const sorted = results.toSorted((a, b) => states.indexOf(a.state) - states.indexOf(b.state));
+  const sorted = results.toSorted((a, b) => worstFirst(b, a));
   const none = `There is no experiment in ${directories.map(showFile).join(' and ')}.`;
   const bad = results.some(({ state }) => state === 'failed' || (named && state === 'incomplete'));
   return {
