@@ -4,7 +4,7 @@ import { didYouMean } from '../hparams/names.js';
 import { UsageError } from '../registry/errors.js';
 
 /** One flag. */
-export interface FlagSpec {
+interface FlagSpec {
   /** The name under which its value is found; the flags of one key are listed in order if it is `repeated`. */
   readonly key: string;
   /** How a value is written in --help; none for a switch. */
