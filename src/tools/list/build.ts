@@ -1,7 +1,8 @@
 /** @file Builds experiments for `luthier list --build`. */
 import type { FoundExperiment } from '../../registry/scan.js';
+import { Progress } from '../progress.js';
 import { reasonsOf, resultOf } from '../validate/report.js';
-import { checkAll } from '../validate/run.js';
+import { type Checked, checkAll } from '../validate/run.js';
 
 /** What came of building an experiment's task. */
 export interface Built {
@@ -17,7 +18,10 @@ export async function buildAll(
   experiments: readonly FoundExperiment[],
 ): Promise<ReadonlyMap<FoundExperiment, Built>> {
   const concrete = experiments.filter(({ abstract }) => !abstract);
-  const checked = await checkAll(concrete, { level: 'task', changes: [], lenient: false, timeout });
+  const progress = new Progress(concrete.length);
+  const done = ({ found }: Checked): void => progress.add(found.name);
+  const checked = await checkAll(concrete, { level: 'task', changes: [], lenient: false, timeout, done });
+  progress.end();
   return new Map(
     checked.map((each) => {
       const result = resultOf(each);

@@ -250,7 +250,8 @@ export class Check {
     const { configured, resolved } = this.known;
     if (!configured || !resolved || this.problems.length > 0) return;
     const { total } = analyze(configured).memory;
-    const memory = totalmem();
+    // Where memory is limited, as in a container, less than the machine's may be there.
+    const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
     if (total > memory) {
       const [needed, there] = [formatBytes(total), formatBytes(memory)];
       const message = `A training step holds ${needed}, and this machine has ${there}.`;

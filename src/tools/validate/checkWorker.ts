@@ -1,4 +1,5 @@
 /** @file The process that checks experiments, one after another, until it is left alone. */
+import { writeFileSync } from 'node:fs';
 import { Check } from './check.js';
 import type { Answer, Question } from './protocol.js';
 
@@ -11,6 +12,13 @@ let check: Check | undefined;
 async function answer(question: Question): Promise<void> {
   check = new Check(question, (level) => send({ kind: 'reached', level }));
   send({ kind: 'done', findings: await check.run() });
+}
+
+try {
+  // Where memory runs out, Linux is to end this process rather than any other.
+  writeFileSync('/proc/self/oom_score_adj', '1000');
+} catch {
+  // Other systems have no such file.
 }
 
 let last = Promise.resolve();

@@ -6,6 +6,7 @@ import { UsageError } from '../../registry/errors.js';
 import { flagOf } from '../../registry/overrides.js';
 import { type Scan, scan } from '../../registry/scan.js';
 import type { Command } from '../command.js';
+import { Progress } from '../progress.js';
 import { type Level, levels, parseLevel } from './protocol.js';
 import { type Result, resultOf, resultOfBroken, validateReport } from './report.js';
 import { type Checked, checkAll } from './run.js';
@@ -55,12 +56,15 @@ Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
     const { experiments, broken } = select(positionals, found, directories);
     const started = performance.now();
     const level = (values.level as Level | undefined) ?? 'trace';
+    const progress = new Progress(experiments.length);
     const checked = await checkAll(experiments, {
       level,
       changes: changes.map(flagOf).map(([flag, text]) => [flag.slice(2), text]),
       lenient: positionals.length === 0,
       timeout: (values.timeout as number | undefined) ?? defaultTimeout,
+      done: ({ found: { name } }) => progress.add(name),
     });
+    progress.end();
     refuseUnused(checked, found);
     const results: Result[] = [...checked.map(resultOf), ...broken.map(resultOfBroken)];
     return validateReport(results, {

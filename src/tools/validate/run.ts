@@ -15,6 +15,8 @@ export interface RunOptions {
   readonly lenient: boolean;
   /** Seconds for one experiment; for the first of a file with the time to load it. */
   readonly timeout: number;
+  /** Told of each experiment that is done. */
+  readonly done?: (checked: Checked) => void;
 }
 
 /** What was found of an experiment. */
@@ -161,11 +163,17 @@ export async function checkAll(
     const queue = new Queue(experiments);
     const files = new Set(experiments.map(({ file }) => file)).size;
     const useful = Math.max(files, Math.ceil(experiments.length / experimentsPerProcess));
-    const count = Math.min(availableParallelism(), useful, experiments.length);
+    // A step takes all processors, and all memory that there is if need be.
+    const most = options.level === 'step' ? 1 : availableParallelism();
+    const count = Math.min(most, useful, experiments.length);
     const checked = new Map<FoundExperiment, Checked>();
     const badFiles: BadFiles = new Map();
     const workers = Array.from({ length: count }, () => new Worker(options, directory, badFiles));
-    await Promise.all(workers.map((worker) => worker.work(queue, (each) => checked.set(each.found, each))));
+    const report = (each: Checked): void => {
+      checked.set(each.found, each);
+      options.done?.(each);
+    };
+    await Promise.all(workers.map((worker) => worker.work(queue, report)));
     return experiments.map((found) => checked.get(found)!);
   } finally {
     clean();
