@@ -22,11 +22,20 @@ export function makeDirectory(path: string): void {
   }
 }
 
-/** Writes a file under a temporary name, onto the disk, and renames it: a reader never sees half of it. */
+/**
+ * Writes a file under a temporary name, onto the disk, and renames it: a reader never sees half of it.
+ *
+ * @throws the system's error where it cannot be written; then nothing is left.
+ */
 export function writeWhole(path: string, text: string): void {
   const temporary = `${path}.${process.pid}.tmp`;
-  writeFileSync(temporary, text, { flush: true });
-  renameSync(temporary, path);
+  try {
+    writeFileSync(temporary, text, { flush: true });
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
 }
 
 /** A file that is there, and what it is to be. */

@@ -73,7 +73,8 @@ export const graph: Command = {
     '  npx luthier graph lm.Small --out=small.svg',
     '  npx luthier graph lm.Small --at=task.model --defaults=hide --dot | dot -Tpdf > model.pdf',
     '',
-    'Exit codes: 0; 1 where the experiment cannot be loaded or the file not be written; 2 for a wrong command line or config.',
+    'Exit codes: 0; 1 where the experiment cannot be loaded; 2 for a wrong command line or config, and where the file',
+    'cannot be written.',
   ].join('\n'),
   async run(args): Promise<Report> {
     const { out, at } = args.values as { out?: string; at?: string };

@@ -2,13 +2,22 @@
 import { dirname } from 'node:path';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { showFile } from '../registry/directories.js';
+import { UsageError } from '../registry/errors.js';
 import type { Report } from './command.js';
 import { codeSpan, formatBytes } from './format.js';
 
-/** Writes what was made of the experiment to a file, whole or not at all. Directories above it are made. */
+/**
+ * Writes what was made of the experiment to the file that --out names, whole or not at all. Directories above it are made.
+ *
+ * @throws UsageError where it cannot be written.
+ */
 export function written(experiment: string, file: string, text: string): Report {
-  makeDirectory(dirname(file));
-  writeWhole(file, text);
+  try {
+    makeDirectory(dirname(file));
+    writeWhole(file, text);
+  } catch (error) {
+    throw new UsageError(`--out=${file}: cannot be written: ${(error as Error).message}.`);
+  }
   const bytes = Buffer.byteLength(text);
   const shown = showFile(file);
   return {

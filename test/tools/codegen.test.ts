@@ -135,6 +135,22 @@ describe('luthier codegen', () => {
     expect(existsSync(join(cwd, 'made.ts'))).toBe(false);
   });
 
+  it('does not write over what the experiment is made of, nor where it cannot', async () => {
+    const cwd = scratchProject(ownClasses);
+    const [own, folder] = await Promise.all([
+      runLuthier(['codegen', 'own.Own', '--out=experiments/parts.ts'], cwd),
+      runLuthier(['codegen', 'own.Own', '--out=experiments'], cwd),
+    ]);
+    expect(own).toMatchObject({
+      code: 2,
+      stderr: '--out=experiments/parts.ts: own.Own is made of this file; name another one.\n',
+    });
+    expect(folder.code).toBe(2);
+    expect(folder.stderr).toMatch(/^--out=experiments: cannot be written: EISDIR: /);
+    expect(readFileSync(join(cwd, 'experiments/parts.ts'), 'utf8')).toBe(ownClasses['experiments/parts.ts']);
+    expect(readdirSync(cwd).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
   it('refuses names that are none', async () => {
     const { code, stderr } = await runLuthier(['codegen', 'tiny.Tiny', '--name=class']);
     expect({ code, stderr }).toEqual({

@@ -2,13 +2,13 @@
 import { dirname, resolve } from 'node:path';
 import { nonEmpty, oneOf, positive } from '../../cli/flagTable.js';
 import { type CodegenClassOptions, codegenClass } from '../../hparams/index.js';
-import { type ConfiguredExperiment, Experiment, shellText } from '../../registry/index.js';
+import { type ConfiguredExperiment, Experiment, shellText, UsageError } from '../../registry/index.js';
 import { readSourceFile } from '../../registry/sourceFile.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureResolved, resolveFor } from '../experiment.js';
 import { codeBlock, codeSpan } from '../format.js';
 import { written } from '../output.js';
-import { modulesFor } from './modules.js';
+import { filesAround, modulesFor } from './modules.js';
 
 /** What the methods return; one that returns what Experiment's own does is left out. */
 function valuesOf({ configs }: ConfiguredExperiment): Record<string, unknown> {
@@ -28,6 +28,10 @@ function styleOf({ values }: Arguments): Partial<CodegenClassOptions> {
 /** The text of the file. */
 async function generate(args: Arguments, out: string | undefined): Promise<{ name: string; code: string }> {
   const resolved = await resolveFor(args.positionals[0]!, args.changes);
+  const files = filesAround(resolved.file);
+  if (out !== undefined && files.includes(resolve(out))) {
+    throw new UsageError(`--out=${out}: ${resolved.name} is made of this file; name another one.`);
+  }
   const configured = configureResolved(resolved, args);
   const exported = resolved.name.split('.').at(-1)!;
   const className = (args.values.name as string | undefined) ?? exported;
@@ -35,7 +39,7 @@ async function generate(args: Arguments, out: string | undefined): Promise<{ nam
   const about = source.classes.get(source.exports.get(exported) ?? exported)?.description ?? '';
   const changes = args.changes.map((change) => ` ${shellText(change)}`).join('');
   const code = codegenClass(valuesOf(configured), {
-    modules: await modulesFor(resolved.file, dirname(resolve(out ?? resolved.file))),
+    modules: await modulesFor(files, dirname(resolve(out ?? resolved.file))),
     baseClass: Experiment,
     className,
     fileComment: `The configs of ${resolved.name}${changes === '' ? '' : ` with${changes}`}, written out by luthier codegen.`,
@@ -83,8 +87,8 @@ export const codegenCommand: Command = {
     '',
     '  npx luthier codegen lm.Small --set numLayers=6 --out=experiments/six.ts',
     '',
-    'Exit codes: 0; 1 where the experiment cannot be loaded or the file not be written;',
-    '2 for a wrong command line or config, and for values or classes that cannot be written as code.',
+    'Exit codes: 0; 1 where the experiment cannot be loaded; 2 for a wrong command line or config, for values or classes',
+    'that cannot be written as code, and where the file cannot be written.',
   ].join('\n'),
   async run(args): Promise<Report> {
     const out = args.values.out as string | undefined;

@@ -35,7 +35,7 @@ function librarySpecifier(directory: string): string {
 }
 
 /** The file and all that it imports by relative paths, nearest first; of the library only what is imported directly. */
-function filesAround(file: string): string[] {
+export function filesAround(file: string): string[] {
   const files = new Set([file]);
   for (const importer of files) {
     if (importer.startsWith(sources + sep)) continue;
@@ -50,12 +50,12 @@ function filesAround(file: string): string[] {
 }
 
 /**
- * What a module in `directory` can import for the configs of an experiment that stands in `file`: the library, then
- * that file, then what it imports. All of them are loaded already.
+ * What a module in `directory` can import for the configs of an experiment that is made of `files`: the library, then
+ * those. All of them are loaded already.
  */
-export async function modulesFor(file: string, directory: string): Promise<Modules> {
+export async function modulesFor(files: readonly string[], directory: string): Promise<Modules> {
   const modules: Record<string, object> = { [librarySpecifier(directory)]: await import('../../index.js') };
-  for (const each of filesAround(file)) {
+  for (const each of files) {
     modules[relativeSpecifier(directory, each)] ??= (await import(pathToFileURL(each).href)) as object;
   }
   return modules;
