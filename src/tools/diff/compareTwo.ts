@@ -1,37 +1,50 @@
 /** @file Two experiments of the working tree compared. */
+import { realpathSync } from 'node:fs';
 import { type Override, UsageError } from '../../registry/index.js';
 import { resolveFor } from '../experiment.js';
 import { compareExperiment, type Version } from './compare.js';
+import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
 import { Evaluation } from './evaluate.js';
+import { ImportGraph } from './imports.js';
+import { tidiedDocument } from './tidyPlaces.js';
+import { treeAt } from './tree.js';
 import type { DiffReport } from './types.js';
 
-/** What makes the experiment `old` the experiment `now`, both changed as flags say. */
+/**
+ * What makes the experiment `old` the experiment `now`, both changed as flags say.
+ *
+ * @throws UsageError for an unknown experiment, and for one that cannot be made.
+ */
 export async function compareTwo(
   old: string,
   now: string,
   changes: readonly Override[],
 ): Promise<DiffReport> {
+  const root = realpathSync(process.cwd());
+  const tree = treeAt(root, { root, project: root });
   const evaluation = new Evaluation();
-  const version = async (name: string): Promise<Version> => {
-    // A name that none has is an error of the command line, not one of the experiment.
-    const { name: full } = await resolveFor(name, changes);
-    const document = await evaluation.configs(full, changes);
+  const files: string[] = [];
+  const version = async (given: string): Promise<Version & { name: string }> => {
+    const { name, file } = await resolveFor(given, changes);
+    files.push(file);
+    const document = tidiedDocument(await evaluation.configs(name, changes), tree);
     if ('error' in document) {
       const { message, place } = document.error;
-      throw new UsageError(`${full}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
+      throw new UsageError(`${name}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
     }
-    return { document, analysis: await evaluation.analysis(full, changes) };
+    return { name, document, analysis: await evaluation.analysis(name, changes) };
   };
   const before = await version(old);
   const after = await version(now);
-  const [oldName, newName] = [before.document!.name, after.document!.name];
-  const report = compareExperiment(newName, before, after, []);
+  const graph = new ImportGraph(root);
+  const places = new DeclaredPlaces(root, () => new Set(files.flatMap((file) => [...graph.closureOf(file)])));
+  const report = withDeclaredPlaces(compareExperiment(after.name, before, after, []), places, places);
   const isUnchanged = report.status === 'unchanged';
   return {
     format: 'luthier-config-diff',
     version: 1,
-    old: { label: oldName },
-    new: { label: newName },
+    old: { label: before.name },
+    new: { label: after.name },
     experiments: isUnchanged ? [] : [report],
     declarations: [],
     unchanged: Number(isUnchanged),

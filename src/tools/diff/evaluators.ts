@@ -12,7 +12,7 @@ import {
   protocolVersion,
   type Question,
 } from './protocol.js';
-import { tidied } from './tidyPlaces.js';
+import { tidiedAnalysis, tidiedDocument } from './tidyPlaces.js';
 import type { Tree } from './tree.js';
 
 const folder = 'src/tools/diff';
@@ -76,7 +76,7 @@ export class Evaluator {
   configs(names: readonly string[], changes: readonly Override[]): Promise<Map<string, ExperimentDocument>> {
     return this.askAll(names, 'configs', changes, (answer, name): ExperimentDocument => {
       if (typeof answer === 'string') return { name, error: { message: answer } };
-      return (answer as { experiment: ExperimentDocument }).experiment;
+      return tidiedDocument((answer as { experiment: ExperimentDocument }).experiment, this.home);
     });
   }
 
@@ -84,7 +84,7 @@ export class Evaluator {
   analyses(names: readonly string[], changes: readonly Override[]): Promise<Map<string, AnalysisDocument>> {
     return this.askAll(names, 'analysis', changes, (answer, name): AnalysisDocument => {
       if (typeof answer === 'string') return { name, notAnalysed: { message: answer } };
-      return (answer as { analysis: AnalysisDocument }).analysis;
+      return tidiedAnalysis((answer as { analysis: AnalysisDocument }).analysis, this.home);
     });
   }
 
@@ -113,8 +113,8 @@ export class Evaluator {
 
   /** An answer as it reads in the user's tree. */
   private mapped(answer: Answer): Answer {
-    const text = JSON.stringify(answer).replaceAll(this.tree.root, this.home.root);
-    return tidied(this.tree === this.home ? answer : (JSON.parse(text) as Answer), this.home);
+    if (this.tree === this.home) return answer;
+    return JSON.parse(JSON.stringify(answer).replaceAll(this.tree.root, this.home.root)) as Answer;
   }
 
   /** Ends the process. */

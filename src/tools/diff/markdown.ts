@@ -1,5 +1,13 @@
 /** @file The report for a comment on a pull request: a line for each experiment, the rest folded. */
-import { codeBlock, codeSpan, counted, escapeHtml, folded, markdownTable } from '../format.js';
+import {
+  codeBlock,
+  codeSpan,
+  counted,
+  escapeHtml,
+  escapeMarkdown,
+  folded,
+  markdownTable,
+} from '../format.js';
 import { isDifferent } from './effects.js';
 import { checkpointText, figureKinds, percent } from './figures.js';
 import { type ChangeGroup, type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './groups.js';
@@ -109,7 +117,7 @@ function checkpointCell({ effects }: ExperimentReport): string {
 }
 
 function notesOf({ notes }: DiffReport): string {
-  const text = notes.map((note) => `> ${span(note).replace(/^`|`$/g, '')}`);
+  const text = notes.map((note) => `> ${escapeMarkdown(visible(note))}`);
   return text.length === 0 ? '' : shortened(text.join('\n>\n'), mostOfNotes);
 }
 

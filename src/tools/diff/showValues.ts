@@ -28,6 +28,7 @@ function write(value: DiffValue, part: (part: OldPart | AddedPart) => string): s
   if (value instanceof OldPart || value instanceof AddedPart) return part(value);
   if (value instanceof ShownValue) return value.text;
   if (isConfig(value)) return 'a config';
+  if (value === undefined) return 'not set';
   if (Array.isArray(value)) return `[${value.map((item) => write(item, part)).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {
     const entries = Object.entries(value).map(([key, item]) => {

@@ -1,0 +1,163 @@
+/** @file luthier diff as people run it: its forms, exit codes and errors, and what it leaves behind. */
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { runLuthier, startCommand, temporaryDirectory } from '../../command.js';
+import { experimentsFile, family, repositoryOf } from './repository.js';
+
+const files = {
+  'experiments/family.ts': family,
+  'experiments/small.ts': experimentsFile(
+    'export class One extends Family {}',
+    'export class Two extends Family {\n  override steps = 6;\n}',
+  ),
+};
+const repository = repositoryOf(files);
+const { folder } = repository;
+
+/** The folders of worktrees that stand there now. */
+function worktrees(): string[] {
+  return readdirSync(tmpdir()).filter((name) => name.startsWith('luthier-diff-'));
+}
+
+test('two experiments, in each form', async () => {
+  const { code, stdout, stderr } = await runLuthier(['diff', 'One', 'small.Two'], folder);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toMatchInlineSnapshot(`
+    "small.One → small.Two
+    1 changed
+
+    small.Two
+      Constants
+        steps : 5 → 6  (set by Two at experiments/small.ts:5; was set by Family at experiments/family.ts:9)
+      Fields
+        task.train.numTrainSteps : 5 → 6  (experiments/family.ts:16)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Two
+    "
+  `);
+  const json = await runLuthier(
+    ['diff', 'One', 'Two', '--format=json', '--set', 'numLayers=1', '--exit_code'],
+    folder,
+  );
+  expect([json.code, json.stderr]).toEqual([1, '']);
+  const report = JSON.parse(json.stdout);
+  expect(report).toMatchObject({
+    format: 'luthier-config-diff',
+    version: 1,
+    old: { label: 'small.One' },
+    new: { label: 'small.Two' },
+    experiments: [
+      {
+        name: 'small.Two',
+        status: 'changed',
+        constants: [{ name: 'steps', old: { text: '5', setBy: 'Family' }, new: { text: '6', setBy: 'Two' } }],
+        fields: [
+          { what: 'changed', path: 'task.train.numTrainSteps', old: { text: '5' }, new: { text: '6' } },
+        ],
+        effects: { checkpoints: { loads: true, appeared: [], vanished: [], reshaped: [] } },
+      },
+    ],
+    declarations: [],
+    unchanged: 0,
+    untouched: 0,
+    notes: [],
+  });
+});
+
+test('an experiment that the change breaks ends it with 1; worktrees of killed processes are taken away', async () => {
+  const left = join(tmpdir(), `luthier-diff-${2 ** 22 + 1}-left`);
+  repository.git('worktree', 'add', '--quiet', '--detach', left);
+  repository.write({
+    'experiments/small.ts': files['experiments/small.ts'].replace('steps = 6', 'steps = 0'),
+  });
+  const state = repository.git('status', '--porcelain=v2');
+  const { code, stdout, stderr } = await runLuthier(['diff', '--base', 'main'], folder);
+  expect([code, stderr]).toEqual([1, '']);
+  expect(stdout.replace(/\([0-9a-f]{7}\)/, '')).toBe(`main  → working tree
+1 broken, 1 unchanged
+
+small.Two: broken
+  Two.steps: expected a positive integer, got 0
+  at experiments/small.ts:5
+`);
+  expect(repository.git('status', '--porcelain=v2')).toBe(state);
+  expect(repository.git('worktree', 'list').trim().split('\n')).toHaveLength(1);
+  repository.git('checkout', '--', '.');
+});
+
+test('a signal takes the worktree and the processes along', async () => {
+  repository.write({
+    'experiments/small.ts': `await new Promise((resolve) => setTimeout(resolve, 1e6));\n${files['experiments/small.ts']}`,
+  });
+  const before = worktrees();
+  const { child, finished } = startCommand(['diff', '--base=main'], folder, 'src/tools/main.ts');
+  const isThere = () => repository.git('worktree', 'list').trim().split('\n').length > 1;
+  while (!isThere()) await new Promise((resolve) => setTimeout(resolve, 50));
+  child.kill('SIGTERM');
+  expect(await finished).toMatchObject({ code: null, signal: 'SIGTERM', stdout: '' });
+  expect(worktrees().filter((name) => !before.includes(name))).toEqual([]);
+  expect(repository.git('worktree', 'list').trim().split('\n')).toHaveLength(1);
+  repository.git('checkout', '--', '.');
+});
+
+const usage: [string, string[], string][] = [
+  [
+    'one experiment and no revision',
+    ['One'],
+    'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
+  ],
+  [
+    'two experiments and a revision',
+    ['One', 'Two', '--base=main'],
+    "--base compares one experiment, or all; got 'One' 'Two'.",
+  ],
+  [
+    'an experiment that cannot be made',
+    ['One', 'Two', '--set', 'steps=0'],
+    'small.One: One.steps: expected a positive integer, got 0 (at --set steps=0)\n',
+  ],
+  ['an unknown experiment', ['Onne', '--base=main'], "Could not find experiment 'Onne' in either version."],
+  [
+    'an unknown revision',
+    ['--base=mian'],
+    '--base=mian: git knows no such revision here. Fetch it: `git fetch origin mian`; then it is FETCH_HEAD, or origin/mian.\n',
+  ],
+  [
+    'a revision that looks like an option',
+    ['--base=--all'],
+    '--base=--all: git knows no such revision here.',
+  ],
+];
+
+test.each(usage)('%s', async (_, args, message) => {
+  const { code, stdout, stderr } = await runLuthier(['diff', ...args], folder);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr.slice(0, message.length)).toBe(message);
+});
+
+test('a folder without git, a shallow clone, and a history of its own', async () => {
+  const bare = await runLuthier(['diff', '--base=main'], temporaryDirectory());
+  expect([bare.code, bare.stderr]).toEqual([
+    2,
+    expect.stringContaining('is no working tree of git: fatal: not a git repository'),
+  ]);
+  repository.git('commit', '--quiet', '--allow-empty', '--message=second');
+  const clone = join(temporaryDirectory(), 'clone');
+  execFileSync('git', ['clone', '--quiet', '--depth=1', '--branch=change', `file://${folder}`, clone]);
+  const shallow = await runLuthier(['diff', '--base=origin/main'], clone);
+  expect(shallow.stderr).toBe(
+    '--base=origin/main: git knows no such revision here. Fetch it: `git fetch origin main` ' +
+      '(this clone is shallow: `git fetch --unshallow` gets the whole history); then it is FETCH_HEAD, or origin/main.\n',
+  );
+  execFileSync('git', ['fetch', '--quiet', '--depth=1', 'origin', 'main'], { cwd: clone });
+  const apart = await runLuthier(['diff', '--base=FETCH_HEAD'], clone);
+  expect(apart.stderr).toBe(
+    '--base=FETCH_HEAD: it has no commit in common with HEAD in this shallow clone. ' +
+      'Fetch the history (`git fetch --unshallow`), or compare with the revision itself: --exact.\n',
+  );
+  const exact = await runLuthier(['diff', '--base=FETCH_HEAD', '--exact'], clone);
+  expect(exact.stdout).toMatch(/^FETCH_HEAD \([0-9a-f]{7}\) → working tree\n2 that it does not reach\n$/);
+});

@@ -1,0 +1,356 @@
+/** @file luthier diff --base in real repositories: what it says of each kind of change. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { compareVersions, type VersionsRequest } from '../../../src/tools/diff/compareVersions.js';
+import { markdownOf } from '../../../src/tools/diff/markdown.js';
+import { textOf } from '../../../src/tools/diff/text.js';
+import type { DiffReport } from '../../../src/tools/diff/types.js';
+import { plain } from '../../../src/tools/paint.js';
+import { experimentsFile, family, repositoryOf, type TestRepository } from './repository.js';
+
+/** The report; what the user has must be as it was. */
+async function diff(
+  { folder, state }: TestRepository,
+  request: Partial<VersionsRequest> = {},
+): Promise<DiffReport> {
+  const before = state();
+  const whole = { project: folder, base: 'main', exact: false, name: undefined, changes: [], ...request };
+  const report = await compareVersions(whole);
+  expect(state()).toBe(before);
+  return report;
+}
+
+/** A report without what differs from run to run, or from version to version of the library. */
+function settled(text: string): string {
+  return text.replace(/\([0-9a-f]{7}\)/, '(abc1234)').replace(/(luthier\/src\/[\w/]+\.ts):\d+/g, '$1:N');
+}
+
+async function text(repository: TestRepository, request?: Partial<VersionsRequest>): Promise<string> {
+  return settled(textOf(await diff(repository, request), plain));
+}
+
+const one = 'export class One extends Family {}\n';
+
+test('changed, added, removed, broken and mended experiments, from base classes and new files', async () => {
+  const repository = repositoryOf({
+    'experiments/family.ts': family,
+    'experiments/small.ts': experimentsFile(
+      one,
+      'export class Own extends Family {\n  override numHeads = 4;\n}',
+      'export class Gone extends Family {}',
+    ),
+    'experiments/broken.ts': experimentsFile(
+      'export class Mended extends Family {\n  override numHead = 4;\n}',
+    ),
+    'experiments/apart.ts': family.replace('abstract class Family', 'class Apart'),
+  });
+  repository.write({
+    'experiments/family.ts': family.replace("default(2).describe('Heads", "default(4).describe('Heads"),
+    'experiments/small.ts': experimentsFile(
+      `// A comment.\n${one}`,
+      'export class Own extends Family {\n  override numHeads = 4;\n}',
+    ),
+    'experiments/broken.ts': experimentsFile(
+      'export class Mended extends Family {\n  override numHeads = 4;\n}',
+    ),
+    'experiments/new/fresh.ts':
+      "import { Family } from '../family.js';\nexport class Fresh extends Family {\n  override steps = 7;\n}\n" +
+      'export class Wrong extends Family {\n  override steps = 0;\n}\n',
+  });
+  const report = await diff(repository);
+  expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 broken, 1 removed, 1 added, 1 changed, 1 mended, 1 unchanged, 1 that it does not reach
+
+    removed: small.Gone
+    added: new.fresh.Fresh
+    mended: broken.Mended
+
+    new.fresh.Wrong: broken
+      Wrong.steps: expected a positive integer, got 0
+      at experiments/new/fresh.ts:6
+
+    new.fresh.Fresh (added)
+      Constants
+        steps : + 7  (set by Fresh at experiments/new/fresh.ts:3)
+
+    small.One
+      Constants
+        numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
+      Fields
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/gpt2.ts:N)
+
+    What follows                              before  after
+    new.fresh.Fresh  Parameters                    -  6.86k
+                     Forward FLOPs per token       -  16.3 kFLOP
+                     Tokens per step               -  16
+                     Peak memory of training       -  155 kB
+    small.One        Peak memory of training  153 kB  155 kB      +2.05 kB, +1.3%
+                     Checkpoints                      8 reshaped
+    broken.Mended    Parameters                    -  6.86k
+                     Forward FLOPs per token       -  16.3 kFLOP
+                     Tokens per step               -  16
+                     Peak memory of training       -  155 kB
+
+    Checkpoints do not fit: small.One
+      lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)"
+  `);
+  expect(settled(markdownOf(report))).toMatchInlineSnapshot(`
+    "### \`main (abc1234)\` → \`working tree\`
+
+    1 broken, 1 removed, 1 added, 1 changed, 1 mended, 1 unchanged, 1 that it does not reach
+
+    | Experiment        |             | Parameters | FLOPs/token | Tokens/step | Peak memory                 | Checkpoints |
+    |-------------------|-------------|-----------:|------------:|------------:|-----------------------------|-------------|
+    | \`new.fresh.Wrong\` | ❌ broken    |          – |           – |           – | –                           | –           |
+    | \`small.Gone\`      | 🗑️ removed |          – |           – |           – | –                           | –           |
+    | \`new.fresh.Fresh\` | 🆕 added    |      6.86k |  16.3 kFLOP |          16 | 155 kB                      | –           |
+    | \`small.One\`       | ✏️ changed  |      6.86k |  16.3 kFLOP |          16 | 153 kB → 155 kB (**+1.3%**) | 8 reshaped  |
+    | \`broken.Mended\`   | ✅ mended    |      6.86k |  16.3 kFLOP |          16 | 155 kB                      | –           |
+
+    <details>
+    <summary>❌ broken: <code>new.fresh.Wrong</code></summary>
+
+    \`\`\`text
+    Wrong.steps: expected a positive integer, got 0
+    at experiments/new/fresh.ts:6
+    \`\`\`
+
+    </details>
+
+    <details>
+    <summary><code>new.fresh.Fresh</code>: 1 constant</summary>
+
+    - \`steps\`: added \`7\` · \`set by Fresh at experiments/new/fresh.ts:3\`
+
+    </details>
+
+    <details>
+    <summary><code>small.One</code>: 1 constant, 1 field</summary>
+
+    - \`numHeads\`: \`2\` → \`4\` · \`set by Family at experiments/family.ts:7\`
+    - \`task.model.lmTpl.stackedTransformerTpl.numHeads\`: \`2\` → \`4\` · \`luthier/src/models/gpt2.ts:N\`
+
+    </details>
+
+    <details>
+    <summary>Checkpoints do not fit: <code>small.One</code></summary>
+
+    - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+    - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+    - \`lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+    - \`lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+
+    </details>"
+  `);
+});
+
+test('comments and values that were the default before change nothing; files that nobody imports reach nobody', async () => {
+  const repository = repositoryOf({
+    'experiments/family.ts': family,
+    'experiments/small.ts': experimentsFile(one),
+    'notes.md': 'Notes.\n',
+  });
+  repository.write({
+    'experiments/small.ts': experimentsFile(
+      '/** Says nothing new. */\nexport class One extends Family {\n  override numHeads = 2;\n}',
+    ),
+  });
+  expect(await text(repository)).toBe('main (abc1234) → working tree\n1 unchanged');
+  repository.write({ 'experiments/small.ts': experimentsFile(one), 'notes.md': 'Other notes.\n' });
+  expect(await text(repository)).toBe('main (abc1234) → working tree\n1 that it does not reach');
+});
+
+/** Parts of a model that are the project's own, and an experiment that is made of them. */
+const parts = `import { z } from 'zod';
+import { Configurable, instance, LanguageModel } from 'luthier';
+
+export class Head extends Configurable.with({
+  width: z.int().default(8),
+  depth: z.int().default(1),
+  rate: z.number().default(0.5),
+}) {}
+export class Frame extends Configurable.with({ first: instance(Head).optional(), second: instance(Head).optional() }) {}
+export class Model extends LanguageModel.with({ frame: instance(Frame), heads: z.array(instance(Head)).default([]) }) {}
+`;
+const composed = (frame: string, heads = '[]') => `import { Frame, Head, Model } from './parts.js';
+import { Family } from './family.js';
+
+export class Composed extends Family {
+  override task() {
+    const task = super.task();
+    const { lmTpl } = task.model as any;
+    const head = Head.config({ width: 3, depth: 2, rate: 0.25 });
+    task.model = Model.config({ lmTpl, frame: Frame.config(${frame}), heads: ${heads} });
+    return task;
+  }
+}
+`;
+
+test('a moved, a shared and a repeated part; a default of a class', async () => {
+  const repository = repositoryOf({
+    'experiments/family.ts': family,
+    'experiments/parts.ts': parts,
+    'experiments/composed.ts': composed('{ first: head }', '[1, 2, 3].map(() => Head.config({ width: 4 }))'),
+  });
+  repository.write({
+    'experiments/composed.ts': composed('{ second: head }', '[1, 2, 3].map(() => Head.config())'),
+  });
+  expect(await text(repository)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 changed
+
+    composed.Composed
+      Fields
+        task.model.frame.first : Head → not set (default)  (default of Frame at experiments/parts.ts:9; was experiments/composed.ts:9)
+        task.model.frame.second : not set (default) → the Head of task.model.frame.first  (experiments/composed.ts:9; was default of Frame at experiments/parts.ts:9)
+        task.model.heads[0…2].width : 4 → 8 (default)  (3 places; default of Head at experiments/parts.ts:5; was experiments/composed.ts:9)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed"
+  `);
+  repository.write({
+    'experiments/composed.ts': composed(
+      '{ first: head, second: head }',
+      '[Head.config({ width: 4 }), Head.config({ width: 4 }), Head.config({ width: 4 }), Head.config({ width: 9 })]',
+    ),
+  });
+  expect(await text(repository)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 changed
+
+    composed.Composed
+      Fields
+        task.model.heads : + a new Head at the end  (experiments/composed.ts:9)
+        task.model.heads[3].width : + 9  (experiments/composed.ts:9)
+        task.model.frame.second : not set (default) → the Head of task.model.frame.first  (experiments/composed.ts:9; was default of Frame at experiments/parts.ts:9)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed"
+  `);
+  repository.git('checkout', '--', '.');
+  repository.write({
+    'experiments/parts.ts': parts.replace('depth: z.int().default(1)', 'depth: z.int().default(7)'),
+  });
+  expect(await text(repository)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 changed
+
+    composed.Composed
+      Fields
+        task.model.heads[0…2].depth : 1 (default) → 7 (default)  (3 places; default of Head at experiments/parts.ts:6)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed"
+  `);
+});
+
+test('names that changed: a constant, a field, a class, and a field that is new', async () => {
+  const repository = repositoryOf({
+    'experiments/family.ts': family,
+    'experiments/parts.ts': parts,
+    'experiments/composed.ts': composed('{ first: head }'),
+    'experiments/small.ts': experimentsFile(one),
+  });
+  repository.write({
+    'experiments/family.ts': family
+      .replaceAll('numHeads', 'heads')
+      .replace('numLayers, heads,', 'numLayers, numHeads: heads,'),
+    'experiments/parts.ts': parts
+      .replaceAll('width', 'breadth')
+      .replaceAll('Frame', 'Body')
+      .replace('{\n', "{\n  added: z.string().default('plain'),\n"),
+    'experiments/composed.ts': composed('{ first: head }')
+      .replaceAll('width', 'breadth')
+      .replaceAll('Frame', 'Body'),
+  });
+  const report = await diff(repository);
+  expect(report.experiments.map(({ name, status }) => [name, status])).toEqual([
+    ['composed.Composed', 'renamed'],
+    ['small.One', 'renamed'],
+  ]);
+  expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    2 with new names only
+
+    with new names only: composed.Composed, small.One
+
+    Names
+      class Frame is called Body now (1 experiment)
+      field width of Head is called breadth now (1 experiment)
+      constant numHeads of Family is called heads now (2 experiments)
+      new field added of Head: 'plain' wherever it stands (1 experiment)"
+  `);
+});
+
+test('one experiment against a revision, in a project that is a folder of the repository', async () => {
+  const outer = repositoryOf({ 'README.md': 'Outer.\n' });
+  mkdirSync(join(outer.folder, 'inner/experiments'), { recursive: true });
+  outer.write({
+    'inner/package.json': '{ "type": "module" }\n',
+    'shared/family.ts': family,
+    'inner/experiments/small.ts': experimentsFile(one).replace('./family.js', '../../shared/family.js'),
+    'inner/data/steps.txt': '5',
+  });
+  outer.git('add', '.');
+  outer.git('commit', '--quiet', '--message=inner');
+  // The family reads a file that git ignores, and is not in the worktree by itself.
+  const reading = family
+    .replace("import { z } from 'zod';", "import { readFileSync } from 'node:fs';\nimport { z } from 'zod';")
+    .replace(
+      'numTrainSteps: this.steps',
+      "numTrainSteps: Number(readFileSync('data/steps.txt', 'utf8')) + this.steps",
+    );
+  outer.write({ 'shared/family.ts': reading });
+  outer.git('commit', '--quiet', '--all', '--message=read');
+  outer.write({ 'shared/family.ts': reading.replace('+ this', '+ 1 + this') });
+  const project = join(outer.folder, 'inner');
+  expect(
+    await text(outer, {
+      project,
+      name: 'One',
+      base: 'HEAD',
+      changes: [{ kind: 'set', path: 'steps', text: '9', origin: '--set steps=9' }],
+    }),
+  ).toMatchInlineSnapshot();
+});
+
+test('an experiment that ends the process, and one that cannot be loaded', async () => {
+  const repository = repositoryOf({
+    'experiments/family.ts': family,
+    'experiments/a.ts': experimentsFile('export class Ends extends Family {}'),
+    'experiments/b.ts': experimentsFile(one),
+    'experiments/c.ts': experimentsFile('export class Two extends Family {}'),
+  });
+  repository.write({
+    'experiments/a.ts': experimentsFile(
+      "console.error('I am off.');\nprocess.exit(3);\nexport class Ends extends Family {}",
+    ),
+    'experiments/b.ts': experimentsFile('export class One extends Family {'),
+    'experiments/c.ts': experimentsFile('export class Two extends Family {\n  override steps = 6;\n}'),
+  });
+  writeFileSync(join(repository.folder, 'data'), 'ignored');
+  expect(await text(repository)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    2 broken, 1 changed
+
+    a.Ends: broken
+      The process ended with exit code 3.
+      I am off.
+
+    b.One: broken
+      Experiment 'b.One': experiments/b.ts failed to load.
+      TransformError: Transform failed with 1 error:
+      experiments/b.ts:3:33: ERROR: Expected identifier but found end of file
+      at experiments/b.ts:3
+
+    c.Two
+      Constants
+        steps : 5 → 6  (set by Two at experiments/c.ts:4; was set by Family at experiments/family.ts:9)
+      Fields
+        task.train.numTrainSteps : 5 → 6  (experiments/family.ts:16)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: c.Two"
+  `);
+});
