@@ -6,11 +6,14 @@ import {
   checkRequired,
   classVars,
   classVarsText,
+  constantProblems,
   constantsOf,
   Experiment,
   effectiveConstants,
   instantiate,
+  type MissingConstantError,
   parseClassVars,
+  unreadConstants,
 } from '../../src/registry/index.js';
 
 abstract class Family extends Experiment.with({
@@ -173,4 +176,43 @@ test('a value set to the same as the parent is still the child’s, and a flag�
   const experiment = instantiate(D, [flag('intVar', '7')]);
   const setBy = Object.fromEntries(effectiveConstants(experiment).map((c) => [c.name, c.setBy]));
   expect(setBy).toEqual({ intVar: '--set intVar=7', strVar: 'D', listVar: 'A', boolVar: 'B', path: 'B' });
+});
+
+test('all problems of the constants are told at once, those of flags, of fields and of what nothing sets', () => {
+  class Troubled extends Family.with({ dataPath: z.string(), size: z.int() }) {
+    numLayerz = 4;
+    override modelDims = -1;
+  }
+  const problems = constantProblems(Troubled, [flag('kind', 'past'), flag('kynd', 'pre')]) as Error[];
+  expect(problems.map(({ message }) => message.replace(/ \(at test\/.*\)$/, ' (at …)'))).toEqual([
+    expect.stringMatching(/^Troubled\.kind: expected one of 'pre', 'post', got 'past'/),
+    expect.stringMatching(/^Troubled has no constant 'kynd'\. Did you mean 'kind'\?/),
+    expect.stringMatching(/^Troubled has no constant 'numLayerz'\. Did you mean 'numLayers'\?/),
+    'Troubled.modelDims: expected a positive integer, got -1 (at …)',
+    expect.stringMatching(/^Troubled needs a value for its constant 'dataPath': it has no default\./),
+    expect.stringMatching(/^Troubled needs a value for its constant 'size': it has no default\./),
+  ]);
+  expect((problems[4] as MissingConstantError).flag).toBe('--set dataPath=PATH');
+  expect(constantProblems(Small)).toEqual([]);
+  // A field that fails ends the construction, and is told like the rest.
+  class Thrown extends Family {
+    override numLayers = this.modelDims > 1 ? Number(null!) || fail() : 1;
+  }
+  const fail = (): never => {
+    throw new RangeError('no layers');
+  };
+  expect(constantProblems(Thrown)).toEqual([new RangeError('no layers')]);
+  // Afterwards the first problem is thrown, as ever.
+  expect(() => new Troubled()).toThrow(/numLayerz/);
+});
+
+test('constants that fields set in vain are those that nothing read', () => {
+  class Wide extends Small {
+    override modelDims = 1024;
+    override kind = 'post' as const;
+  }
+  const experiment = instantiate(Wide, [flag('kind', 'pre')]);
+  expect(unreadConstants(experiment)).toEqual(['numLayers', 'modelDims']);
+  expect(experiment.hiddenDims).toBe(4096);
+  expect(unreadConstants(experiment)).toEqual(['numLayers']);
 });

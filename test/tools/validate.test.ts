@@ -120,7 +120,12 @@ test('every experiment has its own findings, whatever the others do', async () =
     'bad.Fails': failed('bad.ts:8', 'resolve', [
       { level: 'task', message: 'TypeError: no task today', place: 'experiments/bad.ts:10' },
     ]),
-    'bad.Hangs': failed('bad.ts:53', 'resolve', [{ level: 'task', message: 'It took longer than 20 s.' }]),
+    'bad.Hangs': failed('bad.ts:53', 'resolve', [
+      {
+        level: 'task',
+        message: 'It took longer than 20 s; luthier validate --timeout=SECONDS gives it more.',
+      },
+    ]),
     'bad.LongEval': {
       ...failed('bad.ts:37', 'datasets', [
         {
@@ -324,6 +329,39 @@ export class Huge extends Family {
   expect(code).toBe(1);
   expect(made(temporary)).toEqual([]);
   expect(readdirSync(own).sort()).toEqual(['experiments', 'node_modules', 'package.json']);
+});
+
+test('what an experiment leaves running, and running out of memory, harms none of the others', async () => {
+  const own = project({
+    'experiments/base.ts': family,
+    'experiments/late.ts': `import { Family } from './base.js';
+export class AnExit extends Family {
+  override task() {
+    setTimeout(() => process.exit(5), 200);
+    return super.task();
+  }
+}
+export class Before extends Family {}
+export class Memory extends Family {
+  override task() {
+    for (const held: unknown[] = []; ; ) held.push(new Array(1000).fill(held.length));
+    return super.task();
+  }
+}
+export class Next extends Family {}
+`,
+  });
+  const { stdout } = await runLuthier(['validate', '--format=json'], own, {
+    NODE_OPTIONS: '--max-old-space-size=400',
+  });
+  const found = byName(stdout);
+  expect(found['late.Before']).toMatchObject({ state: 'passed' });
+  expect(found['late.Memory']).toMatchObject({
+    state: 'failed',
+    reached: 'resolve',
+    problems: [{ level: 'task', message: 'The process ran out of memory.' }],
+  });
+  expect(found['late.Next']).toMatchObject({ state: 'passed' });
 });
 
 test('a signal ends the processes, and nothing is left behind', async () => {

@@ -64,8 +64,8 @@ type BadFiles = Map<string, Problem>;
 interface Outcome {
   readonly findings: Findings;
   readonly reached: Level | undefined;
-  /** Whether the process ended over it. */
-  readonly ended: boolean;
+  /** Why the process ended over it; undefined where it goes on. */
+  readonly ended: ChildError['reason'] | undefined;
 }
 
 /** One process after another that takes experiments from the queue. */
@@ -93,13 +93,12 @@ class Worker {
     };
     const bad = this.badFiles.get(found.file);
     if (bad) return done({ findings: onlyProblem(bad), reached: undefined });
-    const isFirst = this.loaded !== found.file;
+    const isFresh = this.child === undefined;
     const outcome = await this.ask(found);
-    if (!outcome.ended || outcome.reached !== undefined) return done(outcome);
-    // A process may die of what an earlier experiment left running.
-    const again = isFirst ? outcome : await this.ask(found);
+    // A process may die of what an earlier experiment left running; a fresh one tells whose fault it is.
+    const again = outcome.ended === 'ended' && !isFresh ? await this.ask(found) : outcome;
     const [problem] = again.findings.problems;
-    // The others of the file would end alike.
+    // Nothing of the file was looked at: its other experiments would end alike.
     if (again.ended && again.reached === undefined) this.badFiles.set(found.file, problem!);
     return done(again);
   }
@@ -114,14 +113,15 @@ class Worker {
       const deadline = performance.now() + timeout * 1000;
       for (;;) {
         const answer = await child.receive(Math.max(1, deadline - performance.now()));
-        if (answer.kind === 'done') return { findings: answer.findings, reached, ended: false };
+        if (answer.kind === 'done') return { findings: answer.findings, reached, ended: undefined };
         if (answer.kind === 'reached') reached = answer.level;
       }
     } catch (error) {
       if (!(error instanceof ChildError)) throw error;
       this.child = undefined;
       this.loaded = undefined;
-      return { findings: onlyProblem(problemOf(error, reached, this.options)), reached, ended: true };
+      const problem = problemOf(error, reached, this.options);
+      return { findings: onlyProblem(problem), reached, ended: error.reason };
     }
   }
 
@@ -143,7 +143,10 @@ function problemOf(error: ChildError, reached: Level | undefined, { level, timeo
   const last = levels.indexOf(level);
   const failed = levels[Math.min(last, reached === undefined ? 0 : levels.indexOf(reached) + 1)]!;
   if (error.reason === 'timeout') {
-    return { level: failed, message: `It took longer than ${timeout} s.` };
+    return {
+      level: failed,
+      message: `It took longer than ${timeout} s; luthier validate --timeout=SECONDS gives it more.`,
+    };
   }
   const said = error.output.trimEnd().split('\n').slice(-8).join('\n');
   // Where memory runs out, all that is said is where the runtime was.
