@@ -1,5 +1,14 @@
 /** @file What every room that writes files does alike: making directories, and writing a file whole or not at all. */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
 const isDirectory = (path: string): boolean =>
@@ -56,7 +65,8 @@ export function writeTogether(rewrites: readonly Rewrite[]): void {
   const temporary = (path: string) => `${path}.${process.pid}.tmp`;
   try {
     for (const { path, text } of rewrites) {
-      writeFileSync(temporary(path), text, { flush: true, mode: statSync(path).mode });
+      writeFileSync(temporary(path), text, { flush: true });
+      chmodSync(temporary(path), statSync(path).mode);
     }
     for (const rewrite of rewrites) {
       if (readFileSync(rewrite.path, 'utf8') !== rewrite.before)

@@ -1,8 +1,17 @@
 /** @file Directories are made or refused at once; files are written whole. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { makeDirectory, writeWhole } from '../../src/files/index.js';
+import { makeDirectory, writeTogether, writeWhole } from '../../src/files/index.js';
 import { temporaryDirectory } from '../command.js';
 
 test('a directory is made with everything above it, and may be there already', () => {
@@ -50,4 +59,22 @@ test('a file is replaced whole, without leftovers', () => {
   writeWhole(path, 'second\n');
   expect(readFileSync(path, 'utf8')).toBe('second\n');
   expect(readdirSync(root)).toEqual(['text']);
+});
+
+test('several files are written together, or none is; permissions stay', () => {
+  const root = temporaryDirectory();
+  const [script, page, missing] = ['run.sh', 'page.md', 'gone.md'].map((name) => join(root, name));
+  writeFileSync(script!, 'old\n');
+  chmodSync(script!, 0o755);
+  writeFileSync(page!, 'old page\n');
+  const first = { path: script!, before: 'old\n', text: 'new\n' };
+  const second = { path: page!, before: 'old page\n', text: 'new page\n' };
+  writeTogether([first, second]);
+  expect([readFileSync(script!, 'utf8'), readFileSync(page!, 'utf8')]).toEqual(['new\n', 'new page\n']);
+  expect(statSync(script!).mode & 0o777).toBe(0o755);
+  const again = { path: script!, before: 'new\n', text: 'newer\n' };
+  expect(() => writeTogether([again, second])).toThrow(`${page} was changed meanwhile`);
+  expect(() => writeTogether([again, { path: missing!, before: '', text: '' }])).toThrow('ENOENT');
+  expect(readFileSync(script!, 'utf8')).toBe('new\n');
+  expect(readdirSync(root).sort()).toEqual(['page.md', 'run.sh']);
 });

@@ -1,4 +1,5 @@
 /** @file Works out the renaming of a configurable class or an experiment. */
+import { basename } from 'node:path';
 import { addOldClassName } from './aliases.js';
 import { type ClassEntry, Classes } from './classes.js';
 import { DocumentReader } from './configDocuments.js';
@@ -8,6 +9,7 @@ import { ExperimentPaths } from './flagTexts.js';
 import { Looks } from './look.js';
 import { escaped, Walker } from './pathText.js';
 import { type Plan, planOf } from './plan.js';
+import { isSnapshot } from './projectFiles.js';
 import { Sources, ts, visitNodes } from './sources.js';
 import { checkClassName, classMeant } from './target.js';
 
@@ -31,7 +33,7 @@ export function planClassRename(
   editIdentifiers(sources, entry, newName, edits, looks);
   const isExperiment = entry.kind === 'experiment';
   if (options.alias && !isExperiment) addOldClassName(sources, entry.node, entry.name, newName, edits);
-  if (isExperiment) editExperimentNames(sources, entry, newName, edits);
+  if (isExperiment) editExperimentNames(sources, entry, newName, edits, looks);
   else editDocuments(sources, classes, entry, newName, edits, looks);
   lookAtStrings(sources, entry, edits, looks);
   return planOf(sources, {
@@ -68,7 +70,13 @@ function editIdentifiers(
 }
 
 /** `lm.Small` in texts, and `--exp=Small`; strings of TypeScript are texts like others. */
-function editExperimentNames(sources: Sources, entry: ClassEntry, newName: string, edits: Edits): void {
+function editExperimentNames(
+  sources: Sources,
+  entry: ClassEntry,
+  newName: string,
+  edits: Edits,
+  looks: Looks,
+): void {
   const whole = experimentName(entry);
   if (whole === undefined) return;
   const stem = escaped(whole.slice(0, -entry.name.length)).replaceAll('.', '\\.');
@@ -83,7 +91,12 @@ function editExperimentNames(sources: Sources, entry: ClassEntry, newName: strin
       edits.add(file, { start, end: start + entry.name.length, text: newName });
     }
   };
-  for (const [file, text] of sources.texts) if (!/\.[cm]?[jt]sx?$/.test(file)) edit(file, text, 0);
+  for (const [file, text] of sources.texts) {
+    if (isSnapshot(file)) {
+      if (basename(file).startsWith(`${whole}.`))
+        looks.at(file, 0, 'a snapshot of it: write the new one, remove this');
+    } else if (!/\.[cm]?[jt]sx?$/.test(file)) edit(file, text, 0);
+  }
   for (const source of sources.files) {
     if (sources.isPage(source)) continue;
     visitNodes(source, (node) => {

@@ -10,6 +10,7 @@ import { Looks } from './look.js';
 import { editOf, type Mention } from './mentions.js';
 import { Walker } from './pathText.js';
 import { type Plan, planOf } from './plan.js';
+import { isSnapshot } from './projectFiles.js';
 import { Sources } from './sources.js';
 import { StringFinder } from './strings.js';
 import { checkFieldName, fieldMeant } from './target.js';
@@ -98,7 +99,7 @@ function editTexts(
   },
 ): void {
   const { name } = target;
-  const texts = [...sources.texts].filter(([file]) => !/\.[cm]?[jt]sx?$/.test(file));
+  const texts = [...sources.texts].filter(([file]) => !/\.[cm]?[jt]sx?$/.test(file) && !isSnapshot(file));
   const given = texts.flatMap(([, text]) => [...text.matchAll(/--config_file(?:=|\s+)\\?["']?([\w./-]+)/g)]);
   const givenNames = new Set(given.map(([, file]) => basename(file!)));
   const reader = new DocumentReader(classes, walker, paths, (file) => givenNames.has(basename(file)));

@@ -51,8 +51,14 @@ export class StringFinder {
     else if (node.text === this.target.name && this.isName(node))
       this.edit(node, { name: '', start: 0, end: node.text.length });
     else if (node.text !== this.target.name && this.isPathLike(node.text)) {
-      this.looks.atNode(node, 'a path in a text');
+      this.pathInText(node);
     }
+  }
+
+  private pathInText(node: ts.StringLiteralLike): void {
+    const file = node.getSourceFile();
+    const at = node.getStart() + node.getText().indexOf(this.target.name);
+    this.looks.at(this.sources.fileOf(file), at, 'a path in a text');
   }
 
   /** Reads `--set path=value`, or what stands behind `'--set'` in a list; whether the literal is that. */

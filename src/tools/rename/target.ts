@@ -11,16 +11,20 @@ import { type Sources, ts } from './sources.js';
 
 const classForm = /^(?:(.+\.[cm]?[jt]s):)?([A-Za-z_$][\w$]*)$/;
 
-/** The classes of the project that a text means: `Linear`, or `src/layers/linears.ts:Linear`. */
+/** The classes of the project that a text means: `Linear`, `src/layers/linears.ts:Linear`, or the experiment `lm.Small`. */
 function classesMeant(sources: Sources, classes: Classes, text: string): ClassEntry[] {
-  const [, file, name] = classForm.exec(text) ?? [];
-  if (name === undefined) {
-    throw new UsageError(`'${text}' names no class: write NAME or file.ts:NAME.`);
-  }
   const own = classes.all.filter(({ node }) => {
     const source = node.getSourceFile();
     return sources.isOwn(source) && !sources.isPage(source);
   });
+  const experiments = own.filter((entry) => experimentName(entry) === text);
+  if (experiments.length > 0) return experiments;
+  const [, file, name] = classForm.exec(text) ?? [];
+  if (name === undefined) {
+    const names = own.flatMap((entry) => experimentName(entry) ?? []);
+    const hint = didYouMean(text, names) || ' Write NAME, file.ts:NAME, or the name of an experiment.';
+    throw new UsageError(`'${text}' names no class.${hint}`);
+  }
   const found = own.filter(
     (entry) => entry.name === name && (file === undefined || isIn(sources, entry, file)),
   );

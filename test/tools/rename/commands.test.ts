@@ -1,6 +1,6 @@
 /** @file `luthier rename` and `rename-class` as commands: processes that change files, and what is read afterwards. */
 import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -213,6 +213,10 @@ export class Head extends Aged.with({ d: z.int() }) {}
   src/heads.ts:Head  (src/heads.ts:4)
   test/old.ts:Head  (test/old.ts:4)`,
   );
+  expect(messageOf(() => classMeant(sources, classes, 'run.Rum'))).toBe(
+    "'run.Rum' names no class. Did you mean 'run.Run'?",
+  );
+  expect(classMeant(sources, classes, 'run.Short').name).toBe('Short');
   const model = classMeant(sources, classes, 'heads.ts:Model');
   expect(messageOf(() => checkClassName(sources, model, 'Wide'))).toBe(
     "Model cannot be called 'Wide': its file exports something of that name.",
@@ -233,9 +237,10 @@ export class Tiny extends Small {}
       "import { Small } from '../experiments/lm.js';\nexport const flags = ['--exp=lm.Small', `lm.Small`, Small.name, 'Small'];\n",
     'run.sh': 'run --exp=lm.Small --exp Small --exp="lm.Smaller"\nnpx luthier dump lm.Small > lm.Small.txt\n',
     '.github/workflows/ci.yml': 'run: npx luthier diff lm.Small lm.Tiny\n',
+    'experiments/__snapshots__/lm.Small.txt': 'What lm.Small is.\n',
     'docs/page.md': 'Small words; `lm.Small`, lm.Small. See src/lm.Small and lm.Small().\n',
   };
-  const plan = planClassRename(project(files), 'Small', 'Base', { alias: true });
+  const plan = planClassRename(project(files), 'lm.Small', 'Base', { alias: true });
   const after = Object.fromEntries(
     plan.files.map(({ file, after }) => [file.slice(plan.root.length + 1), after]),
   );
@@ -250,6 +255,7 @@ export class Tiny extends Small {}
   });
   expect(plan.looks.map(({ file, line }) => `${file.slice(plan.root.length + 1)}:${line}`)).toEqual([
     'docs/page.md:1',
+    'experiments/__snapshots__/lm.Small.txt:1',
     'test/lm.test.ts:2',
   ]);
 });

@@ -3,6 +3,7 @@ import { relative } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Plan } from '../../../src/tools/rename/plan.js';
 import { planFieldRename } from '../../../src/tools/rename/renameField.js';
+import { Sources } from '../../../src/tools/rename/sources.js';
 import { project } from './scratch.js';
 
 const layer = `import { Configurable, sub } from 'luthier';
@@ -68,15 +69,6 @@ const show = (plan: Plan, file: string): string | undefined =>
 const looks = (plan: Plan): string[] =>
   plan.looks.map(({ file, line, text, why }) => `${relative(plan.root, file)}:${line}: ${why}: ${text}`);
 
-function messageOf(action: () => unknown): string {
-  try {
-    action();
-  } catch (error) {
-    return (error as Error).message;
-  }
-  throw new Error('nothing was thrown');
-}
-
 test('a hyperparameter changes with every use that the types, or the flow of objects, lead to', () => {
   const folder = project({ 'src/layer.ts': layer, 'src/uses.ts': uses });
   const plan = planFieldRename(folder, 'Head.dims', 'width', { alias: true });
@@ -139,6 +131,20 @@ export const record: Record<string, unknown> = { dims: 1 };
 export type Dims = Config<Head>['width'];
 export const [{ width: first }] = [build(a).hp] as const;
 `);
+  // All that TypeScript's own renaming finds is among it.
+  const sources = new Sources(folder);
+  const found = sources.service.findRenameLocations(
+    `${folder}/src/layer.ts`,
+    layer.indexOf('dims'),
+    false,
+    false,
+    {},
+  );
+  expect(found!.length).toBeGreaterThan(10);
+  for (const { fileName, textSpan } of found!) {
+    const edits = plan.files.find(({ file }) => file === fileName)!.edits;
+    expect(edits.some(({ start, end }) => start <= textSpan.start && textSpan.start < end)).toBe(true);
+  }
   expect(looks(plan)).toEqual([
     'src/layer.ts:15: a type inside of the class names it, too: static override validate(config: { dims: number }, report: (message: string, path?: string) => void) {',
     'src/uses.ts:5: this object is given to something else, too, at src/uses.ts:10: const shared = { dims: 5, scale: 1 };',
