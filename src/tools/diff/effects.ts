@@ -28,9 +28,10 @@ export function isDifferent({ old, new: now }: Figure): boolean {
   return Math.abs(now - old) > negligible * Math.abs(old);
 }
 
-/** Whether anything is not as it was. */
+/** Whether anything is not as it was; what only one version could tell is not. */
 export function hasEffect({ checkpoints, ...figures }: Effects): boolean {
-  return checkpoints?.loads === false || Object.values(figures).some(isDifferent);
+  if (checkpoints === undefined) return false;
+  return !checkpoints.loads || Object.values(figures).some(isDifferent);
 }
 
 function checkpointEffect(

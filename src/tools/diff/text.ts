@@ -13,6 +13,7 @@ import {
   statusText,
   variableText,
 } from './lines.js';
+import { visible } from './showValues.js';
 import type { DiffReport, ExperimentReport, Status } from './types.js';
 
 const colours: Partial<Record<Status, Parameters<Paint>[0]>> = {
@@ -68,9 +69,9 @@ function statusLists(experiments: readonly ExperimentReport[], paint: Paint): st
 function errorText({ experiments, status, error, oldError }: ErrorGroup, paint: Paint): string {
   const word =
     status === 'changed' || status === 'added' ? `${status}, but not analysed` : statusText(status);
-  const lines = error.message.split('\n').map((line) => `  ${line}`);
+  const lines = error.message.split('\n').map((line) => `  ${visible(line)}`);
   if (error.place !== undefined) lines.push(`  at ${error.place}`);
-  if (oldError !== undefined) lines.push(`  before: ${oldError.message}`);
+  if (oldError !== undefined) lines.push(`  before: ${visible(oldError.message)}`);
   return `${paint(colours[status] ?? 'yellow', `${experiments.join(', ')}: ${word}`)}\n${lines.join('\n')}`;
 }
 
@@ -96,7 +97,7 @@ function lineText({ path, old, new: now, remarks }: Line, paint: Paint): string 
   const gone = old === undefined ? undefined : paint('red', old);
   const come = now === undefined ? undefined : paint('green', now);
   const change = gone === undefined ? `+ ${come}` : come === undefined ? `- ${gone}` : `${gone} → ${come}`;
-  const remark = remarks.length === 0 ? '' : paint('dim', `  (${remarks.join('; ')})`);
+  const remark = remarks.length === 0 ? '' : paint('dim', `  (${visible(remarks.join('; '))})`);
   return `${path} : ${change}${remark}`;
 }
 

@@ -153,7 +153,7 @@ function expectWhole(markdown: string): void {
   const tags = outside.replace(/<\/?(?:details|summary|code)>/g, '').replace(/<code>[^<]*<\/code>/g, '');
   expect(tags).not.toMatch(/<[a-z!/]/i);
   expect(outside.replace(/<code>[^<]*<\/code>/g, '')).not.toMatch(/(?<!\\)@\w|https?:|#\d|!\[/);
-  const rows = markdown.split('\n').filter((line) => line.startsWith('|'));
+  const rows = outside.split('\n').filter((line) => line.startsWith('|'));
   for (const row of rows) expect(row.replace(/\\\|/g, '').split('|')).toHaveLength(9);
 }
 

@@ -313,7 +313,16 @@ test('one experiment against a revision, in a project that is a folder of the re
       base: 'HEAD',
       changes: [{ kind: 'set', path: 'steps', text: '9', origin: '--set steps=9' }],
     }),
-  ).toMatchInlineSnapshot();
+  ).toMatchInlineSnapshot(`
+    "HEAD (abc1234) → working tree
+    1 changed
+
+    small.One
+      Fields
+        task.train.numTrainSteps : 14 → 15  (../shared/family.ts:17)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.One"
+  `);
 });
 
 test('an experiment that ends the process, and one that cannot be loaded', async () => {

@@ -1,0 +1,63 @@
+/** @file luthier diff --base in the library's own repository: each version is evaluated with its own sources. */
+import { cpSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { compareVersions } from '../../../src/tools/diff/compareVersions.js';
+import { textOf } from '../../../src/tools/diff/text.js';
+import { plain } from '../../../src/tools/paint.js';
+import { family, repositoryOf } from './repository.js';
+
+const library = fileURLToPath(new URL('../../..', import.meta.url));
+
+test('a default of a layer, against a version of the library that has no such command', async () => {
+  const repository = repositoryOf({
+    'experiments/small.ts': family
+      .replace("'luthier'", "'../src/index.js'")
+      .replace('export abstract class Family', 'export class One'),
+  });
+  const { folder } = repository;
+  for (const name of ['src', 'package.json', 'tsconfig.json'])
+    cpSync(join(library, name), join(folder, name), { recursive: true });
+  rmSync(join(folder, 'node_modules'), { recursive: true });
+  symlinkSync(join(library, 'node_modules'), join(folder, 'node_modules'));
+  rmSync(join(folder, 'src/tools'), { recursive: true });
+  repository.git('add', '.');
+  repository.git('commit', '--quiet', '--message=early');
+  cpSync(join(library, 'src/tools'), join(folder, 'src/tools'), { recursive: true });
+  const layers = 'src/layers/transformers.ts';
+  const text = readFileSync(join(folder, layers), 'utf8');
+  repository.write({
+    [layers]: text.replace(
+      'residualWeight: z.number().default(1)',
+      'residualWeight: z.number().default(0.5)',
+    ),
+  });
+  const state = repository.state();
+  const report = await compareVersions({
+    project: folder,
+    base: 'HEAD',
+    exact: false,
+    name: undefined,
+    changes: [],
+  });
+  expect(repository.state()).toBe(state);
+  expect(
+    textOf(report, plain)
+      .replace(/\([0-9a-f]{7}\)/, '')
+      .replace(/(transformers\.ts):\d+/g, '$1:N'),
+  ).toMatchInlineSnapshot(`
+    "HEAD  → working tree
+    1 changed
+
+    small.One
+      Fields
+        task.model.lmTpl.stackedTransformerTpl.transformerLayerParamsTpl.trFflayerTpl.residualWeight : 1 (default) → 0.5 (default)  (default of TransformerFeedForward at src/layers/transformers.ts:N)
+
+    What follows                           before       after
+    small.One     Parameters               -            6.86k
+                  Forward FLOPs per token  -       16.3 kFLOP
+                  Tokens per step          -               16
+                  Peak memory of training  -           154 kB"
+  `);
+});
