@@ -67,8 +67,15 @@ function workingDirectory(): string {
 }
 
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-/** `npx tsx`, without npx's own search. */
-const npx = `npx() { shift; '${process.execPath}' --import '${tsx}' "$@"; }`;
+/** `npx tsx` and `npx luthier`, without npx's own search. */
+const npx = `npx() {
+  local name=$1; shift
+  case $name in
+    tsx) '${process.execPath}' --import '${tsx}' "$@" ;;
+    luthier) '${process.execPath}' src/tools/luthier.js "$@" ;;
+    *) command npx "$name" "$@" ;;
+  esac
+}`;
 const separator = '-- next block of the page --';
 
 /** Runs a shell command; what it prints includes its errors. */
