@@ -69,7 +69,7 @@ async function analyzer(): Promise<Analyze | undefined> {
 }
 
 /** What to tell of an error: all messages of its chain of causes, and where in the project it arose. */
-export function failureOf(error: unknown): Failure {
+function failureOf(error: unknown): Failure {
   if (!(error instanceof Error)) return { message: String(error) };
   const place = placeOf(error);
   return { message: messageOf(error), ...(place === undefined ? {} : { place }) };

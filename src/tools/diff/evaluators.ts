@@ -17,7 +17,7 @@ import type { Tree } from './tree.js';
 
 const folder = 'src/tools/diff';
 /** The evaluator's files; they import nothing that earlier versions of the library lack. */
-const files = ['protocol.ts', 'configDocument.ts', 'evaluate.ts', 'evaluator.ts'];
+const files = ['protocol.ts', 'configDocument.ts', 'evaluate.ts', 'evaluateWorker.ts'];
 
 /** The process of one version. */
 export class Evaluator {
@@ -55,7 +55,7 @@ export class Evaluator {
 
   /** Starts the process; gives the reason where it does not speak as this one does. */
   private async launch(): Promise<string | undefined> {
-    const file = join(this.tree.library, folder, 'evaluator.ts');
+    const file = join(this.tree.library, folder, 'evaluateWorker.ts');
     if (!existsSync(file)) return `${file} is missing.`;
     const child = new Child<Question, Answer>(pathToFileURL(file), { cwd: this.tree.project });
     try {

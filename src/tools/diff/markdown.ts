@@ -129,14 +129,7 @@ function detailsOf(report: DiffReport): Details[] {
     ...errors.filter(({ status }) => status !== 'failing').map(errorDetails),
     ...declarationDetails(report),
     ...groupChanges(experiments).map(groupDetails),
-    ...groupCheckpoints(experiments).map(({ experiments: names, effect }) => ({
-      summary: `Checkpoints do not fit: ${namesHtml(names)}`,
-      items: [
-        ...effect.reshaped.map((group) => `- ${span(variableText(group))}`),
-        ...effect.appeared.map((group) => `- new: ${span(variableText(group))}`),
-        ...effect.vanished.map((group) => `- gone: ${span(variableText(group))}`),
-      ],
-    })),
+    ...checkpointDetails(experiments),
     ...renamedDetails(experiments),
     ...errors.filter(({ status }) => status === 'failing').map(errorDetails),
   ];
@@ -149,6 +142,19 @@ function errorDetails({ experiments, status, error }: ErrorGroup): Details {
     summary: `${signs[status]}: ${namesHtml(experiments)}`,
     items: [codeBlock(lines.join('\n'), 'text')],
   };
+}
+
+function checkpointDetails(experiments: readonly ExperimentReport[]): Details[] {
+  const groups = groupCheckpoints(experiments);
+  if (groups.length === 0) return [];
+  const count = groups.reduce((sum, { experiments: names }) => sum + names.length, 0);
+  const items = groups.flatMap(({ experiments: names, effect }) => [
+    `- ${namesHtml(names)}`,
+    ...effect.reshaped.map((group) => `  - ${span(variableText(group))}`),
+    ...effect.appeared.map((group) => `  - new: ${span(variableText(group))}`),
+    ...effect.vanished.map((group) => `  - gone: ${span(variableText(group))}`),
+  ]);
+  return [{ summary: `Checkpoints do not fit: ${counted(count, 'experiment')}`, items }];
 }
 
 function renamedDetails(experiments: readonly ExperimentReport[]): Details[] {

@@ -1,6 +1,8 @@
 /** @file The order in which reports tell things: the same for the same change. */
 import { type ExperimentReport, statuses } from './types.js';
 
+const { compare: compareNames } = new Intl.Collator('en', { numeric: true });
+
 /** Experiments by status, then by name. */
 export function inOrder(reports: readonly ExperimentReport[]): ExperimentReport[] {
   return [...reports].sort(
@@ -17,8 +19,4 @@ export function widestFirst<G extends { readonly experiments: readonly string[] 
       b.experiments.length - a.experiments.length ||
       compareNames(a.experiments.join('\n'), b.experiments.join('\n')),
   );
-}
-
-function compareNames(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
 }

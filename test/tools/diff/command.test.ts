@@ -117,7 +117,7 @@ const usage: [string, string[], string][] = [
   [
     'an experiment that cannot be made',
     ['One', 'Two', '--set', 'steps=0'],
-    'small.One: One.steps: expected a positive integer, got 0 (at --set steps=0)\n',
+    "small.One: One.steps: expected a positive integer, got '0' (at --set steps=0)\n",
   ],
   ['an unknown experiment', ['Onne', '--base=main'], "Could not find experiment 'Onne' in either version."],
   [

@@ -138,12 +138,13 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     </details>
 
     <details>
-    <summary>Checkpoints do not fit: <code>small.One</code></summary>
+    <summary>Checkpoints do not fit: 1 experiment</summary>
 
-    - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
-    - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
-    - \`lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
-    - \`lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+    - <code>small.One</code>
+      - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+      - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+      - \`lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
+      - \`lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
 
     </details>"
   `);
