@@ -39,7 +39,8 @@ export const diff: Command = {
 
 The changes of --set and the like are made to both sides. A revision is checked out into a temporary folder; what git
 ignores, packages and data, is that of the working tree. An experiment counts as changed if its configs, its constants or
-what follows from its model are; comments, and defaults that are written out, change nothing.
+what follows from its model are; comments, and defaults that are written out, change nothing. Where code changed and the
+configs did not, of models that differ in sizes alone the smallest is looked at first, the others if that one changed.
 
 Exit codes: 0; 1 where the change breaks an experiment; 2 for a wrong command line.`,
   async run({ positionals, values, changes }: Arguments): Promise<Report> {
