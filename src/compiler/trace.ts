@@ -118,10 +118,8 @@ class TraceBackend extends tf.KernelBackend {
 
   /** What stands for a large constant where only shapes are asked for: equal elements can still be simplified away. */
   private abstracted(values: ArrayLike<number>, shape: number[], dtype: DType): Value {
-    const first = values[0]!;
-    const uniform = Array.prototype.every.call(values, (value) => value === first);
-    return uniform
-      ? this.record('Fill', [], { shape, value: first, dtype })[0]!
+    return isUniform(values)
+      ? this.record('Fill', [], { shape, value: values[0]!, dtype })[0]!
       : newValue({ shape: [...shape], dtype });
   }
 
@@ -175,6 +173,13 @@ class TraceBackend extends tf.KernelBackend {
 }
 
 let backend: TraceBackend | null = null;
+
+/** A loop of its own: a callback for each element would take most of the time of tracing a large model. */
+function isUniform(values: ArrayLike<number>): boolean {
+  const first = values[0];
+  for (let i = 1; i < values.length; i++) if (values[i] !== first) return false;
+  return true;
+}
 
 /** The backend, registered with tfjs at first use; a tfjs kernel without a rule stays unknown to it. */
 function traceBackend(): TraceBackend {
