@@ -1,0 +1,124 @@
+/* luthier.h: what a compiled program may call of the runtime library: a team of threads, products, attention. */
+#ifndef LUTHIER_H
+#define LUTHIER_H
+
+#include <stdint.h>
+
+typedef uint16_t bf16; /* the upper half of a float32's bits */
+
+#include "vectormath.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element types of stored matrices, and the precisions of products. */
+enum { LT_FLOAT32 = 0, LT_BFLOAT16 = 1 };
+
+/* A matrix in memory: element (i, j) lies at data[i * rs + j * cs]; strides count elements. */
+typedef struct {
+  const void *data;
+  int32_t type;
+  int64_t rs, cs;
+} lt_matrix;
+
+/* ---- Team (team.c) ------------------------------------------------------------------------------------------- */
+
+/* Runs fn(arg, thread, threads) on `threads` threads, the caller being thread 0; returns when all are done.
+   Concurrent callers wait for each other. Workers spin shortly for the next run, then sleep in the kernel. */
+void lt_team_run(int threads, void (*fn)(void *arg, int thread, int threads), void *arg);
+
+/* Inside fn only: every thread of the run waits for all others. */
+void lt_barrier(void);
+
+/* ---- Products (gemm*.c) -------------------------------------------------------------------------------------- */
+/* p says how operands are multiplied: LT_FLOAT32, or LT_BFLOAT16: rounded to nearest even when packed (operands
+   stored as bf16 are taken as they are), their products summed in float32. Which instructions do it depends on the
+   machine; the meaning does not. Packed operands start at multiples of 64 bytes. */
+
+/* Bytes of a packed right operand of k rows and n columns, and the number of its panels of columns. */
+int64_t lt_packed_bytes(int p, int64_t k, int64_t n);
+int64_t lt_panels(int p, int64_t n);
+
+/* Packs the panels [first, last) of b, all of its rows: for any strides. */
+void lt_pack_panels(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t first, int64_t last);
+
+/* Packs the rows [k0, k1) of b into all panels, k0 a multiple of 16 and k1 too unless it is k: for operands whose
+   rows are contiguous (cs == 1), which it reads in the order of memory. `b` is the whole matrix. */
+void lt_pack_slab(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t k0, int64_t k1);
+
+/* Bytes of scratch that lt_gemm needs for m rows. */
+int64_t lt_gemm_scratch_bytes(int p, int64_t m, int64_t k);
+
+/* The panels [first_panel, last_panel) of c[m, n] = alpha * a b (+ c where accumulate, float32 c only), ldc elements
+   between c's rows, one thread. c points at its first column, whichever panels are asked for. With few rows (m <= 8)
+   it streams the packed operand from memory. Neither alpha == 0 nor k == 0 leaves c unwritten. */
+void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *packed_b, int64_t first_panel,
+             int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch);
+
+/* A product whose operands are both packed first. A NULL in a.data (b.data): packed_a (packed_b) is filled by another
+   product of the same list, whose operand is the same. */
+typedef struct {
+  int64_t m, n, k;
+  lt_matrix a, b;
+  void *c;
+  int32_t c_type;
+  int64_t ldc;
+  float alpha;
+  int32_t accumulate;
+  void *packed_a, *packed_b;
+} lt_product;
+
+int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k);
+
+/* Every thread of a team calls lt_products_pack, lt_barrier(), lt_products_multiply, and meets at a barrier of its own
+   before anyone reads c or packs again. The work is split by shapes alone: the same bits on every run. */
+void lt_products_pack(int p, const lt_product *products, int64_t count, int thread, int threads);
+void lt_products_multiply(int p, const lt_product *products, int64_t count, int thread, int threads);
+
+/* The microkernel in use: "avx512bf16", "avx512", "avx2" or "portable". */
+const char *lt_gemm_kernel(int p);
+
+/* Takes the named microkernel for both precisions (avx512bf16: float32 by avx512), "auto" for the best; returns 0,
+   changing nothing, where this build or CPU lacks it. Operands packed before are of no use after. The environment's
+   LUTHIER_KERNEL does the same when the library is loaded. */
+int lt_gemm_force(const char *name);
+
+/* The multiply-add rate of registers alone in FLOP/s, over a team of threads, measured for about `seconds`. */
+double lt_peak_flops(int p, int threads, double seconds);
+
+/* ---- Attention (attention.c) --------------------------------------------------------------------------------- */
+
+/* Heads in memory, strides in elements; a head's own dimension is contiguous. head == 0: one head shared by all. */
+typedef struct {
+  void *data;
+  int32_t type;
+  int64_t batch, time, head;
+} lt_heads;
+
+/* Softmax attention. causal: query t sees the keys <= t + keys - queries. logit_cap 0: none, else the logits are
+   logit_cap * tanh(logit / logit_cap). mask (may be NULL) is added to the logits; strides 0 broadcast. */
+typedef struct {
+  int64_t batch, heads, queries, keys, dims, value_dims;
+  float scale, logit_cap;
+  int32_t causal;
+  const float *mask;
+  int64_t mask_batch, mask_head, mask_query, mask_key;
+} lt_attention;
+
+/* Bytes of scratch that each thread needs. */
+int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward);
+
+/* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials. NaN in gives NaN out. Items of
+   (batch, head) are split over the threads. */
+void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse,
+                          void *scratch, int thread, int threads);
+void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
+                           lt_heads dout, const float *lse, lt_heads dq, lt_heads dk, lt_heads dv, void *scratch,
+                           int thread, int threads);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
