@@ -28,6 +28,10 @@ typedef struct {
    Concurrent callers wait for each other. Workers spin shortly for the next run, then sleep in the kernel. */
 void lt_team_run(int threads, void (*fn)(void *arg, int thread, int threads), void *arg);
 
+/* Starts the threads that runs of `threads` need; returns how many the system grants. lt_team_run starts what is missing,
+   and runs with fewer where it must: fn goes by its own `threads`. */
+int lt_team_reserve(int threads);
+
 /* Inside fn only: every thread of the run waits for all others. */
 void lt_barrier(void);
 

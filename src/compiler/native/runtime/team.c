@@ -1,0 +1,228 @@
+/* team.c: the process's team of threads, and the barrier at which they meet. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "luthier.h"
+
+#if defined(__linux__) && !defined(LT_NO_FUTEX)
+#define LT_FUTEX
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
+
+enum {
+  MAX_THREADS = 256,
+  SPIN_NANOSECONDS = 50000, /* about what waking a sleeping thread costs */
+  PAUSES = 32,              /* between two looks at the clock */
+  STACK_BYTES = 8 << 20,
+};
+
+/* ---- One word that threads wait on --------------------------------------------------------------------------- */
+
+typedef struct {
+  alignas(64) _Atomic uint32_t value;
+  _Atomic uint32_t sleepers;
+#ifndef LT_FUTEX
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+#endif
+} word;
+
+static void word_init(word *w) {
+  atomic_store(&w->value, 0);
+  atomic_store(&w->sleepers, 0);
+#ifndef LT_FUTEX
+  pthread_mutex_init(&w->mutex, NULL);
+  pthread_cond_init(&w->changed, NULL);
+#endif
+}
+
+/* A sleeper announces itself before it looks at the value for the last time, and a waker changes the value before it
+   looks for sleepers. Both orders are sequentially consistent: one of the two sees the other. */
+static void word_set(word *w, uint32_t value) {
+  atomic_store(&w->value, value);
+  if (atomic_load(&w->sleepers) == 0) return;
+#ifdef LT_FUTEX
+  syscall(SYS_futex, &w->value, FUTEX_WAKE_PRIVATE, MAX_THREADS, NULL, NULL, 0);
+#else
+  pthread_mutex_lock(&w->mutex);
+  pthread_cond_broadcast(&w->changed);
+  pthread_mutex_unlock(&w->mutex);
+#endif
+}
+
+static void word_sleep(word *w, uint32_t old) {
+  atomic_fetch_add(&w->sleepers, 1);
+#ifdef LT_FUTEX
+  /* The kernel looks again: a value that has changed returns at once. */
+  while (atomic_load(&w->value) == old) syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+#else
+  pthread_mutex_lock(&w->mutex);
+  while (atomic_load(&w->value) == old) pthread_cond_wait(&w->changed, &w->mutex);
+  pthread_mutex_unlock(&w->mutex);
+#endif
+  atomic_fetch_sub(&w->sleepers, 1);
+}
+
+static inline void pause_cpu(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb");
+#endif
+}
+
+static int64_t nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Returns once the value is no longer `old`. Where threads outnumber the cores, spinning would keep from running
+   the very thread that is waited for. */
+static void word_await(word *w, uint32_t old, int spin) {
+  if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
+  if (spin) {
+    const int64_t end = nanoseconds() + SPIN_NANOSECONDS;
+    do {
+      for (int i = 0; i < PAUSES; i++) {
+        pause_cpu();
+        if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
+      }
+    } while (nanoseconds() < end);
+  }
+  word_sleep(w, old);
+}
+
+/* ---- The team ------------------------------------------------------------------------------------------------ */
+
+/* One run at a time: `mutex` is held for all of it. The fields of a run are written before the threads are started,
+   and read by those that take part. */
+static struct {
+  pthread_mutex_t mutex;
+  int members; /* threads there are, the caller of a run counted */
+  int cores;
+  int threads; /* of this run */
+  int spin;
+  void (*fn)(void *arg, int thread, int threads);
+  void *arg;
+  alignas(64) _Atomic int arrived;
+  word meeting;            /* counts the barriers */
+  word start[MAX_THREADS]; /* counts the runs of each thread */
+} team = {.mutex = PTHREAD_MUTEX_INITIALIZER, .members = 1};
+
+/* Whether the calling thread was the last to come; it lets the others go. Once it has come, the run may be over and
+   its fields another's. */
+static int arrive(void) {
+  const int threads = team.threads;
+  const uint32_t meeting = atomic_load_explicit(&team.meeting.value, memory_order_relaxed);
+  if (atomic_fetch_add_explicit(&team.arrived, 1, memory_order_acq_rel) + 1 < threads) return 0;
+  atomic_store_explicit(&team.arrived, 0, memory_order_relaxed);
+  word_set(&team.meeting, meeting + 1);
+  return 1;
+}
+
+void lt_barrier(void) {
+  if (team.threads == 1) return;
+  const uint32_t meeting = atomic_load_explicit(&team.meeting.value, memory_order_relaxed);
+  const int spin = team.spin;
+  if (!arrive()) word_await(&team.meeting, meeting, spin);
+}
+
+static void *work(void *self) {
+  const int thread = (int)(intptr_t)self;
+  word *const start = &team.start[thread];
+  int spin = 0;
+  for (uint32_t run = 0;; run++) {
+    word_await(start, run, spin);
+    spin = team.spin;
+    team.fn(team.arg, thread, team.threads);
+    arrive();
+  }
+  return NULL;
+}
+
+/* A fork has this thread alone: the child starts with a team of its own. */
+static void after_fork(void) {
+  pthread_mutex_init(&team.mutex, NULL);
+  team.members = 1;
+}
+
+static int count_cores(void) {
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return cores < 1 ? 1 : (int)cores;
+}
+
+static void prepare_team(void) {
+  /* Threads sleep in this library's code until the process ends: it must not be unloaded before. */
+  Dl_info library;
+  if (dladdr((void *)&team, &library) != 0) dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  pthread_atfork(NULL, NULL, after_fork);
+  team.cores = count_cores();
+}
+
+static int start_thread(int thread) {
+  pthread_attr_t attributes;
+  pthread_t id;
+  word_init(&team.start[thread]);
+  if (pthread_attr_init(&attributes) != 0) return 0;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  const int failed = pthread_create(&id, &attributes, work, (void *)(intptr_t)thread);
+  pthread_attr_destroy(&attributes);
+#ifdef __linux__
+  if (!failed) pthread_setname_np(id, "luthier");
+#endif
+  return !failed;
+}
+
+/* With the mutex held: grows the team to `threads`, as far as the system lets it; returns how many may run. */
+static int grow_team(int threads) {
+  static int prepared = 0;
+  if (!prepared) prepare_team();
+  prepared = 1;
+  if (threads > MAX_THREADS) threads = MAX_THREADS;
+  if (team.members >= threads) return threads < 1 ? 1 : threads;
+  if (team.members == 1) {
+    word_init(&team.meeting);
+    atomic_store(&team.arrived, 0);
+  }
+  /* Signals are for the threads of the process's own: handlers may count on where they run. Threads inherit the mask. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (team.members < threads && start_thread(team.members)) team.members++;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return team.members < threads ? team.members : threads;
+}
+
+int lt_team_reserve(int threads) {
+  pthread_mutex_lock(&team.mutex);
+  const int granted = grow_team(threads);
+  pthread_mutex_unlock(&team.mutex);
+  return granted;
+}
+
+void lt_team_run(int threads, void (*fn)(void *arg, int thread, int threads), void *arg) {
+  pthread_mutex_lock(&team.mutex);
+  team.threads = grow_team(threads);
+  team.spin = team.threads <= team.cores;
+  team.fn = fn;
+  team.arg = arg;
+  for (int i = 1; i < team.threads; i++)
+    word_set(&team.start[i], atomic_load_explicit(&team.start[i].value, memory_order_relaxed) + 1);
+  fn(arg, 0, team.threads);
+  lt_barrier();
+  pthread_mutex_unlock(&team.mutex);
+}
