@@ -1,0 +1,53 @@
+/* kernels.h: inside the runtime library alone: microkernels, and the packing that products and attention share. */
+#ifndef LUTHIER_KERNELS_H
+#define LUTHIER_KERNELS_H
+
+#include <stddef.h>
+
+#include "luthier.h"
+
+/* Packed operands are panels one after another. A panel holds `width` rows of a left operand (columns of a right
+   one) as 32-bit words: the word [w * width + i] is element i at depth w; with depth == 2 it is a pair of bf16, the
+   even depth in the lower half. What lies beyond the operand's edge is zero. */
+typedef struct lt_kernel {
+  const char *name;
+  int32_t rows;    /* of a tile: the width of left panels */
+  int32_t lanes;   /* of a vector: the widths of right panels are multiples */
+  int32_t columns; /* of a tile: the greatest width of right panels */
+  int32_t depth;   /* elements of k in a word: 1 (float32) or 2 (bf16) */
+
+  /* Packs k elements of `valid` <= width vectors: element (i, d) is from[i * across + d * along] of the given type. */
+  void (*pack)(uint32_t *to, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
+               int64_t valid, int64_t k);
+
+  /* c[m, n] = alpha * a b (+ c): a tile of m <= rows, n <= width, from the `words` words at a and b. The lines from
+     `next` on are fetched into the second cache on the way, as many as `ahead`, where next is not NULL. */
+  void (*tile)(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type, int64_t ldc,
+               int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead);
+
+  /* `rounds` multiply-adds of every register of a tile: 2 * rows * columns * depth operations each. */
+  float (*burn)(int64_t rounds);
+} lt_kernel;
+
+/* The kernel in use for products of precision p. */
+const lt_kernel *lt_kernel_of(int p);
+
+/* Words of a panel of k elements; the width of the panels of n columns. */
+static inline int64_t lt_words(const lt_kernel *kernel, int64_t k) { return (k + kernel->depth - 1) / kernel->depth; }
+int64_t lt_panel_width(const lt_kernel *kernel, int64_t n);
+
+/* Element (i, j) of a matrix. */
+static inline const void *lt_element(lt_matrix a, int64_t i, int64_t j) {
+  return (const char *)a.data + (i * a.rs + j * a.cs) * (a.type == LT_BFLOAT16 ? 2 : 4);
+}
+
+/* Packs the row panels [first, last) of a left operand a[m, k]; lt_packed_left_bytes(p, m, k) tells its size. */
+void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last);
+
+/* c[m, n] = alpha * a b (+ c where accumulate, float32 c only) of packed operands, one thread. The left operand was
+   packed with a_k elements of depth and the right one with b_k rows, of which the first k are multiplied; an odd k is
+   the end of one of both, or the pair's other half counts. */
+void lt_multiply_packed(int p, int64_t m, int64_t n, int64_t k, const void *packed_a, int64_t a_k, const void *packed_b,
+                        int64_t b_k, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate);
+
+#endif
