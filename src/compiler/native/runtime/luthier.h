@@ -121,6 +121,28 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
                            lt_heads dout, const float *lse, lt_heads dq, lt_heads dk, lt_heads dv, void *scratch,
                            int thread, int threads);
 
+/* ---- Indexing (indexing.c) ----------------------------------------------------------------------------------- */
+
+/* out[ids[r], c] += x[r, c] over rows r in order; ids outside [0, segments) are dropped. x is float32 or bf16, its
+   columns contiguous. out is zeroed first unless accumulate. Threads split the columns: the same bits for any number. */
+void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids, int64_t ids_stride, int64_t rows,
+                    int64_t columns, float *out, int64_t out_rs, int64_t segments, int accumulate, int thread,
+                    int threads);
+
+/* Sums of the elements up to each (exclusive: before it), from the end where reverse. out may be x. Integers wrap. */
+void lt_cumsum_f32(const float *x, int64_t stride, float *out, int64_t out_stride, int64_t n, int exclusive,
+                   int reverse);
+void lt_cumsum_i32(const int32_t *x, int64_t stride, int32_t *out, int64_t out_stride, int64_t n, int exclusive,
+                   int reverse);
+
+/* The k <= n largest elements, largest first, of equal ones the lower index; NaN is above all. indices and values may
+   not overlap x. scratch: lt_top_k_scratch_bytes(k), aligned to 8. */
+int64_t lt_top_k_scratch_bytes(int64_t k);
+void lt_top_k_f32(const float *x, int64_t stride, int64_t n, int64_t k, float *values, int64_t values_stride,
+                  int32_t *indices, int64_t indices_stride, void *scratch);
+void lt_top_k_i32(const int32_t *x, int64_t stride, int64_t n, int64_t k, int32_t *values, int64_t values_stride,
+                  int32_t *indices, int64_t indices_stride, void *scratch);
+
 #ifdef __cplusplus
 }
 #endif
