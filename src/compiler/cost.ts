@@ -1,6 +1,7 @@
 /** @file Cost analysis: FLOPs, bytes and peak memory of a program, without running it. */
 import type { Graph, Node, Value } from './graph.js';
 import { optimize } from './passes/index.js';
+import { type Precision, precisionOf } from './precision.js';
 import { traceProgram } from './program.js';
 import { ruleOf } from './rules/index.js';
 import { byteSize, type TensorSpec, type Tree } from './types.js';
@@ -22,6 +23,8 @@ export interface Cost {
   /** Most bytes alive at once, in program order; inputs, constants and outputs count throughout. */
   readonly peakMemory: number;
   readonly byOp: Readonly<Record<string, OpCost>>;
+  /** In which most of the products multiply, by their FLOPs. */
+  readonly precision: Precision;
 }
 
 /** Operations whose result is their input's memory, read as another shape. */
@@ -30,6 +33,18 @@ const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity']
 /** FLOPs of one node. */
 export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
   return ruleOf(op).flops?.(inputs, outputs, attrs) ?? 0;
+}
+
+const PRODUCTS: ReadonlySet<string> = new Set(['BatchMatMul', 'MatMulAdd', 'Attention', 'AttentionGrad']);
+
+/** The precision in which most of a graph's products multiply, by their FLOPs: what its peak is measured in. */
+export function productPrecision({ nodes }: Graph): Precision {
+  let balance = 0;
+  for (const node of nodes) {
+    if (!PRODUCTS.has(node.op)) continue;
+    balance += precisionOf(node.attrs) === 'bfloat16' ? nodeFlops(node) : -nodeFlops(node);
+  }
+  return balance > 0 ? 'bfloat16' : 'float32';
 }
 
 /** The costs of a graph as it stands. */
@@ -50,6 +65,7 @@ export function graphCost(graph: Graph): Cost {
     bytes: total((cost) => cost.bytes),
     peakMemory: peakMemory(graph),
     byOp,
+    precision: productPrecision(graph),
   };
 }
 

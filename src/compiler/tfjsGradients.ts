@@ -14,6 +14,7 @@ import {
   type Tensor,
   util,
 } from '@tensorflow/tfjs-core';
+import { notedPrecision, runInPrecision } from './precision.js';
 
 type Gradients = Record<string, () => Tensor>;
 
@@ -38,6 +39,17 @@ for (const kernelName of ['Maximum', 'Minimum', 'SquaredDifference', 'BatchMatMu
     },
   });
 }
+
+/** A product's gradients are products of the same precision. */
+const ofProduct = getGradient('BatchMatMul');
+registerGradient({
+  ...ofProduct,
+  gradFunc: (dy, saved, attrs) => {
+    const gradients = ofProduct.gradFunc(dy, saved, attrs) as Gradients;
+    const inItsPrecision = (gradient: () => Tensor) => () => runInPrecision(notedPrecision(attrs), gradient);
+    return { a: inItsPrecision(gradients.a!), b: inItsPrecision(gradients.b!) };
+  },
+});
 
 /** tfjs fails where a condition depends on a parameter; it has no slope anywhere. */
 const CONDITIONS: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,8 @@
 /** @file The tracing backend of tfjs: kernels that record a graph instead of computing. */
 
+import { prepareBackends } from './eager/rounding.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from './graph.js';
+import { notePrecision, type Precision, runInPrecision } from './precision.js';
 import { kernelRules, ruleOf } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import * as tf from './tfjs.js';
@@ -44,6 +46,15 @@ export function withScope<T>(scope: string, f: () => T): T {
   } finally {
     scopes.pop();
   }
+}
+
+/**
+ * Runs `f`; matrix products that it calls, and their gradients, multiply in this precision on every engine: in
+ * 'bfloat16', operands are rounded to nearest even and sums are float32. The innermost call decides.
+ */
+export function withPrecision<T>(precision: Precision, f: () => T): T {
+  if (precision !== 'float32' && !isTracing()) prepareBackends(TRACE_BACKEND);
+  return runInPrecision(precision, f);
 }
 
 class TraceBackend extends tf.KernelBackend {
@@ -207,6 +218,7 @@ function recordKernel(
         "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
     );
   }
+  notePrecision(attrs);
   const trace = traceBackend();
   const { inputs: names, listOfOutputs } = ruleOf(op);
   const infos = names === 'list' ? Object.values(inputs) : names.map((name) => inputs[name]!);

@@ -7,6 +7,7 @@ import {
   ops,
   type Tensor,
   type TensorSpec,
+  withPrecision,
   withScope,
 } from '../compiler/index.js';
 import { build, type Config, Configurable, classOf, instance, isEqual } from '../hparams/index.js';
@@ -351,7 +352,9 @@ export abstract class BaseLayer extends Configurable.with({
     if (typeof method !== 'function') return;
     const guarded = (...args: unknown[]): unknown => {
       try {
-        const result = withScope(this.path, () => method.apply(this, args));
+        const result = withScope(this.path, () =>
+          withPrecision(this.fpropDtype, () => method.apply(this, args)),
+        );
         tellCall(this.path, name, result);
         return result;
       } catch (error) {

@@ -1,5 +1,5 @@
 /** @file What MFU needs: the model's FLOPs from cost analysis, and the machine's peak from matrix products. */
-import { compile, costAnalysis, tf } from '../compiler/index.js';
+import { compile, costAnalysis, type Precision, tf, withPrecision } from '../compiler/index.js';
 import { calibratePeak, type Peak, statedPeak, trainFlopsPerToken } from '../summaries/index.js';
 import { forwardStep, type SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
@@ -11,23 +11,32 @@ const sizes = [512, 1024, 1536];
 /** Each size is tried for this long, and at least twice: the first runs warm up caches and threads. */
 const millisecondsPerSize = 80;
 
-/** Model FLOPs of a training step, for each token or example of the batch. */
-export function modelFlops(task: SingleTask, state: FlatTrainState, buffers: BatchBuffers): number {
-  const forward = costAnalysis(forwardStep(task), trainSpecs(state, buffers)).flops;
-  return trainFlopsPerToken(forward, buffers.size);
+/** What a training step computes. */
+export interface ModelCost {
+  /** Model FLOPs for each token or example of the batch. */
+  readonly flops: number;
+  /** In which most of its products multiply. */
+  readonly precision: Precision;
 }
 
-/** The peak that the options give, else the best of several matrix products by the engine that trains. */
-export function findPeak(options: EngineOptions): Promise<Peak> {
-  if (options.peakTflops !== undefined) return Promise.resolve(statedPeak(options.peakTflops));
-  return calibratePeak((size) => matmulGflops(options, size), sizes);
+/** The cost of a training step. */
+export function modelCost(task: SingleTask, state: FlatTrainState, buffers: BatchBuffers): ModelCost {
+  const { flops, precision } = costAnalysis(forwardStep(task), trainSpecs(state, buffers));
+  return { flops: trainFlopsPerToken(flops, buffers.size), precision };
+}
+
+/** The peak that the options give, else the best of several matrix products of this precision by the engine that trains. */
+export async function findPeak(options: EngineOptions, precision: Precision): Promise<Peak> {
+  if (options.peakTflops !== undefined) return statedPeak(options.peakTflops);
+  const peak = await calibratePeak((size) => matmulGflops(options, precision, size), sizes);
+  return { ...peak, source: `${precision} ${peak.source}` };
 }
 
 /** The fastest of several products of two `size` by `size` matrices, in 1e9 FLOP/s. */
-async function matmulGflops(options: EngineOptions, size: number): Promise<number> {
+async function matmulGflops(options: EngineOptions, precision: Precision, size: number): Promise<number> {
   const spec = { shape: [size, size], dtype: 'float32' as const };
   const product = await compile(
-    ({ a, b }) => tf.matMul(a, b),
+    ({ a, b }) => withPrecision(precision, () => tf.matMul(a, b)),
     { a: spec, b: spec },
     compileOptions(options, 'peak'),
   );

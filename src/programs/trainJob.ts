@@ -8,7 +8,7 @@ import { buildTask } from './buildTask.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
 import { writeJobFiles } from './jobFiles.js';
-import { findPeak, modelFlops } from './mfu.js';
+import { findPeak, modelCost } from './mfu.js';
 import { openDataset } from './openDataset.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
@@ -138,8 +138,8 @@ async function writeSummary(training: Training, report: TrainReport): Promise<vo
   meter.pause();
   // Counting FLOPs and measuring the peak take a while; the first step does not wait for them.
   if (!meter.cost && meter.speed !== undefined) {
-    const peak = await findPeak(training.options);
-    meter.cost = { flops: modelFlops(task, state, program.buffers), peak };
+    const { flops, precision } = modelCost(task, state, program.buffers);
+    meter.cost = { flops, peak: await findPeak(training.options, precision) };
   }
   const scalars = meter.take(report);
   if (learner.hp.varNormSummary) scalars['learning/var_norm'] = program.updater.varNorm();

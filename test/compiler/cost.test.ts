@@ -3,7 +3,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { graphCost, peakMemory } from '../../src/compiler/cost.js';
 import type { Graph, Value } from '../../src/compiler/graph.js';
-import { byteSize, costAnalysis, type Tensor, type TensorSpec } from '../../src/compiler/index.js';
+import {
+  byteSize,
+  costAnalysis,
+  type Tensor,
+  type TensorSpec,
+  withPrecision,
+} from '../../src/compiler/index.js';
 import { GraphBuilder } from './passes/support.js';
 import { ops, tf } from './support.js';
 
@@ -14,8 +20,24 @@ test('a product', () => {
     flops: 5 * 2 * 4 * (3 + 3),
     bytes: 4 * (30 + 60 + 40),
     peakMemory: 4 * (30 + 60 + 40),
+    precision: 'float32',
     byOp: { BatchMatMul: { count: 1, flops: 240, bytes: 520 } },
   });
+});
+
+test('the precision is that of most of the FLOPs of products', () => {
+  const precisionOf = (width: number) =>
+    costAnalysis(
+      (a: Tensor, b: Tensor, c: Tensor) => [
+        withPrecision('bfloat16', () => tf.matMul(a, b)),
+        tf.matMul(a, c),
+        tf.exp(c),
+      ],
+      spec(2, 3),
+      spec(3, width),
+      spec(3, 10),
+    ).precision;
+  expect([9, 11].map(precisionOf)).toEqual(['float32', 'bfloat16']);
 });
 
 test('attention is its two products', () => {

@@ -5,7 +5,7 @@ import { build } from '../../src/hparams/index.js';
 import { SyntheticLmInput } from '../../src/inputs/index.js';
 import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import type { JobOptions } from '../../src/programs/index.js';
-import { findPeak, modelFlops } from '../../src/programs/mfu.js';
+import { findPeak, modelCost } from '../../src/programs/mfu.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 
 const config = new Tiny().task();
@@ -20,7 +20,9 @@ test('model FLOPs a token are about 6 N + 12 L D T', async () => {
   const state = { ...createTrainState(layout), layout };
   const [layers, dims, length, vocabulary] = [1, 16, 16, 256];
   const input = build(SyntheticLmInput.config({ batchSize: 2, seqLen: length, vocabSize: vocabulary }));
-  const flops = modelFlops(task, state, new BatchBuffers('train', await input.peek()));
+  const buffers = new BatchBuffers('train', await input.peek());
+  const { flops, precision } = modelCost(task, state, buffers);
+  expect(precision).toBe('float32');
   const matrices = layers * 12 * dims * dims + vocabulary * dims;
   const palm = 6 * matrices + 12 * layers * dims * length;
   expect(flops).toBeGreaterThan(palm);
@@ -29,11 +31,14 @@ test('model FLOPs a token are about 6 N + 12 L D T', async () => {
 });
 
 test('a peak that is given stands; else matrix products are timed', async () => {
-  expect(await findPeak({ ...options, peakTflops: 0.5 })).toEqual({
+  expect(await findPeak({ ...options, peakTflops: 0.5 }, 'float32')).toEqual({
     flops: 5e11,
     source: '--peak_tflops=0.5',
   });
-  const measured = await findPeak(options);
-  expect(measured.flops).toBeGreaterThan(0);
-  expect(measured.source).toMatch(/^matmul of (\d+) x \1, the best of 512, 1024, 1536$/);
+  for (const precision of ['float32', 'bfloat16'] as const) {
+    const { flops, source } = await findPeak(options, precision);
+    expect(flops).toBeGreaterThan(0);
+    expect(source).toMatch(/^(\w+) matmul of (\d+) x \2, the best of 512, 1024, 1536$/);
+    expect(source.startsWith(precision)).toBe(true);
+  }
 }, 60_000);

@@ -2,6 +2,7 @@
 import type { Value } from '../graph.js';
 import { type DType, hostArrayFrom, type Shape } from '../types.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
+import { OnnxType } from './proto.js';
 
 /** Domain of ONNX Runtime's own operators. */
 export const MICROSOFT = 'com.microsoft';
@@ -107,6 +108,13 @@ export class OnnxBuilder {
 
   cast(input: string, type: number): string {
     return this.emit('Cast', [input], { attrs: { to: type } });
+  }
+
+  /** The elements of a float32 rounded to bfloat16, as float32 again; once for all who ask. */
+  rounded(input: string): string {
+    return this.constant(`bfloat16 ${input}`, () =>
+      this.cast(this.cast(input, OnnxType.bfloat16), OnnxType.float32),
+    );
   }
 
   finish(inputs: readonly OnnxValueInfo[], outputs: readonly OnnxValueInfo[]): OnnxModel {

@@ -5,7 +5,7 @@
 import type { HostArray, Shape } from '../types.js';
 
 /** ONNX element types (TensorProto.DataType). */
-export const OnnxType = { float32: 1, uint32: 12, int32: 6, int64: 7, bool: 9 } as const;
+export const OnnxType = { float32: 1, uint32: 12, int32: 6, int64: 7, bool: 9, bfloat16: 16 } as const;
 export type OnnxTypeName = keyof typeof OnnxType;
 
 const utf8 = new TextEncoder();

@@ -1,5 +1,6 @@
 /** @file How each operation is written in ONNX: one table, keyed by the operation's name. */
 import type { Attrs, Node } from '../graph.js';
+import { precisionOf } from '../precision.js';
 import { CompilerError, type DType, type Shape, sizeOf } from '../types.js';
 import { MICROSOFT, type OnnxBuilder } from './builder.js';
 import { indexingLowerings } from './indexing.js';
@@ -58,18 +59,23 @@ function slice(
 
 /** FusedMatMul is for float32; integers are transposed first, and never get a factor. */
 const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
-  const operands = names.map((name, i) => {
+  const transposed = names.map((name, i) => {
     if (!(i === 0 ? attrs.transposeA : attrs.transposeB)) return name;
     const axes = inputs[i]!.shape.map((_, axis) => axis);
     return b.emit('Transpose', [name], {
       attrs: { perm: [...axes.slice(0, -2), axes.at(-1)!, axes.at(-2)!] },
     });
   });
-  return [b.emit('MatMul', operands)];
+  return [b.emit('MatMul', transposed)];
 };
 
-const matmul: Lowering = (node, inputs, b) => {
+/** ONNX multiplies in float32: in bfloat16, the operands are rounded first. */
+const operands = ({ attrs }: Node, names: readonly string[], b: OnnxBuilder): readonly string[] =>
+  precisionOf(attrs) === 'bfloat16' ? names.map((name) => b.rounded(name)) : names;
+
+const matmul: Lowering = (node, names, b) => {
   const { transposeA, transposeB, alpha } = node.attrs;
+  const inputs = operands(node, names, b);
   if (!transposeA && !transposeB && alpha === 1) return [b.emit('MatMul', inputs)];
   if (node.outputs[0]!.dtype !== 'float32') return matmulInt(node, inputs, b);
   const fused = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } };
@@ -77,11 +83,15 @@ const matmul: Lowering = (node, inputs, b) => {
 };
 
 /** ONNX's Gemm starts from its third operand. */
-const matMulAdd: Lowering = ({ attrs: { transposeA, transposeB, alpha } }, inputs, b) => [
-  b.emit('Gemm', inputs, {
-    attrs: { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } },
-  }),
-];
+const matMulAdd: Lowering = (node, names, b) => {
+  const { transposeA, transposeB, alpha } = node.attrs;
+  const inputs = [...operands(node, names.slice(0, 2), b), names[2]!];
+  return [
+    b.emit('Gemm', inputs, {
+      attrs: { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } },
+    }),
+  ];
+};
 
 const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
   const axes = ints(attrs.axes);

@@ -1,6 +1,7 @@
 /** @file Scaled dot-product attention (Vaswani et al., 2017) over several heads. */
 
 import type { Attrs } from '../graph.js';
+import { currentPrecision, precisionAttr } from '../precision.js';
 import { spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { hostConstant, recordOp } from '../trace.js';
@@ -31,7 +32,12 @@ function probabilities(q: tf.Tensor, k: tf.Tensor, mask: tf.Tensor | null, attrs
   return tf.softmax(logits);
 }
 
-const attrsOf = (raw: any): Attrs => ({ scale: raw.scale, causal: raw.causal, logitCap: raw.logitCap });
+const attrsOf = (raw: any): Attrs => ({
+  scale: raw.scale,
+  causal: raw.causal,
+  logitCap: raw.logitCap,
+  ...precisionAttr(raw),
+});
 
 function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs): void {
   const [b, , n, h] = q!.shape;
@@ -122,6 +128,8 @@ export function attention(
     scale: options.scale ?? 1 / Math.sqrt(q.shape.at(-1)!),
     causal: options.causal ?? false,
     logitCap: options.logitCap ?? 0,
+    // Said here, so that the gradient has it too.
+    precision: currentPrecision(),
   };
   const masks = options.mask ? [options.mask] : [];
   if (attrs.logitCap > 0) {

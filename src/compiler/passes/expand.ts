@@ -1,13 +1,16 @@
 /** @file Expansion: replaces composites that a lowering does not keep by their decompositions. */
 import { type Graph, type Node, rewrite, type Value } from '../graph.js';
 import { compositeOf } from '../ops/composite.js';
+import { precisionOf, runInPrecision } from '../precision.js';
+import type * as tf from '../tfjs.js';
 import { traceGraph, withScope } from '../trace.js';
 
 /** The decomposition of a composite as a graph, with the node's inputs as inputs. */
 function traceDecomposition(node: Node): Graph {
   const inputs = node.inputs.map((spec, i) => ({ name: String(i), spec }));
+  const decompose = (tensors: readonly tf.Tensor[]) => compositeOf(node.op)!.decompose(tensors, node.attrs);
   return traceGraph(inputs, (tensors) =>
-    withScope(node.scope, () => compositeOf(node.op)!.decompose(tensors, node.attrs)),
+    withScope(node.scope, () => runInPrecision(precisionOf(node.attrs), () => decompose(tensors))),
   );
 }
 

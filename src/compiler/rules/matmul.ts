@@ -1,4 +1,5 @@
 /** @file The rule of matrix multiplication. */
+import { precisionAttr } from '../precision.js';
 import { CompilerError, formatSpec, sizeOf } from '../types.js';
 import { broadcastShapes } from './elementwise.js';
 import { type RuleTable, spec } from './rule.js';
@@ -7,10 +8,11 @@ export const matmulRules: RuleTable = {
   /** alpha * op(a) op(b) over the last two axes; the axes in front broadcast. */
   BatchMatMul: {
     inputs: ['a', 'b'],
-    attrs: (raw) => ({
+    attrs: (raw, [a]) => ({
       transposeA: Boolean(raw.transposeA),
       transposeB: Boolean(raw.transposeB),
       alpha: raw.alpha ?? 1,
+      ...(a!.dtype === 'float32' && precisionAttr(raw)),
     }),
     infer: ([a, b], { transposeA, transposeB }) => {
       const rows = a!.shape.at(transposeA ? -1 : -2);

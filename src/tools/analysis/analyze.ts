@@ -67,6 +67,7 @@ export function analyze(configured: ConfiguredExperiment): Analysis {
     unit,
     forwardFlopsPerToken: forwardFlops / tokensPerStep,
     flopsPerStep: trainFlopsPerToken(forwardFlops, 1),
+    precision: step.precision,
     memory: memoryOf(task, step),
   };
 }

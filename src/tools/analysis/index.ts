@@ -62,7 +62,8 @@ export const analyzeCommand: Command = {
     const configured = await configureFor(name!, { changes, warn });
     const analysis = analyze(configured);
     const { peakTflops, all = false, depth, mfu = DEFAULT_MFU } = values;
-    const peak = await findPeak(peakTflops === undefined ? {} : { peakTflops: peakTflops as number });
+    const options = peakTflops === undefined ? {} : { peakTflops: peakTflops as number };
+    const peak = await findPeak(options, analysis.precision);
     return analysisReport({
       experiment: configured.name,
       analysis,

@@ -1,7 +1,7 @@
 /** @file The training step of a task, traced without a value: what its forward pass computes, keeps and returns. */
-import { nodeFlops, peakMemory, viewedValues } from '../../compiler/cost.js';
+import { nodeFlops, peakMemory, productPrecision, viewedValues } from '../../compiler/cost.js';
 import { producers, type Value } from '../../compiler/graph.js';
-import { byteSize, type TensorSpec, type Tree, tf } from '../../compiler/index.js';
+import { byteSize, type Precision, type TensorSpec, type Tree, tf } from '../../compiler/index.js';
 import { eliminateDeadCode, optimize } from '../../compiler/passes/index.js';
 import { traceProgram } from '../../compiler/program.js';
 import type { BatchSpecs } from '../../inputs/index.js';
@@ -19,6 +19,8 @@ export interface TracedStep {
   readonly saved: ByLayer;
   /** Shape of what each layer that was called returned. */
   readonly outputShapes: ReadonlyMap<string, readonly number[]>;
+  /** In which most of the products multiply. */
+  readonly precision: Precision;
   /** Most bytes of batch and intermediate values alive at one time; variables and gradients lie elsewhere. */
   readonly peakBytes: number;
 }
@@ -46,7 +48,10 @@ function firstTensor(result: unknown): tf.Tensor | undefined {
 }
 
 /** Counts as training counts them: on the forward pass alone, optimized. */
-function traceForward(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedStep, 'flops' | 'outputShapes'> {
+function traceForward(
+  task: SingleTask,
+  specs: Tree<TensorSpec>,
+): Pick<TracedStep, 'flops' | 'outputShapes' | 'precision'> {
   const shapes = new Map<string, readonly number[]>();
   const called = new Map<string, readonly number[]>();
   const note = (path: string, method: string, result: unknown): void => {
@@ -57,8 +62,9 @@ function traceForward(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedSte
   };
   const { graph } = observeCalls(note, () => traceProgram(forwardStep(task), specs, { abstract: true }));
   const flops = new Map<string, number>();
-  for (const node of optimize(graph).nodes) add(flops, node.scope, nodeFlops(node));
-  return { flops, outputShapes: new Map([...called, ...shapes]) };
+  const optimized = optimize(graph);
+  for (const node of optimized.nodes) add(flops, node.scope, nodeFlops(node));
+  return { flops, outputShapes: new Map([...called, ...shapes]), precision: productPrecision(optimized) };
 }
 
 /** Memory of forward and backward pass together. */

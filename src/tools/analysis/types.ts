@@ -1,5 +1,7 @@
 /** @file What can be said of an experiment's model without allocating it. */
 
+import type { Precision } from '../../compiler/index.js';
+
 /** One variable of the model. */
 export interface VariableSummary {
   /** Its path, as in checkpoints: `lm/transformer/x_layers_0/…`. */
@@ -58,5 +60,7 @@ export interface Analysis {
   readonly forwardFlopsPerToken: number;
   /** FLOPs of a training step, PaLM's: three times those of the forward pass. */
   readonly flopsPerStep: number;
+  /** In which most of the products multiply. */
+  readonly precision: Precision;
   readonly memory: TrainingMemory;
 }

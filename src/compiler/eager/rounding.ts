@@ -1,0 +1,37 @@
+/** @file Products in bfloat16 on tfjs's backends, which have none: their operands are rounded on the host. */
+import { currentPrecision, notePrecision, roundToBfloat16 } from '../precision.js';
+import * as tf from '../tfjs.js';
+
+const prepared = new Set<string>();
+
+/** Makes the matrix product of every registered backend but `except` heed the precision around its call. */
+export function prepareBackends(except: string): void {
+  for (const backendName of Object.keys(tf.engine().registryFactory)) {
+    if (backendName === except || prepared.has(backendName)) continue;
+    const kernel = tf.getKernel('BatchMatMul', backendName);
+    if (kernel === undefined) continue;
+    prepared.add(backendName);
+    tf.unregisterKernel('BatchMatMul', backendName);
+    tf.registerKernel({ ...kernel, kernelFunc: rounding(kernel.kernelFunc) });
+  }
+}
+
+/** A product's kernel with its operands rounded where they are asked to be. */
+function rounding(kernelFunc: tf.KernelFunc): tf.KernelFunc {
+  return (args) => {
+    notePrecision(args.attrs);
+    if (currentPrecision() === 'float32') return kernelFunc(args);
+    const backend = args.backend as tf.KernelBackend;
+    const own: tf.TensorInfo[] = [];
+    const operands = Object.entries(args.inputs).map(([name, input]) => {
+      if (input!.dtype !== 'float32') return [name, input];
+      const values = backend.readSync(input!.dataId) as Float32Array;
+      const dataId = backend.write(roundToBfloat16(values), input!.shape, 'float32');
+      own.push({ ...input!, dataId });
+      return [name, own.at(-1)!];
+    });
+    const result = kernelFunc({ ...args, inputs: Object.fromEntries(operands) });
+    for (const { dataId } of own) backend.disposeData(dataId);
+    return result;
+  };
+}
