@@ -1,0 +1,113 @@
+/** @file The functions of compiled libraries, called through koffi; and addresses of typed arrays. */
+import { CompilerError, type HostArray } from '../types.js';
+
+type Koffi = typeof import('koffi');
+
+/** A place in C's memory. */
+type Address = bigint;
+
+/** What a program's library exports; calls run off the main thread. */
+export interface ProgramFunctions {
+  /** Null where memory is short. */
+  create(threads: number, constants: Address): Promise<Address | null>;
+  /** 0, or the number of what went wrong. */
+  run(program: Address, inputs: Address, outputs: Address): Promise<number>;
+  destroy(program: Address): Promise<void>;
+}
+
+/** Addresses of arrays, as C takes them. Both must stay in memory as long as C uses them. */
+export interface AddressTable {
+  readonly address: Address;
+  readonly table: BigUint64Array;
+}
+
+/** Kernels keep small arrays on the stack, and koffi's stacks for calls off the main thread are 128 kB. */
+const stackBytes = 8 << 20;
+
+let loading: Promise<Koffi> | undefined;
+
+/** Loaded at first use: other engines do without it. */
+function loadKoffi(): Promise<Koffi> {
+  loading ??= importKoffi();
+  return loading;
+}
+
+async function importKoffi(): Promise<Koffi> {
+  try {
+    const koffi = await import('koffi');
+    koffi.config({ async_stack_size: stackBytes });
+    return koffi;
+  } catch (error) {
+    throw new CompilerError(
+      `koffi, which calls compiled programs, could not be loaded on ${process.platform} ${process.arch}: ` +
+        `${(error as Error).message}. Reinstall with npm ci.`,
+      { cause: error },
+    );
+  }
+}
+
+/** A C function that koffi knows. */
+interface Callable {
+  async(...args: unknown[]): void;
+}
+
+const call = <T>(callable: Callable, ...args: unknown[]): Promise<T> =>
+  new Promise((resolve, reject) => {
+    callable.async(...args, (error: unknown, result: T) => (error ? reject(error) : resolve(result)));
+  });
+
+async function open(path: string, ...definitions: string[]): Promise<Callable[]> {
+  const koffi = await loadKoffi();
+  try {
+    const library = koffi.load(path);
+    return definitions.map((definition) => library.func(definition));
+  } catch (error) {
+    throw new CompilerError(`${path} could not be loaded: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/**
+ * The functions of a program's library.
+ *
+ * @throws CompilerError where it is not there, or not what it should be.
+ */
+export async function loadProgram(path: string): Promise<ProgramFunctions> {
+  const [create, run, destroy] = await open(
+    path,
+    'void *lt_program_create(int threads, void *constants)',
+    'int lt_program_run(void *program, void *inputs, void *outputs)',
+    'void lt_program_destroy(void *program)',
+  );
+  return {
+    create: (threads, constants) => call(create!, threads, constants),
+    run: (program, inputs, outputs) => call(run!, program, inputs, outputs),
+    destroy: (program) => call(destroy!, program),
+  };
+}
+
+/** Starts the threads that runs need; gives how many the system grants, the caller's counted. */
+export async function reserveThreads(runtime: string, threads: number): Promise<number> {
+  const [reserve] = await open(runtime, 'int lt_team_reserve(int threads)');
+  return call(reserve!, threads);
+}
+
+/** What C is given for an array without elements. */
+const nothing = new Uint8Array(new ArrayBuffer(64));
+
+/** Gives the tables of arrays' addresses. The arrays must stay in memory as long as C uses them. */
+export async function addressing(): Promise<(arrays: readonly HostArray[]) => AddressTable> {
+  const { address } = await loadKoffi();
+  const addressOf = (array: HostArray): Address => {
+    if (array.length === 0) return address(nothing);
+    // Small arrays lie in V8's heap, which moves them about; asking for the buffer moves them out of it for good.
+    void array.buffer;
+    return address(array);
+  };
+  return (arrays) => {
+    const table = new BigUint64Array(new ArrayBuffer(8 * Math.max(1, arrays.length)));
+    arrays.forEach((array, i) => {
+      table[i] = addressOf(array);
+    });
+    return { table, address: address(table) };
+  };
+}

@@ -1,0 +1,139 @@
+/** @file Compiled C as a `Backend`: its memory, its runs off the main thread, its end. */
+import { availableParallelism } from 'node:os';
+import type { Backend, FlatBinding } from '../executable.js';
+import { CompilerError, formatSpec, type HostArray, sizeOf, type TensorSpec } from '../types.js';
+import {
+  type AddressTable,
+  addressing,
+  loadProgram,
+  type ProgramFunctions,
+  reserveThreads,
+} from './library.js';
+import { compileC } from './toolchain/compileC.js';
+import { openToolchain, type Toolchain } from './toolchain/index.js';
+
+/** How a program runs. */
+export interface OpenOptions {
+  /** Threads of a run; 0 for one a core. */
+  readonly threads: number;
+  /** For messages. */
+  readonly name: string;
+  /** Specs of what `bind` is given, which then is checked against them. */
+  readonly inputs?: readonly TensorSpec[];
+  readonly outputs?: readonly TensorSpec[];
+  /** Macros that the source is compiled with, as 1. */
+  readonly defines?: readonly string[];
+}
+
+/** What the results of lt_program_run other than 0 mean. */
+const failures: Readonly<Record<number, string>> = {
+  1: 'there is not enough memory',
+  2: 'an index was out of range',
+};
+
+/**
+ * Compiles C, or takes it from the cache, and makes a program of it.
+ *
+ * @param source exports lt_program_create, lt_program_run and lt_program_destroy; luthier.h tells how.
+ * @param constants arrays that the program reads; they stay in memory as long as it does.
+ * @throws CompilerError where there is no toolchain, the source doesn't compile, or memory or threads are short.
+ */
+export async function openProgram(
+  source: string,
+  constants: readonly HostArray[],
+  options: OpenOptions,
+): Promise<Backend> {
+  const toolchain = await openToolchain();
+  if ('reason' in toolchain) throw new CompilerError(`${options.name}: ${toolchain.reason}`);
+  const threads = options.threads === 0 ? availableParallelism() : options.threads;
+  const granted = await reserveThreads(toolchain.runtime.library, threads);
+  if (granted < threads)
+    throw new CompilerError(
+      `${options.name}: ${threads} threads were asked for, and the system grants ${granted}.`,
+    );
+  const functions = await loadCompiled(toolchain, source, options);
+  const tableOf = await addressing();
+  const table = tableOf(constants);
+  const handle = await functions.create(threads, table.address);
+  if (handle === null) throw new CompilerError(`${options.name}: ${failures[1]} for what it works on.`);
+  return new Program(functions, handle, tableOf, options, [table, constants]);
+}
+
+/** Another process may drop the library between its being found and its being loaded. */
+async function loadCompiled(
+  toolchain: Toolchain,
+  source: string,
+  options: OpenOptions,
+): Promise<ProgramFunctions> {
+  for (let attempt = 0; ; attempt++) {
+    const { library } = await compileC(toolchain, source, options);
+    try {
+      return await loadProgram(library);
+    } catch (error) {
+      if (attempt === 2) throw error;
+    }
+  }
+}
+
+class Program implements Backend {
+  private disposed = false;
+  /** The end of the last run that was asked for: runs share the program's memory, so they take turns. */
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly functions: ProgramFunctions,
+    private readonly handle: bigint,
+    private readonly tableOf: (arrays: readonly HostArray[]) => AddressTable,
+    private readonly options: OpenOptions,
+    /** What the program reads until its end. */
+    protected kept: readonly unknown[],
+  ) {}
+
+  bind(binding: FlatBinding): () => Promise<void> {
+    this.check('input', binding.inputs, this.options.inputs);
+    this.check('output', binding.outputs, this.options.outputs);
+    const inputs = this.tableOf(binding.inputs);
+    const outputs = this.tableOf(binding.outputs);
+    // Also keeps the arrays in memory.
+    const arrays = [...binding.inputs, ...binding.outputs];
+    const lengths = arrays.map(({ length }) => length);
+    return () => {
+      if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));
+      const run = this.last.then(async () => {
+        // A buffer that was transferred to a thread, or shrunk, is no longer where it was.
+        if (arrays.some((array, i) => array.length !== lengths[i]))
+          throw this.error('the memory of a bound array was transferred or resized');
+        const result = await this.functions.run(this.handle, inputs.address, outputs.address);
+        if (result !== 0) throw this.error(failures[result] ?? `it failed with code ${result}`);
+      });
+      this.last = run.catch(() => {});
+      return run;
+    };
+  }
+
+  /** Waits for the runs that were asked for. */
+  async dispose(): Promise<void> {
+    if (this.disposed) return;
+    this.disposed = true;
+    await this.last;
+    await this.functions.destroy(this.handle);
+    this.kept = [];
+  }
+
+  private check(kind: string, arrays: readonly HostArray[], specs: readonly TensorSpec[] | undefined): void {
+    if (specs === undefined) return;
+    if (arrays.length !== specs.length)
+      throw this.error(`it takes ${specs.length} ${kind}s, and was given ${arrays.length}`);
+    arrays.forEach((array, i) => {
+      const spec = specs[i]!;
+      if (array.length !== sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== (spec.dtype === 'bool' ? 1 : 4))
+        throw this.error(
+          `${kind} ${i} is ${formatSpec(spec)}, and was given a ${array.constructor.name} of ${array.length}`,
+        );
+    });
+  }
+
+  private error(what: string): CompilerError {
+    return new CompilerError(`${this.options.name}: ${what}.`);
+  }
+}

@@ -1,0 +1,192 @@
+/** @file Compiled programs on disk: found by hash, written aside and renamed, bounded in size, safe among processes. */
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { CompilerError } from '../../types.js';
+import { type CacheFolder, openFolder } from './cacheFolder.js';
+import { dropOld, FAILED, MANIFEST } from './entries.js';
+import { markUse } from './marks.js';
+
+/** What stands in an entry's manifest. */
+export interface Manifest {
+  readonly kind: 'runtime' | 'program';
+  /** For people: what the program was called. */
+  readonly name: string;
+  /** The library's file name in the entry. */
+  readonly library: string;
+  /** Its sha256: what a crash or a full disk left behind would bring down the process that loads it. */
+  readonly sha256: string;
+  /** The compiler's version. */
+  readonly compiler: string;
+}
+
+/** What is looked for. */
+export interface Wanted {
+  readonly kind: Manifest['kind'];
+  readonly name: string;
+  /** Everything that the library depends on. */
+  readonly parts: readonly string[];
+  readonly compiler: string;
+}
+
+/** A library that is there. */
+export interface Entry {
+  readonly folder: string;
+  readonly library: string;
+}
+
+/** File name of every entry's library, by what it is. */
+const libraryOf = (kind: Manifest['kind'], key: string): string => {
+  const extension = process.platform === 'darwin' ? 'dylib' : 'so';
+  return kind === 'runtime' ? `libluthier-${key}.${extension}` : `program.${extension}`;
+};
+
+const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex');
+
+/** The cache of one folder. */
+export class Cache {
+  /** Entries that this process is making. */
+  private readonly making = new Map<string, Promise<Entry>>();
+
+  private constructor(private readonly folder: CacheFolder) {}
+
+  /**
+   * Opens the cache that the environment names.
+   *
+   * @throws CompilerError where the folder belongs to someone else or is open to others.
+   */
+  static open(env: NodeJS.ProcessEnv): Cache {
+    return new Cache(openFolder(env));
+  }
+
+  get path(): string {
+    return this.folder.path;
+  }
+
+  /** Why entries last no longer than this process, where that is so. */
+  get notice(): string | undefined {
+    return this.folder.notice;
+  }
+
+  /** Where the source and the compiler's messages of a build that failed are kept. */
+  failed(wanted: Wanted): string {
+    return join(this.path, `${FAILED}${this.key(wanted)}`);
+  }
+
+  /** Name of the file that `build` must make. */
+  libraryName(wanted: Wanted): string {
+    return libraryOf(wanted.kind, this.key(wanted));
+  }
+
+  /**
+   * The entry, built where it is not there or damaged. It stays as long as this process lives, unless someone clears
+   * the cache by hand.
+   *
+   * @param build makes the library in the empty folder that it is given; what it throws is passed on.
+   */
+  async entry(wanted: Wanted, build: (folder: string) => Promise<void>): Promise<Entry> {
+    const folder = join(this.path, `${wanted.kind}-${this.key(wanted)}`);
+    const found = this.find(folder);
+    if (found !== undefined) return found;
+    const present = this.making.get(folder);
+    if (present !== undefined) return present;
+    const making = this.make(folder, wanted, build).finally(() => this.making.delete(folder));
+    this.making.set(folder, making);
+    return making;
+  }
+
+  private key({ kind, name, parts, compiler }: Wanted): string {
+    return sha256(JSON.stringify([kind, name, compiler, ...parts])).slice(0, 32);
+  }
+
+  /** An entry that is whole; it counts as used now. */
+  private find(folder: string): Entry | undefined {
+    try {
+      markUse(folder);
+      const manifest = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
+      const library = join(folder, manifest.library);
+      if (sha256(readFileSync(library)) !== manifest.sha256) return undefined;
+      const now = new Date();
+      utimesSync(join(folder, MANIFEST), now, now);
+      return { folder, library };
+    } catch {
+      // Not there, or half there.
+      return undefined;
+    }
+  }
+
+  private async make(
+    folder: string,
+    wanted: Wanted,
+    build: (folder: string) => Promise<void>,
+  ): Promise<Entry> {
+    const aside = this.newFolder();
+    try {
+      await build(aside);
+    } catch (error) {
+      const kept = this.failed(wanted);
+      this.remove(kept);
+      renameSync(aside, kept);
+      throw error;
+    }
+    const { kind, name, compiler } = wanted;
+    const library = this.libraryName(wanted);
+    const digest = sha256(readFileSync(join(aside, library)));
+    const manifest: Manifest = { kind, name, library, sha256: digest, compiler };
+    writeFileSync(join(aside, MANIFEST), `${JSON.stringify(manifest, undefined, 2)}\n`);
+    rmSync(this.failed(wanted), { recursive: true, force: true });
+    const entry = this.place(aside, folder);
+    dropOld(this.path, this.folder.limit);
+    return entry;
+  }
+
+  /** A folder that no other process writes in. */
+  private newFolder(): string {
+    const folder = join(this.path, `.build-${process.pid}-${randomBytes(6).toString('hex')}`);
+    mkdirSync(folder, { mode: 0o700 });
+    return folder;
+  }
+
+  /** Renames a finished entry to its place. Another process may have been faster: then its entry is taken. */
+  private place(aside: string, folder: string): Entry {
+    for (let attempt = 0; attempt < 10; attempt++) {
+      const other = this.find(folder);
+      if (other !== undefined) {
+        rmSync(aside, { recursive: true, force: true });
+        return other;
+      }
+      this.remove(folder);
+      try {
+        renameSync(aside, folder);
+      } catch (error) {
+        if (!existsSync(aside)) throw error;
+        if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      }
+    }
+    const placed = this.find(folder);
+    if (placed !== undefined) return placed;
+    throw new CompilerError(`${folder} can't be written: something else keeps changing it.`);
+  }
+
+  /** Removes a folder in one step for those who look, then what was in it. */
+  private remove(folder: string): void {
+    if (statSync(folder, { throwIfNoEntry: false }) === undefined) return;
+    const aside = join(this.path, `.build-${process.pid}-${randomBytes(6).toString('hex')}`);
+    try {
+      renameSync(folder, aside);
+    } catch {
+      // Someone else has just removed it.
+      return;
+    }
+    rmSync(aside, { recursive: true, force: true });
+  }
+}

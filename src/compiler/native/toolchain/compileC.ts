@@ -1,0 +1,56 @@
+/** @file A program's C source to a shared library, beside the runtime's in the cache. */
+import { writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { compile } from './build.js';
+import type { Entry, Wanted } from './cache.js';
+import { baseFlags, linkFlags, machineFlags } from './flags.js';
+import type { Toolchain } from './index.js';
+import { runtimeFolder } from './runtimeLibrary.js';
+
+/** Vectors as at -O3, without what takes its time to compile. */
+const programFlags = ['-O2', '-ftree-vectorize'];
+
+/** How a program is compiled. */
+export interface ProgramOptions {
+  /** For messages and for the list of the cache. */
+  readonly name: string;
+  /** Macros that are defined as 1. */
+  readonly defines?: readonly string[];
+}
+
+/**
+ * The library of a program, from the cache or compiled now.
+ *
+ * @param source C that includes luthier.h.
+ * @throws CompilerError with the first lines of the compiler's message and the place of its log.
+ */
+export async function compileC(
+  toolchain: Toolchain,
+  source: string,
+  options: ProgramOptions,
+): Promise<Entry> {
+  const { compiler, cpu, cache, runtime, env } = toolchain;
+  const flags = [
+    ...baseFlags,
+    ...programFlags,
+    ...machineFlags(cpu),
+    ...(options.defines ?? []).map((name) => `-D${name}=1`),
+  ];
+  const wanted: Wanted = {
+    kind: 'program',
+    name: options.name,
+    compiler: compiler.version,
+    // The runtime's folder is named by the hash of its sources, and of the CPU.
+    parts: [basename(runtime.folder), source, ...flags],
+  };
+  return cache.entry(wanted, async (folder) => {
+    writeFileSync(join(folder, 'program.c'), source);
+    const library = cache.libraryName(wanted);
+    await compile({ compiler, env, name: options.name, folder, log: cache.failed(wanted) }, [
+      ...flags,
+      ...['-I', runtimeFolder],
+      ...linkFlags(library, [`../${basename(runtime.folder)}`]),
+      ...['program.c', '-o', library, runtime.library, '-lm'],
+    ]);
+  });
+}

@@ -1,0 +1,129 @@
+/** @file The machine's C compiler: found on PATH, asked what it is, refused where it is too old. */
+import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join, resolve } from 'node:path';
+import { runProcess } from './process.js';
+
+/** A C compiler that programs can be compiled with. */
+export interface CCompiler {
+  /** Absolute path. */
+  readonly command: string;
+  /** Arguments in front of all others: $CC may be `ccache gcc`. */
+  readonly args: readonly string[];
+  readonly family: Family;
+  /** What it says of itself: its name, its version and who packed it. */
+  readonly version: string;
+}
+
+/** Why there is no native engine on this machine, and what would help. */
+export interface Missing {
+  readonly reason: string;
+}
+
+type Family = 'gcc' | 'clang';
+
+/** The oldest that compile the runtime: vector extensions with conversions, `#pragma GCC unroll`. */
+const oldest: Readonly<Record<Family, number>> = { gcc: 9, clang: 11 };
+
+const needed = `gcc ${oldest.gcc} or newer, or clang ${oldest.clang} or newer`;
+
+/** How a compiler is installed, by the ID in /etc/os-release. */
+const packages: readonly (readonly [RegExp, string])[] = [
+  [/\b(debian|ubuntu)\b/, 'apt install gcc libc6-dev'],
+  [/\b(fedora|rhel|centos)\b/, 'dnf install gcc'],
+  [/\balpine\b/, 'apk add gcc musl-dev'],
+  [/\barch\b/, 'pacman -S gcc'],
+  [/\bsuse\b/, 'zypper install gcc'],
+];
+
+/** One sentence: what to install here. */
+export function installHint(platform = process.platform, release = '/etc/os-release'): string {
+  if (platform === 'darwin') return 'To install one: xcode-select --install.';
+  let text = '';
+  try {
+    text = readFileSync(release, 'utf8');
+  } catch {
+    // Not every system says what it is.
+  }
+  const ids = text
+    .split('\n')
+    .filter((line) => /^ID(_LIKE)?=/.test(line))
+    .join(' ');
+  const command = packages.find(([system]) => system.test(ids))?.[1];
+  return command === undefined
+    ? `Install ${needed}, and the C library's headers.`
+    : `To install one: ${command}.`;
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The file that a shell would start for `name`. */
+function onPath(name: string, path: string): string | undefined {
+  if (name.includes('/')) return isExecutable(resolve(name)) ? resolve(name) : undefined;
+  return path
+    .split(delimiter)
+    .filter(isAbsolute)
+    .map((folder) => join(folder, name))
+    .find(isExecutable);
+}
+
+/** Family and major version from the first line of `--version`. */
+function identify(line: string, output: string): { family: Family; major: number } | undefined {
+  const clang = /\bclang version (\d+)/.exec(line);
+  if (clang) return { family: 'clang', major: Number(clang[1]) };
+  // The name that it was called by comes first, which says nothing: `cc (Debian 12.2.0-14) 12.2.0`.
+  const gcc = /\s(\d+)\.\d+(?:\.\d+)?(?:\s|$)/.exec(line.replace(/\([^)]*\)/, ''));
+  return gcc && output.includes('Free Software Foundation')
+    ? { family: 'gcc', major: Number(gcc[1]) }
+    : undefined;
+}
+
+async function ask(
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<CCompiler | Missing> {
+  const { code, output } = await runProcess(command, [...args, '--version'], { env, seconds: 20 });
+  const line =
+    output
+      .split('\n')
+      .find((each) => each.trim() !== '')
+      ?.trim() ?? '';
+  const shown = [command, ...args].join(' ');
+  if (code !== 0) {
+    const how = typeof code === 'number' ? `exit code ${code}` : code;
+    return { reason: `${shown} --version failed (${how})${line === '' ? '' : `: ${line}`}.` };
+  }
+  const found = identify(line, output);
+  if (found === undefined) return { reason: `${shown} is neither gcc nor clang: '${line}'.` };
+  const { family, major } = found;
+  if (major < oldest[family]) return { reason: `${shown} is too old: '${line}'; ${needed}, is needed.` };
+  return { command, args, family, version: line };
+}
+
+/**
+ * The first of $CC, cc, gcc and clang that can be used. Where $CC is set, nothing else is looked for.
+ *
+ * @param env PATH and CC are read from it, and the compiler is started with it.
+ */
+export async function findCompiler(env: NodeJS.ProcessEnv): Promise<CCompiler | Missing> {
+  const asked = (env.CC ?? '').trim();
+  const candidates = asked === '' ? [['cc'], ['gcc'], ['clang']] : [asked.split(/\s+/)];
+  const reasons: string[] = [];
+  for (const [name, ...args] of candidates) {
+    const command = onPath(name!, env.PATH ?? '');
+    if (command === undefined) continue;
+    const answer = await ask(command, args, env);
+    if ('command' in answer) return answer;
+    reasons.push(answer.reason);
+  }
+  if (reasons.length > 0) return { reason: `${[...new Set(reasons)].join(' ')} ${installHint()}` };
+  const where = asked === '' ? 'PATH has neither cc, gcc nor clang' : `CC is '${asked}', which is not there`;
+  return { reason: `There is no C compiler: ${where}. ${installHint()}` };
+}

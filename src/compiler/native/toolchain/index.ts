@@ -1,0 +1,54 @@
+/** @file The native toolchain: a compiler, the CPU, the cache and the compiled runtime; or why there is none. */
+import { CompilerError } from '../../types.js';
+import { Cache, type Entry } from './cache.js';
+import { type CCompiler, findCompiler, type Missing } from './compiler.js';
+import { cpuFeatures } from './cpu.js';
+import { runtimeLibrary } from './runtimeLibrary.js';
+
+export type { Missing } from './compiler.js';
+
+/** All that compiling a program takes. */
+export interface Toolchain {
+  readonly compiler: CCompiler;
+  /** What the CPU can do. */
+  readonly cpu: string;
+  readonly cache: Cache;
+  readonly runtime: Entry;
+  /** What the compiler is started with. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** Toolchains by what of the environment they depend on. */
+const opened = new Map<string, Promise<Toolchain | Missing>>();
+const variables = ['CC', 'PATH', 'XDG_CACHE_HOME', 'HOME', 'LUTHIER_CACHE_MB'];
+
+/**
+ * Looks for a compiler, and compiles the runtime where the cache has none for it, which takes seconds. What was found
+ * stays for the life of the process.
+ *
+ * @returns the toolchain, or a sentence that says why there is none and what would help.
+ */
+export function openToolchain(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain | Missing> {
+  const key = JSON.stringify(variables.map((name) => env[name] ?? null));
+  let toolchain = opened.get(key);
+  if (toolchain === undefined) {
+    toolchain = open({ ...env });
+    opened.set(key, toolchain);
+  }
+  return toolchain;
+}
+
+async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
+  if (process.platform === 'win32') return { reason: 'The native engine runs on Linux and macOS.' };
+  const compiler = await findCompiler(env);
+  if ('reason' in compiler) return compiler;
+  try {
+    const cache = Cache.open(env);
+    const cpu = await cpuFeatures();
+    const runtime = await runtimeLibrary({ compiler, env, name: 'The native runtime' }, cache, cpu);
+    return { compiler, cpu, cache, runtime, env };
+  } catch (error) {
+    if (!(error instanceof CompilerError)) throw error;
+    return { reason: error.message };
+  }
+}

@@ -1,0 +1,55 @@
+/** @file Starts the compiler: never through a shell, never for ever. */
+import { spawn } from 'node:child_process';
+
+/** How a process ended. */
+export interface Ended {
+  /** Its exit code, or what kept it from having one. */
+  readonly code: number | string;
+  /** What it wrote, both streams in the order of writing. */
+  readonly output: string;
+}
+
+/** Where and how long a process runs. */
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly seconds: number;
+}
+
+/** More is not read by anyone; an endless writer must not fill the memory. */
+const mostOutput = 1 << 20;
+
+/**
+ * Runs a program to its end, its arguments as they are given. Messages come in English, whatever the user's language.
+ *
+ * @param command an absolute path.
+ */
+export function runProcess(command: string, args: readonly string[], options: RunOptions): Promise<Ended> {
+  const { cwd, env, seconds } = options;
+  return new Promise((resolve) => {
+    let output = '';
+    let late = false;
+    const child = spawn(command, args, {
+      ...(cwd === undefined ? {} : { cwd }),
+      env: { ...env, LC_ALL: 'C' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const timer = setTimeout(() => {
+      late = true;
+      child.kill('SIGKILL');
+    }, seconds * 1000);
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        if (output.length < mostOutput) output += text;
+      });
+    }
+    const end = (code: number | string): void => {
+      clearTimeout(timer);
+      resolve({ code, output });
+    };
+    child.on('error', (error) => end(error.message));
+    child.on('close', (code, signal) =>
+      end(late ? `no answer within ${seconds} s` : (code ?? `ended by ${signal}`)),
+    );
+  });
+}
