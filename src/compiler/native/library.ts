@@ -59,7 +59,7 @@ const call = <T>(callable: Callable, ...args: unknown[]): Promise<T> =>
 async function open(path: string, ...definitions: string[]): Promise<Callable[]> {
   const koffi = await loadKoffi();
   try {
-    const library = koffi.load(path);
+    const library = koffi.load(path, { lazy: true });
     return definitions.map((definition) => library.func(definition));
   } catch (error) {
     throw new CompilerError(`${path} could not be loaded: ${(error as Error).message}`, { cause: error });

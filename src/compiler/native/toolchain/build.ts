@@ -25,7 +25,7 @@ const linesShown = 8;
 /** The first errors, or what else was said. */
 function firstLines(output: string): string {
   const lines = output.split('\n').filter((line) => line.trim() !== '');
-  const first = lines.findIndex((line) => /\berror\b/.test(line));
+  const first = lines.findIndex((line) => /\berror\b|undefined reference/.test(line));
   const from = Math.max(first, 0);
   return lines.slice(from, from + linesShown).join('\n');
 }

@@ -26,6 +26,6 @@ export function linkFlags(
 ): string[] {
   const darwin = platform === 'darwin';
   const origin = darwin ? '@loader_path' : '$ORIGIN';
-  const naming = darwin ? [`-Wl,-install_name,@rpath/${name}`] : [`-Wl,-soname,${name}`, '-Wl,-z,defs'];
+  const naming = darwin ? [`-Wl,-install_name,@rpath/${name}`] : [`-Wl,-soname,${name}`];
   return ['-shared', ...naming, ...folders.map((folder) => `-Wl,-rpath,${origin}/${folder}`)];
 }
