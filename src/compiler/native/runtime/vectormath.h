@@ -96,7 +96,7 @@ LT_MATH int32_t lt_floormod(int32_t a, int32_t b) {
 /* a ** b in doubles, truncated and taken modulo 2^32; 0 where that is infinite. */
 LT_MATH int32_t lt_ipow(int32_t a, int32_t b) {
   double result = 1.0, base = (double)a;
-  for (int bit = 0; bit < 31; bit++) {
+  _Pragma("GCC unroll 31") for (int bit = 0; bit < 31; bit++) {
     result = (b >> bit) & 1 ? result * base : result;
     base *= base;
   }

@@ -1,0 +1,130 @@
+/* gemm.c: products of packed operands: which microkernel, how operands are packed, in which order tiles are taken. */
+/* flags: -O2 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+
+/* ---- Which microkernel ---------------------------------------------------------------------------------------- */
+/* LT_HAVE_X says that the compiler accepted the flags of that file. */
+
+extern const lt_kernel lt_avx512bf16_bfloat16, lt_avx512_float32, lt_avx512_bfloat16, lt_avx2_float32, lt_avx2_bfloat16,
+    lt_portable_float32, lt_portable_bfloat16;
+
+typedef struct {
+  const char *name;
+  const lt_kernel *of[2]; /* by precision */
+} choice;
+
+#ifdef LT_HAVE_GEMMAVX512BF16
+static int runsAvx512Bf16(void) {
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+}
+#endif
+#ifdef LT_HAVE_GEMMAVX512
+static int runsAvx512(void) {
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+#endif
+#ifdef LT_HAVE_GEMMAVX2
+static int runsAvx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+static int runsAlways(void) { return 1; }
+
+static const struct {
+  int (*runs)(void);
+  choice choice;
+} known[] = {
+#if defined(LT_HAVE_GEMMAVX512BF16) && defined(LT_HAVE_GEMMAVX512)
+    {runsAvx512Bf16, {"avx512bf16", {&lt_avx512_float32, &lt_avx512bf16_bfloat16}}},
+#endif
+#ifdef LT_HAVE_GEMMAVX512
+    {runsAvx512, {"avx512", {&lt_avx512_float32, &lt_avx512_bfloat16}}},
+#endif
+#ifdef LT_HAVE_GEMMAVX2
+    {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16}}},
+#endif
+    {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16}}},
+};
+
+static const choice *chosen;
+
+int lt_gemm_force(const char *name) {
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (strcmp(name, "auto") && strcmp(name, known[i].choice.name)) continue;
+    if (!known[i].runs()) continue;
+    chosen = &known[i].choice;
+    return 1;
+  }
+  return 0;
+}
+
+__attribute__((constructor)) static void choose(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_cpu_init();
+#endif
+  const char *wish = getenv("LUTHIER_KERNEL");
+  if (!wish || !lt_gemm_force(wish)) lt_gemm_force("auto");
+}
+
+const lt_kernel *lt_kernel_of(int p) { return chosen->of[p == LT_BFLOAT16]; }
+const char *lt_gemm_kernel(int p) { return lt_kernel_of(p)->name; }
+
+/* ---- Packed operands ------------------------------------------------------------------------------------------ */
+
+static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Panels of the tile's width; where those would leave a last one of a single vector, narrow ones if they fit evenly. */
+int64_t lt_panel_width(const lt_kernel *kernel, int64_t n) {
+  const int64_t narrow = kernel->columns - kernel->lanes;
+  if (n <= kernel->columns) return ceilDivide(n, kernel->lanes) * kernel->lanes;
+  const int64_t rest = n % kernel->columns;
+  return rest > 0 && rest <= kernel->lanes && n % narrow == 0 && n <= 8 * narrow ? narrow : kernel->columns;
+}
+
+int64_t lt_panels(int p, int64_t n) { return n > 0 ? ceilDivide(n, lt_panel_width(lt_kernel_of(p), n)) : 0; }
+
+static int64_t bytesOf(const lt_kernel *kernel, int64_t panels, int64_t width, int64_t k) {
+  return ceilDivide(panels * width * lt_words(kernel, k) * 4, 64) * 64;
+}
+
+int64_t lt_packed_bytes(int p, int64_t k, int64_t n) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  return n > 0 ? bytesOf(kernel, lt_panels(p, n), lt_panel_width(kernel, n), k) : 0;
+}
+
+int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  return bytesOf(kernel, ceilDivide(m, kernel->rows), kernel->rows, k);
+}
+
+void lt_pack_panels(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t first, int64_t last) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  const int64_t width = lt_panel_width(kernel, n), size = width * lt_words(kernel, k);
+  for (int64_t j = first; j < last; j++)
+    kernel->pack((uint32_t *)packed + j * size, width, lt_element(b, 0, j * width), b.type, b.cs, b.rs,
+                 least(width, n - j * width), k);
+}
+
+/* Few rows at a time, so that they are read from pages that stay at hand. */
+enum { SLAB = 16 };
+
+void lt_pack_slab(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t k0, int64_t k1) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  const int64_t width = lt_panel_width(kernel, n), size = width * lt_words(kernel, k);
+  for (int64_t d = k0; d < k1; d += SLAB) {
+    uint32_t *to = (uint32_t *)packed + d / kernel->depth * width;
+    for (int64_t j = 0; j < n; j += width, to += size)
+      kernel->pack(to, width, lt_element(b, d, j), b.type, b.cs, b.rs, least(width, n - j), least(SLAB, k1 - d));
+  }
+}
+
+void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  const int64_t width = kernel->rows, size = width * lt_words(kernel, k);
+  for (int64_t i = first; i < last; i++)
+    kernel->pack((uint32_t *)packed + i * size, width, lt_element(a, i * width, 0), a.type, a.rs, a.cs,
+                 least(width, m - i * width), k);
+}

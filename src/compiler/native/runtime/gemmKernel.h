@@ -1,0 +1,115 @@
+/* gemmKernel.h: a microkernel for one instruction set; its file defines the macros below and includes this once.
+
+   LT_NAME(x)       the file's own name of x            LT_ROWS, LT_VECTORS  vectors of a tile: rows x vectors of columns
+   LT_LANES         float32 lanes of a vector           LT_DEPTH             elements of k in a word
+   LT_OPERAND       the type of a vector of words       LT_LOAD(p)           a vector of words from memory
+   LT_SPREAD(w)     a word in all lanes                 LT_MULADD(c, a, b)   c + a b, lane by lane                    */
+
+typedef float lt_vector __attribute__((vector_size(4 * LT_LANES)));
+typedef float lt_loose __attribute__((vector_size(4 * LT_LANES), aligned(4), may_alias));
+
+#define LT_UNROLL _Pragma("GCC unroll 16")
+#define LT_INLINE static inline __attribute__((always_inline))
+
+/* What lies at a tile's borders, and bf16 results: through a copy of the tile. */
+static __attribute__((noinline)) void LT_NAME(spill)(const float *tile, int64_t width, void *c, int32_t c_type, int64_t ldc,
+                                                     int64_t m, int64_t n, int accumulate) {
+  for (int64_t i = 0; i < m; i++, tile += width) {
+    if (c_type == LT_BFLOAT16) {
+      bf16 *to = (bf16 *)c + i * ldc;
+      for (int64_t j = 0; j < n; j++) to[j] = lt_to_bf16(tile[j]);
+    } else {
+      float *to = (float *)c + i * ldc;
+      if (accumulate)
+        for (int64_t j = 0; j < n; j++) to[j] += tile[j];
+      else
+        for (int64_t j = 0; j < n; j++) to[j] = tile[j];
+    }
+  }
+}
+
+/* A tile of `rows` x `vectors`, both constants where it is inlined. */
+LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *a, const uint32_t *b, int64_t words,
+                             int64_t width, void *c, int32_t c_type, int64_t ldc, int64_t m, int64_t n, float alpha,
+                             int accumulate, const char *next, int64_t ahead) {
+  lt_vector sums[LT_ROWS][LT_VECTORS];
+  LT_UNROLL for (int i = 0; i < rows; i++) LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = (lt_vector){0};
+  for (int64_t w = 0; w < words; w++) {
+    if (w < ahead) __builtin_prefetch(next + 64 * w, 0, 2);
+    LT_OPERAND right[LT_VECTORS];
+    LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_LOAD(b + j * LT_LANES);
+    LT_UNROLL for (int i = 0; i < rows; i++) {
+      const LT_OPERAND left = LT_SPREAD(a[i]);
+      LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = LT_MULADD(sums[i][j], left, right[j]);
+    }
+    a += LT_ROWS;
+    b += width;
+  }
+  if (m == rows && n == vectors * LT_LANES && c_type == LT_FLOAT32) {
+    LT_UNROLL for (int i = 0; i < rows; i++) {
+      float *to = (float *)c + i * ldc;
+      LT_UNROLL for (int j = 0; j < vectors; j++) {
+        lt_loose *place = (lt_loose *)(to + j * LT_LANES);
+        *place = accumulate ? (lt_vector)*place + alpha * sums[i][j] : alpha * sums[i][j];
+      }
+    }
+  } else {
+    lt_vector tile[LT_ROWS * LT_VECTORS];
+    LT_UNROLL for (int i = 0; i < rows; i++) LT_UNROLL for (int j = 0; j < vectors; j++)
+      tile[i * vectors + j] = alpha * sums[i][j];
+    LT_NAME(spill)((const float *)tile, vectors * LT_LANES, c, c_type, ldc, m, n, accumulate);
+  }
+}
+
+#define LT_TILE(rows, vectors)                                                                                         \
+  static __attribute__((noinline)) void LT_NAME(tile_##rows##_##vectors)(                                              \
+      const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type, int64_t ldc,        \
+      int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead) {                            \
+    LT_NAME(tile)(rows, vectors, a, b, words, width, c, c_type, ldc, m, n, alpha, accumulate, next, ahead);            \
+  }
+#if LT_VECTORS == 3
+#define LT_TILES(rows) LT_TILE(rows, 1) LT_TILE(rows, 2) LT_TILE(rows, 3)
+#define LT_TILE_ROW(rows) {LT_NAME(tile_##rows##_1), LT_NAME(tile_##rows##_2), LT_NAME(tile_##rows##_3)}
+#else
+#define LT_TILES(rows) LT_TILE(rows, 1) LT_TILE(rows, 2)
+#define LT_TILE_ROW(rows) {LT_NAME(tile_##rows##_1), LT_NAME(tile_##rows##_2)}
+#endif
+LT_TILES(1)
+LT_TILES(2)
+LT_TILES(4)
+#if LT_ROWS == 6
+LT_TILES(6)
+#define LT_TILE_ALL LT_TILE_ROW(6)
+#elif LT_ROWS == 8
+LT_TILES(8)
+#define LT_TILE_ALL LT_TILE_ROW(8)
+#else
+#define LT_TILE_ALL LT_TILE_ROW(4)
+#endif
+
+/* lt_kernel.tile: the tile with the fewest rows and vectors that hold m x n. */
+static void LT_NAME(multiply)(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type,
+                              int64_t ldc, int64_t m, int64_t n, float alpha, int accumulate, const char *next,
+                              int64_t ahead) {
+  typedef void function(const uint32_t *, const uint32_t *, int64_t, int64_t, void *, int32_t, int64_t, int64_t, int64_t,
+                        float, int, const char *, int64_t);
+  static function *const tiles[4][LT_VECTORS] = {LT_TILE_ROW(1), LT_TILE_ROW(2), LT_TILE_ROW(4), LT_TILE_ALL};
+  const int rows = m > 4 ? 3 : m > 2 ? 2 : m > 1;
+  tiles[rows][(n - 1) / LT_LANES](a, b, words, width, c, c_type, ldc, m, n, alpha, accumulate, next, ahead);
+}
+
+/* lt_kernel.burn: the tile's inner loop without its loads; from volatile memory, lest equal sums become one. */
+static float LT_NAME(burn)(int64_t rounds) {
+  lt_vector sums[LT_ROWS][LT_VECTORS];
+  volatile uint32_t zero = 0;
+  const LT_OPERAND left = LT_SPREAD(zero), right = LT_SPREAD(zero);
+  LT_UNROLL for (int i = 0; i < LT_ROWS; i++) LT_UNROLL for (int j = 0; j < LT_VECTORS; j++)
+    sums[i][j] = (lt_vector){0} + lt_from_bits(zero);
+  for (int64_t round = 0; round < rounds; round++) {
+    LT_UNROLL for (int i = 0; i < LT_ROWS; i++) LT_UNROLL for (int j = 0; j < LT_VECTORS; j++)
+      sums[i][j] = LT_MULADD(sums[i][j], left, right);
+  }
+  lt_vector total = {0};
+  LT_UNROLL for (int i = 0; i < LT_ROWS; i++) LT_UNROLL for (int j = 0; j < LT_VECTORS; j++) total += sums[i][j];
+  return total[0];
+}

@@ -1,0 +1,165 @@
+/* gemmProducts.c: products over packed operands: the order of tiles, and how several products are split over threads. */
+/* flags: -O2 */
+#include "kernels.h"
+
+static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+enum {
+  DEPTH_WORDS = 1024, /* of k at once: a block of rows of this depth stays in the second cache */
+  BLOCK_ROWS = 128    /* of c at once */
+};
+
+/* A packed operand of panels of `width` vectors and `words` words each. */
+typedef struct {
+  const uint32_t *data;
+  int64_t width, words;
+} operand;
+
+typedef struct {
+  void *data;
+  int32_t type;
+  int64_t ld;
+} target;
+
+static char *elementOf(target c, int64_t i, int64_t j) {
+  return (char *)c.data + (i * c.ld + j) * (c.type == LT_BFLOAT16 ? 2 : 4);
+}
+
+/* The rows [i0, i1) (i0 a multiple of the tile's) of the panels [j0, j1) of c, n columns in all. Sums over k are
+   split by its size alone, so that no element depends on the region it is computed with. */
+static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
+                           int64_t n, int64_t words, target c, float alpha, int accumulate) {
+  const int64_t parts = c.type == LT_BFLOAT16 || words == 0 ? 1 : ceilDivide(words, DEPTH_WORDS);
+  const int64_t part = ceilDivide(words, parts), tiles = ceilDivide(i1 - i0, kernel->rows);
+  for (int64_t p = 0; p < parts; p++) {
+    const int64_t w = p * part, count = least(part, words - w);
+    const int64_t share = ceilDivide(ceilDivide(b.width * count, 16), tiles); /* lines of the next panel for each tile */
+    for (int64_t j = j0; j < j1; j++) {
+      const uint32_t *right = b.data + (j * b.words + w) * b.width;
+      const char *next = (const char *)(right + (j + 1 < j1 ? b.words * b.width : 0));
+      for (int64_t i = i0; i < i1; i += kernel->rows, next += share * 64)
+        kernel->tile(a.data + i * a.words + w * a.width, right, count, b.width, elementOf(c, i, j * b.width), c.type, c.ld,
+                     least(kernel->rows, i1 - i), least(b.width, n - j * b.width), alpha, accumulate || p > 0, next,
+                     j + 1 < j1 ? share : 0);
+    }
+  }
+}
+
+void lt_multiply_packed(int p, int64_t m, int64_t n, int64_t k, const void *packed_a, int64_t a_k, const void *packed_b,
+                        int64_t b_k, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  if (m <= 0 || n <= 0) return;
+  multiplyRegion(kernel, (operand){packed_a, kernel->rows, lt_words(kernel, a_k)},
+                 (operand){packed_b, lt_panel_width(kernel, n), lt_words(kernel, b_k)}, 0, m, 0, lt_panels(p, n), n,
+                 lt_words(kernel, k), (target){c, c_type, ldc}, alpha, accumulate);
+}
+
+/* ---- lt_gemm -------------------------------------------------------------------------------------------------- */
+
+/* Rows of even blocks of at most BLOCK_ROWS. */
+static int64_t rowsAtOnce(const lt_kernel *kernel, int64_t m) {
+  if (m <= 0) return kernel->rows;
+  const int64_t blocks = ceilDivide(m, BLOCK_ROWS);
+  return ceilDivide(ceilDivide(m, blocks), kernel->rows) * kernel->rows;
+}
+
+int64_t lt_gemm_scratch_bytes(int p, int64_t m, int64_t k) {
+  return lt_packed_left_bytes(p, least(m, rowsAtOnce(lt_kernel_of(p), m)), k);
+}
+
+void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *packed_b, int64_t first_panel,
+             int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  const int64_t words = lt_words(kernel, k), block = rowsAtOnce(kernel, m);
+  const operand b = {packed_b, n > 0 ? lt_panel_width(kernel, n) : kernel->columns, words};
+  for (int64_t i = 0; i < m && n > 0; i += block) {
+    const int64_t rows = least(block, m - i);
+    const lt_matrix part = {lt_element(a, i, 0), a.type, a.rs, a.cs};
+    const target to = {c, c_type, ldc};
+    lt_pack_left(p, scratch, part, rows, k, 0, ceilDivide(rows, kernel->rows));
+    multiplyRegion(kernel, (operand){scratch, kernel->rows, words}, b, 0, rows, first_panel, last_panel, n, words,
+                   (target){elementOf(to, i, 0), c_type, ldc}, alpha, accumulate);
+  }
+}
+
+/* ---- lt_products ---------------------------------------------------------------------------------------------- */
+
+/* A thread's share of a list of jobs, each of which is cut into units of equal work. */
+typedef struct {
+  double total, from, to, done;
+} share;
+
+static share shareOf(double total, int thread, int threads) {
+  return (share){total, total * thread / threads, total * (thread + 1) / threads, 0};
+}
+
+/* The share's units [first, last) of the next job: those that begin in it, rounded to the nearest. */
+static void takeUnits(share *s, double work, int64_t units, int64_t *first, int64_t *last) {
+  const double scale = work > 0 ? (double)units / work : 0;
+  const double low = (s->from - s->done) * scale, high = (s->to - s->done) * scale;
+  s->done += work;
+  *first = low <= 0 ? 0 : low >= (double)units ? units : (int64_t)(low + 0.5);
+  *last = high <= 0 ? 0 : high >= (double)units || s->to >= s->total ? units : (int64_t)(high + 0.5);
+}
+
+enum { PACK_ROWS = 64 }; /* of k in a unit of packing, where rows of memory are read in order */
+
+/* Packs a thread's share of one operand: `across` is the stride over its vectors, `along` over k. */
+static void packShare(const lt_kernel *kernel, share *s, void *packed, const void *data, int32_t type, int64_t across,
+                      int64_t along, int64_t vectors, int64_t width, int64_t k) {
+  const int64_t panels = ceilDivide(vectors, width), words = lt_words(kernel, k), size = type == LT_BFLOAT16 ? 2 : 4;
+  const int bySlabs = across == 1 && along != 1;
+  int64_t first, last;
+  takeUnits(s, (double)vectors * (double)k, bySlabs ? ceilDivide(k, PACK_ROWS) : panels, &first, &last);
+  const int64_t d0 = bySlabs ? first * PACK_ROWS : 0, d1 = bySlabs ? least(k, last * PACK_ROWS) : k;
+  const int64_t j0 = bySlabs ? 0 : first, j1 = bySlabs ? panels : last, step = bySlabs ? 16 : k;
+  for (int64_t d = d0; d < d1; d += step)
+    for (int64_t j = j0; j < j1; j++)
+      kernel->pack((uint32_t *)packed + (j * words + d / kernel->depth) * width, width,
+                   (const char *)data + (j * width * across + d * along) * size, type, across, along,
+                   least(width, vectors - j * width), least(step, d1 - d));
+}
+
+void lt_products_pack(int p, const lt_product *products, int64_t count, int thread, int threads) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  double total = 0;
+  for (const lt_product *q = products; q < products + count; q++)
+    total += (double)q->k * (double)((q->a.data ? q->m : 0) + (q->b.data ? q->n : 0));
+  share s = shareOf(total, thread, threads);
+  for (const lt_product *q = products; q < products + count; q++) {
+    if (q->a.data && q->m > 0)
+      packShare(kernel, &s, q->packed_a, q->a.data, q->a.type, q->a.rs, q->a.cs, q->m, kernel->rows, q->k);
+    if (q->b.data && q->n > 0)
+      packShare(kernel, &s, q->packed_b, q->b.data, q->b.type, q->b.cs, q->b.rs, q->n, lt_panel_width(kernel, q->n), q->k);
+  }
+}
+
+/* The units [first, last) of a product: panels of columns within blocks of rows, one block after another. */
+static void multiplyUnits(const lt_kernel *kernel, const lt_product *q, int64_t block, int64_t panels, int64_t first,
+                          int64_t last) {
+  const int64_t words = lt_words(kernel, q->k);
+  const operand a = {q->packed_a, kernel->rows, words}, b = {q->packed_b, lt_panel_width(kernel, q->n), words};
+  while (first < last) {
+    const int64_t i = first / panels, j0 = first % panels, j1 = least(panels, j0 + last - first);
+    multiplyRegion(kernel, a, b, i * block, least(q->m, (i + 1) * block), j0, j1, q->n, words,
+                   (target){q->c, q->c_type, q->ldc}, q->alpha, q->accumulate);
+    first += j1 - j0;
+  }
+}
+
+void lt_products_multiply(int p, const lt_product *products, int64_t count, int thread, int threads) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  double total = 0;
+  for (const lt_product *q = products; q < products + count; q++)
+    total += (double)q->m * (double)q->n * (double)(q->k + 1);
+  share s = shareOf(total, thread, threads);
+  for (const lt_product *q = products; q < products + count; q++) {
+    if (q->m <= 0 || q->n <= 0) continue;
+    const int64_t block = rowsAtOnce(kernel, q->m), blocks = ceilDivide(q->m, block);
+    const int64_t panels = lt_panels(p, q->n);
+    int64_t first, last;
+    takeUnits(&s, (double)q->m * (double)q->n * (double)(q->k + 1), blocks * panels, &first, &last);
+    multiplyUnits(kernel, q, block, panels, first, last);
+  }
+}
