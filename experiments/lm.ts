@@ -22,6 +22,8 @@ import {
 } from '../src/index.js';
 
 const positive = z.int().positive();
+const fpropDtypes = ['float32', 'bfloat16'] as const;
+type FpropDtype = (typeof fpropDtypes)[number];
 
 /** GPT-2 style language models, trained with AdamW, linear warm-up and cosine decay. */
 export abstract class LmExperiment extends Experiment.with({
@@ -38,6 +40,10 @@ export abstract class LmExperiment extends Experiment.with({
   warmupSteps: z.int().nonnegative().default(100).describe('Steps until the highest learning rate.'),
   beta2: z.number().min(0).lt(1).default(0.99).describe("AdamW's decay of squared gradients."),
   weightDecay: z.number().nonnegative().default(0.1).describe('Decay of matrices; vectors do not decay.'),
+  fpropDtype: z
+    .enum(fpropDtypes)
+    .default('float32')
+    .describe('Type that matrix products round their operands to.'),
   seed: z.int().nonnegative().default(1234).describe('Seed of weights, dropout and the order of the data.'),
 }) {
   /** How many tokens the vocabulary has. */
@@ -58,7 +64,7 @@ export abstract class LmExperiment extends Experiment.with({
       maxSeqLength: seqLen,
     });
     return SingleTask.config({
-      model: LanguageModel.config({ lmTpl }),
+      model: LanguageModel.config({ fpropDtype: this.fpropDtype, lmTpl }),
       train: Train.config({
         learner: Learner.config({ optimizer: this.optimizer() }),
         numTrainSteps: this.numTrainSteps,
@@ -115,6 +121,7 @@ export class Small extends LmExperiment.with({
   override learningRate = 3e-3;
   override minLearningRate = 1e-4;
   override warmupSteps = 100;
+  override fpropDtype: FpropDtype = 'bfloat16';
 
   override task() {
     const task = super.task();
@@ -210,4 +217,9 @@ export class ShakespeareChar extends LmExperiment.with({
       ...values,
     });
   }
+}
+
+/** ShakespeareChar with products in bfloat16. */
+export class ShakespeareCharBfloat16 extends ShakespeareChar {
+  override fpropDtype: FpropDtype = 'bfloat16';
 }

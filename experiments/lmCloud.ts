@@ -59,8 +59,6 @@ export class LmCloudSpmdTest extends LmCloudSpmd {
   override numLayers = 2;
   override modelDims = 64;
   override dimsPerHead: number | null = 8;
-  // Pax has bfloat16 here too, which its CPUs emulate; this one is meant to run.
-  override fpropDtype: FpropDtype = 'float32';
 }
 
 /** 2 billion parameters on 4 devices, 32 rows a step. */

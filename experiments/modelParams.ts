@@ -185,7 +185,7 @@ export abstract class TransformerLmExperiment extends MeshExperiment.with({
   fpropDtype: z
     .enum(fpropDtypes)
     .default('bfloat16')
-    .describe('Type that matrix products round their operands to; bfloat16 does not run yet.'),
+    .describe('Type that matrix products round their operands to.'),
   packedInput: z.boolean().default(true).describe('Whether rows hold several documents.'),
   separateEmbedding: z
     .boolean()

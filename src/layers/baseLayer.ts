@@ -75,10 +75,6 @@ const GUARDED = [
   'computePredictions',
 ] as const;
 
-/** What is wrong with a layer whose `field` is bfloat16. */
-const needsNativeEngine = (field: string): string =>
-  `${field} 'bfloat16' needs the native engine, which is still to come; use 'float32'.`;
-
 interface SharedLayer {
   readonly config: Config<BaseLayer>;
   readonly layer: BaseLayer;
@@ -98,7 +94,9 @@ export abstract class BaseLayer extends Configurable.with({
     .enum(['float32', 'bfloat16'])
     .nullable()
     .default(null)
-    .describe("Type that matrix products round their operands to; null: the parent's, else dtype."),
+    .describe(
+      "Type that matrix products round their operands to, to nearest even; their sums are float32. null: the parent's, else dtype.",
+    ),
   paramsInit: instance(WeightInit, defaultParamsInit).describe(
     "Initial values; the default gives way to the parent's.",
   ),
@@ -150,17 +148,9 @@ export abstract class BaseLayer extends Configurable.with({
   get dtype(): 'float32' | 'bfloat16' {
     return this.hp.dtype === 'float32' ? (this.parent?.dtype ?? 'float32') : this.hp.dtype;
   }
-  /** Type of the operands of matrix products. */
+  /** Type that the operands of this layer's matrix products, and of their gradients, are rounded to. */
   get fpropDtype(): 'float32' | 'bfloat16' {
     return this.hp.fpropDtype ?? this.parent?.fpropDtype ?? this.dtype;
-  }
-  /**
-   * Looks whether this layer can be compiled to run; building it and tracing it say nothing of that.
-   *
-   * @throws LayerError where it cannot.
-   */
-  checkRunnable(): void {
-    if (this.hp.fpropDtype === 'bfloat16') throw this.error(needsNativeEngine('fpropDtype'));
   }
   /** Initialiser of variables that name none. */
   get paramsInit(): WeightInit {
@@ -341,7 +331,11 @@ export abstract class BaseLayer extends Configurable.with({
     nextPlacement = null;
     for (const name of GUARDED) this.#guard(name);
     if (this.hp.dtype === 'bfloat16') {
-      throw new LayerError(placement.path, this.constructor.name, needsNativeEngine('dtype'));
+      throw new LayerError(
+        placement.path,
+        this.constructor.name,
+        "dtype 'bfloat16': variables are float32 everywhere; fpropDtype 'bfloat16' makes matrix products round them.",
+      );
     }
     return placement;
   }

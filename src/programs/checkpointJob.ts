@@ -1,9 +1,8 @@
 /** @file Evaluation and decoding of the newest checkpoint, without training. */
 import { join } from 'node:path';
 import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
-import { ConfigError } from '../hparams/index.js';
+import { build, ConfigError } from '../hparams/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { buildTask } from './buildTask.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { JobError } from './errors.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
@@ -48,7 +47,7 @@ export async function runEvaluation(options: JobOptions, stop: StopSignal): Prom
   if (datasets.length === 0) {
     throw new ConfigError(`${options.name}: datasets() has none to evaluate (isTraining false).`);
   }
-  const task = buildTask(options);
+  const task = build(options.task);
   const state = await restoreParams(options, task);
   writeJobFiles(options);
   const reporter = new Reporter(options, {
@@ -72,7 +71,7 @@ export async function runDecoding(options: JobOptions, stop: StopSignal): Promis
   if (options.decodeDatasets.length === 0) {
     throw new ConfigError(`${options.name}: decodeDatasets() has none to decode.`);
   }
-  const task = buildTask(options);
+  const task = build(options.task);
   const state = await restoreParams(options, task);
   writeJobFiles(options);
   const reporter = new Reporter(options, {

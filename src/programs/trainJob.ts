@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { Checkpointer } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
+import { build } from '../hparams/index.js';
 import type { InputSource, InputState } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { buildTask } from './buildTask.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
 import { writeJobFiles } from './jobFiles.js';
@@ -46,7 +46,7 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
 }
 
 async function openTraining(options: JobOptions, stop: StopSignal): Promise<Training> {
-  const task = buildTask(options);
+  const task = build(options.task);
   const { train } = task.hp;
   const input = openDataset(options, trainingDataset(options));
   const checkpointer = new Checkpointer({

@@ -8,11 +8,14 @@ import { evalStep } from '../../src/tasks/index.js';
 import { project } from '../command.js';
 import { configured, names } from './zoo.js';
 
+const text: Override[] = [
+  { kind: 'set', path: 'dataPath', text: join(project, 'corpus/counting.txt'), origin: '--set dataPath' },
+];
+
 /** Constants that an experiment has no default for. */
 const required: Readonly<Record<string, Override[]>> = {
-  'lm.ShakespeareChar': [
-    { kind: 'set', path: 'dataPath', text: join(project, 'corpus/counting.txt'), origin: '--set dataPath' },
-  ],
+  'lm.ShakespeareChar': text,
+  'lm.ShakespeareCharBfloat16': text,
 };
 
 test('all families are found', () => {

@@ -57,9 +57,10 @@ function everything(resolved: ResolvedExperiment, sets: readonly string[] = []) 
 }
 
 describe('every experiment of the project', () => {
-  // Needs a text, whose characters are its vocabulary.
+  // These need a text, whose characters are their vocabulary.
   const settings: Readonly<Record<string, readonly string[]>> = {
     'lm.ShakespeareChar': ['dataPath=LICENSE'],
+    'lm.ShakespeareCharBfloat16': ['dataPath=LICENSE'],
   };
 
   it('is written out as a file that gives the same configs, type-checks, and has nothing to lint', async () => {
