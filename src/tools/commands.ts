@@ -50,4 +50,8 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Writes what experiments are into committed text files, or checks that those are current.',
     load: async () => (await import('./snapshot/index.js')).snapshot,
   },
+  cache: {
+    about: 'Lists what the native engine has compiled on this machine, or removes it.',
+    load: async () => (await import('./cache.js')).cache,
+  },
 };

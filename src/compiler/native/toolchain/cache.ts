@@ -129,24 +129,35 @@ export class Cache {
     wanted: Wanted,
     build: (folder: string) => Promise<void>,
   ): Promise<Entry> {
-    const aside = this.newFolder();
-    try {
-      await build(aside);
-    } catch (error) {
-      const kept = this.failed(wanted);
-      this.remove(kept);
-      renameSync(aside, kept);
-      throw error;
-    }
     const { kind, name, compiler } = wanted;
     const library = this.libraryName(wanted);
-    const digest = sha256(readFileSync(join(aside, library)));
-    const manifest: Manifest = { kind, name, library, sha256: digest, compiler };
-    writeFileSync(join(aside, MANIFEST), `${JSON.stringify(manifest, undefined, 2)}\n`);
+    const aside = this.newFolder();
+    const describe = (digest: string): void => {
+      const manifest: Manifest = { kind, name, library, sha256: digest, compiler };
+      writeFileSync(join(aside, MANIFEST), `${JSON.stringify(manifest, undefined, 2)}\n`);
+    };
+    try {
+      await build(aside);
+      describe(sha256(readFileSync(join(aside, library))));
+    } catch (error) {
+      describe('');
+      this.keepFailed(aside, this.failed(wanted));
+      throw error;
+    }
     rmSync(this.failed(wanted), { recursive: true, force: true });
     const entry = this.place(aside, folder);
     dropOld(this.path, this.folder.limit);
     return entry;
+  }
+
+  private keepFailed(aside: string, kept: string): void {
+    this.remove(kept);
+    try {
+      renameSync(aside, kept);
+    } catch {
+      // Another process, which failed at the same, has put its own there.
+      rmSync(aside, { recursive: true, force: true });
+    }
   }
 
   /** A folder that no other process writes in. */

@@ -27,16 +27,18 @@ export function cacheLimit(env: NodeJS.ProcessEnv): number {
   const megabytes = text === undefined || text.trim() === '' ? defaultMegabytes : Number(text);
   if (!(megabytes >= 0))
     throw new CompilerError(`LUTHIER_CACHE_MB: expected a number of megabytes, got '${text}'.`);
-  return megabytes * 2 ** 20;
+  return megabytes * 1e6;
 }
 
 /**
- * Refuses a folder whose files someone else could exchange: they are loaded as code.
+ * Refuses a folder whose files someone else could exchange, for they are loaded as code. One that is not there is fine.
  *
  * @throws CompilerError that says how to mend it.
  */
 export function checkFolder(path: string): void {
-  const { uid, mode } = statSync(path);
+  const info = statSync(path, { throwIfNoEntry: false });
+  if (info === undefined) return;
+  const { uid, mode } = info;
   const own = process.getuid?.();
   if (own !== undefined && uid !== own) {
     throw new CompilerError(

@@ -1,0 +1,133 @@
+/** @file `luthier cache`: what the native engine has compiled on this machine, and its removal. */
+import { basename } from 'node:path';
+import type { CachedEntry } from '../compiler/native/toolchain/entries.js';
+import { didYouMean } from '../hparams/names.js';
+import { UsageError } from '../registry/errors.js';
+import type { Command, Report } from './command.js';
+import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable, textTable } from './format.js';
+
+/** What there was, and what was done. */
+interface Found {
+  readonly path: string;
+  /** Bytes that the entries may take. */
+  readonly limit: number;
+  readonly entries: readonly CachedEntry[];
+}
+
+const units: readonly (readonly [seconds: number, unit: string])[] = [
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+];
+
+/** `45 s`, `3 min`, `2 h`, `14 d`. */
+export function formatAge(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const [size, unit] = units.find(([least]) => seconds >= least) ?? [1, 's'];
+  return `${Math.floor(seconds / size)} ${unit}`;
+}
+
+const header = ['kind', 'name', 'size', 'unused for', 'compiler'];
+
+function rowOf({ kind, name, bytes, lastUsed, inUse, compiler }: CachedEntry): string[] {
+  const age = inUse ? 'in use' : formatAge(Date.now() - lastUsed.getTime());
+  return [kind, name, formatBytes(bytes), age, compiler];
+}
+
+const total = (entries: readonly CachedEntry[]): string =>
+  formatBytes(entries.reduce((sum, { bytes }) => sum + bytes, 0));
+
+const entryCount = (entries: readonly CachedEntry[]): string => counted(entries.length, 'entry', 'entries');
+
+function summaryOf({ path, limit, entries }: Found): string {
+  return entries.length === 0
+    ? `Nothing is cached in ${path}.`
+    : `${entryCount(entries)}, ${total(entries)} of at most ${formatBytes(limit)}, in ${path}.`;
+}
+
+function documentOf({ kind, name, folder, bytes, lastUsed, inUse, compiler }: CachedEntry): object {
+  return { kind, name, folder: basename(folder), bytes, lastUsed: lastUsed.toISOString(), inUse, compiler };
+}
+
+function listReport(found: Found): Report {
+  const rows = found.entries.map(rowOf);
+  const summary = summaryOf(found);
+  return {
+    text: (paint) =>
+      rows.length === 0
+        ? summary
+        : `${textTable(rows, header, (line, row) => (row === undefined ? paint('bold', line) : line))}\n\n${summary}`,
+    json: () => ({ path: found.path, limit: found.limit, entries: found.entries.map(documentOf) }),
+    markdown: () => {
+      const cells = rows.map(([kind, name, size, age, compiler]) => [
+        kind!,
+        escapeMarkdown(name!),
+        size!,
+        age!,
+        escapeMarkdown(compiler!),
+      ]);
+      const below = escapeMarkdown(summary);
+      return rows.length === 0 ? below : `${markdownTable(cells, header)}\n\n${below}`;
+    },
+  };
+}
+
+function clearReport({ path, entries }: Found): Report {
+  const kept = entries.filter(({ inUse }) => inUse);
+  const removed = entries.filter(({ inUse }) => !inUse);
+  const gone =
+    removed.length === 0 ? 'Nothing was removed' : `Removed ${entryCount(removed)}, ${total(removed)}`;
+  const stays = kept.length === 1 ? 'is in use, and stays' : 'are in use, and stay';
+  const still = kept.length === 0 ? '' : ` ${entryCount(kept)} ${stays}.`;
+  return {
+    text: () => `${gone} from ${path}.${still}`,
+    json: () => ({ path, removed: removed.map(documentOf), kept: kept.map(documentOf) }),
+    markdown: () => `${gone} from ${codeSpan(path)}.${still}`,
+  };
+}
+
+/** The cache that this environment names. */
+async function look(): Promise<Found> {
+  const { cacheLimit, cachePath, checkFolder } = await import('../compiler/native/toolchain/cacheFolder.js');
+  const { listEntries } = await import('../compiler/native/toolchain/entries.js');
+  const path = cachePath(process.env);
+  try {
+    checkFolder(path);
+    return { path, limit: cacheLimit(process.env), entries: listEntries(path) };
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+const actions = ['list', 'clear'] as const;
+
+export const cache: Command = {
+  usage: 'list|clear',
+  positionals: [1, 1],
+  flags: {},
+  changes: false,
+  details: [
+    'The native engine compiles its kernels once a machine, and each program once. Both are kept in $XDG_CACHE_HOME/luthier,',
+    'or ~/.cache/luthier, until they are more than LUTHIER_CACHE_MB megabytes (512): then what was not used for longest goes.',
+    'Builds that failed are kept, too, with what the compiler said. clear leaves what running processes use.',
+    '',
+    '  npx luthier cache list',
+    '  npx luthier cache clear',
+    '',
+    'Exit codes: 0; 2 for a wrong command line, or a cache that other users could write to.',
+  ].join('\n'),
+  async run({ positionals }) {
+    const action = positionals[0]!;
+    if (!actions.some((known) => known === action)) {
+      throw new UsageError(
+        `luthier cache has no action '${action}'.${didYouMean(action, actions)} The actions are: ${actions.join(', ')}.`,
+      );
+    }
+    const found = await look();
+    if (action === 'list') return listReport(found);
+    const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/entries.js');
+    found.entries.filter(({ inUse }) => !inUse).forEach(dropEntry);
+    removeLeftovers(found.path);
+    return clearReport(found);
+  },
+};
