@@ -124,38 +124,48 @@ export class Cache {
     }
   }
 
-  private async make(
-    folder: string,
-    wanted: Wanted,
-    build: (folder: string) => Promise<void>,
-  ): Promise<Entry> {
-    const { kind, name, compiler } = wanted;
-    const library = this.libraryName(wanted);
-    const aside = this.newFolder();
-    const describe = (digest: string): void => {
-      const manifest: Manifest = { kind, name, library, sha256: digest, compiler };
-      writeFileSync(join(aside, MANIFEST), `${JSON.stringify(manifest, undefined, 2)}\n`);
-    };
+  private async make(folder: string, wanted: Wanted, build: (folder: string) => Promise<void>) {
     try {
-      await build(aside);
-      describe(sha256(readFileSync(join(aside, library))));
+      const aside = this.newFolder();
+      try {
+        await build(aside);
+        this.describe(aside, wanted, this.digest(aside, wanted));
+      } catch (error) {
+        this.keepFailed(aside, wanted);
+        throw error;
+      }
+      rmSync(this.failed(wanted), { recursive: true, force: true });
+      const entry = this.place(aside, folder);
+      dropOld(this.path, this.folder.limit);
+      return entry;
     } catch (error) {
-      describe('');
-      this.keepFailed(aside, this.failed(wanted));
-      throw error;
+      if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+      const { message } = error as Error;
+      throw new CompilerError(`${wanted.name}: the cache can't be written: ${message}.`, { cause: error });
     }
-    rmSync(this.failed(wanted), { recursive: true, force: true });
-    const entry = this.place(aside, folder);
-    dropOld(this.path, this.folder.limit);
-    return entry;
   }
 
-  private keepFailed(aside: string, kept: string): void {
-    this.remove(kept);
+  private describe(folder: string, wanted: Wanted, digest: string): void {
+    const { kind, name, compiler } = wanted;
+    const library = this.libraryName(wanted);
+    const manifest: Manifest = { kind, name, library, sha256: digest, compiler };
+    writeFileSync(join(folder, MANIFEST), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  }
+
+  private digest(folder: string, wanted: Wanted): string {
+    const library = join(folder, this.libraryName(wanted));
+    if (existsSync(library)) return sha256(readFileSync(library));
+    throw new CompilerError(`${wanted.name}: ${wanted.compiler} ended without an error, and made nothing.`);
+  }
+
+  /** What there is of a build that failed, for people. Nothing that goes wrong here hides why it did. */
+  private keepFailed(aside: string, wanted: Wanted): void {
+    const kept = this.failed(wanted);
     try {
+      this.describe(aside, wanted, '');
+      this.remove(kept);
       renameSync(aside, kept);
     } catch {
-      // Another process, which failed at the same, has put its own there.
       rmSync(aside, { recursive: true, force: true });
     }
   }
@@ -170,21 +180,19 @@ export class Cache {
   /** Renames a finished entry to its place. Another process may have been faster: then its entry is taken. */
   private place(aside: string, folder: string): Entry {
     for (let attempt = 0; attempt < 10; attempt++) {
-      const other = this.find(folder);
-      if (other !== undefined) {
-        rmSync(aside, { recursive: true, force: true });
-        return other;
-      }
-      this.remove(folder);
       try {
         renameSync(aside, folder);
       } catch (error) {
-        if (!existsSync(aside)) throw error;
         if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
       }
+      const placed = this.find(folder);
+      if (placed !== undefined) {
+        rmSync(aside, { recursive: true, force: true });
+        return placed;
+      }
+      // What stands there is damaged.
+      this.remove(folder);
     }
-    const placed = this.find(folder);
-    if (placed !== undefined) return placed;
     throw new CompilerError(`${folder} can't be written: something else keeps changing it.`);
   }
 

@@ -48,7 +48,9 @@ async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
     const runtime = await runtimeLibrary({ compiler, env, name: 'The native runtime' }, cache, cpu);
     return { compiler, cpu, cache, runtime, env };
   } catch (error) {
-    if (!(error instanceof CompilerError)) throw error;
-    return { reason: error.message };
+    // Whatever the system refuses, the other engines run without it.
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!(error instanceof CompilerError) && code === undefined) throw error;
+    return { reason: message };
   }
 }
