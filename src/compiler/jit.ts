@@ -1,6 +1,7 @@
 /** @file The compiler's front door: compile, jit, evalShape, exportOnnx. */
 import { compileEager, type EagerDevice } from './eager/cpu.js';
 import { type Backend, Executable } from './executable.js';
+import { compileNative } from './native/compile.js';
 import { exportGraph } from './onnx/lower.js';
 import { compileOnnx } from './onnx/session.js';
 import { optimize } from './passes/index.js';
@@ -14,8 +15,8 @@ import { compileWasm } from './wasm/session.js';
  * Ways to run a program. `auto` takes the fastest: WebAssembly for elementwise programs such as an optimizer's update,
  * ONNX Runtime for the rest.
  */
-export type Engine = 'auto' | 'onnx' | 'eager';
-export const ENGINES: readonly Engine[] = ['auto', 'onnx', 'eager'];
+export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
+export const ENGINES: readonly Engine[] = ['auto', 'native', 'onnx', 'eager'];
 
 /** Options of a compilation. */
 export interface CompileOptions {
@@ -48,6 +49,7 @@ async function lower(f: TensorFunction, program: Program, options: CompileOption
   const { engine = 'auto', device } = options;
   if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device);
   const graph = optimize(program.graph);
+  if (engine === 'native') return compileNative(graph, options);
   // One loop over the arrays, where ONNX Runtime makes a pass for every operation.
   return engine === 'auto' && isElementwise(graph) ? compileWasm(graph) : compileOnnx(graph, options);
 }

@@ -1,0 +1,143 @@
+/** @file C calls of the runtime for attention, sums of segments, running sums and largest elements. */
+import { literal } from '../expressions.js';
+import type { CallUnit } from '../units.js';
+import { mergeAxes, storageBytes, type View } from '../views.js';
+import type { Needs } from './step.js';
+
+type PointerOf = (view: View) => string;
+
+const precisionName = (unit: CallUnit): string =>
+  unit.attrs.precision === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
+
+const typeName = ({ buffer }: View): string => (buffer.storage === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32');
+
+/** A tensor [B, T, N, H] as the runtime takes heads. */
+const heads = (view: View, pointer: PointerOf): string =>
+  `(lt_heads){${pointer(view)}, ${typeName(view)}, ${view.strides.slice(0, 3).join(', ')}}`;
+
+/** The description of an attention over queries, keys and values, with the mask where there is one. */
+function description(
+  { attrs }: CallUnit,
+  [q, k, v]: readonly [View, View, View],
+  mask: View | undefined,
+  pointer: PointerOf,
+): string {
+  const [batch, queries, count, dims] = q.shape;
+  const numbers = [batch, count, queries, k.shape[1], dims, v.shape[3]];
+  const floats = [attrs.scale, attrs.logitCap ?? 0].map((x) => literal(x as number, 'float32'));
+  const shape = mask === undefined ? [] : new Array<number>(4 - mask.shape.length).fill(1).concat(mask.shape);
+  const strides =
+    mask === undefined
+      ? [0, 0, 0, 0]
+      : shape.map((dim, i) => (dim === 1 ? 0 : mask.strides[i - 4 + mask.shape.length]!));
+  return (
+    `const lt_attention attention = {${[...numbers, ...floats, attrs.causal ? 1 : 0].join(', ')}, ` +
+    `${mask === undefined ? 'NULL' : pointer(mask)}, ${strides.join(', ')}};`
+  );
+}
+
+/** The same description without its pointer, to ask for the memory it needs. */
+function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
+  const text = description(unit, qkv, undefined, () => 'NULL');
+  const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
+  return `lt_attention_scratch_bytes(${precisionName(unit)}, &(const lt_attention)${value}, ${backward})`;
+}
+
+function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const [q, k, v, mask] = unit.inputs as [View, View, View, View?];
+  const [out, sums] = unit.outputs as [View, View];
+  needs.work.add(scratch(unit, [q, k, v], 0));
+  const args = [q, k, v, out].map((view) => heads(view, pointer));
+  return [
+    description(unit, [q, k, v], mask, pointer),
+    `lt_attention_forward(${precisionName(unit)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
+  ];
+}
+
+function attentionGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const [dy, q, k, v, out, sums, mask] = unit.inputs as [View, View, View, View, View, View, View?];
+  needs.work.add(scratch(unit, [q, k, v], 1));
+  const before = [q, k, v, out, dy].map((view) => heads(view, pointer));
+  const after = unit.outputs.map((view) => heads(view, pointer));
+  return [
+    description(unit, [q, k, v], mask, pointer),
+    `lt_attention_backward(${precisionName(unit)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
+  ];
+}
+
+function segmentSum({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): string[] {
+  const [x, ids] = inputs as [View, View];
+  const out = outputs[0]!;
+  const rows = ids.shape.reduce((size, dim) => size * dim, 1);
+  const columns = out.shape.slice(1).reduce((size, dim) => size * dim, 1);
+  const rowRun = mergeAxes(x.shape.slice(0, ids.shape.length), x.strides.slice(0, ids.shape.length))[0];
+  const idRun = mergeAxes(ids.shape, ids.strides)[0];
+  return [
+    `lt_segment_sum(${pointer(x)}, ${typeName(x)}, ${rowRun?.stride ?? 0}, ${pointer(ids)}, ${idRun?.stride ?? 0}, ` +
+      `${rows}, ${columns}, ${pointer(out)}, ${columns}, ${attrs.numSegments as number}, 0, frame->thread, frame->threads);`,
+  ];
+}
+
+/** A loop over all axes of `views` but one, shared by the threads; `offset(i)` is the byte offset of line `line` in view i. */
+function lines(
+  views: readonly View[],
+  axis: number,
+  body: (offset: (i: number) => string) => string[],
+): string[] {
+  const outer = views[0]!.shape.map((dim, i) => ({ dim, i })).filter(({ dim, i }) => i !== axis && dim !== 1);
+  const count = outer.reduce((size, { dim }) => size * dim, 1);
+  const offset = (v: number): string => {
+    let inner = 1;
+    const terms: string[] = [];
+    for (const { dim, i } of [...outer].reverse()) {
+      const bytes = views[v]!.strides[i]! * storageBytes(views[v]!.buffer.storage);
+      terms.push(`line / ${inner} % ${dim} * ${bytes}`);
+      inner *= dim;
+    }
+    return terms.length === 0 ? '0' : `(${terms.join(' + ')})`;
+  };
+  return [
+    `for (int64_t line = LT_FROM(${count}); line < LT_TO(${count}); line++) {`,
+    ...body(offset).map((text) => `  ${text}`),
+    '}',
+  ];
+}
+
+const suffix = ({ buffer }: View): string => (buffer.storage === 'float32' ? 'f32' : 'i32');
+
+function cumsum({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): string[] {
+  const [x, out] = [inputs[0]!, outputs[0]!];
+  const axis = attrs.axis as number;
+  const [from, to] = [pointer(x), pointer(out)];
+  return lines([x, out], axis, (offset) => [
+    `lt_cumsum_${suffix(x)}((const void *)((const char *)${from} + ${offset(0)}), ${x.strides[axis]!}, ` +
+      `(void *)((char *)${to} + ${offset(1)}), ${out.strides[axis]!}, ${x.shape[axis]!}, ${attrs.exclusive ? 1 : 0}, ${attrs.reverse ? 1 : 0});`,
+  ]);
+}
+
+function topK({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const x = inputs[0]!;
+  const [values, indices] = outputs as [View, View];
+  const axis = x.shape.length - 1;
+  const k = attrs.k as number;
+  needs.work.add(`lt_top_k_scratch_bytes(${k})`);
+  const [from, first, second] = [pointer(x), pointer(values), pointer(indices)];
+  return lines([x, values, indices], axis, (offset) => [
+    `lt_top_k_${suffix(x)}((const void *)((const char *)${from} + ${offset(0)}), ${x.strides[axis]!}, ${x.shape[axis]!}, ${k}, ` +
+      `(void *)((char *)${first} + ${offset(1)}), ${values.strides[axis]!}, (void *)((char *)${second} + ${offset(2)}), ${indices.strides[axis]!}, frame->work);`,
+  ]);
+}
+
+const CALLS: Readonly<
+  Record<CallUnit['kind'], (unit: CallUnit, pointer: PointerOf, needs: Needs) => string[]>
+> = {
+  attention,
+  attentionGrad,
+  segmentSum,
+  cumsum,
+  topK,
+};
+
+/** The statements with which each thread does its share of a call. */
+export const writeCall = (unit: CallUnit, pointer: PointerOf, needs: Needs): string[] =>
+  CALLS[unit.kind](unit, pointer, needs);

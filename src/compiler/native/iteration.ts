@@ -1,0 +1,206 @@
+/** @file Iterations: an elementwise operation or a reduction as loops over rows and columns. */
+import type { DType, Shape } from '../types.js';
+import { EXPRESSIONS, REDUCERS } from './expressions.js';
+import type { Op, Operand } from './layout.js';
+import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';
+
+/** What a node of a loop does with the values it computes: keeps each, or reduces over a row, over all rows, or over both. */
+export type Role = 'map' | 'row' | 'column' | 'all';
+
+/** Where a loop finds element (r, j): runs give the row's offset, outermost first, `column` the step to the next. */
+export interface Access {
+  readonly buffer: Buffer;
+  readonly offset: number;
+  readonly rows: readonly Run[];
+  readonly column: number;
+}
+
+/** An operation over an index space, before it is known which axes are rows. */
+export interface Iteration {
+  readonly role: Role;
+  readonly shape: Shape;
+  /** Operands and result, with strides along every axis of `shape`. */
+  readonly reads: readonly Operand[];
+  readonly write: View;
+  /** Axes from here on are reduced, for role 'row'; axes before it, for 'column'. */
+  readonly boundary: number | null;
+  /** Whether the expression needs the index along the last axis. */
+  readonly needsIndex: boolean;
+}
+
+/** An iteration with its axes split: the first ones are rows, the others columns. */
+export interface Split {
+  readonly rows: number;
+  readonly columns: number;
+  readonly reads: readonly (Access | number)[];
+  readonly write: Access;
+}
+
+/** One node of a loop. */
+export interface LoopNode {
+  readonly op: string;
+  readonly role: Role;
+  readonly attrs: Op['attrs'];
+  readonly scope: string;
+  /** Whether it computes a value for every column, or one a row. */
+  readonly wide: boolean;
+  readonly reads: readonly (Access | number)[];
+  readonly types: readonly DType[];
+  readonly write: Access;
+  readonly result: DType;
+}
+
+const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
+
+/** The element type that loops compute with. */
+export const dtypeOf = (buffer: Buffer): DType =>
+  buffer.storage === 'bfloat16' ? 'float32' : buffer.storage;
+
+/** Whether an operation is done by loops. */
+export const isLoopOp = (op: string): boolean =>
+  EXPRESSIONS[op] !== undefined || REDUCERS[op] !== undefined || op === 'GatherV2' || op === 'FirstIndex';
+
+/** The result of a reduction with a stride of 0 along the axes that are reduced. */
+function overReduced(write: View, x: View, axes: readonly number[], keepDims: boolean): View {
+  let next = 0;
+  const strides = x.shape.map((_, axis) => {
+    const isReduced = axes.includes(axis);
+    const stride = isReduced ? 0 : write.strides[next]!;
+    if (!isReduced || keepDims) next++;
+    return stride;
+  });
+  return { ...write, shape: x.shape, strides };
+}
+
+const permuted = (view: View, order: readonly number[]): View => ({
+  ...view,
+  shape: order.map((axis) => view.shape[axis]!),
+  strides: order.map((axis) => view.strides[axis]!),
+});
+
+/** A reduction: where the reduced axes are neither the first nor the last, the iteration's order is changed so that they are last. */
+function reduction({ op, inputs, outputs, attrs }: Op): Iteration {
+  const x = inputs.find((input): input is View => typeof input !== 'number')!;
+  const axes = attrs.axes as readonly number[];
+  const write = overReduced(outputs[0]!, x, axes, attrs.keepDims as boolean);
+  const reads = inputs.map((input) => (typeof input === 'number' ? input : broadcastView(input, x.shape)));
+  const large = x.shape.map((dim, axis) => (dim > 1 ? axis : -1)).filter((axis) => axis >= 0);
+  const kept = large.filter((axis) => !axes.includes(axis));
+  const gone = large.filter((axis) => axes.includes(axis));
+  const isArg = op === 'FirstIndex';
+  const role: Role =
+    kept.length === 0 && !isArg
+      ? 'all'
+      : gone.length > 0 && !isArg && Math.max(...gone) < Math.min(...kept)
+        ? 'column'
+        : 'row';
+  const order = role === 'column' ? [...gone, ...kept] : [...kept, ...gone];
+  const first = role === 'column' ? gone : kept;
+  return {
+    role,
+    shape: order.map((axis) => x.shape[axis]!),
+    reads: reads.map((read) => (typeof read === 'number' ? read : permuted(read, order))),
+    write: permuted(write, order),
+    boundary: role === 'all' ? null : first.length,
+    needsIndex: isArg,
+  };
+}
+
+/**
+ * The axes of a reduction's operand in an order of memory in which they merge: those that are kept, then those that are
+ * reduced.
+ */
+export function reductionOrder({ inputs, attrs }: Op): number[] {
+  const axes = attrs.axes as readonly number[];
+  const all = (inputs.find((input) => typeof input !== 'number') as View).shape.map((_, axis) => axis);
+  return [...all.filter((axis) => !axes.includes(axis)), ...all.filter((axis) => axes.includes(axis))];
+}
+
+/** Whether an operation is a reduction over some axes. */
+export const isReduction = (op: string): boolean => REDUCERS[op] !== undefined || op === 'FirstIndex';
+
+/** Rows of a table: the axis of the table gives way to the axes of the indices, along which only the index moves. */
+function gather({ inputs, outputs, attrs }: Op): Iteration {
+  const [x, indices] = inputs as readonly [View, View];
+  const axis = attrs.axis as number;
+  const { shape } = outputs[0]!;
+  const after = x.shape.length - axis - 1;
+  const index = {
+    ...indices,
+    shape: [...indices.shape, ...new Array<number>(after).fill(1)],
+    strides: [...indices.strides, ...new Array<number>(after).fill(0)],
+  };
+  const table: View = {
+    ...x,
+    shape,
+    strides: [...x.strides.slice(0, axis), ...indices.shape.map(() => 0), ...x.strides.slice(axis + 1)],
+  };
+  return {
+    role: 'map',
+    shape,
+    reads: [table, broadcastView(index, shape)],
+    write: outputs[0]!,
+    boundary: null,
+    needsIndex: false,
+  };
+}
+
+/** The iteration of an operation that `isLoopOp` accepts. */
+export function iterationOf(op: Op): Iteration {
+  if (REDUCERS[op.op] !== undefined || op.op === 'FirstIndex') return reduction(op);
+  if (op.op === 'GatherV2') return gather(op);
+  const write = op.outputs[0]!;
+  const { shape } = write;
+  const isOneHot = op.op === 'OneHot';
+  const reads = op.inputs.map((input) => {
+    if (typeof input === 'number') return input;
+    const view = isOneHot ? { ...input, shape: [...input.shape, 1], strides: [...input.strides, 0] } : input;
+    return broadcastView(view, shape);
+  });
+  return { role: 'map', shape, reads, write, boundary: null, needsIndex: isOneHot };
+}
+
+function accessAt(view: View, split: number): Access | null {
+  const columns = mergeAxes(view.shape.slice(split), view.strides.slice(split));
+  if (columns.length > 1) return null;
+  return {
+    buffer: view.buffer,
+    offset: view.offset,
+    rows: mergeAxes(view.shape.slice(0, split), view.strides.slice(0, split)),
+    column: columns[0]?.stride ?? 0,
+  };
+}
+
+/** The iteration with the axes before `at` as rows; null where some operand's columns have no common stride. */
+export function splitAt(iteration: Iteration, at: number): Split | null {
+  const { boundary, needsIndex, shape } = iteration;
+  if (boundary !== null && boundary !== at) return null;
+  if (needsIndex && boundary === null && at !== shape.length - 1) return null;
+  const reads = iteration.reads.map((read) => (typeof read === 'number' ? read : accessAt(read, at)));
+  const write = accessAt(iteration.write, at);
+  if (write === null || reads.some((read) => read === null)) return null;
+  return {
+    rows: product(shape.slice(0, at)),
+    columns: product(shape.slice(at)),
+    reads: reads as (Access | number)[],
+    write,
+  };
+}
+
+/** All splits that the operands' strides allow, the one with the fewest rows first. */
+export function splitsOf(iteration: Iteration): Split[] {
+  const splits: Split[] = [];
+  for (let at = 0; at <= iteration.shape.length; at++) {
+    const split = splitAt(iteration, at);
+    if (split !== null && !splits.some(({ rows }) => rows === split.rows)) splits.push(split);
+  }
+  return splits;
+}
+
+/** Whether two accesses reach the same elements in the same order. */
+export const sameAccess = (a: Access, b: Access): boolean =>
+  a.buffer === b.buffer &&
+  a.offset === b.offset &&
+  a.column === b.column &&
+  a.rows.length === b.rows.length &&
+  a.rows.every((run, i) => run.size === b.rows[i]!.size && run.stride === b.rows[i]!.stride);

@@ -1,0 +1,323 @@
+/** @file Layout: gives every value a view of a buffer, so that nodes that only move data vanish or become copies. */
+
+import { type Graph, type Node, producers, type Value } from '../graph.js';
+import { type Shape, sizeOf } from '../types.js';
+import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
+import {
+  type Buffer,
+  broadcastView,
+  type Home,
+  isContiguous,
+  reshapeView,
+  type Storage,
+  sliceView,
+  transposeView,
+  type View,
+  wholeView,
+} from './views.js';
+
+/** What an operation reads: elements of a buffer, or one number everywhere. */
+export type Operand = View | number;
+
+/** A node that computes, or copies, with its operands where they lie. */
+export interface Op {
+  readonly op: string;
+  readonly inputs: readonly Operand[];
+  readonly outputs: readonly View[];
+  readonly attrs: Node['attrs'];
+  readonly scope: string;
+}
+
+/** A program whose data have places. */
+export interface Layout {
+  readonly ops: readonly Op[];
+  readonly buffers: readonly Buffer[];
+  /** The constants that are read from memory, in the order of their homes. */
+  readonly constants: readonly Value[];
+}
+
+const ints = (value: unknown): readonly number[] => value as readonly number[];
+
+/** Operations whose result is a view of their first input. A null: these strides can't express it. */
+const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number) => View | null>> = {
+  Identity: (x) => x,
+  Reshape: (x, { outputs }) => reshapeView(x, outputs[0]!.shape),
+  ExpandDims: (x, { outputs }) => reshapeView(x, outputs[0]!.shape),
+  Transpose: (x, { attrs }) => transposeView(x, ints(attrs.perm)),
+  BroadcastTo: (x, { attrs }) => broadcastView(x, ints(attrs.shape)),
+  Slice: (x, { attrs }) => sliceView(x, ints(attrs.begin), ints(attrs.size)),
+  StridedSlice: (x, { attrs }) =>
+    reshapeView(sliceView(x, ints(attrs.begin), ints(attrs.sparse), ints(attrs.strides)), ints(attrs.shape)),
+  Reverse: (x, { attrs }) => {
+    const reversed = (axis: number) => ints(attrs.axes).includes(axis);
+    return sliceView(
+      x,
+      x.shape.map((dim, axis) => (reversed(axis) ? dim - 1 : 0)),
+      x.shape,
+      x.shape.map((_, axis) => (reversed(axis) ? -1 : 1)),
+    );
+  },
+  SplitV: (x, { attrs }, output) => {
+    const sizes = ints(attrs.sizes);
+    const before = sizes.slice(0, output).reduce((sum, size) => sum + size, 0);
+    return partOf(x, attrs.axis as number, before, sizes[output]!);
+  },
+  Unpack: (x, { attrs, outputs }, output) =>
+    reshapeView(partOf(x, attrs.axis as number, output, 1), outputs[0]!.shape),
+};
+
+/** Operations whose elementwise readers take a number instead of memory. */
+const FILLS = new Set(['Fill', 'ZerosLike', 'OnesLike']);
+
+function partOf(x: View, axis: number, begin: number, size: number): View {
+  return sliceView(
+    x,
+    x.shape.map((_, i) => (i === axis ? begin : 0)),
+    x.shape.map((dim, i) => (i === axis ? size : dim)),
+  );
+}
+
+/** Where each input of a Concat or a Pack goes in the result. */
+function slots(node: Node, result: View): (View | null)[] {
+  const axis = node.attrs.axis as number;
+  let at = 0;
+  return node.inputs.map((input) => {
+    const size = node.op === 'Pack' ? 1 : input.shape[axis]!;
+    const slot = partOf(result, axis, at, size);
+    at += size;
+    return node.op === 'Pack' ? reshapeView(slot, input.shape) : slot;
+  });
+}
+
+class Placement {
+  readonly buffers: Buffer[] = [];
+  readonly constants: Value[] = [];
+  readonly ops: Op[] = [];
+  private readonly views = new Map<Value, View>();
+  private readonly made: Map<Value, Node>;
+  private readonly literals = new Map<Value, number>();
+
+  constructor(private readonly graph: Graph) {
+    this.made = producers(graph);
+  }
+
+  run(): Layout {
+    const { graph } = this;
+    graph.inputs.forEach((input, index) => {
+      this.views.set(input, this.newView(input, { kind: 'input', index }));
+    });
+    const late = graph.outputs.map((output, index) => this.placeOutput(output, index));
+    for (let i = graph.nodes.length - 1; i >= 0; i--) this.placeParts(graph.nodes[i]!);
+    for (const node of graph.nodes) this.visit(node);
+    late.forEach((copy, i) => {
+      if (copy) this.emit('Copy', [this.operand(graph.outputs[i]!)], [copy], {}, '');
+    });
+    return { ops: this.ops, buffers: this.buffers, constants: this.constants };
+  }
+
+  private newBuffer(size: number, storage: Storage, home: Home): Buffer {
+    const buffer = { id: this.buffers.length, size, storage, home };
+    this.buffers.push(buffer);
+    return buffer;
+  }
+
+  private newView(value: Value, home: Home = { kind: 'arena', offset: -1 }): View {
+    return wholeView(this.newBuffer(sizeOf(value.shape), value.dtype, home), value.shape);
+  }
+
+  private emit(
+    op: string,
+    inputs: readonly Operand[],
+    outputs: readonly View[],
+    attrs: Node['attrs'],
+    scope: string,
+  ): void {
+    this.ops.push({ op, inputs, outputs, attrs, scope });
+  }
+
+  /** Lets `value` be computed where it is wanted; false where it already has another place, or can't have this one. */
+  private place(value: Value, view: View): boolean {
+    const node = this.made.get(value);
+    if (node === undefined || this.views.has(value)) return false;
+    if (VIEWS[node.op] === undefined) {
+      if (FILLS.has(node.op)) return false;
+      this.views.set(value, view);
+      return true;
+    }
+    const source = node.inputs[0]!;
+    const moved =
+      node.op === 'Transpose'
+        ? transposeView(view, invert(ints(node.attrs.perm)))
+        : node.op === 'Reshape' || node.op === 'ExpandDims'
+          ? reshapeView(view, source.shape)
+          : null;
+    if (moved === null || !this.place(source, moved)) return false;
+    this.views.set(value, view);
+    return true;
+  }
+
+  /** Has an output computed in the caller's memory, or says where it is to be copied in the end. */
+  private placeOutput(output: Value, index: number): View | null {
+    const view = this.newView(output, { kind: 'output', index });
+    return this.place(output, view) ? null : view;
+  }
+
+  /** Has the parts of a concatenation computed where the whole lies. */
+  private placeParts(node: Node): void {
+    if (node.op !== 'Concat' && node.op !== 'Pack') return;
+    const output = node.outputs[0]!;
+    const whole = this.views.get(output) ?? this.newView(output);
+    this.views.set(output, whole);
+    slots(node, whole).forEach((slot, i) => {
+      if (slot !== null) this.place(node.inputs[i]!, slot);
+    });
+  }
+
+  private visit(node: Node): void {
+    const output = node.outputs[0]!;
+    if (FILLS.has(node.op)) {
+      this.literals.set(
+        output,
+        node.op === 'Fill' ? Number(node.attrs.value) : node.op === 'OnesLike' ? 1 : 0,
+      );
+    } else if (node.op === 'Concat' || node.op === 'Pack') this.join(node);
+    else if (node.op === 'Tile') this.tile(node);
+    else if (node.op === 'PadV2') this.pad(node);
+    else if (VIEWS[node.op] !== undefined) this.view(node);
+    else {
+      this.compute({
+        op: node.op,
+        inputs: node.inputs.map((input) => this.operand(input)),
+        outputs: node.outputs.map((value) => this.ensure(value)),
+        attrs: node.attrs,
+        scope: node.scope,
+      });
+    }
+  }
+
+  /** Emits an operation that computes, on copies of operands whose strides it can't take. */
+  private compute(op: Op): void {
+    if (isLoopOp(op.op) && splitsOf(iterationOf(op)).length === 0) this.reduceCopies(op);
+    else this.ops.push(op);
+  }
+
+  /** A reduction whose axes have no common stride: operands are copied in the order in which they are walked. */
+  private reduceCopies(op: Op): void {
+    const order = reductionOrder(op);
+    const inputs = op.inputs.map((input) =>
+      typeof input === 'number'
+        ? input
+        : transposeView(this.copyOf(transposeView(input, order), op.scope), invert(order)),
+    );
+    const target = op.outputs[0]!;
+    const home: Home = { kind: 'arena', offset: -1 };
+    const output = wholeView(this.newBuffer(sizeOf(target.shape), target.buffer.storage, home), target.shape);
+    this.ops.push({ ...op, inputs, outputs: [output] });
+    this.emit('Copy', [output], [target], {}, op.scope);
+  }
+
+  private ensure(value: Value): View {
+    const view = this.views.get(value) ?? this.newView(value);
+    this.views.set(value, view);
+    return view;
+  }
+
+  private view(node: Node): void {
+    const x = this.operand(node.inputs[0]!);
+    node.outputs.forEach((output, i) => {
+      if (typeof x === 'number') this.literals.set(output, x);
+      if (typeof x === 'number' || this.views.has(output)) return;
+      const view = VIEWS[node.op]!(x, node, i);
+      if (view !== null) {
+        this.views.set(output, view);
+        return;
+      }
+      // No strides give this order: the source is copied, row-major, and then they do.
+      const copy = this.copyOf(x, node.scope);
+      this.views.set(output, VIEWS[node.op]!(copy, node, i)!);
+    });
+  }
+
+  private copyOf(x: View, scope: string): View {
+    const home: Home = { kind: 'arena', offset: -1 };
+    const copy = wholeView(this.newBuffer(sizeOf(x.shape), x.buffer.storage, home), x.shape);
+    this.emit('Copy', [x], [copy], {}, scope);
+    return copy;
+  }
+
+  private join(node: Node): void {
+    slots(node, this.ensure(node.outputs[0]!)).forEach((slot, i) => {
+      const input = this.operand(node.inputs[i]!);
+      if (typeof input !== 'number' && slot !== null && sameView(input, slot)) return;
+      // A part that strides can't place is copied from its own shape.
+      this.emit('Copy', [input], [slot!], {}, node.scope);
+    });
+  }
+
+  /** Copies with an axis of its own for every repetition, along which the source does not move. */
+  private tile(node: Node): void {
+    const reps = ints(node.attrs.reps);
+    const x = this.operand(node.inputs[0]!);
+    const result = this.ensure(node.outputs[0]!);
+    if (typeof x === 'number') {
+      this.emit('Copy', [x], [result], {}, node.scope);
+      return;
+    }
+    const shape = x.shape.flatMap((dim, i) => [reps[i]!, dim]);
+    const source = { ...x, shape, strides: x.strides.flatMap((stride) => [0, stride]) };
+    const target = {
+      ...result,
+      shape,
+      strides: result.strides.flatMap((stride, i) => [stride * x.shape[i]!, stride]),
+    };
+    this.emit('Copy', [source], [target], {}, node.scope);
+  }
+
+  private pad(node: Node): void {
+    const pads = ints(node.attrs.paddings);
+    const x = this.operand(node.inputs[0]!);
+    const result = this.ensure(node.outputs[0]!);
+    const { shape } = node.inputs[0]!;
+    this.emit('Copy', [Number(node.attrs.value)], [result], {}, node.scope);
+    const inner = sliceView(
+      result,
+      shape.map((_, i) => pads[2 * i]!),
+      shape,
+    );
+    this.emit('Copy', [x], [inner], {}, node.scope);
+  }
+
+  /** Where a value is read. */
+  private operand(value: Value): Operand {
+    const literal = this.literals.get(value);
+    if (literal !== undefined) return literal;
+    const known = this.views.get(value);
+    if (known !== undefined) return known;
+    // Only constants have no place by now.
+    const data = value.data!;
+    if (data.length > 0 && data.every((x) => Object.is(x, data[0]))) {
+      this.literals.set(value, data[0]!);
+      return data[0]!;
+    }
+    const view = this.newView(value, { kind: 'constant', index: this.constants.length });
+    this.constants.push(value);
+    this.views.set(value, view);
+    return view;
+  }
+}
+
+function invert(perm: readonly number[]): number[] {
+  const result = new Array<number>(perm.length);
+  perm.forEach((axis, i) => {
+    result[axis] = i;
+  });
+  return result;
+}
+
+const sameView = (a: View, b: View): boolean =>
+  a.buffer === b.buffer &&
+  a.offset === b.offset &&
+  a.shape.every((dim, i) => dim === b.shape[i] && (dim === 1 || a.strides[i] === b.strides[i]));
+
+/** Places all values of a graph. */
+export const layOut = (graph: Graph): Layout => new Placement(graph).run();

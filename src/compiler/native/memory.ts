@@ -1,0 +1,104 @@
+/** @file Memory: places buffers in one block, over each other where they are not alive at the same time. */
+import { type Chain, touchedReads, touchedWrites } from './stages.js';
+import type { Plan, Step } from './steps.js';
+import { rowLength } from './storage.js';
+import { readsOf, type Unit, writesOf } from './units.js';
+import { type Buffer, storageBytes } from './views.js';
+
+/** Something that needs `bytes` from time `from` to time `to`, both included. */
+interface Interval {
+  readonly bytes: number;
+  readonly from: number;
+  readonly to: number;
+  offset: number;
+}
+
+/** Buffers start at cache lines. */
+const ALIGNMENT = 64;
+
+const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+
+/** Gives each interval the lowest offset that is free for its whole time, the largest first; the bytes needed in all. */
+export function firstFit(intervals: readonly Interval[]): number {
+  const placed: Interval[] = [];
+  let end = 0;
+  for (const interval of [...intervals].sort((a, b) => b.bytes - a.bytes || a.from - b.from)) {
+    const others = placed
+      .filter((other) => other.from <= interval.to && interval.from <= other.to)
+      .sort((a, b) => a.offset - b.offset);
+    let offset = 0;
+    for (const other of others) {
+      if (offset + interval.bytes <= other.offset) break;
+      offset = Math.max(offset, other.offset + other.bytes);
+    }
+    interval.offset = offset;
+    placed.push(interval);
+    end = Math.max(end, offset + interval.bytes);
+  }
+  return end;
+}
+
+function unitsOf(step: Step): readonly Unit[] {
+  switch (step.kind) {
+    case 'chain':
+      return step.chain.units;
+    case 'packProducts':
+    case 'multiply':
+      return step.products;
+    case 'pack':
+    case 'finish':
+      return [];
+    default:
+      return step.stage.units;
+  }
+}
+
+/** The buffers that a step touches. */
+function touched(step: Step): Buffer[] {
+  if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
+  if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
+  return unitsOf(step).flatMap((unit) => [...readsOf(unit), ...writesOf(unit)]);
+}
+
+/** Intervals of buffers of one kind of memory, by the times at which something touches them. */
+class Lifetimes {
+  private readonly spans = new Map<Buffer, { from: number; to: number }>();
+
+  touch(buffer: Buffer, time: number): void {
+    const span = this.spans.get(buffer);
+    if (span === undefined) this.spans.set(buffer, { from: time, to: time });
+    else span.to = Math.max(span.to, time);
+  }
+
+  /** Places all; `elements` says how much of a buffer is needed. */
+  place(kind: 'arena' | 'scratch', elements: (buffer: Buffer) => number): number {
+    const buffers = [...this.spans].filter(([buffer]) => buffer.home.kind === kind);
+    const intervals = buffers.map(([buffer, span]) => ({
+      ...span,
+      bytes: aligned(elements(buffer) * storageBytes(buffer.storage)),
+      offset: -1,
+    }));
+    const bytes = firstFit(intervals);
+    buffers.forEach(([buffer], i) => {
+      buffer.home = { kind, offset: intervals[i]!.offset };
+    });
+    return bytes;
+  }
+}
+
+/** Places the buffers of the arena, each alive from the first to the last epoch that touches it; the arena's bytes. */
+export function placeArena({ steps }: Plan): number {
+  const lifetimes = new Lifetimes();
+  for (const step of steps) for (const buffer of touched(step)) lifetimes.touch(buffer, step.epoch);
+  return lifetimes.place('arena', ({ size }) => size);
+}
+
+/** Places a chain's scratch memory for blocks of `blockRows` rows; the bytes of one thread. */
+export function placeScratch(chain: Chain, blockRows: number): number {
+  const lifetimes = new Lifetimes();
+  chain.units.forEach((unit, time) => {
+    for (const { buffer } of [...touchedReads(unit, chain.rows), ...touchedWrites(unit, chain.rows)])
+      lifetimes.touch(buffer, time);
+  });
+  return lifetimes.place('scratch', (buffer) => rowLength(buffer, chain)! * blockRows);
+}

@@ -1,0 +1,50 @@
+/** @file Order: small values that nothing large feeds come first, small results that nothing large needs come last. */
+
+import { isLoopOp } from './iteration.js';
+import type { Op, Operand } from './layout.js';
+import type { Buffer } from './views.js';
+
+/** Up to this many elements a value counts as small. */
+const SMALL = 1 << 14;
+/** Up to this many, work on it is nothing. */
+const TINY = 64;
+
+const buffersOf = (operands: readonly Operand[]): Buffer[] =>
+  operands.flatMap((operand) => (typeof operand === 'number' ? [] : [operand.buffer]));
+
+/**
+ * Scalars between the forward and the backward pass, such as a loss or the weight of a batch, would close loops and chains
+ * that could go on. What they depend on is moved to the front where it can be, the rest behind everything.
+ */
+export function orderForFusion(ops: readonly Op[]): Op[] {
+  const writers = new Map<Buffer, Op[]>();
+  for (const op of ops)
+    for (const { buffer } of op.outputs) writers.set(buffer, [...(writers.get(buffer) ?? []), op]);
+  const early = new Set<Op>();
+  for (const op of ops) {
+    const inputs = buffersOf(op.inputs);
+    const fits =
+      isLoopOp(op.op) &&
+      [...inputs, ...op.outputs.map(({ buffer }) => buffer)].every(({ size }) => size <= SMALL);
+    const ready = inputs.every((buffer) => (writers.get(buffer) ?? []).every((writer) => early.has(writer)));
+    // Buffers of several parts are completed where they are.
+    const alone = op.outputs.every(({ buffer }) => writers.get(buffer)!.length === 1);
+    if (fits && ready && alone && op.op !== 'GatherV2') early.add(op);
+  }
+  const readers = new Map<Buffer, Op[]>();
+  for (const op of ops)
+    for (const buffer of buffersOf(op.inputs)) readers.set(buffer, [...(readers.get(buffer) ?? []), op]);
+  const late = new Set<Op>();
+  for (let i = ops.length - 1; i >= 0; i--) {
+    const op = ops[i]!;
+    if (early.has(op) || !isLoopOp(op.op)) continue;
+    const buffers = [...buffersOf(op.inputs), ...op.outputs.map(({ buffer }) => buffer)];
+    const isTiny = buffers.every(({ size }) => size <= TINY);
+    const unread = op.outputs.every(({ buffer }) =>
+      (readers.get(buffer) ?? []).every((reader) => late.has(reader)),
+    );
+    if (isTiny && unread) late.add(op);
+  }
+  const middle = ops.filter((op) => !early.has(op) && !late.has(op));
+  return [...ops.filter((op) => early.has(op)), ...middle, ...ops.filter((op) => late.has(op))];
+}

@@ -1,0 +1,152 @@
+/* program.c: opens generated programs, and takes their steps. */
+#define _GNU_SOURCE
+#include "program.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { PAGE = 1 << 21 };
+
+static int64_t pages(int64_t bytes) { return (lt_larger(bytes, 1) + PAGE - 1) / PAGE * PAGE; }
+
+void *lt_allocate(int64_t bytes) {
+  /* One page more than needed, so that a large page can start in it. */
+  const int64_t size = pages(bytes) + PAGE;
+  char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return NULL;
+  char *start = (char *)(((uintptr_t)memory + PAGE - 1) / PAGE * PAGE);
+  if (start > memory) munmap(memory, start - memory);
+  const int64_t behind = memory + size - (start + pages(bytes));
+  if (behind > 0) munmap(start + pages(bytes), behind);
+#ifdef MADV_HUGEPAGE
+  if (bytes >= PAGE) madvise(start, pages(bytes), MADV_HUGEPAGE);
+#endif
+  return start;
+}
+
+void lt_release(void *memory, int64_t bytes) {
+  if (memory != NULL) munmap(memory, pages(bytes));
+}
+
+typedef struct {
+  const lt_program_text *text;
+  int threads;
+  const void **constants;
+  char *memory;
+  int64_t memory_bytes;
+  /* Offsets into the memory. */
+  int64_t workspace, threads_at, thread_bytes, row_at, work_at, accumulators_at, accumulator_stride;
+  int64_t *packed;
+  void **pointers;
+  double *seconds;
+  int32_t bad_index;
+} program;
+
+static void *abandoned(program *p) {
+  lt_close(p);
+  return NULL;
+}
+
+void *lt_open(const lt_program_text *text, int threads, const void *const *constants) {
+  program *p = calloc(1, sizeof *p);
+  if (p == NULL) return NULL;
+  p->text = text;
+  p->threads = threads;
+  p->packed = calloc(text->packing_count + 1, sizeof *p->packed);
+  p->pointers = calloc(text->place_count + 1, sizeof *p->pointers);
+  p->seconds = calloc(text->step_count + 1, sizeof *p->seconds);
+  int64_t constant_count = 0;
+  for (int64_t i = 0; i < text->place_count; i++)
+    if (text->places[i].space == LT_CONSTANT) constant_count = lt_larger(constant_count, text->places[i].index + 1);
+  p->constants = calloc(constant_count + 1, sizeof *p->constants);
+  if (!p->packed || !p->pointers || !p->seconds || !p->constants) return abandoned(p);
+  for (int64_t i = 0; i < constant_count; i++) p->constants[i] = constants[i];
+  int64_t end = lt_align(text->arena_bytes);
+  for (int64_t i = 0; i < text->packing_count; i++) {
+    const lt_packing *packing = &text->packings[i];
+    p->packed[i] = end;
+    end += lt_align(lt_packed_bytes(packing->precision, packing->k, packing->n));
+  }
+  p->workspace = end;
+  end += lt_align(text->workspace_bytes());
+  p->threads_at = end;
+  p->row_at = lt_align(text->scratch_bytes);
+  p->work_at = p->row_at + lt_align(text->row_bytes);
+  p->accumulators_at = p->work_at + lt_align(text->work_bytes());
+  p->accumulator_stride = p->thread_bytes = p->accumulators_at + lt_align(text->accumulator_bytes) + 64;
+  p->memory_bytes = end + threads * p->thread_bytes;
+  p->memory = lt_allocate(p->memory_bytes);
+  return p->memory == NULL ? abandoned(p) : p;
+}
+
+void lt_close(void *handle) {
+  program *p = handle;
+  if (p == NULL) return;
+  lt_release(p->memory, p->memory_bytes);
+  free(p->packed);
+  free(p->pointers);
+  free(p->seconds);
+  free(p->constants);
+  free(p);
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void resolve(program *p, void *const *inputs, void *const *outputs) {
+  for (int64_t i = 0; i < p->text->place_count; i++) {
+    const lt_place *place = &p->text->places[i];
+    char *base = NULL;
+    switch (place->space) {
+      case LT_ARENA: base = p->memory; break;
+      case LT_INPUT: base = inputs[place->index]; break;
+      case LT_OUTPUT: base = outputs[place->index]; break;
+      case LT_CONSTANT: base = (char *)p->constants[place->index]; break;
+      case LT_PACKED: base = p->memory + p->packed[place->index]; break;
+      case LT_WORKSPACE: base = p->memory + p->workspace; break;
+      default: break;
+    }
+    p->pointers[i] = place->space == LT_OFFSET ? (void *)(intptr_t)place->offset : base + place->offset;
+  }
+}
+
+static void take_steps(void *argument, int thread, int threads) {
+  program *p = argument;
+  char *own = p->memory + p->threads_at + thread * p->thread_bytes;
+  lt_frame frame = {.scratch = own,
+                    .row = own + p->row_at,
+                    .work = own + p->work_at,
+                    .accumulators = own + p->accumulators_at,
+                    .accumulator_stride = p->accumulator_stride,
+                    .thread = thread,
+                    .threads = threads};
+  double before = thread == 0 ? now() : 0;
+  for (int64_t i = 0; i < p->text->step_count; i++) {
+    const lt_step *step = &p->text->steps[i];
+    if (step->waits) lt_barrier();
+    step->run(p->pointers + step->first, &frame);
+    if (thread == 0) {
+      const double after = now();
+      p->seconds[i] += after - before;
+      before = after;
+    }
+  }
+  if (frame.bad_index) __atomic_store_n(&p->bad_index, 1, __ATOMIC_RELAXED);
+}
+
+int lt_run(void *handle, void *const *inputs, void *const *outputs) {
+  program *p = handle;
+  p->bad_index = 0;
+  resolve(p, inputs, outputs);
+  lt_team_run(p->threads, take_steps, p);
+  return p->bad_index ? 2 : 0;
+}
+
+void lt_step_seconds(void *handle, double *seconds) {
+  program *p = handle;
+  memcpy(seconds, p->seconds, p->text->step_count * sizeof *seconds);
+}

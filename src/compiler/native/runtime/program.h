@@ -1,0 +1,94 @@
+/* program.h: what every generated program is made of: memory, steps that all threads take, and the barriers between. */
+#ifndef LUTHIER_PROGRAM_H
+#define LUTHIER_PROGRAM_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "luthier.h"
+
+/* What a thread has to itself during a run. */
+typedef struct {
+  char *scratch;      /* values of a chain's block of rows */
+  char *row;          /* values of one row that a later pass over it reads */
+  char *work;         /* what products and attention of the runtime ask for */
+  char *accumulators; /* this thread's parts of sums over rows */
+  int64_t accumulator_stride; /* bytes to the next thread's */
+  int32_t bad_index;
+  int thread, threads;
+} lt_frame;
+
+/* Where a pointer of a step points to. */
+enum { LT_ARENA, LT_INPUT, LT_OUTPUT, LT_CONSTANT, LT_PACKED, LT_WORKSPACE, LT_OFFSET };
+typedef struct {
+  int32_t space;
+  int32_t index;
+  int64_t offset; /* bytes; LT_OFFSET: the pointer is this number */
+} lt_place;
+
+typedef struct {
+  void (*run)(void *const *p, lt_frame *frame);
+  int32_t first; /* of its pointers among the places */
+  int32_t waits; /* whether all threads meet before it */
+} lt_step;
+
+/* An operand that is packed for products. */
+typedef struct {
+  int32_t precision;
+  int64_t k, n;
+} lt_packing;
+
+/* All of a program but its code. */
+typedef struct {
+  const lt_place *places;
+  const lt_step *steps;
+  const lt_packing *packings;
+  int64_t place_count, step_count, packing_count;
+  int64_t arena_bytes, scratch_bytes, row_bytes, accumulator_bytes;
+  int64_t (*work_bytes)(void);
+  int64_t (*workspace_bytes)(void);
+} lt_program_text;
+
+static inline int64_t lt_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
+static inline int64_t lt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* A thread's share of n items: [lt_from(n), lt_to(n)). */
+#define LT_FROM(n) ((int64_t)(n) * frame->thread / frame->threads)
+#define LT_TO(n) ((int64_t)(n) * (frame->thread + 1) / frame->threads)
+
+/* An index into n rows; a wrong one is noted, and stands for the nearest right one. */
+static inline int64_t lt_index_clamped(int32_t i, int32_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
+#define lt_index(i, n, bad) (*(bad) |= (uint32_t)(i) >= (uint32_t)(n), lt_index_clamped(i, n))
+
+static inline void lt_fill_f32(void *x, int64_t n, float value) {
+  for (int64_t i = 0; i < n; i++) ((float *)x)[i] = value;
+}
+static inline void lt_fill_i32(void *x, int64_t n, int32_t value) {
+  for (int64_t i = 0; i < n; i++) ((int32_t *)x)[i] = value;
+}
+
+/* A thread's share of packing a right operand: slabs of rows where rows are contiguous, panels of columns elsewhere. */
+static inline void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, int64_t n, lt_frame *frame) {
+  if (b.cs == 1) {
+    const int64_t slabs = (k + 15) / 16, k0 = LT_FROM(slabs) * 16, k1 = LT_TO(slabs) * 16;
+    if (k0 < k1) lt_pack_slab(p, packed, b, k, n, k0, k1 < k ? k1 : k);
+  } else {
+    const int64_t panels = lt_panels(p, n);
+    lt_pack_panels(p, packed, b, k, n, LT_FROM(panels), LT_TO(panels));
+  }
+}
+
+/* Memory that starts at zero, in large pages where the system has them; NULL when there is none. */
+void *lt_allocate(int64_t bytes);
+void lt_release(void *memory, int64_t bytes);
+
+/* The exported functions of a program (runtime/program.c). */
+void *lt_open(const lt_program_text *text, int threads, const void *const *constants);
+int lt_run(void *program, void *const *inputs, void *const *outputs);
+void lt_close(void *program);
+/* Seconds of each step since the program was opened, all threads together. */
+void lt_step_seconds(void *program, double *seconds);
+
+#endif

@@ -1,0 +1,251 @@
+/** @file Stages: which units run together on blocks of rows, which ones split their work over all threads, and in which order. */
+import type { Access } from './iteration.js';
+import type { Precision, ProductUnit } from './products.js';
+import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import type { Buffer } from './views.js';
+
+/** A right operand in the order in which kernels read it. */
+export interface Packing {
+  readonly unit: ProductUnit;
+  readonly precision: Precision;
+  /** Bytes from the start of the program's memory; set when memory is planned. */
+  offset: number;
+}
+
+/** Units on the same rows, one block of rows after another, without a barrier between the units. */
+export interface Chain {
+  readonly kind: 'chain';
+  /** Every unit has this many rows, or a multiple. */
+  rows: number;
+  readonly units: (LoopUnit | ProductUnit)[];
+}
+
+export type Stage =
+  | Chain
+  /** A loop on its own, its rows or columns split over the threads. */
+  | { readonly kind: 'loop'; readonly units: readonly [LoopUnit] }
+  /** Products with their operands both packed, split in two dimensions: sums over rows, such as gradients of weights. */
+  | { readonly kind: 'products'; readonly units: ProductUnit[] }
+  /** A product of few rows: threads share its columns. */
+  | { readonly kind: 'narrow'; readonly units: readonly [ProductUnit] }
+  /** A product for every item of a batch. */
+  | { readonly kind: 'batch'; readonly units: readonly [ProductUnit] }
+  | { readonly kind: 'call'; readonly units: readonly [CallUnit] }
+  /** Right operands are packed for the stages that follow. */
+  | { readonly kind: 'pack'; readonly units: readonly []; readonly packings: Packing[] };
+
+/** The stages of a program and the packed operands that they read. */
+export interface Schedule {
+  readonly stages: readonly Stage[];
+  readonly packings: readonly Packing[];
+}
+
+/** Fewer rows than this are not worth a chain: its blocks would leave threads idle. */
+const MIN_CHAIN_ROWS = 48;
+
+/** A chain takes on fewer rows than it has, for a unit to join, down to this many. */
+const MIN_SHARED_ROWS = 256;
+
+/** Elements between one row of the chain and the next, where an access stays within its row; else null. */
+export function rowStride(
+  { rows, column, offset }: Access,
+  unitRows: number,
+  columns: number,
+  chainRows: number,
+): number | null {
+  const [run] = rows;
+  if (rows.length !== 1 || run!.size !== unitRows) return null;
+  const perRow = unitRows / chainRows;
+  const stride = run!.stride * perRow;
+  const last = offset + (perRow - 1) * run!.stride + (columns - 1) * column;
+  return column >= 0 && offset >= 0 && last < stride ? stride : null;
+}
+
+/** How a unit reads or writes a buffer: its stride from row to row, null where it does not keep to rows. */
+interface Touch {
+  readonly buffer: Buffer;
+  readonly stride: number | null;
+}
+
+const matrixAccess = ({ buffer, offset, rs, cs }: ProductUnit['a'], rows: number): Access => ({
+  buffer,
+  offset,
+  rows: [{ size: rows, stride: rs }],
+  column: cs,
+});
+
+/** What a unit of a chain reads, with strides by rows of the chain. */
+export function touchedReads(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
+  if (unit.kind === 'product') {
+    return [
+      { buffer: unit.a.buffer, stride: rowStride(matrixAccess(unit.a, unit.m), unit.m, unit.k, chainRows) },
+      { buffer: unit.b.buffer, stride: null },
+    ];
+  }
+  return unit.nodes.flatMap(({ reads, wide }) =>
+    reads.flatMap((read) =>
+      typeof read === 'number'
+        ? []
+        : [{ buffer: read.buffer, stride: rowStride(read, unit.rows, wide ? unit.columns : 1, chainRows) }],
+    ),
+  );
+}
+
+/** What a unit of a chain writes. Sums over rows keep to no row. */
+export function touchedWrites(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
+  if (unit.kind === 'product') {
+    return [
+      { buffer: unit.c.buffer, stride: rowStride(matrixAccess(unit.c, unit.m), unit.m, unit.n, chainRows) },
+    ];
+  }
+  return unit.nodes.map(({ write, wide, role }) => ({
+    buffer: write.buffer,
+    stride:
+      role === 'column' || role === 'all'
+        ? null
+        : rowStride(write, unit.rows, wide && role === 'map' ? unit.columns : 1, chainRows),
+  }));
+}
+
+const rowsOf = (unit: LoopUnit | ProductUnit): number => (unit.kind === 'product' ? unit.m : unit.rows);
+
+/** Whether a product can be one of a chain's: rows of a matrix by one that is there before the chain starts. */
+const isRowProduct = (unit: Unit): boolean =>
+  unit.kind === 'product' && unit.batch.length === 0 && unit.c.cs === 1 && unit.m >= MIN_CHAIN_ROWS;
+
+class Scheduler {
+  readonly stages: Stage[] = [];
+  readonly packings: Packing[] = [];
+  private chain: Chain | null = null;
+  /** Products that wait for the chain to end: they sum over its rows. */
+  private deferred: ProductUnit[] = [];
+
+  add(unit: Unit): void {
+    if (unit.kind === 'loop') this.addRows(unit);
+    else if (unit.kind === 'product') {
+      if (!isRowProduct(unit)) this.addProduct(unit);
+      else if (this.isSumOverRows(unit)) this.defer(unit);
+      else this.addRows(unit);
+    } else {
+      if (this.dependsOnOpen(unit)) this.flush();
+      this.stages.push({ kind: 'call', units: [unit] });
+    }
+  }
+
+  flush(): void {
+    if (this.chain !== null) this.stages.push(this.chain);
+    this.chain = null;
+    if (this.deferred.length > 0) this.stages.push({ kind: 'products', units: this.deferred });
+    this.deferred = [];
+  }
+
+  private dependsOnOpen(unit: Unit): boolean {
+    const written = new Set([...(this.chain?.units ?? []), ...this.deferred].flatMap(writesOf));
+    return [...readsOf(unit), ...writesOf(unit)].some((buffer) => written.has(buffer));
+  }
+
+  /** A product whose inner dimension is the chain's rows: it needs all of them. */
+  private isSumOverRows(unit: ProductUnit): boolean {
+    const written = new Set((this.chain?.units ?? []).flatMap(writesOf));
+    return written.has(unit.b.buffer) || (unit.a.rs === 1 && unit.a.cs !== 1);
+  }
+
+  private defer(unit: ProductUnit): void {
+    const waiting = new Set(this.deferred.flatMap(writesOf));
+    if (readsOf(unit).some((buffer) => waiting.has(buffer))) this.flush();
+    this.deferred.push(unit);
+  }
+
+  private addProduct(unit: ProductUnit): void {
+    if (unit.batch.length === 0 && unit.m >= MIN_CHAIN_ROWS) {
+      this.defer(unit);
+      return;
+    }
+    if (this.dependsOnOpen(unit)) this.flush();
+    if (unit.batch.length > 0) this.stages.push({ kind: 'batch', units: [unit] });
+    else {
+      this.pack(unit);
+      this.stages.push({ kind: 'narrow', units: [unit] });
+    }
+  }
+
+  private addRows(unit: LoopUnit | ProductUnit): void {
+    if (this.deferred.some((product) => readsOf(unit).includes(product.c.buffer))) this.flush();
+    if (this.joins(unit)) {
+      const chain = this.chain!;
+      chain.rows = Math.min(chain.rows, rowsOf(unit));
+      this.pack(unit);
+      chain.units.push(unit);
+      return;
+    }
+    if (this.dependsOnOpen(unit)) this.flush();
+    const startsChain = rowsOf(unit) >= MIN_CHAIN_ROWS && (this.chain === null || unit.kind === 'product');
+    if (!startsChain) {
+      // Nothing that is open matters to it: it goes in front.
+      this.stages.push({ kind: 'loop', units: [unit as LoopUnit] });
+      return;
+    }
+    this.flush();
+    this.pack(unit);
+    this.chain = { kind: 'chain', rows: rowsOf(unit), units: [unit] };
+  }
+
+  /** Has a product's right operand packed in front of the open chain, once for all that read it. */
+  private pack(unit: LoopUnit | ProductUnit): void {
+    if (unit.kind !== 'product' || this.packings.some((known) => samePacking(known.unit, unit))) return;
+    const packing: Packing = { unit, precision: unit.precision, offset: -1 };
+    this.packings.push(packing);
+    const last = this.stages.at(-1);
+    const isInput = unit.b.buffer.home.kind === 'input' || unit.b.buffer.home.kind === 'constant';
+    const first = this.stages[0];
+    if (isInput && first?.kind === 'pack') first.packings.push(packing);
+    else if (isInput) this.stages.unshift({ kind: 'pack', units: [], packings: [packing] });
+    else if (last?.kind === 'pack') last.packings.push(packing);
+    else this.stages.push({ kind: 'pack', units: [], packings: [packing] });
+  }
+
+  private joins(unit: LoopUnit | ProductUnit): boolean {
+    const { chain } = this;
+    if (chain === null) return false;
+    const [rows, own] = [chain.rows, rowsOf(unit)];
+    const common = Math.min(rows, own);
+    // Fewer rows than the chain has so far must still be enough for blocks of rows on every thread.
+    const enough = common === rows ? MIN_CHAIN_ROWS : MIN_SHARED_ROWS;
+    if (common < enough || Math.max(rows, own) % common !== 0) return false;
+    const written = new Map<Buffer, number | null>();
+    for (const member of chain.units) {
+      for (const { buffer, stride } of touchedWrites(member, common)) {
+        written.set(buffer, written.has(buffer) && written.get(buffer) !== stride ? null : stride);
+      }
+    }
+    const keepsToRows = ({ buffer, stride }: Touch): boolean => {
+      const known = written.get(buffer);
+      return known === undefined || (known !== null && known === stride);
+    };
+    const reads = touchedReads(unit, common);
+    // A loop that has nothing to do with the chain would only widen what its blocks touch.
+    const related =
+      unit.kind === 'product' ||
+      reads.some(({ buffer }) => written.has(buffer)) ||
+      chain.units.some((member) => member.kind === 'product');
+    return related && reads.every(keepsToRows) && touchedWrites(unit, common).every(keepsToRows);
+  }
+}
+
+/** Whether two products read the same packed operand. */
+export const samePacking = (x: ProductUnit, y: ProductUnit): boolean =>
+  x.b.buffer === y.b.buffer &&
+  x.b.offset === y.b.offset &&
+  x.b.rs === y.b.rs &&
+  x.b.cs === y.b.cs &&
+  x.k === y.k &&
+  x.n === y.n &&
+  x.precision === y.precision;
+
+/** The stages of a program, in order. */
+export function schedule(units: readonly Unit[]): Schedule {
+  const scheduler = new Scheduler();
+  for (const unit of units) scheduler.add(unit);
+  scheduler.flush();
+  return { stages: scheduler.stages, packings: scheduler.packings };
+}

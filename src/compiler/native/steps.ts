@@ -1,0 +1,134 @@
+/** @file Steps: the stages as functions that all threads call, with the barriers that they need between them. */
+import type { LoopNode } from './iteration.js';
+import type { ProductUnit } from './products.js';
+import type { Chain, Packing, Stage } from './stages.js';
+import { type LoopUnit, readsOf, writesOf } from './units.js';
+import type { Buffer } from './views.js';
+
+/** A sum over rows, of which every thread has a part. */
+export interface Accumulator {
+  readonly node: LoopNode;
+  readonly unit: LoopUnit;
+  /** Elements of one thread's part. */
+  readonly size: number;
+  /** Bytes from the start of a thread's accumulators. */
+  readonly offset: number;
+}
+
+/** Something that all threads do, each its share. */
+export type Step = (
+  | { readonly kind: 'chain'; readonly chain: Chain }
+  | { readonly kind: 'loop' | 'narrow' | 'batch' | 'call'; readonly stage: Stage }
+  | { readonly kind: 'pack'; readonly packings: readonly Packing[] }
+  | { readonly kind: 'packProducts' | 'multiply'; readonly products: readonly ProductUnit[] }
+  /** The threads' parts of sums over rows are added. */
+  | { readonly kind: 'finish'; readonly accumulators: readonly Accumulator[] }
+) & {
+  /** Steps with the same number have no barrier between them. */
+  epoch: number;
+};
+
+type StepBody = Step extends infer S ? (S extends Step ? Omit<S, 'epoch'> : never) : never;
+
+/** The steps of a program, and what threads add up. */
+export interface Plan {
+  readonly steps: readonly Step[];
+  readonly accumulators: readonly Accumulator[];
+  /** Bytes of one thread's accumulators. */
+  readonly accumulatorBytes: number;
+}
+
+/** Accumulators of different sums lie in different cache lines. */
+const LINE = 64;
+
+/** How a loop on its own is shared: whole rows where a row has to be seen whole, columns where there are few rows. */
+export function partitionOf({ rows, columns, nodes }: LoopUnit): 'rows' | 'columns' {
+  const needsRows = nodes.some(({ role }) => role === 'row');
+  return needsRows || rows >= 32 || columns < 256 ? 'rows' : 'columns';
+}
+
+class Steps {
+  readonly steps: Step[] = [];
+  readonly accumulators: Accumulator[] = [];
+  bytes = 0;
+  private pending: Accumulator[] = [];
+  private epoch = 0;
+  /** Written since the last barrier. */
+  private fresh = new Set<Buffer>();
+
+  add(stage: Stage): void {
+    const reads = stage.units.flatMap(readsOf);
+    if (stage.kind === 'pack') reads.push(...stage.packings.map(({ unit }) => unit.b.buffer));
+    if (this.pending.some(({ node }) => reads.includes(node.write.buffer))) this.finish();
+    const writes = stage.units.flatMap(writesOf);
+    switch (stage.kind) {
+      case 'chain':
+        this.push({ kind: 'chain', chain: stage }, reads, writes);
+        break;
+      case 'pack':
+        this.push({ kind: 'pack', packings: stage.packings }, reads, []);
+        this.packed = true;
+        break;
+      case 'products':
+        // The workspace is free once all have left the products before.
+        if (this.usesWorkspace) this.barrier();
+        this.push({ kind: 'packProducts', products: stage.units }, reads, []);
+        this.barrier();
+        this.push({ kind: 'multiply', products: stage.units }, [], writes);
+        this.usesWorkspace = true;
+        break;
+      default:
+        this.push({ kind: stage.kind, stage }, reads, writes);
+    }
+    this.collect(stage);
+  }
+
+  /** Adds up what is still in parts. */
+  finish(): void {
+    if (this.pending.length === 0) return;
+    this.barrier();
+    const writes = this.pending.map(({ node }) => node.write.buffer);
+    this.push({ kind: 'finish', accumulators: this.pending }, [], writes);
+    this.pending = [];
+  }
+
+  private packed = false;
+  private usesWorkspace = false;
+
+  private barrier(): void {
+    this.epoch++;
+    this.fresh = new Set();
+    this.packed = false;
+    this.usesWorkspace = false;
+  }
+
+  private push(step: StepBody, reads: readonly Buffer[], writes: readonly Buffer[]): void {
+    const multiplies = step.kind === 'chain' || step.kind === 'narrow';
+    if (reads.some((buffer) => this.fresh.has(buffer)) || (multiplies && this.packed)) this.barrier();
+    this.steps.push({ ...step, epoch: this.epoch } as Step);
+    for (const buffer of writes) this.fresh.add(buffer);
+  }
+
+  private collect(stage: Stage): void {
+    for (const unit of stage.units) {
+      if (unit.kind !== 'loop') continue;
+      const direct = stage.kind === 'loop' && partitionOf(unit) === 'columns';
+      for (const node of unit.nodes) {
+        if (node.role !== 'all' && (node.role !== 'column' || direct)) continue;
+        const size = node.role === 'all' ? 1 : unit.columns;
+        const accumulator = { node, unit, size, offset: this.bytes };
+        this.bytes += Math.ceil((size * 4) / LINE) * LINE;
+        this.accumulators.push(accumulator);
+        this.pending.push(accumulator);
+      }
+    }
+  }
+}
+
+/** The steps of a schedule's stages. */
+export function plan(stages: readonly Stage[]): Plan {
+  const steps = new Steps();
+  for (const stage of stages) steps.add(stage);
+  steps.finish();
+  return { steps: steps.steps, accumulators: steps.accumulators, accumulatorBytes: steps.bytes };
+}

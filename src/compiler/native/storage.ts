@@ -1,0 +1,103 @@
+/** @file Storage: what stays within a chain lives in scratch memory of a thread, and what is only multiplied in bfloat16 is stored so. */
+import type { Chain, Stage } from './stages.js';
+import { touchedReads, touchedWrites } from './stages.js';
+import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import type { Buffer } from './views.js';
+
+/** The stages that touch each buffer. */
+function usersOf(stages: readonly Stage[]): Map<Buffer, Set<Stage>> {
+  const users = new Map<Buffer, Set<Stage>>();
+  for (const stage of stages) {
+    const packed = stage.kind === 'pack' ? stage.packings.map(({ unit }) => unit.b.buffer) : [];
+    for (const buffer of [
+      ...packed,
+      ...stage.units.flatMap((unit) => [...readsOf(unit), ...writesOf(unit)]),
+    ]) {
+      const set = users.get(buffer) ?? new Set();
+      users.set(buffer, set.add(stage));
+    }
+  }
+  return users;
+}
+
+/** Elements of a buffer for each row of a chain, where every unit keeps to rows of the same length; else null. */
+export function rowLength(buffer: Buffer, chain: Chain): number | null {
+  const touches = chain.units
+    .flatMap((unit) => [...touchedReads(unit, chain.rows), ...touchedWrites(unit, chain.rows)])
+    .filter((touch) => touch.buffer === buffer);
+  const stride = touches[0]?.stride ?? null;
+  return touches.every((touch) => touch.stride === stride) ? stride : null;
+}
+
+/** Moves to scratch memory what one chain makes and nobody else reads. */
+export function contract(stages: readonly Stage[]): void {
+  const users = usersOf(stages);
+  for (const stage of stages) {
+    if (stage.kind !== 'chain') continue;
+    for (const buffer of new Set(stage.units.flatMap(writesOf))) {
+      const isLocal = buffer.home.kind === 'arena' && users.get(buffer)!.size === 1;
+      if (isLocal && rowLength(buffer, stage) !== null) buffer.home = { kind: 'scratch', offset: -1 };
+    }
+  }
+}
+
+/** Whether a unit that reads `buffer` rounds it to bfloat16 in any case. */
+function rounds(unit: Unit): boolean {
+  if (unit.kind === 'product') return unit.precision === 'bfloat16';
+  return (unit.kind === 'attention' || unit.kind === 'attentionGrad') && unit.attrs.precision === 'bfloat16';
+}
+
+/** Operands of attention that enter a product: all but the result, the sums and the mask. */
+const multiplied = (unit: Unit, buffer: Buffer): boolean => {
+  if (unit.kind === 'attention')
+    return (
+      unit.inputs.slice(0, 3).some((view) => view.buffer === buffer) &&
+      !unit.inputs.slice(3).some((view) => view.buffer === buffer)
+    );
+  if (unit.kind === 'attentionGrad') return ![...unit.inputs.slice(5)].some((view) => view.buffer === buffer);
+  return true;
+};
+
+/** Whether a unit can write `buffer` in bfloat16. */
+const canRound = (unit: Unit, buffer: Buffer): boolean =>
+  unit.kind === 'product' ||
+  (unit.kind === 'loop' &&
+    (unit as LoopUnit).nodes.every(({ role, write }) => write.buffer !== buffer || role === 'map')) ||
+  (unit.kind === 'attention' && unit.outputs[0]!.buffer === buffer) ||
+  unit.kind === 'attentionGrad';
+
+/** Stores in bfloat16 what every reader rounds to bfloat16 anyway: the same values in half of the memory. */
+export function roundStorage(stages: readonly Stage[]): void {
+  const units = stages.flatMap((stage): readonly Unit[] => stage.units);
+  const readers = new Map<Buffer, Unit[]>();
+  const writers = new Map<Buffer, Unit[]>();
+  const put = (map: Map<Buffer, Unit[]>, buffer: Buffer, unit: Unit) =>
+    map.set(buffer, [...(map.get(buffer) ?? []), unit]);
+  for (const unit of units) {
+    for (const buffer of readsOf(unit)) put(readers, buffer, unit);
+    for (const buffer of writesOf(unit)) put(writers, buffer, unit);
+  }
+  for (const [buffer, reading] of readers) {
+    const isOurs = buffer.home.kind === 'arena' || buffer.home.kind === 'scratch';
+    if (!isOurs || buffer.storage !== 'float32') continue;
+    const all = reading.every((unit) => rounds(unit) && multiplied(unit, buffer));
+    if (all && (writers.get(buffer) ?? []).every((unit) => canRound(unit, buffer)))
+      buffer.storage = 'bfloat16';
+  }
+}
+
+/** What only the loop that makes it reads needs no memory at all. */
+export function keepInRegisters(units: readonly Unit[]): void {
+  const users = new Map<Buffer, Set<Unit>>();
+  for (const unit of units)
+    for (const buffer of [...readsOf(unit), ...writesOf(unit)])
+      users.set(buffer, (users.get(buffer) ?? new Set()).add(unit));
+  for (const unit of units) {
+    if (unit.kind !== 'loop') continue;
+    for (const { write, role } of unit.nodes) {
+      const { buffer } = write;
+      const isLocal = buffer.home.kind === 'arena' && users.get(buffer)!.size === 1;
+      if (isLocal && (role === 'map' || role === 'row')) buffer.home = { kind: 'register' };
+    }
+  }
+}
