@@ -163,7 +163,7 @@ LT_MATH float lt_expm1f(float x) {
   const float p = lt_exp_tail(r) * (r * r) + r;
   const float half = lt_power2(n - 1); /* half of 2^n: 2^128 is no float */
   const float result = (half * p + (half - 0.5f)) * 2.0f;
-  return x == 0.0f ? x : result;
+  return lt_absf(x) < 0x1p-25f ? x : result;
 }
 
 /* The logarithm of a positive normal number, from its bits: exponent and mantissa in [sqrt(1/2), sqrt(2)). */
@@ -253,7 +253,7 @@ LT_MATH float lt_wave(float rest, int32_t quadrant) {
   float sine = -1.9515295891e-4f;
   sine = sine * s + 8.3321608736e-3f;
   sine = sine * s - 1.6666654611e-1f;
-  sine = sine * (s * rest) + rest;
+  sine = rest * (sine * s + 1.0f); /* -0 stays */
   float cosine = 2.443315711809948e-5f;
   cosine = cosine * s - 1.388731625493765e-3f;
   cosine = cosine * s + 4.166664568298827e-2f;

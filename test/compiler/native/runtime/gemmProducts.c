@@ -1,0 +1,290 @@
+/* gemmProducts.c: products of the native runtime against plain loops in doubles; run by gemm.test.ts, which reads the
+   output: one line a group of cases, "ok" or what was wrong first. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+
+static uint32_t state = 12345;
+static uint32_t drawn(void) { return lt_mix(state++); }
+static int64_t upTo(int64_t n) { return 1 + drawn() % n; }
+static float real(void) { return (float)(int32_t)drawn() * 0x1p-31f; }
+
+/* A matrix of random numbers in memory of exactly its size, so that the sanitizer sees what reads beyond it. */
+typedef struct {
+  lt_matrix view;
+  void *memory;
+} stored;
+
+enum { ROWS, COLUMNS, ROWS_APART, COLUMNS_APART, SCATTERED, LAYOUTS };
+
+static stored matrix(int64_t rows, int64_t columns, int type, int layout) {
+  stored s = {{NULL, type, 0, 0}, NULL};
+  const int64_t gap = 1 + drawn() % 5;
+  s.view.rs = layout == ROWS ? columns : layout == ROWS_APART ? columns + gap : layout == SCATTERED ? 2 * columns + gap : 1;
+  s.view.cs = layout == COLUMNS ? rows : layout == COLUMNS_APART ? rows + gap : layout == SCATTERED ? 2 : 1;
+  const int64_t size = (rows - 1) * s.view.rs + (columns - 1) * s.view.cs + 1, bytes = type == LT_BFLOAT16 ? 2 : 4;
+  s.memory = malloc((size_t)(size * bytes));
+  for (int64_t i = 0; i < size; i++) {
+    if (type == LT_BFLOAT16)
+      ((bf16 *)s.memory)[i] = lt_to_bf16(real());
+    else
+      ((float *)s.memory)[i] = real();
+  }
+  s.view.data = s.memory;
+  return s;
+}
+
+static float at(lt_matrix a, int64_t i, int64_t j) {
+  const int64_t place = i * a.rs + j * a.cs;
+  return a.type == LT_BFLOAT16 ? lt_from_bf16(((const bf16 *)a.data)[place]) : ((const float *)a.data)[place];
+}
+
+static double operandOf(int p, lt_matrix a, int64_t i, int64_t j) {
+  const float x = at(a, i, j);
+  return p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(x)) : x;
+}
+
+static int failures;
+static char first[400];
+
+/* Whether got, one element of c, is what the loop gives: not further off than float32 sums of k terms may be. */
+static void compare(const char *what, double got, double expected, double bound, int64_t m, int64_t n, int64_t k) {
+  const int same = isnan(expected) ? isnan(got) : isinf(expected) ? got == expected : fabs(got - expected) <= bound;
+  if (!same && !failures++)
+    snprintf(first, sizeof first, "%s m=%d n=%d k=%d: %.9g instead of %.9g", what, (int)m, (int)n, (int)k, got, expected);
+}
+
+static void report(const char *kernel, const char *group) {
+  if (failures)
+    printf("%s %s: %d wrong, first %s\n", kernel, group, failures, first);
+  else
+    printf("%s %s: ok\n", kernel, group);
+  failures = 0;
+}
+
+static void check(const char *what, int p, lt_matrix a, lt_matrix b, lt_matrix c, const float *before, int64_t m, int64_t n,
+                  int64_t k, float alpha, int accumulate) {
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = 0; j < n; j++) {
+      double sum = 0, size = 0;
+      for (int64_t d = 0; d < k; d++) {
+        const double term = operandOf(p, a, i, d) * operandOf(p, b, d, j);
+        sum += term;
+        size += fabs(term);
+      }
+      const double old = accumulate ? before[i * n + j] : 0, expected = alpha * sum + old;
+      double bound = (fabs(alpha) * size + fabs(old)) * ((double)k * 6e-8 + 3e-7) + 1e-30;
+      if (c.type == LT_BFLOAT16) bound += fabs(expected) * 0x1p-8;
+      compare(what, at(c, i, j), expected, bound, m, n, k);
+    }
+  }
+}
+
+static void *aligned(int64_t bytes) {
+  void *p = NULL;
+  if (posix_memalign(&p, 64, (size_t)(bytes + (bytes == 0)))) abort();
+  memset(p, 0xff, (size_t)bytes);
+  return p;
+}
+
+static void packRight(int p, void *packed, lt_matrix b, int64_t k, int64_t n) {
+  if (b.cs == 1 && drawn() % 2) {
+    const int64_t middle = k > 16 ? drawn() % (k / 16 + 1) * 16 : 0;
+    lt_pack_slab(p, packed, b, k, n, middle, k);
+    lt_pack_slab(p, packed, b, k, n, 0, middle);
+  } else {
+    const int64_t panels = lt_panels(p, n), middle = drawn() % (uint32_t)(panels + 1);
+    lt_pack_panels(p, packed, b, k, n, middle, panels);
+    lt_pack_panels(p, packed, b, k, n, 0, middle);
+  }
+}
+
+/* One lt_gemm with everything drawn but the size. */
+static void gemmCase(int p, int64_t m, int64_t n, int64_t k) {
+  static const float alphas[] = {1.0f, 0.125f, -1.7f};
+  const int cType = drawn() % 3 == 0, accumulate = !cType && drawn() % 2;
+  const float alpha = alphas[drawn() % 3];
+  const stored a = matrix(m, k, drawn() % 2, drawn() % LAYOUTS), b = matrix(k, n, drawn() % 2, drawn() % LAYOUTS);
+  const stored c = matrix(m, n, cType, drawn() % 2 ? ROWS : ROWS_APART);
+  float *before = malloc((size_t)(m * n) * sizeof(float));
+  for (int64_t i = 0; i < m * n; i++) before[i] = at(c.view, i / n, i % n);
+  void *packed = aligned(lt_packed_bytes(p, k, n)), *scratch = aligned(lt_gemm_scratch_bytes(p, m, k));
+  packRight(p, packed, b.view, k, n);
+  const int64_t panels = lt_panels(p, n), middle = drawn() % (uint32_t)(panels + 1);
+  lt_gemm(p, m, n, k, a.view, packed, middle, panels, c.memory, cType, c.view.rs, alpha, accumulate, scratch);
+  lt_gemm(p, m, n, k, a.view, packed, 0, middle, c.memory, cType, c.view.rs, alpha, accumulate, scratch);
+  check("gemm", p, a.view, b.view, c.view, before, m, n, k, alpha, accumulate);
+  free(a.memory), free(b.memory), free(c.memory), free(before), free(packed), free(scratch);
+}
+
+/* ---- Several products on several threads ---------------------------------------------------------------------- */
+
+enum { PRODUCTS = 4 };
+typedef struct {
+  int p;
+  const lt_product *products;
+} job;
+
+static void work(void *arg, int thread, int threads) {
+  const job *j = arg;
+  lt_products_pack(j->p, j->products, PRODUCTS, thread, threads);
+  lt_barrier();
+  lt_products_multiply(j->p, j->products, PRODUCTS, thread, threads);
+}
+
+static void onThreads(int p, const lt_product *products, int threads) {
+  job j = {p, products};
+  lt_team_run(threads, work, &j);
+}
+
+/* Four products: the second shares the left operand of the first, the last one its right operand. */
+static void productsCase(int p, int threads) {
+  lt_product products[PRODUCTS];
+  lt_matrix lefts[PRODUCTS], rights[PRODUCTS];
+  stored as[PRODUCTS], bs[PRODUCTS], cs[PRODUCTS];
+  float *before[PRODUCTS];
+  for (int q = 0; q < PRODUCTS; q++) {
+    const int shareLeft = q == 1, shareRight = q == 3;
+    const int64_t m = shareLeft ? products[0].m : upTo(300), n = shareRight ? products[0].n : upTo(200);
+    const int64_t k = shareLeft || shareRight ? products[0].k : upTo(150);
+    as[q] = matrix(m, k, drawn() % 2, drawn() % LAYOUTS);
+    bs[q] = matrix(k, n, drawn() % 2, drawn() % LAYOUTS);
+    cs[q] = matrix(m, n, drawn() % 3 == 0, ROWS_APART);
+    lefts[q] = shareLeft ? as[0].view : as[q].view;
+    rights[q] = shareRight ? bs[0].view : bs[q].view;
+    before[q] = malloc((size_t)(m * n) * sizeof(float));
+    for (int64_t i = 0; i < m * n; i++) before[q][i] = at(cs[q].view, i / n, i % n);
+    products[q] = (lt_product){m, n, k, lefts[q], rights[q], cs[q].memory, cs[q].view.type, cs[q].view.rs, 0.5f,
+                               cs[q].view.type == LT_FLOAT32 && q % 2,
+                               shareLeft ? products[0].packed_a : aligned(lt_packed_left_bytes(p, m, k)),
+                               shareRight ? products[0].packed_b : aligned(lt_packed_bytes(p, k, n))};
+    if (shareLeft) products[q].a.data = NULL;
+    if (shareRight) products[q].b.data = NULL;
+  }
+  onThreads(p, products, threads);
+  for (int q = 0; q < PRODUCTS; q++)
+    check("products", p, lefts[q], rights[q], cs[q].view, before[q], products[q].m, products[q].n, products[q].k, 0.5f,
+          products[q].accumulate);
+  for (int q = 0; q < PRODUCTS; q++) {
+    if (q != 1) free(products[q].packed_a);
+    if (q != 3) free(products[q].packed_b);
+    free(as[q].memory), free(bs[q].memory), free(cs[q].memory), free(before[q]);
+  }
+}
+
+/* The same bits whichever threads compute an element. */
+static void sameBits(int p) {
+  const int64_t m = 203, n = 307, k = 1500;
+  const stored a = matrix(m, k, 0, COLUMNS), b = matrix(k, n, 0, ROWS);
+  float *results[4];
+  for (int threads = 1; threads <= 4; threads++) {
+    float *c = results[threads - 1] = malloc((size_t)(m * n) * sizeof(float));
+    lt_product products[PRODUCTS] = {{m, n, k, a.view, b.view, c, 0, n, 1.0f, 0, aligned(lt_packed_left_bytes(p, m, k)),
+                                      aligned(lt_packed_bytes(p, k, n))}};
+    onThreads(p, products, threads);
+    if (memcmp(c, results[0], (size_t)(m * n) * sizeof(float)) && !failures++)
+      snprintf(first, sizeof first, "%d threads give other bits than one", threads);
+    free(products[0].packed_a), free(products[0].packed_b);
+  }
+  for (int t = 0; t < 4; t++) free(results[t]);
+  free(a.memory), free(b.memory);
+}
+
+/* ---- Special numbers ------------------------------------------------------------------------------------------ */
+
+static void specials(int p) {
+  const float values[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 3e38f, 1.0f};
+  const int64_t m = 9, n = 50, k = 37;
+  for (int type = 0; type < 2; type++) {
+    for (unsigned v = 0; v < sizeof values / sizeof *values; v++) {
+      for (int layout = 0; layout < LAYOUTS; layout++) {
+        stored a = matrix(m, k, type, layout), b = matrix(k, n, type, layout), c = matrix(m, n, 0, ROWS);
+        const int64_t left = drawn() % m * a.view.rs + drawn() % k * a.view.cs;
+        const int64_t right = drawn() % k * b.view.rs + drawn() % n * b.view.cs;
+        if (type) {
+          ((bf16 *)a.memory)[left] = lt_to_bf16(values[v]);
+          ((bf16 *)b.memory)[right] = lt_to_bf16(values[v]);
+        } else {
+          ((float *)a.memory)[left] = values[v];
+          ((float *)b.memory)[right] = values[v];
+        }
+        void *packed = aligned(lt_packed_bytes(p, k, n)), *scratch = aligned(lt_gemm_scratch_bytes(p, m, k));
+        packRight(p, packed, b.view, k, n);
+        lt_gemm(p, m, n, k, a.view, packed, 0, lt_panels(p, n), c.memory, 0, n, 1.0f, 0, scratch);
+        for (int64_t i = 0; i < m; i++) {
+          for (int64_t j = 0; j < n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t d = 0; d < k; d++) {
+              const double term = operandOf(p, a.view, i, d) * operandOf(p, b.view, d, j);
+              sum += term, size += fabs(term);
+            }
+            if (fabs(sum) < 1e38 || !isfinite(sum)) compare("special", at(c.view, i, j), sum, size * 1e-5, m, n, k);
+          }
+        }
+        free(a.memory), free(b.memory), free(c.memory), free(packed), free(scratch);
+      }
+    }
+  }
+}
+
+/* A sum of no terms is 0, and no rows or columns are no work. */
+static void empty(int p) {
+  float c[6] = {1, 2, 3, 4, 5, 6};
+  const lt_matrix none = {c, LT_FLOAT32, 0, 1};
+  void *packed = aligned(64), *scratch = aligned(64);
+  lt_gemm(p, 2, 3, 0, none, packed, 0, lt_panels(p, 3), c, LT_FLOAT32, 3, 1.0f, 0, scratch);
+  for (int i = 0; i < 6; i++) compare("empty sum", c[i], 0, 0, 2, 3, 0);
+  c[0] = 7;
+  lt_gemm(p, 2, 3, 0, none, packed, 0, lt_panels(p, 3), c, LT_FLOAT32, 3, 1.0f, 1, scratch);
+  compare("empty sum added", c[0], 7, 0, 2, 3, 0);
+  lt_gemm(p, 0, 3, 2, none, packed, 0, lt_panels(p, 3), c, LT_FLOAT32, 3, 1.0f, 0, scratch);
+  lt_gemm(p, 2, 0, 2, none, packed, 0, lt_panels(p, 0), c, LT_FLOAT32, 3, 1.0f, 0, scratch);
+  compare("no rows", c[0], 7, 0, 0, 3, 2);
+  free(packed), free(scratch);
+}
+
+/* Operands packed deeper than what is multiplied. */
+static void partOfDepth(int p) {
+  const int64_t m = 19, n = 70, k = 64, used = 30;
+  const stored a = matrix(m, k, 0, ROWS), b = matrix(k, n, 0, ROWS), c = matrix(m, n, 0, ROWS);
+  void *left = aligned(lt_packed_left_bytes(p, m, k)), *right = aligned(lt_packed_bytes(p, k, n));
+  lt_pack_left(p, left, a.view, m, k, 0, (m + lt_kernel_of(p)->rows - 1) / lt_kernel_of(p)->rows);
+  lt_pack_panels(p, right, b.view, k, n, 0, lt_panels(p, n));
+  lt_multiply_packed(p, m, n, used, left, k, right, k, c.memory, 0, n, 1.0f, 0);
+  check("part of the depth", p, a.view, b.view, c.view, NULL, m, n, used, 1.0f, 0);
+  free(a.memory), free(b.memory), free(c.memory), free(left), free(right);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 1) { /* what the environment chose */
+    printf("%s %s\n", lt_gemm_kernel(LT_FLOAT32), lt_gemm_kernel(LT_BFLOAT16));
+    return 0;
+  }
+  if (!lt_gemm_force(argv[1])) {
+    printf("%s: not here\n", argv[1]);
+    return 0;
+  }
+  const int64_t larger[][3] = {{130, 65, 40}, {257, 17, 33}, {7, 400, 300}, {64, 96, 1100}, {33, 64, 2100}, {12, 48, 4200}};
+  for (int p = 0; p < 2; p++) {
+    const char *precision = p ? "bfloat16" : "float32";
+    printf("%s runs %s\n", precision, lt_gemm_kernel(p));
+    for (int i = 0; i < 400; i++) gemmCase(p, upTo(67), upTo(67), upTo(67));
+    for (int m = 1; m <= 8; m++) gemmCase(p, m, 150 + m, 67 + m);
+    for (int i = 0; i < 6; i++) gemmCase(p, larger[i][0], larger[i][1], larger[i][2]);
+    report(precision, "gemm");
+    for (int i = 0; i < 12; i++) productsCase(p, 1 + i % 4);
+    sameBits(p);
+    report(precision, "products");
+    specials(p);
+    empty(p);
+    partOfDepth(p);
+    report(precision, "special cases");
+    const double one = lt_peak_flops(p, 1, 0.001), two = lt_peak_flops(p, 2, 0.001);
+    if (!(one > 1e8 && one < 1e13 && two > 1e8 && two < 2e13) && !failures++) snprintf(first, sizeof first, "%g, %g", one, two);
+    report(precision, "peak");
+  }
+  return 0;
+}
