@@ -273,7 +273,7 @@ int main(int argc, char **argv) {
     printf("%s runs %s\n", precision, lt_gemm_kernel(p));
     for (int i = 0; i < 400; i++) gemmCase(p, upTo(67), upTo(67), upTo(67));
     for (int m = 1; m <= 8; m++) gemmCase(p, m, 150 + m, 67 + m);
-    for (int i = 0; i < 6; i++) gemmCase(p, larger[i][0], larger[i][1], larger[i][2]);
+    for (int i = 0; i < 24; i++) gemmCase(p, larger[i % 6][0], larger[i % 6][1], larger[i % 6][2]);
     report(precision, "gemm");
     for (int i = 0; i < 12; i++) productsCase(p, 1 + i % 4);
     sameBits(p);
