@@ -60,6 +60,7 @@ const number = (context: ExpressionContext, name: string): string =>
 
 export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
   Copy: any((x) => x),
+  Overwrite: any((x) => x),
   Add: wrapping('+'),
   Sub: wrapping('-'),
   Multiply: wrapping('*'),
@@ -170,6 +171,10 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
     `(${index} == (int32_t)j ? ${literal(attrs.onValue as number, result)} : ${literal(attrs.offValue as number, result)})`,
   RandomUniform: ({ args: [k0, k1], attrs }) =>
     `lt_uniformf((uint32_t)(r * ${attrs.columns} + j), (uint32_t)${k0}, (uint32_t)${k1})`,
+  Range: ({ attrs, result }) => {
+    const value = `${attrs.start} + (double)(r * ${attrs.columns} + j) * ${attrs.step}`;
+    return result === 'float32' ? `((float)(${value}))` : `((int32_t)(${value}))`;
+  },
   FoldInFirst: ({ args: [k0], attrs }) => `lt_fold_first(${k0}, ${foldWords(attrs.data as number)[0]})`,
   FoldInSecond: ({ args: [k0, k1], attrs }) =>
     `lt_fold_second(${k0}, ${k1}, ${foldWords(attrs.data as number)

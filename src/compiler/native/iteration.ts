@@ -52,10 +52,6 @@ export interface LoopNode {
 
 const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 
-/** The element type that loops compute with. */
-export const dtypeOf = (buffer: Buffer): DType =>
-  buffer.storage === 'bfloat16' ? 'float32' : buffer.storage;
-
 /** Whether an operation is done by loops. */
 export const isLoopOp = (op: string): boolean =>
   EXPRESSIONS[op] !== undefined || REDUCERS[op] !== undefined || op === 'GatherV2' || op === 'FirstIndex';

@@ -1,7 +1,8 @@
 /** @file Layout: gives every value a view of a buffer, so that nodes that only move data vanish or become copies. */
 
 import { type Graph, type Node, producers, type Value } from '../graph.js';
-import { type Shape, sizeOf } from '../types.js';
+import { type DType, sizeOf } from '../types.js';
+import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import {
   type Buffer,
@@ -11,6 +12,7 @@ import {
   reshapeView,
   type Storage,
   sliceView,
+  storedDtype,
   transposeView,
   type View,
   wholeView,
@@ -23,6 +25,8 @@ export type Operand = View | number;
 export interface Op {
   readonly op: string;
   readonly inputs: readonly Operand[];
+  /** dtypes of the inputs. */
+  readonly types: readonly DType[];
   readonly outputs: readonly View[];
   readonly attrs: Node['attrs'];
   readonly scope: string;
@@ -46,8 +50,11 @@ const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number) => Vi
   Transpose: (x, { attrs }) => transposeView(x, ints(attrs.perm)),
   BroadcastTo: (x, { attrs }) => broadcastView(x, ints(attrs.shape)),
   Slice: (x, { attrs }) => sliceView(x, ints(attrs.begin), ints(attrs.size)),
-  StridedSlice: (x, { attrs }) =>
-    reshapeView(sliceView(x, ints(attrs.begin), ints(attrs.sparse), ints(attrs.strides)), ints(attrs.shape)),
+  StridedSlice: (x, { attrs }) => {
+    const [begin, end, steps] = [ints(attrs.begin), ints(attrs.end), ints(attrs.strides)];
+    const size = begin.map((start, i) => Math.max(0, Math.ceil((end[i]! - start) / steps[i]!)));
+    return reshapeView(sliceView(x, begin, size, steps), ints(attrs.shape));
+  },
   Reverse: (x, { attrs }) => {
     const reversed = (axis: number) => ints(attrs.axes).includes(axis);
     return sliceView(
@@ -68,6 +75,16 @@ const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number) => Vi
 
 /** Operations whose elementwise readers take a number instead of memory. */
 const FILLS = new Set(['Fill', 'ZerosLike', 'OnesLike']);
+
+/** Whether an operation reads a number where all elements of an operand are equal. */
+const takesNumbers = (op: string): boolean => EXPRESSIONS[op] !== undefined;
+
+/** Whether an operation can write its result with these strides. */
+function writesTo(op: string, view: View): boolean {
+  if (isLoopOp(op)) return true;
+  const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
+  return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
+}
 
 function partOf(x: View, axis: number, begin: number, size: number): View {
   return sliceView(
@@ -110,7 +127,7 @@ class Placement {
     for (let i = graph.nodes.length - 1; i >= 0; i--) this.placeParts(graph.nodes[i]!);
     for (const node of graph.nodes) this.visit(node);
     late.forEach((copy, i) => {
-      if (copy) this.emit('Copy', [this.operand(graph.outputs[i]!)], [copy], {}, '');
+      if (copy) this.copy(this.operand(graph.outputs[i]!), copy, '');
     });
     return { ops: this.ops, buffers: this.buffers, constants: this.constants };
   }
@@ -125,14 +142,10 @@ class Placement {
     return wholeView(this.newBuffer(sizeOf(value.shape), value.dtype, home), value.shape);
   }
 
-  private emit(
-    op: string,
-    inputs: readonly Operand[],
-    outputs: readonly View[],
-    attrs: Node['attrs'],
-    scope: string,
-  ): void {
-    this.ops.push({ op, inputs, outputs, attrs, scope });
+  /** Copies an operand; `Overwrite` comes after a copy to the same buffer. */
+  private copy(from: Operand, to: View, scope: string, op: 'Copy' | 'Overwrite' = 'Copy'): void {
+    const type = storedDtype(to.buffer.storage);
+    this.ops.push({ op, inputs: [from], types: [type], outputs: [to], attrs: {}, scope });
   }
 
   /** Lets `value` be computed where it is wanted; false where it already has another place, or can't have this one. */
@@ -140,7 +153,7 @@ class Placement {
     const node = this.made.get(value);
     if (node === undefined || this.views.has(value)) return false;
     if (VIEWS[node.op] === undefined) {
-      if (FILLS.has(node.op)) return false;
+      if (FILLS.has(node.op) || !writesTo(node.op, view)) return false;
       this.views.set(value, view);
       return true;
     }
@@ -187,7 +200,10 @@ class Placement {
     else {
       this.compute({
         op: node.op,
-        inputs: node.inputs.map((input) => this.operand(input)),
+        inputs: node.inputs.map((input) =>
+          takesNumbers(node.op) ? this.operand(input) : this.memory(input),
+        ),
+        types: node.inputs.map(({ dtype }) => dtype),
         outputs: node.outputs.map((value) => this.ensure(value)),
         attrs: node.attrs,
         scope: node.scope,
@@ -213,7 +229,7 @@ class Placement {
     const home: Home = { kind: 'arena', offset: -1 };
     const output = wholeView(this.newBuffer(sizeOf(target.shape), target.buffer.storage, home), target.shape);
     this.ops.push({ ...op, inputs, outputs: [output] });
-    this.emit('Copy', [output], [target], {}, op.scope);
+    this.copy(output, target, op.scope);
   }
 
   private ensure(value: Value): View {
@@ -241,7 +257,7 @@ class Placement {
   private copyOf(x: View, scope: string): View {
     const home: Home = { kind: 'arena', offset: -1 };
     const copy = wholeView(this.newBuffer(sizeOf(x.shape), x.buffer.storage, home), x.shape);
-    this.emit('Copy', [x], [copy], {}, scope);
+    this.copy(x, copy, scope);
     return copy;
   }
 
@@ -250,7 +266,7 @@ class Placement {
       const input = this.operand(node.inputs[i]!);
       if (typeof input !== 'number' && slot !== null && sameView(input, slot)) return;
       // A part that strides can't place is copied from its own shape.
-      this.emit('Copy', [input], [slot!], {}, node.scope);
+      this.copy(input, slot!, node.scope);
     });
   }
 
@@ -260,7 +276,7 @@ class Placement {
     const x = this.operand(node.inputs[0]!);
     const result = this.ensure(node.outputs[0]!);
     if (typeof x === 'number') {
-      this.emit('Copy', [x], [result], {}, node.scope);
+      this.copy(x, result, node.scope);
       return;
     }
     const shape = x.shape.flatMap((dim, i) => [reps[i]!, dim]);
@@ -270,7 +286,7 @@ class Placement {
       shape,
       strides: result.strides.flatMap((stride, i) => [stride * x.shape[i]!, stride]),
     };
-    this.emit('Copy', [source], [target], {}, node.scope);
+    this.copy(source, target, node.scope);
   }
 
   private pad(node: Node): void {
@@ -278,13 +294,22 @@ class Placement {
     const x = this.operand(node.inputs[0]!);
     const result = this.ensure(node.outputs[0]!);
     const { shape } = node.inputs[0]!;
-    this.emit('Copy', [Number(node.attrs.value)], [result], {}, node.scope);
+    this.copy(Number(node.attrs.value), result, node.scope);
     const inner = sliceView(
       result,
       shape.map((_, i) => pads[2 * i]!),
       shape,
     );
-    this.emit('Copy', [x], [inner], {}, node.scope);
+    this.copy(x, inner, node.scope, 'Overwrite');
+  }
+
+  /** Where a value is read by an operation that takes no numbers. */
+  private memory(value: Value): View {
+    const operand = this.operand(value);
+    if (typeof operand !== 'number') return operand;
+    const view = this.newView(value);
+    this.copy(operand, view, '');
+    return view;
   }
 
   /** Where a value is read. */

@@ -37,6 +37,7 @@ const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value[]>> 
     const data = new Float32Array([sizeOf(out!.shape) / sizeOf(x!.shape)]);
     return [emit('Multiply', [sum, newValue({ shape: [], dtype: 'float32' }, { data })], {}, out!)];
   },
+  BatchMatMul: (node, emit) => [multiplyIntegers(node, emit)],
   ArgMax: (node, emit) => firstIndex('Max', node, emit),
   ArgMin: (node, emit) => firstIndex('Min', node, emit),
   FoldIn: ({ inputs: [key], outputs: [out], attrs }, emit) => {
@@ -46,12 +47,11 @@ const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value[]>> 
     return [emit('Concat', words, { axis: 0 }, out!)];
   },
   RandomUniform: ({ inputs: [key], outputs: [out], attrs }, emit) => {
-    const words = [0, 1].map((begin) =>
-      emit('Slice', [key!], { begin: [begin], size: [1] }, { shape: [1], dtype: 'int32' }),
-    );
-    const size = sizeOf(out!.shape);
-    const flat = emit('RandomUniform', words, attrs, { shape: [size], dtype: 'float32' });
-    return [emit('Reshape', [flat], { shape: out!.shape }, out!)];
+    const words = [0, 1].map((begin) => {
+      const word = emit('Slice', [key!], { begin: [begin], size: [1] }, { shape: [1], dtype: 'int32' });
+      return emit('Reshape', [word], { shape: [] }, { shape: [], dtype: 'int32' });
+    });
+    return [emit('RandomUniform', words, attrs, out!)];
   },
 };
 
@@ -63,14 +63,42 @@ function firstIndex(op: string, { inputs: [x], outputs: [out], attrs }: Node, em
   return [emit('FirstIndex', [x!, extreme], { axes: [axis], keepDims: false }, out!)];
 }
 
+/** A product of integers, exact: the runtime's are of floats. One loop that adds what it multiplies. */
+function multiplyIntegers({ inputs, outputs: [out], attrs }: Node, emit: Emit): Value {
+  const oriented = (x: Value, transpose: unknown): Value => {
+    if (!transpose) return x;
+    const axes = x.shape.map((_, axis) => axis);
+    const perm = [...axes.slice(0, -2), axes.length - 1, axes.length - 2];
+    return emit('Transpose', [x], { perm }, { shape: perm.map((axis) => x.shape[axis]!), dtype: 'int32' });
+  };
+  const a = oriented(inputs[0]!, attrs.transposeA);
+  const b = oriented(inputs[1]!, attrs.transposeB);
+  const expand = (x: Value, shape: Shape): Value =>
+    emit('Reshape', [x], { shape }, { shape, dtype: 'int32' });
+  const [m, k] = a.shape.slice(-2) as [number, number];
+  const n = b.shape.at(-1)!;
+  const left = expand(a, [...a.shape.slice(0, -2), m, 1, k]);
+  const columns = oriented(b, true);
+  const right = expand(columns, [...b.shape.slice(0, -2), 1, n, k]);
+  const terms: TensorSpec = { shape: [...out!.shape.slice(0, -2), m, n, k], dtype: 'int32' };
+  const axis = terms.shape.length - 1;
+  return emit('Sum', [emit('Multiply', [left, right], {}, terms)], { axes: [axis], keepDims: false }, out!);
+}
+
+/** Whether an operation is done as plainer ones. */
+const isExpanded = ({ op, inputs }: Node): boolean => {
+  if (EXPANSIONS[op] === undefined) return false;
+  if (op === 'RandomUniform') return inputs.length === 1;
+  return op !== 'BatchMatMul' || inputs[0]!.dtype === 'int32';
+};
+
 function expandOps(graph: Graph): Graph {
   return rewrite(graph, (node, push) => {
-    const expansion = EXPANSIONS[node.op];
-    if (expansion === undefined || (node.op === 'RandomUniform' && node.inputs.length === 2)) {
+    if (!isExpanded(node)) {
       push(node);
       return node.outputs;
     }
-    return expansion(node, (op, inputs, attrs, { shape, dtype }) => {
+    return EXPANSIONS[node.op]!(node, (op, inputs, attrs, { shape, dtype }) => {
       const output = newValue({ shape, dtype });
       push({ op, inputs, outputs: [output], attrs, scope: node.scope });
       return output;
@@ -121,7 +149,6 @@ function withLogSums(graph: Graph): Graph {
 export function prepareForNative(graph: Graph): Graph {
   const keep = keepsAttention(graph);
   let current = eliminateDeadCode(expandComposites(graph, keep));
-  current = expandOps(current);
   current = simplify(foldConstants(current));
-  return eliminateDeadCode(withLogSums(current));
+  return eliminateDeadCode(withLogSums(expandOps(current)));
 }

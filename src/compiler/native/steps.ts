@@ -104,7 +104,8 @@ class Steps {
 
   private push(step: StepBody, reads: readonly Buffer[], writes: readonly Buffer[]): void {
     const multiplies = step.kind === 'chain' || step.kind === 'narrow';
-    if (reads.some((buffer) => this.fresh.has(buffer)) || (multiplies && this.packed)) this.barrier();
+    const isFresh = (buffer: Buffer): boolean => this.fresh.has(buffer);
+    if (reads.some(isFresh) || writes.some(isFresh) || (multiplies && this.packed)) this.barrier();
     this.steps.push({ ...step, epoch: this.epoch } as Step);
     for (const buffer of writes) this.fresh.add(buffer);
   }

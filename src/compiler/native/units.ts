@@ -1,6 +1,5 @@
 /** @file Units: what the program does, one thing after another: fused loops, products, attention, and calls of the runtime. */
 import {
-  dtypeOf,
   type Iteration,
   isLoopOp,
   iterationOf,
@@ -11,7 +10,7 @@ import {
 } from './iteration.js';
 import type { Op } from './layout.js';
 import { type ProductUnit, productOf } from './products.js';
-import type { Buffer, View } from './views.js';
+import { type Buffer, storedDtype, type View } from './views.js';
 
 /** Elementwise operations and reductions over the same rows and columns, in one function. */
 export interface LoopUnit {
@@ -94,7 +93,7 @@ class Fusion {
   private addLoop(op: Op): void {
     const iteration = iterationOf(op);
     const splits = splitsOf(iteration);
-    const joined = this.joining(iteration, splits);
+    const joined = this.joining(op.op, iteration, splits);
     const split = joined ?? this.preferred(splits);
     if (joined === null) {
       this.close();
@@ -110,17 +109,15 @@ class Fusion {
       scope: op.scope,
       wide,
       reads: split.reads,
-      types: split.reads.map((read) =>
-        typeof read === 'number' ? dtypeOf(op.outputs[0]!.buffer) : dtypeOf(read.buffer),
-      ),
+      types: op.types,
       write: split.write,
-      result: dtypeOf(op.outputs[0]!.buffer),
+      result: storedDtype(op.outputs[0]!.buffer.storage),
     });
   }
 
   /** What the expression needs to know of the split or of its operands' layout. */
   private attrsOf(op: Op, split: Split): Op['attrs'] {
-    if (op.op === 'RandomUniform') return { ...op.attrs, columns: split.columns };
+    if (op.op === 'RandomUniform' || op.op === 'Range') return { ...op.attrs, columns: split.columns };
     if (op.op !== 'GatherV2') return op.attrs;
     const x = op.inputs[0] as View;
     const axis = op.attrs.axis as number;
@@ -128,7 +125,7 @@ class Fusion {
   }
 
   /** The split with which an operation can be part of the open loop, or null. */
-  private joining(iteration: Iteration, splits: readonly Split[]): Split | null {
+  private joining(op: string, iteration: Iteration, splits: readonly Split[]): Split | null {
     const { open } = this;
     if (open === null) return null;
     const split = splits.find(
@@ -145,7 +142,10 @@ class Fusion {
       if (source !== undefined) return source.role === 'map' || source.role === 'row';
       return writers.length === 0;
     });
-    const clashes = open.nodes.some(({ write }) => sameAccess(write, split.write));
+    const clashes = open.nodes.some(
+      ({ write }) =>
+        sameAccess(write, split.write) || (op === 'Overwrite' && write.buffer === split.write.buffer),
+    );
     return fits && !clashes ? split : null;
   }
 

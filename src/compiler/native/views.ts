@@ -31,6 +31,9 @@ export interface View {
   readonly strides: readonly number[];
 }
 
+/** The element type of what is stored so. */
+export const storedDtype = (storage: Storage): DType => (storage === 'bfloat16' ? 'float32' : storage);
+
 /** Bytes of one stored element. */
 export const storageBytes = (storage: Storage): number =>
   storage === 'bool' ? 1 : storage === 'bfloat16' ? 2 : 4;
