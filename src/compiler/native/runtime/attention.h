@@ -1,0 +1,107 @@
+/* attention.h: what the passes of attention share. Strips of logits are transposed: a row a key, a lane a query, so that
+   a softmax runs down the lanes of vectors, and its result is both the left operand of p v and, transposed, of p' dout. */
+#ifndef LUTHIER_ATTENTION_H
+#define LUTHIER_ATTENTION_H
+
+#include <float.h>
+#include <string.h>
+
+#include "kernels.h"
+
+enum {
+  LT_STRIP = 48,       /* the most queries of a strip: a multiple of all tiles' widths */
+  LT_GROUP_LANES = 16, /* lanes that the softmax's loops work on: a constant, which makes them one vector */
+  LT_FEW = 4           /* queries up to which attention is products of vectors by matrices (attentionFew.c) */
+};
+
+/* One call of attention, for one thread. */
+typedef struct {
+  const lt_attention *s;
+  const lt_kernel *kernel;
+  int p;
+  int64_t offset;  /* the last key that query t sees is t + offset, where causal */
+  float scale;     /* of the logits of a strip: 1 once lt_finish_logits has multiplied them */
+  int finish;      /* whether it must: there is a mask, a cap, or a scale that is not positive */
+} lt_shape;
+
+static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
+  const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 0.0f);
+  return (lt_shape){s, lt_kernel_of(p), p, s->keys - s->queries, finish ? 1.0f : s->scale, finish};
+}
+
+static inline int64_t lt_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
+static inline int64_t lt_least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* How a matrix of packed panels is laid out. */
+typedef struct {
+  uint32_t *words;
+  int64_t width; /* of a panel, in vectors */
+  int64_t size;  /* of a panel, in words */
+} lt_panel_list;
+
+/* Keys that the query sees: the first so many. */
+static inline int64_t lt_visible(const lt_shape *a, int64_t query) {
+  if (!a->s->causal) return a->s->keys;
+  const int64_t count = query + a->offset + 1;
+  return count < 0 ? 0 : count > a->s->keys ? a->s->keys : count;
+}
+
+/* Lanes of the strips: even, and as few of them idle as can be. */
+static inline int64_t lt_strip_width(const lt_attention *s) {
+  const int64_t strips = (s->queries + LT_STRIP - 1) / LT_STRIP;
+  return strips == 0 ? LT_GROUP_LANES : lt_round_up((s->queries + strips - 1) / strips, LT_GROUP_LANES);
+}
+
+/* The rows of one head, from row `first` on, as a matrix. */
+static inline lt_matrix lt_head_rows(lt_heads x, int64_t batch, int64_t head, int64_t first) {
+  const int64_t at = batch * x.batch + head * x.head + first * x.time;
+  return (lt_matrix){(const char *)x.data + at * (x.type == LT_BFLOAT16 ? 2 : 4), x.type, x.time, 1};
+}
+
+/* Scratch is handed out from its start on; with a NULL base it is only measured. */
+typedef struct {
+  char *base;
+  int64_t used;
+} lt_scratch;
+
+static inline void *lt_take(lt_scratch *scratch, int64_t count) { /* of 32-bit words */
+  const int64_t at = scratch->used;
+  scratch->used += lt_round_up(count * 4, 64);
+  return scratch->base == NULL ? NULL : scratch->base + at;
+}
+
+/* Packs the vectors of a matrix (its rows where across is rs, its columns where across is cs), k elements each; zeros
+   are packed from `vectors` to `room`. */
+void lt_pack_list(const lt_kernel *kernel, lt_panel_list to, lt_matrix from, int64_t across, int64_t along,
+                  int64_t vectors, int64_t room, int64_t k);
+
+/* c[m, n] = a b (+ c) over `words` words of both operands' panels from word `first` on; c has room for whole tiles. */
+void lt_multiply_lists(const lt_kernel *kernel, lt_panel_list a, lt_panel_list b, int64_t first, int64_t words, int64_t m,
+                       int64_t n, float *c, int64_t ldc, int accumulate);
+
+/* Caps, scales and masks the logits of `keys` keys from `key` on by `width` lanes, `queries` of which are queries, from
+   `query` on; slopes, where not NULL, gets the derivatives by the products. Only where a->finish. */
+void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query,
+                      int64_t queries, int64_t width, float *logits, float *slopes);
+
+/* Sets what causality hides to -infinity. */
+void lt_hide_logits(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t width, float *logits);
+
+/* maxima[lane] = the greatest of it and the logits of `keys` rows, times scale; NaN is passed over. */
+void lt_raise_maxima(const float *logits, int64_t keys, int64_t lanes, float scale, float *maxima);
+
+/* logits become exp(scale * logit - maximum), whose sums are added to totals. */
+void lt_exponentials(float *logits, int64_t keys, int64_t lanes, float scale, const float *maxima, float *totals);
+
+/* to[row, c] = from[row * stride + c] * scales[row] (scales NULL: 1), rounded where stored as bf16. */
+void lt_store_rows(lt_matrix to, const float *from, int64_t stride, const float *scales, int64_t rows, int64_t columns);
+
+/* Bytes of a thread's scratch. */
+int64_t lt_forward_scratch(const lt_shape *a);
+
+/* Attention of few queries; a->s->queries <= LT_FEW. */
+int64_t lt_few_scratch(const lt_attention *s);
+void lt_few_forward(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse, void *scratch,
+                    int thread, int threads);
+
+#endif

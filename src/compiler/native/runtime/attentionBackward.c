@@ -1,0 +1,320 @@
+/* attentionBackward.c: the gradients of attention, the probabilities computed again from the sums of exponentials.
+
+   With p' and ds' the transposed strips (a row a key, a lane a query) of probabilities and of the gradient of q k':
+   ds = p * (dout v' - sum(dout * out)) * scale, dv = p' dout, dk = ds' q, dq = ds k. */
+#include "attention.h"
+
+enum {
+  STRIPS = 4,       /* strips of queries of a chunk: the depth of the products for dk and dv */
+  STEP_KEYS = 48,   /* keys whose strips are worked on at a time, in the first cache */
+  BLOCK_KEYS = 384, /* keys of a block: the depth of the product for dq; both are multiples of all tiles' heights */
+  LARGE = 256       /* a sum of exponentials whose logarithm is so large has lost digits that probabilities need */
+};
+
+typedef struct {
+  lt_panel_list key_rows, value_rows, key_columns;   /* of a head: left, left and right operands */
+  lt_panel_list query_columns, dout_columns;         /* of a chunk: right operands of dk and dv */
+  lt_panel_list weights, dlogits_rows, dlogits;      /* left operands of dv, dk (of a step) and dq (of a block) */
+  uint32_t *query_rows, *dout_rows;                  /* of a chunk, strip after strip: right operands of p and dp */
+  float *logits, *dweights, *slopes;                 /* strips of a step; slopes where there is a cap */
+  float *dq, *dk, *dv;                               /* sums: of a chunk; of all keys */
+  float *shifts, *factors, *deltas;                  /* of a chunk's lanes: p = exp(logit - shift) * factor */
+  int64_t width, chunk, strip_rows, dq_stride, dv_stride; /* dk_stride is dq_stride */
+} buffers;
+
+static lt_panel_list take_list(lt_scratch *scratch, int64_t count, int64_t width, int64_t words) {
+  return (lt_panel_list){lt_take(scratch, count), width, width * words};
+}
+
+/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_STRIP columns. */
+static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
+  const lt_attention *s = a->s;
+  const lt_kernel *kernel = a->kernel;
+  b->width = lt_strip_width(s);
+  b->chunk = lt_least(STRIPS, (s->queries + b->width - 1) / b->width) * b->width;
+  b->strip_rows = lt_round_up(b->width, kernel->rows);
+  const int64_t block = lt_least(lt_round_up(s->keys, STEP_KEYS), BLOCK_KEYS), dims = s->dims, value_dims = s->value_dims;
+  const int64_t dim_width = lt_panel_width(kernel, dims), value_width = lt_panel_width(kernel, value_dims);
+  const int64_t dim_words = lt_words(kernel, dims), value_words = lt_words(kernel, value_dims);
+  const int64_t chunk_words = lt_words(kernel, b->chunk), chunk = b->chunk, keys = s->keys, rows = kernel->rows;
+  b->dq_stride = lt_round_up(dims, dim_width);
+  b->dv_stride = lt_round_up(value_dims, value_width);
+  b->key_rows = take_list(scratch, (keys + 8) * (dims + 1), rows, dim_words);
+  b->value_rows = take_list(scratch, (keys + 8) * (value_dims + 1), rows, value_words);
+  b->key_columns = take_list(scratch, (keys + 1) * (dims + LT_STRIP), dim_width, lt_words(kernel, keys));
+  b->query_columns = take_list(scratch, (chunk + 1) * (dims + LT_STRIP), dim_width, chunk_words);
+  b->dout_columns = take_list(scratch, (chunk + 1) * (value_dims + LT_STRIP), value_width, chunk_words);
+  b->weights = take_list(scratch, STEP_KEYS * (chunk + 1), rows, chunk_words);
+  b->dlogits_rows = take_list(scratch, STEP_KEYS * (chunk + 1), rows, chunk_words);
+  b->dlogits = take_list(scratch, (chunk + 8 * STRIPS) * (block + 1), rows, lt_words(kernel, block));
+  b->query_rows = lt_take(scratch, chunk * (dims + 1));
+  b->dout_rows = lt_take(scratch, chunk * (value_dims + 1));
+  b->logits = lt_take(scratch, STEP_KEYS * LT_STRIP);
+  b->dweights = lt_take(scratch, STEP_KEYS * LT_STRIP);
+  b->slopes = s->logit_cap == 0.0f ? NULL : lt_take(scratch, STEP_KEYS * LT_STRIP);
+  b->dq = lt_take(scratch, (chunk + 8 * STRIPS) * (dims + LT_STRIP));
+  b->dk = lt_take(scratch, (keys + 8) * (dims + LT_STRIP));
+  b->dv = lt_take(scratch, (keys + 8) * (value_dims + LT_STRIP));
+  b->shifts = lt_take(scratch, chunk);
+  b->factors = lt_take(scratch, chunk);
+  b->deltas = lt_take(scratch, chunk);
+  return scratch->used;
+}
+
+/* One head, and a chunk of its queries. */
+typedef struct {
+  int64_t batch, head, query, queries;
+} place;
+
+/* A strip of a chunk: its first query, how many there are, and lanes. */
+typedef struct {
+  int64_t index, query, queries, lanes;
+} strip;
+
+static strip strip_of(const buffers *b, const place *at, int64_t index) {
+  const int64_t queries = lt_least(b->width, at->queries - index * b->width);
+  return (strip){index, at->query + index * b->width, queries, lt_round_up(queries, LT_GROUP_LANES)};
+}
+
+static int64_t strips_of(const buffers *b, const place *at) { return (at->queries + b->width - 1) / b->width; }
+
+/* A strip's rows as right operand, packed at its place among the chunk's. */
+static lt_panel_list strip_panels(const lt_shape *a, const buffers *b, uint32_t *words, const strip *at, int64_t k) {
+  const int64_t width = lt_least(at->lanes, a->kernel->columns), size = lt_words(a->kernel, k);
+  return (lt_panel_list){words + at->index * b->width * size, width, width * size};
+}
+
+/* to[key, lane] = rows of keys (or values) from `key` on by a strip's rows. */
+static void strip_product(const lt_shape *a, const buffers *b, lt_panel_list left, uint32_t *words, const strip *at,
+                          int64_t k, int64_t key, int64_t keys, float *to) {
+  left.words += key / left.width * left.size;
+  lt_multiply_lists(a->kernel, left, strip_panels(a, b, words, at, k), 0, lt_words(a->kernel, k), keys, at->lanes, to,
+                    at->lanes, 0);
+}
+
+static void strip_logits(const lt_shape *a, const buffers *b, const place *in, const strip *at, int64_t key, int64_t keys) {
+  strip_product(a, b, b->key_rows, b->query_rows, at, a->s->dims, key, keys, b->logits);
+  if (a->finish)
+    lt_finish_logits(a, in->batch, in->head, key, keys, at->query, at->queries, at->lanes, b->logits, b->slopes);
+  lt_hide_logits(a, key, keys, at->query, at->lanes, b->logits);
+}
+
+/* Maxima and sums anew, where the logarithm of the sum is too coarse: all logits near -1e9, say. */
+static void exact_shifts(const lt_shape *a, const buffers *b, const place *in, const strip *at, float *shifts,
+                         float *factors) {
+  const int64_t seen = lt_visible(a, at->query + at->queries - 1);
+  float maxima[LT_STRIP], totals[LT_STRIP] = {0};
+  for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int64_t key = 0; key < seen; key += STEP_KEYS) {
+      const int64_t keys = lt_least(STEP_KEYS, seen - key);
+      strip_logits(a, b, in, at, key, keys);
+      if (pass == 0)
+        lt_raise_maxima(b->logits, keys, at->lanes, a->scale, maxima);
+      else
+        lt_exponentials(b->logits, keys, at->lanes, a->scale, maxima, totals);
+    }
+  }
+  for (int64_t c = 0; c < at->queries; c++) {
+    if (lt_visible(a, at->query + c) == 0) continue;
+    shifts[c] = maxima[c];
+    factors[c] = 1.0f / totals[c];
+  }
+}
+
+static float stored(lt_matrix x, int64_t row, int64_t column) {
+  const int64_t at = row * x.rs + column;
+  return x.type == LT_BFLOAT16 ? lt_from_bf16(((const bf16 *)x.data)[at]) : ((const float *)x.data)[at];
+}
+
+/* sum(x[row] * y[row]) */
+static float row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns) {
+  float total = 0;
+  if (x.type == LT_BFLOAT16 && y.type == LT_BFLOAT16) {
+#pragma omp simd reduction(+ : total)
+    for (int64_t c = 0; c < columns; c++) total += stored((lt_matrix){x.data, LT_BFLOAT16, x.rs, 1}, row, c) *
+                                                   stored((lt_matrix){y.data, LT_BFLOAT16, y.rs, 1}, row, c);
+  } else if (x.type == LT_FLOAT32 && y.type == LT_FLOAT32) {
+#pragma omp simd reduction(+ : total)
+    for (int64_t c = 0; c < columns; c++) total += stored((lt_matrix){x.data, LT_FLOAT32, x.rs, 1}, row, c) *
+                                                   stored((lt_matrix){y.data, LT_FLOAT32, y.rs, 1}, row, c);
+  } else {
+    for (int64_t c = 0; c < columns; c++) total += stored(x, row, c) * stored(y, row, c);
+  }
+  return total;
+}
+
+/* Packs a chunk's queries and dout, and finds each lane's shift, factor and delta. Idle lanes have weight 0. */
+static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads q, lt_heads out, lt_heads dout,
+                        const float *lse) {
+  const lt_attention *s = a->s;
+  const lt_matrix queries = lt_head_rows(q, in->batch, in->head, in->query);
+  const lt_matrix douts = lt_head_rows(dout, in->batch, in->head, in->query);
+  const lt_matrix outs = lt_head_rows(out, in->batch, in->head, in->query);
+  lt_pack_list(a->kernel, b->query_columns, queries, 1, queries.rs, s->dims, s->dims, in->queries);
+  lt_pack_list(a->kernel, b->dout_columns, douts, 1, douts.rs, s->value_dims, s->value_dims, in->queries);
+  lse += (in->batch * s->heads + in->head) * s->queries + in->query;
+  for (int64_t index = 0; index < strips_of(b, in); index++) {
+    const strip at = strip_of(b, in, index);
+    const lt_matrix rows = lt_head_rows(q, in->batch, in->head, at.query);
+    const lt_matrix drows = lt_head_rows(dout, in->batch, in->head, at.query);
+    lt_pack_list(a->kernel, strip_panels(a, b, b->query_rows, &at, s->dims), rows, rows.rs, 1, at.queries, at.lanes,
+                 s->dims);
+    lt_pack_list(a->kernel, strip_panels(a, b, b->dout_rows, &at, s->value_dims), drows, drows.rs, 1, at.queries, at.lanes,
+                 s->value_dims);
+    int large = 0;
+    const int64_t first = index * b->width;
+    for (int64_t c = first; c < first + at.lanes; c++) {
+      const int seen = c < in->queries && lt_visible(a, in->query + c) > 0;
+      b->shifts[c] = seen ? lse[c] : 0.0f;
+      b->factors[c] = seen ? 1.0f : 0.0f;
+      b->deltas[c] = seen ? row_product(outs, douts, c, s->value_dims) : 0.0f;
+      large |= lt_absf(b->shifts[c]) > LARGE;
+    }
+    if (large) exact_shifts(a, b, in, &at, b->shifts + first, b->factors + first);
+  }
+}
+
+/* logits become probabilities and dweights the logits' gradients. slopes NULL: `slope` for all. */
+static void probabilities(float *logits, float *dweights, const float *slopes, int64_t keys, int64_t lanes, float scale,
+                          float slope, const float *shifts, const float *factors, const float *deltas) {
+  for (int64_t g = 0; g < lanes; g += LT_GROUP_LANES) {
+    float shift[LT_GROUP_LANES], factor[LT_GROUP_LANES], delta[LT_GROUP_LANES];
+    memcpy(shift, shifts + g, sizeof shift);
+    memcpy(factor, factors + g, sizeof factor);
+    memcpy(delta, deltas + g, sizeof delta);
+    for (int64_t r = 0; r < keys; r++) {
+      float *restrict row = logits + r * lanes + g, *restrict drow = dweights + r * lanes + g;
+#pragma omp simd
+      for (int c = 0; c < LT_GROUP_LANES; c++) {
+        const float p = lt_expf(row[c] * scale - shift[c]) * factor[c];
+        row[c] = p;
+        drow[c] = p * (drow[c] - delta[c]) * slope;
+      }
+    }
+  }
+  if (slopes == NULL) return;
+#pragma omp simd
+  for (int64_t i = 0; i < keys * lanes; i++) dweights[i] *= slopes[i];
+}
+
+/* A strip of a step: its probabilities and its logits' gradients, packed as left operands. */
+static void strip_weights(const lt_shape *a, const buffers *b, const place *in, const strip *at, int64_t key, int64_t keys,
+                          int64_t block) {
+  const lt_kernel *kernel = a->kernel;
+  const int64_t first = at->index * b->width, rows = kernel->rows;
+  strip_logits(a, b, in, at, key, keys);
+  strip_product(a, b, b->value_rows, b->dout_rows, at, a->s->value_dims, key, keys, b->dweights);
+  probabilities(b->logits, b->dweights, b->slopes, keys, at->lanes, a->scale, b->slopes == NULL ? a->s->scale : 1.0f,
+                b->shifts + first, b->factors + first, b->deltas + first);
+  lt_panel_list weights = b->weights, dlogits_rows = b->dlogits_rows, dlogits = b->dlogits;
+  weights.words += lt_words(kernel, first) * rows;
+  dlogits_rows.words += lt_words(kernel, first) * rows;
+  dlogits.words += first / b->width * (b->strip_rows / rows) * dlogits.size + lt_words(kernel, key - block) * rows;
+  const lt_matrix p = {b->logits, LT_FLOAT32, at->lanes, 1}, ds = {b->dweights, LT_FLOAT32, at->lanes, 1};
+  lt_pack_list(kernel, weights, p, at->lanes, 1, keys, keys, at->queries);
+  lt_pack_list(kernel, dlogits_rows, ds, at->lanes, 1, keys, keys, at->queries);
+  lt_pack_list(kernel, dlogits, ds, 1, at->lanes, at->queries, at->queries, keys);
+}
+
+/* Up to STEP_KEYS keys by a chunk of queries: adds to dk and dv, and leaves the logits' gradients for dq. */
+static void step(const lt_shape *a, const buffers *b, const place *in, int64_t key, int64_t keys, int64_t block,
+                 int add_dk, int add_dv) {
+  const lt_kernel *kernel = a->kernel;
+  const int64_t strips = strips_of(b, in), rows = kernel->rows;
+  int64_t seen[STRIPS];
+  for (int64_t index = 0; index < strips; index++) {
+    const strip at = strip_of(b, in, index);
+    seen[index] = lt_least(lt_visible(a, at.query + at.queries - 1) - key, keys);
+    if (seen[index] > 0) strip_weights(a, b, in, &at, key, seen[index], block);
+  }
+  const int64_t words = lt_words(kernel, in->queries);
+  lt_panel_list weights = b->weights, dlogits = b->dlogits_rows;
+  for (int64_t i = 0, index = 0; i < keys; i += rows, weights.words += weights.size, dlogits.words += dlogits.size) {
+    while (index < strips && seen[index] <= i) index++;
+    const int64_t first = lt_least(lt_words(kernel, index * b->width), words);
+    lt_multiply_lists(kernel, weights, b->dout_columns, first, words - first, rows, a->s->value_dims,
+                      b->dv + (key + i) * b->dv_stride, b->dv_stride, add_dv);
+    lt_multiply_lists(kernel, dlogits, b->query_columns, first, words - first, rows, a->s->dims,
+                      b->dk + (key + i) * b->dq_stride, b->dq_stride, add_dk);
+  }
+}
+
+/* dq of a chunk (+)= ds k over a block of keys, each tile of queries up to its last key. */
+static void add_dq(const lt_shape *a, const buffers *b, const place *in, int64_t block, int64_t keys) {
+  const lt_kernel *kernel = a->kernel;
+  lt_panel_list columns = b->key_columns;
+  columns.words += lt_words(kernel, block) * columns.width;
+  for (int64_t index = 0; index < strips_of(b, in); index++) {
+    const strip at = strip_of(b, in, index);
+    for (int64_t i = 0; i < at.queries; i += kernel->rows) {
+      const int64_t last = at.query + lt_least(i + kernel->rows, at.queries) - 1, row = index * b->strip_rows + i;
+      const int64_t seen = lt_least(lt_visible(a, last) - block, keys);
+      if (seen <= 0 && block > 0) continue;
+      lt_panel_list dlogits = b->dlogits;
+      dlogits.words += row / kernel->rows * dlogits.size;
+      lt_multiply_lists(kernel, dlogits, columns, 0, lt_words(kernel, seen < 0 ? 0 : seen), kernel->rows, a->s->dims,
+                        b->dq + row * b->dq_stride, b->dq_stride, block > 0);
+    }
+  }
+}
+
+static void backward_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads dq, int add_dk, int add_dv) {
+  const lt_attention *s = a->s;
+  const int64_t seen = in->queries == 0 ? 0 : lt_visible(a, in->query + in->queries - 1);
+  /* What nobody sees is written too, as zeros, unless it is added to. */
+  const int64_t end = add_dk && add_dv ? seen : s->keys;
+  int64_t block = 0;
+  do {
+    const int64_t keys = lt_least(BLOCK_KEYS, end - block);
+    for (int64_t key = block; key < block + keys; key += STEP_KEYS)
+      step(a, b, in, key, lt_least(STEP_KEYS, block + keys - key), block, add_dk, add_dv);
+    add_dq(a, b, in, block, keys);
+  } while ((block += BLOCK_KEYS) < end);
+  for (int64_t index = 0; index < strips_of(b, in); index++) {
+    const strip at = strip_of(b, in, index);
+    lt_store_rows(lt_head_rows(dq, in->batch, in->head, at.query), b->dq + index * b->strip_rows * b->dq_stride,
+                  b->dq_stride, NULL, at.queries, s->dims);
+  }
+}
+
+int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward) {
+  const lt_shape a = lt_shape_of(p, s);
+  buffers b;
+  lt_scratch scratch = {NULL, 0};
+  return backward ? take_buffers(&scratch, &a, &b) : lt_forward_scratch(&a);
+}
+
+void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
+                           lt_heads dout, const float *lse, lt_heads dq, lt_heads dk, lt_heads dv, void *scratch,
+                           int thread, int threads) {
+  const lt_shape a = lt_shape_of(p, s);
+  buffers b;
+  lt_scratch taken = {scratch, 0};
+  take_buffers(&taken, &a, &b);
+  const int shared_k = dk.head == 0 && s->heads > 1, shared_v = dv.head == 0 && s->heads > 1;
+  /* An item is a head, or all that share their keys or values, whose gradients are sums over them. */
+  const int64_t group = shared_k || shared_v ? s->heads : 1, items = s->batch * s->heads / group;
+  const void *packed_k = NULL, *packed_v = NULL;
+  for (int64_t i = items * thread / threads * group; i < items * (thread + 1) / threads * group; i++) {
+    place in = {i / s->heads, i % s->heads, 0, 0};
+    const lt_matrix keys = lt_head_rows(k, in.batch, in.head, 0), values = lt_head_rows(v, in.batch, in.head, 0);
+    if (keys.data != packed_k) {
+      lt_pack_list(a.kernel, b.key_rows, keys, keys.rs, 1, s->keys, s->keys, s->dims);
+      lt_pack_list(a.kernel, b.key_columns, keys, 1, keys.rs, s->dims, s->dims, s->keys);
+    }
+    if (values.data != packed_v) lt_pack_list(a.kernel, b.value_rows, values, values.rs, 1, s->keys, s->keys, s->value_dims);
+    packed_k = keys.data;
+    packed_v = values.data;
+    const int later = i % group > 0, last = i % group == group - 1;
+    do {
+      in.queries = lt_least(b.chunk, s->queries - in.query);
+      begin_chunk(&a, &b, &in, q, out, dout, lse);
+      backward_chunk(&a, &b, &in, dq, in.query > 0 || (later && shared_k), in.query > 0 || (later && shared_v));
+    } while ((in.query += b.chunk) < s->queries);
+    if (last || !shared_k)
+      lt_store_rows(lt_head_rows(dk, in.batch, in.head, 0), b.dk, b.dq_stride, NULL, s->keys, s->dims);
+    if (last || !shared_v)
+      lt_store_rows(lt_head_rows(dv, in.batch, in.head, 0), b.dv, b.dv_stride, NULL, s->keys, s->value_dims);
+  }
+}

@@ -1,0 +1,146 @@
+/* attentionForward.c: softmax(q k' scale + mask) v, by strips of queries and blocks of keys. */
+#include "attention.h"
+
+enum {
+  WHOLE_KEYS = 576, /* up to so many keys a strip's softmax sees them all at once */
+  BLOCK_KEYS = 288  /* of longer contexts so many at a time; both are multiples of all tiles' heights */
+};
+
+typedef struct {
+  lt_panel_list keys, values, queries, weights;
+  float *logits, *sums;              /* [keys of a block, lanes], [lanes, value_dims] */
+  int64_t sums_stride, block, width; /* width: the most queries of a strip */
+} buffers;
+
+/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_STRIP columns. */
+static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
+  const lt_attention *s = a->s;
+  const lt_kernel *kernel = a->kernel;
+  b->width = lt_strip_width(s);
+  b->block = s->keys <= WHOLE_KEYS ? s->keys : BLOCK_KEYS;
+  const int64_t value_width = lt_panel_width(kernel, s->value_dims);
+  const int64_t dim_words = lt_words(kernel, s->dims), block_words = lt_words(kernel, b->block);
+  b->sums_stride = lt_round_up(s->value_dims, value_width);
+  b->keys = (lt_panel_list){lt_take(scratch, (s->keys + 8) * (s->dims + 1)), kernel->rows, kernel->rows * dim_words};
+  b->values = (lt_panel_list){lt_take(scratch, (s->keys + 1) * (s->value_dims + LT_STRIP)), value_width,
+                              value_width * lt_words(kernel, s->keys)};
+  b->queries = (lt_panel_list){lt_take(scratch, LT_STRIP * (s->dims + 1)), 0, 0};
+  b->weights = (lt_panel_list){lt_take(scratch, (LT_STRIP + 8) * (b->block + 1)), kernel->rows, kernel->rows * block_words};
+  b->logits = lt_take(scratch, LT_STRIP * (b->block + 8));
+  b->sums = lt_take(scratch, (LT_STRIP + 8) * (s->value_dims + LT_STRIP));
+  return scratch->used;
+}
+
+/* Adds exp(logits) v of the keys [key, key + keys) to a strip's sums. Each tile of queries stops at its last key. */
+static void add_values(const lt_shape *a, const buffers *b, int64_t query, int64_t queries, int64_t lanes, int64_t key,
+                       int64_t keys, int accumulate) {
+  const lt_kernel *kernel = a->kernel;
+  lt_panel_list weights = b->weights;
+  for (int64_t i = 0; i < queries; i += weights.width) {
+    const int64_t last = lt_least(query + i + weights.width, query + queries) - 1;
+    int64_t count = lt_least(lt_visible(a, last) - key, keys);
+    count = count < 0 ? 0 : count;
+    const lt_matrix from = {b->logits + i, LT_FLOAT32, 1, lanes};
+    lt_pack_list(kernel, weights, from, 1, lanes, lt_least(weights.width, lanes - i), weights.width,
+                 count);
+    lt_panel_list values = b->values;
+    values.words += lt_words(kernel, key) * values.width;
+    lt_multiply_lists(kernel, weights, values, 0, lt_words(kernel, count), weights.width, a->s->value_dims,
+                      b->sums + i * b->sums_stride, b->sums_stride, accumulate);
+  }
+}
+
+static void rescale_sums(const buffers *b, int64_t queries, const float *factors) {
+  for (int64_t i = 0; i < queries; i++) {
+    float *row = b->sums + i * b->sums_stride;
+#pragma omp simd
+    for (int64_t c = 0; c < b->sums_stride; c++) row[c] *= factors[i];
+  }
+}
+
+/* One strip: `queries` queries from `query` on. */
+static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_heads out, float *lse, int64_t batch,
+                          int64_t head, int64_t query, int64_t queries) {
+  const lt_attention *s = a->s;
+  const lt_kernel *kernel = a->kernel;
+  const int64_t lanes = lt_round_up(queries, LT_GROUP_LANES), seen = lt_visible(a, query + queries - 1);
+  const int64_t dim_words = lt_words(kernel, s->dims), right = lt_least(lanes, kernel->columns);
+  const lt_panel_list packed = {b->queries.words, right, right * dim_words};
+  const lt_matrix rows = lt_head_rows(q, batch, head, query);
+  lt_pack_list(kernel, packed, rows, rows.rs, rows.cs, queries, lanes, s->dims);
+  float maxima[LT_STRIP], totals[LT_STRIP] = {0}, factors[LT_STRIP];
+  for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
+  for (int64_t key = 0; key < seen; key += b->block) {
+    const int64_t keys = lt_least(b->block, seen - key);
+    lt_panel_list left = b->keys;
+    left.words += key / left.width * left.size;
+    lt_multiply_lists(kernel, left, packed, 0, dim_words, keys, lanes, b->logits, lanes, 0);
+    if (a->finish) lt_finish_logits(a, batch, head, key, keys, query, queries, lanes, b->logits, NULL);
+    lt_hide_logits(a, key, keys, query, lanes, b->logits);
+    memcpy(factors, maxima, sizeof factors);
+    lt_raise_maxima(b->logits, keys, lanes, a->scale, maxima);
+    if (key > 0) {
+      for (int c = 0; c < LT_STRIP; c++) factors[c] = lt_expf(factors[c] - maxima[c]);
+      for (int c = 0; c < LT_STRIP; c++) totals[c] *= factors[c];
+      rescale_sums(b, queries, factors);
+    }
+    lt_exponentials(b->logits, keys, lanes, a->scale, maxima, totals);
+    add_values(a, b, query, queries, lanes, key, keys, key > 0);
+  }
+  for (int64_t i = 0; i < queries; i++) {
+    const int none = lt_visible(a, query + i) == 0;
+    if (none) memset(b->sums + i * b->sums_stride, 0, (size_t)s->value_dims * sizeof(float));
+    factors[i] = none ? 0.0f : 1.0f / totals[i];
+    if (lse != NULL)
+      lse[(batch * s->heads + head) * s->queries + query + i] = none ? -LT_INFINITY : maxima[i] + lt_logf(totals[i]);
+  }
+  lt_store_rows(lt_head_rows(out, batch, head, query), b->sums, b->sums_stride, factors, queries, s->value_dims);
+}
+
+/* Keys that strips see: what they cost. One more for the work that each strip is, however little it sees. */
+static int64_t strip_cost(const lt_shape *a, int64_t width, int64_t strip) {
+  return lt_visible(a, lt_least((strip + 1) * width, a->s->queries) - 1) + 1;
+}
+
+/* The first strip, counted over all items, whose cost begins at or after a share of the whole. */
+static int64_t strip_at(const lt_shape *a, int64_t width, int64_t strips, int64_t share, int64_t shares) {
+  const int64_t items = a->s->batch * a->s->heads;
+  int64_t item_cost = 0, before = 0, strip = 0;
+  for (int64_t i = 0; i < strips; i++) item_cost += strip_cost(a, width, i);
+  const int64_t target = item_cost * items * share / shares, item = item_cost == 0 ? 0 : target / item_cost;
+  for (; strip < strips && item * item_cost + before < target; strip++) before += strip_cost(a, width, strip);
+  return item * strips + strip;
+}
+
+int64_t lt_forward_scratch(const lt_shape *a) {
+  if (a->s->queries <= LT_FEW) return lt_few_scratch(a->s);
+  buffers b;
+  lt_scratch scratch = {NULL, 0};
+  return take_buffers(&scratch, a, &b);
+}
+
+void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse,
+                          void *scratch, int thread, int threads) {
+  const lt_shape a = lt_shape_of(p, s);
+  if (s->queries <= LT_FEW) {
+    lt_few_forward(&a, q, k, v, out, lse, scratch, thread, threads);
+    return;
+  }
+  buffers b;
+  lt_scratch taken = {scratch, 0};
+  take_buffers(&taken, &a, &b);
+  const int64_t strips = (s->queries + b.width - 1) / b.width;
+  const int64_t first = strip_at(&a, b.width, strips, thread, threads);
+  const int64_t last = strip_at(&a, b.width, strips, thread + 1, threads);
+  const void *packed_keys = NULL, *packed_values = NULL;
+  for (int64_t at = first; at < last; at++) {
+    const int64_t item = at / strips, batch = item / s->heads, head = item % s->heads, query = at % strips * b.width;
+    const lt_matrix keys = lt_head_rows(k, batch, head, 0), values = lt_head_rows(v, batch, head, 0);
+    /* Heads that share their keys come one after another. */
+    if (keys.data != packed_keys) lt_pack_list(a.kernel, b.keys, keys, keys.rs, keys.cs, s->keys, s->keys, s->dims);
+    if (values.data != packed_values) lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, s->keys);
+    packed_keys = keys.data;
+    packed_values = values.data;
+    forward_strip(&a, &b, q, out, lse, batch, head, query, lt_least(b.width, s->queries - query));
+  }
+}

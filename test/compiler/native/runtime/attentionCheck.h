@@ -1,0 +1,191 @@
+/* attentionCheck.h: random cases of attention and their answers by plain loops in doubles. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "luthier.h"
+
+static uint32_t drawn_so_far = 1;
+static uint32_t drawn(void) { return lt_mix(drawn_so_far++ * 2654435761u); }
+static int64_t up_to(int64_t n) { return 1 + drawn() % (uint32_t)n; }
+static float normal(void) { /* nearly */
+  float sum = 0;
+  for (int i = 0; i < 4; i++) sum += (float)(int32_t)drawn() * 0x1p-31f;
+  return sum * 0.87f;
+}
+
+/* Heads [batch, heads, time, dims] in memory of exactly their size, so that sanitizers see what reads beyond it. */
+typedef struct {
+  lt_heads at;
+  void *memory;
+  int64_t batch, heads, time, dims, size;
+} heads;
+
+static int64_t bytes_of(int32_t type) { return type == LT_BFLOAT16 ? 2 : 4; }
+
+static float get(const heads *x, int64_t b, int64_t h, int64_t t, int64_t c) {
+  const int64_t i = b * x->at.batch + h * x->at.head + t * x->at.time + c;
+  return x->at.type == LT_BFLOAT16 ? lt_from_bf16(((bf16 *)x->memory)[i]) : ((float *)x->memory)[i];
+}
+
+static void set(heads *x, int64_t b, int64_t h, int64_t t, int64_t c, float value) {
+  const int64_t i = b * x->at.batch + h * x->at.head + t * x->at.time + c;
+  if (x->at.type == LT_BFLOAT16)
+    ((bf16 *)x->memory)[i] = lt_to_bf16(value);
+  else
+    ((float *)x->memory)[i] = value;
+}
+
+/* Batch, time and head in a random order, with gaps; shared: one head for all. */
+static heads make_heads(int32_t type, int64_t batch, int64_t count, int64_t time, int64_t dims, int shared) {
+  heads x = {{NULL, type, 0, 0, 0}, NULL, batch, count, time, dims, 0};
+  const int64_t gap = drawn() % 3 ? 0 : drawn() % 7, stored = shared ? 1 : count;
+  const int64_t row = dims + gap;
+  if (drawn() % 2)
+    x.at.head = row, x.at.time = row * stored, x.at.batch = row * stored * time;
+  else
+    x.at.time = row, x.at.head = row * time, x.at.batch = row * stored * time;
+  if (shared) x.at.head = 0;
+  const int64_t last = (batch - 1) * x.at.batch + (shared ? 0 : (count - 1) * x.at.head) + (time - 1) * x.at.time;
+  x.size = time == 0 ? 0 : last + dims;
+  x.memory = malloc((size_t)(x.size * bytes_of(type)));
+  memset(x.memory, 0xff, (size_t)(x.size * bytes_of(type))); /* NaN */
+  x.at.data = x.memory;
+  return x;
+}
+
+static void fill(heads *x, float size) {
+  for (int64_t b = 0; b < x->batch; b++)
+    for (int64_t h = 0; h < (x->at.head == 0 ? 1 : x->heads); h++)
+      for (int64_t t = 0; t < x->time; t++)
+        for (int64_t c = 0; c < x->dims; c++) set(x, b, h, t, c, normal() * size);
+}
+
+/* A case: shape, operands, results. */
+typedef struct {
+  lt_attention s;
+  int p;
+  heads q, k, v, out, dout, dq, dk, dv;
+  float *mask, *lse;
+} problem;
+
+/* The answers and how far off rounding may be from each. */
+typedef struct {
+  double *out, *out_bound, *lse, *dq, *dq_bound, *dk, *dk_bound, *dv, *dv_bound;
+} answer;
+
+static double operand(const problem *x, const heads *of, int64_t b, int64_t h, int64_t t, int64_t c) {
+  const float value = get(of, b, h, t, c);
+  return x->p == LT_BFLOAT16 ? lt_from_bf16(lt_to_bf16(value)) : value;
+}
+
+static double *zeros(int64_t count) { return calloc((size_t)(count > 0 ? count : 1), sizeof(double)); }
+
+static int64_t place(const heads *x, int64_t b, int64_t h, int64_t t) {
+  const int64_t count = x->at.head == 0 ? 1 : x->heads;
+  return ((b * count + (x->at.head == 0 ? 0 : h)) * x->time + t) * x->dims;
+}
+
+static int64_t visible(const lt_attention *s, int64_t t) {
+  const int64_t count = s->causal ? t + s->keys - s->queries + 1 : s->keys;
+  return count < 0 ? 0 : count > s->keys ? s->keys : count;
+}
+
+/* One query: adds to all answers. p and slope are scratch. */
+static void solve_query(const problem *x, const answer *y, int64_t b, int64_t h, int64_t t, double *p, double *slope) {
+  const lt_attention *s = &x->s;
+  const int64_t keys = visible(s, t), dims = s->dims, wide = s->value_dims;
+  double most = -INFINITY, total = 0, delta = 0, delta_size = 0;
+  for (int64_t j = 0; j < keys; j++) {
+    double sum = 0;
+    for (int64_t c = 0; c < dims; c++) sum += operand(x, &x->q, b, h, t, c) * operand(x, &x->k, b, h, j, c);
+    sum *= s->scale;
+    slope[j] = s->scale;
+    if (s->logit_cap != 0) {
+      const double squashed = tanh(sum / s->logit_cap);
+      slope[j] *= 1 - squashed * squashed;
+      sum = s->logit_cap * squashed;
+    }
+    if (x->mask) /* a float: beside -1e9 all logits are the same */
+      sum = (float)sum + x->mask[b * s->mask_batch + h * s->mask_head + t * s->mask_query + j * s->mask_key];
+    p[j] = sum;
+    if (sum > most) most = sum;
+  }
+  for (int64_t j = 0; j < keys; j++) total += p[j] = exp(p[j] - most);
+  for (int64_t j = 0; j < keys; j++) p[j] /= total;
+  y->lse[(b * s->heads + h) * s->queries + t] = keys > 0 ? most + log(total) : -INFINITY;
+  double *out = y->out + place(&x->out, b, h, t), *out_bound = y->out_bound + place(&x->out, b, h, t);
+  for (int64_t j = 0; j < keys; j++) {
+    for (int64_t c = 0; c < wide; c++) {
+      const double term = p[j] * operand(x, &x->v, b, h, j, c);
+      out[c] += term;
+      out_bound[c] += fabs(term);
+    }
+  }
+  for (int64_t c = 0; c < wide; c++) {
+    delta += out[c] * get(&x->dout, b, h, t, c);
+    delta_size += fabs(out[c] * get(&x->dout, b, h, t, c));
+  }
+  for (int64_t j = 0; j < keys; j++) {
+    double dp = 0, dp_size = 0;
+    for (int64_t c = 0; c < wide; c++) {
+      const double dout = operand(x, &x->dout, b, h, t, c), term = dout * operand(x, &x->v, b, h, j, c);
+      dp += term;
+      dp_size += fabs(term);
+      y->dv[place(&x->dv, b, h, j) + c] += p[j] * dout;
+      y->dv_bound[place(&x->dv, b, h, j) + c] += fabs(p[j] * dout);
+    }
+    const double ds = p[j] * (dp - delta) * slope[j], size = p[j] * (dp_size + delta_size) * fabs(slope[j]);
+    for (int64_t c = 0; c < dims; c++) {
+      const double q = operand(x, &x->q, b, h, t, c), k = operand(x, &x->k, b, h, j, c);
+      y->dq[place(&x->dq, b, h, t) + c] += ds * k;
+      y->dq_bound[place(&x->dq, b, h, t) + c] += fabs(size * k);
+      y->dk[place(&x->dk, b, h, j) + c] += ds * q;
+      y->dk_bound[place(&x->dk, b, h, j) + c] += fabs(size * q);
+    }
+  }
+}
+
+static answer solve(const problem *x) {
+  const lt_attention *s = &x->s;
+  const int64_t items = s->batch * s->heads, n = items * s->queries, m = items * s->keys;
+  const answer y = {zeros(n * s->value_dims), zeros(n * s->value_dims), zeros(n), zeros(n * s->dims), zeros(n * s->dims),
+                    zeros(m * s->dims), zeros(m * s->dims), zeros(m * s->value_dims), zeros(m * s->value_dims)};
+  double *p = zeros(s->keys), *slope = zeros(s->keys);
+  for (int64_t b = 0; b < s->batch; b++)
+    for (int64_t h = 0; h < s->heads; h++)
+      for (int64_t t = 0; t < s->queries; t++) solve_query(x, &y, b, h, t, p, slope);
+  free(p);
+  free(slope);
+  return y;
+}
+
+static void free_answer(answer y) {
+  double *all[] = {y.out, y.out_bound, y.lse, y.dq, y.dq_bound, y.dk, y.dk_bound, y.dv, y.dv_bound};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static void free_problem(problem *x) {
+  heads *all[] = {&x->q, &x->k, &x->v, &x->out, &x->dout, &x->dq, &x->dk, &x->dv};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->memory);
+  free(x->mask);
+  free(x->lse);
+}
+
+/* Runs both directions by `threads` threads, one after another, in scratch that begins as NaN. */
+static void run(const problem *x, int threads) {
+  for (int backward = 0; backward < 2; backward++) {
+    const int64_t bytes = lt_attention_scratch_bytes(x->p, &x->s, backward);
+    for (int thread = 0; thread < threads; thread++) {
+      void *scratch = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64 + 64);
+      memset(scratch, 0xff, (size_t)bytes);
+      if (backward)
+        lt_attention_backward(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->dout.at, x->lse, x->dq.at, x->dk.at,
+                              x->dv.at, scratch, thread, threads);
+      else
+        lt_attention_forward(x->p, &x->s, x->q.at, x->k.at, x->v.at, x->out.at, x->lse, scratch, thread, threads);
+      free(scratch);
+    }
+  }
+}

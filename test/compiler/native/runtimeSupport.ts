@@ -1,0 +1,76 @@
+/** @file Checks written in C, built from the runtime's sources as the toolchain builds them, under sanitizers. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { cpuFeatures } from '../../../src/compiler/native/toolchain/cpu.js';
+import { baseFlags, machineFlags } from '../../../src/compiler/native/toolchain/flags.js';
+import { ownFlags } from '../../../src/compiler/native/toolchain/runtimeLibrary.js';
+import { compilerPath, execute, hasSanitizer, runtimeSources } from './compilerSupport.js';
+
+const strict = ['-Wall', '-Wextra', '-Werror'];
+
+/** The flags that a file asks for, and whether they are instructions, which not every compiler knows. */
+function asked(file: string): { own: readonly string[] | undefined; optional: boolean } {
+  const own = ownFlags(readFileSync(file, 'utf8'));
+  return { own, optional: own?.some((flag) => flag.startsWith('-m')) ?? false };
+}
+
+/** Compiles one file, with its own flags after the others; false where the compiler lacks them. */
+async function compileFile(file: string, object: string, flags: readonly string[]): Promise<boolean> {
+  const { own, optional } = asked(file);
+  const args = [
+    ...baseFlags,
+    ...strict,
+    ...(own ?? []),
+    ...flags,
+    '-I',
+    runtimeSources,
+    '-c',
+    file,
+    '-o',
+    object,
+  ];
+  try {
+    await execute(compilerPath(), args);
+    return true;
+  } catch (error) {
+    if (optional && /unrecognized|unknown|unsupported/.test(`${error}`)) return false;
+    throw error;
+  }
+}
+
+/**
+ * Builds the program `check` of the runtime's files whose names match, under the sanitizers of addresses and of
+ * undefined behaviour where the machine has them. The check itself is optimised instead: its loops take most of the
+ * time, and the sanitizers watch the heap for it anyway.
+ *
+ * @param machine whether files without flags of their own may use all of this CPU's instructions, as they do in use.
+ * @returns the program's path.
+ */
+export async function buildCheck(
+  check: string,
+  sources: RegExp,
+  machine: boolean,
+  folder: string,
+): Promise<string> {
+  const sanitized = (await hasSanitizer('address,undefined', folder))
+    ? ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
+    : ['-O2'];
+  const files = readdirSync(runtimeSources)
+    .filter((file) => file.endsWith('.c') && sources.test(file))
+    .map((file) => join(runtimeSources, file));
+  const object = (file: string): string => join(folder, `${basename(file)}.o`);
+  const build = (file: string, flags: readonly string[]): Promise<boolean> =>
+    compileFile(file, object(file), [...sanitized, ...flags]);
+  const special = files.filter((file) => asked(file).optional);
+  const built = await Promise.all(special.map((file) => build(file, [])));
+  const kept = special.filter((_, i) => built[i]);
+  const having = kept.map((file) => `-DLT_HAVE_${basename(file, '.c').toUpperCase()}`);
+  const native = machine ? machineFlags(await cpuFeatures()) : [];
+  const rest = files.filter((file) => !special.includes(file));
+  await Promise.all(rest.map((file) => build(file, asked(file).own ? having : [...native, ...having])));
+  await compileFile(check, object(check), ['-O2']);
+  const program = join(folder, basename(check, '.c'));
+  const objects = [...kept, ...rest, check].map(object);
+  await execute(compilerPath(), [...sanitized, ...objects, '-o', program, '-lpthread', '-ldl', '-lm']);
+  return program;
+}
