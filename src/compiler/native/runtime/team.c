@@ -19,8 +19,10 @@
 
 enum {
   MAX_THREADS = 256,
-  SPIN_NANOSECONDS = 50000, /* about what waking a sleeping thread costs */
-  PAUSES = 32,              /* between two looks at the clock */
+  SPIN_INSIDE = 1000000, /* nanoseconds at a barrier: inside of a run, the machine is ours */
+  SPIN_BETWEEN = 50000,  /* and between runs, at least: about what waking a sleeping thread costs */
+  SPIN_MOST = 500000,    /* and at most, where runs follow each other so fast that sleeping would cost more */
+  PAUSES = 32,           /* between two looks at the clock */
   STACK_BYTES = 8 << 20,
 };
 
@@ -87,16 +89,18 @@ static int64_t nanoseconds(void) {
 
 /* Returns once the value is no longer `old`. Where threads outnumber the cores, spinning would keep from running
    the very thread that is waited for. */
-static void word_await(word *w, uint32_t old, int spin) {
+static void word_await(word *w, uint32_t old, int64_t spin) {
   if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
-  if (spin) {
-    const int64_t end = nanoseconds() + SPIN_NANOSECONDS;
-    do {
+  if (spin > 0) {
+    const int64_t begin = nanoseconds();
+    for (int64_t now = begin; now < begin + spin; now = nanoseconds()) {
       for (int i = 0; i < PAUSES; i++) {
         pause_cpu();
         if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
       }
-    } while (nanoseconds() < end);
+      /* On a machine that others use, too, the thread that is waited for may need this core. */
+      if (now > begin + SPIN_BETWEEN) sched_yield();
+    }
   }
   word_sleep(w, old);
 }
@@ -132,17 +136,20 @@ static int arrive(void) {
 void lt_barrier(void) {
   if (team.threads == 1) return;
   const uint32_t meeting = atomic_load_explicit(&team.meeting.value, memory_order_relaxed);
-  const int spin = team.spin;
+  const int64_t spin = team.spin ? SPIN_INSIDE : 0;
   if (!arrive()) word_await(&team.meeting, meeting, spin);
 }
 
 static void *work(void *self) {
   const int thread = (int)(intptr_t)self;
   word *const start = &team.start[thread];
-  int spin = 0;
+  int64_t spin = 0;
   for (uint32_t run = 0;; run++) {
+    const int64_t idle = nanoseconds();
     word_await(start, run, spin);
-    spin = team.spin;
+    /* The next run will come as this one did. */
+    const int64_t next = 2 * (nanoseconds() - idle);
+    spin = !team.spin ? 0 : next > SPIN_MOST || next < SPIN_BETWEEN ? SPIN_BETWEEN : next;
     team.fn(team.arg, thread, team.threads);
     arrive();
   }

@@ -102,6 +102,7 @@ static void check_sleep(void) {
   const double before = cpu_seconds();
   idle(300);
   lt_team_run(4, nap, NULL);
+  lt_team_run(2, nap, NULL);
   CHECK(cpu_seconds() - before < 0.2);
 }
 
