@@ -5,6 +5,7 @@ import { AdamW, Learner } from '../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../src/models/index.js';
 import type { JobOptions } from '../src/programs/options.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
+import type { Precision } from './results.js';
 import type { Shape } from './shapes.js';
 
 /** One batch of random tokens again and again: the peers have no input either. */
@@ -22,7 +23,7 @@ class OneBatch extends SyntheticLmInput.with({}) {
 }
 
 /** The task that peers/torch_gpt.py trains. */
-function gptTask({ layers, heads, width, context, vocabulary }: Shape) {
+function gptTask({ layers, heads, width, context, vocabulary }: Shape, precision: Precision) {
   const lmTpl = gpt2Lm({
     vocabSize: vocabulary,
     modelDims: width,
@@ -38,15 +39,21 @@ function gptTask({ layers, heads, width, context, vocabulary }: Shape) {
     clipGradientNormToValue: 1,
   });
   const train = Train.config({ learner: Learner.config({ optimizer }) });
-  return SingleTask.config({ model: LanguageModel.config({ lmTpl }), train });
+  const fpropDtype = precision === 'bf16' ? 'bfloat16' : 'float32';
+  return SingleTask.config({ model: LanguageModel.config({ fpropDtype, lmTpl }), train });
 }
 
 /** The options of a job that trains this task as main.ts would. */
-export function jobOptions(shape: Shape, engine: Engine = 'auto', numThreads?: number): JobOptions {
+export function jobOptions(
+  shape: Shape,
+  engine: Engine = 'auto',
+  numThreads?: number,
+  precision: Precision = 'f32',
+): JobOptions {
   const { batch: batchSize, context: seqLen, vocabulary: vocabSize } = shape;
   return {
     name: 'bench',
-    task: gptTask(shape),
+    task: gptTask(shape, precision),
     datasets: [OneBatch.config({ batchSize, seqLen, vocabSize, isTraining: true })],
     decodeDatasets: [],
     moduleUrl: import.meta.url,

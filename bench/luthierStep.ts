@@ -41,6 +41,7 @@ const { values: flags } = parseArgs({
   options: {
     shape: { type: 'string', default: 'nano' },
     engine: { type: 'string', default: 'auto' },
+    precision: { type: 'string', default: 'f32' },
     threads: { type: 'string' },
     steps: { type: 'string' },
   },
@@ -50,11 +51,19 @@ if (!shape)
   throw new Error(`--shape: expected one of ${Object.keys(shapes).join(', ')}; got '${flags.shape}'`);
 const engine = ENGINES.find((name) => name === flags.engine);
 if (!engine) throw new Error(`--engine: expected one of ${ENGINES.join(', ')}; got '${flags.engine}'`);
+const precision = flags.precision;
+if (precision !== 'f32' && precision !== 'bf16')
+  throw new Error(`--precision: expected f32 or bf16; got '${precision}'`);
 const steps = Number(flags.steps ?? shape.steps);
 const loadedRssMb = peakRssMb();
 
 const started = performance.now();
-const options = jobOptions(shape, engine, flags.threads === undefined ? undefined : Number(flags.threads));
+const options = jobOptions(
+  shape,
+  engine,
+  flags.threads === undefined ? undefined : Number(flags.threads),
+  precision,
+);
 const program = await openProgram(options);
 const first = await program.run();
 const firstStepSeconds = (performance.now() - started) / 1000;
@@ -72,7 +81,7 @@ const medianMs = median(milliseconds);
 const result: StepResult = {
   version: `Luthier ${version}`,
   shape: flags.shape,
-  precision: 'f32',
+  precision,
   mode: engine,
   threads: options.numThreads ?? availableParallelism(),
   parameters: countParameters(program.state, shape),

@@ -79,9 +79,24 @@ export interface Task {
   readonly steps: number;
 }
 
-export function luthier({ shape, steps }: Task, threads: number): Candidate {
-  const program = node('luthierStep.ts', `--shape=${shape}`, `--steps=${steps}`, `--threads=${threads}`);
-  return { ...program, name: 'Luthier float32', how: `${threads} threads` };
+/** Luthier's step by machine code, or, for comparison, by ONNX Runtime. */
+export function luthier(
+  { shape, steps }: Task,
+  precision: Precision,
+  threads: number,
+  engine: 'native' | 'onnx' = 'native',
+): Candidate {
+  const flags = { shape, steps, threads, precision, engine };
+  const program = node(
+    'luthierStep.ts',
+    ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
+  );
+  const name = engine === 'native' ? 'Luthier' : 'Luthier on ONNX Runtime';
+  return {
+    ...program,
+    name: `${name} ${precisionNames[precision]}`,
+    how: `${threads} thread${threads === 1 ? '' : 's'}`,
+  };
 }
 
 /**
@@ -117,7 +132,7 @@ export function jax({ shape, steps }: Task, precision: Precision): Candidate {
   return { ...program, name: `JAX ${precisionNames[precision]}`, how: 'jit' };
 }
 
-export const luthierPeak: Program = node('luthierPeak.ts');
+export const luthierPeak = (precision: Precision): Program => node('luthierPeak.ts', precision);
 
 /** Operations on configs, on wide graphs and chains of these sizes; on several where there are to be more configs `inAll`. */
 export function luthierConfigs(sizes: string, inAll = 1): Program {

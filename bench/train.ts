@@ -27,6 +27,10 @@ interface Options {
   readonly rounds: number;
   readonly quick: boolean;
   readonly jax: boolean;
+  /** Luthier's step by ONNX Runtime as well. */
+  readonly onnx: boolean;
+  /** Luthier's step on one thread as well. */
+  readonly scaling: boolean;
   readonly threads: number;
 }
 
@@ -53,6 +57,8 @@ function readOptions(): Options {
       threads: { type: 'string', default: String(availableParallelism()) },
       quick: { type: 'boolean', default: false },
       jax: { type: 'boolean', default: false },
+      onnx: { type: 'boolean', default: false },
+      scaling: { type: 'boolean', default: false },
     },
   });
   const names = values.shapes.split(',');
@@ -65,9 +71,14 @@ function readOptions(): Options {
     rounds: positive('rounds', values.rounds ?? (values.quick ? '1' : '3')),
     quick: values.quick,
     jax: values.jax,
+    onnx: values.onnx,
+    scaling: values.scaling,
     threads: positive('threads', values.threads),
   };
 }
+
+/** Under a name of its own: it is not in the race. */
+const alone = (candidate: Candidate): Candidate => ({ ...candidate, name: `${candidate.name}, 1 thread` });
 
 /** All that is measured, in the order of a round. */
 function allEntries(options: Options): Entry[] {
@@ -82,7 +93,11 @@ function allEntries(options: Options): Entry[] {
         ? candidates.filter(({ how }) => / tuned .*, /.test(how) && how.includes(`, ${threads} `))
         : candidates;
     };
-    const candidates = [luthier(task, threads)];
+    const precisions: Precision[] = ['f32', 'bf16'];
+    const candidates = precisions.map((precision) => luthier(task, precision, threads));
+    if (options.onnx) candidates.push(luthier(task, 'f32', threads, 'onnx'));
+    if (options.scaling && threads > 1)
+      candidates.push(...precisions.map((precision) => alone(luthier(task, precision, 1))));
     if (hasPeers) candidates.push(...torch('f32'), ...torch('bf16'));
     if (hasPeers && options.jax) candidates.push(jax(task, 'f32'), jax(task, 'bf16'));
     return candidates.map((candidate) => ({ shape, candidate, results: [] }));
@@ -122,7 +137,10 @@ function selectFinalists(entries: readonly Entry[]): Entry[] {
 
 /** Looks for higher peaks. */
 async function raisePeaks(peaks: Partial<Record<Precision, PeakResult>>): Promise<void> {
-  const programs: [Precision, Program][] = [['f32', luthierPeak]];
+  const programs: [Precision, Program][] = [
+    ['f32', luthierPeak('f32')],
+    ['bf16', luthierPeak('bf16')],
+  ];
   if (hasPeers) programs.push(['f32', torchPeak('f32')], ['bf16', torchPeak('bf16')]);
   for (const [precision, program] of programs) {
     try {

@@ -2,10 +2,12 @@
 
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
 export { type EagerDevice, loadBackend } from './eager/cpu.js';
+export { ENGINES, type Engine } from './engine.js';
 export type { BoundCall, Executable } from './executable.js';
 export * from './flat.js';
 export { type ValueAndGrad, valueAndGrad } from './gradients.js';
-export { type CompileOptions, compile, ENGINES, type Engine, evalShape, exportOnnx, jit } from './jit.js';
+export { type CompileOptions, compile, evalShape, exportOnnx, jit } from './jit.js';
+export { nativePeak } from './native/peak.js';
 export * as ops from './ops/index.js';
 export type { Precision } from './precision.js';
 export * from './random.js';

@@ -1,22 +1,12 @@
 /** @file The compiler's front door: compile, jit, evalShape, exportOnnx. */
 import { compileEager, type EagerDevice } from './eager/cpu.js';
+import { compileGraph, type Engine } from './engine.js';
 import { type Backend, Executable } from './executable.js';
-import { compileNative } from './native/compile.js';
 import { exportGraph } from './onnx/lower.js';
-import { compileOnnx } from './onnx/session.js';
 import { optimize } from './passes/index.js';
 import { isSpec, type Program, type TensorFunction, traceProgram } from './program.js';
 import { flattenTree } from './tree.js';
 import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './types.js';
-import { isElementwise } from './wasm/lower.js';
-import { compileWasm } from './wasm/session.js';
-
-/**
- * Ways to run a program. `auto` takes the fastest: WebAssembly for elementwise programs such as an optimizer's update,
- * ONNX Runtime for the rest.
- */
-export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
-export const ENGINES: readonly Engine[] = ['auto', 'native', 'onnx', 'eager'];
 
 /** Options of a compilation. */
 export interface CompileOptions {
@@ -46,12 +36,9 @@ export async function compile(
 }
 
 async function lower(f: TensorFunction, program: Program, options: CompileOptions): Promise<Backend> {
-  const { engine = 'auto', device } = options;
+  const { engine, device } = options;
   if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device);
-  const graph = optimize(program.graph);
-  if (engine === 'native') return compileNative(graph, options);
-  // One loop over the arrays, where ONNX Runtime makes a pass for every operation.
-  return engine === 'auto' && isElementwise(graph) ? compileWasm(graph) : compileOnnx(graph, options);
+  return compileGraph(optimize(program.graph), options);
 }
 
 const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;

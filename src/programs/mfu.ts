@@ -1,5 +1,5 @@
 /** @file What MFU needs: the model's FLOPs from cost analysis, and the machine's peak from matrix products. */
-import { compile, costAnalysis, type Precision, tf, withPrecision } from '../compiler/index.js';
+import { compile, costAnalysis, nativePeak, type Precision, tf, withPrecision } from '../compiler/index.js';
 import { calibratePeak, type Peak, statedPeak, trainFlopsPerToken } from '../summaries/index.js';
 import { forwardStep, type SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
@@ -25,9 +25,16 @@ export function modelCost(task: SingleTask, state: FlatTrainState, buffers: Batc
   return { flops: trainFlopsPerToken(flops, buffers.size), precision };
 }
 
-/** The peak that the options give, else the best of several matrix products of this precision by the engine that trains. */
+/**
+ * The peak that the options give, else the rate of a loop in registers where programs are machine code, else the best of
+ * several matrix products of this precision by the engine that trains.
+ */
 export async function findPeak(options: EngineOptions, precision: Precision): Promise<Peak> {
   if (options.peakTflops !== undefined) return statedPeak(options.peakTflops);
+  const { engine = 'auto', numThreads, device } = options;
+  const isNative = (engine === 'auto' || engine === 'native') && device !== 'gpu';
+  const flops = isNative ? await nativePeak(precision, numThreads) : null;
+  if (flops !== null) return { flops, source: `${precision} multiply-adds in registers` };
   const peak = await calibratePeak((size) => matmulGflops(options, precision, size), sizes);
   return { ...peak, source: `${precision} ${peak.source}` };
 }

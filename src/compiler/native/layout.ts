@@ -214,7 +214,16 @@ class Placement {
   /** Emits an operation that computes, on copies of operands whose strides it can't take. */
   private compute(op: Op): void {
     if (isLoopOp(op.op) && splitsOf(iterationOf(op)).length === 0) this.reduceCopies(op);
-    else this.ops.push(op);
+    else this.ops.push({ ...op, inputs: op.inputs.map((input, i) => this.readable(op, input, i)) });
+  }
+
+  /** An operand with the strides that a call of the runtime takes: the heads of attention and summed rows without gaps. */
+  private readable(op: Op, input: Operand, index: number): Operand {
+    if (typeof input === 'number') return input;
+    const heads = { Attention: 3, AttentionGrad: 5 }[op.op] ?? 0;
+    const hasGaps = index < heads && input.strides.at(-1) !== 1 && input.shape.at(-1) !== 1;
+    const isScattered = op.op === 'UnsortedSegmentSum' && !isContiguous(input);
+    return hasGaps || isScattered ? this.copyOf(input, op.scope) : input;
   }
 
   /** A reduction whose axes have no common stride: operands are copied in the order in which they are walked. */

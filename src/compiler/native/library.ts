@@ -91,6 +91,17 @@ export async function reserveThreads(runtime: string, threads: number): Promise<
   return call(reserve!, threads);
 }
 
+/** The rate at which registers multiply and add in the runtime's microkernel, in FLOP/s. */
+export async function registerPeak(
+  runtime: string,
+  isBfloat16: boolean,
+  threads: number,
+  seconds: number,
+): Promise<number> {
+  const [peak] = await open(runtime, 'double lt_peak_flops(int p, int threads, double seconds)');
+  return call(peak!, isBfloat16 ? 1 : 0, threads, seconds);
+}
+
 /** What C is given for an array without elements. */
 const nothing = new Uint8Array(new ArrayBuffer(64));
 

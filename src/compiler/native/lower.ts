@@ -48,13 +48,8 @@ export function planNative(graph: Graph): NativePlan {
 }
 
 /** The first operation that has no rule here, or null. */
-export function missingRule(graph: Graph): string | null {
-  try {
-    return layOut(prepareForNative(graph)).ops.find(({ op }) => !hasRule(op))?.op ?? null;
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
+export const missingRule = (graph: Graph): string | null =>
+  layOut(prepareForNative(graph)).ops.find((op) => !hasRule(op))?.op ?? null;
 
 /** Lowers an optimized graph. */
 export function lowerToC(graph: Graph): NativeProgram {

@@ -41,8 +41,11 @@ const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
 };
 
 /** Whether the lowering has a rule for an operation that is neither a view nor a copy. */
-export const hasRule = (op: string): boolean =>
-  isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
+export function hasRule({ op, types }: Op): boolean {
+  // Sums of integers by segment have no function in the runtime.
+  if (op === 'UnsortedSegmentSum') return types[0] === 'float32';
+  return isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
+}
 
 /** The buffers that a unit reads. */
 export function readsOf(unit: Unit): Buffer[] {

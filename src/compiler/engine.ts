@@ -1,0 +1,81 @@
+/** @file Engines: which one runs a graph, and what is said where it is not the fastest. */
+
+import { nodeFlops } from './cost.js';
+import type { Backend } from './executable.js';
+import type { Graph } from './graph.js';
+import { compileNative, missingNative } from './native/compile.js';
+import { compileOnnx } from './onnx/session.js';
+import { CompilerError, sizeOf } from './types.js';
+import { isElementwise } from './wasm/lower.js';
+import { compileWasm } from './wasm/session.js';
+
+/**
+ * Ways to run a program. `auto` takes machine code where the machine has a C compiler and the program is large enough to be
+ * worth compiling, else WebAssembly for elementwise programs such as an optimizer's update, and ONNX Runtime for the rest.
+ */
+export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
+export const ENGINES: readonly Engine[] = ['auto', 'native', 'onnx', 'eager'];
+
+/** How a graph is compiled. */
+export interface GraphOptions {
+  readonly name?: string;
+  readonly engine?: Engine;
+  readonly numThreads?: number;
+}
+
+/** A run below this many FLOPs takes less than a millisecond anywhere, while a C compiler takes half a second. */
+const MIN_NATIVE_FLOPS = 2e7;
+/** The same for elementwise programs, which are bound by memory. */
+const MIN_NATIVE_ELEMENTS = 1 << 20;
+
+const told = new Set<string>();
+
+/** Says something once a process. */
+function tellOnce(line: string): void {
+  if (told.has(line)) return;
+  told.add(line);
+  process.stderr.write(`${line}\n`);
+}
+
+function isWorthCompiling(graph: Graph): boolean {
+  const elements = graph.outputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
+  return isElementwise(graph)
+    ? elements >= MIN_NATIVE_ELEMENTS
+    : graph.nodes.reduce((sum, node) => sum + nodeFlops(node), 0) >= MIN_NATIVE_FLOPS;
+}
+
+/** Machine code for a graph, or null where there is none and another engine may take over. */
+async function tryNative(graph: Graph, options: GraphOptions): Promise<Backend | null> {
+  const name = options.name ?? 'program';
+  const missing = await missingNative(graph);
+  if (missing !== null) {
+    tellOnce(`${missing} Running on ONNX Runtime instead, which is slower.`);
+    return null;
+  }
+  try {
+    return await compileNative(graph, options);
+  } catch (error) {
+    if (!(error instanceof CompilerError)) throw error;
+    tellOnce(
+      `${name} could not be made machine code: ${error.message} Running on ONNX Runtime instead, which is slower.`,
+    );
+    return null;
+  }
+}
+
+/**
+ * Compiles an optimized graph for the engine that is asked for.
+ *
+ * @throws CompilerError where `native` is asked for and the machine or the program does not allow it.
+ */
+export async function compileGraph(graph: Graph, options: GraphOptions): Promise<Backend> {
+  const { engine = 'auto' } = options;
+  if (engine === 'native') return compileNative(graph, options);
+  if (engine === 'auto') {
+    const native = isWorthCompiling(graph) ? await tryNative(graph, options) : null;
+    if (native !== null) return native;
+    // One loop over the arrays, where ONNX Runtime makes a pass for every operation.
+    if (isElementwise(graph)) return compileWasm(graph);
+  }
+  return compileOnnx(graph, options);
+}

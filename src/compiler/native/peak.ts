@@ -1,0 +1,21 @@
+/** @file The peak that programs of the native engine are measured against. */
+import { availableParallelism } from 'node:os';
+import type { Precision } from '../precision.js';
+import { registerPeak } from './library.js';
+import { openToolchain } from './toolchain/index.js';
+
+/** Long enough for the clock to settle, short beside a run. */
+const seconds = 0.25;
+
+/**
+ * FLOP/s of a loop that only multiplies and adds in registers, on every thread, by the instructions that products of this
+ * precision use; null where there is no native engine.
+ *
+ * @param threads 0 for one a core.
+ */
+export async function nativePeak(precision: Precision, threads = 0): Promise<number | null> {
+  const toolchain = await openToolchain();
+  if ('reason' in toolchain) return null;
+  const count = threads === 0 ? availableParallelism() : threads;
+  return registerPeak(toolchain.runtime.library, precision === 'bfloat16', count, seconds);
+}
