@@ -1,6 +1,6 @@
 /** @file Random programs: graphs of many operations with broadcasting, shared parts and views of views. */
 import fc from 'fast-check';
-import type { HostTensor, Tensor } from '../../src/compiler/index.js';
+import { type HostTensor, type Precision, type Tensor, withPrecision } from '../../src/compiler/index.js';
 import { floats, host, ints, ops, tf, weightedSum } from './support.js';
 
 /** One step: an operation on values made before; the numbers choose operands and axes, whatever there is. */
@@ -50,6 +50,7 @@ const smooth: Record<string, (x: Tensor) => Tensor> = {
   geluTanh: (x) => ops.gelu(x, { approximate: true }),
   pow: (x) => half(tf.pow(tf.add(tf.square(x), 0.5), 0.75)),
   // What the passes remove or merge.
+  same: (x) => tf.clone(x),
   addZero: (x) => tf.add(tf.sub(x, tf.zerosLike(x)), 0),
   timesOne: (x) => tf.div(tf.mul(tf.onesLike(x), x), 1),
   factors: (x) => tf.mul(tf.mul(tf.neg(x), 0.5), 1.5),
@@ -128,6 +129,50 @@ const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
     const y = tf.transpose(tf.tanh(x), swap);
     return tf.tanh(tf.mul(n % 2 ? tf.matMul(x, y) : tf.matMul(y, x), 0.125));
   },
+  spread: ({ x, y, n }) => {
+    // A product whose batch dimensions broadcast, of operands that are views.
+    if (x.rank < 2 || y.rank < 1) return x;
+    const inner = x.shape.at(n % 2 ? -2 : -1)!;
+    const b = tf.reshape(tf.tile(tf.reshape(y, [-1]), [inner]), [1, inner, y.size]);
+    if (y.size > 6) return x;
+    return tf.tanh(tf.mul(tf.matMul(x.rank === 2 ? tf.expandDims(x, 0) : x, b, n % 2 === 1), 0.2));
+  },
+  attention: ({ x, n }) => {
+    if (x.rank < 2) return x;
+    const [time, depth] = x.shape.slice(-2) as [number, number];
+    const heads = depth % 2 === 0 ? 2 : 1;
+    const q = tf.reshape(x, [-1, time, heads, depth / heads]);
+    const options = { causal: n % 2 === 1, logitCap: n % 5 === 0 ? 2 : 0 };
+    const mask = tf.tensor2d(
+      Array.from({ length: time * time }, (_, i) => ((i * n) % 3) - 1),
+      [time, time],
+    );
+    const y = ops.attention(q, tf.tanh(q), tf.neg(q), n % 3 === 0 ? { ...options, mask } : options);
+    return tf.reshape(half(y), x.shape);
+  },
+  crossEntropy: ({ x, n }) => {
+    // tfjs has no one-hot of depth 1.
+    if (x.rank === 0 || x.shape.at(-1) === 1) return x;
+    const [depth, lead] = [x.shape.at(-1)!, x.shape.slice(0, -1)];
+    const labels = tf.reshape(
+      tf.mod(tf.range(n, n + x.size / depth, 1, 'int32'), tf.scalar(depth, 'int32')),
+      lead,
+    );
+    return tf.mul(ops.softmaxCrossEntropy(x, labels), 0.3);
+  },
+  strides: ({ x, n }) => {
+    if (x.rank === 0) return x;
+    const step = n % 3 === 0 ? -1 : 2;
+    const begin = x.shape.map((dim) => (step < 0 ? dim - 1 : 0));
+    const end = x.shape.map((dim) => (step < 0 ? -dim - 1 : dim));
+    const steps = x.shape.map(() => step);
+    return flat((y) => tf.stridedSlice(y, begin, end, steps), x);
+  },
+  oneHot: ({ x, inputs }) => {
+    if (x.rank === 0 || x.shape[0] === 1) return x;
+    const hot = tf.oneHot(inputs.ids as tf.Tensor1D, x.shape[0]!);
+    return x.rank === 2 ? tf.tanh(tf.matMul(tf.cast(hot, 'float32'), x)) : tf.mean(hot);
+  },
   gather: ({ x, inputs }) =>
     x.rank === 0 ? x : tf.gather(x, tf.minimum(inputs.ids, tf.scalar(x.shape[0]! - 1, 'int32')) as any),
   lookup: ({ x, inputs }) =>
@@ -140,7 +185,52 @@ const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
   },
   relu: ({ n, inputs }) => tf.relu(inputs.floats[n % inputs.floats.length]!),
   clip: ({ n, inputs }) => tf.clipByValue(inputs.floats[n % inputs.floats.length]!, -1, 1.5),
+  kinks: ({ n, inputs }) => kinks[n % kinks.length]!(inputs.floats[n % inputs.floats.length]!),
+  extremes: ({ n, inputs }) => {
+    const leaf = inputs.floats[n % inputs.floats.length]!;
+    const other = inputs.floats[(n + 1) % inputs.floats.length]!;
+    if (!broadcasts(leaf.shape, other.shape)) return tf.max(leaf);
+    return n % 2 ? tf.maximum(leaf, other) : tf.minimum(leaf, other);
+  },
+  // tfjs has no gradients of these.
+  largest: ({ x, n, inputs }) => {
+    const { values, indices } = tf.topk(table(inputs, n), 1 + (n % 2));
+    return tf.mul(tf.sum(tf.add(values, tf.cast(indices, 'float32'))), tf.mul(tf.mean(x), 0.1));
+  },
+  prod: ({ x, n, inputs }) => tf.mul(tf.tanh(tf.sum(tf.prod(half(table(inputs, n)), 0))), tf.mean(x)),
+  places: ({ x, n, inputs }) => {
+    const at = n % 2 ? tf.argMax(table(inputs, n), -1) : tf.argMin(table(inputs, n), 0);
+    return tf.mul(tf.cast(tf.floorDiv(at, tf.scalar(2, 'int32')), 'float32'), tf.mean(x));
+  },
+  truth: ({ x, n, inputs }) => {
+    const large = tf.greater(table(inputs, n), 1);
+    const found = n % 3 ? tf.any(large, 0) : tf.all(large, 0);
+    if (!broadcasts(found.shape, x.shape)) return x;
+    return tf.where(tf.logicalOr(found, tf.isNaN(x)), tf.neg(x), x);
+  },
 };
+
+/** f(x) with a gradient of zero, where tfjs has none. */
+const flat = (f: (x: Tensor) => Tensor, x: Tensor): Tensor =>
+  tf.customGrad((y: any) => ({ value: f(y), gradFunc: () => tf.zerosLike(x) }))(x);
+
+/** Numbers without a gradient. */
+const table = ({ ids }: Inputs<Tensor>, n: number): Tensor =>
+  tf.reshape(tf.cast(ids, 'float32'), n % 2 ? [2, 2] : [4]);
+
+/** What has a kink or a jump. */
+const kinks: readonly ((leaf: Tensor) => Tensor)[] = [
+  tf.abs,
+  tf.sign,
+  tf.floor,
+  tf.ceil,
+  tf.round,
+  (leaf) => tf.leakyRelu(leaf, 0.3),
+  (leaf) => tf.div(tf.relu6(tf.mul(leaf, 4)), 4),
+  (leaf) => tf.where(tf.isFinite(leaf), leaf, tf.zerosLike(leaf)),
+  (leaf) => (leaf.rank === 0 ? leaf : tf.min(leaf, 0)),
+  (leaf) => tf.mul(leaf, tf.cast(tf.notEqual(tf.round(leaf), tf.round(tf.neg(leaf))), 'float32')),
+];
 
 const broadcasts = (a: readonly number[], b: readonly number[]): boolean =>
   Array.from({ length: Math.min(a.length, b.length) }, (_, i) => [a.at(-1 - i)!, b.at(-1 - i)!]).every(
@@ -193,13 +283,18 @@ function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Tensor[] {
   return pool.slice(-3).concat(pool[Math.floor(pool.length / 2)]!);
 }
 
-/** The outputs of the steps and the gradients of a weighted sum of them with respect to all float inputs. */
+/**
+ * The outputs of the steps and the gradients of a weighted sum of them with respect to all float inputs.
+ *
+ * @param precision of the products.
+ */
 export const differentiated =
-  (steps: readonly Step[]) =>
+  (steps: readonly Step[], precision: Precision = 'float32') =>
   (inputs: Inputs<Tensor>): Tensor[] => {
     let outputs: Tensor[] = [];
     const loss = (...leaves: Tensor[]): any => {
-      outputs = runSteps(steps, { ...inputs, floats: leaves }).map((x) => tf.keep(x));
+      const run = () => runSteps(steps, { ...inputs, floats: leaves });
+      outputs = withPrecision(precision, run).map((x) => tf.keep(x));
       // Every input takes part, so that every gradient exists.
       return tf.add(weightedSum(outputs), weightedSum(leaves));
     };

@@ -25,7 +25,8 @@ function rounding(kernelFunc: tf.KernelFunc): tf.KernelFunc {
     const own: tf.TensorInfo[] = [];
     const operands = Object.entries(args.inputs).map(([name, input]) => {
       if (input!.dtype !== 'float32') return [name, input];
-      const values = backend.readSync(input!.dataId) as Float32Array;
+      // The cpu backend keeps some results as plain arrays.
+      const values = Float32Array.from(backend.readSync(input!.dataId) as ArrayLike<number>);
       const dataId = backend.write(roundToBfloat16(values), input!.shape, 'float32');
       own.push({ ...input!, dataId });
       return [name, own.at(-1)!];
