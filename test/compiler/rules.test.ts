@@ -1,6 +1,13 @@
 /** @file Every operation's rule and lowering: compiled results and gradients against tfjs's cpu backend. */
-import { expect, test } from 'vitest';
-import { compile, evalShape, type HostArray, type HostTensor } from '../../src/compiler/index.js';
+import { describe, expect, test } from 'vitest';
+import {
+  compile,
+  type Engine,
+  evalShape,
+  type HostArray,
+  type HostTensor,
+  type Tree,
+} from '../../src/compiler/index.js';
 import { lowerings } from '../../src/compiler/onnx/rules.js';
 import { compositeOf } from '../../src/compiler/ops/composite.js';
 import { traceProgram } from '../../src/compiler/program.js';
@@ -10,7 +17,8 @@ import { compositeCases } from './cases/composites.js';
 import { elementwiseCases } from './cases/elementwise.js';
 import { indexingCases, reduceCases } from './cases/reduce.js';
 import { shapeCases } from './cases/shape.js';
-import { expectClose, runOnce, tf, weightedSum, withGradient } from './support.js';
+import { engines } from './engines.js';
+import { expectClose, leavesOf, runOnce, tf, weightedSum, withGradient } from './support.js';
 
 const table: CaseTable = {
   ...elementwiseCases,
@@ -32,20 +40,36 @@ test('every operation has cases here, and a lowering or a decomposition', () => 
   expect(without).toEqual([]);
 });
 
-test.each(Object.entries(table))('%s', async (op, cases) => {
-  for (const [i, { inputs, f, oracle, tolerance, differentiable }] of cases.entries()) {
-    const c = cases[i]!;
-    const recorded = traceProgram(program(c, f), [...inputs]).graph.nodes.map((node) => node.op);
-    expect(recorded, `case ${i} does not use the operation`).toContain(op);
-    const actual = await runOnce(program(c, f), [...inputs], { engine: 'onnx' });
-    const expected = await runOnce(program(c, oracle ?? f), [...inputs], { engine: 'eager' });
-    expect(actual.length).toBe(expected.length);
-    const shapes = inputs.map((x) => `${x.dtype}[${x.shape}]`).join(' ');
-    actual.forEach((tensor, k) => {
-      const what = differentiable > 0 ? `output or gradient ${k}` : `output ${k}`;
-      expectClose(tensor, expected[k]!, tolerance, `case ${i} on ${shapes}, ${what}`);
-    });
+test.each(Object.entries(table))('cases of %s use it', (op, cases) => {
+  for (const [i, c] of cases.entries()) {
+    const recorded = traceProgram(program(c, c.f), [...c.inputs]).graph.nodes.map((node) => node.op);
+    expect(recorded, `case ${i}`).toContain(op);
   }
+});
+
+/** Outputs and gradients of all cases; as one program, which is compiled once. */
+async function runAll(cases: readonly Case[], engine: Engine): Promise<HostTensor[][]> {
+  const all = (lists: any[][]) =>
+    cases.map((c, i) => program(c, engine === 'eager' ? (c.oracle ?? c.f) : c.f)(lists[i]!));
+  const inputs = cases.map((c) => [...c.inputs]);
+  const executable = await compile(all as any, inputs, { engine, numThreads: 1 });
+  const results = (await executable.run(inputs)) as unknown as Tree<HostTensor>[];
+  await executable.dispose();
+  return results.map(leavesOf);
+}
+
+describe.each(engines)('$title', ({ engine, available }) => {
+  test.skipIf(!available).each(Object.entries(table))('%s', async (_, cases) => {
+    const [actual, expected] = [await runAll(cases, engine), await runAll(cases, 'eager')];
+    for (const [i, { inputs, tolerance, differentiable }] of cases.entries()) {
+      expect(actual[i]!.length).toBe(expected[i]!.length);
+      const shapes = inputs.map((x) => `${x.dtype}[${x.shape}]`).join(' ');
+      actual[i]!.forEach((tensor, k) => {
+        const what = differentiable > 0 ? `output or gradient ${k}` : `output ${k}`;
+        expectClose(tensor, expected[i]![k]!, tolerance, `case ${i} on ${shapes}, ${what}`);
+      });
+    }
+  });
 });
 
 /** Gradients as central differences of the compiled program, one for each element of each differentiated input. */
