@@ -78,7 +78,7 @@ export async function runtimeLibrary(
   const common = [...baseFlags, '-O3'];
   const wanted: Wanted = {
     kind: 'runtime',
-    name: 'runtime',
+    name: 'native runtime',
     compiler: build.compiler.version,
     parts: [cpu, ...common, ...machine, ...headers, ...sources.flatMap(({ file, text }) => [file, text])],
   };
@@ -97,6 +97,6 @@ export async function runtimeLibrary(
     const library = cache.libraryName(wanted);
     const objects = [...kept, ...rest].map(object);
     await compile(step, [...linkFlags(library), ...objects, '-o', library, '-lpthread', '-ldl', '-lm']);
-    for (const file of objects) rmSync(join(made, file));
+    for (const file of objects) rmSync(join(made, file), { force: true });
   });
 }
