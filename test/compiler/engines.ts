@@ -2,16 +2,13 @@
 import type { Engine } from '../../src/compiler/index.js';
 import { hasCompiler } from './native/compilerSupport.js';
 
-/** Engines that compile, with their names in tests; the eager one is the oracle that they are held against. */
-export const engines: readonly {
+interface TestedEngine {
   readonly engine: Engine;
   readonly available: boolean;
-  readonly title: string;
-}[] = [
-  { engine: 'onnx', available: true, title: 'onnx' },
-  {
-    engine: 'native',
-    available: hasCompiler,
-    title: hasCompiler ? 'native' : 'native (no C compiler found)',
-  },
+}
+
+/** Engines that compile, each behind its name in tests; the eager one is the oracle that they are held against. */
+export const engines: readonly (readonly [title: string, TestedEngine])[] = [
+  ['onnx', { engine: 'onnx', available: true }],
+  [hasCompiler ? 'native' : 'native (no C compiler found)', { engine: 'native', available: hasCompiler }],
 ];

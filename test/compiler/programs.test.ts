@@ -29,7 +29,7 @@ async function expectAgreement(plan: Campaign, tolerance: number) {
   return results;
 }
 
-describe.each(engines)('$title', ({ engine, available }) => {
+describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available)(
     'agrees with the oracle',
     async () => {

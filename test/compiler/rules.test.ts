@@ -58,7 +58,7 @@ async function runAll(cases: readonly Case[], engine: Engine): Promise<HostTenso
   return results.map(leavesOf);
 }
 
-describe.each(engines)('$title', ({ engine, available }) => {
+describe.each(engines)('%s', (_, { engine, available }) => {
   test.skipIf(!available).each(Object.entries(table))('%s', async (_, cases) => {
     const [actual, expected] = [await runAll(cases, engine), await runAll(cases, 'eager')];
     for (const [i, { inputs, tolerance, differentiable }] of cases.entries()) {
