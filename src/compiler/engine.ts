@@ -3,7 +3,7 @@
 import { nodeFlops } from './cost.js';
 import type { Backend } from './executable.js';
 import type { Graph } from './graph.js';
-import { compileNative, missingNative } from './native/compile.js';
+import { compileNative, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/session.js';
 import { CompilerError, sizeOf } from './types.js';
 import { isElementwise } from './wasm/lower.js';
@@ -44,23 +44,19 @@ function isWorthCompiling(graph: Graph): boolean {
     : graph.nodes.reduce((sum, node) => sum + nodeFlops(node), 0) >= MIN_NATIVE_FLOPS;
 }
 
-/** Machine code for a graph, or null where there is none and another engine may take over. */
-async function tryNative(graph: Graph, options: GraphOptions): Promise<Backend | null> {
-  const name = options.name ?? 'program';
-  const missing = await missingNative(graph);
-  if (missing !== null) {
-    tellOnce(`${missing} Running on ONNX Runtime instead, which is slower.`);
-    return null;
-  }
+/** Machine code for a graph, or null where there is none and another engine takes over. */
+async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Backend | null> {
+  let reason: string;
   try {
-    return await compileNative(graph, options);
+    const attempt = await tryNative(graph, options);
+    if ('backend' in attempt) return attempt.backend;
+    reason = attempt.reason;
   } catch (error) {
     if (!(error instanceof CompilerError)) throw error;
-    tellOnce(
-      `${name} could not be made machine code: ${error.message} Running on ONNX Runtime instead, which is slower.`,
-    );
-    return null;
+    reason = error.message;
   }
+  tellOnce(`${reason} Running on ONNX Runtime instead, which is slower.`);
+  return null;
 }
 
 /**
@@ -72,7 +68,7 @@ export async function compileGraph(graph: Graph, options: GraphOptions): Promise
   const { engine = 'auto' } = options;
   if (engine === 'native') return compileNative(graph, options);
   if (engine === 'auto') {
-    const native = isWorthCompiling(graph) ? await tryNative(graph, options) : null;
+    const native = isWorthCompiling(graph) ? await nativeIfPossible(graph, options) : null;
     if (native !== null) return native;
     // One loop over the arrays, where ONNX Runtime makes a pass for every operation.
     if (isElementwise(graph)) return compileWasm(graph);

@@ -2,7 +2,7 @@
 import type { Backend } from '../executable.js';
 import type { Graph } from '../graph.js';
 import { CompilerError } from '../types.js';
-import { lowerToC, missingRule } from './lower.js';
+import { lowerToC } from './lower.js';
 import { openProgram } from './session.js';
 import { openToolchain } from './toolchain/index.js';
 
@@ -13,29 +13,40 @@ export interface NativeOptions {
   readonly numThreads?: number;
 }
 
-/** Why the machine or the graph does not allow machine code, as a sentence; null where they do. */
-export async function missingNative(graph: Graph): Promise<string | null> {
-  const op = missingRule(graph);
-  if (op !== null) return `The native engine has no rule for the operation '${op}'.`;
+/** A backend, or why there is none, as a sentence. */
+export type Attempt = { readonly backend: Backend } | { readonly reason: string };
+
+/**
+ * Compiles an optimized graph with the machine's C compiler, where it and the graph allow it.
+ *
+ * @throws CompilerError where the compiler fails, or memory is short.
+ */
+export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
+  const lowered = lowerToC(graph);
+  if ('missing' in lowered)
+    return { reason: `The native engine has no rule for the operation '${lowered.missing}'.` };
   const toolchain = await openToolchain();
-  return 'reason' in toolchain ? toolchain.reason : null;
+  if ('reason' in toolchain) return toolchain;
+  const backend = await openProgram(
+    lowered.source,
+    lowered.constants.map(({ data }) => data!),
+    {
+      name: options.name ?? 'program',
+      threads: options.numThreads ?? 0,
+      inputs: graph.inputs,
+      outputs: graph.outputs,
+    },
+  );
+  return { backend };
 }
 
 /**
- * Compiles an optimized graph with the machine's C compiler.
+ * Compiles an optimized graph to machine code.
  *
  * @throws CompilerError for an operation without a rule, and where there is no compiler.
  */
 export async function compileNative(graph: Graph, options: NativeOptions = {}): Promise<Backend> {
-  const name = options.name ?? 'program';
-  const missing = await missingNative(graph);
-  if (missing !== null) throw new CompilerError(`${name}: ${missing} Use --engine=onnx.`);
-  const { source, constants } = lowerToC(graph);
-  const arrays = constants.map(({ data }) => data!);
-  return openProgram(source, arrays, {
-    name,
-    threads: options.numThreads ?? 0,
-    inputs: graph.inputs,
-    outputs: graph.outputs,
-  });
+  const attempt = await tryNative(graph, options);
+  if ('backend' in attempt) return attempt.backend;
+  throw new CompilerError(`${options.name ?? 'program'}: ${attempt.reason} Use --engine=onnx.`);
 }

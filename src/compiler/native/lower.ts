@@ -1,7 +1,7 @@
 /** @file Lowers a graph to C: prepares it, gives values places, fuses, pipelines, plans memory, and writes the text. */
 import type { Graph, Value } from '../graph.js';
 import { writeProgram } from './emit/program.js';
-import { layOut } from './layout.js';
+import { type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
 import { orderForFusion } from './order.js';
 import { prepareForNative } from './prepare.js';
@@ -31,9 +31,8 @@ export interface NativePlan {
 /** Rows of a chain that a thread takes through all of its units at once: enough for the products, few enough for the cache. */
 const BLOCK_ROWS = 64;
 
-/** Plans a prepared graph. */
-export function planNative(graph: Graph): NativePlan {
-  const { ops, constants } = layOut(graph);
+/** Plans a prepared graph whose values have places. */
+export function planNative({ ops, constants }: Layout): NativePlan {
   const units = fuse(orderForFusion(ops));
   keepInRegisters(units);
   const scheduled = schedule(units);
@@ -47,12 +46,15 @@ export function planNative(graph: Graph): NativePlan {
   return { units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, blockRows, constants };
 }
 
-/** The first operation that has no rule here, or null. */
-export const missingRule = (graph: Graph): string | null =>
-  layOut(prepareForNative(graph)).ops.find((op) => !hasRule(op))?.op ?? null;
-
-/** Lowers an optimized graph. */
-export function lowerToC(graph: Graph): NativeProgram {
-  const native = planNative(prepareForNative(graph));
+/**
+ * Lowers an optimized graph.
+ *
+ * @returns the program, or the name of an operation that has no rule here.
+ */
+export function lowerToC(graph: Graph): NativeProgram | { readonly missing: string } {
+  const layout = layOut(prepareForNative(graph));
+  const missing = layout.ops.find((op) => !hasRule(op))?.op;
+  if (missing !== undefined) return { missing };
+  const native = planNative(layout);
   return { source: writeProgram(native.schedule, native.plan, native), constants: native.constants };
 }

@@ -20,13 +20,25 @@ function usersOf(stages: readonly Stage[]): Map<Buffer, Set<Stage>> {
   return users;
 }
 
-/** Elements of a buffer for each row of a chain, where every unit keeps to rows of the same length; else null. */
+const lengths = new WeakMap<Chain, Map<Buffer, number | null>>();
+
+/**
+ * Elements of a buffer for each row of a finished chain, where every unit keeps to rows of the same length; else null.
+ * Worked out for all buffers of a chain at once.
+ */
 export function rowLength(buffer: Buffer, chain: Chain): number | null {
-  const touches = chain.units
-    .flatMap((unit) => [...touchedReads(unit, chain.rows), ...touchedWrites(unit, chain.rows)])
-    .filter((touch) => touch.buffer === buffer);
-  const stride = touches[0]?.stride ?? null;
-  return touches.every((touch) => touch.stride === stride) ? stride : null;
+  let known = lengths.get(chain);
+  if (known === undefined) {
+    known = new Map();
+    for (const unit of chain.units) {
+      for (const touch of [...touchedReads(unit, chain.rows), ...touchedWrites(unit, chain.rows)]) {
+        const before = known.get(touch.buffer);
+        known.set(touch.buffer, before === undefined || before === touch.stride ? touch.stride : null);
+      }
+    }
+    lengths.set(chain, known);
+  }
+  return known.get(buffer) ?? null;
 }
 
 /** Moves to scratch memory what one chain makes and nobody else reads. */
