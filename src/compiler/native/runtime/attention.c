@@ -1,6 +1,10 @@
 /* attention.c: the parts of attention that its passes share: products of packed panels, logits, storing. */
 #include "attention.h"
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 void lt_pack_list(const lt_kernel *kernel, lt_panel_list to, lt_matrix from, int64_t across, int64_t along,
                   int64_t vectors, int64_t room, int64_t k) {
   const int64_t bytes = from.type == LT_BFLOAT16 ? 2 : 4;
@@ -25,13 +29,29 @@ void lt_multiply_lists(const lt_kernel *kernel, lt_panel_list a, lt_panel_list b
   }
 }
 
+void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list strip, int64_t words, int64_t key,
+                       int64_t keys, int64_t query, int64_t lanes, float *to) {
+  const lt_kernel *kernel = a->kernel;
+  left.words += key / left.width * left.size;
+  for (int64_t r = 0; r < keys; r += left.width, left.words += left.size, to += left.width * lanes) {
+    const int64_t skipped = lt_first_lane(a, key + r, query, lanes);
+    const uint32_t *right = strip.words;
+    for (int64_t j = 0; j < lanes; j += strip.width, right += strip.size) {
+      const int64_t first = skipped > j ? skipped - j : 0, columns = strip.width - first;
+      if (columns > 0)
+        kernel->tile(left.words, right + first, words, strip.width, to + j + first, LT_FLOAT32, lanes, left.width, columns,
+                     1.0f, 0, NULL, 0);
+    }
+  }
+}
+
 /* The mask's row for one key: a value a lane, 0 beyond the queries. */
-static void mask_lanes(const float *mask, int64_t stride, int64_t queries, int64_t width, float *row) {
+static void mask_lanes(const float *mask, int64_t stride, int64_t queries, int64_t lanes, float *row) {
   if (stride == 1)
     memcpy(row, mask, (size_t)queries * sizeof(float));
   else
     for (int64_t c = 0; c < queries; c++) row[c] = mask[c * stride];
-  for (int64_t c = queries; c < width; c++) row[c] = 0.0f;
+  for (int64_t c = queries; c < lanes; c++) row[c] = 0.0f;
 }
 
 /* logit = cap tanh(scale x / cap); its derivative by x is scale (1 - tanh^2). */
@@ -49,9 +69,9 @@ static void cap_logits(const lt_attention *s, int64_t count, float *logits, floa
 }
 
 void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query,
-                      int64_t queries, int64_t width, float *logits, float *slopes) {
+                      int64_t queries, int64_t lanes, float *logits, float *slopes) {
   const lt_attention *s = a->s;
-  const int64_t count = keys * width;
+  const int64_t count = keys * lanes;
   if (s->logit_cap != 0.0f) {
     cap_logits(s, count, logits, slopes);
   } else {
@@ -63,78 +83,37 @@ void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t ke
   }
   if (s->mask == NULL) return;
   const float *mask = s->mask + batch * s->mask_batch + head * s->mask_head + query * s->mask_query + key * s->mask_key;
-  if (width == 1) {
+  if (lanes == 1) {
     for (int64_t r = 0; r < keys; r++) logits[r] += mask[r * s->mask_key];
     return;
   }
-  float lanes[LT_STRIP];
+  float row_mask[LT_STRIP];
   for (int64_t r = 0; r < keys; r++) {
-    if (r == 0 || s->mask_key != 0) mask_lanes(mask + r * s->mask_key, s->mask_query, queries, width, lanes);
-    float *row = logits + r * width;
+    if (r == 0 || s->mask_key != 0) mask_lanes(mask + r * s->mask_key, s->mask_query, queries, lanes, row_mask);
+    float *row = logits + r * lanes;
 #pragma omp simd
-    for (int64_t c = 0; c < width; c++) row[c] += lanes[c];
+    for (int64_t c = 0; c < lanes; c++) row[c] += row_mask[c];
   }
 }
 
-void lt_hide_logits(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t width, float *logits) {
-  if (!a->s->causal) return;
-  int64_t first = query + a->offset + 1 - key; /* the first row that the first query doesn't see */
-  for (int64_t r = first < 0 ? 0 : first; r < keys; r++) {
-    float *row = logits + r * width;
-    const int64_t hidden = lt_least(r - first + 1, width);
-    for (int64_t c = 0; c < hidden; c++) row[c] = -LT_INFINITY;
+/* Rounds a row; sixteen at a time by the instruction where there is one, which takes subnormal numbers for zero. */
+static void round_row(bf16 *restrict to, const float *restrict from, float scale, int64_t columns) {
+  int64_t c = 0;
+#ifdef __AVX512BF16__
+  for (; c + 16 <= columns; c += 16) {
+    const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(from + c), _mm512_set1_ps(scale));
+    _mm256_storeu_si256((__m256i *)(to + c), (__m256i)_mm512_cvtneps_pbh(scaled));
   }
-}
-
-void lt_raise_maxima(const float *logits, int64_t keys, int64_t lanes, float scale, float *maxima) {
-  for (int64_t g = 0; g < lanes; g += LT_GROUP_LANES) {
-    float most[LT_GROUP_LANES];
-    for (int c = 0; c < LT_GROUP_LANES; c++) most[c] = -LT_INFINITY;
-    const float *row = logits + g;
-    int64_t r = 0;
-    for (; r + 4 <= keys; r += 4, row += 4 * lanes) {
+#endif
 #pragma omp simd
-      for (int c = 0; c < LT_GROUP_LANES; c++) {
-        const float x = row[c] > row[lanes + c] ? row[c] : row[lanes + c];
-        const float y = row[2 * lanes + c] > row[3 * lanes + c] ? row[2 * lanes + c] : row[3 * lanes + c];
-        const float z = x > y ? x : y;
-        most[c] = most[c] > z ? most[c] : z;
-      }
-    }
-    for (; r < keys; r++, row += lanes)
-      for (int c = 0; c < LT_GROUP_LANES; c++) most[c] = row[c] > most[c] ? row[c] : most[c];
-    for (int c = 0; c < LT_GROUP_LANES; c++) {
-      const float scaled = most[c] * scale;
-      maxima[g + c] = scaled > maxima[g + c] ? scaled : maxima[g + c];
-    }
-  }
-}
-
-void lt_exponentials(float *logits, int64_t keys, int64_t lanes, float scale, const float *maxima, float *totals) {
-  for (int64_t g = 0; g < lanes; g += LT_GROUP_LANES) {
-    float shift[LT_GROUP_LANES], total[LT_GROUP_LANES];
-    memcpy(shift, maxima + g, sizeof shift);
-    memcpy(total, totals + g, sizeof total);
-    float *row = logits + g;
-    for (int64_t r = 0; r < keys; r++, row += lanes) {
-#pragma omp simd
-      for (int c = 0; c < LT_GROUP_LANES; c++) {
-        const float e = lt_expf(row[c] * scale - shift[c]);
-        row[c] = e;
-        total[c] += e;
-      }
-    }
-    memcpy(totals + g, total, sizeof total);
-  }
+  for (int64_t d = c; d < columns; d++) to[d] = lt_to_bf16(from[d] * scale);
 }
 
 void lt_store_rows(lt_matrix to, const float *from, int64_t stride, const float *scales, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; r++, from += stride) {
     const float scale = scales == NULL ? 1.0f : scales[r];
     if (to.type == LT_BFLOAT16) {
-      bf16 *row = (bf16 *)to.data + r * to.rs;
-#pragma omp simd
-      for (int64_t c = 0; c < columns; c++) row[c] = lt_to_bf16(from[c] * scale);
+      round_row((bf16 *)to.data + r * to.rs, from, scale, columns);
     } else {
       float *row = (float *)to.data + r * to.rs;
 #pragma omp simd

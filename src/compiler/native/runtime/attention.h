@@ -9,7 +9,8 @@
 #include "kernels.h"
 
 enum {
-  LT_STRIP = 48,       /* the most queries of a strip: a multiple of all tiles' widths */
+  LT_STRIP = 32,       /* the most queries of a strip */
+  LT_PANEL = 48,       /* the greatest width of panels */
   LT_GROUP_LANES = 16, /* lanes that the softmax's loops work on: a constant, which makes them one vector */
   LT_FEW = 4           /* queries up to which attention is products of vectors by matrices (attentionFew.c) */
 };
@@ -20,14 +21,10 @@ typedef struct {
   const lt_kernel *kernel;
   int p;
   int64_t offset;  /* the last key that query t sees is t + offset, where causal */
+  int64_t grain;   /* lanes that are computed or left out together, where causality hides them */
   float scale;     /* of the logits of a strip: 1 once lt_finish_logits has multiplied them */
-  int finish;      /* whether it must: there is a mask, a cap, or a scale that is not positive */
+  int finish;      /* whether it must: there is a mask, a cap, or a scale that one can't divide by */
 } lt_shape;
-
-static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
-  const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 0.0f);
-  return (lt_shape){s, lt_kernel_of(p), p, s->keys - s->queries, finish ? 1.0f : s->scale, finish};
-}
 
 static inline int64_t lt_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
 static inline int64_t lt_least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -50,6 +47,27 @@ static inline int64_t lt_visible(const lt_shape *a, int64_t query) {
 static inline int64_t lt_strip_width(const lt_attention *s) {
   const int64_t strips = (s->queries + LT_STRIP - 1) / LT_STRIP;
   return strips == 0 ? LT_GROUP_LANES : lt_round_up((s->queries + strips - 1) / strips, LT_GROUP_LANES);
+}
+
+static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  const int finish = s->mask != NULL || s->logit_cap != 0.0f || !(s->scale > 1e-6f && s->scale < 1e6f);
+  /* A tile whose rows are lanes must not reach over two grains. */
+  const int64_t grain = LT_GROUP_LANES % kernel->rows == 0 ? LT_GROUP_LANES : lt_strip_width(s);
+  return (lt_shape){s, kernel, p, s->keys - s->queries, grain, finish ? 1.0f : s->scale, finish};
+}
+
+/* The first lane of those from `query` on whose grain sees a tile of keys from `key` on; at most `lanes`. */
+static inline int64_t lt_first_lane(const lt_shape *a, int64_t key, int64_t query, int64_t lanes) {
+  const int64_t first = key - query - a->offset;
+  return !a->s->causal || first <= 0 ? 0 : lt_least(first - first % a->grain, lanes);
+}
+
+/* The same the other way round: how many of `keys` keys from `key` on are computed for a strip's lane. */
+static inline int64_t lt_lane_keys(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t lane) {
+  if (!a->s->causal) return keys;
+  const int64_t seen = query + lane - lane % a->grain + a->grain + a->offset - key;
+  return seen <= 0 ? 0 : lt_least(lt_round_up(seen, a->kernel->rows), keys);
 }
 
 /* The rows of one head, from row `first` on, as a matrix. */
@@ -79,22 +97,49 @@ void lt_pack_list(const lt_kernel *kernel, lt_panel_list to, lt_matrix from, int
 void lt_multiply_lists(const lt_kernel *kernel, lt_panel_list a, lt_panel_list b, int64_t first, int64_t words, int64_t m,
                        int64_t n, float *c, int64_t ldc, int accumulate);
 
-/* Caps, scales and masks the logits of `keys` keys from `key` on by `width` lanes, `queries` of which are queries, from
+/* A strip's products: to[r, lane] of the left operand's rows from `key` on and the lanes, without those that
+   lt_first_lane leaves out. */
+void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list strip, int64_t words, int64_t key,
+                       int64_t keys, int64_t query, int64_t lanes, float *to);
+
+/* Caps, scales and masks the logits of `keys` keys from `key` on by `lanes` lanes, `queries` of which are queries, from
    `query` on; slopes, where not NULL, gets the derivatives by the products. Only where a->finish. */
 void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query,
-                      int64_t queries, int64_t width, float *logits, float *slopes);
-
-/* Sets what causality hides to -infinity. */
-void lt_hide_logits(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t width, float *logits);
-
-/* maxima[lane] = the greatest of it and the logits of `keys` rows, times scale; NaN is passed over. */
-void lt_raise_maxima(const float *logits, int64_t keys, int64_t lanes, float scale, float *maxima);
-
-/* logits become exp(scale * logit - maximum), whose sums are added to totals. */
-void lt_exponentials(float *logits, int64_t keys, int64_t lanes, float scale, const float *maxima, float *totals);
+                      int64_t queries, int64_t lanes, float *logits, float *slopes);
 
 /* to[row, c] = from[row * stride + c] * scales[row] (scales NULL: 1), rounded where stored as bf16. */
 void lt_store_rows(lt_matrix to, const float *from, int64_t stride, const float *scales, int64_t rows, int64_t columns);
+
+/* ---- Softmax over strips (attentionSoftmax.c) ------------------------------------------------------------------ */
+/* A strip is [keys from `key` on, lanes from `query` on]; lane by lane no more than lt_lane_keys rows count. */
+
+typedef struct {
+  int64_t key, keys, query, queries, lanes; /* lanes: queries and as many idle ones as make groups full */
+} lt_strip;
+
+/* Sets what causality hides to -infinity. */
+void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits);
+
+/* maxima[lane] = the greatest of it and its logits; NaN is passed over. */
+void lt_raise_maxima(const lt_shape *a, const lt_strip *at, const float *logits, float *maxima);
+
+/* Adds exp(scale * (logit - maximum)) to totals. Where weights is not NULL, they are packed there as left operand: the
+   panels' rows are lanes, and each panel is as deep as the last of its queries sees. */
+void lt_forward_weights(const lt_shape *a, const lt_strip *at, float *logits, const float *maxima, float *totals,
+                        const lt_panel_list *weights);
+
+/* What a lane's probabilities are: p = 2^(scale log2(e) (logit - shift) + bias), 0 with an infinite shift; and its
+   delta, the sum over p of p's gradients. */
+typedef struct {
+  float *shifts, *biases, *deltas;
+} lt_lanes;
+
+/* Probabilities p and their gradients become ds = p (dweights - delta) slope, packed as left operands: p and ds with
+   keys as rows, from `first` words on, and ds with lanes as rows. slopes NULL: a->s->scale for all. */
+void lt_backward_weights(const lt_shape *a, const lt_strip *at, float *logits, float *dweights, const float *slopes,
+                         lt_lanes lanes, lt_panel_list weights, lt_panel_list dlogits_rows, lt_panel_list dlogits);
+
+/* ---- The passes ------------------------------------------------------------------------------------------------ */
 
 /* Bytes of a thread's scratch. */
 int64_t lt_forward_scratch(const lt_shape *a);

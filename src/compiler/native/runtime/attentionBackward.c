@@ -18,7 +18,7 @@ typedef struct {
   uint32_t *query_rows, *dout_rows;                  /* of a chunk, strip after strip: right operands of p and dp */
   float *logits, *dweights, *slopes;                 /* strips of a step; slopes where there is a cap */
   float *dq, *dk, *dv;                               /* sums: of a chunk; of all keys */
-  float *shifts, *factors, *deltas;                  /* of a chunk's lanes: p = exp(logit - shift) * factor */
+  lt_lanes lanes;                                    /* of a chunk */
   int64_t width, chunk, strip_rows, dq_stride, dv_stride; /* dk_stride is dq_stride */
 } buffers;
 
@@ -26,7 +26,7 @@ static lt_panel_list take_list(lt_scratch *scratch, int64_t count, int64_t width
   return (lt_panel_list){lt_take(scratch, count), width, width * words};
 }
 
-/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_STRIP columns. */
+/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_PANEL columns. */
 static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
@@ -41,9 +41,9 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   b->dv_stride = lt_round_up(value_dims, value_width);
   b->key_rows = take_list(scratch, (keys + 8) * (dims + 1), rows, dim_words);
   b->value_rows = take_list(scratch, (keys + 8) * (value_dims + 1), rows, value_words);
-  b->key_columns = take_list(scratch, (keys + 1) * (dims + LT_STRIP), dim_width, lt_words(kernel, keys));
-  b->query_columns = take_list(scratch, (chunk + 1) * (dims + LT_STRIP), dim_width, chunk_words);
-  b->dout_columns = take_list(scratch, (chunk + 1) * (value_dims + LT_STRIP), value_width, chunk_words);
+  b->key_columns = take_list(scratch, (keys + 1) * (dims + LT_PANEL), dim_width, lt_words(kernel, keys));
+  b->query_columns = take_list(scratch, (chunk + 1) * (dims + LT_PANEL), dim_width, chunk_words);
+  b->dout_columns = take_list(scratch, (chunk + 1) * (value_dims + LT_PANEL), value_width, chunk_words);
   b->weights = take_list(scratch, STEP_KEYS * (chunk + 1), rows, chunk_words);
   b->dlogits_rows = take_list(scratch, STEP_KEYS * (chunk + 1), rows, chunk_words);
   b->dlogits = take_list(scratch, (chunk + 8 * STRIPS) * (block + 1), rows, lt_words(kernel, block));
@@ -52,12 +52,10 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   b->logits = lt_take(scratch, STEP_KEYS * LT_STRIP);
   b->dweights = lt_take(scratch, STEP_KEYS * LT_STRIP);
   b->slopes = s->logit_cap == 0.0f ? NULL : lt_take(scratch, STEP_KEYS * LT_STRIP);
-  b->dq = lt_take(scratch, (chunk + 8 * STRIPS) * (dims + LT_STRIP));
-  b->dk = lt_take(scratch, (keys + 8) * (dims + LT_STRIP));
-  b->dv = lt_take(scratch, (keys + 8) * (value_dims + LT_STRIP));
-  b->shifts = lt_take(scratch, chunk);
-  b->factors = lt_take(scratch, chunk);
-  b->deltas = lt_take(scratch, chunk);
+  b->dq = lt_take(scratch, (chunk + 8 * STRIPS) * (dims + LT_PANEL));
+  b->dk = lt_take(scratch, (keys + 8) * (dims + LT_PANEL));
+  b->dv = lt_take(scratch, (keys + 8) * (value_dims + LT_PANEL));
+  b->lanes = (lt_lanes){lt_take(scratch, chunk), lt_take(scratch, chunk), lt_take(scratch, chunk)};
   return scratch->used;
 }
 
@@ -84,41 +82,35 @@ static lt_panel_list strip_panels(const lt_shape *a, const buffers *b, uint32_t 
   return (lt_panel_list){words + at->index * b->width * size, width, width * size};
 }
 
-/* to[key, lane] = rows of keys (or values) from `key` on by a strip's rows. */
-static void strip_product(const lt_shape *a, const buffers *b, lt_panel_list left, uint32_t *words, const strip *at,
-                          int64_t k, int64_t key, int64_t keys, float *to) {
-  left.words += key / left.width * left.size;
-  lt_multiply_lists(a->kernel, left, strip_panels(a, b, words, at, k), 0, lt_words(a->kernel, k), keys, at->lanes, to,
-                    at->lanes, 0);
-}
-
-static void strip_logits(const lt_shape *a, const buffers *b, const place *in, const strip *at, int64_t key, int64_t keys) {
-  strip_product(a, b, b->key_rows, b->query_rows, at, a->s->dims, key, keys, b->logits);
+static void strip_logits(const lt_shape *a, const buffers *b, const place *in, const strip *of, const lt_strip *at) {
+  const lt_panel_list rows = strip_panels(a, b, b->query_rows, of, a->s->dims);
+  lt_multiply_strip(a, b->key_rows, rows, lt_words(a->kernel, a->s->dims), at->key, at->keys, at->query, at->lanes,
+                    b->logits);
   if (a->finish)
-    lt_finish_logits(a, in->batch, in->head, key, keys, at->query, at->queries, at->lanes, b->logits, b->slopes);
-  lt_hide_logits(a, key, keys, at->query, at->lanes, b->logits);
+    lt_finish_logits(a, in->batch, in->head, at->key, at->keys, at->query, at->queries, at->lanes, b->logits, b->slopes);
+  lt_hide_logits(a, at, b->logits);
 }
 
 /* Maxima and sums anew, where the logarithm of the sum is too coarse: all logits near -1e9, say. */
-static void exact_shifts(const lt_shape *a, const buffers *b, const place *in, const strip *at, float *shifts,
-                         float *factors) {
-  const int64_t seen = lt_visible(a, at->query + at->queries - 1);
+static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, const strip *of, float *shifts,
+                        float *biases) {
+  const int64_t seen = lt_visible(a, of->query + of->queries - 1);
   float maxima[LT_STRIP], totals[LT_STRIP] = {0};
   for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
   for (int pass = 0; pass < 2; pass++) {
     for (int64_t key = 0; key < seen; key += STEP_KEYS) {
-      const int64_t keys = lt_least(STEP_KEYS, seen - key);
-      strip_logits(a, b, in, at, key, keys);
+      const lt_strip at = {key, lt_least(STEP_KEYS, seen - key), of->query, of->queries, of->lanes};
+      strip_logits(a, b, in, of, &at);
       if (pass == 0)
-        lt_raise_maxima(b->logits, keys, at->lanes, a->scale, maxima);
+        lt_raise_maxima(a, &at, b->logits, maxima);
       else
-        lt_exponentials(b->logits, keys, at->lanes, a->scale, maxima, totals);
+        lt_forward_weights(a, &at, b->logits, maxima, totals, NULL);
     }
   }
-  for (int64_t c = 0; c < at->queries; c++) {
-    if (lt_visible(a, at->query + c) == 0) continue;
+  for (int64_t c = 0; c < of->queries; c++) {
+    if (lt_visible(a, of->query + c) == 0) continue;
     shifts[c] = maxima[c];
-    factors[c] = 1.0f / totals[c];
+    biases[c] = -1.44269504f * lt_logf(totals[c]);
   }
 }
 
@@ -166,73 +158,46 @@ static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt
     const int64_t first = index * b->width;
     for (int64_t c = first; c < first + at.lanes; c++) {
       const int seen = c < in->queries && lt_visible(a, in->query + c) > 0;
-      b->shifts[c] = seen ? lse[c] : 0.0f;
-      b->factors[c] = seen ? 1.0f : 0.0f;
-      b->deltas[c] = seen ? row_product(outs, douts, c, s->value_dims) : 0.0f;
-      large |= lt_absf(b->shifts[c]) > LARGE;
+      b->lanes.shifts[c] = seen ? lse[c] / a->scale : LT_INFINITY;
+      b->lanes.biases[c] = 0.0f;
+      b->lanes.deltas[c] = seen ? row_product(outs, douts, c, s->value_dims) : 0.0f;
+      large |= seen && lt_absf(lse[c]) > LARGE;
     }
-    if (large) exact_shifts(a, b, in, &at, b->shifts + first, b->factors + first);
+    if (large) exact_lanes(a, b, in, &at, b->lanes.shifts + first, b->lanes.biases + first);
   }
-}
-
-/* logits become probabilities and dweights the logits' gradients. slopes NULL: `slope` for all. */
-static void probabilities(float *logits, float *dweights, const float *slopes, int64_t keys, int64_t lanes, float scale,
-                          float slope, const float *shifts, const float *factors, const float *deltas) {
-  for (int64_t g = 0; g < lanes; g += LT_GROUP_LANES) {
-    float shift[LT_GROUP_LANES], factor[LT_GROUP_LANES], delta[LT_GROUP_LANES];
-    memcpy(shift, shifts + g, sizeof shift);
-    memcpy(factor, factors + g, sizeof factor);
-    memcpy(delta, deltas + g, sizeof delta);
-    for (int64_t r = 0; r < keys; r++) {
-      float *restrict row = logits + r * lanes + g, *restrict drow = dweights + r * lanes + g;
-#pragma omp simd
-      for (int c = 0; c < LT_GROUP_LANES; c++) {
-        const float p = lt_expf(row[c] * scale - shift[c]) * factor[c];
-        row[c] = p;
-        drow[c] = p * (drow[c] - delta[c]) * slope;
-      }
-    }
-  }
-  if (slopes == NULL) return;
-#pragma omp simd
-  for (int64_t i = 0; i < keys * lanes; i++) dweights[i] *= slopes[i];
 }
 
 /* A strip of a step: its probabilities and its logits' gradients, packed as left operands. */
-static void strip_weights(const lt_shape *a, const buffers *b, const place *in, const strip *at, int64_t key, int64_t keys,
+static void strip_weights(const lt_shape *a, const buffers *b, const place *in, const strip *of, int64_t key, int64_t keys,
                           int64_t block) {
   const lt_kernel *kernel = a->kernel;
-  const int64_t first = at->index * b->width, rows = kernel->rows;
-  strip_logits(a, b, in, at, key, keys);
-  strip_product(a, b, b->value_rows, b->dout_rows, at, a->s->value_dims, key, keys, b->dweights);
-  probabilities(b->logits, b->dweights, b->slopes, keys, at->lanes, a->scale, b->slopes == NULL ? a->s->scale : 1.0f,
-                b->shifts + first, b->factors + first, b->deltas + first);
+  const int64_t first = of->index * b->width, rows = kernel->rows;
+  const lt_strip at = {key, keys, of->query, of->queries, of->lanes};
+  strip_logits(a, b, in, of, &at);
+  const lt_panel_list drows = strip_panels(a, b, b->dout_rows, of, a->s->value_dims);
+  lt_multiply_strip(a, b->value_rows, drows, lt_words(kernel, a->s->value_dims), key, keys, at.query, at.lanes, b->dweights);
   lt_panel_list weights = b->weights, dlogits_rows = b->dlogits_rows, dlogits = b->dlogits;
   weights.words += lt_words(kernel, first) * rows;
   dlogits_rows.words += lt_words(kernel, first) * rows;
-  dlogits.words += first / b->width * (b->strip_rows / rows) * dlogits.size + lt_words(kernel, key - block) * rows;
-  const lt_matrix p = {b->logits, LT_FLOAT32, at->lanes, 1}, ds = {b->dweights, LT_FLOAT32, at->lanes, 1};
-  lt_pack_list(kernel, weights, p, at->lanes, 1, keys, keys, at->queries);
-  lt_pack_list(kernel, dlogits_rows, ds, at->lanes, 1, keys, keys, at->queries);
-  lt_pack_list(kernel, dlogits, ds, 1, at->lanes, at->queries, at->queries, keys);
+  dlogits.words += of->index * (b->strip_rows / rows) * dlogits.size + lt_words(kernel, key - block) * rows;
+  const lt_lanes lanes = {b->lanes.shifts + first, b->lanes.biases + first, b->lanes.deltas + first};
+  lt_backward_weights(a, &at, b->logits, b->dweights, b->slopes, lanes, weights, dlogits_rows, dlogits);
 }
 
 /* Up to STEP_KEYS keys by a chunk of queries: adds to dk and dv, and leaves the logits' gradients for dq. */
 static void step(const lt_shape *a, const buffers *b, const place *in, int64_t key, int64_t keys, int64_t block,
                  int add_dk, int add_dv) {
   const lt_kernel *kernel = a->kernel;
-  const int64_t strips = strips_of(b, in), rows = kernel->rows;
-  int64_t seen[STRIPS];
-  for (int64_t index = 0; index < strips; index++) {
-    const strip at = strip_of(b, in, index);
-    seen[index] = lt_least(lt_visible(a, at.query + at.queries - 1) - key, keys);
-    if (seen[index] > 0) strip_weights(a, b, in, &at, key, seen[index], block);
+  const int64_t rows = kernel->rows;
+  for (int64_t index = 0; index < strips_of(b, in); index++) {
+    const strip of = strip_of(b, in, index);
+    const int64_t seen = lt_least(lt_visible(a, of.query + of.queries - 1) - key, keys);
+    if (seen > 0) strip_weights(a, b, in, &of, key, seen, block);
   }
   const int64_t words = lt_words(kernel, in->queries);
   lt_panel_list weights = b->weights, dlogits = b->dlogits_rows;
-  for (int64_t i = 0, index = 0; i < keys; i += rows, weights.words += weights.size, dlogits.words += dlogits.size) {
-    while (index < strips && seen[index] <= i) index++;
-    const int64_t first = lt_least(lt_words(kernel, index * b->width), words);
+  for (int64_t i = 0; i < keys; i += rows, weights.words += weights.size, dlogits.words += dlogits.size) {
+    const int64_t first = lt_words(kernel, lt_first_lane(a, key + i, in->query, in->queries));
     lt_multiply_lists(kernel, weights, b->dout_columns, first, words - first, rows, a->s->value_dims,
                       b->dv + (key + i) * b->dv_stride, b->dv_stride, add_dv);
     lt_multiply_lists(kernel, dlogits, b->query_columns, first, words - first, rows, a->s->dims,

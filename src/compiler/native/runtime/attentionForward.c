@@ -12,7 +12,7 @@ typedef struct {
   int64_t sums_stride, block, width; /* width: the most queries of a strip */
 } buffers;
 
-/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_STRIP columns. */
+/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_PANEL columns. */
 static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
@@ -22,31 +22,24 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   const int64_t dim_words = lt_words(kernel, s->dims), block_words = lt_words(kernel, b->block);
   b->sums_stride = lt_round_up(s->value_dims, value_width);
   b->keys = (lt_panel_list){lt_take(scratch, (s->keys + 8) * (s->dims + 1)), kernel->rows, kernel->rows * dim_words};
-  b->values = (lt_panel_list){lt_take(scratch, (s->keys + 1) * (s->value_dims + LT_STRIP)), value_width,
+  b->values = (lt_panel_list){lt_take(scratch, (s->keys + 1) * (s->value_dims + LT_PANEL)), value_width,
                               value_width * lt_words(kernel, s->keys)};
   b->queries = (lt_panel_list){lt_take(scratch, LT_STRIP * (s->dims + 1)), 0, 0};
   b->weights = (lt_panel_list){lt_take(scratch, (LT_STRIP + 8) * (b->block + 1)), kernel->rows, kernel->rows * block_words};
   b->logits = lt_take(scratch, LT_STRIP * (b->block + 8));
-  b->sums = lt_take(scratch, (LT_STRIP + 8) * (s->value_dims + LT_STRIP));
+  b->sums = lt_take(scratch, (LT_STRIP + 8) * (s->value_dims + LT_PANEL));
   return scratch->used;
 }
 
-/* Adds exp(logits) v of the keys [key, key + keys) to a strip's sums. Each tile of queries stops at its last key. */
-static void add_values(const lt_shape *a, const buffers *b, int64_t query, int64_t queries, int64_t lanes, int64_t key,
-                       int64_t keys, int accumulate) {
-  const lt_kernel *kernel = a->kernel;
-  lt_panel_list weights = b->weights;
-  for (int64_t i = 0; i < queries; i += weights.width) {
-    const int64_t last = lt_least(query + i + weights.width, query + queries) - 1;
-    int64_t count = lt_least(lt_visible(a, last) - key, keys);
-    count = count < 0 ? 0 : count;
-    const lt_matrix from = {b->logits + i, LT_FLOAT32, 1, lanes};
-    lt_pack_list(kernel, weights, from, 1, lanes, lt_least(weights.width, lanes - i), weights.width,
-                 count);
-    lt_panel_list values = b->values;
-    values.words += lt_words(kernel, key) * values.width;
-    lt_multiply_lists(kernel, weights, values, 0, lt_words(kernel, count), weights.width, a->s->value_dims,
-                      b->sums + i * b->sums_stride, b->sums_stride, accumulate);
+/* Adds the weights' products with the values of a strip's keys to its sums. A tile of queries stops at its last key. */
+static void add_values(const lt_shape *a, const buffers *b, const lt_strip *at, int accumulate) {
+  lt_panel_list weights = b->weights, values = b->values;
+  values.words += lt_words(a->kernel, at->key) * values.width;
+  for (int64_t i = 0; i < at->queries; i += weights.width, weights.words += weights.size) {
+    const int64_t last = at->query + lt_least(i + weights.width, at->queries) - 1;
+    const int64_t count = lt_least(lt_visible(a, last) - at->key, at->keys);
+    lt_multiply_lists(a->kernel, weights, values, 0, lt_words(a->kernel, count < 0 ? 0 : count), weights.width,
+                      a->s->value_dims, b->sums + i * b->sums_stride, b->sums_stride, accumulate);
   }
 }
 
@@ -56,6 +49,19 @@ static void rescale_sums(const buffers *b, int64_t queries, const float *factors
 #pragma omp simd
     for (int64_t c = 0; c < b->sums_stride; c++) row[c] *= factors[i];
   }
+}
+
+/* out and lse of a strip from its sums. A query that sees no key gets 0. */
+static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, float *lse, int64_t query, int64_t queries,
+                         const float *maxima, const float *totals) {
+  float factors[LT_STRIP];
+  for (int64_t i = 0; i < queries; i++) {
+    const int none = lt_visible(a, query + i) == 0;
+    if (none) memset(b->sums + i * b->sums_stride, 0, (size_t)a->s->value_dims * sizeof(float));
+    factors[i] = none ? 0.0f : 1.0f / totals[i];
+    if (lse != NULL) lse[i] = none ? -LT_INFINITY : maxima[i] * a->scale + lt_logf(totals[i]);
+  }
+  lt_store_rows(out, b->sums, b->sums_stride, factors, queries, a->s->value_dims);
 }
 
 /* One strip: `queries` queries from `query` on. */
@@ -71,30 +77,22 @@ static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_he
   float maxima[LT_STRIP], totals[LT_STRIP] = {0}, factors[LT_STRIP];
   for (int c = 0; c < LT_STRIP; c++) maxima[c] = -FLT_MAX;
   for (int64_t key = 0; key < seen; key += b->block) {
-    const int64_t keys = lt_least(b->block, seen - key);
-    lt_panel_list left = b->keys;
-    left.words += key / left.width * left.size;
-    lt_multiply_lists(kernel, left, packed, 0, dim_words, keys, lanes, b->logits, lanes, 0);
-    if (a->finish) lt_finish_logits(a, batch, head, key, keys, query, queries, lanes, b->logits, NULL);
-    lt_hide_logits(a, key, keys, query, lanes, b->logits);
+    const lt_strip at = {key, lt_least(b->block, seen - key), query, queries, lanes};
+    lt_multiply_strip(a, b->keys, packed, dim_words, key, at.keys, query, lanes, b->logits);
+    if (a->finish) lt_finish_logits(a, batch, head, key, at.keys, query, queries, lanes, b->logits, NULL);
+    lt_hide_logits(a, &at, b->logits);
     memcpy(factors, maxima, sizeof factors);
-    lt_raise_maxima(b->logits, keys, lanes, a->scale, maxima);
+    lt_raise_maxima(a, &at, b->logits, maxima);
     if (key > 0) {
-      for (int c = 0; c < LT_STRIP; c++) factors[c] = lt_expf(factors[c] - maxima[c]);
-      for (int c = 0; c < LT_STRIP; c++) totals[c] *= factors[c];
+      for (int64_t c = 0; c < lanes; c++) factors[c] = lt_expf((factors[c] - maxima[c]) * a->scale);
+      for (int64_t c = 0; c < lanes; c++) totals[c] *= factors[c];
       rescale_sums(b, queries, factors);
     }
-    lt_exponentials(b->logits, keys, lanes, a->scale, maxima, totals);
-    add_values(a, b, query, queries, lanes, key, keys, key > 0);
+    lt_forward_weights(a, &at, b->logits, maxima, totals, &b->weights);
+    add_values(a, b, &at, key > 0);
   }
-  for (int64_t i = 0; i < queries; i++) {
-    const int none = lt_visible(a, query + i) == 0;
-    if (none) memset(b->sums + i * b->sums_stride, 0, (size_t)s->value_dims * sizeof(float));
-    factors[i] = none ? 0.0f : 1.0f / totals[i];
-    if (lse != NULL)
-      lse[(batch * s->heads + head) * s->queries + query + i] = none ? -LT_INFINITY : maxima[i] + lt_logf(totals[i]);
-  }
-  lt_store_rows(lt_head_rows(out, batch, head, query), b->sums, b->sums_stride, factors, queries, s->value_dims);
+  const int64_t row = (batch * s->heads + head) * s->queries + query;
+  finish_strip(a, b, lt_head_rows(out, batch, head, query), lse == NULL ? NULL : lse + row, query, queries, maxima, totals);
 }
 
 /* Keys that strips see: what they cost. One more for the work that each strip is, however little it sees. */
