@@ -13,10 +13,12 @@ export {
   type HostTensor,
   jit,
   ops,
+  type Precision,
   type Tensor,
   type TensorSpec,
   tf,
   valueAndGrad,
+  withPrecision,
 } from './compiler/index.js';
 // Decoding.
 export { BaseDecoder, GreedyDecoder, SampleDecoder } from './decoding/index.js';

@@ -96,6 +96,24 @@ test.each([
   240_000,
 );
 
+test('in bfloat16 too; a run in float32 can go on in it', async () => {
+  const bfloat16 = ['--set', 'task.model.fpropDtype=bfloat16'];
+  const [whole, stopped] = [temporaryDirectory(), temporaryDirectory()];
+  expect((await runCommand([...flags(whole), ...bfloat16])).code).toBe(0);
+  expect(finalState(whole).equals(finalState(uninterrupted))).toBe(false);
+  const run = startCommand([...flags(stopped), ...bfloat16]);
+  await stepReached(stopped, 2, run);
+  run.child.kill('SIGTERM');
+  expect((await run.finished).code).toBe(143);
+  const changed = temporaryDirectory();
+  cpSync(uninterrupted, changed, { recursive: true });
+  const more = [...flags(changed, 'train_and_decode'), ...bfloat16, '--set', `numTrainSteps=${steps + 5}`];
+  const [resumed, goneOn] = [await runCommand([...flags(stopped), ...bfloat16]), await runCommand(more)];
+  expect([resumed.code, goneOn.code], goneOn.stderr).toEqual([0, 0]);
+  expect(finalState(stopped).equals(finalState(whole))).toBe(true);
+  expect(trainLosses(changed).at(-1)![0]).toBe(steps + 5);
+}, 240_000);
+
 test('a finished run that is started again evaluates and decodes without another step', async () => {
   const directory = temporaryDirectory();
   cpSync(uninterrupted, directory, { recursive: true });
