@@ -29,7 +29,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
   if ('reason' in toolchain) return toolchain;
   const backend = await openProgram(
     lowered.source,
-    lowered.constants.map(({ data }) => data!),
+    lowered.plan.constants.map(({ data }) => data!),
     {
       name: options.name ?? 'program',
       threads: options.numThreads ?? 0,

@@ -13,8 +13,9 @@ import { fuse, hasRule, type Unit } from './units.js';
 /** A program as C, and what it needs beside its inputs. */
 export interface NativeProgram {
   readonly source: string;
-  /** Constants that are read from memory. */
-  readonly constants: readonly Value[];
+  /** The graph that was lowered: prepared, with plainer operations. */
+  readonly graph: Graph;
+  readonly plan: NativePlan;
 }
 
 /** Everything between the graph and the C text, for dumps and tests. */
@@ -25,6 +26,7 @@ export interface NativePlan {
   readonly arenaBytes: number;
   readonly scratchBytes: number;
   readonly blockRows: ReadonlyMap<Chain, number>;
+  /** Constants that are read from memory. */
   readonly constants: readonly Value[];
 }
 
@@ -52,9 +54,10 @@ export function planNative({ ops, constants }: Layout): NativePlan {
  * @returns the program, or the name of an operation that has no rule here.
  */
 export function lowerToC(graph: Graph): NativeProgram | { readonly missing: string } {
-  const layout = layOut(prepareForNative(graph));
+  const prepared = prepareForNative(graph);
+  const layout = layOut(prepared);
   const missing = layout.ops.find((op) => !hasRule(op))?.op;
   if (missing !== undefined) return { missing };
   const native = planNative(layout);
-  return { source: writeProgram(native.schedule, native.plan, native), constants: native.constants };
+  return { source: writeProgram(native.schedule, native.plan, native), graph: prepared, plan: native };
 }

@@ -16,7 +16,9 @@ interface Interval {
 /** Buffers start at cache lines. */
 const ALIGNMENT = 64;
 
-const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+/** Bytes that so many elements of a buffer take. */
+export const bufferBytes = ({ storage }: Buffer, elements: number): number =>
+  Math.ceil((elements * storageBytes(storage)) / ALIGNMENT) * ALIGNMENT;
 
 /** Gives each interval the lowest offset that is free for its whole time, the largest first; the bytes needed in all. */
 export function firstFit(intervals: readonly Interval[]): number {
@@ -62,7 +64,7 @@ function touched(step: Step): Buffer[] {
 
 /** Intervals of buffers of one kind of memory, by the times at which something touches them. */
 class Lifetimes {
-  private readonly spans = new Map<Buffer, { from: number; to: number }>();
+  readonly spans = new Map<Buffer, { from: number; to: number }>();
 
   touch(buffer: Buffer, time: number): void {
     const span = this.spans.get(buffer);
@@ -75,7 +77,7 @@ class Lifetimes {
     const buffers = [...this.spans].filter(([buffer]) => buffer.home.kind === kind);
     const intervals = buffers.map(([buffer, span]) => ({
       ...span,
-      bytes: aligned(elements(buffer) * storageBytes(buffer.storage)),
+      bytes: bufferBytes(buffer, elements(buffer)),
       offset: -1,
     }));
     const bytes = firstFit(intervals);
@@ -86,19 +88,27 @@ class Lifetimes {
   }
 }
 
-/** Places the buffers of the arena, each alive from the first to the last epoch that touches it; the arena's bytes. */
-export function placeArena({ steps }: Plan): number {
+/** Each buffer is alive from the first to the last epoch that touches it. */
+export function lifetimesOf({ steps }: Plan): Lifetimes {
   const lifetimes = new Lifetimes();
   for (const step of steps) for (const buffer of touched(step)) lifetimes.touch(buffer, step.epoch);
-  return lifetimes.place('arena', ({ size }) => size);
+  return lifetimes;
 }
 
-/** Places a chain's scratch memory for blocks of `blockRows` rows; the bytes of one thread. */
-export function placeScratch(chain: Chain, blockRows: number): number {
+/** Within a chain: from the first to the last unit that touches it. */
+export function lifetimesIn(chain: Chain): Lifetimes {
   const lifetimes = new Lifetimes();
   chain.units.forEach((unit, time) => {
     for (const { buffer } of [...touchedReads(unit, chain.rows), ...touchedWrites(unit, chain.rows)])
       lifetimes.touch(buffer, time);
   });
-  return lifetimes.place('scratch', (buffer) => rowLength(buffer, chain)! * blockRows);
+  return lifetimes;
+}
+
+/** Places the buffers of the arena; its bytes. */
+export const placeArena = (plan: Plan): number => lifetimesOf(plan).place('arena', ({ size }) => size);
+
+/** Places a chain's scratch memory for blocks of `blockRows` rows; the bytes of one thread. */
+export function placeScratch(chain: Chain, blockRows: number): number {
+  return lifetimesIn(chain).place('scratch', (buffer) => rowLength(buffer, chain)! * blockRows);
 }
