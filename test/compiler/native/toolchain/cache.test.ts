@@ -58,6 +58,13 @@ function age(folder: string, days: number): void {
   utimesSync(join(folder, 'entry.json'), then, then);
 }
 
+/** The number of a process that is no more. */
+async function endedProcess(): Promise<number> {
+  const child = spawn(process.execPath, ['-e', '']);
+  await new Promise((resolve) => child.on('close', resolve));
+  return child.pid!;
+}
+
 describe('an entry', () => {
   it('is built once, for whatever it depends on', async () => {
     const env = newEnv();
@@ -167,10 +174,9 @@ describe('the size', () => {
   it('spares what another living process uses, and forgets what a dead one used', async () => {
     const env = newEnv({ LUTHIER_CACHE_MB: '0' });
     const cache = Cache.open(env);
-    const other = spawn('sleep', ['60']);
-    const dead = spawn('true');
-    await new Promise((resolve) => dead.on('close', resolve));
-    const names = { living: other.pid, dead: dead.pid };
+    const other = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)']);
+    const dead = await endedProcess();
+    const names = { living: other.pid, dead };
     for (const [name, pid] of Object.entries(names)) {
       const { folder } = await put(cache, wanted(name));
       const own = readdirSync(folder).find((file) => file.startsWith('use-'))!;
@@ -184,10 +190,9 @@ describe('the size', () => {
 
   it('does not count what killed processes left, which is removed', async () => {
     const cache = Cache.open(newEnv());
-    const dead = spawn('true');
-    await new Promise((resolve) => dead.on('close', resolve));
-    mkdirSync(join(cache.path, `.build-${dead.pid}-0123`));
-    mkdirSync(join(cache.path, `program-01.dropped-${dead.pid}`));
+    const dead = await endedProcess();
+    mkdirSync(join(cache.path, `.build-${dead}-0123`));
+    mkdirSync(join(cache.path, `program-01.dropped-${dead}`));
     mkdirSync(join(cache.path, `.build-${process.pid}-0123`));
     await put(cache, wanted('a'));
     expect(readdirSync(cache.path).filter((name) => !/^program-[0-9a-f]+$/.test(name))).toEqual([

@@ -1,0 +1,127 @@
+/** @file The runtime as a library: which files are compiled with what, what is left out, when it is made anew. */
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Cache } from '../../../../src/compiler/native/toolchain/cache.js';
+import { compileC } from '../../../../src/compiler/native/toolchain/compileC.js';
+import { type CCompiler, findCompiler } from '../../../../src/compiler/native/toolchain/compiler.js';
+import { cpuFeatures } from '../../../../src/compiler/native/toolchain/cpu.js';
+import { ownFlags, runtimeLibrary } from '../../../../src/compiler/native/toolchain/runtimeLibrary.js';
+import { CompilerError } from '../../../../src/compiler/types.js';
+import { temporaryDirectory } from '../../../command.js';
+import { hasCompiler, runtimeSources } from '../compilerSupport.js';
+import { scaling } from '../programs.js';
+
+const env = process.env;
+const compiler = (await findCompiler(env)) as CCompiler;
+const cpu = await cpuFeatures();
+const accepted = process.arch === 'x64' ? '-msse2' : '-mcpu=native';
+
+/** A folder of sources, named so that a shell would stumble over it. */
+function sourcesOf(files: Readonly<Record<string, string>>): string {
+  const folder = join(temporaryDirectory(), 'run time $(touch x)');
+  mkdirSync(folder);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return folder;
+}
+
+const newCache = (): Cache => Cache.open({ XDG_CACHE_HOME: join(temporaryDirectory(), "user's cache") });
+const make = (folder: string, cache = newCache()) =>
+  runtimeLibrary({ compiler, env, name: 'The runtime' }, cache, cpu, folder);
+
+const small = {
+  'answer.h': '#define ANSWER 40\n',
+  'answer.c': '/* The answer. */\n#include "answer.h"\nint answer(void) { return ANSWER; }\n',
+};
+
+/** What the runtime's own files include. */
+const headers = Object.fromEntries(
+  ['luthier.h', 'vectormath.h'].map((name) => [name, readFileSync(join(runtimeSources, name), 'utf8')]),
+);
+
+/** What a function of the library returns. */
+async function result(library: string, name: string): Promise<number> {
+  const koffi = await import('koffi');
+  return koffi.load(library).func(`int ${name}(void)`)();
+}
+
+describe.skipIf(!hasCompiler)('runtimeLibrary', () => {
+  it('compiles each file with its flags, and tells the others which variants there are', async () => {
+    const { library } = await make(
+      sourcesOf({
+        ...small,
+        'kernelFine.c': `/* A variant. */\n/* flags: -DHERE=7 ${accepted} */\nint fine(void) { return HERE; }\n`,
+        'kernelOdd.c': '/* Another. */\n/* flags: -mno-such-instructions */\nint odd(void) { return 1; }\n',
+        'kernel.c': [
+          '/* What chooses. */',
+          '/* flags: -O1 */',
+          'int fine(void);',
+          '#ifdef LT_HAVE_KERNELODD',
+          '#error this compiler has everything',
+          '#endif',
+          '#ifdef LT_HAVE_KERNELFINE',
+          'int chosen(void) { return fine(); }',
+          '#endif',
+        ].join('\n'),
+      }),
+    );
+    expect(await result(library, 'answer')).toBe(40);
+    expect(await result(library, 'chosen')).toBe(7);
+  });
+
+  it('is made anew where a header, a source or the CPU is another', async () => {
+    const cache = newCache();
+    const folder = sourcesOf(small);
+    const first = await make(folder, cache);
+    expect(await make(folder, cache)).toEqual(first);
+    // A copy elsewhere is the same.
+    const copy = join(temporaryDirectory(), 'copy');
+    cpSync(folder, copy, { recursive: true });
+    expect(await make(copy, cache)).toEqual(first);
+    writeFileSync(join(folder, 'answer.h'), '#define ANSWER 41\n');
+    const second = await make(folder, cache);
+    expect(await result(second.library, 'answer')).toBe(41);
+    const build = { compiler, env, name: 'The runtime' };
+    const other = await runtimeLibrary(build, cache, `${cpu} more`, folder);
+    expect(new Set([first, second, other].map(({ library }) => library)).size).toBe(3);
+    expect(readdirSync(first.folder).filter((name) => name.endsWith('.o'))).toEqual([]);
+  });
+
+  it('tells of a file that does not compile, unless it is a variant', async () => {
+    const cache = newCache();
+    const wrong = { 'wrong.c': '/* Wrong. */\n/* flags: -O2 */\nint wrong(void) { return nothing; }\n' };
+    const error = await make(sourcesOf({ ...small, ...wrong }), cache).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(CompilerError);
+    const { message } = error as Error;
+    expect(message).toMatch(
+      /^The runtime: \/\S+ could not compile its C code \(exit code 1\):\n.*wrong\.c.*error: /,
+    );
+    expect(readFileSync(/ is in (.*)\.$/.exec(message)![1]!, 'utf8')).toContain('nothing');
+  });
+});
+
+describe.skipIf(!hasCompiler)('compileC', () => {
+  it('finds the runtime, once for each source, set of macros and runtime', async () => {
+    const cache = newCache();
+    const team = join(runtimeSources, 'team.c');
+    const runtime = await make(sourcesOf({ ...headers, 'team.c': readFileSync(team, 'utf8') }), cache);
+    const toolchain = { compiler, cpu, cache, runtime, env };
+    const first = await compileC(toolchain, scaling(4), { name: 'a' });
+    expect(await compileC(toolchain, scaling(4), { name: 'a' })).toEqual(first);
+    const others = [
+      await compileC(toolchain, scaling(5), { name: 'a' }),
+      await compileC(toolchain, scaling(4), { name: 'a', defines: ['LUTHIER_PROFILE'] }),
+    ];
+    expect(new Set([first, ...others].map(({ library }) => library)).size).toBe(3);
+    // An entry that someone damaged is compiled again.
+    writeFileSync(first.library, 'no library');
+    expect((await compileC(toolchain, scaling(4), { name: 'a' })).library).toBe(first.library);
+    expect(readFileSync(first.library).subarray(0, 10).toString('latin1')).not.toBe('no library');
+  });
+});
+
+it('ownFlags reads the second line alone', () => {
+  expect(ownFlags('/* a */\n/* flags: -mavx2  -mfma */\nint x;')).toEqual(['-mavx2', '-mfma']);
+  expect(ownFlags('/* a */\nint x;\n/* flags: -mavx2 */')).toBeUndefined();
+  expect(ownFlags('/* flags: -mavx2 */')).toBeUndefined();
+});
