@@ -108,8 +108,8 @@ function expandOps(graph: Graph): Graph {
 
 const ATTENTION = new Set(['Attention', 'AttentionGrad']);
 
-/** Attention is one operation here where nobody but its gradient reads the weights: they are never in memory. */
-function keepsAttention(graph: Graph): (node: Node) => boolean {
+/** A slice is written where it belongs. Attention is one operation here where nobody but its gradient reads the weights: they are never in memory. */
+function keepsWhole(graph: Graph): (node: Node) => boolean {
   const readers = new Map<Value, Node[]>();
   for (const node of graph.nodes)
     for (const input of node.inputs) readers.set(input, [...(readers.get(input) ?? []), node]);
@@ -120,7 +120,8 @@ function keepsAttention(graph: Graph): (node: Node) => boolean {
   for (const { op, outputs: outs } of graph.nodes)
     if (op === 'Attention' && !exposed(outs[1]!)) kept.add(outs[1]!);
   return ({ op, inputs, outputs: outs }) =>
-    ATTENTION.has(op) && kept.has(op === 'Attention' ? outs[1]! : inputs[5]!);
+    (op === 'UpdateSlice' && inputs[0]!.dtype !== 'bool') ||
+    (ATTENTION.has(op) && kept.has(op === 'Attention' ? outs[1]! : inputs[5]!));
 }
 
 /** The weights [B, N, T, S] become the logarithms of the sums of exponentials [B, N, T], which the gradient starts from. */
@@ -147,7 +148,7 @@ function withLogSums(graph: Graph): Graph {
  * cheap to compute again would become memory that is kept.
  */
 export function prepareForNative(graph: Graph): Graph {
-  const keep = keepsAttention(graph);
+  const keep = keepsWhole(graph);
   let current = eliminateDeadCode(expandComposites(graph, keep));
   current = simplify(foldConstants(current));
   return eliminateDeadCode(withLogSums(expandOps(current)));

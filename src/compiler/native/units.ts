@@ -23,7 +23,7 @@ export interface LoopUnit {
 
 /** An operation that the runtime, or a loop of its own, does whole. */
 export interface CallUnit {
-  readonly kind: 'attention' | 'attentionGrad' | 'segmentSum' | 'cumsum' | 'topK';
+  readonly kind: 'attention' | 'attentionGrad' | 'segmentSum' | 'updateSlice' | 'cumsum' | 'topK';
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
   readonly attrs: Op['attrs'];
@@ -36,14 +36,16 @@ const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
   Attention: 'attention',
   AttentionGrad: 'attentionGrad',
   UnsortedSegmentSum: 'segmentSum',
+  UpdateSlice: 'updateSlice',
   Cumsum: 'cumsum',
   TopK: 'topK',
 };
 
 /** Whether the lowering has a rule for an operation that is neither a view nor a copy. */
 export function hasRule({ op, types }: Op): boolean {
-  // Sums of integers by segment have no function in the runtime.
+  // Sums of integers by segment, and slices of bytes, have no function in the runtime.
   if (op === 'UnsortedSegmentSum') return types[0] === 'float32';
+  if (op === 'UpdateSlice') return types[0] !== 'bool';
   return isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
 }
 

@@ -22,13 +22,37 @@ export function causalMask(queries: number, keys: number): tf.Tensor {
   });
 }
 
+/** Of the first `visible` of S keys, 0 for those that each query may see, else MASKED: [T, S]. */
+function visibleMask(visible: tf.Tensor, queries: number, keys: number, causal: boolean): tf.Tensor {
+  const key = tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]);
+  const ends = causal ? tf.range(1 - queries, 1, 1, 'int32') : tf.zeros([queries], 'int32');
+  const end = tf.reshape(tf.add(ends, visible), [queries, 1]);
+  return tf.mul(tf.cast(tf.greaterEqual(key, end), 'float32'), MASKED);
+}
+
+/** What a composite's inputs beyond q, k and v are. */
+const extrasOf = (
+  inputs: readonly tf.Tensor[],
+  { counted }: Attrs,
+): { visible?: tf.Tensor; mask?: tf.Tensor } => ({
+  ...(counted ? { visible: inputs.at(-1)! } : {}),
+  ...(inputs.length > (counted ? 4 : 3) ? { mask: inputs[3]! } : {}),
+});
+
 /** Softmax weights [B, N, T, S]. */
-function probabilities(q: tf.Tensor, k: tf.Tensor, mask: tf.Tensor | null, attrs: Attrs): tf.Tensor {
+function probabilities(
+  q: tf.Tensor,
+  k: tf.Tensor,
+  { mask, visible }: { readonly mask?: tf.Tensor | undefined; readonly visible?: tf.Tensor | undefined },
+  attrs: Attrs,
+): tf.Tensor {
   let logits = tf.mul(tf.matMul(headsFirst(q), headsFirst(k), false, true), attrs.scale as number);
   const cap = attrs.logitCap as number;
   if (cap > 0) logits = tf.mul(tf.tanh(tf.div(logits, cap)), cap);
-  if (attrs.causal) logits = tf.add(logits, causalMask(q.shape[1]!, k.shape[1]!));
-  if (mask !== null) logits = tf.add(logits, mask);
+  const [queries, keys] = [q.shape[1]!, k.shape[1]!];
+  if (visible) logits = tf.add(logits, visibleMask(visible, queries, keys, attrs.causal as boolean));
+  else if (attrs.causal) logits = tf.add(logits, causalMask(queries, keys));
+  if (mask) logits = tf.add(logits, mask);
   return tf.softmax(logits);
 }
 
@@ -36,6 +60,7 @@ const attrsOf = (raw: any): Attrs => ({
   scale: raw.scale,
   causal: raw.causal,
   logitCap: raw.logitCap,
+  ...(raw.counted ? { counted: true } : {}),
   ...precisionAttr(raw),
 });
 
@@ -58,7 +83,7 @@ const matmulFlops = (inputs: readonly TensorSpec[]): number =>
   2 * sizeOf(inputs[0]!.shape) * inputs[1]!.shape[1]!;
 
 /**
- * Inputs q, k, v and maybe a mask. Outputs: the result [B, T, N, H] and the weights [B, N, T, S], which a lowering
+ * Inputs q, k, v, maybe a mask and, where attribute `counted` is set, the number of keys that there are. Outputs: the result [B, T, N, H] and the weights [B, N, T, S], which a lowering
  * that recomputes them in the gradient need not keep.
  */
 defineComposite('Attention', {
@@ -71,12 +96,16 @@ defineComposite('Attention', {
     return [spec([b, t, n, v!.shape[3]!], 'float32'), spec([b, n, t, k!.shape[1]!], 'float32')];
   },
   flops: (inputs) => 2 * matmulFlops(inputs),
-  decompose: ([q, k, v, mask], attrs) => {
-    const weights = probabilities(q!, k!, mask ?? null, attrs);
+  decompose: (inputs, attrs) => {
+    const [q, k, v] = inputs;
+    const weights = probabilities(q!, k!, extrasOf(inputs, attrs), attrs);
     return [headsFirst(tf.matMul(weights, headsFirst(v!))), weights];
   },
-  gradient: (dy, [q, k, v], [out, weights], attrs) =>
-    recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!], attrs),
+  gradient: (dy, [q, k, v], [out, weights], attrs) => {
+    if (attrs.counted)
+      throw new CompilerError('attention over a number of keys that is known at run time has no gradient.');
+    return recordOp('AttentionGrad', [dy, q!, k!, v!, out!, weights!], attrs);
+  },
 });
 
 /** Gradients of q, k and v. */
@@ -110,6 +139,11 @@ export interface AttentionOptions {
   readonly logitCap?: number;
   /** Added to the logits; broadcasts to [B, N, T, S]. Has no gradient. */
   readonly mask?: tf.Tensor;
+  /**
+   * int32 scalar: only the first so many keys are there, as in a cache that is not full; where it is causal, queries are
+   * the last of these. Then there is no gradient.
+   */
+  readonly visible?: tf.Tensor;
 }
 
 /**
@@ -128,14 +162,15 @@ export function attention(
     scale: options.scale ?? 1 / Math.sqrt(q.shape.at(-1)!),
     causal: options.causal ?? false,
     logitCap: options.logitCap ?? 0,
+    counted: options.visible !== undefined,
     // Said here, so that the gradient has it too.
     precision: currentPrecision(),
   };
-  const masks = options.mask ? [options.mask] : [];
-  if (attrs.logitCap > 0) {
+  const extras = [options.mask, options.visible].filter((tensor) => tensor !== undefined);
+  if (attrs.logitCap > 0 && !attrs.counted) {
     // The composite's gradient knows no cap; tfjs differentiates the plain form.
     checkShapes([q, k, v] as unknown as TensorSpec[], attrs);
-    return headsFirst(tf.matMul(probabilities(q, k, options.mask ?? null, attrs), headsFirst(v)));
+    return headsFirst(tf.matMul(probabilities(q, k, options, attrs), headsFirst(v)));
   }
-  return callComposite('Attention', [q, k, v, ...masks], attrs, 3);
+  return callComposite('Attention', [q, k, v, ...extras], attrs, 3);
 }

@@ -8,6 +8,7 @@ export { embeddingLookup } from './embedding.js';
 export { gelu } from './gelu.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { dropout, foldIn, randomUniform } from './random.js';
+export { updateSlice } from './updateSlice.js';
 
 /** Softmax over the last axis. */
 export const softmax = (x: tf.Tensor): tf.Tensor => tf.softmax(x);

@@ -59,6 +59,50 @@ const attentionCases: Case[] = [
   ),
 ];
 
+const scalar = (value: number): HostTensor => host([], [value], 'int32');
+
+/** Over the first keys of a cache alone: one query, a few, many; with a cap and a mask too. */
+const visibleCases: Case[] = [
+  { causal: false, shape: [2, 1, 5, 2, 4], visible: [1, 3, 5] },
+  { causal: true, shape: [1, 3, 9, 2, 4], visible: [3, 5, 9] },
+  { causal: true, shape: [2, 7, 20, 1, 8], visible: [7, 13, 20] },
+  { causal: true, shape: [1, 40, 70, 2, 4], visible: [40, 61] },
+].flatMap(({ causal, shape, visible }) => {
+  const [b, t, s, n, h] = shape as [number, number, number, number, number];
+  return visible.flatMap((count) => [
+    ...over(
+      (q, k, v, m) => ops.attention(q, k, v, { causal, visible: m }),
+      [[...qkv(b, t, s, n, h), scalar(count)]],
+      constant,
+    ),
+    ...over(
+      (q, k, v, m, w) => ops.attention(q, k, v, { causal, logitCap: 2, mask: m, visible: w }),
+      [[...qkv(b, t, s, n, h), floats([b, n, t, s]), scalar(count)]],
+      constant,
+    ),
+  ]);
+});
+
+const updateSliceCases: Case[] = [
+  { shape: [2, 5, 3, 4], count: 1, axis: 1, index: [0, 4, 9, -2] },
+  { shape: [6, 4], count: 3, axis: 0, index: [1, 3, 4] },
+  { shape: [3, 7], count: 2, axis: 1, index: [0, 5] },
+].flatMap(({ shape, count, axis, index }) => {
+  const part = shape.map((dim, i) => (i === axis ? count : dim));
+  return index.flatMap((at) => [
+    ...over(
+      (x, rows, i) => ops.updateSlice(x, rows, i, axis),
+      [[floats(shape), floats(part, 3, 4), scalar(at)]],
+      { differentiable: 2 },
+    ),
+    ...over(
+      (x, rows, i) => ops.updateSlice(x, rows, i, axis),
+      [[ints(shape, 0, 9), ints(part, 10, 19), scalar(at)]],
+      constant,
+    ),
+  ]);
+});
+
 const crossEntropy: Case[] = over(
   (logits, labels) => ops.softmaxCrossEntropy(logits, labels),
   [
@@ -84,7 +128,7 @@ const layerNorm = norms((x, scale, bias) => ops.layerNorm(x, scale, bias, { epsi
 const rmsNorm = norms((x, scale) => ops.rmsNorm(x, scale, { epsilon: 1e-3 }), false);
 
 export const compositeCases: CaseTable = {
-  Attention: attentionCases,
+  Attention: [...attentionCases, ...visibleCases],
   AttentionGrad: attentionCases,
   Gelu: gelu,
   GeluGrad: gelu,
@@ -92,6 +136,7 @@ export const compositeCases: CaseTable = {
   RmsNorm: rmsNorm,
   SoftmaxCrossEntropy: crossEntropy,
   SoftmaxCrossEntropyGrad: crossEntropy,
+  UpdateSlice: updateSliceCases,
   RandomUniform: [
     ...over((k) => ops.randomUniform(k, [3, 7]), [[key]], constant),
     ...over((x, k) => ops.dropout(x, k, 0.75), [[floats([5, 4]), key]], { differentiable: 1 }),

@@ -15,15 +15,24 @@ const typeName = ({ buffer }: View): string => (buffer.storage === 'bfloat16' ? 
 const heads = (view: View, pointer: PointerOf): string =>
   `(lt_heads){${pointer(view)}, ${typeName(view)}, ${view.strides.slice(0, 3).join(', ')}}`;
 
+/** What an attention reads beside queries, keys and values. */
+interface Extras {
+  readonly mask?: View | undefined;
+  /** How many of the keys are there. */
+  readonly visible?: View | undefined;
+}
+
 /** The description of an attention over queries, keys and values, with the mask where there is one. */
 function description(
   { attrs }: CallUnit,
   [q, k, v]: readonly [View, View, View],
-  mask: View | undefined,
+  { mask, visible }: Extras,
   pointer: PointerOf,
 ): string {
   const [batch, queries, count, dims] = q.shape;
-  const numbers = [batch, count, queries, k.shape[1], dims, v.shape[3]];
+  const size = k.shape[1]!;
+  const keys = visible === undefined ? size : `lt_between(0, *(const int32_t *)${pointer(visible)}, ${size})`;
+  const numbers = [batch, count, queries, keys, dims, v.shape[3]];
   const floats = [attrs.scale, attrs.logitCap ?? 0].map((x) => literal(x as number, 'float32'));
   const shape = mask === undefined ? [] : new Array<number>(4 - mask.shape.length).fill(1).concat(mask.shape);
   const strides =
@@ -38,18 +47,20 @@ function description(
 
 /** The same description without its pointer, to ask for the memory it needs. */
 function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
-  const text = description(unit, qkv, undefined, () => 'NULL');
+  const text = description(unit, qkv, {}, () => 'NULL');
   const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
   return `lt_attention_scratch_bytes(${precisionName(unit)}, &(const lt_attention)${value}, ${backward})`;
 }
 
 function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
-  const [q, k, v, mask] = unit.inputs as [View, View, View, View?];
+  const [q, k, v, ...rest] = unit.inputs as [View, View, View, ...View[]];
+  const visible = unit.attrs.counted ? rest.at(-1) : undefined;
+  const mask = rest.length > (unit.attrs.counted ? 1 : 0) ? rest[0] : undefined;
   const [out, sums] = unit.outputs as [View, View];
   needs.work.add(scratch(unit, [q, k, v], 0));
   const args = [q, k, v, out].map((view) => heads(view, pointer));
   return [
-    description(unit, [q, k, v], mask, pointer),
+    description(unit, [q, k, v], { mask, visible }, pointer),
     `lt_attention_forward(${precisionName(unit)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
   ];
 }
@@ -60,7 +71,7 @@ function attentionGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string
   const before = [q, k, v, out, dy].map((view) => heads(view, pointer));
   const after = unit.outputs.map((view) => heads(view, pointer));
   return [
-    description(unit, [q, k, v], mask, pointer),
+    description(unit, [q, k, v], { mask }, pointer),
     `lt_attention_backward(${precisionName(unit)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
   ];
 }
@@ -128,12 +139,38 @@ function topK({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf, needs: N
   ]);
 }
 
+/**
+ * The slice is written; the rest is copied first where the result does not lie on x. Shared by all axes but the slice's and
+ * the last, in their order: a thread's items of a cache [B, S, N, H] are its items (batch, head) of an attention.
+ */
+function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): string[] {
+  const [x, rows, index] = inputs as [View, View, View];
+  const out = outputs[0]!;
+  const axis = attrs.axis as number;
+  const last = axis === x.shape.length - 1 ? -1 : x.shape.length - 1;
+  const width = last < 0 ? 1 : x.shape[last]!;
+  const [size, count] = [x.shape[axis]!, rows.shape[axis]!];
+  const items = (view: View): View => ({
+    ...view,
+    shape: view.shape.map((dim, i) => (i === last ? 1 : dim)),
+  });
+  const line = (view: View, offset: string): string =>
+    `(lt_line){(char *)${pointer(view)} + ${offset}, ${typeName(view)}, ${view.strides[axis]!}, ${last < 0 ? 1 : view.strides[last]!}}`;
+  return [
+    `const int64_t at = lt_between(0, *(const int32_t *)${pointer(index)}, ${size - count});`,
+    ...lines([items(x), rows, out], axis, (offset) => [
+      `lt_update_slice(${line(out, offset(2))}, ${line(x, offset(0))}, ${line(rows, offset(1))}, ${size}, at, ${count}, ${width});`,
+    ]),
+  ];
+}
+
 const CALLS: Readonly<
   Record<CallUnit['kind'], (unit: CallUnit, pointer: PointerOf, needs: Needs) => string[]>
 > = {
   attention,
   attentionGrad,
   segmentSum,
+  updateSlice,
   cumsum,
   topK,
 };

@@ -54,6 +54,8 @@ typedef struct {
 static inline int64_t lt_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 static inline int64_t lt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+static inline int64_t lt_between(int64_t low, int64_t x, int64_t high) { return x > high ? high : x < low ? low : x; }
+
 /* A thread's share of n items: [lt_from(n), lt_to(n)). */
 #define LT_FROM(n) ((int64_t)(n) * frame->thread / frame->threads)
 #define LT_TO(n) ((int64_t)(n) * (frame->thread + 1) / frame->threads)
@@ -67,6 +69,40 @@ static inline void lt_fill_f32(void *x, int64_t n, float value) {
 }
 static inline void lt_fill_i32(void *x, int64_t n, int32_t value) {
   for (int64_t i = 0; i < n; i++) ((int32_t *)x)[i] = value;
+}
+
+/* A tensor along two of its axes, strides in elements: of an axis that is sliced, and of one that is not. */
+typedef struct {
+  void *data;
+  int32_t type; /* LT_FLOAT32: or any other elements of four bytes */
+  int64_t row, column;
+} lt_line;
+
+typedef uint32_t lt_word __attribute__((may_alias));
+
+static inline void lt_move_rows(lt_line to, int64_t first, lt_line from, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; r++) {
+    const int64_t at = (first + r) * to.row;
+    if (to.type == LT_BFLOAT16 && from.type == LT_BFLOAT16)
+      for (int64_t c = 0; c < columns; c++)
+        ((bf16 *)to.data)[at + c * to.column] = ((const bf16 *)from.data)[r * from.row + c * from.column];
+    else if (to.type == LT_BFLOAT16)
+      for (int64_t c = 0; c < columns; c++)
+        ((bf16 *)to.data)[at + c * to.column] = lt_to_bf16(((const float *)from.data)[r * from.row + c * from.column]);
+    else if (from.type == LT_BFLOAT16)
+      for (int64_t c = 0; c < columns; c++)
+        ((float *)to.data)[at + c * to.column] = lt_from_bf16(((const bf16 *)from.data)[r * from.row + c * from.column]);
+    else
+      for (int64_t c = 0; c < columns; c++)
+        ((lt_word *)to.data)[at + c * to.column] = ((const lt_word *)from.data)[r * from.row + c * from.column];
+  }
+}
+
+/* out = x, `size` rows, with `count` other rows from row `at` on. What lies on x already stays. */
+static inline void lt_update_slice(lt_line out, lt_line x, lt_line rows, int64_t size, int64_t at, int64_t count,
+                                   int64_t columns) {
+  if (out.data != x.data) lt_move_rows(out, 0, x, size, columns);
+  lt_move_rows(out, at, rows, count, columns);
 }
 
 /* A thread's share of packing a right operand: slabs of rows where rows are contiguous, panels of columns elsewhere. */
