@@ -1,7 +1,8 @@
 /** @file The native toolchain: a compiler, the CPU, the cache and the compiled runtime; or why there is none. */
 import { CompilerError } from '../../types.js';
+import { reserveThreads } from '../library.js';
 import { Cache, type Entry } from './cache.js';
-import { type CCompiler, findCompiler, type Missing } from './compiler.js';
+import { type CCompiler, findCompiler, installHint, type Missing } from './compiler.js';
 import { cpuFeatures } from './cpu.js';
 import { runtimeLibrary } from './runtimeLibrary.js';
 
@@ -45,7 +46,11 @@ async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
   try {
     const cache = Cache.open(env);
     const cpu = await cpuFeatures();
-    const runtime = await runtimeLibrary({ compiler, env, name: 'The native runtime' }, cache, cpu);
+    const build = { compiler, env, name: 'The native runtime' };
+    const runtime = await runtimeLibrary(build, cache, cpu).catch(withoutRuntime);
+    if ('reason' in runtime) return runtime;
+    // Whether koffi is there, and whether the folder is on a disk that code may be loaded from.
+    await reserveThreads(runtime.library, 1);
     return { compiler, cpu, cache, runtime, env };
   } catch (error) {
     // Whatever the system refuses, the other engines run without it.
@@ -53,4 +58,12 @@ async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
     if (!(error instanceof CompilerError) && code === undefined) throw error;
     return { reason: message };
   }
+}
+
+/** A compiler that fails at files that are known to be right is one to be replaced: the log is for those who wonder. */
+function withoutRuntime(error: unknown): Missing {
+  if (!(error instanceof CompilerError)) throw error;
+  const lines = error.message.split('\n');
+  const said = lines.length > 3 ? [lines[0], lines[1], lines.at(-1)] : lines;
+  return { reason: [...said, installHint()].join(' ') };
 }
