@@ -2,6 +2,7 @@
 import type { Backend } from '../executable.js';
 import type { Graph } from '../graph.js';
 import { CompilerError } from '../types.js';
+import { writeDump } from './dump/dump.js';
 import { lowerToC } from './lower.js';
 import { openProgram } from './session.js';
 import { openToolchain } from './toolchain/index.js';
@@ -25,6 +26,8 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
   const lowered = lowerToC(graph);
   if ('missing' in lowered)
     return { reason: `The native engine has no rule for the operation '${lowered.missing}'.` };
+  const { LUTHIER_DUMP } = process.env;
+  if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, options.name ?? 'program', lowered);
   const toolchain = await openToolchain();
   if ('reason' in toolchain) return toolchain;
   const backend = await openProgram(

@@ -1,0 +1,57 @@
+/** @file A graph as text, one line a value. */
+import type { Attrs, Graph, Node, Value } from '../../graph.js';
+import { formatSpec } from '../../types.js';
+
+/** Names of values by their order in the program: v0, v1, …. */
+class ValueNames {
+  private readonly names = new Map<Value, string>();
+
+  of(value: Value): string {
+    let name = this.names.get(value);
+    if (name === undefined) {
+      name = `v${this.names.size}`;
+      this.names.set(value, name);
+    }
+    return name;
+  }
+}
+
+/** Numbers that a constant's line shows. */
+const SHOWN = 4;
+
+function constantText({ data }: Value): string {
+  const values = Array.from(data!.subarray(0, SHOWN), String).join(', ');
+  return data!.length > SHOWN ? `${values}, … (${data!.length})` : values;
+}
+
+/** `{axis: 1, keepDims: true}`, without what is false; '' where nothing is left. */
+export function attrsText(attrs: Attrs): string {
+  const entries = Object.entries(attrs).filter(([, value]) => value !== false);
+  const text = ([name, value]: [string, unknown]): string =>
+    `${name}: ${Array.isArray(value) ? `[${value.join(',')}]` : String(value)}`;
+  return entries.length === 0 ? '' : ` {${entries.map(text).join(', ')}}`;
+}
+
+/** A line with the layer that made it at its end. */
+export const withScopeText = (line: string, scope: string): string =>
+  scope === '' ? line : `${line}  # ${scope}`;
+
+/** Inputs, constants, nodes in order, outputs. */
+export function graphText({ inputs, nodes, outputs }: Graph): string {
+  const names = new ValueNames();
+  const given = (value: Value, what: string): string => `${names.of(value)} = ${formatSpec(value)} ${what}`;
+  const lines = inputs.map((value) => given(value, `input ${value.name ?? ''}`.trimEnd()));
+  const constants = new Set(
+    [...nodes.flatMap((node) => node.inputs), ...outputs].filter(({ data }) => data !== undefined),
+  );
+  lines.push(...[...constants].map((value) => given(value, `constant ${constantText(value)}`)));
+  const nodeText = (node: Node): string => {
+    const results = node.outputs.map((output) => names.of(output)).join(', ');
+    const types = node.outputs.map(formatSpec).join(', ');
+    const operands = node.inputs.map((input) => names.of(input)).join(', ');
+    return withScopeText(`${results} = ${types} ${node.op}(${operands})${attrsText(node.attrs)}`, node.scope);
+  };
+  lines.push(...nodes.map(nodeText));
+  lines.push(`return ${outputs.map((output) => names.of(output)).join(', ')}`);
+  return `${lines.join('\n')}\n`;
+}

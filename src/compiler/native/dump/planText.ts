@@ -1,0 +1,158 @@
+/** @file Steps with their barriers, and the memory plan, as text. */
+
+import type { NativePlan } from '../lower.js';
+import { bufferBytes, lifetimesIn, lifetimesOf } from '../memory.js';
+import type { Packing } from '../stages.js';
+import type { Accumulator, Step } from '../steps.js';
+import { rowLength } from '../storage.js';
+import type { Unit } from '../units.js';
+import { type Buffer, storageBytes } from '../views.js';
+import { bufferName, unitLines } from './unitText.js';
+
+const packingText = ({ unit: { b, k, n }, precision }: Packing): string =>
+  `${bufferName(b.buffer)}${b.offset === 0 ? '' : `+${b.offset}`}[${k},${n}] in ${precision}`;
+
+const sumText = ({ node }: Accumulator): string => `${bufferName(node.write.buffer)} = ${node.op}`;
+
+/** A step in a line, and the units that it runs. */
+function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
+  const all = (run: readonly Unit[]): string[] =>
+    run.flatMap((unit) =>
+      unitLines(unit).map((line, row) =>
+        row === 0 ? `  unit ${units.indexOf(unit)}: ${line}` : `    ${line}`,
+      ),
+    );
+  switch (step.kind) {
+    case 'chain': {
+      const { rows } = step.chain;
+      return [`chain of ${rows} rows, in blocks of ${blockRows.get(step.chain)}`, ...all(step.chain.units)];
+    }
+    case 'pack':
+      return [`pack ${step.packings.map(packingText).join('; ')}`];
+    case 'packProducts':
+      return ['pack both operands of', ...all(step.products)];
+    case 'multiply':
+      return ['multiply', ...all(step.products)];
+    case 'finish':
+      return [`add the threads' parts of ${step.accumulators.map(sumText).join('; ')}`];
+    default: {
+      const shares = { loop: 'rows or columns', narrow: 'columns', batch: 'items', call: 'work' };
+      return [`threads share the ${shares[step.kind]} of`, ...all(step.stage.units)];
+    }
+  }
+}
+
+/** The steps in order; each thread does its share of every one. */
+export function stepsText(plan: NativePlan): string {
+  const { steps } = plan.plan;
+  const lines = steps.flatMap((step, i) => {
+    const barrier = i > 0 && steps[i - 1]!.epoch !== step.epoch ? ['-- barrier --'] : [];
+    const [head, ...rest] = stepLines(step, plan);
+    return [...barrier, `step ${i}: ${head}`, ...rest];
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+/** Columns of text, the first ones to the left, numbers to the right. */
+function table(header: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
+  const texts = [header, ...rows.map((row) => row.map((cell) => cell.toLocaleString('en-US')))];
+  const widths = header.map((_, i) => Math.max(...texts.map((row) => row[i]!.length)));
+  const isNumber = header.map((_, i) => rows.every((row) => typeof row[i] === 'number'));
+  return texts.map((row) =>
+    row
+      .map((cell, i) => (isNumber[i] ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const grouped = (value: number): string => value.toLocaleString('en-US');
+
+const HEADER = ['buffer', 'stored as', 'elements', 'bytes', 'from', 'to', 'offset'];
+
+type Spans = ReadonlyMap<Buffer, { readonly from: number; readonly to: number }>;
+
+function placed(
+  spans: Spans,
+  kind: 'arena' | 'scratch',
+  elements: (buffer: Buffer) => number,
+): (string | number)[][] {
+  return [...spans].flatMap(([buffer, { from, to }]) => {
+    const { home, storage } = buffer;
+    if (home.kind !== kind) return [];
+    const count = elements(buffer);
+    return [[bufferName(buffer), storage, count, bufferBytes(buffer, count), from, to, home.offset]];
+  });
+}
+
+const bytesOf = (rows: readonly (readonly (string | number)[])[]): number =>
+  rows.reduce((sum, row) => sum + (row[3] as number), 0);
+
+function arenaLines({ plan, arenaBytes }: NativePlan): string[] {
+  const rows = placed(lifetimesOf(plan).spans, 'arena', ({ size }) => size);
+  return [
+    `arena: ${grouped(arenaBytes)} bytes, for ${grouped(bytesOf(rows))} bytes of buffers; from and to count barriers`,
+    ...table(HEADER, rows),
+  ];
+}
+
+function scratchLines({ plan, scratchBytes, blockRows }: NativePlan): string[] {
+  const lines = [
+    `scratch: ${grouped(scratchBytes)} bytes a thread, shared by the chains; from and to count units`,
+  ];
+  plan.steps.forEach((step, i) => {
+    if (step.kind !== 'chain') return;
+    const { chain } = step;
+    const length = (buffer: Buffer): number => rowLength(buffer, chain)! * blockRows.get(chain)!;
+    const rows = placed(lifetimesIn(chain).spans, 'scratch', length);
+    if (rows.length > 0) lines.push(`step ${i}:`, ...table(HEADER, rows).map((line) => `  ${line}`));
+  });
+  return lines;
+}
+
+/** How many buffers have no memory: loops keep them in registers. */
+function registerLines({ units }: NativePlan): string[] {
+  const names = units.flatMap((unit) =>
+    unit.kind !== 'loop'
+      ? []
+      : unit.nodes.flatMap(({ write: { buffer } }) =>
+          buffer.home.kind === 'register' ? [bufferName(buffer)] : [],
+        ),
+  );
+  return [`registers: ${names.length === 0 ? 'none' : names.join(' ')}`];
+}
+
+const precisionBytes = (precision: Packing['precision']): number =>
+  storageBytes(precision === 'bfloat16' ? 'bfloat16' : 'float32');
+
+function packedLines({ schedule: { packings } }: NativePlan): string[] {
+  const rows = packings.map(({ unit: { b, k, n }, precision }, i) => [
+    i,
+    `${bufferName(b.buffer)}[${k},${n}]`,
+    precision,
+    k * n * precisionBytes(precision),
+  ]);
+  const bytes = bytesOf(rows);
+  return [
+    `packed operands: ${grouped(bytes)} bytes, and what fills up their panels`,
+    ...(rows.length === 0 ? [] : table(['number', 'operand', 'precision', 'bytes'], rows)),
+  ];
+}
+
+function accumulatorLines({ plan: { accumulators, accumulatorBytes } }: NativePlan): string[] {
+  const rows = accumulators.map(({ node, size, offset }) => [
+    `${node.op} to ${bufferName(node.write.buffer)}`,
+    size,
+    offset,
+  ]);
+  return [
+    `parts of sums: ${grouped(accumulatorBytes)} bytes a thread`,
+    ...(rows.length === 0 ? [] : table(['sum', 'elements', 'offset'], rows)),
+  ];
+}
+
+/** Which buffer lies where, and for how long. */
+export function memoryText(plan: NativePlan): string {
+  const parts = [arenaLines, scratchLines, registerLines, packedLines, accumulatorLines];
+  return `${parts.map((part) => part(plan).join('\n')).join('\n\n')}\n`;
+}

@@ -1,0 +1,84 @@
+/** @file Units as text: fused loops node by node, products and calls with where their operands lie. */
+import type { Access, LoopNode } from '../iteration.js';
+import type { Matrix, ProductUnit } from '../products.js';
+import type { CallUnit, LoopUnit, Unit } from '../units.js';
+import { type Buffer, isContiguous, type View } from '../views.js';
+import { attrsText, withScopeText } from './graphText.js';
+
+/** `in0`, `out1` and `const2` are the caller's, `%3` the program's own. */
+export function bufferName({ id, home }: Buffer): string {
+  const outside: Partial<Record<typeof home.kind, string>> = {
+    input: 'in',
+    output: 'out',
+    constant: 'const',
+  };
+  const prefix = outside[home.kind];
+  return prefix === undefined ? `%${id}` : `${prefix}${(home as { readonly index: number }).index}`;
+}
+
+const at = (buffer: Buffer, offset: number): string =>
+  `${bufferName(buffer)}${offset === 0 ? '' : `+${offset}`}${buffer.storage === 'bfloat16' ? ' bf16' : ''}`;
+
+/** `%3+64:(192,1)`, strides left out where elements lie row-major without gaps. */
+const viewText = (view: View): string =>
+  `${at(view.buffer, view.offset)}[${view.shape.join(',')}]${isContiguous(view) ? '' : `:(${view.strides.join(',')})`}`;
+
+const matrixText = ({ buffer, offset, rs, cs }: Matrix, rows: number, columns: number): string =>
+  `${at(buffer, offset)}[${rows},${columns}]${rs === columns && cs === 1 ? '' : `:(${rs},${cs})`}`;
+
+/** Where a loop finds its elements; strides left out where it walks whole rows without gaps. */
+function accessText({ buffer, offset, rows, column }: Access, columns: number): string {
+  const isPlain =
+    rows.length <= 1 && (rows[0]?.stride ?? columns) === columns && (column === 1 || columns <= 1);
+  const strides = rows.map(({ size, stride }) => `${size}x${stride}`).join(' ');
+  return `${at(buffer, offset)}${isPlain ? '' : `:(${[strides, column].filter((x) => x !== '').join('; ')})`}`;
+}
+
+const ROLES: Readonly<Record<LoopNode['role'], string>> = {
+  map: '',
+  row: ' over each row',
+  column: ' over all rows',
+  all: ' over everything',
+};
+
+function nodeText({ op, role, attrs, scope, wide, reads, write }: LoopNode, unit: LoopUnit): string {
+  const columns = wide ? unit.columns : 1;
+  const operands = reads.map((read) => (typeof read === 'number' ? String(read) : accessText(read, columns)));
+  // Sums over rows lie in one row, whichever row is added to them.
+  const place = role === 'column' || role === 'all' ? { ...write, rows: [] } : write;
+  const target = accessText(place, role === 'map' || role === 'column' ? columns : 1);
+  const stored = write.buffer.home.kind === 'register' ? '' : ' (stored)';
+  const { axes: _, keepDims: __, ...rest } = attrs;
+  return withScopeText(
+    `${target}${stored} = ${op}(${operands.join(', ')})${ROLES[role]}${attrsText(rest)}`,
+    scope,
+  );
+}
+
+function productText({ m, n, k, a, b, c, alpha, precision, batch, scope }: ProductUnit): string {
+  const items = batch.length === 0 ? '' : `${batch.join(' x ')} times `;
+  const factor = alpha === 1 ? '' : ` * ${alpha}`;
+  const text = `${items}${matrixText(c, m, n)} = ${matrixText(a, m, k)} x ${matrixText(b, k, n)}${factor}`;
+  return withScopeText(`product, ${precision}: ${text}`, scope);
+}
+
+function callText({ kind, inputs, outputs, attrs, scope }: CallUnit): string {
+  const text = `${outputs.map(viewText).join(', ')} = ${kind}(${inputs.map(viewText).join(', ')})`;
+  return withScopeText(`${text}${attrsText(attrs)}`, scope);
+}
+
+/** A unit on a line, a loop with its nodes on lines below. */
+export function unitLines(unit: Unit): string[] {
+  if (unit.kind === 'product') return [productText(unit)];
+  if (unit.kind !== 'loop') return [callText(unit)];
+  const head = `loop, ${unit.rows} rows${unit.columns === 0 ? '' : ` of ${unit.columns}`}:`;
+  return [head, ...unit.nodes.map((node) => `  ${nodeText(node, unit)}`)];
+}
+
+/** All units, numbered. */
+export function unitsText(units: readonly Unit[]): string {
+  const lines = units.flatMap((unit, i) =>
+    unitLines(unit).map((line, row) => (row === 0 ? `${i}. ${line}` : `   ${line}`)),
+  );
+  return `${lines.join('\n')}\n`;
+}
