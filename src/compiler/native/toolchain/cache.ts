@@ -13,11 +13,11 @@ import {
 import { join } from 'node:path';
 import { CompilerError } from '../../types.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
-import { dropOld, FAILED, MANIFEST } from './entries.js';
+import { dropOld, FAILED, folderBytes, MANIFEST } from './entries.js';
 import { markUse } from './marks.js';
 
 /** What stands in an entry's manifest. */
-export interface Manifest {
+interface Manifest {
   readonly kind: 'runtime' | 'program';
   /** For people: what the program was called. */
   readonly name: string;
@@ -56,6 +56,8 @@ const sha256 = (data: string | Uint8Array): string => createHash('sha256').updat
 export class Cache {
   /** Entries that this process is making. */
   private readonly making = new Map<string, Promise<Entry>>();
+  /** Bytes that came since the size was looked at. */
+  private added = Number.POSITIVE_INFINITY;
 
   private constructor(private readonly folder: CacheFolder) {}
 
@@ -136,13 +138,22 @@ export class Cache {
       }
       rmSync(this.failed(wanted), { recursive: true, force: true });
       const entry = this.place(aside, folder);
-      dropOld(this.path, this.folder.limit);
+      this.bound(entry);
       return entry;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === undefined) throw error;
       const { message } = error as Error;
       throw new CompilerError(`${wanted.name}: the cache can't be written: ${message}.`, { cause: error });
     }
+  }
+
+  /** Looking at thousands of entries takes time: it is done at first, and after each hundredth of the limit. */
+  private bound({ folder }: Entry): void {
+    const { limit } = this.folder;
+    this.added += folderBytes(folder);
+    if (this.added <= limit / 100) return;
+    dropOld(this.path, limit);
+    this.added = 0;
   }
 
   private describe(folder: string, wanted: Wanted, digest: string): void {

@@ -34,12 +34,20 @@ function readNames(path: string): string[] {
   }
 }
 
+/** What the files of an entry take. */
+export function folderBytes(folder: string): number {
+  const sizes = readNames(folder).map(
+    (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size,
+  );
+  return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
+}
+
 /** Undefined for what is no entry, or has just gone. */
 function describe(folder: string, fileName: string): CachedEntry | undefined {
   const kind = /^(runtime|program|failed)-[0-9a-f]+$/.exec(fileName)?.[1] as CachedEntry['kind'] | undefined;
   if (kind === undefined) return undefined;
   try {
-    const bytes = readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+    const bytes = folderBytes(folder);
     const manifest = readManifest(folder);
     const lastUsed = statSync(manifest === undefined ? folder : join(folder, MANIFEST)).mtime;
     const { name = fileName, compiler = '' } = manifest ?? {};

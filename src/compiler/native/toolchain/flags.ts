@@ -18,7 +18,12 @@ export function machineFlags(cpu: string, arch: string = process.arch): string[]
   return arch === 'arm64' ? ['-mcpu=native'] : [];
 }
 
-/** Makes a shared library that finds the ones in `folders`, relative to its own, and has the name `name` for others. */
+/**
+ * Makes a shared library that needs nothing unknown.
+ *
+ * @param name what libraries that are linked with it know it by.
+ * @param folders where it finds the ones that it was linked with, relative to its own folder.
+ */
 export function linkFlags(
   name: string,
   folders: readonly string[] = [],
@@ -26,6 +31,6 @@ export function linkFlags(
 ): string[] {
   const darwin = platform === 'darwin';
   const origin = darwin ? '@loader_path' : '$ORIGIN';
-  const naming = darwin ? [`-Wl,-install_name,@rpath/${name}`] : [`-Wl,-soname,${name}`];
+  const naming = darwin ? [`-Wl,-install_name,@rpath/${name}`] : [`-Wl,-soname,${name}`, '-Wl,-z,defs'];
   return ['-shared', ...naming, ...folders.map((folder) => `-Wl,-rpath,${origin}/${folder}`)];
 }
