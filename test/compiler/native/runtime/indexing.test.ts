@@ -1,0 +1,19 @@
+/** @file Sums by segment, cumulative sums and top-k of the native runtime, against plain loops. */
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { temporaryDirectory } from '../../../command.js';
+import { execute, hasCompiler } from '../compilerSupport.js';
+import { buildCheck } from '../runtimeSupport.js';
+
+const check = fileURLToPath(new URL('indexingCheck.c', import.meta.url));
+
+describe.skipIf(!hasCompiler)('indexing', () => {
+  let program = '';
+  beforeAll(async () => {
+    program = await buildCheck(check, /^indexing\.c$/, true, temporaryDirectory());
+  });
+
+  it.each(['segments', 'cumulative', 'largest'])('%s', async (part) => {
+    expect(await execute(program, [part], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
+  });
+});
