@@ -1,5 +1,5 @@
 /* gemmAvx512.c: the microkernel of AVX-512 without instructions for bf16. */
-/* flags: -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512 */
+/* flags: -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprfchw -mprefer-vector-width=512 */
 #include "gemmAvx512.h"
 
 #define LT_NAME(x) x

@@ -1,5 +1,5 @@
 /* gemmAvx512Bf16.c: the microkernel of AVX512-BF16: two products of bf16 summed into each float32 at once. */
-/* flags: -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mprefer-vector-width=512 */
+/* flags: -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mprfchw -mprefer-vector-width=512 */
 #include "gemmAvx512.h"
 
 /* The instructions round to nearest even, keep NaN, and take subnormal numbers for zero. */
@@ -9,6 +9,7 @@
 #define LT_LOAD(p) _mm512_loadu_si512(p)
 #define LT_SPREAD(w) _mm512_set1_epi32((int)(w))
 #define LT_MULADD(c, a, b) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
+#define LT_NARROW(x) (lt_halves) _mm512_cvtneps_pbh(x)
 #include "gemmKernel.h"
 
 /* The lanes [0, count) of sixteen (thirty-two). */

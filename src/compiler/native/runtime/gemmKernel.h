@@ -3,15 +3,30 @@
    LT_NAME(x)       the file's own name of x            LT_ROWS, LT_VECTORS  vectors of a tile: rows x vectors of columns
    LT_LANES         float32 lanes of a vector           LT_DEPTH             elements of k in a word
    LT_OPERAND       the type of a vector of words       LT_LOAD(p)           a vector of words from memory
-   LT_SPREAD(w)     a word in all lanes                 LT_MULADD(c, a, b)   c + a b, lane by lane                    */
+   LT_SPREAD(w)     a word in all lanes                 LT_MULADD(c, a, b)   c + a b, lane by lane
+   LT_NARROW(x)     floats as bf16, where there is an instruction                                                      */
 
 typedef float lt_vector __attribute__((vector_size(4 * LT_LANES)));
 typedef float lt_loose __attribute__((vector_size(4 * LT_LANES), aligned(4), may_alias));
+typedef uint32_t lt_wordv __attribute__((vector_size(4 * LT_LANES)));
+typedef int32_t lt_signedv __attribute__((vector_size(4 * LT_LANES)));
+typedef uint16_t lt_halves __attribute__((vector_size(2 * LT_LANES)));
+typedef uint16_t lt_loosehalves __attribute__((vector_size(2 * LT_LANES), aligned(2), may_alias));
 
 #define LT_UNROLL _Pragma("GCC unroll 16")
 #define LT_INLINE static inline __attribute__((always_inline))
 
-/* What lies at a tile's borders, and bf16 results: through a copy of the tile. */
+/* The upper halves of the words are the floats of these bits as bf16. */
+LT_INLINE lt_wordv LT_NAME(rounded)(lt_wordv u) {
+  const lt_wordv nan = (lt_wordv)((lt_signedv)(u & 0x7fffffffu) > 0x7f800000);
+  return (~nan & (u + 0x7fffu + ((u >> 16) & 1u))) | (nan & (u | 0x400000u));
+}
+
+#ifndef LT_NARROW
+#define LT_NARROW(x) __builtin_convertvector(LT_NAME(rounded)((lt_wordv)(x)) >> 16, lt_halves)
+#endif
+
+/* What lies at a tile's borders: through a copy of the tile. */
 static __attribute__((noinline)) void LT_NAME(spill)(const float *tile, int64_t width, void *c, int32_t c_type, int64_t ldc,
                                                      int64_t m, int64_t n, int accumulate) {
   for (int64_t i = 0; i < m; i++, tile += width) {
@@ -28,14 +43,31 @@ static __attribute__((noinline)) void LT_NAME(spill)(const float *tile, int64_t 
   }
 }
 
+/* Lines on their way: into the first cache for tiles that wait for memory, else into the second. */
+LT_INLINE void LT_NAME(fetch)(const int near, int lines, const char **next) {
+  for (; lines > 0; lines--, *next += 64) {
+    if (near)
+      __builtin_prefetch(*next, 0, 3);
+    else
+      __builtin_prefetch(*next, 0, 2);
+  }
+}
+
 /* A tile of `rows` x `vectors`, both constants where it is inlined. */
 LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *a, const uint32_t *b, int64_t words,
                              int64_t width, void *c, int32_t c_type, int64_t ldc, int64_t m, int64_t n, float alpha,
                              int accumulate, const char *next, int64_t ahead) {
   lt_vector sums[LT_ROWS][LT_VECTORS];
-  LT_UNROLL for (int i = 0; i < rows; i++) LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = (lt_vector){0};
+  const int whole = m == rows && n == vectors * LT_LANES;
+  LT_UNROLL for (int i = 0; i < rows; i++) {
+    LT_UNROLL for (int j = 0; j < vectors; j++) {
+      sums[i][j] = (lt_vector){0};
+      if (whole && c_type == LT_FLOAT32) __builtin_prefetch((float *)c + i * ldc + j * LT_LANES, 1, 3);
+    }
+  }
+  const int dense = ahead > words;
   for (int64_t w = 0; w < words; w++) {
-    if (w < ahead) __builtin_prefetch(next + 64 * w, 0, 2);
+    if (w < ahead) LT_NAME(fetch)(rows < LT_ROWS, dense ? vectors : 1, &next);
     LT_OPERAND right[LT_VECTORS];
     LT_UNROLL for (int j = 0; j < vectors; j++) right[j] = LT_LOAD(b + j * LT_LANES);
     LT_UNROLL for (int i = 0; i < rows; i++) {
@@ -45,7 +77,12 @@ LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *
     a += LT_ROWS;
     b += width;
   }
-  if (m == rows && n == vectors * LT_LANES && c_type == LT_FLOAT32) {
+  if (whole && c_type == LT_BFLOAT16) {
+    LT_UNROLL for (int i = 0; i < rows; i++) {
+      bf16 *to = (bf16 *)c + i * ldc;
+      LT_UNROLL for (int j = 0; j < vectors; j++) *(lt_loosehalves *)(to + j * LT_LANES) = LT_NARROW(alpha * sums[i][j]);
+    }
+  } else if (whole) {
     LT_UNROLL for (int i = 0; i < rows; i++) {
       float *to = (float *)c + i * ldc;
       LT_UNROLL for (int j = 0; j < vectors; j++) {

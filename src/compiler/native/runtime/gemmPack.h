@@ -3,11 +3,7 @@
    LT_GROUP         vectors transposed at once
    LT_TRANSPOSE(to, width, stored, rows)   to[w * width + i] = rows[i][w] for i < stored <= LT_GROUP, w < LT_LANES     */
 
-typedef uint32_t lt_wordv __attribute__((vector_size(4 * LT_LANES)));
-typedef int32_t lt_signedv __attribute__((vector_size(4 * LT_LANES)));
 typedef uint32_t lt_loosewords __attribute__((vector_size(4 * LT_LANES), aligned(4), may_alias));
-typedef uint16_t lt_halves __attribute__((vector_size(2 * LT_LANES)));
-typedef uint16_t lt_loosehalves __attribute__((vector_size(2 * LT_LANES), aligned(2), may_alias));
 
 /* One element as a word. */
 LT_INLINE uint32_t LT_NAME(word)(const int rounding, const int32_t type, const void *from, int64_t index) {
@@ -25,9 +21,7 @@ LT_INLINE lt_wordv LT_NAME(wordsAt)(const int rounding, const int32_t type, cons
     return __builtin_convertvector(halves, lt_wordv) << 16;
   }
   const lt_wordv u = *(const lt_loosewords *)((const float *)from + index);
-  if (!rounding) return u;
-  const lt_wordv nan = (lt_wordv)((lt_signedv)(u & 0x7fffffffu) > 0x7f800000);
-  return ((~nan & (u + 0x7fffu + ((u >> 16) & 1u))) | (nan & (u | 0x400000u))) & 0xffff0000u;
+  return rounding ? LT_NAME(rounded)(u) & 0xffff0000u : u;
 }
 
 LT_INLINE void LT_NAME(packAs)(const int rounding, const int32_t type, uint32_t *to, int64_t width, const void *from,

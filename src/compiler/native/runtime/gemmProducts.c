@@ -7,7 +7,8 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 enum {
   DEPTH_WORDS = 1024, /* of k at once: a block of rows of this depth stays in the second cache */
-  BLOCK_ROWS = 128    /* of c at once */
+  BLOCK_ROWS = 128,   /* of c at once */
+  STREAM_WORDS = 2048 /* fetched ahead where b is read once */
 };
 
 /* A packed operand of panels of `width` vectors and `words` words each. */
@@ -32,17 +33,17 @@ static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_
                            int64_t n, int64_t words, target c, float alpha, int accumulate) {
   const int64_t parts = c.type == LT_BFLOAT16 || words == 0 ? 1 : ceilDivide(words, DEPTH_WORDS);
   const int64_t part = ceilDivide(words, parts), tiles = ceilDivide(i1 - i0, kernel->rows);
-  for (int64_t p = 0; p < parts; p++) {
-    const int64_t w = p * part, count = least(part, words - w);
-    const int64_t share = ceilDivide(ceilDivide(b.width * count, 16), tiles); /* lines of the next panel for each tile */
-    for (int64_t j = j0; j < j1; j++) {
-      const uint32_t *right = b.data + (j * b.words + w) * b.width;
-      const char *next = (const char *)(right + (j + 1 < j1 ? b.words * b.width : 0));
-      for (int64_t i = i0; i < i1; i += kernel->rows, next += share * 64)
-        kernel->tile(a.data + i * a.words + w * a.width, right, count, b.width, elementOf(c, i, j * b.width), c.type, c.ld,
-                     least(kernel->rows, i1 - i), least(b.width, n - j * b.width), alpha, accumulate || p > 0, next,
-                     j + 1 < j1 ? share : 0);
-    }
+  const int64_t panels = j1 - j0;
+  for (int64_t step = 0; step < parts * panels; step++) {
+    /* A single row of tiles reads b as it lies in memory; else each part of the rows of a stays in the cache. */
+    const int64_t p = tiles == 1 ? step % parts : step / panels, j = j0 + (tiles == 1 ? step / parts : step % panels);
+    const int64_t w = p * part, count = least(part, words - w), left = j + 1 < j1;
+    const int64_t share = left * ceilDivide(ceilDivide(b.width * count, 16), tiles); /* of the next panel's lines */
+    const uint32_t *right = b.data + (j * b.words + w) * b.width;
+    const char *next = (const char *)(right + left * (tiles == 1 ? STREAM_WORDS : b.words * b.width));
+    for (int64_t i = i0; i < i1; i += kernel->rows, next += share * 64)
+      kernel->tile(a.data + i * a.words + w * a.width, right, count, b.width, elementOf(c, i, j * b.width), c.type, c.ld,
+                   least(kernel->rows, i1 - i), least(b.width, n - j * b.width), alpha, accumulate || p > 0, next, share);
   }
 }
 

@@ -20,8 +20,8 @@ typedef struct lt_kernel {
   void (*pack)(uint32_t *to, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
                int64_t valid, int64_t k);
 
-  /* c[m, n] = alpha * a b (+ c): a tile of m <= rows, n <= width, from the `words` words at a and b. The lines from
-     `next` on are fetched into the second cache on the way, as many as `ahead`, where next is not NULL. */
+  /* c[m, n] = alpha * a b (+ c): a tile of m <= rows, n <= width, from the `words` words at a and b. On the
+     way as many lines as `ahead` are fetched from `next` on: one a word, or those of b's words if there are more. */
   void (*tile)(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type, int64_t ldc,
                int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead);
 
@@ -33,7 +33,7 @@ typedef struct lt_kernel {
 const lt_kernel *lt_kernel_of(int p);
 
 /* Words of a panel of k elements; the width of the panels of n columns. */
-static inline int64_t lt_words(const lt_kernel *kernel, int64_t k) { return (k + kernel->depth - 1) / kernel->depth; }
+static inline int64_t lt_words(const lt_kernel *kernel, int64_t k) { return kernel->depth == 2 ? (k + 1) >> 1 : k; }
 int64_t lt_panel_width(const lt_kernel *kernel, int64_t n);
 
 /* Element (i, j) of a matrix. */
