@@ -12,6 +12,8 @@ export interface ExpressionContext {
   readonly types: readonly DType[];
   readonly attrs: Op['attrs'];
   readonly result: DType;
+  /** The column, as C. */
+  readonly column: string;
 }
 
 type Expression = (context: ExpressionContext) => string;
@@ -167,12 +169,12 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
     if (result === 'int32') return from === 'float32' ? `lt_to_int(${x})` : x!;
     return from === 'float32' ? x! : `((float)${x})`;
   },
-  OneHot: ({ args: [index], attrs, result }) =>
-    `(${index} == (int32_t)j ? ${literal(attrs.onValue as number, result)} : ${literal(attrs.offValue as number, result)})`,
-  RandomUniform: ({ args: [k0, k1], attrs }) =>
-    `lt_uniformf((uint32_t)(r * ${attrs.columns} + j), (uint32_t)${k0}, (uint32_t)${k1})`,
-  Range: ({ attrs, result }) => {
-    const value = `${attrs.start} + (double)(r * ${attrs.columns} + j) * ${attrs.step}`;
+  OneHot: ({ args: [index], attrs, result, column }) =>
+    `(${index} == (int32_t)${column} ? ${literal(attrs.onValue as number, result)} : ${literal(attrs.offValue as number, result)})`,
+  RandomUniform: ({ args: [k0, k1], attrs, column }) =>
+    `lt_uniformf((uint32_t)(r * ${attrs.columns} + ${column}), (uint32_t)${k0}, (uint32_t)${k1})`,
+  Range: ({ attrs, result, column }) => {
+    const value = `${attrs.start} + (double)(r * ${attrs.columns} + ${column}) * ${attrs.step}`;
     return result === 'float32' ? `((float)(${value}))` : `((int32_t)(${value}))`;
   },
   FoldInFirst: ({ args: [k0], attrs }) => `lt_fold_first(${k0}, ${foldWords(attrs.data as number)[0]})`,

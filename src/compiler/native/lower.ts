@@ -1,14 +1,16 @@
 /** @file Lowers a graph to C: prepares it, gives values places, fuses, pipelines, plans memory, and writes the text. */
 import type { Graph, Value } from '../graph.js';
 import { writeProgram } from './emit/program.js';
-import { type Layout, layOut } from './layout.js';
+import { fuse } from './fusion.js';
+import { halvesOf, type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
+import { splitOnce } from './once.js';
 import { orderForFusion } from './order.js';
 import { prepareForNative } from './prepare.js';
-import { type Chain, type Schedule, schedule } from './stages.js';
+import { type Chain, joinSchedules, type Schedule, schedule } from './stages.js';
 import { type Plan, plan } from './steps.js';
 import { contract, keepInRegisters, roundStorage } from './storage.js';
-import { fuse, hasRule, type Unit } from './units.js';
+import { hasRule, type Unit } from './units.js';
 
 /** A program as C, and what it needs beside its inputs. */
 export interface NativeProgram {
@@ -16,6 +18,8 @@ export interface NativeProgram {
   /** The graph that was lowered: prepared, with plainer operations. */
   readonly graph: Graph;
   readonly plan: NativePlan;
+  /** Which inputs and outputs are stored in bfloat16. */
+  readonly halves: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] };
 }
 
 /** Everything between the graph and the C text, for dumps and tests. */
@@ -30,17 +34,31 @@ export interface NativePlan {
   readonly constants: readonly Value[];
 }
 
+/** Inputs that the caller keeps from run to run: their paths, or what these begin with. */
+export interface KeptInputs {
+  /** Contents stay until the caller says that they have changed. */
+  readonly frozen?: readonly string[] | undefined;
+  /** float32 tensors that are stored in bfloat16. */
+  readonly halves?: readonly string[] | undefined;
+}
+
+/** The inputs at these paths and below. */
+const inputsAt = ({ inputs }: Graph, paths: readonly string[] = []): Set<Value> =>
+  new Set(inputs.filter(({ name }) => paths.some((path) => name === path || name!.startsWith(`${path}.`))));
+
 /** Rows of a chain that a thread takes through all of its units at once: enough for the products, few enough for the cache. */
 const BLOCK_ROWS = 64;
 
-/** Plans a prepared graph whose values have places. */
-export function planNative({ ops, constants }: Layout): NativePlan {
-  const units = fuse(orderForFusion(ops));
+/** Plans a prepared graph whose values have places; `frozen` inputs, by number, keep their contents from run to run. */
+export function planNative({ ops, constants }: Layout, frozen: ReadonlySet<number> = new Set()): NativePlan {
+  const { once, rest, isKept } = splitOnce(orderForFusion(ops), frozen);
+  const [early, late] = [fuse(once), fuse(rest)];
+  const units = [...early, ...late];
   keepInRegisters(units);
-  const scheduled = schedule(units);
+  const scheduled = joinSchedules(schedule(early), schedule(late, isKept));
   contract(scheduled.stages);
   roundStorage(scheduled.stages);
-  const planned = plan(scheduled.stages);
+  const planned = plan(scheduled.stages, scheduled.onceStages);
   const arenaBytes = placeArena(planned);
   const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
   const blockRows = new Map(chains.map((chain) => [chain, BLOCK_ROWS]));
@@ -51,13 +69,25 @@ export function planNative({ ops, constants }: Layout): NativePlan {
 /**
  * Lowers an optimized graph.
  *
+ * @param kept which inputs are frozen, or stored in bfloat16.
  * @returns the program, or the name of an operation that has no rule here.
  */
-export function lowerToC(graph: Graph): NativeProgram | { readonly missing: string } {
+export function lowerToC(graph: Graph, kept: KeptInputs = {}): NativeProgram | { readonly missing: string } {
   const prepared = prepareForNative(graph);
-  const layout = layOut(prepared);
+  const rounded = inputsAt(graph, kept.halves);
+  const layout = layOut(prepared, rounded);
   const missing = layout.ops.find((op) => !hasRule(op))?.op;
   if (missing !== undefined) return { missing };
-  const native = planNative(layout);
-  return { source: writeProgram(native.schedule, native.plan, native), graph: prepared, plan: native };
+  const frozen = new Set([...inputsAt(graph, kept.frozen)].map((input) => graph.inputs.indexOf(input)));
+  const native = planNative(layout, frozen);
+  const halves = halvesOf(prepared, rounded);
+  return {
+    source: writeProgram(native.schedule, native.plan, native),
+    graph: prepared,
+    plan: native,
+    halves: {
+      inputs: prepared.inputs.map((input) => halves.has(input)),
+      outputs: prepared.outputs.map((output) => halves.has(output)),
+    },
+  };
 }

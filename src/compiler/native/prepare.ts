@@ -38,6 +38,7 @@ const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value[]>> 
     return [emit('Multiply', [sum, newValue({ shape: [], dtype: 'float32' }, { data })], {}, out!)];
   },
   BatchMatMul: (node, emit) => [multiplyIntegers(node, emit)],
+  UnsortedSegmentSum: (node, emit) => [sumIntegersBySegment(node, emit)],
   ArgMax: (node, emit) => firstIndex('Max', node, emit),
   ArgMin: (node, emit) => firstIndex('Min', node, emit),
   FoldIn: ({ inputs: [key], outputs: [out], attrs }, emit) => {
@@ -85,11 +86,39 @@ function multiplyIntegers({ inputs, outputs: [out], attrs }: Node, emit: Emit): 
   return emit('Sum', [emit('Multiply', [left, right], {}, terms)], { axes: [axis], keepDims: false }, out!);
 }
 
+/** Sums of integers by segment, exact: the runtime's are of floats. One loop, in which a row counts where its id is the segment. */
+function sumIntegersBySegment({ inputs: [x, ids], outputs: [out], attrs }: Node, emit: Emit): Value {
+  const segments = attrs.numSegments as number;
+  const rows = sizeOf(ids!.shape);
+  const columns = sizeOf(x!.shape) / Math.max(1, rows);
+  const int = (shape: Shape): TensorSpec => ({ shape, dtype: 'int32' });
+  const shaped = (value: Value, shape: Shape): Value =>
+    emit('Reshape', [value], { shape }, { shape, dtype: value.dtype });
+  const range = { start: 0, stop: segments, step: 1, dtype: 'int32' };
+  const segment = shaped(emit('Range', [], range, int([segments])), [segments, 1, 1]);
+  const isMember = emit(
+    'Equal',
+    [segment, shaped(ids!, [1, 1, rows])],
+    {},
+    { shape: [segments, 1, rows], dtype: 'bool' },
+  );
+  const turned = emit('Transpose', [shaped(x!, [rows, columns])], { perm: [1, 0] }, int([columns, rows]));
+  const zero = newValue(int([]), { data: new Int32Array(1) });
+  const terms = emit(
+    'Select',
+    [isMember, shaped(turned, [1, columns, rows]), zero],
+    {},
+    int([segments, columns, rows]),
+  );
+  return shaped(emit('Sum', [terms], { axes: [2], keepDims: false }, int([segments, columns])), out!.shape);
+}
+
 /** Whether an operation is done as plainer ones. */
 const isExpanded = ({ op, inputs }: Node): boolean => {
   if (EXPANSIONS[op] === undefined) return false;
   if (op === 'RandomUniform') return inputs.length === 1;
-  return op !== 'BatchMatMul' || inputs[0]!.dtype === 'int32';
+  const isExactOnly = op === 'BatchMatMul' || op === 'UnsortedSegmentSum';
+  return !isExactOnly || inputs[0]!.dtype === 'int32';
 };
 
 function expandOps(graph: Graph): Graph {

@@ -38,6 +38,8 @@ export type Stage =
 export interface Schedule {
   readonly stages: readonly Stage[];
   readonly packings: readonly Packing[];
+  /** So many stages, the first, run only when what they read has changed. */
+  readonly onceStages: number;
 }
 
 /** Fewer rows than this are not worth a chain: its blocks would leave threads idle. */
@@ -116,15 +118,19 @@ const isRowProduct = (unit: Unit): boolean =>
 class Scheduler {
   readonly stages: Stage[] = [];
   readonly packings: Packing[] = [];
+  /** Of operands that stay from run to run. */
+  readonly keptPackings: Packing[] = [];
   private chain: Chain | null = null;
   /** Products that wait for the chain to end: they sum over its rows. */
   private deferred: ProductUnit[] = [];
 
+  constructor(private readonly isKept: (buffer: Buffer) => boolean) {}
+
   add(unit: Unit): void {
     if (unit.kind === 'loop') this.addRows(unit);
     else if (unit.kind === 'product') {
-      if (!isRowProduct(unit)) this.addProduct(unit);
-      else if (this.isSumOverRows(unit)) this.defer(unit);
+      if (unit.batch.length === 0 && this.isSumOverRows(unit)) this.defer(unit);
+      else if (!isRowProduct(unit)) this.addProduct(unit);
       else this.addRows(unit);
     } else {
       if (this.dependsOnOpen(unit)) this.flush();
@@ -147,7 +153,8 @@ class Scheduler {
   /** A product whose inner dimension is the chain's rows: it needs all of them. */
   private isSumOverRows(unit: ProductUnit): boolean {
     const written = new Set((this.chain?.units ?? []).flatMap(writesOf));
-    return written.has(unit.b.buffer) || (unit.a.rs === 1 && unit.a.cs !== 1);
+    const isTransposed = unit.a.rs === 1 && unit.a.cs !== 1 && unit.k >= MIN_CHAIN_ROWS;
+    return unit.k >= MIN_CHAIN_ROWS && (written.has(unit.b.buffer) || isTransposed);
   }
 
   private defer(unit: ProductUnit): void {
@@ -195,6 +202,10 @@ class Scheduler {
     if (unit.kind !== 'product' || this.packings.some((known) => samePacking(known.unit, unit))) return;
     const packing: Packing = { unit, precision: unit.precision, offset: -1 };
     this.packings.push(packing);
+    if (this.isKept(unit.b.buffer)) {
+      this.keptPackings.push(packing);
+      return;
+    }
     const last = this.stages.at(-1);
     const isInput = unit.b.buffer.home.kind === 'input' || unit.b.buffer.home.kind === 'constant';
     const first = this.stages[0];
@@ -242,10 +253,26 @@ export const samePacking = (x: ProductUnit, y: ProductUnit): boolean =>
   x.n === y.n &&
   x.precision === y.precision;
 
-/** The stages of a program, in order. */
-export function schedule(units: readonly Unit[]): Schedule {
-  const scheduler = new Scheduler();
+/** The stages of a program, in order; operands that are `isKept` are packed once. */
+export function schedule(
+  units: readonly Unit[],
+  isKept: (buffer: Buffer) => boolean = () => false,
+): Schedule {
+  const scheduler = new Scheduler(isKept);
   for (const unit of units) scheduler.add(unit);
   scheduler.flush();
-  return { stages: scheduler.stages, packings: scheduler.packings };
+  const { stages, packings, keptPackings } = scheduler;
+  if (keptPackings.length === 0) return { stages, packings, onceStages: 0 };
+  return {
+    stages: [{ kind: 'pack', units: [], packings: keptPackings }, ...stages],
+    packings,
+    onceStages: 1,
+  };
 }
+
+/** One after the other; `first` runs only when what it reads has changed. */
+export const joinSchedules = (first: Schedule, second: Schedule): Schedule => ({
+  stages: [...first.stages, ...second.stages],
+  packings: [...first.packings, ...second.packings],
+  onceStages: first.stages.length + second.onceStages,
+});

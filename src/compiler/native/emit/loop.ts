@@ -200,7 +200,13 @@ class LoopWriter {
     const reducer = REDUCERS[node.op];
     return reducer !== undefined
       ? args[0]!
-      : EXPRESSIONS[node.op]!({ args, types: node.types, attrs: node.attrs, result: node.result });
+      : EXPRESSIONS[node.op]!({
+          args,
+          types: node.types,
+          attrs: node.attrs,
+          result: node.result,
+          column: node.wide ? 'j' : '0',
+        });
   }
 
   /** An index is checked before it is used: a wrong one reads the nearest row and is told after the run. */

@@ -1,0 +1,162 @@
+/** @file Fusion: puts operations into units, one loop for what walks the same rows and columns. */
+import {
+  type Iteration,
+  isLoopOp,
+  iterationOf,
+  type LoopNode,
+  type Split,
+  sameAccess,
+  splitsOf,
+} from './iteration.js';
+import type { Op } from './layout.js';
+import { productOf } from './products.js';
+import { CALLS, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import { storedDtype, type View } from './views.js';
+
+/** An operation that loops do, with all the ways to do it. */
+interface Member {
+  readonly op: Op;
+  readonly iteration: Iteration;
+  readonly splits: readonly Split[];
+}
+
+/** A loop that others may still join. */
+interface OpenLoop {
+  readonly unit: LoopUnit;
+  readonly members: Member[];
+}
+
+const isWide = ({ role }: Iteration, { columns }: Split): boolean => columns > 1 || role === 'row';
+
+/** What the expression needs to know of the split or of its operands' layout. */
+function attrsOf(op: Op, split: Split): Op['attrs'] {
+  if (op.op === 'RandomUniform' || op.op === 'Range') return { ...op.attrs, columns: split.columns };
+  if (op.op !== 'GatherV2') return op.attrs;
+  const x = op.inputs[0] as View;
+  const axis = op.attrs.axis as number;
+  return { stride: x.strides[axis]!, count: x.shape[axis]! };
+}
+
+/** Whether an operand is not made by the loop, or is made where it is read. */
+function isReadable(read: Split['reads'][number], nodes: readonly LoopNode[]): boolean {
+  if (typeof read === 'number') return true;
+  const writers = nodes.filter(({ write }) => write.buffer === read.buffer);
+  const source = writers.find(({ write }) => sameAccess(write, read));
+  // Sums over rows are not known before the loop has ended.
+  if (source !== undefined) return source.role === 'map' || source.role === 'row';
+  return writers.length === 0;
+}
+
+/** The split with which an operation can be part of a loop, or null. */
+function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: LoopUnit): Split | null {
+  const split = splits.find(
+    (candidate) =>
+      candidate.rows === rows &&
+      (!isWide(iteration, candidate) || columns === 0 || columns === candidate.columns),
+  );
+  if (split === undefined || !split.reads.every((read) => isReadable(read, nodes))) return null;
+  const clashes = nodes.some(
+    ({ write }) =>
+      sameAccess(write, split.write) || (op.op === 'Overwrite' && write.buffer === split.write.buffer),
+  );
+  return clashes ? null : split;
+}
+
+/** Adds an operation to a loop, where it fits. */
+function join({ unit, members }: OpenLoop, member: Member): boolean {
+  const split = splitFor(member, unit);
+  if (split === null) return false;
+  const { op, iteration } = member;
+  const wide = isWide(iteration, split);
+  if (wide) unit.columns = split.columns;
+  members.push(member);
+  unit.nodes.push({
+    op: op.op,
+    role: iteration.role,
+    attrs: attrsOf(op, split),
+    scope: op.scope,
+    wide,
+    reads: split.reads,
+    types: op.types,
+    write: split.write,
+    result: storedDtype(op.outputs[0]!.buffer.storage),
+  });
+  return true;
+}
+
+/** A loop over so many rows of all of these, or null. */
+function loopOf(members: readonly Member[], rows: number): OpenLoop | null {
+  const loop: OpenLoop = { unit: { kind: 'loop', rows, columns: 0, nodes: [] }, members: [] };
+  return members.every((member) => join(loop, member)) ? loop : null;
+}
+
+/** One loop is open at a time: what follows joins it, or closes it where it needs its results. */
+class Fusion {
+  readonly units: Unit[] = [];
+  private open: OpenLoop | null = null;
+
+  constructor(
+    /** Counts of rows that products have: loops over the same rows can be pipelined with them. */
+    private readonly productRows: ReadonlySet<number>,
+  ) {}
+
+  add(op: Op): void {
+    if (isLoopOp(op.op)) {
+      this.addLoop({ op, iteration: iterationOf(op), splits: splitsOf(iterationOf(op)) });
+      return;
+    }
+    const unit = unitOf(op);
+    // What does not need the open loop goes in front of it, and the loop stays open.
+    const written = new Set(this.open ? writesOf(this.open.unit) : []);
+    if ([...readsOf(unit), ...writesOf(unit)].some((buffer) => written.has(buffer))) this.close();
+    this.units.push(unit);
+  }
+
+  close(): void {
+    if (this.open !== null) this.units.push(this.open.unit);
+    this.open = null;
+  }
+
+  private addLoop(member: Member): void {
+    const { open } = this;
+    if (open !== null && join(open, member)) return;
+    const shared = open === null ? null : this.splitAgain(open, member);
+    if (shared === null) this.close();
+    this.open = shared ?? loopOf([member], this.preferred(member.splits).rows)!;
+  }
+
+  /** The open loop over other rows, where an operation can join it then: contiguous data have no rows of their own. */
+  private splitAgain({ unit, members }: OpenLoop, member: Member): OpenLoop | null {
+    if (this.productRows.has(unit.rows)) return null;
+    for (const { rows } of member.splits) {
+      const loop = rows === unit.rows ? null : loopOf([...members, member], rows);
+      if (loop !== null) return loop;
+    }
+    return null;
+  }
+
+  /** Rows that products have, else everything in one row, else as few rows as strides allow. */
+  private preferred(splits: readonly Split[]): Split {
+    return splits.find(({ rows }) => rows > 1 && this.productRows.has(rows)) ?? splits[0]!;
+  }
+}
+
+function unitOf(op: Op): Unit {
+  if (op.op === 'BatchMatMul') return productOf(op);
+  return {
+    kind: CALLS[op.op]!,
+    inputs: op.inputs as View[],
+    outputs: op.outputs,
+    attrs: op.attrs,
+    scope: op.scope,
+  };
+}
+
+/** The units of a program, in an order in which each finds its operands. */
+export function fuse(ops: readonly Op[]): Unit[] {
+  const products = ops.filter(({ op }) => op === 'BatchMatMul').map(productOf);
+  const fusion = new Fusion(new Set(products.map(({ m }) => m)));
+  for (const op of ops) fusion.add(op);
+  fusion.close();
+  return fusion.units;
+}

@@ -1,0 +1,147 @@
+/** @file Units, stages, steps and memory: what is fused, pipelined and kept. */
+import { expect, test } from 'vitest';
+import { ops, valueAndGrad, withPrecision } from '../../../src/compiler/index.js';
+import { firstFit } from '../../../src/compiler/native/memory.js';
+import { f32, i32, nameOf, planOf, stageTexts, type Traced, tf, unitText } from './plans.js';
+
+const units = (f: Traced, ...specs: ReturnType<typeof f32>[]): string[] =>
+  planOf(f, ...specs).units.map(unitText);
+
+test('elementwise operations and the reductions between them are one loop', () => {
+  expect(units((x) => tf.sub(tf.exp(x), tf.sum(x, 1, true)), f32(64, 32))).toEqual([
+    'loop 64x32 Exp Sum:row Sub',
+  ]);
+});
+
+test('softmax is one loop', () => {
+  expect(units((x) => tf.softmax(x), f32(8, 100))).toEqual([
+    'loop 8x100 Max:row Sub Exp Sum:row Reciprocal Multiply',
+  ]);
+});
+
+test('a sum over rows closes the loop for those that read it', () => {
+  expect(units((x) => tf.add(x, tf.sum(x, 0)), f32(64, 32))).toEqual([
+    'loop 64x32 Sum:column',
+    'loop 64x32 Add',
+  ]);
+});
+
+test('what is contiguous is one row', () => {
+  expect(units((x) => tf.exp(x), f32(4, 5, 6))).toEqual(['loop 1x120 Exp']);
+  expect(units((x) => tf.exp(tf.transpose(x)), f32(4, 5))).toEqual(['loop 5x4 Exp']);
+});
+
+test('axes in front of a shared right operand are rows; others are a batch', () => {
+  expect(units((x, y) => tf.matMul(tf.reshape(x, [6, 4]), y), f32(2, 3, 4), f32(4, 5))).toEqual([
+    'product 6x5x4',
+  ]);
+  expect(units((x, y) => tf.matMul(x, y), f32(2, 3, 4), f32(2, 4, 5))).toEqual(['product 2x3x5x4']);
+  expect(units((x, y) => tf.matMul(x, y), f32(2, 3, 4), f32(1, 4, 5))).toEqual(['product 6x5x4']);
+});
+
+test('products of integers are exact sums in one loop', () => {
+  expect(units((x, y) => tf.matMul(x, y), i32(3, 4), i32(4, 5))).toEqual(['loop 15x4 Multiply Sum:row']);
+});
+
+/** Two layers of a perceptron and their loss. */
+const perceptron = (x: any, v: any, w: any) => tf.matMul(tf.relu(tf.matMul(x, v)), w);
+
+test('products and loops over the same rows are one chain, and what only it reads is scratch', () => {
+  const plan = planOf((x, v, w) => tf.tanh(perceptron(x, v, w)), f32(512, 32), f32(32, 48), f32(48, 16));
+  expect(stageTexts(plan)).toEqual([
+    'pack: 2',
+    'chain 512: product 512x48x32; loop 512x48 Relu; product 512x16x48; loop 512x16 Tanh',
+  ]);
+  const written = plan.units.flatMap((unit) =>
+    unit.kind === 'product'
+      ? [nameOf(unit.c.buffer)]
+      : unit.kind === 'loop'
+        ? unit.nodes.map(({ write }) => nameOf(write.buffer))
+        : [],
+  );
+  expect(written.map((name) => name.replace(/\d+$/, ''))).toEqual(['scratch', 'scratch', 'scratch', 'out']);
+  expect(plan.arenaBytes).toBe(0);
+});
+
+/** The loss of the perceptron with the gradients of its weights. */
+const gradients: Traced = (x, v, w) => {
+  const { value, grads } = valueAndGrad(
+    ([a, b]: any) => ({ value: tf.mean(tf.square(perceptron(x, a, b))), aux: [] as any }),
+    [v, w] as any,
+  );
+  return [value, ...(grads as any)];
+};
+
+test('gradients of weights wait for the chain to end; forward and backward pass are one chain', () => {
+  const plan = planOf(gradients, f32(512, 32), f32(32, 48), f32(48, 16));
+  expect(stageTexts(plan)).toEqual([
+    'pack: 3',
+    'chain 512: product 512x48x32; loop 512x48 Relu; product 512x16x48; loop 512x16 Square Sum:all Multiply; ' +
+      'product 512x48x16; loop 512x48 Step Multiply',
+    'products: product 48x16x512; product 32x48x512',
+    'loop: loop 1x0 Multiply',
+  ]);
+  // Only operands of the gradients outlive their block of rows.
+  expect(plan.plan.steps.map(({ kind, epoch }) => `${epoch} ${kind}`)).toEqual([
+    '0 pack',
+    '1 chain',
+    '2 packProducts',
+    '3 multiply',
+    '4 finish',
+    '5 loop',
+  ]);
+});
+
+test('in bfloat16, what is only multiplied is stored rounded', () => {
+  const plan = planOf(
+    (...args) => withPrecision('bfloat16', () => gradients(...args) as any),
+    f32(512, 32),
+    f32(32, 48),
+    f32(48, 16),
+  );
+  const storage = new Map(
+    plan.units.flatMap((unit) =>
+      unit.kind === 'loop'
+        ? unit.nodes.map((node) => [`${node.op}`, node.write.buffer.storage] as const)
+        : [],
+    ),
+  );
+  expect(storage.get('Relu')).toBe('bfloat16');
+  expect(storage.get('Multiply')).not.toBe('int32');
+});
+
+test('few rows are no chain: threads share the columns', () => {
+  const texts = stageTexts(planOf((x, w) => tf.tanh(tf.matMul(x, w)), f32(4, 64), f32(64, 512)));
+  expect(texts).toEqual(['pack: 1', 'narrow: product 4x512x64', 'loop: loop 4x512 Tanh']);
+});
+
+test('attention is a call between chains, and its weights are never in memory', () => {
+  const plan = planOf(
+    (q, k, v) => ops.attention(q, k, v, { causal: true }),
+    f32(2, 64, 2, 8),
+    f32(2, 64, 2, 8),
+    f32(2, 64, 2, 8),
+  );
+  expect(stageTexts(plan)).toEqual(['call: attention']);
+  // The logarithms of the sums, one for each query and head.
+  expect(plan.arenaBytes).toBe(2 * 2 * 64 * 4);
+});
+
+test('a scalar between two passes does not part them', () => {
+  const plan = planOf(
+    (x, weights) => {
+      const total = tf.sum(weights);
+      return [tf.div(tf.sum(tf.mul(tf.exp(x), weights)), total), tf.div(tf.square(tf.exp(x)), total)];
+    },
+    f32(512, 40),
+    f32(512, 1),
+  );
+  expect(plan.units.map(unitText).filter((text) => text.startsWith('loop 512x40'))).toHaveLength(1);
+});
+
+test('intervals that never meet share memory; those that do lie apart', () => {
+  const at = (bytes: number, from: number, to: number) => ({ bytes, from, to, offset: -1 });
+  const intervals = [at(64, 0, 1), at(64, 2, 3), at(128, 1, 2), at(64, 0, 3)];
+  expect(firstFit(intervals)).toBe(256);
+  expect(intervals.map(({ offset }) => offset)).toEqual([128, 128, 0, 192]);
+});
