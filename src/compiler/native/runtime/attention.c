@@ -17,11 +17,41 @@ void lt_pack_list(const lt_kernel *kernel, lt_panel_list to, lt_matrix from, int
   }
 }
 
+void lt_add_stream(lt_streams *streams, lt_matrix rows, int64_t count, int64_t columns, int write) {
+  enum { MOST = 1 << 17 };
+  const int64_t size = rows.type == LT_BFLOAT16 ? 2 : 4, bytes = columns * size;
+  if (count * bytes > MOST || streams->count == LT_STREAMS) return;
+  streams->of[streams->count].at = rows.data;
+  streams->of[streams->count].rows = count;
+  streams->of[streams->count].stride = rows.rs * size;
+  streams->of[streams->count].bytes = bytes;
+  streams->of[streams->count++].write = write;
+  if (count > streams->rows) streams->rows = count;
+}
+
+void lt_fetch_streams(lt_streams *streams) {
+  enum { LINE = 64 };
+  const int64_t end = lt_least(streams->row + streams->share, streams->rows);
+  for (int i = 0; i < streams->count; i++) {
+    for (int64_t r = streams->row; r < lt_least(end, streams->of[i].rows); r++) {
+      const char *at = streams->of[i].at + r * streams->of[i].stride, *last = at + streams->of[i].bytes - 1;
+      for (; at < last; at += LINE) {
+        if (streams->of[i].write)
+          __builtin_prefetch(at, 1, 2);
+        else
+          __builtin_prefetch(at, 0, 2);
+      }
+      if (!streams->of[i].write) __builtin_prefetch(last, 0, 2);
+    }
+  }
+  streams->row = end;
+}
+
 void lt_multiply_lists(const lt_kernel *kernel, lt_panel_list a, lt_panel_list b, int64_t first, int64_t words, int64_t m,
                        int64_t n, float *c, int64_t ldc, int accumulate) {
   const uint32_t *left = a.words + first * a.width, *right = b.words + first * b.width;
   for (int64_t j = 0; j < n; j += b.width, right += b.size) {
-    const int64_t columns = lt_least(b.width, lt_round_up(n - j, kernel->lanes));
+    const int64_t columns = n - j >= b.width ? b.width : lt_round_up(n - j, kernel->lanes);
     const uint32_t *panel = left;
     for (int64_t i = 0; i < m; i += a.width, panel += a.size)
       kernel->tile(panel, right, words, b.width, c + i * ldc + j, LT_FLOAT32, ldc, a.width, columns, 1.0f, accumulate, NULL,

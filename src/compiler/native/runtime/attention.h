@@ -21,7 +21,7 @@ typedef struct {
   const lt_kernel *kernel;
   int p;
   int64_t offset;  /* the last key that query t sees is t + offset, where causal */
-  int64_t grain;   /* lanes that are computed or left out together, where causality hides them */
+  int64_t grain;   /* lanes that are computed or left out together, where causality hides them: a power of two */
   float scale;     /* of the logits of a strip: 1 once lt_finish_logits has multiplied them */
   int finish;      /* whether it must: there is a mask, a cap, or a scale that one can't divide by */
 } lt_shape;
@@ -60,13 +60,13 @@ static inline lt_shape lt_shape_of(int p, const lt_attention *s) {
 /* The first lane of those from `query` on whose grain sees a tile of keys from `key` on; at most `lanes`. */
 static inline int64_t lt_first_lane(const lt_shape *a, int64_t key, int64_t query, int64_t lanes) {
   const int64_t first = key - query - a->offset;
-  return !a->s->causal || first <= 0 ? 0 : lt_least(first - first % a->grain, lanes);
+  return !a->s->causal || first <= 0 ? 0 : lt_least(first & -a->grain, lanes);
 }
 
 /* The same the other way round: how many of `keys` keys from `key` on are computed for a strip's lane. */
 static inline int64_t lt_lane_keys(const lt_shape *a, int64_t key, int64_t keys, int64_t query, int64_t lane) {
   if (!a->s->causal) return keys;
-  const int64_t seen = query + lane - lane % a->grain + a->grain + a->offset - key;
+  const int64_t seen = query + (lane & -a->grain) + a->grain + a->offset - key;
   return seen <= 0 ? 0 : lt_least(lt_round_up(seen, a->kernel->rows), keys);
 }
 
@@ -74,6 +74,36 @@ static inline int64_t lt_lane_keys(const lt_shape *a, int64_t key, int64_t keys,
 static inline lt_matrix lt_head_rows(lt_heads x, int64_t batch, int64_t head, int64_t first) {
   const int64_t at = batch * x.batch + head * x.head + first * x.time;
   return (lt_matrix){(const char *)x.data + at * (x.type == LT_BFLOAT16 ? 2 : 4), x.type, x.time, 1};
+}
+
+/* Rows that the next item reads or writes. They lie apart in memory, a head's among all heads', in strides that no
+   prefetcher of a CPU follows: they are asked for a few at a time while this item is worked on. */
+enum { LT_STREAMS = 8 };
+
+typedef struct {
+  struct {
+    const char *at;
+    int64_t rows, stride, bytes; /* of a row: stride and length in bytes */
+    int write;
+  } of[LT_STREAMS];
+  int count;
+  int64_t row, rows, share; /* rows asked for so far, of how many at most, and how many each time */
+} lt_streams;
+
+/* Adds a head's rows, if the whole is not too much for the second cache. */
+void lt_add_stream(lt_streams *streams, lt_matrix rows, int64_t count, int64_t columns, int write);
+
+/* Asks for another share. */
+void lt_fetch_streams(lt_streams *streams);
+
+/* The sum of sixteen, halves to halves. */
+static inline float lt_sum_lanes(const float *lanes) {
+  float eight[8], four[4];
+#pragma omp simd
+  for (int c = 0; c < 8; c++) eight[c] = lanes[c] + lanes[c + 8];
+#pragma omp simd
+  for (int c = 0; c < 4; c++) four[c] = eight[c] + eight[c + 4];
+  return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 /* Scratch is handed out from its start on; with a NULL base it is only measured. */

@@ -114,26 +114,25 @@ static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, co
   }
 }
 
-static float stored(lt_matrix x, int64_t row, int64_t column) {
-  const int64_t at = row * x.rs + column;
-  return x.type == LT_BFLOAT16 ? lt_from_bf16(((const bf16 *)x.data)[at]) : ((const float *)x.data)[at];
-}
-
-/* sum(x[row] * y[row]) */
-static float row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns) {
-  float total = 0;
-  if (x.type == LT_BFLOAT16 && y.type == LT_BFLOAT16) {
-#pragma omp simd reduction(+ : total)
-    for (int64_t c = 0; c < columns; c++) total += stored((lt_matrix){x.data, LT_BFLOAT16, x.rs, 1}, row, c) *
-                                                   stored((lt_matrix){y.data, LT_BFLOAT16, y.rs, 1}, row, c);
-  } else if (x.type == LT_FLOAT32 && y.type == LT_FLOAT32) {
-#pragma omp simd reduction(+ : total)
-    for (int64_t c = 0; c < columns; c++) total += stored((lt_matrix){x.data, LT_FLOAT32, x.rs, 1}, row, c) *
-                                                   stored((lt_matrix){y.data, LT_FLOAT32, y.rs, 1}, row, c);
-  } else {
-    for (int64_t c = 0; c < columns; c++) total += stored(x, row, c) * stored(y, row, c);
+/* sum(x * y) of two rows, in sixteen sums whatever the type. */
+#define LT_ROW_PRODUCT(name, TYPE_X, TYPE_Y, FROM_X, FROM_Y)                                                            \
+  static float name(const TYPE_X *x, const TYPE_Y *y, int64_t columns) {                                                \
+    float sums[LT_GROUP_LANES] = {0};                                                                                   \
+    int64_t at = 0;                                                                                                     \
+    for (; at + LT_GROUP_LANES <= columns; at += LT_GROUP_LANES)                                                        \
+      _Pragma("omp simd") for (int c = 0; c < LT_GROUP_LANES; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);    \
+    for (int c = 0; at + c < columns; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);                            \
+    return lt_sum_lanes(sums);                                                                                          \
   }
-  return total;
+LT_ROW_PRODUCT(product_ff, float, float, , )
+LT_ROW_PRODUCT(product_fb, float, bf16, , lt_from_bf16)
+LT_ROW_PRODUCT(product_bb, bf16, bf16, lt_from_bf16, lt_from_bf16)
+
+static float row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns) {
+  const float *xf = (const float *)x.data + row * x.rs, *yf = (const float *)y.data + row * y.rs;
+  const bf16 *xb = (const bf16 *)x.data + row * x.rs, *yb = (const bf16 *)y.data + row * y.rs;
+  if (x.type == LT_BFLOAT16) return y.type == LT_BFLOAT16 ? product_bb(xb, yb, columns) : product_fb(yf, xb, columns);
+  return y.type == LT_BFLOAT16 ? product_fb(xf, yb, columns) : product_ff(xf, yf, columns);
 }
 
 /* Packs a chunk's queries and dout, and finds each lane's shift, factor and delta. Idle lanes have weight 0. */
@@ -145,6 +144,7 @@ static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt
   const lt_matrix outs = lt_head_rows(out, in->batch, in->head, in->query);
   lt_pack_list(a->kernel, b->query_columns, queries, 1, queries.rs, s->dims, s->dims, in->queries);
   lt_pack_list(a->kernel, b->dout_columns, douts, 1, douts.rs, s->value_dims, s->value_dims, in->queries);
+  const float unscale = 1.0f / a->scale;
   lse += (in->batch * s->heads + in->head) * s->queries + in->query;
   for (int64_t index = 0; index < strips_of(b, in); index++) {
     const strip at = strip_of(b, in, index);
@@ -158,7 +158,7 @@ static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt
     const int64_t first = index * b->width;
     for (int64_t c = first; c < first + at.lanes; c++) {
       const int seen = c < in->queries && lt_visible(a, in->query + c) > 0;
-      b->lanes.shifts[c] = seen ? lse[c] / a->scale : LT_INFINITY;
+      b->lanes.shifts[c] = seen ? lse[c] * unscale : LT_INFINITY;
       b->lanes.biases[c] = 0.0f;
       b->lanes.deltas[c] = seen ? row_product(outs, douts, c, s->value_dims) : 0.0f;
       large |= seen && lt_absf(lse[c]) > LARGE;
@@ -224,7 +224,8 @@ static void add_dq(const lt_shape *a, const buffers *b, const place *in, int64_t
   }
 }
 
-static void backward_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads dq, int add_dk, int add_dv) {
+static void backward_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads dq, int add_dk, int add_dv,
+                           lt_streams *next) {
   const lt_attention *s = a->s;
   const int64_t seen = in->queries == 0 ? 0 : lt_visible(a, in->query + in->queries - 1);
   /* What nobody sees is written too, as zeros, unless it is added to. */
@@ -232,8 +233,10 @@ static void backward_chunk(const lt_shape *a, const buffers *b, const place *in,
   int64_t block = 0;
   do {
     const int64_t keys = lt_least(BLOCK_KEYS, end - block);
-    for (int64_t key = block; key < block + keys; key += STEP_KEYS)
+    for (int64_t key = block; key < block + keys; key += STEP_KEYS) {
       step(a, b, in, key, lt_least(STEP_KEYS, block + keys - key), block, add_dk, add_dv);
+      lt_fetch_streams(next);
+    }
     add_dq(a, b, in, block, keys);
   } while ((block += BLOCK_KEYS) < end);
   for (int64_t index = 0; index < strips_of(b, in); index++) {
@@ -250,32 +253,65 @@ int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward) {
   return backward ? take_buffers(&scratch, &a, &b) : lt_forward_scratch(&a);
 }
 
+typedef struct {
+  lt_heads q, k, v, out, dout, dq, dk, dv;
+} operands;
+
+/* What a head reads and writes, in shares for the steps of another. */
+static lt_streams head_streams(const lt_shape *a, const buffers *b, const operands *of, int64_t item) {
+  const lt_attention *s = a->s;
+  const int64_t batch = item / s->heads, head = item % s->heads;
+  lt_streams next = {.count = 0};
+  lt_add_stream(&next, lt_head_rows(of->k, batch, head, 0), s->keys, s->dims, 0);
+  lt_add_stream(&next, lt_head_rows(of->v, batch, head, 0), s->keys, s->value_dims, 0);
+  lt_add_stream(&next, lt_head_rows(of->q, batch, head, 0), s->queries, s->dims, 0);
+  lt_add_stream(&next, lt_head_rows(of->out, batch, head, 0), s->queries, s->value_dims, 0);
+  lt_add_stream(&next, lt_head_rows(of->dout, batch, head, 0), s->queries, s->value_dims, 0);
+  lt_add_stream(&next, lt_head_rows(of->dq, batch, head, 0), s->queries, s->dims, 1);
+  lt_add_stream(&next, lt_head_rows(of->dk, batch, head, 0), s->keys, s->dims, 1);
+  lt_add_stream(&next, lt_head_rows(of->dv, batch, head, 0), s->keys, s->value_dims, 1);
+  const int64_t steps = strips_of(b, &(place){0, 0, 0, s->queries}) * ((s->keys + STEP_KEYS - 1) / STEP_KEYS) / STRIPS;
+  next.share = next.rows / (steps + 1) + 1;
+  return next;
+}
+
+/* Packs a head's keys and values, unless the head before it had the same. */
+static void pack_head(const lt_shape *a, const buffers *b, lt_matrix keys, lt_matrix values, const void **packed_k,
+                      const void **packed_v) {
+  const lt_attention *s = a->s;
+  if (keys.data != *packed_k) {
+    lt_pack_list(a->kernel, b->key_rows, keys, keys.rs, 1, s->keys, s->keys, s->dims);
+    lt_pack_list(a->kernel, b->key_columns, keys, 1, keys.rs, s->dims, s->dims, s->keys);
+  }
+  if (values.data != *packed_v)
+    lt_pack_list(a->kernel, b->value_rows, values, values.rs, 1, s->keys, s->keys, s->value_dims);
+  *packed_k = keys.data;
+  *packed_v = values.data;
+}
+
 void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
                            lt_heads dout, const float *lse, lt_heads dq, lt_heads dk, lt_heads dv, void *scratch,
                            int thread, int threads) {
   const lt_shape a = lt_shape_of(p, s);
+  const operands of = {q, k, v, out, dout, dq, dk, dv};
   buffers b;
   lt_scratch taken = {scratch, 0};
   take_buffers(&taken, &a, &b);
   const int shared_k = dk.head == 0 && s->heads > 1, shared_v = dv.head == 0 && s->heads > 1;
   /* An item is a head, or all that share their keys or values, whose gradients are sums over them. */
   const int64_t group = shared_k || shared_v ? s->heads : 1, items = s->batch * s->heads / group;
+  const int64_t end = items * (thread + 1) / threads * group;
   const void *packed_k = NULL, *packed_v = NULL;
-  for (int64_t i = items * thread / threads * group; i < items * (thread + 1) / threads * group; i++) {
+  for (int64_t i = items * thread / threads * group; i < end; i++) {
     place in = {i / s->heads, i % s->heads, 0, 0};
-    const lt_matrix keys = lt_head_rows(k, in.batch, in.head, 0), values = lt_head_rows(v, in.batch, in.head, 0);
-    if (keys.data != packed_k) {
-      lt_pack_list(a.kernel, b.key_rows, keys, keys.rs, 1, s->keys, s->keys, s->dims);
-      lt_pack_list(a.kernel, b.key_columns, keys, 1, keys.rs, s->dims, s->dims, s->keys);
-    }
-    if (values.data != packed_v) lt_pack_list(a.kernel, b.value_rows, values, values.rs, 1, s->keys, s->keys, s->value_dims);
-    packed_k = keys.data;
-    packed_v = values.data;
     const int later = i % group > 0, last = i % group == group - 1;
+    pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0), &packed_k, &packed_v);
+    lt_streams next = {.count = 0};
+    if (i + 1 < end) next = head_streams(&a, &b, &of, i + 1);
     do {
       in.queries = lt_least(b.chunk, s->queries - in.query);
       begin_chunk(&a, &b, &in, q, out, dout, lse);
-      backward_chunk(&a, &b, &in, dq, in.query > 0 || (later && shared_k), in.query > 0 || (later && shared_v));
+      backward_chunk(&a, &b, &in, dq, in.query > 0 || (later && shared_k), in.query > 0 || (later && shared_v), &next);
     } while ((in.query += b.chunk) < s->queries);
     if (last || !shared_k)
       lt_store_rows(lt_head_rows(dk, in.batch, in.head, 0), b.dk, b.dq_stride, NULL, s->keys, s->dims);

@@ -54,13 +54,18 @@ static void rescale_sums(const buffers *b, int64_t queries, const float *factors
 /* out and lse of a strip from its sums. A query that sees no key gets 0. */
 static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, float *lse, int64_t query, int64_t queries,
                          const float *maxima, const float *totals) {
-  float factors[LT_STRIP];
-  for (int64_t i = 0; i < queries; i++) {
-    const int none = lt_visible(a, query + i) == 0;
-    if (none) memset(b->sums + i * b->sums_stride, 0, (size_t)a->s->value_dims * sizeof(float));
-    factors[i] = none ? 0.0f : 1.0f / totals[i];
-    if (lse != NULL) lse[i] = none ? -LT_INFINITY : maxima[i] * a->scale + lt_logf(totals[i]);
+  float factors[LT_STRIP], logs[LT_STRIP];
+#pragma omp simd
+  for (int i = 0; i < LT_STRIP; i++) {
+    factors[i] = 1.0f / totals[i];
+    logs[i] = maxima[i] * a->scale + lt_logf(totals[i]);
   }
+  for (int64_t i = 0; i < queries && lt_visible(a, query + i) == 0; i++) {
+    memset(b->sums + i * b->sums_stride, 0, (size_t)a->s->value_dims * sizeof(float));
+    factors[i] = 0.0f;
+    logs[i] = -LT_INFINITY;
+  }
+  if (lse != NULL) memcpy(lse, logs, (size_t)queries * sizeof(float));
   lt_store_rows(out, b->sums, b->sums_stride, factors, queries, a->s->value_dims);
 }
 
@@ -117,6 +122,21 @@ int64_t lt_forward_scratch(const lt_shape *a) {
   return take_buffers(&scratch, a, &b);
 }
 
+/* What the item after this one reads and writes, nothing where there is none. */
+static lt_streams next_item(const lt_shape *a, int64_t strips, int64_t item, int64_t last, lt_heads q, lt_heads k,
+                            lt_heads v, lt_heads out) {
+  const lt_attention *s = a->s;
+  lt_streams next = {.count = 0};
+  if (item > last) return next;
+  const int64_t batch = item / s->heads, head = item % s->heads;
+  lt_add_stream(&next, lt_head_rows(k, batch, head, 0), s->keys, s->dims, 0);
+  lt_add_stream(&next, lt_head_rows(v, batch, head, 0), s->keys, s->value_dims, 0);
+  lt_add_stream(&next, lt_head_rows(q, batch, head, 0), s->queries, s->dims, 0);
+  lt_add_stream(&next, lt_head_rows(out, batch, head, 0), s->queries, s->value_dims, 1);
+  next.share = (next.rows + strips - 1) / strips;
+  return next;
+}
+
 void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse,
                           void *scratch, int thread, int threads) {
   const lt_shape a = lt_shape_of(p, s);
@@ -131,14 +151,17 @@ void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, 
   const int64_t first = strip_at(&a, b.width, strips, thread, threads);
   const int64_t last = strip_at(&a, b.width, strips, thread + 1, threads);
   const void *packed_keys = NULL, *packed_values = NULL;
+  lt_streams next = {.count = 0};
   for (int64_t at = first; at < last; at++) {
     const int64_t item = at / strips, batch = item / s->heads, head = item % s->heads, query = at % strips * b.width;
     const lt_matrix keys = lt_head_rows(k, batch, head, 0), values = lt_head_rows(v, batch, head, 0);
     /* Heads that share their keys come one after another. */
     if (keys.data != packed_keys) lt_pack_list(a.kernel, b.keys, keys, keys.rs, keys.cs, s->keys, s->keys, s->dims);
     if (values.data != packed_values) lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, s->keys);
+    if (at == first || query == 0) next = next_item(&a, strips, item + 1, (last - 1) / strips, q, k, v, out);
     packed_keys = keys.data;
     packed_values = values.data;
+    lt_fetch_streams(&next);
     forward_strip(&a, &b, q, out, lse, batch, head, query, lt_least(b.width, s->queries - query));
   }
 }

@@ -29,10 +29,18 @@ INLINE float power_of_two(float x) {
 void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits) {
   if (!a->s->causal) return;
   const int64_t first = at->query + a->offset + 1 - at->key; /* the first row that the first query doesn't see */
-  for (int64_t r = first < 0 ? 0 : first; r < at->keys; r++) {
-    float *row = logits + r * at->lanes;
-    const int64_t hidden = lt_least(r - first + 1, at->lanes), tile = r - r % a->kernel->rows;
-    for (int64_t c = lt_first_lane(a, at->key + tile, at->query, at->lanes); c < hidden; c++) row[c] = -LT_INFINITY;
+  const int64_t rows = a->kernel->rows, start = first < 0 ? 0 : first;
+  for (int64_t tile = start - start % rows; tile < at->keys; tile += rows) {
+    const int64_t skipped = lt_first_lane(a, at->key + tile, at->query, at->lanes);
+    for (int64_t r = tile < start ? start : tile; r < lt_least(tile + rows, at->keys); r++) {
+      const int64_t hidden = lt_least(r - first + 1, at->lanes);
+      for (int64_t g = skipped; g < hidden; g += GROUP) {
+        float *row = logits + r * at->lanes + g;
+        const int32_t count = (int32_t)(hidden - g);
+#pragma omp simd
+        for (int32_t c = 0; c < GROUP; c++) row[c] = c < count ? -LT_INFINITY : row[c];
+      }
+    }
   }
 }
 
