@@ -21,6 +21,8 @@ export interface GraphOptions {
   readonly name?: string;
   readonly engine?: Engine;
   readonly numThreads?: number;
+  readonly frozen?: readonly string[];
+  readonly halves?: readonly string[];
 }
 
 /** A run below this many FLOPs takes less than a millisecond anywhere, while a C compiler takes half a second. */

@@ -3,6 +3,7 @@ import type { Program } from './program.js';
 import { isSpec } from './program.js';
 import { flattenTree, mapTree } from './tree.js';
 import {
+  type BoundArray,
   CompilerError,
   formatSpec,
   type HostArray,
@@ -17,12 +18,22 @@ import {
 export interface FlatBinding {
   readonly inputs: readonly HostArray[];
   readonly outputs: readonly HostArray[];
+  /** Outputs that are copied to inputs after each run, for backends that repeat runs themselves. */
+  readonly carried?: readonly { readonly output: number; readonly input: number }[];
 }
 
 /** What a lowering supplies; trees are dealt with in `Executable`. */
 export interface Backend {
   /** Prepares a call on fixed memory, which may be views into larger buffers. */
-  bind(binding: FlatBinding): () => Promise<void>;
+  bind(binding: FlatBinding): (times?: number) => Promise<void>;
+  /** Whether a call heeds `times` and `carried`; elsewhere it runs once. */
+  readonly repeats?: boolean;
+  /** Whether a slice is replaced in place where the result is bound to its source's memory. */
+  readonly updatesInPlace?: boolean;
+  /** Which inputs and outputs are bound to bfloat16 elements, Uint16Arrays; none where absent. */
+  readonly halves?: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] } | undefined;
+  /** Frozen inputs have changed. */
+  refresh?(): void;
   /** Frees what the lowering holds. */
   dispose(): Promise<void>;
 }
@@ -31,11 +42,22 @@ export interface Backend {
 export interface BoundCall {
   /** The results; their data are the bound arrays, overwritten by the next run. */
   readonly outputs: Tree<HostTensor>;
-  run(): Promise<Tree<HostTensor>>;
+  /** Runs once, or so many times, with outputs copied to inputs after each run where `bind` was told so. */
+  run(times?: number): Promise<Tree<HostTensor>>;
 }
 
-const isArray = (value: unknown): value is HostArray => ArrayBuffer.isView(value);
-const isArrayOrNull = (value: unknown): value is HostArray | null => value === null || isArray(value);
+/** What a call is bound to. */
+export interface Binding {
+  /** A structure like the program's inputs, of typed arrays. */
+  readonly inputs: Tree<BoundArray>;
+  /** A structure like the program's outputs; null leaves, or null for all, get arrays of their own. */
+  readonly outputs?: Tree<BoundArray | null> | null;
+  /** Paths of outputs, with those of the inputs that they are copied to after each run. */
+  readonly carried?: Readonly<Record<string, string>>;
+}
+
+const isArray = (value: unknown): value is BoundArray => ArrayBuffer.isView(value);
+const isArrayOrNull = (value: unknown): value is BoundArray | null => value === null || isArray(value);
 
 /** A compiled program. Made by `compile`. */
 export class Executable {
@@ -58,33 +80,23 @@ export class Executable {
    * each run), and an output may lie on an input's memory
    * where the program writes each element only after its last read.
    *
-   * @param inputs a structure like the program's inputs, of typed arrays.
-   * @param outputs a structure like the program's outputs; null leaves, or null for all, get arrays of their own.
    * @throws CompilerError where an array is missing, of another type or of another length than its tensor.
    */
-  bind({
-    inputs,
-    outputs = null,
-  }: {
-    inputs: Tree<HostArray>;
-    outputs?: Tree<HostArray | null> | null;
-  }): BoundCall {
+  bind({ inputs, outputs = null, carried = {} }: Binding): BoundCall {
     this.checkAlive();
-    const { graph, inputPaths, outputPaths } = this.program;
-    const given = this.match('input', flattenTree<HostArray>(inputs, isArray), inputPaths, graph.inputs);
+    const { graph, outputPaths } = this.program;
+    const given = this.match('input', flattenTree<BoundArray>(inputs, isArray)) as HostArray[];
     const wanted =
       outputs === null
         ? graph.outputs.map(() => null)
-        : this.match(
-            'output',
-            flattenTree<HostArray | null>(outputs, isArrayOrNull),
-            outputPaths,
-            graph.outputs,
-          );
-    const results = wanted.map(
-      (array, i) => array ?? newHostArray(graph.outputs[i]!.dtype, sizeOf(graph.outputs[i]!.shape)),
-    );
-    const run = this.backend.bind({ inputs: given as HostArray[], outputs: results });
+        : this.match('output', flattenTree<BoundArray | null>(outputs, isArrayOrNull));
+    // Halves are told as what they stand for.
+    const results = wanted.map((array, i) => array ?? this.newArray('output', i)) as HostArray[];
+    const pairs = Object.entries(carried).map(([from, to]) => ({
+      output: this.indexOf('output', outputPaths, from),
+      input: this.indexOf('input', this.program.inputPaths, to),
+    }));
+    const run = this.repeated({ inputs: given, outputs: results, carried: pairs });
     let next = 0;
     const tree = mapTree<TensorSpec, HostTensor>(this.outputs, isSpec, ({ shape, dtype }) => ({
       shape,
@@ -93,12 +105,28 @@ export class Executable {
     }));
     return {
       outputs: tree,
-      run: async () => {
+      run: async (times = 1) => {
         this.checkAlive();
-        await run();
+        await run(times);
         return tree;
       },
     };
+  }
+
+  /** Whether `ops.updateSlice` replaces slices in place where its result is bound to its source's memory. */
+  get updatesInPlace(): boolean {
+    return this.backend.updatesInPlace === true;
+  }
+
+  /** A zeroed array for the input at `path`: a Uint16Array where the engine keeps it in bfloat16. */
+  newInput(path: string): BoundArray {
+    return this.newArray('input', this.indexOf('input', this.program.inputPaths, path));
+  }
+
+  /** Says that frozen inputs have changed: what follows from them is worked out anew at the next run. */
+  refresh(): void {
+    this.checkAlive();
+    this.backend.refresh?.();
   }
 
   /** Runs once, on a structure of host tensors. */
@@ -122,24 +150,58 @@ export class Executable {
     if (this.disposed) throw new CompilerError(`${this.name}: the program has been disposed of.`);
   }
 
-  private match<T extends HostArray | null>(
-    kind: string,
+  private repeated(binding: Required<FlatBinding>): (times: number) => Promise<void> {
+    const run = this.backend.bind(binding);
+    if (this.backend.repeats) return run;
+    const { inputs, outputs, carried } = binding;
+    return async (times) => {
+      for (let i = 0; i < times; i++) {
+        await run();
+        for (const { output, input } of carried) inputs[input]!.set(outputs[output]!);
+      }
+    };
+  }
+
+  private indexOf(kind: 'input' | 'output', paths: readonly string[], path: string): number {
+    const index = paths.indexOf(path);
+    if (index < 0) throw new CompilerError(`${this.name}: there is no ${kind} '${path}'.`);
+    return index;
+  }
+
+  private specsOf(kind: 'input' | 'output'): readonly TensorSpec[] {
+    const { graph } = this.program;
+    return kind === 'input' ? graph.inputs : graph.outputs;
+  }
+
+  private isHalf(kind: 'input' | 'output', index: number): boolean {
+    return this.backend.halves?.[`${kind}s`][index] === true;
+  }
+
+  private newArray(kind: 'input' | 'output', index: number): BoundArray {
+    const { dtype, shape } = this.specsOf(kind)[index]!;
+    return this.isHalf(kind, index) ? new Uint16Array(sizeOf(shape)) : newHostArray(dtype, sizeOf(shape));
+  }
+
+  private match<T extends BoundArray | null>(
+    kind: 'input' | 'output',
     leaves: readonly { path: string; value: T }[],
-    paths: readonly string[],
-    specs: readonly TensorSpec[],
   ): T[] {
+    const paths = kind === 'input' ? this.program.inputPaths : this.program.outputPaths;
+    const specs = this.specsOf(kind);
     const byPath = new Map(leaves.map((leaf) => [leaf.path, leaf.value]));
     return paths.map((path, i) => {
       const array = byPath.get(path);
       if (array === undefined)
         throw new CompilerError(`${this.name}: no array for ${kind} '${path}' (${formatSpec(specs[i]!)}).`);
-      if (array !== null) this.check(kind, path, array, specs[i]!);
+      if (array !== null) this.check(kind, i, path, array);
       return array;
     });
   }
 
-  private check(kind: string, path: string, array: HostArray, spec: TensorSpec): void {
-    const type = { float32: Float32Array, int32: Int32Array, bool: Uint8Array }[spec.dtype];
+  private check(kind: 'input' | 'output', index: number, path: string, array: BoundArray): void {
+    const spec = this.specsOf(kind)[index]!;
+    const whole = { float32: Float32Array, int32: Int32Array, bool: Uint8Array }[spec.dtype];
+    const type = this.isHalf(kind, index) ? Uint16Array : whole;
     if (array instanceof type && array.length === sizeOf(spec.shape)) return;
     throw new CompilerError(
       `${this.name}: ${kind} '${path}' is ${formatSpec(spec)} and needs a ${type.name} of ${sizeOf(spec.shape)} elements, ` +

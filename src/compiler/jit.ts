@@ -17,6 +17,13 @@ export interface CompileOptions {
   readonly device?: EagerDevice;
   /** Threads of one operation; one a core by default. */
   readonly numThreads?: number;
+  /**
+   * Inputs whose contents stay from run to run until `refresh` is called: their paths, or what these begin with, such as
+   * 'params'. What follows from them alone may then be worked out once, as the packed operands of products.
+   */
+  readonly frozen?: readonly string[];
+  /** float32 inputs, named likewise, that the caller keeps in bfloat16 where the engine can: `Executable.newInput` tells. */
+  readonly halves?: readonly string[];
 }
 
 /**

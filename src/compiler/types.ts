@@ -15,6 +15,9 @@ export interface TensorSpec {
 /** The typed arrays that hold tensors on the host, one for each dtype. */
 export type HostArray = Float32Array | Int32Array | Uint8Array;
 
+/** What a program may be bound to: beside tensors' arrays, upper halves of float32 elements, which are bfloat16. */
+export type BoundArray = HostArray | Uint16Array;
+
 /** A tensor whose value lies in host memory, row-major. */
 export interface HostTensor extends TensorSpec {
   readonly data: HostArray;

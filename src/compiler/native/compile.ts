@@ -3,12 +3,12 @@ import type { Backend } from '../executable.js';
 import type { Graph } from '../graph.js';
 import { CompilerError } from '../types.js';
 import { writeDump } from './dump/dump.js';
-import { lowerToC } from './lower.js';
+import { type KeptInputs, lowerToC } from './lower.js';
 import { openProgram } from './session.js';
 import { openToolchain } from './toolchain/index.js';
 
 /** Options of a native program. */
-export interface NativeOptions {
+export interface NativeOptions extends KeptInputs {
   readonly name?: string;
   /** Threads of a run; one a core by default. */
   readonly numThreads?: number;
@@ -23,7 +23,7 @@ export type Attempt = { readonly backend: Backend } | { readonly reason: string 
  * @throws CompilerError where the compiler fails, or memory is short.
  */
 export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
-  const lowered = lowerToC(graph);
+  const lowered = lowerToC(graph, options);
   if ('missing' in lowered)
     return { reason: `The native engine has no rule for the operation '${lowered.missing}'.` };
   const { LUTHIER_DUMP } = process.env;
@@ -38,6 +38,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
       threads: options.numThreads ?? 0,
       inputs: graph.inputs,
       outputs: graph.outputs,
+      halves: lowered.halves,
     },
   );
   return { backend };

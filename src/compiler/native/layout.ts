@@ -114,7 +114,10 @@ class Placement {
   private readonly made: Map<Value, Node>;
   private readonly literals = new Map<Value, number>();
 
-  constructor(private readonly graph: Graph) {
+  constructor(
+    private readonly graph: Graph,
+    private readonly halves: ReadonlySet<Value>,
+  ) {
     this.made = producers(graph);
   }
 
@@ -139,7 +142,8 @@ class Placement {
   }
 
   private newView(value: Value, home: Home = { kind: 'arena', offset: -1 }): View {
-    return wholeView(this.newBuffer(sizeOf(value.shape), value.dtype, home), value.shape);
+    const storage = this.halves.has(value) ? 'bfloat16' : value.dtype;
+    return wholeView(this.newBuffer(sizeOf(value.shape), storage, home), value.shape);
   }
 
   /** Copies an operand; `Overwrite` comes after a copy to the same buffer. */
@@ -223,7 +227,8 @@ class Placement {
     const heads = { Attention: 3, AttentionGrad: 5 }[op.op] ?? 0;
     const hasGaps = index < heads && input.strides.at(-1) !== 1 && input.shape.at(-1) !== 1;
     const isScattered = op.op === 'UnsortedSegmentSum' && !isContiguous(input);
-    return hasGaps || isScattered ? this.copyOf(input, op.scope) : input;
+    const isHalf = (op.op === 'Cumsum' || op.op === 'TopK') && input.buffer.storage === 'bfloat16';
+    return hasGaps || isScattered || isHalf ? this.copyOf(input, op.scope) : input;
   }
 
   /** A reduction whose axes have no common stride: operands are copied in the order in which they are walked. */
@@ -265,7 +270,8 @@ class Placement {
 
   private copyOf(x: View, scope: string): View {
     const home: Home = { kind: 'arena', offset: -1 };
-    const copy = wholeView(this.newBuffer(sizeOf(x.shape), x.buffer.storage, home), x.shape);
+    const dtype = storedDtype(x.buffer.storage);
+    const copy = wholeView(this.newBuffer(sizeOf(x.shape), dtype, home), x.shape);
     this.copy(x, copy, scope);
     return copy;
   }
@@ -353,5 +359,18 @@ const sameView = (a: View, b: View): boolean =>
   a.offset === b.offset &&
   a.shape.every((dim, i) => dim === b.shape[i] && (dim === 1 || a.strides[i] === b.strides[i]));
 
-/** Places all values of a graph. */
-export const layOut = (graph: Graph): Layout => new Placement(graph).run();
+/** The values that are stored in bfloat16: these inputs, and what they become where slices of them are replaced. */
+export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {
+  const halves = new Set(inputs);
+  for (const {
+    op,
+    inputs: [x],
+    outputs,
+  } of nodes)
+    if (op === 'UpdateSlice' && halves.has(x!)) halves.add(outputs[0]!);
+  return halves;
+}
+
+/** Places all values of a graph; `halves` are inputs that are stored in bfloat16. */
+export const layOut = (graph: Graph, halves: ReadonlySet<Value> = new Set()): Layout =>
+  new Placement(graph, halvesOf(graph, halves)).run();

@@ -1,5 +1,5 @@
 /** @file The functions of compiled libraries, called through koffi; and addresses of typed arrays. */
-import { CompilerError, type HostArray } from '../types.js';
+import { type BoundArray, CompilerError } from '../types.js';
 
 type Koffi = typeof import('koffi');
 
@@ -11,7 +11,7 @@ export interface ProgramFunctions {
   /** Null where memory is short. */
   create(threads: number, constants: Address): Promise<Address | null>;
   /** 0, or the number of what went wrong. */
-  run(program: Address, inputs: Address, outputs: Address): Promise<number>;
+  run(program: Address, inputs: Address, outputs: Address, request: Address): Promise<number>;
   destroy(program: Address): Promise<void>;
 }
 
@@ -75,12 +75,12 @@ export async function loadProgram(path: string): Promise<ProgramFunctions> {
   const [create, run, destroy] = await open(
     path,
     'void *lt_program_create(int threads, void *constants)',
-    'int lt_program_run(void *program, void *inputs, void *outputs)',
+    'int lt_program_run(void *program, void *inputs, void *outputs, void *request)',
     'void lt_program_destroy(void *program)',
   );
   return {
     create: (threads, constants) => call(create!, threads, constants),
-    run: (program, inputs, outputs) => call(run!, program, inputs, outputs),
+    run: (program, inputs, outputs, request) => call(run!, program, inputs, outputs, request),
     destroy: (program) => call(destroy!, program),
   };
 }
@@ -105,20 +105,27 @@ export async function registerPeak(
 /** What C is given for an array without elements. */
 const nothing = new Uint8Array(new ArrayBuffer(64));
 
-/** Gives the tables of arrays' addresses. The arrays must stay in memory as long as C uses them. */
-export async function addressing(): Promise<(arrays: readonly HostArray[]) => AddressTable> {
+/** Makes tables for C. Arrays whose addresses stand in one must stay in memory as long as C uses it. */
+export interface Addressing {
+  addresses(arrays: readonly BoundArray[]): AddressTable;
+  numbers(values: readonly number[]): AddressTable;
+}
+
+export async function addressing(): Promise<Addressing> {
   const { address } = await loadKoffi();
-  const addressOf = (array: HostArray): Address => {
+  const addressOf = (array: BoundArray | BigUint64Array): Address => {
     if (array.length === 0) return address(nothing);
     // Small arrays lie in V8's heap, which moves them about; asking for the buffer moves them out of it for good.
     void array.buffer;
     return address(array);
   };
-  return (arrays) => {
-    const table = new BigUint64Array(new ArrayBuffer(8 * Math.max(1, arrays.length)));
-    arrays.forEach((array, i) => {
-      table[i] = addressOf(array);
-    });
+  const tableOf = (words: readonly bigint[]): AddressTable => {
+    const table = new BigUint64Array(new ArrayBuffer(8 * Math.max(1, words.length)));
+    table.set(words);
     return { table, address: address(table) };
+  };
+  return {
+    addresses: (arrays) => tableOf(arrays.map(addressOf)),
+    numbers: (values) => tableOf(values.map(BigInt)),
   };
 }

@@ -88,10 +88,16 @@ class Lifetimes {
   }
 }
 
-/** Each buffer is alive from the first to the last epoch that touches it. */
-export function lifetimesOf({ steps }: Plan): Lifetimes {
+/** Each buffer is alive from the first to the last epoch that touches it; results of steps that run once, to the end. */
+export function lifetimesOf({ steps, onceSteps }: Plan): Lifetimes {
   const lifetimes = new Lifetimes();
-  for (const step of steps) for (const buffer of touched(step)) lifetimes.touch(buffer, step.epoch);
+  const end = steps.at(-1)?.epoch ?? 0;
+  steps.forEach((step, i) => {
+    for (const buffer of touched(step)) {
+      lifetimes.touch(buffer, step.epoch);
+      if (i < onceSteps) lifetimes.touch(buffer, end);
+    }
+  });
   return lifetimes;
 }
 

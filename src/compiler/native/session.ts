@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { Backend, FlatBinding } from '../executable.js';
 import { CompilerError, formatSpec, type HostArray, sizeOf, type TensorSpec } from '../types.js';
 import {
+  type Addressing,
   type AddressTable,
   addressing,
   loadProgram,
@@ -21,6 +22,8 @@ export interface OpenOptions {
   /** Specs of what `bind` is given, which then is checked against them. */
   readonly inputs?: readonly TensorSpec[];
   readonly outputs?: readonly TensorSpec[];
+  /** Which of them are bound to bfloat16 elements. */
+  readonly halves?: Backend['halves'];
   /** Macros that the source is compiled with, as 1. */
   readonly defines?: readonly string[];
 }
@@ -52,11 +55,11 @@ export async function openProgram(
       `${options.name}: ${threads} threads were asked for, and the system grants ${granted}.`,
     );
   const functions = await loadCompiled(toolchain, source, options);
-  const tableOf = await addressing();
-  const table = tableOf(constants);
+  const tables = await addressing();
+  const table = tables.addresses(constants);
   const handle = await functions.create(threads, table.address);
   if (handle === null) throw new CompilerError(`${options.name}: ${failures[1]} for what it works on.`);
-  return new Program(functions, handle, tableOf, options, [table, constants]);
+  return new Program(functions, handle, tables, options, [table, constants]);
 }
 
 /** Another process may drop the library between its being found and its being loaded. */
@@ -76,39 +79,65 @@ async function loadCompiled(
 }
 
 class Program implements Backend {
+  readonly repeats = true;
+  readonly updatesInPlace = true;
+  readonly halves: Backend['halves'];
   private disposed = false;
+  /** Whether frozen inputs have changed since the last run. */
+  private stale = false;
   /** The end of the last run that was asked for: runs share the program's memory, so they take turns. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly functions: ProgramFunctions,
     private readonly handle: bigint,
-    private readonly tableOf: (arrays: readonly HostArray[]) => AddressTable,
+    private readonly tables: Addressing,
     private readonly options: OpenOptions,
     /** What the program reads until its end. */
     protected kept: readonly unknown[],
-  ) {}
+  ) {
+    this.halves = options.halves;
+  }
 
-  bind(binding: FlatBinding): () => Promise<void> {
+  bind(binding: FlatBinding): (times?: number) => Promise<void> {
     this.check('input', binding.inputs, this.options.inputs);
     this.check('output', binding.outputs, this.options.outputs);
-    const inputs = this.tableOf(binding.inputs);
-    const outputs = this.tableOf(binding.outputs);
+    const inputs = this.tables.addresses(binding.inputs);
+    const outputs = this.tables.addresses(binding.outputs);
     // Also keeps the arrays in memory.
     const arrays = [...binding.inputs, ...binding.outputs];
     const lengths = arrays.map(({ length }) => length);
-    return () => {
+    const request = this.requestOf(binding);
+    return (times = 1) => {
       if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));
       const run = this.last.then(async () => {
         // A buffer that was transferred to a thread, or shrunk, is no longer where it was.
         if (arrays.some((array, i) => array.length !== lengths[i]))
           throw this.error('the memory of a bound array was transferred or resized');
-        const result = await this.functions.run(this.handle, inputs.address, outputs.address);
+        request.table[0] = BigInt(times);
+        request.table[1] = BigInt(this.stale);
+        this.stale = false;
+        const result = await this.functions.run(
+          this.handle,
+          inputs.address,
+          outputs.address,
+          request.address,
+        );
         if (result !== 0) throw this.error(failures[result] ?? `it failed with code ${result}`);
       });
       this.last = run.catch(() => {});
       return run;
     };
+  }
+
+  refresh(): void {
+    this.stale = true;
+  }
+
+  /** An lt_request (runtime/program.h). */
+  private requestOf({ outputs, carried = [] }: FlatBinding): AddressTable {
+    const words = carried.flatMap(({ output, input }) => [output, input, outputs[output]!.byteLength]);
+    return this.tables.numbers([1, 0, carried.length, ...words]);
   }
 
   /** Waits for the runs that were asked for. */
@@ -126,7 +155,9 @@ class Program implements Backend {
       throw this.error(`it takes ${specs.length} ${kind}s, and was given ${arrays.length}`);
     arrays.forEach((array, i) => {
       const spec = specs[i]!;
-      if (array.length !== sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== (spec.dtype === 'bool' ? 1 : 4))
+      const isHalf = this.halves?.[kind === 'input' ? 'inputs' : 'outputs'][i] === true;
+      const bytes = isHalf ? 2 : spec.dtype === 'bool' ? 1 : 4;
+      if (array.length !== sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== bytes)
         throw this.error(
           `${kind} ${i} is ${formatSpec(spec)}, and was given a ${array.constructor.name} of ${array.length}`,
         );

@@ -36,6 +36,8 @@ export interface Plan {
   readonly accumulators: readonly Accumulator[];
   /** Bytes of one thread's accumulators. */
   readonly accumulatorBytes: number;
+  /** So many steps, the first, run only when what they read has changed. */
+  readonly onceSteps: number;
 }
 
 /** Accumulators of different sums lie in different cache lines. */
@@ -95,7 +97,8 @@ class Steps {
   private packed = false;
   private usesWorkspace = false;
 
-  private barrier(): void {
+  /** Everything so far is done before anything else. */
+  barrier(): void {
     this.epoch++;
     this.fresh = new Set();
     this.packed = false;
@@ -126,10 +129,19 @@ class Steps {
   }
 }
 
-/** The steps of a schedule's stages. */
-export function plan(stages: readonly Stage[]): Plan {
+/** The steps of a schedule's stages, the first `onceStages` of which run only when what they read has changed. */
+export function plan(stages: readonly Stage[], onceStages = 0): Plan {
   const steps = new Steps();
-  for (const stage of stages) steps.add(stage);
+  for (const stage of stages.slice(0, onceStages)) steps.add(stage);
   steps.finish();
-  return { steps: steps.steps, accumulators: steps.accumulators, accumulatorBytes: steps.bytes };
+  const onceSteps = steps.steps.length;
+  if (onceSteps > 0) steps.barrier();
+  for (const stage of stages.slice(onceStages)) steps.add(stage);
+  steps.finish();
+  return {
+    steps: steps.steps,
+    accumulators: steps.accumulators,
+    accumulatorBytes: steps.bytes,
+    onceSteps,
+  };
 }

@@ -27,7 +27,8 @@ static void step(void *arg, int thread, int threads) {
   ${step}
 }
 
-int lt_program_run(void *handle, void *const *inputs, void *const *outputs) {
+int lt_program_run(void *handle, void *const *inputs, void *const *outputs, const void *request) {
+  (void)request;
   program *p = handle;
   call c = {p, inputs, outputs};
   if (__atomic_exchange_n(&p->busy, 1, __ATOMIC_SEQ_CST)) return 99;

@@ -39,11 +39,13 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     packings.findIndex((packing) => samePacking(packing.unit, unit));
   const blockRows = (chain: Chain): number => memory.blockRows.get(chain)!;
   const places: Place[] = [];
+  let oncePlaces = 0;
   const rows = plan.steps.map((step, i) => {
     const writer = new StepWriter({ loops, steps, needs, plan, packingIndex, blockRows });
     const { name, pointers } = writer.write(step);
     const first = places.length;
     places.push(...pointers.places);
+    if (i < plan.onceSteps) oncePlaces = places.length;
     const waits = i > 0 && plan.steps[i - 1]!.epoch !== step.epoch;
     return `{${name}, ${first}, ${waits ? 1 : 0}}`;
   });
@@ -65,9 +67,9 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     `static int64_t workspace_bytes(void) { return ${largest(needs.workspace)}; }\n`,
     'static const lt_program_text text = {',
     `  places, steps, packings, ${places.length}, ${rows.length}, ${packings.length},`,
-    `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.accumulatorBytes}, work_bytes, workspace_bytes};\n`,
+    `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.accumulatorBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes};\n`,
     'void *lt_program_create(int threads, const void *const *constants) { return lt_open(&text, threads, constants); }',
-    'int lt_program_run(void *program, void *const *inputs, void *const *outputs) { return lt_run(program, inputs, outputs); }',
+    'int lt_program_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request) { return lt_run(program, inputs, outputs, request); }',
     'void lt_program_destroy(void *program) { lt_close(program); }',
     'const char *lt_program_info(void) { return "luthier"; }',
     'int64_t lt_program_profile(void *program, double *seconds, double *spans, int64_t capacity) {',

@@ -41,6 +41,9 @@ typedef struct {
   void **pointers;
   double *seconds;
   int32_t bad_index;
+  int32_t stale; /* whether steps run whose results are kept from run to run */
+  void *const *inputs, *const *outputs;
+  const lt_request *request;
 } program;
 
 static void *abandoned(program *p) {
@@ -77,6 +80,7 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   p->accumulator_stride = p->thread_bytes = p->accumulators_at + lt_align(text->accumulator_bytes) + 64;
   p->memory_bytes = end + threads * p->thread_bytes;
   p->memory = lt_allocate(p->memory_bytes);
+  p->stale = 1;
   return p->memory == NULL ? abandoned(p) : p;
 }
 
@@ -99,6 +103,7 @@ static double now(void) {
 
 static void resolve(program *p, void *const *inputs, void *const *outputs) {
   for (int64_t i = 0; i < p->text->place_count; i++) {
+    const void *before = p->pointers[i];
     const lt_place *place = &p->text->places[i];
     char *base = NULL;
     switch (place->space) {
@@ -111,7 +116,15 @@ static void resolve(program *p, void *const *inputs, void *const *outputs) {
       default: break;
     }
     p->pointers[i] = place->space == LT_OFFSET ? (void *)(intptr_t)place->offset : base + place->offset;
+    /* What was kept came from other memory. */
+    if (i < p->text->once_places && p->pointers[i] != before) p->stale = 1;
   }
+}
+
+static void carry(const program *p) {
+  for (int64_t i = 0; i < p->request->carry_count; i++)
+    memcpy(p->inputs[p->request->carries[i].input], p->outputs[p->request->carries[i].output],
+           p->request->carries[i].bytes);
 }
 
 static void take_steps(void *argument, int thread, int threads) {
@@ -125,24 +138,39 @@ static void take_steps(void *argument, int thread, int threads) {
                     .thread = thread,
                     .threads = threads};
   double before = thread == 0 ? now() : 0;
-  for (int64_t i = 0; i < p->text->step_count; i++) {
-    const lt_step *step = &p->text->steps[i];
-    if (step->waits) lt_barrier();
-    step->run(p->pointers + step->first, &frame);
-    if (thread == 0) {
-      const double after = now();
-      p->seconds[i] += after - before;
-      before = after;
+  for (int64_t round = 0; round < p->request->times; round++) {
+    const int64_t first = round == 0 && p->stale ? 0 : p->text->once_steps;
+    if (round > 0) {
+      lt_barrier();
+      if (thread == 0) carry(p);
+      lt_barrier();
+    }
+    for (int64_t i = first; i < p->text->step_count; i++) {
+      const lt_step *step = &p->text->steps[i];
+      if (step->waits && i > first) lt_barrier();
+      step->run(p->pointers + step->first, &frame);
+      if (thread == 0) {
+        const double after = now();
+        p->seconds[i] += after - before;
+        before = after;
+      }
     }
   }
   if (frame.bad_index) __atomic_store_n(&p->bad_index, 1, __ATOMIC_RELAXED);
 }
 
-int lt_run(void *handle, void *const *inputs, void *const *outputs) {
+int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_request *request) {
   program *p = handle;
   p->bad_index = 0;
+  if (request->stale) p->stale = 1;
   resolve(p, inputs, outputs);
+  p->inputs = inputs;
+  p->outputs = outputs;
+  p->request = request;
+  if (request->times < 1) return 0;
   lt_team_run(p->threads, take_steps, p);
+  p->stale = 0;
+  carry(p);
   return p->bad_index ? 2 : 0;
 }
 

@@ -47,6 +47,7 @@ typedef struct {
   const lt_packing *packings;
   int64_t place_count, step_count, packing_count;
   int64_t arena_bytes, scratch_bytes, row_bytes, accumulator_bytes;
+  int64_t once_steps, once_places; /* the first so many: of steps that run only when what they read has changed */
   int64_t (*work_bytes)(void);
   int64_t (*workspace_bytes)(void);
 } lt_program_text;
@@ -120,9 +121,19 @@ static inline void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, in
 void *lt_allocate(int64_t bytes);
 void lt_release(void *memory, int64_t bytes);
 
+/* How often a program runs. */
+typedef struct {
+  int64_t times;
+  int64_t stale; /* whether what is kept from run to run has to be worked out again */
+  int64_t carry_count;
+  struct {
+    int64_t output, input, bytes;
+  } carries[]; /* outputs that are copied to inputs after each run */
+} lt_request;
+
 /* The exported functions of a program (runtime/program.c). */
 void *lt_open(const lt_program_text *text, int threads, const void *const *constants);
-int lt_run(void *program, void *const *inputs, void *const *outputs);
+int lt_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request);
 void lt_close(void *program);
 /* Seconds of each step since the program was opened, all threads together. */
 void lt_step_seconds(void *program, double *seconds);
