@@ -8,6 +8,9 @@ import { type Change, type DumpFormat, dumpFormats } from './registry/overrides.
 const modes = ['train', 'eval', 'decode', 'decode_once', 'train_and_eval', 'train_and_decode'] as const;
 type Mode = (typeof modes)[number];
 
+/** The compiler's engines; named here, for it is not loaded where only flags are read. */
+const engines = ['auto', 'native', 'onnx', 'eager'] as const;
+
 /** The parsed command line. */
 export interface Flags {
   readonly exp?: string;
@@ -18,7 +21,7 @@ export interface Flags {
   readonly dump?: DumpFormat;
   readonly numThreads?: number;
   readonly device: 'cpu' | 'gpu';
-  readonly engine: 'auto' | 'onnx' | 'eager';
+  readonly engine: (typeof engines)[number];
   readonly peakTflops?: number;
   readonly restorePreviousCheckpoint: boolean;
   readonly help: boolean;
@@ -81,8 +84,9 @@ export const flagTable: FlagTable = {
   engine: {
     key: 'engine',
     value: 'ENGINE',
-    about: 'auto, onnx or eager (op by op, slow, for comparison). Default: auto.',
-    parse: oneOf(['auto', 'onnx', 'eager']),
+    about:
+      'auto, native (machine code, or an error), onnx (ONNX Runtime), eager (op by op, slow, for comparison). Default: auto.',
+    parse: oneOf(engines),
   },
   peak_tflops: {
     key: 'peakTflops',

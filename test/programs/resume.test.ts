@@ -1,9 +1,9 @@
 /** @file A run that is stopped or killed and started again ends with the same bits as one that was not. */
 import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, test } from 'vitest';
-import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { killedRun, metricLines, stateAt, stepReached, trainLosses, wholeRun } from './runs.js';
 
 const steps = 60;
 const flags = (directory: string, mode = 'train') => [
@@ -14,55 +14,16 @@ const flags = (directory: string, mode = 'train') => [
   ...['--set', 'task.train.evalIntervalSteps=1000'],
 ];
 
-function lines(directory: string): Record<string, unknown>[] {
-  const path = join(directory, 'metrics.jsonl');
-  if (!existsSync(path)) return [];
-  const text = readFileSync(path, 'utf8');
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-}
-
-function trainLosses(directory: string): [unknown, unknown][] {
-  return lines(directory)
-    .filter((line) => line.program === 'train')
-    .map(({ step, loss }) => [step, loss]);
-}
-
-/** Waits until the run has written the summary of this step. */
-async function stepReached(directory: string, step: number, { child }: Running): Promise<void> {
-  while (!trainLosses(directory).some(([at]) => Number(at) >= step)) {
-    if (child.exitCode !== null) throw new Error(`the run ended before step ${step}`);
-    await sleep(5);
-  }
-}
-
-function finalState(directory: string): Buffer {
-  const name = `checkpoint_${String(steps).padStart(8, '0')}`;
-  return readFileSync(join(directory, 'checkpoints', name, 'state.safetensors'));
-}
+const finalState = (directory: string) => stateAt(directory, steps);
 
 let uninterrupted: string;
 
 beforeAll(async () => {
-  uninterrupted = temporaryDirectory();
-  const { code, stderr } = await runCommand(flags(uninterrupted));
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  uninterrupted = await wholeRun(flags);
 }, 120_000);
 
 test('SIGKILL at a random step, twice, then to the end', async () => {
-  const directory = temporaryDirectory();
-  for (let kill = 0; kill < 2; kill++) {
-    const at = 1 + Math.floor(Math.random() * (steps - 10));
-    const run = startCommand(flags(directory));
-    await stepReached(directory, at, run);
-    run.child.kill('SIGKILL');
-    expect((await run.finished).signal, `killed at step ${at}`).toBe('SIGKILL');
-  }
-  const { code, stdout } = await runCommand(flags(directory));
-  expect(code, stdout).toBe(0);
+  const directory = await killedRun(flags, steps - 10);
   expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
   expect(trainLosses(directory)).toEqual(trainLosses(uninterrupted));
 }, 240_000);
@@ -121,7 +82,7 @@ test('a finished run that is started again evaluates and decodes without another
   expect(again.code, again.stderr).toBe(0);
   expect(trainLosses(directory)).toEqual(trainLosses(uninterrupted));
   expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
-  const programs = lines(directory).map((line) => line.program);
+  const programs = metricLines(directory).map((line) => line.program);
   expect(programs).toContain('eval_test_validation');
   expect(programs).toContain('decode_test_validation');
 }, 240_000);

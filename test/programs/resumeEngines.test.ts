@@ -1,0 +1,36 @@
+/** @file On every engine that compiles: the same run gives the same bits, whole, repeated, or killed and resumed. */
+import { describe, expect, test } from 'vitest';
+import { engines } from '../compiler/engines.js';
+import { killedRun, stateAt, trainLosses, wholeRun } from './runs.js';
+
+const steps = 24;
+
+/** Engines behind their names, with their threads. */
+const runs = engines.flatMap(([title, { engine, available }]) =>
+  (engine === 'native' ? [1, 2] : [2]).map((threads) => ({ title, engine, available, threads })),
+);
+
+describe.each(runs)('$title, threads: $threads', ({ engine, available, threads }) => {
+  const flags = (directory: string) => [
+    '--exp=tiny.Tiny',
+    `--job_log_dir=${directory}`,
+    `--engine=${engine}`,
+    `--num_threads=${threads}`,
+    // Rows for several blocks of a chain.
+    ...['--set', 'datasets[0].batchSize=9', '--set', `numTrainSteps=${steps}`],
+    ...['--set', 'task.train.evalIntervalSteps=1000'],
+  ];
+
+  test.skipIf(!available)(
+    'the same bits twice, and after SIGKILL at a random step',
+    async () => {
+      const whole = await wholeRun(flags);
+      const others = [await wholeRun(flags), await killedRun(flags, steps - 10, 1)];
+      for (const other of others) {
+        expect(trainLosses(other)).toEqual(trainLosses(whole));
+        expect(stateAt(other, steps).equals(stateAt(whole, steps))).toBe(true);
+      }
+    },
+    600_000,
+  );
+});

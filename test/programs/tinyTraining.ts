@@ -1,0 +1,54 @@
+/** @file A language model of a few thousand parameters with its training program, in this process. */
+import { createTrainState } from '../../src/checkpoints/index.js';
+import { type Engine, flatViews } from '../../src/compiler/index.js';
+import { build } from '../../src/hparams/index.js';
+import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
+import { AdamW, Learner } from '../../src/learners/index.js';
+import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import type { JobOptions } from '../../src/programs/options.js';
+import { type FlatTrainState, TrainProgram } from '../../src/programs/trainProgram.js';
+import { SingleTask, Train } from '../../src/tasks/index.js';
+
+/** Rows of several blocks of a chain. */
+const batchSize = 9;
+const seqLen = 16;
+const vocabSize = 64;
+
+/** Random tokens: the same in every run. */
+export const tokens = (): InputSource =>
+  build(SyntheticLmInput.config({ batchSize, seqLen, vocabSize, isTraining: true }));
+
+/** A program that trains from initial values, and the state that it trains. */
+export async function tinyTraining(
+  engine: Engine,
+  numThreads: number,
+  {
+    fpropDtype = 'float32',
+    input = tokens(),
+  }: { fpropDtype?: 'float32' | 'bfloat16'; input?: InputSource } = {},
+): Promise<{ program: TrainProgram; state: FlatTrainState }> {
+  const lmTpl = gpt2Lm({ vocabSize, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: seqLen });
+  const optimizer = AdamW.config({ learningRate: 1e-2, clipGradientNormToValue: 1 });
+  const config = SingleTask.config({
+    model: LanguageModel.config({ fpropDtype, lmTpl }),
+    train: Train.config({ learner: Learner.config({ optimizer }) }),
+  });
+  const task = build(config);
+  const layout = task.layout();
+  const state = { ...createTrainState(layout, task.hp.train.hp.learner.slotNames), layout };
+  task.initialize(flatViews(layout, state.params));
+  const options: JobOptions = {
+    name: 'tiny',
+    task: config,
+    datasets: [],
+    decodeDatasets: [],
+    moduleUrl: import.meta.url,
+    jobLogDir: '',
+    mode: 'train',
+    overrides: [],
+    classVars: '',
+    engine,
+    numThreads,
+  };
+  return { program: await TrainProgram.create(options, task, state, input), state };
+}
