@@ -15,7 +15,14 @@
 #define LT_MULADD(c, a, b) _mm256_fmadd_ps(a, b, c)
 #include "gemmKernel.h"
 
-/* to[w * width + i] = rows[i][w] for i < stored. */
+/* Six or eight words; masked stores would take many cycles. */
+LT_INLINE void store(uint32_t *to, int64_t stored, __m256i words) {
+  if (stored == 8) return _mm256_storeu_si256((__m256i *)to, words);
+  _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(words));
+  _mm_storel_epi64((__m128i *)(to + 4), _mm256_extracti128_si256(words, 1));
+}
+
+/* to[w * width + i] = rows[i][w] for i < stored, a tile's rows or eight. */
 LT_INLINE void transpose(uint32_t *to, int64_t width, int64_t stored, const __m256i *rows) {
   __m256i pairs[8], quads[8];
   for (int i = 0; i < 8; i += 2) {
@@ -28,10 +35,9 @@ LT_INLINE void transpose(uint32_t *to, int64_t width, int64_t stored, const __m2
     quads[half + 2] = _mm256_unpacklo_epi64(pairs[half + 1], pairs[half + 3]);
     quads[half + 3] = _mm256_unpackhi_epi64(pairs[half + 1], pairs[half + 3]);
   }
-  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)stored), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   for (int q = 0; q < 4; q++) {
-    _mm256_maskstore_epi32((int *)(to + q * width), mask, _mm256_permute2x128_si256(quads[q], quads[4 + q], 0x20));
-    _mm256_maskstore_epi32((int *)(to + (q + 4) * width), mask, _mm256_permute2x128_si256(quads[q], quads[4 + q], 0x31));
+    store(to + q * width, stored, _mm256_permute2x128_si256(quads[q], quads[4 + q], 0x20));
+    store(to + (q + 4) * width, stored, _mm256_permute2x128_si256(quads[q], quads[4 + q], 0x31));
   }
 }
 

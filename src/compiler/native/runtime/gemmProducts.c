@@ -149,6 +149,14 @@ static void multiplyUnits(const lt_kernel *kernel, const lt_product *q, int64_t 
   }
 }
 
+/* Rows of a unit: as many as lt_gemm's, fewer where that would leave too few units to share out evenly. */
+static int64_t blockOf(const lt_kernel *kernel, int64_t m, int64_t panels, int threads) {
+  int64_t block = rowsAtOnce(kernel, m);
+  while (threads > 1 && block >= 2 * kernel->rows && ceilDivide(m, block) * panels < 8 * threads)
+    block = ceilDivide(block / 2, kernel->rows) * kernel->rows;
+  return block;
+}
+
 void lt_products_multiply(int p, const lt_product *products, int64_t count, int thread, int threads) {
   const lt_kernel *kernel = lt_kernel_of(p);
   double total = 0;
@@ -157,10 +165,9 @@ void lt_products_multiply(int p, const lt_product *products, int64_t count, int 
   share s = shareOf(total, thread, threads);
   for (const lt_product *q = products; q < products + count; q++) {
     if (q->m <= 0 || q->n <= 0) continue;
-    const int64_t block = rowsAtOnce(kernel, q->m), blocks = ceilDivide(q->m, block);
-    const int64_t panels = lt_panels(p, q->n);
+    const int64_t panels = lt_panels(p, q->n), block = blockOf(kernel, q->m, panels, threads);
     int64_t first, last;
-    takeUnits(&s, (double)q->m * (double)q->n * (double)(q->k + 1), blocks * panels, &first, &last);
+    takeUnits(&s, (double)q->m * (double)q->n * (double)(q->k + 1), ceilDivide(q->m, block) * panels, &first, &last);
     multiplyUnits(kernel, q, block, panels, first, last);
   }
 }
