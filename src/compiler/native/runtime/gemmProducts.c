@@ -47,15 +47,6 @@ static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_
   }
 }
 
-void lt_multiply_packed(int p, int64_t m, int64_t n, int64_t k, const void *packed_a, int64_t a_k, const void *packed_b,
-                        int64_t b_k, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate) {
-  const lt_kernel *kernel = lt_kernel_of(p);
-  if (m <= 0 || n <= 0) return;
-  multiplyRegion(kernel, (operand){packed_a, kernel->rows, lt_words(kernel, a_k)},
-                 (operand){packed_b, lt_panel_width(kernel, n), lt_words(kernel, b_k)}, 0, m, 0, lt_panels(p, n), n,
-                 lt_words(kernel, k), (target){c, c_type, ldc}, alpha, accumulate);
-}
-
 /* ---- lt_gemm -------------------------------------------------------------------------------------------------- */
 
 /* Rows of even blocks of at most BLOCK_ROWS. */

@@ -44,10 +44,4 @@ static inline const void *lt_element(lt_matrix a, int64_t i, int64_t j) {
 /* Packs the row panels [first, last) of a left operand a[m, k]; lt_packed_left_bytes(p, m, k) tells its size. */
 void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last);
 
-/* c[m, n] = alpha * a b (+ c where accumulate, float32 c only) of packed operands, one thread. The left operand was
-   packed with a_k elements of depth and the right one with b_k rows, of which the first k are multiplied; an odd k is
-   the end of one of both, or the pair's other half counts. */
-void lt_multiply_packed(int p, int64_t m, int64_t n, int64_t k, const void *packed_a, int64_t a_k, const void *packed_b,
-                        int64_t b_k, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate);
-
 #endif

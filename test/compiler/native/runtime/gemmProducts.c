@@ -246,18 +246,6 @@ static void empty(int p) {
   free(packed), free(scratch);
 }
 
-/* Operands packed deeper than what is multiplied. */
-static void partOfDepth(int p) {
-  const int64_t m = 19, n = 70, k = 64, used = 30;
-  const stored a = matrix(m, k, 0, ROWS), b = matrix(k, n, 0, ROWS), c = matrix(m, n, 0, ROWS);
-  void *left = aligned(lt_packed_left_bytes(p, m, k)), *right = aligned(lt_packed_bytes(p, k, n));
-  lt_pack_left(p, left, a.view, m, k, 0, (m + lt_kernel_of(p)->rows - 1) / lt_kernel_of(p)->rows);
-  lt_pack_panels(p, right, b.view, k, n, 0, lt_panels(p, n));
-  lt_multiply_packed(p, m, n, used, left, k, right, k, c.memory, 0, n, 1.0f, 0);
-  check("part of the depth", p, a.view, b.view, c.view, NULL, m, n, used, 1.0f, 0);
-  free(a.memory), free(b.memory), free(c.memory), free(left), free(right);
-}
-
 int main(int argc, char **argv) {
   if (argc == 1) { /* what the environment chose */
     printf("%s %s\n", lt_gemm_kernel(LT_FLOAT32), lt_gemm_kernel(LT_BFLOAT16));
@@ -280,7 +268,6 @@ int main(int argc, char **argv) {
     report(precision, "products");
     specials(p);
     empty(p);
-    partOfDepth(p);
     report(precision, "special cases");
     const double one = lt_peak_flops(p, 1, 0.001), two = lt_peak_flops(p, 2, 0.001);
     if (!(one > 1e8 && one < 1e13 && two > 1e8 && two < 2e13) && !failures++) snprintf(first, sizeof first, "%g, %g", one, two);
