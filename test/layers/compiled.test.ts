@@ -1,6 +1,13 @@
 /** @file Every layer compiled, forward and backward, against the eager oracle. */
 import { describe, expect, test } from 'vitest';
-import { compile, type HostTensor, type Tensor, tf, valueAndGrad } from '../../src/compiler/index.js';
+import {
+  compile,
+  type Engine,
+  type HostTensor,
+  type Tensor,
+  tf,
+  valueAndGrad,
+} from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseLayer,
@@ -37,6 +44,7 @@ import {
   TransformerLm,
 } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import { engines } from '../compiler/engines.js';
 import { numbers } from './helpers.js';
 
 interface Host {
@@ -64,7 +72,7 @@ async function evaluate(
   layer: BaseLayer,
   inputs: Inputs,
   fprop: (x: Tensors) => Tensor,
-  engine: 'onnx' | 'eager',
+  engine: Engine,
 ): Promise<Record<string, HostTensor>> {
   const params: Inputs = Object.fromEntries(
     listVariables(layer).map(({ path, shape }, i) => [path, floats(shape, i + 5, 0.5)]),
@@ -92,9 +100,9 @@ async function evaluate(
   return { value, outputs, ...grads.params, ...grads.real };
 }
 
-async function expectSame(layer: BaseLayer, inputs: Inputs, fprop: (x: Tensors) => Tensor): Promise<void> {
-  const eager = await evaluate(layer, inputs, fprop, 'eager');
-  const compiled = await evaluate(layer, inputs, fprop, 'onnx');
+type Results = Record<string, HostTensor>;
+
+function expectClose(title: string, compiled: Results, eager: Results): void {
   expect(Object.keys(compiled)).toEqual(Object.keys(eager));
   for (const [name, expected] of Object.entries(eager)) {
     const actual = compiled[name]!;
@@ -102,9 +110,16 @@ async function expectSame(layer: BaseLayer, inputs: Inputs, fprop: (x: Tensors) 
     expected.data.forEach((value, i) => {
       const error = Math.abs(actual.data[i]! - value);
       if (!(error <= 2e-5 * (1 + Math.abs(value)))) {
-        expect.fail(`${name}[${i}]: compiled ${actual.data[i]}, eager ${value}`);
+        expect.fail(`${title}, ${name}[${i}]: compiled ${actual.data[i]}, eager ${value}`);
       }
     });
+  }
+}
+
+async function expectSame(layer: BaseLayer, inputs: Inputs, fprop: (x: Tensors) => Tensor): Promise<void> {
+  const eager = await evaluate(layer, inputs, fprop, 'eager');
+  for (const [title, { engine, available }] of engines) {
+    if (available) expectClose(title, await evaluate(layer, inputs, fprop, engine), eager);
   }
 }
 

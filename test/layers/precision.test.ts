@@ -1,12 +1,20 @@
 /** @file fpropDtype through whole models: which products and which of their gradients multiply in bfloat16. */
 import { describe, expect, test } from 'vitest';
 import type { Graph } from '../../src/compiler/graph.js';
-import { compile, type HostTensor, type Tensor, tf, valueAndGrad } from '../../src/compiler/index.js';
+import {
+  compile,
+  type Engine,
+  type HostTensor,
+  type Tensor,
+  tf,
+  valueAndGrad,
+} from '../../src/compiler/index.js';
 import { optimize } from '../../src/compiler/passes/index.js';
 import { traceProgram } from '../../src/compiler/program.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { type BaseLayer, listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import { engines } from '../compiler/engines.js';
 import { numbers } from './helpers.js';
 
 type Precision = 'float32' | 'bfloat16' | null;
@@ -118,34 +126,38 @@ describe('the graph of a training step', () => {
   });
 });
 
-test('both engines agree to a step of bfloat16, and are near float32', async () => {
-  const run = async (precision: Precision, engine: 'onnx' | 'eager') => {
-    const layer = inPrecision(precision);
-    const executable = await compile(step(layer) as any, inputsOf(layer) as any, { engine, numThreads: 1 });
-    const result: any = await executable.run(inputsOf(layer) as any);
-    await executable.dispose();
-    return { logits: result.aux.logits as HostTensor, grads: result.grads as Record<string, HostTensor> };
-  };
-  const [onnx, eager, float32] = [
-    await run('bfloat16', 'onnx'),
-    await run('bfloat16', 'eager'),
-    await run(null, 'onnx'),
-  ];
-  /** Of all gradients together, relative to the second's length. */
-  const distance = (a: Record<string, HostTensor>, b: Record<string, HostTensor>): number => {
-    let [difference, size] = [0, 0];
-    for (const [path, { data }] of Object.entries(b)) {
-      data.forEach((x, i) => {
-        difference += (a[path]!.data[i]! - x) ** 2;
-        size += x ** 2;
-      });
-    }
-    return Math.sqrt(difference / size);
-  };
-  // An operand whose last bit differs may be rounded to a neighbour, and all behind it differs by that.
-  expect(distance({ logits: onnx.logits }, { logits: eager.logits })).toBeLessThan(1e-3);
-  expect(distance(onnx.grads, eager.grads)).toBeLessThan(1e-3);
-  const rounding = distance(onnx.grads, float32.grads);
-  expect(rounding).toBeGreaterThan(1e-3);
-  expect(rounding).toBeLessThan(1e-2);
+describe.each(engines)('%s', (_, { engine, available }) => {
+  test.skipIf(!available)('agrees with the oracle to a step of bfloat16, and is near float32', async () => {
+    const run = async (precision: Precision, engine: Engine) => {
+      const layer = inPrecision(precision);
+      const executable = await compile(step(layer) as any, inputsOf(layer) as any, { engine, numThreads: 1 });
+      const result: any = await executable.run(inputsOf(layer) as any);
+      await executable.dispose();
+      return { logits: result.aux.logits as HostTensor, grads: result.grads as Record<string, HostTensor> };
+    };
+    const [compiled, eager, float32] = [
+      await run('bfloat16', engine),
+      await run('bfloat16', 'eager'),
+      await run(null, engine),
+    ];
+    /** Of all gradients together, relative to the second's length. */
+    const distance = (a: Record<string, HostTensor>, b: Record<string, HostTensor>): number => {
+      let [difference, size] = [0, 0];
+      for (const [path, { data }] of Object.entries(b)) {
+        data.forEach((x, i) => {
+          difference += (a[path]!.data[i]! - x) ** 2;
+          size += x ** 2;
+        });
+      }
+      return Math.sqrt(difference / size);
+    };
+    // An operand whose last bit differs may be rounded to a neighbour, and all behind it differs by that. Attention in
+    // machine code sums weights before it divides them by their sum: they are rounded as other numbers.
+    const near = engine === 'onnx' ? 1e-3 : 5e-3;
+    expect(distance({ logits: compiled.logits }, { logits: eager.logits })).toBeLessThan(near);
+    expect(distance(compiled.grads, eager.grads)).toBeLessThan(near);
+    const rounding = distance(compiled.grads, float32.grads);
+    expect(rounding).toBeGreaterThan(1e-3);
+    expect(rounding).toBeLessThan(1e-2);
+  });
 });
