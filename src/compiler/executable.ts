@@ -1,4 +1,6 @@
 /** @file What every lowering gives: a compiled program that runs on host memory. */
+import { productPrecision } from './cost.js';
+import type { Precision } from './precision.js';
 import type { Program } from './program.js';
 import { isSpec } from './program.js';
 import { flattenTree, mapTree } from './tree.js';
@@ -22,8 +24,12 @@ export interface FlatBinding {
   readonly carried?: readonly { readonly output: number; readonly input: number }[];
 }
 
+/** What runs a program: `auto` decides for each. */
+export type Runner = 'native' | 'wasm' | 'onnx' | 'eager';
+
 /** What a lowering supplies; trees are dealt with in `Executable`. */
 export interface Backend {
+  readonly runner: Runner;
   /** Prepares a call on fixed memory, which may be views into larger buffers. */
   bind(binding: FlatBinding): (times?: number) => Promise<void>;
   /** Whether a call heeds `times` and `carried`; elsewhere it runs once. */
@@ -111,6 +117,16 @@ export class Executable {
         return tree;
       },
     };
+  }
+
+  /** What runs it. */
+  get runner(): Runner {
+    return this.backend.runner;
+  }
+
+  /** In which most of its products multiply, by their FLOPs. */
+  get precision(): Precision {
+    return productPrecision(this.program.graph);
   }
 
   /** Whether `ops.updateSlice` replaces slices in place where its result is bound to its source's memory. */

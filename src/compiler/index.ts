@@ -3,10 +3,11 @@
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
 export { type EagerDevice, loadBackend } from './eager/cpu.js';
 export { ENGINES, type Engine } from './engine.js';
-export type { BoundCall, Executable } from './executable.js';
+export type { BoundCall, Executable, Runner } from './executable.js';
 export * from './flat.js';
 export { type ValueAndGrad, valueAndGrad } from './gradients.js';
 export { type CompileOptions, compile, evalShape, exportOnnx, jit } from './jit.js';
+export { compilerName, cpuName } from './native/machine.js';
 export { nativePeak } from './native/peak.js';
 export * as ops from './ops/index.js';
 export type { Precision } from './precision.js';

@@ -7,6 +7,7 @@ import { DecodeProgram } from './decodeProgram.js';
 import { JobError } from './errors.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
 import { writeJobFiles } from './jobFiles.js';
+import { machineOf } from './machine.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
@@ -49,7 +50,7 @@ export async function runEvaluation(options: JobOptions, stop: StopSignal): Prom
   }
   const task = build(options.task);
   const state = await restoreParams(options, task);
-  writeJobFiles(options);
+  writeJobFiles(options, await machineOf(options));
   const reporter = new Reporter(options, {
     numTrainSteps: task.hp.train.hp.numTrainSteps,
     firstStep: state.step,
@@ -73,7 +74,7 @@ export async function runDecoding(options: JobOptions, stop: StopSignal): Promis
   }
   const task = build(options.task);
   const state = await restoreParams(options, task);
-  writeJobFiles(options);
+  writeJobFiles(options, await machineOf(options));
   const reporter = new Reporter(options, {
     numTrainSteps: task.hp.train.hp.numTrainSteps,
     firstStep: state.step,

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { print, toJSON } from '../hparams/index.js';
 import { JobError } from './errors.js';
+import type { Machine } from './machine.js';
 import type { JobOptions } from './options.js';
 
 /**
@@ -78,7 +79,7 @@ function describeConfigs({ task, datasets, decodeDatasets }: JobOptions): string
  * Writes the run's description. Training writes the plain names; other modes put theirs in front
  * (eval_model_params.txt), so that a later evaluation leaves the training's record alone.
  */
-export function writeJobFiles(options: JobOptions): void {
+export function writeJobFiles(options: JobOptions, machine: Machine): void {
   const { jobLogDir, mode, name, overrides, classVars, task, datasets, decodeDatasets } = options;
   const prefix = mode.startsWith('train') ? '' : `${mode}_`;
   const configs = { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] };
@@ -91,6 +92,7 @@ export function writeJobFiles(options: JobOptions): void {
     commandLine: process.argv.slice(1),
     startedAt: new Date().toISOString(),
     versions: versions(),
+    machine,
     gitRevision: revision ?? null,
     config: toJSON(configs),
   };

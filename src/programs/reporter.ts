@@ -76,6 +76,11 @@ export class Reporter {
     writer.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
   }
 
+  /** What is not as it was before the run was stopped, a line each. */
+  goesOnWith(changes: readonly string[]): void {
+    for (const change of changes) this.#line.message(change);
+  }
+
   /** A finished step without a summary: the live line. */
   progress(step: number, meter: TrainMeter): void {
     const speed = meter.speed;

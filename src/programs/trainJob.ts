@@ -8,6 +8,7 @@ import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
 import { writeJobFiles } from './jobFiles.js';
+import { machineChanges, machineOf, recordedMachine } from './machine.js';
 import { findPeak, modelCost } from './mfu.js';
 import { openDataset } from './openDataset.js';
 import type { JobOptions } from './options.js';
@@ -58,13 +59,16 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   });
   const state = trainStateOf(task);
   const restored = await restoreOrInitialize(options, task, state, input, checkpointer);
-  // Only now: a run that can't go on from what is there must not write over it.
-  writeJobFiles(options);
   const { numTrainSteps, summaryIntervalSteps, logTrainOutputIntervalSteps } = train.hp;
   const logIntervalSteps = logTrainOutputIntervalSteps ?? summaryIntervalSteps;
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, logIntervalSteps });
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored);
   const program = await TrainProgram.create(options, task, state, input);
+  const machine = await machineOf(options, program.executable);
+  if (restored !== undefined)
+    reporter.goesOnWith(machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
+  // Only now: a run that can't go on from what is there must not write over it.
+  writeJobFiles(options, machine);
   const evalSteps = new EvalSteps(options, task, state);
   const { mode, datasets, decodeDatasets } = options;
   const evaluated = mode === 'train' ? [] : datasets.filter((dataset) => !dataset.isTraining);

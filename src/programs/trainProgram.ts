@@ -3,6 +3,7 @@ import type { TrainState } from '../checkpoints/index.js';
 import {
   type BoundCall,
   compile,
+  type Executable,
   type FlatLayout,
   flatViews,
   foldIn,
@@ -62,6 +63,8 @@ export class TrainProgram {
     private readonly key: Int32Array,
     private readonly call: BoundCall,
     readonly updater: FlatUpdater,
+    /** The compiled step. */
+    readonly executable: Executable,
   ) {
     this.stream = foldIn(prngKey(task.hp.train.hp.randomSeed), hashString('train'));
   }
@@ -99,7 +102,7 @@ export class TrainProgram {
         grads: Object.fromEntries(trainable),
       },
     });
-    return new TrainProgram(task, state, input, buffers, key, call, updater);
+    return new TrainProgram(task, state, input, buffers, key, call, updater, executable);
   }
 
   /** Takes one step: everything random in it depends on the seed and the step alone. */

@@ -43,6 +43,7 @@ export async function compileEager(
 ): Promise<Backend> {
   const backend = await loadBackend(device);
   return {
+    runner: 'eager',
     bind:
       ({ inputs, outputs }) =>
       async () => {

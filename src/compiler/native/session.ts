@@ -79,6 +79,7 @@ async function loadCompiled(
 }
 
 class Program implements Backend {
+  readonly runner = 'native';
   readonly repeats = true;
   readonly updatesInPlace = true;
   readonly halves: Backend['halves'];

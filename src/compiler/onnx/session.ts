@@ -53,6 +53,7 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
   const tensor = (spec: TensorSpec, data: HostArray): Tensor =>
     new OrtTensor(spec.dtype, data as Float32Array, spec.shape);
   return {
+    runner: 'onnx',
     bind: (binding: FlatBinding) => {
       const inputs = binding.inputs.map(unshared);
       const outputs = binding.outputs.map(unshared);

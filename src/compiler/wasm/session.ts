@@ -44,6 +44,7 @@ export async function compileWasm(graph: Graph): Promise<Backend> {
   };
 
   return {
+    runner: 'wasm',
     bind:
       ({ inputs: given, outputs: wanted }) =>
       async () => {

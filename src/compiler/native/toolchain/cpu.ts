@@ -32,6 +32,19 @@ export async function cpuFeatures(): Promise<string> {
   return [process.arch, await describe()].join(' ').trim();
 }
 
+/** Extensions that change how products or loops are computed, as /proc/cpuinfo, and sysctl in capitals, have them. */
+const decisive = /^(avx2|fma|avx512f|avx512_bf16|amx_bf16|asimd|bf16|sve)$/;
+
+/** A CPU for people: its model, and which of the extensions that results depend on it has, `AMD EPYC 9B45 (avx2 fma)`. */
+export function shortCpu(features: string, model: string): string {
+  const found = features
+    .toLowerCase()
+    .split(' ')
+    .filter((name) => decisive.test(name));
+  const name = model.replace(/\s+/g, ' ').trim() || process.arch;
+  return found.length === 0 ? name : `${name} (${[...new Set(found)].sort().join(' ')})`;
+}
+
 async function describe(): Promise<string> {
   if (process.platform === 'darwin') {
     const names = [

@@ -1,6 +1,6 @@
 /** @file The text that stands for a CPU: the same for the same abilities, whatever the kernel says besides. */
 import { expect, it } from 'vitest';
-import { cpuFeatures, describeCpuinfo } from '../../../../src/compiler/native/toolchain/cpu.js';
+import { cpuFeatures, describeCpuinfo, shortCpu } from '../../../../src/compiler/native/toolchain/cpu.js';
 import { machineFlags } from '../../../../src/compiler/native/toolchain/flags.js';
 
 const x86 = (processor: number, flags: string): string =>
@@ -36,4 +36,12 @@ it('chooses the flags for this machine', () => {
   expect(machineFlags('x64 A 1 2 avx2', 'x64')).toEqual(['-march=native', '-mprefer-vector-width=256']);
   expect(machineFlags('arm64 0x41 sve', 'arm64')).toEqual(['-mcpu=native']);
   expect(machineFlags('riscv64', 'riscv64')).toEqual([]);
+});
+
+it('is told to people by its model and what results depend on', () => {
+  const features = 'x64 AuthenticAMD 26 17 aes avx avx2 avx512_bf16 avx512f fma sse2';
+  expect(shortCpu(features, 'AMD  EPYC 9B45 ')).toBe('AMD EPYC 9B45 (avx2 avx512_bf16 avx512f fma)');
+  expect(shortCpu('arm64 0x41 0xd4f asimd bf16', '')).toBe(`${process.arch} (asimd bf16)`);
+  expect(shortCpu('x64 Intel AVX2 FMA', 'Core')).toBe('Core (avx2 fma)');
+  expect(shortCpu('riscv64', 'U74')).toBe('U74');
 });

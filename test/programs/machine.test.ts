@@ -1,0 +1,105 @@
+/** @file A run records on what it computes, and says what has changed where it goes on. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { compilerName, cpuName } from '../../src/compiler/index.js';
+import { type Machine, machineChanges, machineOf, recordedMachine } from '../../src/programs/machine.js';
+import { runCommand, temporaryDirectory } from '../command.js';
+import { hasCompiler } from '../compiler/native/compilerSupport.js';
+
+const machine: Machine = {
+  engine: 'native',
+  compiler: 'cc (Debian 12.2.0-14) 12.2.0',
+  cpu: 'AMD EPYC (avx2 fma)',
+  threads: 2,
+  precision: 'float32',
+};
+
+const line = (what: string, now: unknown, before: unknown) =>
+  `Going on with another ${what}: ${now}, before ${before}. ` +
+  'The bits may differ from those of a run that was not stopped.';
+
+test('each difference is a line; what was not recorded is none', () => {
+  expect(machineChanges(machine, machine)).toEqual([]);
+  expect(machineChanges({}, machine)).toEqual([]);
+  expect(machineChanges(machine, { ...machine, threads: 1, precision: 'bfloat16' })).toEqual([
+    line('number of threads', 1, 2),
+    line('precision of products', 'bfloat16', 'float32'),
+  ]);
+  // ONNX Runtime has no compiler: that is the engine's difference.
+  expect(machineChanges(machine, { ...machine, engine: 'onnx', compiler: null })).toEqual([
+    line('engine', 'onnx', 'native'),
+  ]);
+  const moved = { ...machine, compiler: 'clang version 17.0.6', cpu: 'Neoverse-N1 (asimd)' };
+  expect(machineChanges(machine, moved)).toEqual([
+    line('C compiler', 'clang version 17.0.6', machine.compiler),
+    line('CPU', 'Neoverse-N1 (asimd)', machine.cpu),
+  ]);
+});
+
+test('a record that is damaged, of an older version, or not there is none', () => {
+  const directory = temporaryDirectory();
+  expect(recordedMachine(directory)).toBeUndefined();
+  writeFileSync(join(directory, 'experiment.json'), '{"name": "x"}');
+  expect(recordedMachine(directory)).toBeUndefined();
+  writeFileSync(join(directory, 'experiment.json'), '{"mach');
+  expect(recordedMachine(directory)).toBeUndefined();
+  writeFileSync(join(directory, 'experiment.json'), JSON.stringify({ machine }));
+  expect(recordedMachine(directory)).toEqual(machine);
+});
+
+test('without a training step, the engine is the one that was asked for', async () => {
+  expect(await machineOf({ engine: 'onnx', numThreads: 3 })).toEqual({
+    engine: 'onnx',
+    compiler: null,
+    cpu: await cpuName(),
+    threads: 3,
+    precision: null,
+  });
+});
+
+describe('runs', () => {
+  const run = async (directory: string, steps: number, ...flags: string[]): Promise<string> => {
+    const common = ['--exp=Tiny', `--job_log_dir=${directory}`, '--set', `numTrainSteps=${steps}`];
+    const { code, stdout, stderr } = await runCommand([...common, ...flags]);
+    expect(code, stderr).toBe(0);
+    return stdout;
+  };
+  const record = (directory: string) =>
+    JSON.parse(readFileSync(join(directory, 'experiment.json'), 'utf8')).machine;
+  const changes = (stdout: string) => stdout.split('\n').filter((text) => text.includes('another'));
+
+  test('under other threads and in another precision', async () => {
+    const directory = temporaryDirectory();
+    const first = await run(directory, 2, '--num_threads=1', '--engine=onnx');
+    expect(changes(first)).toEqual([]);
+    const expected = { engine: 'onnx', compiler: null, cpu: await cpuName() };
+    expect(record(directory)).toEqual({ ...expected, threads: 1, precision: 'float32' });
+    expect(changes(await run(directory, 3, '--num_threads=1', '--engine=onnx'))).toEqual([]);
+    const bfloat16 = ['--set', 'task.model.fpropDtype=bfloat16'];
+    const second = await run(directory, 4, '--num_threads=2', '--engine=onnx', ...bfloat16);
+    expect(changes(second)).toEqual([
+      line('number of threads', 2, 1),
+      line('precision of products', 'bfloat16', 'float32'),
+    ]);
+    expect(record(directory)).toEqual({ ...expected, threads: 2, precision: 'bfloat16' });
+  }, 240_000);
+
+  test.skipIf(!hasCompiler)(
+    'under another engine',
+    async () => {
+      const directory = temporaryDirectory();
+      await run(directory, 2, '--num_threads=2', '--engine=native');
+      expect(record(directory)).toEqual({
+        engine: 'native',
+        compiler: await compilerName(),
+        cpu: await cpuName(),
+        threads: 2,
+        precision: 'float32',
+      });
+      const second = await run(directory, 3, '--num_threads=2', '--engine=onnx');
+      expect(changes(second)).toEqual([line('engine', 'onnx', 'native')]);
+    },
+    240_000,
+  );
+});
