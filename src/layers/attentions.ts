@@ -1,11 +1,10 @@
 /** @file Multi-head dot-product attention, over whole sequences and one token at a time. */
 import { z } from 'zod';
-import { ops, type Tensor, type TensorSpec, tf } from '../compiler/index.js';
+import { ops, type Tensor, tf } from '../compiler/index.js';
 import { deepCopy, derive, sub } from '../hparams/index.js';
-import { BaseLayer } from './baseLayer.js';
+import { BaseLayer, type DecodeStateSpec } from './baseLayer.js';
 import { dimPerHeadField, dropoutField } from './fields.js';
-import { isTimeStep, upToTimeStepMask } from './masks.js';
-import { RotaryPositionalEmbedding } from './positions.js';
+import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
 import { flattenLeading } from './project.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
 import { Dropout } from './stochastics.js';
@@ -21,6 +20,14 @@ export interface AttentionArgs {
   readonly attenMask?: Tensor | undefined;
   /** int32 [B, T]: positions for rotary embeddings; 0 to T - 1 where absent. */
   readonly segmentPos?: Tensor | undefined;
+}
+
+/** What a query may see. */
+interface Visibility {
+  readonly causal: boolean;
+  readonly mask?: Tensor | undefined;
+  /** int32 scalar: how many of the keys are there. */
+  readonly visible?: Tensor | undefined;
 }
 
 /** Scaled dot-product attention over several heads (Vaswani et al., 2017). */
@@ -142,16 +149,20 @@ export class DotProductAttention extends BaseLayer.with({
       this.#rotate(query, args.segmentPos),
       this.#rotate(key, args.segmentPos),
       value,
-      args.causal ?? false,
-      args.attenMask,
+      { causal: args.causal ?? false, mask: args.attenMask },
     );
     return tf.reshape(this.#output(encoded), inputs.shape);
   }
 
   /** Keys, already rotated where rotary embeddings are used, and values of every token so far. */
-  override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, TensorSpec> {
-    const shape = [batchSize, seqLen, this.hp.numHeads, this.dimPerHead];
-    return { key_state: { shape, dtype: 'float32' }, value_state: { shape, dtype: 'float32' } };
+  override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
+    const spec: DecodeStateSpec = {
+      // A head's tokens lie together: they are read in the order of memory.
+      shape: [batchSize, this.hp.numHeads, seqLen, this.dimPerHead],
+      dtype: 'float32',
+      ...(this.fpropDtype === 'bfloat16' && { rounded: true }),
+    };
+    return { key_state: spec, value_state: spec };
   }
 
   /**
@@ -162,23 +173,34 @@ export class DotProductAttention extends BaseLayer.with({
    * @returns [B, D].
    */
   extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    const batch = inputs.shape[0]!;
-    const [query, key, value] = this.#project(inputs, batch, 1);
-    const position = this.#rotary ? tf.reshape(timeStep, [1, 1]) : undefined;
-    const keys = this.#extendState('key_state', this.#rotate(key, position), timeStep);
-    const values = this.#extendState('value_state', value, timeStep);
-    const mask = upToTimeStepMask(keys.shape[1]!, timeStep);
-    return this.#output(this.#attend(this.#rotate(query, position), keys, values, false, mask));
+    return this.#extend(inputs, timeStep, 1);
   }
 
-  /** Writes `token` [B, 1, N, H] to slot `timeStep` of a state [B, S, N, H]. */
-  #extendState(name: string, token: Tensor, timeStep: Tensor): Tensor {
-    const state = this.getDecodeState(name);
-    const length = state.shape[1]!;
-    const here = tf.reshape(isTimeStep(length, timeStep), [1, length, 1, 1]);
-    const extended = tf.where(here, token, state);
+  /**
+   * The same for several tokens of each sequence at once; each sees itself and those before it.
+   *
+   * @param inputs [B steps, D].
+   * @param timeStep int32 scalar: the first one's position.
+   * @returns [B steps, D].
+   */
+  prefill(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
+    return this.#extend(inputs, timeStep, steps);
+  }
+
+  #extend(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
+    const [query, key, value] = this.#project(inputs, inputs.shape[0]! / steps, steps);
+    const position = this.#rotary ? tf.reshape(stepsFrom(timeStep, steps), [1, steps]) : undefined;
+    const keys = this.#extendState('key_state', this.#rotate(key, position), timeStep);
+    const values = this.#extendState('value_state', value, timeStep);
+    const visible = tf.add(timeStep, tf.scalar(steps, 'int32')) as Tensor;
+    return this.#output(this.#attend(this.#rotate(query, position), keys, values, { causal: true, visible }));
+  }
+
+  /** Writes `tokens` [B, T, N, H] from slot `timeStep` on to a state [B, N, S, H]; gives it as [B, S, N, H]. */
+  #extendState(name: string, tokens: Tensor, timeStep: Tensor): Tensor {
+    const extended = ops.updateSlice(this.getDecodeState(name), swapTimeAndHeads(tokens), timeStep, 2);
     this.updateDecodeState(name, extended);
-    return extended;
+    return swapTimeAndHeads(extended);
   }
 
   /** inputs [B T, D] to query, key and value [B, T, N, H]. */
@@ -196,12 +218,17 @@ export class DotProductAttention extends BaseLayer.with({
     return this.#post.fprop(tf.reshape(encoded, [-1, this.hp.numHeads * this.dimPerHead]));
   }
 
-  #attend(query: Tensor, key: Tensor, value: Tensor, causal: boolean, mask: Tensor | undefined): Tensor {
+  #attend(query: Tensor, key: Tensor, value: Tensor, { causal, mask, visible }: Visibility): Tensor {
     const scaled = this.#perDimScale ? this.#perDimScale.fprop(query) : query;
     const options = { scale: this.#logitScale(), causal, logitCap: this.hp.attenLogitCap };
     if (this.hp.attenDropoutProb === 0 || this.doEval) {
-      return ops.attention(scaled, key, value, mask ? { ...options, mask } : options);
+      return ops.attention(scaled, key, value, {
+        ...options,
+        ...(mask && { mask }),
+        ...(visible && { visible }),
+      });
     }
+    if (visible) throw this.error('decodes without dropout only; run it with doEval.');
     return this.#attendWithDropout(scaled, key, value, options, mask);
   }
 
@@ -222,14 +249,13 @@ export class DotProductAttention extends BaseLayer.with({
     { scale, causal, logitCap }: { scale: number; causal: boolean; logitCap: number },
     mask: Tensor | undefined,
   ): Tensor {
-    const headsFirst = (x: Tensor) => tf.transpose(x as tf.Tensor4D, [0, 2, 1, 3]);
-    let logits: Tensor = tf.matMul(headsFirst(query), headsFirst(key), false, true);
+    let logits: Tensor = tf.matMul(swapTimeAndHeads(query), swapTimeAndHeads(key), false, true);
     if (scale !== 1) logits = tf.mul(logits, scale);
     if (logitCap > 0) logits = tf.mul(tf.tanh(tf.div(logits, logitCap)), logitCap);
     if (causal) logits = tf.add(logits, ops.causalMask(query.shape[1]!, query.shape[1]!));
     if (mask) logits = tf.add(logits, mask);
     const weights = this.#dropout.fprop(ops.softmax(logits));
-    return tf.transpose(tf.matMul(weights as tf.Tensor4D, headsFirst(value)), [0, 2, 1, 3]);
+    return swapTimeAndHeads(tf.matMul(weights as tf.Tensor4D, swapTimeAndHeads(value)));
   }
 
   #batchTime(inputs: Tensor, { batchTime }: AttentionArgs): readonly [number, number] {
@@ -241,3 +267,6 @@ export class DotProductAttention extends BaseLayer.with({
     );
   }
 }
+
+/** [B, T, N, H] to [B, N, T, H], or back. */
+const swapTimeAndHeads = (x: Tensor): tf.Tensor4D => tf.transpose(x as tf.Tensor4D, [0, 2, 1, 3]);

@@ -41,6 +41,12 @@ export interface Variable extends WeightShape {
   readonly collections: readonly WeightCollection[];
 }
 
+/** What a layer keeps between the steps of a decode. */
+export interface DecodeStateSpec extends TensorSpec {
+  /** Whether all that reads it rounds it to bfloat16, so that it may be kept so. */
+  readonly rounded?: boolean;
+}
+
 /** Values of a layer's variables by name; to be read within `runInContext` only. */
 export type Theta<K extends string = string> = Readonly<Record<K, Tensor>>;
 
@@ -69,6 +75,7 @@ let nextPlacement: Placement | null = null;
 const GUARDED = [
   'fprop',
   'extendStep',
+  'prefill',
   'embLookup',
   'atPositions',
   'getLogits',
@@ -258,7 +265,7 @@ export abstract class BaseLayer extends Configurable.with({
   }
 
   /** This layer's own decode state for `batchSize` sequences of at most `seqLen` tokens, by name. */
-  decodeStateSpecs(_batchSize: number, _seqLen: number): Readonly<Record<string, TensorSpec>> {
+  decodeStateSpecs(_batchSize: number, _seqLen: number): Readonly<Record<string, DecodeStateSpec>> {
     return {};
   }
 

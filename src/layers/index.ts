@@ -18,6 +18,7 @@ export {
 export { type AttentionArgs, DotProductAttention } from './attentions.js';
 export {
   BaseLayer,
+  type DecodeStateSpec,
   LayerError,
   type Theta,
   type Variable,
@@ -52,7 +53,7 @@ export {
 export { Dropout } from './stochastics.js';
 export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerLm.js';
 export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';
-export { decodeStateSpecs, initVariables, listLayers, listVariables } from './variables.js';
+export { canPrefill, decodeStateSpecs, initVariables, listLayers, listVariables } from './variables.js';
 export {
   Constant,
   Gaussian,

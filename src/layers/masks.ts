@@ -17,20 +17,3 @@ export function segmentMask(segmentIds: Tensor): Tensor {
   const keys = tf.reshape(segmentIds, [batch, 1, 1, length]);
   return tf.mul(tf.cast(tf.notEqual(queries, keys), 'float32'), MASKED);
 }
-
-/** Whether each of `length` cache slots is the one of timeStep (int32 scalar): bool [length]. */
-export function isTimeStep(length: number, timeStep: Tensor): Tensor {
-  return tf.equal(slots(length), timeStep);
-}
-
-/** A mask [1, 1, 1, length] that hides cache slots after timeStep (int32 scalar). */
-export function upToTimeStepMask(length: number, timeStep: Tensor): Tensor {
-  const later = tf.cast(tf.greater(slots(length), timeStep), 'float32');
-  return tf.reshape(tf.mul(later, MASKED), [1, 1, 1, length]);
-}
-
-const slots = (length: number): Tensor =>
-  tf.tensor1d(
-    Int32Array.from({ length }, (_, i) => i),
-    'int32',
-  );

@@ -13,6 +13,10 @@ export abstract class BasePositionalEmbedding extends BaseLayer.with({
   abstract atPositions(position: Tensor): Tensor;
 }
 
+/** The positions of `steps` tokens, the first of which is at `timeStep` (int32 scalar): int32 [steps]. */
+export const stepsFrom = (timeStep: Tensor, steps: number): Tensor =>
+  steps === 1 ? tf.reshape(timeStep, [1]) : tf.add(timeStep, tf.range(0, steps, 1, 'int32'));
+
 const timescaleFields = {
   minTimescale: z.number().positive().default(1).describe('Shortest wavelength over 2 pi.'),
   maxTimescale: z.number().positive().default(10_000).describe('Longest wavelength over 2 pi.'),

@@ -7,7 +7,7 @@ import { BaseLayer } from './baseLayer.js';
 import { Embedding } from './embeddings.js';
 import { paddingMask, segmentMask } from './masks.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
-import { BasePositionalEmbedding, PositionalEmbedding } from './positions.js';
+import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from './positions.js';
 import { BaseSoftmax, SharedEmbeddingSoftmax, type SoftmaxOutput } from './softmax.js';
 import { StackedTransformer } from './transformers.js';
 
@@ -197,12 +197,29 @@ export class TransformerLm extends BaseLayer.with({
    * @returns [B, vocabSize].
    */
   extendStep(ids: Tensor, timeStep: Tensor): Tensor {
-    if (this.hp.modelType !== 'causal') throw this.error('only a causal model decodes step by step.');
-    let x = this.#embedding.embLookup(ids);
-    if (this.#positions) x = tf.add(x, this.#positions.atPositions(tf.reshape(timeStep, [1])));
-    let outputs = this.#transformer.extendStep(x, timeStep);
+    let outputs = this.#transformer.extendStep(this.#embedAt(ids, timeStep), timeStep);
     if (this.#finalNorm) outputs = this.#finalNorm.fprop(outputs);
     return this.#softmax.getLogits(outputs);
+  }
+
+  /**
+   * Takes several tokens of each sequence into the decode state at once, as extendStep does one after another.
+   *
+   * @param ids int32 [B, T]: the tokens at `timeStep` and after it.
+   * @param timeStep int32 scalar.
+   */
+  prefill(ids: Tensor, timeStep: Tensor): void {
+    const [batch, steps] = ids.shape as [number, number];
+    const x = tf.reshape(this.#embedAt(ids, timeStep), [batch * steps, this.hp.modelDims]);
+    this.#transformer.prefill(x, timeStep, steps);
+  }
+
+  /** Tokens [B] at `timeStep`, or [B, T] from there on, to [..., modelDims]. */
+  #embedAt(ids: Tensor, timeStep: Tensor): Tensor {
+    if (this.hp.modelType !== 'causal') throw this.error('only a causal model decodes step by step.');
+    const x = this.#embedding.embLookup(ids);
+    if (!this.#positions) return x;
+    return tf.add(x, this.#positions.atPositions(stepsFrom(timeStep, ids.shape[1] ?? 1)));
   }
 
   #segments({ segmentIds, segmentPos }: LmInputs): { segmentIds?: Tensor; segmentPos?: Tensor } {

@@ -171,6 +171,12 @@ export class Transformer extends BaseLayer.with({
     return this.#feedForward.fprop(this.#residual(inputs, (x) => this.#attention.extendStep(x, timeStep)));
   }
 
+  /** Several tokens of each sequence, the first at `timeStep`: inputs [B steps, D] to [B steps, D]. */
+  prefill(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
+    const attend = (x: Tensor) => this.#attention.prefill(x, timeStep, steps);
+    return this.#feedForward.fprop(this.#residual(inputs, attend));
+  }
+
   #residual(inputs: Tensor, attend: (x: Tensor) => Tensor): Tensor {
     const outputs = this.#norms.after(attend(this.#norms.before(inputs)));
     return this.#norms.afterSkip(tf.add(inputs, this.#residualDropout.fprop(outputs)));
@@ -250,6 +256,11 @@ export class StackedTransformer extends BaseLayer.with({
   /** As Transformer.extendStep. */
   extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
     return this.#layers.reduce((x, layer) => layer.extendStep(x, timeStep), inputs);
+  }
+
+  /** As Transformer.prefill. */
+  prefill(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
+    return this.#layers.reduce((x, layer) => layer.prefill(x, timeStep, steps), inputs);
   }
 }
 

@@ -1,6 +1,6 @@
 /** @file What a tree of layers consists of: its layers, its variables and their initial values, its decode state. */
-import { foldIn, hashString, prngKey, type TensorSpec } from '../compiler/index.js';
-import type { BaseLayer, Variable } from './baseLayer.js';
+import { foldIn, hashString, prngKey } from '../compiler/index.js';
+import type { BaseLayer, DecodeStateSpec, Variable } from './baseLayer.js';
 
 /** `root` and every layer below it once, parents before children, in order of creation. */
 export function listLayers(root: BaseLayer): BaseLayer[] {
@@ -45,12 +45,33 @@ export function decodeStateSpecs(
   root: BaseLayer,
   batchSize: number,
   seqLen: number,
-): Record<string, TensorSpec> {
-  const specs: Record<string, TensorSpec> = {};
+): Record<string, DecodeStateSpec> {
+  const specs: Record<string, DecodeStateSpec> = {};
   for (const layer of listLayers(root)) {
     for (const [name, spec] of Object.entries(layer.decodeStateSpecs(batchSize, seqLen))) {
       specs[layer.path === '' ? name : `${layer.path}/${name}`] = spec;
     }
   }
   return specs;
+}
+
+/** How far above a layer's own class a method is defined; null where it is not. */
+function definedAt(layer: BaseLayer, method: string): number | null {
+  let at = 0;
+  for (let proto = Object.getPrototypeOf(layer); proto !== null; proto = Object.getPrototypeOf(proto)) {
+    if (Object.hasOwn(proto, method)) return at;
+    at++;
+  }
+  return null;
+}
+
+/**
+ * Whether `prefill` takes several tokens at once as extendStep takes one, in every layer below `root` that decodes. Where a
+ * class has an extendStep of its own, an inherited prefill may not do the same.
+ */
+export function canPrefill(root: BaseLayer): boolean {
+  return listLayers(root).every((layer) => {
+    const [one, several] = [definedAt(layer, 'extendStep'), definedAt(layer, 'prefill')];
+    return one === null || (several !== null && several <= one);
+  });
 }

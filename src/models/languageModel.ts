@@ -1,8 +1,14 @@
 /** @file LanguageModel: next-token prediction with Pax's metrics. */
 import { z } from 'zod';
-import { type Tensor, type TensorSpec, tf } from '../compiler/index.js';
+import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
-import { decodeStateSpecs, type LmOutput, TransformerLm } from '../layers/index.js';
+import {
+  canPrefill,
+  type DecodeStateSpec,
+  decodeStateSpecs,
+  type LmOutput,
+  TransformerLm,
+} from '../layers/index.js';
 import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } from './baseModel.js';
 
 /**
@@ -63,7 +69,7 @@ export class LanguageModel extends BaseModel.with({
   }
 
   /** Decode state of `batchSize` sequences of at most `seqLen` tokens, by path; zeros start a decode. */
-  initialDecodeState(batchSize: number, seqLen: number): Record<string, TensorSpec> {
+  initialDecodeState(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
     return decodeStateSpecs(this, batchSize, seqLen);
   }
 
@@ -73,5 +79,15 @@ export class LanguageModel extends BaseModel.with({
    */
   extendStep(ids: Tensor, timeStep: Tensor): Tensor {
     return this.#lm.extendStep(ids, timeStep);
+  }
+
+  /** Whether all of its layers can `prefill`. */
+  get canPrefill(): boolean {
+    return canPrefill(this);
+  }
+
+  /** As extendStep for tokens `ids` (int32 [B, T]) from position `timeStep` on, without the logits. */
+  prefill(ids: Tensor, timeStep: Tensor): void {
+    this.#lm.prefill(ids, timeStep);
   }
 }

@@ -260,17 +260,47 @@ test.each([
   // One slot more than there are tokens: unused slots must not count.
   const specs = decodeStateSpecs(layer, B, T + 1);
   expect(specs).toEqual({
-    key_state: { shape: [B, T + 1, N, 4], dtype: 'float32' },
-    value_state: { shape: [B, T + 1, N, 4], dtype: 'float32' },
+    key_state: { shape: [B, N, T + 1, 4], dtype: 'float32' },
+    value_state: { shape: [B, N, T + 1, 4], dtype: 'float32' },
   });
-  const decodeState = Object.fromEntries(
-    Object.entries(specs).map(([name, { shape }]) => [name, tf.fill([...shape], 7) as Tensor]),
-  );
+  const newState = () =>
+    Object.fromEntries(
+      Object.entries(specs).map(([name, { shape }]) => [name, tf.fill([...shape], 7) as Tensor]),
+    );
+  const decodeState = newState();
   for (let t = 0; t < T; t++) {
     const token = tf.reshape(tf.slice(x, [0, t, 0], [B, 1, D]), [B, D]);
     const out = run(theta, () => layer.extendStep(token, tf.scalar(t, 'int32')), { decodeState });
     expectClose(out, tf.slice(whole, [0, t, 0], [B, 1, D]).dataSync());
   }
+  // The same in two parts.
+  const filled = newState();
+  for (const [begin, steps] of [
+    [0, 2],
+    [2, T - 2],
+  ] as const) {
+    const tokens = tf.reshape(tf.slice(x, [0, begin, 0], [B, steps, D]), [B * steps, D]);
+    const at = tf.scalar(begin, 'int32');
+    const out = run(theta, () => layer.prefill(tokens, at, steps), { decodeState: filled });
+    expectClose(out, tf.slice(whole, [0, begin, 0], [B, steps, D]).dataSync());
+  }
+  for (const name of Object.keys(specs)) expectClose(filled[name]!, decodeState[name]!.dataSync());
+});
+
+test('what decodes in bfloat16 may keep its state so; dropout is for training', () => {
+  const specs = decodeStateSpecs(build(plainConfig({ fpropDtype: 'bfloat16' })), 1, 2);
+  expect(Object.values(specs).map(({ rounded }) => rounded)).toEqual([true, true]);
+  const layer = build(plainConfig({ attenDropoutProb: 0.5 }));
+  const decodeState = Object.fromEntries(
+    Object.entries(decodeStateSpecs(layer, 1, 2)).map(([name, { shape }]) => [name, tf.zeros([...shape])]),
+  ) as Record<string, Tensor>;
+  const step = (doEval: boolean) =>
+    run(randomTheta(layer), () => layer.extendStep(tensor([1, D]), tf.scalar(0, 'int32')), {
+      decodeState,
+      doEval,
+    });
+  expect(() => step(false)).toThrow('decodes without dropout only; run it with doEval.');
+  expect(step(true).shape).toEqual([1, D]);
 });
 
 test('projections count fans by their axes where asked', () => {

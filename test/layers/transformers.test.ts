@@ -143,7 +143,7 @@ test.each(['pre', 'primer_hybrid', 'post', 'post_skip'] as const)(
     const x = tensor([2, 3, D]);
     checkGradients(layer, [x], (input) => layer.fprop(input!, { causal: true }), { probes: 2 });
     const whole = run(theta, () => layer.fprop(x, { causal: true }));
-    const state = () => tf.zeros([2, 3, 2, 2]);
+    const state = () => tf.zeros([2, 2, 3, 2]);
     const decodeState = { 'self_attention/key_state': state(), 'self_attention/value_state': state() };
     for (let t = 0; t < 3; t++) {
       const token = tf.reshape(tf.slice(x, [0, t, 0], [2, 1, D]), [2, D]);
