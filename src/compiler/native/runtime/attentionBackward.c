@@ -175,7 +175,8 @@ static void strip_weights(const lt_shape *a, const buffers *b, const place *in, 
   const lt_strip at = {key, keys, of->query, of->queries, of->lanes};
   strip_logits(a, b, in, of, &at);
   const lt_panel_list drows = strip_panels(a, b, b->dout_rows, of, a->s->value_dims);
-  lt_multiply_strip(a, b->value_rows, drows, lt_words(kernel, a->s->value_dims), key, keys, at.query, at.lanes, b->dweights);
+  lt_multiply_strip(a, b->value_rows, drows, lt_words(kernel, a->s->value_dims), key, keys, at.query, at.lanes,
+                    b->dweights);
   lt_panel_list weights = b->weights, dlogits_rows = b->dlogits_rows, dlogits = b->dlogits;
   weights.words += lt_words(kernel, first) * rows;
   dlogits_rows.words += lt_words(kernel, first) * rows;

@@ -157,7 +157,8 @@ void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, 
     const lt_matrix keys = lt_head_rows(k, batch, head, 0), values = lt_head_rows(v, batch, head, 0);
     /* Heads that share their keys come one after another. */
     if (keys.data != packed_keys) lt_pack_list(a.kernel, b.keys, keys, keys.rs, keys.cs, s->keys, s->keys, s->dims);
-    if (values.data != packed_values) lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, s->keys);
+    if (values.data != packed_values)
+      lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, s->keys);
     if (at == first || query == 0) next = next_item(&a, strips, item + 1, (last - 1) / strips, q, k, v, out);
     packed_keys = keys.data;
     packed_values = values.data;

@@ -113,8 +113,10 @@ typedef struct {
 /* Bytes of scratch that each thread needs. */
 int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward);
 
-/* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials. NaN in gives NaN out. Items of
-   (batch, head) are split over the threads. */
+/* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials; NULL where no gradient is wanted.
+   NaN in gives NaN out; a query that sees no key gives 0 and has no gradient. Threads share the items of (batch, head),
+   and in the forward pass their queries; the same bits for any number. In the gradient, heads whose dk or dv is shared
+   (head == 0) are one item, summed in order. Scratch starts at a multiple of 64 bytes. */
 void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse,
                           void *scratch, int thread, int threads);
 void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
