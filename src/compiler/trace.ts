@@ -1,6 +1,7 @@
 /** @file The tracing backend of tfjs: kernels that record a graph instead of computing. */
 
 import { prepareBackends } from './eager/rounding.js';
+import { carryScopes, GRADIENT, readScope } from './gradientScopes.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from './graph.js';
 import { notePrecision, type Precision, runInPrecision } from './precision.js';
 import { kernelRules, ruleOf } from './rules/index.js';
@@ -22,6 +23,9 @@ interface Stored {
 }
 
 const scopes: string[] = [];
+
+/** Where the last gradient belonged: what tfjs adds up between two gradients belongs there as well. */
+let lastGradient = '';
 
 /** Constants of an abstract trace that are larger than this many elements have a shape only. */
 const MAX_ABSTRACT_ELEMENTS = 1 << 12;
@@ -46,6 +50,23 @@ export function withScope<T>(scope: string, f: () => T): T {
   } finally {
     scopes.pop();
   }
+}
+
+/** Runs `f`, which may ask for gradients: these belong to the layers of what they are gradients of, as 'grad lm/softmax'. */
+export function withGradients<T>(f: () => T): T {
+  const outer = lastGradient;
+  try {
+    return f();
+  } finally {
+    lastGradient = outer;
+  }
+}
+
+/** Runs `f` as the gradient of what was recorded in `scope`. */
+function withinGradient<T>(scope: string, f: () => T): T {
+  const { layer } = readScope(scope);
+  lastGradient = layer === '' ? GRADIENT : `${GRADIENT} ${layer}`;
+  return withScope(lastGradient, f);
 }
 
 /**
@@ -77,7 +98,7 @@ class TraceBackend extends tf.KernelBackend {
     const rule = ruleOf(op);
     const attrs: Attrs = rule.attrs?.(raw, inputs) ?? {};
     const outputs = rule.infer(inputs, attrs).map((output) => newValue(output));
-    this.nodes.push({ op, inputs, outputs, attrs, scope: scopes.at(-1) ?? '' });
+    this.nodes.push({ op, inputs, outputs, attrs, scope: scopes.at(-1) ?? lastGradient });
     return outputs;
   }
 
@@ -196,6 +217,7 @@ function isUniform(values: ArrayLike<number>): boolean {
 function traceBackend(): TraceBackend {
   if (backend !== null) return backend;
   backend = new TraceBackend();
+  carryScopes({ current: () => (isTracing() ? (scopes.at(-1) ?? '') : null), within: withinGradient });
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
   for (const kernelName of Object.keys(kernelRules)) {
     tf.registerKernel({
@@ -325,10 +347,17 @@ export function traceGraph(
   return { inputs: values, outputs, nodes };
 }
 
+/** The layer of a scope, behind a message; '' outside any. */
+function placeOf(scope: string): string {
+  const { layer, isGradient } = readScope(scope);
+  if (layer === '') return '';
+  return isGradient ? ` (in the gradient of layer '${layer}')` : ` (in layer '${layer}')`;
+}
+
 /** Adds to an error where it came from, once; tells tfjs's message for a missing kernel in our terms. */
 function explain(error: unknown, scope: string): unknown {
   if (!(error instanceof Error)) return error;
-  const where = scope === '' ? '' : ` (in layer '${scope}')`;
+  const where = placeOf(scope);
   const missing = /Kernel '(\w+)' not registered/.exec(error.message);
   if (missing) {
     return new CompilerError(
@@ -339,6 +368,7 @@ function explain(error: unknown, scope: string): unknown {
   }
   // tfjs's own checks throw plain errors.
   const ours = error instanceof CompilerError || error.constructor === Error;
-  if (ours && where !== '' && !/ \((in layer '|where)/.test(error.message)) error.message += where;
+  if (ours && where !== '' && !/ \((in layer '|in the gradient of|where)/.test(error.message))
+    error.message += where;
   return error;
 }
