@@ -67,16 +67,12 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     `static int64_t workspace_bytes(void) { return ${largest(needs.workspace)}; }\n`,
     'static const lt_program_text text = {',
     `  places, steps, packings, ${places.length}, ${rows.length}, ${packings.length},`,
-    `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.accumulatorBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes};\n`,
+    `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.accumulatorBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes, LT_PROFILED};\n`,
     'void *lt_program_create(int threads, const void *const *constants) { return lt_open(&text, threads, constants); }',
     'int lt_program_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request) { return lt_run(program, inputs, outputs, request); }',
     'void lt_program_destroy(void *program) { lt_close(program); }',
     'const char *lt_program_info(void) { return "luthier"; }',
-    'int64_t lt_program_profile(void *program, double *seconds, double *spans, int64_t capacity) {',
-    '  (void)spans;',
-    '  if (capacity >= text.step_count) lt_step_seconds(program, seconds);',
-    '  return text.step_count;',
-    '}',
+    'int64_t lt_program_spans(void *program, double *spans, int64_t capacity) { return lt_spans(program, spans, capacity); }',
     '',
   ].join('\n');
 }

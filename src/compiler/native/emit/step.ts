@@ -105,6 +105,7 @@ export class StepWriter {
       case 'finish':
         for (const accumulator of step.accumulators) this.writeFinish(accumulator);
     }
+    if (step.kind !== 'chain') this.lines.push('LT_MARK(0);');
     const text = `${PARAMETERS} {\n  (void)p, (void)frame;\n${this.lines.map((line) => `  ${line}\n`).join('')}}\n`;
     return { name: this.context.steps.name(text), pointers: this.pointers };
   }
@@ -179,7 +180,7 @@ export class StepWriter {
       `for (int64_t block = LT_FROM(${blocks}); block < LT_TO(${blocks}); block++) {`,
       `  const int64_t r0 = block * ${block}, r1 = r0 + ${block} < ${chain.rows} ? r0 + ${block} : ${chain.rows};`,
     );
-    for (const unit of chain.units) {
+    for (const [part, unit] of chain.units.entries()) {
       const multiple = (unit.kind === 'product' ? unit.m : unit.rows) / chain.rows;
       const times = multiple === 1 ? '' : ` * ${multiple}`;
       this.lines.push(
@@ -188,6 +189,7 @@ export class StepWriter {
             ? this.callLoop(unit, false, `r0${times}, r1${times}`, `0, ${unit.columns}`)
             : this.rowProduct(unit, times, block * multiple)
         }`,
+        `  LT_MARK(${part});`,
       );
     }
     this.lines.push('}');

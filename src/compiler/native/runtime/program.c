@@ -39,7 +39,7 @@ typedef struct {
   int64_t workspace, threads_at, thread_bytes, row_at, work_at, accumulators_at, accumulator_stride;
   int64_t *packed;
   void **pointers;
-  double *seconds;
+  lt_timeline *timelines; /* of each thread; NULL where the program is not profiled */
   int32_t bad_index;
   int32_t stale; /* whether steps run whose results are kept from run to run */
   void *const *inputs, *const *outputs;
@@ -58,12 +58,12 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   p->threads = threads;
   p->packed = calloc(text->packing_count + 1, sizeof *p->packed);
   p->pointers = calloc(text->place_count + 1, sizeof *p->pointers);
-  p->seconds = calloc(text->step_count + 1, sizeof *p->seconds);
+  if (text->profiled) p->timelines = calloc(threads, sizeof *p->timelines);
   int64_t constant_count = 0;
   for (int64_t i = 0; i < text->place_count; i++)
     if (text->places[i].space == LT_CONSTANT) constant_count = lt_larger(constant_count, text->places[i].index + 1);
   p->constants = calloc(constant_count + 1, sizeof *p->constants);
-  if (!p->packed || !p->pointers || !p->seconds || !p->constants) return abandoned(p);
+  if (!p->packed || !p->pointers || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
   for (int64_t i = 0; i < constant_count; i++) p->constants[i] = constants[i];
   int64_t end = lt_align(text->arena_bytes);
   for (int64_t i = 0; i < text->packing_count; i++) {
@@ -90,7 +90,8 @@ void lt_close(void *handle) {
   lt_release(p->memory, p->memory_bytes);
   free(p->packed);
   free(p->pointers);
-  free(p->seconds);
+  for (int i = 0; p->timelines != NULL && i < p->threads; i++) free(p->timelines[i].spans);
+  free(p->timelines);
   free(p->constants);
   free(p);
 }
@@ -99,6 +100,24 @@ static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+/* More than any run should need: what comes after is not kept. */
+enum { MOST_SPANS = 1 << 21 };
+
+void lt_mark(lt_timeline *line, int32_t part) {
+  const double to = now();
+  if (line->count == line->room && line->room < MOST_SPANS) {
+    const int64_t room = line->room == 0 ? 1024 : 2 * line->room;
+    lt_span *spans = realloc(line->spans, room * sizeof *spans);
+    if (spans != NULL) {
+      line->spans = spans;
+      line->room = room;
+    }
+  }
+  if (line->count < line->room)
+    line->spans[line->count++] = (lt_span){.from = line->last, .to = to, .step = line->step, .part = part};
+  line->last = to;
 }
 
 static void resolve(program *p, void *const *inputs, void *const *outputs) {
@@ -135,9 +154,13 @@ static void take_steps(void *argument, int thread, int threads) {
                     .work = own + p->work_at,
                     .accumulators = own + p->accumulators_at,
                     .accumulator_stride = p->accumulator_stride,
+                    .timeline = p->timelines == NULL ? NULL : &p->timelines[thread],
                     .thread = thread,
                     .threads = threads};
-  double before = thread == 0 ? now() : 0;
+  if (frame.timeline != NULL) {
+    frame.timeline->count = 0;
+    frame.timeline->last = now();
+  }
   for (int64_t round = 0; round < p->request->times; round++) {
     const int64_t first = round == 0 && p->stale ? 0 : p->text->once_steps;
     if (round > 0) {
@@ -147,13 +170,12 @@ static void take_steps(void *argument, int thread, int threads) {
     }
     for (int64_t i = first; i < p->text->step_count; i++) {
       const lt_step *step = &p->text->steps[i];
-      if (step->waits && i > first) lt_barrier();
-      step->run(p->pointers + step->first, &frame);
-      if (thread == 0) {
-        const double after = now();
-        p->seconds[i] += after - before;
-        before = after;
+      if (frame.timeline != NULL) frame.timeline->step = (int32_t)i;
+      if (step->waits && i > first) {
+        lt_barrier();
+        if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
       }
+      step->run(p->pointers + step->first, &frame);
     }
   }
   if (frame.bad_index) __atomic_store_n(&p->bad_index, 1, __ATOMIC_RELAXED);
@@ -174,7 +196,17 @@ int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_req
   return p->bad_index ? 2 : 0;
 }
 
-void lt_step_seconds(void *handle, double *seconds) {
-  program *p = handle;
-  memcpy(seconds, p->seconds, p->text->step_count * sizeof *seconds);
+int64_t lt_spans(void *handle, double *spans, int64_t capacity) {
+  const program *p = handle;
+  int64_t count = 0;
+  for (int thread = 0; p->timelines != NULL && thread < p->threads; thread++) {
+    const lt_timeline *line = &p->timelines[thread];
+    for (int64_t i = 0; i < line->count; i++, count++) {
+      if (count >= capacity) continue;
+      const lt_span *span = &line->spans[i];
+      double *row = spans + 5 * count;
+      row[0] = thread, row[1] = span->step, row[2] = span->part, row[3] = span->from, row[4] = span->to;
+    }
+  }
+  return count;
 }

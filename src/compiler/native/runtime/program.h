@@ -9,6 +9,20 @@
 
 #include "luthier.h"
 
+/* What a thread did from one moment to another, in seconds of the system's clock. */
+typedef struct {
+  double from, to;
+  int32_t step, part; /* part -1: waiting for the others before the step */
+} lt_span;
+
+/* The spans of a thread in the last run of a program that is compiled with LUTHIER_PROFILE. */
+typedef struct {
+  lt_span *spans;
+  int64_t count, room;
+  double last; /* the end of the last one */
+  int32_t step;
+} lt_timeline;
+
 /* What a thread has to itself during a run. */
 typedef struct {
   char *scratch;      /* values of a chain's block of rows */
@@ -16,6 +30,7 @@ typedef struct {
   char *work;         /* what products and attention of the runtime ask for */
   char *accumulators; /* this thread's parts of sums over rows */
   int64_t accumulator_stride; /* bytes to the next thread's */
+  lt_timeline *timeline;      /* NULL where nothing is timed */
   int32_t bad_index;
   int thread, threads;
 } lt_frame;
@@ -50,7 +65,18 @@ typedef struct {
   int64_t once_steps, once_places; /* the first so many: of steps that run only when what they read has changed */
   int64_t (*work_bytes)(void);
   int64_t (*workspace_bytes)(void);
+  int32_t profiled; /* whether its code has marks */
 } lt_program_text;
+
+/* A part of a step ends here: a unit of a chain, or all of it. */
+#ifdef LUTHIER_PROFILE
+enum { LT_PROFILED = 1 };
+#define LT_MARK(part) lt_mark(frame->timeline, part)
+#else
+enum { LT_PROFILED = 0 };
+#define LT_MARK(part) ((void)0)
+#endif
+void lt_mark(lt_timeline *timeline, int32_t part);
 
 static inline int64_t lt_align(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 static inline int64_t lt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -135,7 +161,7 @@ typedef struct {
 void *lt_open(const lt_program_text *text, int threads, const void *const *constants);
 int lt_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request);
 void lt_close(void *program);
-/* Seconds of each step since the program was opened, all threads together. */
-void lt_step_seconds(void *program, double *seconds);
+/* The spans of the last run, up to `capacity` of them, as thread, step, part, from, to; returns how many there are. */
+int64_t lt_spans(void *program, double *spans, int64_t capacity);
 
 #endif
