@@ -15,5 +15,5 @@ export * from './random.js';
 export type { Tensor } from './tfjs.js';
 export * as tf from './tfjs.js';
 export { isTracing, withBackend, withPrecision, withScope } from './trace.js';
-export type { DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './types.js';
+export type { BoundArray, DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './types.js';
 export { byteSize, CompilerError, DeviceError, formatSpec, sizeOf } from './types.js';

@@ -2,14 +2,18 @@
 import { z } from 'zod';
 import { foldIn, type PrngKey } from '../compiler/index.js';
 import { ConfigError, Configurable } from '../hparams/index.js';
-import { decodeRows, type ExtendStep, type Float32Tensor, type Int32Tensor, type Prompts } from './loop.js';
+import {
+  type DecodingModel,
+  decodeRows,
+  type Float32Tensor,
+  type Int32Tensor,
+  type Prompts,
+} from './loop.js';
 import { bestFirst, checkPrompts, repeatRows, splitRows, takeRows, unitDouble } from './rows.js';
-import { argmax, sampleId } from './sampling.js';
+import { sampleId } from './sampling.js';
 
-/** A decode to be made. */
-export interface DecodeRequest extends Prompts {
-  /** One position of the model; it is called with `numRows(B)` rows. */
-  readonly extendStep: ExtendStep;
+/** A decode to be made; the model is called with `numRows(B)` rows. */
+export interface DecodeRequest extends Prompts, DecodingModel {
   /** Key of the draws; the same key gives the same tokens. Not read by a greedy decoder. */
   readonly key: PrngKey;
 }
@@ -75,8 +79,8 @@ export abstract class BaseDecoder extends Configurable.with({
   /** Decodes prompts that are repeated for every row already. */
   protected async run(
     prompts: Prompts,
-    extendStep: ExtendStep,
-    selectId: (logits: Float32Array, row: number, timeStep: number) => number,
+    model: DecodingModel,
+    selectId: Parameters<typeof decodeRows>[3],
   ): Promise<DecodeOutput> {
     const { seqlen, eosId, maxDecodeSteps } = this.hp;
     if (seqlen <= 0) {
@@ -92,7 +96,7 @@ export abstract class BaseDecoder extends Configurable.with({
       maxDecodeSteps: maxDecodeSteps ?? seqlen,
       eosIds: new Set(typeof eosId === 'number' ? [eosId] : eosId),
     };
-    const decoded = await decodeRows(prompts, stop, extendStep, selectId);
+    const decoded = await decodeRows(prompts, stop, model, selectId);
     const ids = prefixIds.data.map((id, i) =>
       i % prefixSize < prefixLengths.data[Math.trunc(i / prefixSize)]! ? id : 0,
     );
@@ -108,8 +112,8 @@ export abstract class BaseDecoder extends Configurable.with({
 
 /** Takes the most likely token at every position. Outputs are [B, T] and [B]. */
 export class GreedyDecoder extends BaseDecoder {
-  decode({ prefixIds, prefixLengths, extendStep }: DecodeRequest): Promise<DecodeOutput> {
-    return this.run({ prefixIds, prefixLengths }, extendStep, argmax);
+  decode({ prefixIds, prefixLengths, ...model }: DecodeRequest): Promise<DecodeOutput> {
+    return this.run({ prefixIds, prefixLengths }, model, null);
   }
 }
 
@@ -136,13 +140,13 @@ export class SampleDecoder extends BaseDecoder.with({
     return batchSize * this.hp.numSamples;
   }
 
-  async decode({ prefixIds, prefixLengths, extendStep, key }: DecodeRequest): Promise<DecodeOutput> {
+  async decode({ prefixIds, prefixLengths, key, ...model }: DecodeRequest): Promise<DecodeOutput> {
     const { numSamples, sortSamples } = this.hp;
     const prompts = {
       prefixIds: repeatRows(prefixIds, numSamples),
       prefixLengths: repeatRows(prefixLengths, numSamples),
     };
-    const output = await this.run(prompts, extendStep, (logits, row, timeStep) =>
+    const output = await this.run(prompts, model, (logits, row, timeStep) =>
       sampleId(logits, this.hp, unitDouble(foldIn(foldIn(key, row), timeStep))),
     );
     const order = sortSamples && numSamples > 1 ? bestFirst(output.logprobs, numSamples) : null;

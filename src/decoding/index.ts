@@ -6,4 +6,13 @@ export {
   GreedyDecoder,
   SampleDecoder,
 } from './decoder.js';
-export type { ExtendStep, Float32Tensor, Int32Tensor, Prompts } from './loop.js';
+export type {
+  DecodingModel,
+  DrawnIds,
+  ExtendGreedily,
+  ExtendStep,
+  Float32Tensor,
+  Int32Tensor,
+  Prefill,
+  Prompts,
+} from './loop.js';

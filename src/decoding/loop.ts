@@ -1,6 +1,6 @@
 /** @file The decode loop: prompt and drawn tokens through a model, one position at a time. */
 import type { HostTensor } from '../compiler/index.js';
-import { logProbability } from './sampling.js';
+import { argmax, logProbability } from './sampling.js';
 
 /** A host tensor of whole numbers. */
 export interface Int32Tensor extends HostTensor {
@@ -22,6 +22,38 @@ export interface Float32Tensor extends HostTensor {
  * @returns logits of the next position, [rows * V], row by row; read before the next call.
  */
 export type ExtendStep = (ids: Int32Array, timeStep: number) => Promise<Float32Array>;
+
+/** The tokens of several positions. */
+export interface DrawnIds {
+  /** [count, rows]. */
+  readonly ids: Int32Array;
+  /** Their log-probabilities, [count, rows]. */
+  readonly logprobs: Float32Array;
+}
+
+/**
+ * Several positions of a model, of which each has the likeliest token of the one before.
+ *
+ * @param ids tokens at position `timeStep`, [rows]; those of the positions after it are drawn.
+ * @returns what was drawn; read before the next call.
+ */
+export type ExtendGreedily = (ids: Int32Array, timeStep: number, count: number) => Promise<DrawnIds>;
+
+/**
+ * The first positions of all rows at once, as ExtendStep takes them one by one.
+ *
+ * @param ids tokens at positions 0 to count - 1, [rows, count].
+ */
+export type Prefill = (ids: Int32Array, count: number) => Promise<void>;
+
+/** A model that decodes. */
+export interface DecodingModel {
+  readonly extendStep: ExtendStep;
+  /** Where it is there, a greedy decoder calls it instead of extendStep. */
+  readonly extendGreedily?: ExtendGreedily | undefined;
+  /** Where it is there, the positions that all prompts have go through it. */
+  readonly prefill?: Prefill | undefined;
+}
 
 /** What to continue. */
 export interface Prompts {
@@ -51,51 +83,153 @@ export interface DecodedRows {
   readonly logprobs: Float32Array;
 }
 
-/**
- * Decodes rows until all have ended or are `seqlen` long. A prompt's tokens go through the model one by one; an
- * end-of-sequence token in the prompt ends nothing.
- *
- * @param selectId draws the token of a row at position `timeStep + 1` from its logits, [V].
- */
-export async function decodeRows(
-  { prefixIds, prefixLengths }: Prompts,
-  { seqlen, maxDecodeSteps, eosIds }: StopRule,
-  extendStep: ExtendStep,
-  selectId: (logits: Float32Array, row: number, timeStep: number) => number,
-): Promise<DecodedRows> {
-  const rows = prefixLengths.data.length;
-  const prefixSize = prefixIds.shape[1]!;
-  const outputIds = new Int32Array(rows * seqlen);
-  const logprobs = new Float32Array(rows * seqlen).fill(1);
-  const decodeLengths = new Int32Array(rows).fill(seqlen);
-  const done = new Uint8Array(rows);
-  const current = new Int32Array(rows);
-  for (let row = 0; row < rows; row++) {
-    outputIds[row * seqlen] = current[row] = prefixIds.data[row * prefixSize]!;
+/** Fewer positions than this are as fast one by one. */
+const MIN_PREFILL = 8;
+/** Likeliest tokens are drawn so many at a time: a few are drawn for nothing when rows end. */
+const GREEDY_STEPS = 16;
+
+/** Draws the token of a row at position `timeStep + 1` from its logits, [V]. */
+type SelectId = (logits: Float32Array, row: number, timeStep: number) => number;
+
+/** The tokens after some positions, by position and row. */
+interface Drawn {
+  readonly count: number;
+  at(position: number, row: number): { readonly id: number; readonly logprob: number };
+}
+
+class Rows {
+  readonly outputIds: Int32Array;
+  readonly logprobs: Float32Array;
+  readonly decodeLengths: Int32Array;
+  /** Tokens at the next position. */
+  readonly current: Int32Array;
+  private readonly done: Uint8Array;
+  private readonly prefixSize: number;
+  running: number;
+
+  constructor(
+    private readonly prompts: Prompts,
+    private readonly stop: StopRule,
+  ) {
+    const rows = prompts.prefixLengths.data.length;
+    const { seqlen } = stop;
+    this.prefixSize = prompts.prefixIds.shape[1]!;
+    this.outputIds = new Int32Array(rows * seqlen);
+    this.logprobs = new Float32Array(rows * seqlen).fill(1);
+    this.decodeLengths = new Int32Array(rows).fill(seqlen);
+    this.current = new Int32Array(rows);
+    this.done = new Uint8Array(rows);
+    this.running = rows;
+    for (let row = 0; row < rows; row++) this.takePrompt(row, 0);
   }
-  let running = rows;
-  for (let step = 0; step < seqlen - 1 && running > 0; step++) {
-    const logits = await extendStep(current, step);
-    const vocabulary = logits.length / rows;
-    for (let row = 0; row < rows; row++) {
-      current[row] = 0;
-      if (done[row]) continue;
-      const at = row * seqlen + step + 1;
-      const prefixLength = prefixLengths.data[row]!;
+
+  private takePrompt(row: number, position: number): void {
+    const id = this.prompts.prefixIds.data[row * this.prefixSize + position]!;
+    this.outputIds[row * this.stop.seqlen + position] = this.current[row] = id;
+  }
+
+  /** Tokens of the shortest and of the longest prompt; each has its first token at least. */
+  promptLengths(): [number, number] {
+    const lengths = this.prompts.prefixLengths.data.map((length) => Math.max(1, length));
+    return [Math.min(...lengths), Math.max(...lengths)];
+  }
+
+  /** The tokens of all rows at positions 0 to count - 1; the next ones become current. */
+  takePrompts(count: number): Int32Array {
+    const ids = new Int32Array(this.current.length * count);
+    for (let row = 0; row < this.current.length; row++) {
+      const start = row * this.prefixSize;
+      ids.set(this.prompts.prefixIds.data.subarray(start, start + count), row * count);
+      for (let position = 1; position <= count; position++) this.takePrompt(row, position);
+    }
+    return ids;
+  }
+
+  /** How many tokens may be drawn after `step` before the last row ends. */
+  mostLeft(step: number): number {
+    const { seqlen, maxDecodeSteps } = this.stop;
+    const [, longest] = this.promptLengths();
+    return Math.min(seqlen - 1 - step, Math.max(1, longest + maxDecodeSteps - 1 - step));
+  }
+
+  /** Takes what was drawn after position `step`. */
+  accept(step: number, drawn: (row: number) => { id: number; logprob: number }): void {
+    const { seqlen, eosIds, maxDecodeSteps } = this.stop;
+    for (let row = 0; row < this.current.length; row++) {
+      this.current[row] = 0;
+      if (this.done[row]) continue;
+      const prefixLength = this.prompts.prefixLengths.data[row]!;
       if (step + 1 < prefixLength) {
-        outputIds[at] = current[row] = prefixIds.data[row * prefixSize + step + 1]!;
+        this.takePrompt(row, step + 1);
         continue;
       }
-      const rowLogits = logits.subarray(row * vocabulary, (row + 1) * vocabulary);
-      const id = selectId(rowLogits, row, step);
-      outputIds[at] = current[row] = id;
-      logprobs[at] = logProbability(rowLogits, id);
+      const at = row * seqlen + step + 1;
+      const { id, logprob } = drawn(row);
+      this.outputIds[at] = this.current[row] = id;
+      this.logprobs[at] = logprob;
       if (eosIds.has(id) || step + 2 - prefixLength >= maxDecodeSteps) {
-        done[row] = 1;
-        decodeLengths[row] = step + 2;
-        running--;
+        this.done[row] = 1;
+        this.decodeLengths[row] = step + 2;
+        this.running--;
       }
     }
   }
+}
+
+async function draw(
+  model: DecodingModel,
+  rows: Rows,
+  step: number,
+  selectId: SelectId | null,
+): Promise<Drawn> {
+  const size = rows.current.length;
+  if (selectId === null && model.extendGreedily) {
+    const [, longest] = rows.promptLengths();
+    // Within prompts the next tokens are not those that are drawn.
+    const count = step + 1 < longest ? 1 : Math.min(GREEDY_STEPS, rows.mostLeft(step));
+    const { ids, logprobs } = await model.extendGreedily(rows.current, step, count);
+    const at = (position: number, row: number) => {
+      const index = position * size + row;
+      return { id: ids[index]!, logprob: logprobs[index]! };
+    };
+    return { count, at };
+  }
+  const logits = await model.extendStep(rows.current, step);
+  const vocabulary = logits.length / size;
+  const select = selectId ?? argmax;
+  return {
+    count: 1,
+    at: (_, row) => {
+      const rowLogits = logits.subarray(row * vocabulary, (row + 1) * vocabulary);
+      const id = select(rowLogits, row, step);
+      return { id, logprob: logProbability(rowLogits, id) };
+    },
+  };
+}
+
+/**
+ * Decodes rows until all have ended or are `seqlen` long. An end-of-sequence token in the prompt ends nothing.
+ *
+ * @param selectId draws a row's next token; null takes the likeliest.
+ */
+export async function decodeRows(
+  prompts: Prompts,
+  stop: StopRule,
+  model: DecodingModel,
+  selectId: SelectId | null,
+): Promise<DecodedRows> {
+  const rows = new Rows(prompts, stop);
+  let step = 0;
+  const shared = rows.promptLengths()[0] - 1;
+  if (model.prefill && shared >= MIN_PREFILL) {
+    await model.prefill(rows.takePrompts(shared), shared);
+    step = shared;
+  }
+  while (step < stop.seqlen - 1 && rows.running > 0) {
+    const drawn = await draw(model, rows, step, selectId);
+    for (let i = 0; i < drawn.count && rows.running > 0; i++, step++)
+      rows.accept(step, (row) => drawn.at(i, row));
+  }
+  const { outputIds, decodeLengths, logprobs } = rows;
   return { outputIds, decodeLengths, logprobs };
 }

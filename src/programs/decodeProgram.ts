@@ -1,29 +1,18 @@
 /** @file DecodeProgram: continues the examples of one dataset and writes them down (paxml's decode programs). */
 import { join } from 'node:path';
-import {
-  type BoundCall,
-  compile,
-  foldIn,
-  type HostTensor,
-  hashString,
-  type PrngKey,
-  prngKey,
-  type Tensor,
-  type TensorSpec,
-  type Tree,
-} from '../compiler/index.js';
-import type { DecodeOutput, ExtendStep, Int32Tensor } from '../decoding/index.js';
+import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
+import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
 import type { BaseInput, InputSource, LmBatch } from '../inputs/index.js';
-import { runInContext } from '../layers/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
 import { nextBatch } from './evalProgram.js';
-import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
+import type { FlatParams } from './flatParams.js';
 import { openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
+import { Stepper } from './stepper.js';
 
 /** One continuation. */
 export interface Sample {
@@ -88,6 +77,8 @@ export class DecodeProgram {
   async run(step: number, isStopped: () => boolean): Promise<DecodeResult | undefined> {
     const input = (this.#input ??= openDataset(this.options, this.dataset));
     input.reset();
+    // Training has changed the parameters since.
+    this.#stepper?.refresh();
     const { evalLoopNumBatches: limit } = this.dataset;
     const stream = foldIn(prngKey(this.task.hp.decode.hp.randomSeed), hashString(this.name));
     const started = performance.now();
@@ -107,24 +98,41 @@ export class DecodeProgram {
 
   async close(): Promise<void> {
     await this.#input?.close();
+    await this.#stepper?.dispose();
+    this.#stepper = undefined;
   }
 
   private async decodeBatch(input: InputSource, batch: LmBatch, key: PrngKey): Promise<DecodedExample[]> {
     const { decoder } = this.task.hp.decode.hp;
     const lengths = exampleLengths(batch);
     const prefixLengths = this.prefixLengths(lengths, foldIn(key, 0));
-    const rows = decoder.numRows(lengths.data.length);
-    if (this.#stepper?.rows !== rows) {
-      this.#stepper = await Stepper.create(this.options, this.model, this.params, rows, decoder.hp.seqlen);
-    }
-    this.#stepper.reset();
+    const stepper = await this.stepperOf(decoder.numRows(lengths.data.length));
+    stepper.reset();
+    const { extendStep, extendGreedily, prefill } = stepper;
     const output = await decoder.decode({
       prefixIds: batch.ids,
       prefixLengths,
-      extendStep: this.#stepper.extendStep,
+      extendStep,
+      extendGreedily,
+      prefill,
       key: foldIn(key, 1),
     });
     return describeExamples(input, batch, lengths, prefixLengths, output);
+  }
+
+  private async stepperOf(rows: number): Promise<Stepper> {
+    if (this.#stepper?.rows === rows) return this.#stepper;
+    await this.#stepper?.dispose();
+    const { decoder } = this.task.hp.decode.hp;
+    this.#stepper = await Stepper.create({
+      model: this.model,
+      params: this.params,
+      rows,
+      seqlen: decoder.hp.seqlen,
+      isGreedy: decoder instanceof GreedyDecoder,
+      compileOptions: (name) => compileOptions(this.options, name),
+    });
+    return this.#stepper;
   }
 
   private prefixLengths(lengths: Int32Tensor, key: PrngKey): Int32Tensor {
@@ -192,87 +200,4 @@ function describeExamples(
       ...(samples > 1 && { sampled }),
     };
   });
-}
-
-interface StepOutputs {
-  readonly logits: HostTensor;
-}
-
-/** The model's extendStep, compiled, with two sets of state that take turns as source and target. */
-class Stepper {
-  private turn = 0;
-
-  private constructor(
-    readonly rows: number,
-    private readonly ids: Int32Array,
-    private readonly timeStep: Int32Array,
-    private readonly states: readonly Record<string, Float32Array | Int32Array | Uint8Array>[],
-    private readonly calls: readonly BoundCall[],
-  ) {}
-
-  static async create(
-    options: JobOptions,
-    model: LanguageModel,
-    params: FlatParams,
-    rows: number,
-    seqlen: number,
-  ): Promise<Stepper> {
-    const specs = model.initialDecodeState(rows, Math.max(1, seqlen));
-    const inputs = {
-      params: paramSpecs(params),
-      ids: { shape: [rows], dtype: 'int32' },
-      timeStep: { shape: [], dtype: 'int32' },
-      state: specs,
-    };
-    const step = (given: StepInputs) => {
-      const decodeState = { ...given.state };
-      const context = { theta: given.params, doEval: true, decodeState };
-      const logits = runInContext(context, () => model.extendStep(given.ids, given.timeStep));
-      return { logits, state: decodeState };
-    };
-    const executable = await compile(
-      step,
-      inputs as Tree<TensorSpec>,
-      compileOptions(options, 'decode_step'),
-    );
-    const [ids, timeStep] = [new Int32Array(rows), new Int32Array(1)];
-    const states = [newState(specs), newState(specs)];
-    const calls = [0, 1].map((source) =>
-      executable.bind({
-        inputs: { params: paramViews(params), ids, timeStep, state: states[source]! },
-        outputs: { logits: null, state: states[1 - source]! },
-      }),
-    );
-    return new Stepper(rows, ids, timeStep, states, calls);
-  }
-
-  /** Empties the cache. */
-  reset(): void {
-    for (const array of Object.values(this.states[this.turn]!)) array.fill(0);
-  }
-
-  readonly extendStep: ExtendStep = async (ids, timeStep) => {
-    this.ids.set(ids);
-    this.timeStep[0] = timeStep;
-    const { logits } = (await this.calls[this.turn]!.run()) as unknown as StepOutputs;
-    this.turn = 1 - this.turn;
-    return logits.data as Float32Array;
-  };
-}
-
-interface StepInputs {
-  readonly params: Record<string, Tensor>;
-  readonly ids: Tensor;
-  readonly timeStep: Tensor;
-  readonly state: Record<string, Tensor>;
-}
-
-function newState(specs: Record<string, TensorSpec>): Record<string, Float32Array | Int32Array | Uint8Array> {
-  const arrays = { float32: Float32Array, int32: Int32Array, bool: Uint8Array };
-  return Object.fromEntries(
-    Object.entries(specs).map(([name, { shape, dtype }]) => [
-      name,
-      new arrays[dtype](shape.reduce((size, dim) => size * dim, 1)),
-    ]),
-  );
 }

@@ -1,0 +1,261 @@
+/** @file A language model as decoders call it: compiled programs over one cache of keys and values. */
+import {
+  type BoundArray,
+  type BoundCall,
+  type CompileOptions,
+  compile,
+  type Executable,
+  ops,
+  type Tensor,
+  type TensorSpec,
+  type Tree,
+  tf,
+} from '../compiler/index.js';
+import type { DrawnIds, ExtendGreedily, ExtendStep, Prefill } from '../decoding/index.js';
+import { runInContext } from '../layers/index.js';
+import type { LanguageModel } from '../models/index.js';
+import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
+
+/** Positions of a prompt that are worked on at once. */
+const PREFILL_STEPS = 64;
+
+/** What is decoded, and how. */
+export interface StepperOptions {
+  readonly model: LanguageModel;
+  readonly params: FlatParams;
+  /** Sequences at a time. */
+  readonly rows: number;
+  /** Longest sequence. */
+  readonly seqlen: number;
+  /** Whether likeliest tokens are all that is asked for: then logits do not leave the program. */
+  readonly isGreedy: boolean;
+  /** Options of the programs by their names. */
+  readonly compileOptions: (name: string) => CompileOptions;
+}
+
+type Tensors = Record<string, Tensor>;
+type Arrays = Record<string, BoundArray>;
+
+/** What the programs are given: numbers beside parameters and state. */
+interface Given {
+  readonly params: Tensors;
+  readonly state: Tensors;
+  readonly ids: Tensor;
+  readonly timeStep: Tensor;
+  /** Of greedy steps: what was drawn at each position, [seqlen, rows], and its log-probability. */
+  readonly drawn: Tensor;
+  readonly logprobs: Tensor;
+}
+
+/** A program and the call that it is bound to. */
+interface Bound {
+  readonly executable: Executable;
+  readonly call: BoundCall;
+}
+
+/** Likeliest tokens of rows of logits [B, V], and their log-probabilities: both [1, B]. */
+function likeliest(logits: Tensor): { ids: Tensor; logprobs: Tensor } {
+  const rows = logits.shape[0]!;
+  const shifted = tf.sub(logits, tf.max(logits, -1, true));
+  const logprobs = tf.neg(tf.log(tf.sum(tf.exp(shifted), -1)));
+  return { ids: tf.reshape(tf.argMax(logits, -1), [1, rows]), logprobs: tf.reshape(logprobs, [1, rows]) };
+}
+
+/**
+ * A model's decode state, and the programs that work on it: one token of each row, likeliest tokens one after another,
+ * and the tokens of prompts at once.
+ */
+export class Stepper {
+  readonly rows: number;
+  private readonly ids: Int32Array;
+  private readonly timeStep = new Int32Array(1);
+  private readonly drawn: Int32Array;
+  private readonly logprobs: Float32Array;
+  private state: Arrays = {};
+  private main!: Bound;
+  private prompts: Bound | null = null;
+  private promptIds = new Int32Array(0);
+
+  private constructor(private readonly options: StepperOptions) {
+    const { rows, seqlen } = options;
+    this.rows = rows;
+    this.ids = new Int32Array(rows);
+    this.drawn = new Int32Array(rows * seqlen);
+    this.logprobs = new Float32Array(rows * seqlen);
+  }
+
+  /** Compiles the step; what prompts need is compiled when there is a long one. */
+  static async create(options: StepperOptions): Promise<Stepper> {
+    const stepper = new Stepper({ ...options, seqlen: Math.max(1, options.seqlen) });
+    await stepper.compileStep();
+    return stepper;
+  }
+
+  private get stateSpecs() {
+    return this.options.model.initialDecodeState(this.rows, this.options.seqlen);
+  }
+
+  private async compileStep(): Promise<void> {
+    const { isGreedy, rows, seqlen, model } = this.options;
+    const step = ({ ids, timeStep, drawn, logprobs }: Given): Tree<Tensor> => {
+      const logits = model.extendStep(ids, timeStep);
+      if (!isGreedy) return { logits };
+      const next = likeliest(logits);
+      return {
+        ids: tf.reshape(next.ids, [rows]),
+        timeStep: tf.add(timeStep, tf.scalar(1, 'int32')) as Tensor,
+        drawn: ops.updateSlice(drawn, next.ids, timeStep, 0),
+        logprobs: ops.updateSlice(logprobs, next.logprobs, timeStep, 0),
+      };
+    };
+    const history = {
+      drawn: { shape: [seqlen, rows], dtype: 'int32' },
+      logprobs: { shape: [seqlen, rows], dtype: 'float32' },
+    };
+    const specs = { ids: { shape: [rows], dtype: 'int32' }, ...(isGreedy && history) };
+    const executable = await this.compile('decode_step', step, specs as Tree<TensorSpec>, {});
+    this.state = Object.fromEntries(
+      Object.keys(this.stateSpecs).map((name) => [name, executable.newInput(`state.${name}`)]),
+    );
+    const { ids, drawn, logprobs } = this;
+    this.main = this.bind(
+      executable,
+      { ids, ...(isGreedy && { drawn, logprobs }) },
+      isGreedy ? ['ids', 'timeStep'] : [],
+      isGreedy ? { drawn, logprobs } : { logits: null },
+    );
+  }
+
+  private async compilePrefill(): Promise<Bound> {
+    const { rows, seqlen, model } = this.options;
+    const steps = Math.min(PREFILL_STEPS, seqlen);
+    const prefill = ({ ids, timeStep }: Given): Tree<Tensor> => {
+      model.prefill(ids, timeStep);
+      return {};
+    };
+    // The state is stored as the step's engine has it.
+    const { runner } = this.main.executable;
+    const same = runner === 'wasm' ? 'onnx' : runner;
+    const specs = { ids: { shape: [rows, steps], dtype: 'int32' as const } };
+    const executable = await this.compile('decode_prefill', prefill, specs, { engine: same });
+    this.promptIds = new Int32Array(rows * steps);
+    return this.bind(executable, { ids: this.promptIds }, [], {});
+  }
+
+  /** Compiles a function of the model that reads and replaces the state. */
+  private compile(
+    name: string,
+    f: (given: Given) => Tree<Tensor>,
+    specs: Tree<TensorSpec>,
+    extra: CompileOptions,
+  ): Promise<Executable> {
+    const { params, compileOptions } = this.options;
+    const state = this.stateSpecs;
+    const rounded = Object.keys(state).filter((path) => state[path]!.rounded);
+    const inputs = {
+      params: paramSpecs(params),
+      timeStep: { shape: [], dtype: 'int32' },
+      state: state as Record<string, TensorSpec>,
+      ...(specs as Record<string, TensorSpec>),
+    };
+    const program = (given: Given): Tree<Tensor> => {
+      const decodeState = { ...given.state };
+      const context = { theta: given.params, doEval: true, decodeState };
+      const results = runInContext(context, () => f(given)) as Record<string, Tensor>;
+      return { ...results, state: decodeState };
+    };
+    return compile(program, inputs as Tree<TensorSpec>, {
+      ...compileOptions(name),
+      frozen: ['params'],
+      halves: rounded.map((path) => `state.${path}`),
+      ...extra,
+    });
+  }
+
+  /**
+   * Binds a program to the one state there is.
+   *
+   * @param advanced outputs that become inputs of the next run.
+   * @param replaced outputs, beside the state, that lie on inputs where slices are replaced in place.
+   */
+  private bind(
+    executable: Executable,
+    inputs: Arrays,
+    advanced: readonly string[],
+    replaced: Record<string, BoundArray | null>,
+  ): Bound {
+    const { params } = this.options;
+    const { state, timeStep } = this;
+    const inPlace = executable.updatesInPlace;
+    const own = Object.fromEntries(advanced.map((name) => [name, null]));
+    const copied = [
+      ...Object.keys(state).map((name) => `state.${name}`),
+      ...Object.keys(replaced).filter((name) => replaced[name] !== null),
+    ];
+    const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
+    const call = executable.bind({
+      inputs: { params: paramViews(params), timeStep, state, ...inputs },
+      outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
+      carried: Object.fromEntries([...advanced, ...(inPlace ? [] : copied)].map((name) => [name, name])),
+    });
+    return { executable, call };
+  }
+
+  /** Empties the cache. */
+  reset(): void {
+    for (const array of Object.values(this.state)) array.fill(0);
+  }
+
+  /** Says that the parameters have changed. */
+  refresh(): void {
+    this.main.executable.refresh();
+    this.prompts?.executable.refresh();
+  }
+
+  async dispose(): Promise<void> {
+    await this.main.executable.dispose();
+    await this.prompts?.executable.dispose();
+  }
+
+  /** One position: the logits of the next. Not where it is greedy. */
+  readonly extendStep: ExtendStep = async (ids, timeStep) => {
+    this.ids.set(ids);
+    this.timeStep[0] = timeStep;
+    const outputs = (await this.main.call.run()) as unknown as { logits: { data: Float32Array } };
+    return outputs.logits.data;
+  };
+
+  /** Several positions, each with the likeliest token of the last. Where it is greedy. */
+  readonly extendGreedily: ExtendGreedily = async (ids, timeStep, count): Promise<DrawnIds> => {
+    const { rows } = this;
+    this.ids.set(ids);
+    this.timeStep[0] = timeStep;
+    await this.main.call.run(count);
+    const [begin, end] = [timeStep * rows, (timeStep + count) * rows];
+    return { ids: this.drawn.subarray(begin, end), logprobs: this.logprobs.subarray(begin, end) };
+  };
+
+  /** The first `count` positions of all rows; undefined where the model takes them one by one only. */
+  get prefill(): Prefill | undefined {
+    return this.options.model.canPrefill ? this.fill : undefined;
+  }
+
+  private readonly fill: Prefill = async (ids, count) => {
+    this.prompts ??= await this.compilePrefill();
+    const { rows, promptIds } = this;
+    const { seqlen } = this.options;
+    const steps = promptIds.length / rows;
+    for (let begin = 0; begin < count; begin += steps) {
+      // What stands behind the prompt is replaced before anything sees it. The last positions may be worked on twice.
+      const first = Math.min(begin, seqlen - steps);
+      promptIds.fill(0);
+      for (let row = 0; row < rows; row++)
+        promptIds.set(
+          ids.subarray(row * count + first, row * count + Math.min(count, first + steps)),
+          row * steps,
+        );
+      this.timeStep[0] = first;
+      await this.prompts.call.run();
+    }
+  };
+}

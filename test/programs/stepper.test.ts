@@ -1,0 +1,143 @@
+/** @file Stepper: decoding with a cache in place, prompts at once and several tokens a call, on every engine. */
+import { afterAll, expect, test } from 'vitest';
+import { flatLayout, prngKey, uniform } from '../../src/compiler/index.js';
+import {
+  type DecodeOutput,
+  GreedyDecoder,
+  type Int32Tensor,
+  SampleDecoder,
+} from '../../src/decoding/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
+import { listVariables } from '../../src/layers/index.js';
+import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import type { FlatParams } from '../../src/programs/flatParams.js';
+import { Stepper, type StepperOptions } from '../../src/programs/stepper.js';
+import { engines } from '../compiler/engines.js';
+
+const [V, D, SEQLEN] = [23, 16, 40];
+
+type Dtype = 'float32' | 'bfloat16';
+
+function modelOf(fpropDtype: Dtype): LanguageModel {
+  const lmTpl = gpt2Lm({ vocabSize: V, modelDims: D, numLayers: 2, numHeads: 2, maxSeqLength: SEQLEN });
+  return build(LanguageModel.config({ fpropDtype, lmTpl })) as LanguageModel;
+}
+
+function paramsOf(model: LanguageModel, seed: number): FlatParams {
+  const layout = flatLayout(
+    listVariables(model).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
+  );
+  const params = uniform(prngKey(seed), layout.size).map((u) => u - 0.5);
+  return { layout, params: Float32Array.from(params) };
+}
+
+const opened: Stepper[] = [];
+afterAll(() => Promise.all(opened.map((stepper) => stepper.dispose())));
+
+async function stepperOf(options: Partial<StepperOptions> & { engine: 'native' | 'onnx' | 'eager' }) {
+  const model = options.model ?? modelOf('float32');
+  const stepper = await Stepper.create({
+    model,
+    params: paramsOf(model, 1),
+    rows: 3,
+    seqlen: SEQLEN,
+    isGreedy: true,
+    compileOptions: (name) => ({ name, engine: options.engine, numThreads: 2 }),
+    ...options,
+  });
+  opened.push(stepper);
+  return stepper;
+}
+
+const int32 = (shape: number[], data: number[]): Int32Tensor => ({
+  shape,
+  dtype: 'int32',
+  data: Int32Array.from(data),
+});
+
+const LENGTHS = [12, 30, 19];
+const prompts = {
+  prefixIds: int32(
+    [3, 30],
+    Array.from(uniform(prngKey(9), 90), (u) => Math.floor(u * V)),
+  ),
+  prefixLengths: int32([3], LENGTHS),
+};
+
+const decoders = {
+  greedy: GreedyDecoder.config({ seqlen: SEQLEN, eosId: [] }),
+  'greedy, with an end': GreedyDecoder.config({ seqlen: SEQLEN, eosId: [1, 2, 3, 4], maxDecodeSteps: 9 }),
+  sampled: SampleDecoder.config({ seqlen: SEQLEN, eosId: [5], k: 7 }),
+};
+
+async function decode(
+  config: Config<GreedyDecoder> | Config<SampleDecoder>,
+  stepper: Stepper,
+  withPrefill = true,
+): Promise<DecodeOutput> {
+  stepper.reset();
+  const { extendStep, extendGreedily, prefill } = stepper;
+  const model = { extendStep, extendGreedily, prefill: withPrefill ? prefill : undefined };
+  return build(config as Config<GreedyDecoder>).decode({ ...prompts, ...model, key: prngKey(4) });
+}
+
+/** Sums in another order are rounded elsewhere: in bfloat16 to other values, now and then. */
+function expectSame(actual: DecodeOutput, expected: DecodeOutput, digits = 3): void {
+  expect([...actual.outputIds.data]).toEqual([...expected.outputIds.data]);
+  expect([...actual.decodeLengths.data]).toEqual([...expected.decodeLengths.data]);
+  for (const [i, logprob] of expected.logprobs.data.entries())
+    expect(actual.logprobs.data[i]).toBeCloseTo(logprob, digits);
+}
+
+for (const dtype of ['float32', 'bfloat16'] as const) {
+  for (const [name, config] of Object.entries(decoders)) {
+    const isGreedy = name !== 'sampled';
+    for (const [title, { engine, available }] of engines) {
+      test.skipIf(!available)(`${name}, ${dtype}, on ${title}: as eagerly, step by step`, async () => {
+        const model = modelOf(dtype);
+        const oracle = await stepperOf({ model, isGreedy, engine: 'eager' });
+        const expected = await decode(config, oracle, false);
+        const stepper = await stepperOf({ model, isGreedy, engine: engine as 'native' });
+        const digits = dtype === 'bfloat16' ? 2 : 3;
+        expectSame(await decode(config, stepper), expected, digits);
+        // Again, on a cache that is full; and with prompts step by step.
+        expectSame(await decode(config, stepper), expected, digits);
+        expectSame(await decode(config, stepper, false), expected, digits);
+      });
+    }
+  }
+}
+
+for (const [title, { engine, available }] of engines) {
+  test.skipIf(!available)(`new parameters are seen after refresh, on ${title}`, async () => {
+    const model = modelOf('float32');
+    const params = paramsOf(model, 1);
+    const stepper = await stepperOf({ model, params, engine: engine as 'native' });
+    const before = await decode(decoders.greedy, stepper);
+    params.params.set(paramsOf(model, 2).params);
+    stepper.refresh();
+    const after = await decode(decoders.greedy, stepper);
+    expect([...after.outputIds.data]).not.toEqual([...before.outputIds.data]);
+    const oracle = await stepperOf({ model, params, engine: 'eager' });
+    expectSame(after, await decode(decoders.greedy, oracle, false));
+  });
+}
+
+test('a prompt of one token, and a model whose layers take tokens one by one', async () => {
+  const model = modelOf('float32');
+  const stepper = await stepperOf({ model, rows: 1, engine: 'onnx' });
+  const config = build(GreedyDecoder.config({ seqlen: 5, eosId: [] }));
+  const { extendStep, extendGreedily, prefill } = stepper;
+  const output = await config.decode({
+    prefixIds: int32([1, 1], [7]),
+    prefixLengths: int32([1], [1]),
+    extendStep,
+    extendGreedily,
+    prefill,
+    key: prngKey(0),
+  });
+  expect(output.outputIds.data[0]).toBe(7);
+  expect(output.outputIds.data.length).toBe(5);
+  Object.defineProperty(model, 'canPrefill', { value: false });
+  expect(stepper.prefill).toBeUndefined();
+});
