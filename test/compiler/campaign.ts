@@ -12,7 +12,7 @@ export interface Campaign {
 }
 
 /** Compiling takes longer than running: this many programs are compiled as one. */
-const TOGETHER = 10;
+const TOGETHER = 50;
 
 /** Outputs and gradients of each program. */
 async function run(
