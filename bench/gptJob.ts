@@ -1,5 +1,6 @@
 /** @file The job that is measured: GPT on random tokens, as peers/torch_gpt.py trains it. */
 import type { Engine } from '../src/compiler/index.js';
+import type { Config } from '../src/hparams/index.js';
 import { type Batch, SyntheticLmInput } from '../src/inputs/index.js';
 import { AdamW, Learner } from '../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../src/models/index.js';
@@ -22,8 +23,11 @@ class OneBatch extends SyntheticLmInput.with({}) {
   }
 }
 
-/** The task that peers/torch_gpt.py trains. */
-function gptTask({ layers, heads, width, context, vocabulary }: Shape, precision: Precision) {
+/** The model of the peers. */
+export function gptModel(
+  { layers, heads, width, context, vocabulary }: Shape,
+  precision: Precision,
+): Config<LanguageModel> {
   const lmTpl = gpt2Lm({
     vocabSize: vocabulary,
     modelDims: width,
@@ -31,6 +35,11 @@ function gptTask({ layers, heads, width, context, vocabulary }: Shape, precision
     numHeads: heads,
     maxSeqLength: context,
   });
+  return LanguageModel.config({ fpropDtype: precision === 'bf16' ? 'bfloat16' : 'float32', lmTpl });
+}
+
+/** The task that peers/torch_gpt.py trains. */
+function gptTask(shape: Shape, precision: Precision) {
   const optimizer = AdamW.config({
     learningRate: 1e-3,
     beta2: 0.99,
@@ -39,8 +48,7 @@ function gptTask({ layers, heads, width, context, vocabulary }: Shape, precision
     clipGradientNormToValue: 1,
   });
   const train = Train.config({ learner: Learner.config({ optimizer }) });
-  const fpropDtype = precision === 'bf16' ? 'bfloat16' : 'float32';
-  return SingleTask.config({ model: LanguageModel.config({ fpropDtype, lmTpl }), train });
+  return SingleTask.config({ model: gptModel(shape, precision), train });
 }
 
 /** The options of a job that trains this task as main.ts would. */

@@ -25,6 +25,23 @@ export interface StepResult {
   readonly peakRssMb: number;
 }
 
+/** The line of JSON that a decoding program prints. */
+export interface DecodeResult {
+  readonly shape: string;
+  /** Sequences at a time. */
+  readonly batch: number;
+  readonly precision: Precision;
+  readonly mode: string;
+  readonly threads: number;
+  /** Of a token of every sequence. */
+  readonly medianMs: number;
+  readonly minMs: number;
+  /** Until the first sequence was complete: compilation included. */
+  readonly firstSeconds: number;
+  readonly tokensPerSec: number;
+  readonly peakRssMb: number;
+}
+
 /** The line of JSON of a program that looks for the machine's peak. */
 export interface PeakResult {
   readonly gflops: number;

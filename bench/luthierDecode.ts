@@ -1,0 +1,81 @@
+/** @file Times Luthier's greedy decoding of a GPT shape, one process for one measurement. Prints one line of JSON. */
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { ENGINES, flatLayout, flatViews, prngKey } from '../src/compiler/index.js';
+import { GreedyDecoder, type Int32Tensor } from '../src/decoding/index.js';
+import { build } from '../src/hparams/index.js';
+import { initVariables, listVariables } from '../src/layers/index.js';
+import { compileOptions } from '../src/programs/options.js';
+import { Stepper } from '../src/programs/stepper.js';
+import { gptModel } from './gptJob.js';
+import { type DecodeResult, median } from './results.js';
+import { shapes } from './shapes.js';
+
+const { values: flags } = parseArgs({
+  options: {
+    shape: { type: 'string', default: 'baby' },
+    batch: { type: 'string', default: '1' },
+    engine: { type: 'string', default: 'auto' },
+    precision: { type: 'string', default: 'f32' },
+    threads: { type: 'string' },
+    repetitions: { type: 'string', default: '5' },
+  },
+});
+const shape = shapes[flags.shape];
+if (!shape)
+  throw new Error(`--shape: expected one of ${Object.keys(shapes).join(', ')}; got '${flags.shape}'`);
+const engine = ENGINES.find((name) => name === flags.engine);
+if (!engine) throw new Error(`--engine: expected one of ${ENGINES.join(', ')}; got '${flags.engine}'`);
+const precision = flags.precision;
+if (precision !== 'f32' && precision !== 'bf16')
+  throw new Error(`--precision: expected f32 or bf16; got '${precision}'`);
+const batch = Number(flags.batch);
+const numThreads = flags.threads === undefined ? undefined : Number(flags.threads);
+
+const model = build(gptModel(shape, precision));
+const layout = flatLayout(
+  listVariables(model).map(({ path, shape: dims }) => ({ name: path, shape: dims, group: 'all' })),
+);
+const params = new Float32Array(layout.size);
+const views = flatViews(layout, params);
+for (const [path, values] of initVariables(model, 0)) views[path]!.set(values);
+const started = performance.now();
+const stepper = await Stepper.create({
+  model,
+  params: { layout, params },
+  rows: batch,
+  seqlen: shape.context,
+  isGreedy: true,
+  compileOptions: (name) => compileOptions({ engine, numThreads }, name),
+});
+const decoder = build(GreedyDecoder.config({ seqlen: shape.context, eosId: [] }));
+const ones: Int32Tensor = { shape: [batch], dtype: 'int32', data: new Int32Array(batch).fill(1) };
+const prompts = { prefixIds: { ...ones, shape: [batch, 1] }, prefixLengths: ones };
+const { extendStep, extendGreedily } = stepper;
+
+/** Milliseconds of a token of all rows. */
+async function decode(): Promise<number> {
+  const before = performance.now();
+  await decoder.decode({ ...prompts, extendStep, extendGreedily, key: prngKey(0) });
+  return (performance.now() - before) / (shape!.context - 1);
+}
+
+await decode();
+const firstSeconds = (performance.now() - started) / 1000;
+const milliseconds: number[] = [];
+for (let i = 0; i < Number(flags.repetitions); i++) milliseconds.push(await decode());
+const medianMs = median(milliseconds);
+const result: DecodeResult = {
+  shape: flags.shape,
+  batch,
+  precision,
+  mode: engine,
+  threads: numThreads ?? availableParallelism(),
+  medianMs,
+  minMs: Math.min(...milliseconds),
+  firstSeconds,
+  tokensPerSec: (batch * 1000) / medianMs,
+  peakRssMb: process.resourceUsage().maxRSS / 1024,
+};
+process.stdout.write(`${JSON.stringify(result)}\n`);
+process.exit();
