@@ -58,6 +58,18 @@ export const typeName = (buffer: Buffer): string =>
 
 const PARAMETERS = '(void *const *p, lt_frame *frame)';
 
+/** LT_BLOCK_ROWS of luthier.h: up to so many rows, a left operand stays packed for the next product. */
+const MAX_SHARED_ROWS = 128;
+
+const sameLeft = (x: ProductUnit, y: ProductUnit): boolean =>
+  x.a.buffer === y.a.buffer &&
+  x.a.offset === y.a.offset &&
+  x.a.rs === y.a.rs &&
+  x.a.cs === y.a.cs &&
+  x.m === y.m &&
+  x.k === y.k &&
+  x.precision === y.precision;
+
 /** Writes the function of one step. */
 export class StepWriter {
   private readonly pointers = new Pointers();
@@ -187,7 +199,7 @@ export class StepWriter {
         `  ${
           unit.kind === 'loop'
             ? this.callLoop(unit, false, `r0${times}, r1${times}`, `0, ${unit.columns}`)
-            : this.rowProduct(unit, times, block * multiple)
+            : this.rowProduct(unit, times, block * multiple, chain.units[part - 1])
         }`,
         `  LT_MARK(${part});`,
       );
@@ -206,11 +218,19 @@ export class StepWriter {
     return this.pointers.use({ space: 'packed', index: this.context.packingIndex(unit), offset: 0 });
   }
 
-  private rowProduct(unit: ProductUnit, times: string, rows: number): string {
+  /** A product of a block's rows; `before` may have packed the same left operand. */
+  private rowProduct(
+    unit: ProductUnit,
+    times: string,
+    rows: number,
+    before: LoopUnit | ProductUnit | undefined,
+  ): string {
     const { m: _, n, k, a, c, alpha } = unit;
     const p = precisionName(unit.precision);
     this.context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${rows}, ${k})`);
-    const left = `(lt_matrix){${this.blockMatrix(a, times, true)}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}}`;
+    const isPacked = before?.kind === 'product' && rows <= MAX_SHARED_ROWS && sameLeft(before, unit);
+    const data = isPacked ? 'NULL' : this.blockMatrix(a, times, true);
+    const left = `(lt_matrix){${data}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}}`;
     return (
       `lt_gemm(${p}, (r1 - r0)${times}, ${n}, ${k}, ${left}, ${this.packed(unit)}, 0, lt_panels(${p}, ${n}), ` +
       `${this.blockMatrix(c, times, false)}, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, frame->work);`

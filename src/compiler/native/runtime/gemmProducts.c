@@ -7,7 +7,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 enum {
   DEPTH_WORDS = 1024, /* of k at once: a block of rows of this depth stays in the second cache */
-  BLOCK_ROWS = 128,   /* of c at once */
+  BLOCK_ROWS = LT_BLOCK_ROWS,   /* of c at once */
   STREAM_WORDS = 2048 /* fetched ahead where b is read once */
 };
 
@@ -67,9 +67,11 @@ void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *pa
   const operand b = {packed_b, n > 0 ? lt_panel_width(kernel, n) : kernel->columns, words};
   for (int64_t i = 0; i < m && n > 0; i += block) {
     const int64_t rows = least(block, m - i);
-    const lt_matrix part = {lt_element(a, i, 0), a.type, a.rs, a.cs};
     const target to = {c, c_type, ldc};
-    lt_pack_left(p, scratch, part, rows, k, 0, ceilDivide(rows, kernel->rows));
+    if (a.data != NULL) {
+      const lt_matrix part = {lt_element(a, i, 0), a.type, a.rs, a.cs};
+      lt_pack_left(p, scratch, part, rows, k, 0, ceilDivide(rows, kernel->rows));
+    }
     multiplyRegion(kernel, (operand){scratch, kernel->rows, words}, b, 0, rows, first_panel, last_panel, n, words,
                    (target){elementOf(to, i, 0), c_type, ldc}, alpha, accumulate);
   }

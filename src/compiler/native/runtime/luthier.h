@@ -56,7 +56,9 @@ int64_t lt_gemm_scratch_bytes(int p, int64_t m, int64_t k);
 
 /* The panels [first_panel, last_panel) of c[m, n] = alpha * a b (+ c where accumulate, float32 c only), ldc elements
    between c's rows, one thread. c points at its first column, whichever panels are asked for. With few rows (m <= 8)
-   it streams the packed operand from memory. Neither alpha == 0 nor k == 0 leaves c unwritten. */
+   it streams the packed operand from memory. Neither alpha == 0 nor k == 0 leaves c unwritten. A NULL in a.data: the
+   left operand is that of the call before, with the same p, m (at most LT_BLOCK_ROWS), k and scratch. */
+enum { LT_BLOCK_ROWS = 128 };
 void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *packed_b, int64_t first_panel,
              int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch);
 
@@ -90,6 +92,8 @@ int lt_gemm_force(const char *name);
 
 /* The multiply-add rate of registers alone in FLOP/s, over a team of threads, measured for about `seconds`. */
 double lt_peak_flops(int p, int threads, double seconds);
+/* Bytes a second that the team reads from memory that is in no cache; 0 where memory is short. */
+double lt_read_bandwidth(int threads, double seconds);
 
 /* ---- Attention (attention.c) --------------------------------------------------------------------------------- */
 
