@@ -3,6 +3,7 @@ import {
   type BoundCall,
   type CompileOptions,
   compile,
+  type Executable,
   type FlatGroup,
   type Tensor,
   type TensorSpec,
@@ -131,25 +132,49 @@ function slotBuffers(optimizer: BaseOptimizer, { slots }: UpdaterBuffers): Buffe
   return Object.fromEntries(optimizer.slotNames.map((name) => [name, slots[name]!]));
 }
 
-async function compilePass(plan: PassPlan): Promise<GroupPass> {
-  const { group, reads, writes, scalarNames, rule, options } = plan;
-  const chunkSpec: TensorSpec = { shape: [group.chunk], dtype: 'float32' };
+/** A group in pieces of the same length. */
+interface Pieces {
+  readonly executable: Executable;
+  readonly length: number;
+}
+
+/** The rule over pieces of `length` elements. */
+async function compileRule(
+  { reads, scalarNames, rule, options, name }: PassPlan,
+  length: number,
+): Promise<Pieces> {
+  const chunkSpec: TensorSpec = { shape: [length], dtype: 'float32' };
   const scalarSpec: TensorSpec = { shape: [], dtype: 'float32' };
   const executable = await compile(
     (inputs: { chunk: NamedTensors; scalars: NamedTensors }) => rule(inputs.chunk, inputs.scalars),
     {
-      chunk: Object.fromEntries(Object.keys(reads).map((name) => [name, chunkSpec])),
-      scalars: Object.fromEntries(scalarNames.map((name) => [name, scalarSpec])),
+      chunk: Object.fromEntries(Object.keys(reads).map((read) => [read, chunkSpec])),
+      scalars: Object.fromEntries(scalarNames.map((scalar) => [scalar, scalarSpec])),
     },
-    { name: plan.name, ...options },
+    { name, ...options },
   );
+  return { executable, length };
+}
+
+/** Machine code takes the whole group at once, on all threads; other engines take chunks that stay in the cache. */
+async function compilePieces(plan: PassPlan): Promise<Pieces> {
+  const { group, options } = plan;
+  const { engine = 'auto' } = options;
+  const mayBeNative = group.chunks > 1 && (engine === 'auto' || engine === 'native');
+  const whole = mayBeNative ? await compileRule(plan, group.size) : null;
+  if (whole?.executable.runner === 'native') return whole;
+  await whole?.executable.dispose();
+  return compileRule(plan, group.chunk);
+}
+
+async function compilePass(plan: PassPlan): Promise<GroupPass> {
+  const { group, reads, writes, scalarNames } = plan;
+  const { executable, length } = await compilePieces(plan);
   const scalars = Object.fromEntries(scalarNames.map((name) => [name, new Float32Array(1)]));
-  const calls = Array.from({ length: group.chunks }, (_, i) => {
-    const from = group.offset + i * group.chunk;
+  const calls = Array.from({ length: group.size / length }, (_, i) => {
+    const from = group.offset + i * length;
     const piece = (buffers: Buffers) =>
-      Object.fromEntries(
-        Object.entries(buffers).map(([name, b]) => [name, b.subarray(from, from + group.chunk)]),
-      );
+      Object.fromEntries(Object.entries(buffers).map(([name, b]) => [name, b.subarray(from, from + length)]));
     return executable.bind({ inputs: { chunk: piece(reads), scalars }, outputs: piece(writes) });
   });
   return { group: group.name as UpdateGroup, scalars, calls };

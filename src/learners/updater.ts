@@ -1,6 +1,7 @@
 /** @file The update of flat buffers in place: norms on the host, the optimizer's rule on compiled chunks. */
 import type { FlatEntry, FlatLayout } from '../compiler/index.js';
-import { entrySumsOfSquares, globalNorm, scaleInPlace, sumOfSquares } from './norms.js';
+import { compileEntrySums, type EntrySums } from './compiledNorms.js';
+import { globalNorm, scaleInPlace, sumOfSquares } from './norms.js';
 import { type BaseOptimizer, FROZEN, type StepContext } from './optimizer.js';
 import {
   applyPass,
@@ -34,6 +35,10 @@ export interface UpdateReport {
   isValidStep: 0 | 1;
 }
 
+/** The entries that take part in updates. */
+const updatedEntries = ({ entries }: FlatLayout): FlatEntry[] =>
+  entries.filter(({ group }) => group !== FROZEN);
+
 /** Updates parameters and slots in place. Made by `Learner.createUpdater`. */
 export class FlatUpdater {
   private readonly entries: readonly FlatEntry[];
@@ -46,8 +51,9 @@ export class FlatUpdater {
     private readonly passes: readonly GroupPass[],
     /** The second pass of an optimizer that bounds its directions, and where the first one leaves them. */
     private readonly bounded: { directions: Float32Array; passes: readonly GroupPass[] } | null,
+    private readonly gradientSums: EntrySums,
   ) {
-    this.entries = layout.entries.filter((entry) => entry.group !== FROZEN);
+    this.entries = updatedEntries(layout);
     this.sums = new Float64Array(this.entries.length);
   }
 
@@ -60,9 +66,10 @@ export class FlatUpdater {
     checkBuffers(rules.optimizer, layout, buffers);
     const groups = layout.groups.filter((group) => group.name !== FROZEN && group.size > 0);
     const { optimizer } = rules;
+    const summing = compileEntrySums(updatedEntries(layout), buffers.grads, options);
     if (!optimizer.boundsDirection) {
       const passes = await Promise.all(groups.map((group) => updatePass(optimizer, group, buffers, options)));
-      return new FlatUpdater(rules, buffers, layout, passes, null);
+      return new FlatUpdater(rules, buffers, layout, passes, null, await summing);
     }
     const directions = new Float32Array(layout.size);
     const first = await Promise.all(
@@ -71,7 +78,7 @@ export class FlatUpdater {
     const second = await Promise.all(
       groups.map((g) => applyPass(optimizer, g, buffers, directions, options)),
     );
-    return new FlatUpdater(rules, buffers, layout, first, { directions, passes: second });
+    return new FlatUpdater(rules, buffers, layout, first, { directions, passes: second }, await summing);
   }
 
   /**
@@ -82,7 +89,7 @@ export class FlatUpdater {
   async run(step: number): Promise<UpdateReport> {
     const { rules, bounded } = this;
     const { optimizer } = rules;
-    this.sums = entrySumsOfSquares(this.entries, this.buffers.grads);
+    this.sums = await this.gradientSums();
     const rawGradNorm = Math.sqrt(this.sums.reduce((total, sum) => total + sum, 0));
     const valid = rules.isValidNorm(rawGradNorm);
     const skip = !valid && rules.skipsInvalidSteps;
