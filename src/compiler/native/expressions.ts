@@ -5,7 +5,7 @@ import type { DType } from '../types.js';
 import type { Op } from './layout.js';
 
 /** What an expression is made from. */
-export interface ExpressionContext {
+interface ExpressionContext {
   /** C expressions of the operands. */
   readonly args: readonly string[];
   /** dtypes of the operands; numbers have the result's. */

@@ -5,7 +5,7 @@ import type { Op, Operand } from './layout.js';
 import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';
 
 /** What a node of a loop does with the values it computes: keeps each, or reduces over a row, over all rows, or over both. */
-export type Role = 'map' | 'row' | 'column' | 'all';
+type Role = 'map' | 'row' | 'column' | 'all';
 
 /** Where a loop finds element (r, j): runs give the row's offset, outermost first, `column` the step to the next. */
 export interface Access {
@@ -112,9 +112,6 @@ export function reductionOrder({ inputs, attrs }: Op): number[] {
   return [...all.filter((axis) => !axes.includes(axis)), ...all.filter((axis) => axes.includes(axis))];
 }
 
-/** Whether an operation is a reduction over some axes. */
-export const isReduction = (op: string): boolean => REDUCERS[op] !== undefined || op === 'FirstIndex';
-
 /** Rows of a table: the axis of the table gives way to the axes of the indices, along which only the index moves. */
 function gather({ inputs, outputs, attrs }: Op): Iteration {
   const [x, indices] = inputs as readonly [View, View];
@@ -168,7 +165,7 @@ function accessAt(view: View, split: number): Access | null {
 }
 
 /** The iteration with the axes before `at` as rows; null where some operand's columns have no common stride. */
-export function splitAt(iteration: Iteration, at: number): Split | null {
+function splitAt(iteration: Iteration, at: number): Split | null {
   const { boundary, needsIndex, shape } = iteration;
   if (boundary !== null && boundary !== at) return null;
   if (needsIndex && boundary === null && at !== shape.length - 1) return null;

@@ -49,7 +49,7 @@ const MIN_CHAIN_ROWS = 48;
 const MIN_SHARED_ROWS = 256;
 
 /** Elements between one row of the chain and the next, where an access stays within its row; else null. */
-export function rowStride(
+function rowStride(
   { rows, column, offset }: Access,
   unitRows: number,
   columns: number,

@@ -14,7 +14,7 @@ export const i32 = (...shape: number[]): TensorSpec => ({ shape, dtype: 'int32' 
 export type Traced = (...inputs: any[]) => Tensor | Tensor[];
 
 /** The prepared graph of a function. */
-export const prepared = (f: Traced, ...specs: TensorSpec[]) =>
+const prepared = (f: Traced, ...specs: TensorSpec[]) =>
   prepareForNative(optimize(traceProgram((inputs: any[]) => [f(...inputs)].flat(), specs).graph));
 
 export const layoutOf = (f: Traced, ...specs: TensorSpec[]): Layout => layOut(prepared(f, ...specs));

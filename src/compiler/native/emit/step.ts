@@ -53,8 +53,7 @@ export interface Needs {
 export const precisionName = (precision: unknown): string =>
   precision === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
 
-export const typeName = (buffer: Buffer): string =>
-  buffer.storage === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
+const typeName = (buffer: Buffer): string => (buffer.storage === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32');
 
 const PARAMETERS = '(void *const *p, lt_frame *frame)';
 
