@@ -24,6 +24,7 @@ export interface Flags {
   readonly engine: (typeof engines)[number];
   readonly peakTflops?: number;
   readonly restorePreviousCheckpoint: boolean;
+  readonly profile: boolean;
   readonly help: boolean;
   /** The other flags as they were given, those of the run itself alone: what each run of a sweep has in common. */
   readonly common: readonly string[];
@@ -38,6 +39,7 @@ const commonFlags: ReadonlySet<string> = new Set([
   'engine',
   'peak_tflops',
   'restore_previous_checkpoint',
+  'profile',
 ]);
 
 /** Every flag, in the order of --help. */
@@ -99,6 +101,11 @@ export const flagTable: FlagTable = {
     about: 'If the newest checkpoint is broken, use the one before it.',
     parse: () => true,
   },
+  profile: {
+    key: 'profile',
+    about: 'At the end, tells where the time went, by phase and by layer; more in the directory profile.',
+    parse: () => true,
+  },
   help: {
     key: 'help',
     about: 'Shows this text; with --exp also all that --set, --fiddler and --sweep can name.',
@@ -125,6 +132,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     device: 'cpu',
     engine: 'auto',
     restorePreviousCheckpoint: false,
+    profile: false,
     help: false,
     changes: [],
     ...valuesOf(given),

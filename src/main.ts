@@ -79,6 +79,7 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<num
     numThreads: flags.numThreads,
     peakTflops: flags.peakTflops,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
+    profile: flags.profile,
   });
   return signal === undefined ? 0 : exitCodeOfSignal[signal];
 }

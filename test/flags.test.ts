@@ -51,6 +51,7 @@ test('both ways of writing a value, defaults, and changes in order', () => {
     numThreads: 2,
     peakTflops: 0.5,
     restorePreviousCheckpoint: true,
+    profile: false,
     help: false,
   });
 });

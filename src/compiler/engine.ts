@@ -5,6 +5,7 @@ import type { Backend } from './executable.js';
 import type { Graph } from './graph.js';
 import { compileNative, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/session.js';
+import type { Profiler } from './profile/profiler.js';
 import { CompilerError, sizeOf } from './types.js';
 import { isElementwise } from './wasm/lower.js';
 import { compileWasm } from './wasm/session.js';
@@ -23,6 +24,7 @@ export interface GraphOptions {
   readonly numThreads?: number;
   readonly frozen?: readonly string[];
   readonly halves?: readonly string[];
+  readonly profiler?: Profiler | undefined;
 }
 
 /** A run below this many FLOPs takes less than a millisecond anywhere, while a C compiler takes half a second. */

@@ -1,9 +1,11 @@
 /** @file The compiler's front door: compile, jit, evalShape, exportOnnx. */
+import { productPrecision } from './cost.js';
 import { compileEager, type EagerDevice } from './eager/cpu.js';
 import { compileGraph, type Engine } from './engine.js';
 import { type Backend, Executable } from './executable.js';
 import { exportGraph } from './onnx/lower.js';
 import { optimize } from './passes/index.js';
+import type { Profiler, ProgramProfile } from './profile/profiler.js';
 import { isSpec, type Program, type TensorFunction, traceProgram } from './program.js';
 import { flattenTree } from './tree.js';
 import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './types.js';
@@ -24,6 +26,8 @@ export interface CompileOptions {
   readonly frozen?: readonly string[];
   /** float32 inputs, named likewise, that the caller keeps in bfloat16 where the engine can: `Executable.newInput` tells. */
   readonly halves?: readonly string[];
+  /** Is told where the time of runs goes; machine code then is compiled to tell. */
+  readonly profiler?: Profiler | undefined;
 }
 
 /**
@@ -39,7 +43,25 @@ export async function compile(
   options: CompileOptions = {},
 ): Promise<Executable> {
   const program = traceProgram(f, inputs);
-  return new Executable(options.name ?? 'program', program, await lower(f, program, options));
+  const { name = 'program', profiler } = options;
+  const backend = await lower(f, program, options);
+  if (profiler !== undefined && backend.runner !== 'native') {
+    timeRuns(backend, profiler.open(name, backend.runner, productPrecision(program.graph)));
+  }
+  return new Executable(name, program, backend);
+}
+
+/** Has the runs of a backend that tells nothing of what goes on inside counted. */
+function timeRuns(backend: Backend, profile: ProgramProfile): void {
+  const bind = backend.bind.bind(backend);
+  backend.bind = (binding) => {
+    const run = bind(binding);
+    return async (times = 1) => {
+      const before = performance.now();
+      await run(times);
+      profile.add((performance.now() - before) / 1000, times);
+    };
+  };
 }
 
 async function lower(f: TensorFunction, program: Program, options: CompileOptions): Promise<Backend> {

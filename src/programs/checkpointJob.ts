@@ -1,6 +1,7 @@
 /** @file Evaluation and decoding of the newest checkpoint, without training. */
 import { join } from 'node:path';
 import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
+import type { Profiler } from '../compiler/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
@@ -42,6 +43,11 @@ function nothingTrained({ jobLogDir, mode }: JobOptions, cause: CheckpointError)
   );
 }
 
+async function profileOf(options: JobOptions, profiler: Profiler): Promise<string> {
+  const { writeProfile } = await import('./profile/write.js');
+  return writeProfile(options, profiler, 0);
+}
+
 /** Evaluates the newest checkpoint on every dataset that does not train. */
 export async function runEvaluation(options: JobOptions, stop: StopSignal): Promise<void> {
   const datasets = options.datasets.filter((dataset) => !dataset.isTraining);
@@ -62,6 +68,7 @@ export async function runEvaluation(options: JobOptions, stop: StopSignal): Prom
       const result = await program.run(() => stop.received !== undefined);
       if (result) reporter.evaluated(program.name, state.step, result);
     }
+    if (options.profiler) reporter.profiled(await profileOf(options, options.profiler));
   } finally {
     await Promise.all([reporter, ...programs].map((part) => part.close()));
   }
@@ -85,6 +92,7 @@ export async function runDecoding(options: JobOptions, stop: StopSignal): Promis
       const result = await program.run(state.step, () => stop.received !== undefined);
       if (result) reporter.decoded(program.name, state.step, result);
     }
+    if (options.profiler) reporter.profiled(await profileOf(options, options.profiler));
   } finally {
     await Promise.all([reporter, ...programs].map((part) => part.close()));
   }

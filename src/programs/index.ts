@@ -1,4 +1,5 @@
 /** @file Programs: the only loops. A job is one run of the command: training, evaluation or decoding. */
+import { Profiler } from '../compiler/index.js';
 import { runDecoding, runEvaluation } from './checkpointJob.js';
 import { makeJobDirectory } from './jobFiles.js';
 import type { JobOptions } from './options.js';
@@ -24,7 +25,8 @@ export interface JobResult {
  *
  * @throws ConfigError for configs that don't fit, InputError, CheckpointError or JobError for what is around it.
  */
-export async function runJob(options: JobOptions): Promise<JobResult> {
+export async function runJob(job: JobOptions): Promise<JobResult> {
+  const options = job.profile ? { ...job, profiler: new Profiler() } : job;
   const isTraining = options.mode.startsWith('train');
   const stop = new StopSignal((signal) => {
     const what = isTraining ? 'saving a checkpoint, then leaving' : 'leaving';

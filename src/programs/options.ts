@@ -1,5 +1,5 @@
 /** @file What a job is asked to do. */
-import type { CompileOptions, EagerDevice, Engine } from '../compiler/index.js';
+import type { CompileOptions, EagerDevice, Engine, Profiler } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -14,6 +14,8 @@ export interface EngineOptions {
   readonly numThreads?: number | undefined;
   /** Peak of the machine in 1e12 FLOP/s; measured where absent. */
   readonly peakTflops?: number | undefined;
+  /** Is told where the time of programs goes. */
+  readonly profiler?: Profiler | undefined;
 }
 
 /** An experiment's configs with the settings of one run. */
@@ -32,15 +34,23 @@ export interface JobOptions extends EngineOptions {
   /** Text of experiment_cls_vars.txt. */
   readonly classVars: string;
   readonly restorePreviousCheckpoint?: boolean;
+  /** Whether the job tells at its end where its time went. */
+  readonly profile?: boolean;
 }
 
 /** How the programs of a job are compiled. */
 export function compileOptions(options: EngineOptions, name: string): CompileOptions {
-  const { engine, device, numThreads } = options;
+  const { engine, device, numThreads, profiler } = options;
   return {
     name,
     ...(engine !== undefined && { engine }),
     ...(device !== undefined && { device }),
     ...(numThreads !== undefined && { numThreads }),
+    ...(profiler !== undefined && { profiler }),
   };
+}
+
+/** Does something as a phase of the job that is profiled; only does it where none is. */
+export function phase<T>({ profiler }: EngineOptions, name: string, act: () => Promise<T>): Promise<T> {
+  return profiler === undefined ? act() : profiler.phase(name, act);
 }

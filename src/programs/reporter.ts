@@ -133,6 +133,11 @@ export class Reporter {
     );
   }
 
+  /** The tables of a profile. */
+  profiled(text: string): void {
+    this.#line.message(text);
+  }
+
   async close(): Promise<void> {
     this.#line.finish();
     for (const writer of this.#writers.values()) writer.close();

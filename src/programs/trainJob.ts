@@ -11,7 +11,7 @@ import { writeJobFiles } from './jobFiles.js';
 import { machineChanges, machineOf, recordedMachine } from './machine.js';
 import { findPeak, modelCost } from './mfu.js';
 import { openDataset } from './openDataset.js';
-import type { JobOptions } from './options.js';
+import { type JobOptions, phase } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
 import { trainStateOf } from './taskState.js';
@@ -33,6 +33,8 @@ interface Training {
   readonly evalSteps: EvalSteps;
   readonly evals: readonly EvalProgram[];
   readonly decodes: readonly DecodeProgram[];
+  /** Steps of this process. */
+  taken: number;
 }
 
 /** Trains to the task's last step, or until a signal; either way the present state is saved at the end. */
@@ -76,6 +78,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   return {
     ...{ options, stop, task, state, input, checkpointer, reporter, program, evalSteps },
     meter: new TrainMeter(program),
+    taken: 0,
     evals: evaluated.map((dataset) => new EvalProgram(options, evalSteps, dataset)),
     decodes: decoded.map((dataset) => new DecodeProgram(options, task, state, dataset)),
   };
@@ -99,30 +102,44 @@ async function restoreOrInitialize(
 }
 
 async function trainLoop(training: Training): Promise<void> {
-  const { task, state, stop, checkpointer, reporter } = training;
+  const { options, task, state, stop, checkpointer, reporter } = training;
   const { numTrainSteps } = task.hp.train.hp;
   // The newest checkpoint on the disk may be one that was passed over as broken.
   let saved = checkpointer.latestStep() === undefined ? undefined : state.step;
   const save = async () => {
-    await checkpointer.save(state, { inputState: training.input.getState() });
+    await phase(options, 'checkpoints', () =>
+      checkpointer.save(state, { inputState: training.input.getState() }),
+    );
     saved = state.step;
+  };
+  const evaluateAndDecode = async () => {
+    await phase(options, 'evaluation', () => evaluateIfDue(training));
+    await phase(options, 'decoding', () => decodeIfDue(training));
   };
   if (state.step >= numTrainSteps) {
     // A finished run that is started again shows what came of it.
-    await evaluateIfDue(training);
-    await decodeIfDue(training);
+    await evaluateAndDecode();
   }
   for (;;) {
     const preempted = stop.received !== undefined;
     if (saved !== state.step && checkpointer.shouldSave(state.step, { preempted })) await save();
     if (preempted || state.step >= numTrainSteps) break;
     await takeStep(training);
-    await evaluateIfDue(training);
-    await decodeIfDue(training);
+    await evaluateAndDecode();
   }
   if (saved === undefined || saved < state.step) await save();
-  await checkpointer.waitUntilFinished();
+  await phase(options, 'checkpoints', () => checkpointer.waitUntilFinished());
   reporter.trainingEnds(state.step, stop.received);
+  await reportProfile(training);
+}
+
+async function reportProfile({ options, reporter, meter, taken }: Training): Promise<void> {
+  const { profiler } = options;
+  if (profiler === undefined) return;
+  const { writeProfile } = await import('./profile/write.js');
+  // The first of several steps warms up, and is not counted.
+  const steps = taken > 1 ? taken - 1 : taken;
+  reporter.profiled(await writeProfile(options, profiler, steps, meter.cost?.peak));
 }
 
 async function takeStep(training: Training): Promise<void> {
@@ -132,8 +149,10 @@ async function takeStep(training: Training): Promise<void> {
   meter.add(report);
   if (report.update.isValidStep === 0) reporter.invalidStep(state.step, report, meter.skipped);
   const isFinal = state.step >= numTrainSteps;
-  if (state.step % summaryIntervalSteps === 0 || isFinal) await writeSummary(training, report);
+  if (state.step % summaryIntervalSteps === 0 || isFinal)
+    await phase(training.options, 'summaries', () => writeSummary(training, report));
   else reporter.progress(state.step, meter);
+  if (training.taken++ === 0 && !isFinal) training.options.profiler?.restart();
 }
 
 async function writeSummary(training: Training, report: TrainReport): Promise<void> {

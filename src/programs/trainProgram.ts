@@ -26,7 +26,7 @@ import {
 import { BatchBuffers } from './batchBuffers.js';
 import { JobError } from './errors.js';
 import { paramSpecs } from './flatParams.js';
-import { compileOptions, type JobOptions } from './options.js';
+import { compileOptions, type JobOptions, phase } from './options.js';
 
 /** A state whose layout is the compiler's. */
 export type FlatTrainState = TrainState & { readonly layout: FlatLayout };
@@ -56,6 +56,7 @@ export class TrainProgram {
   private readonly stream: PrngKey;
 
   private constructor(
+    private readonly options: JobOptions,
     task: SingleTask,
     readonly state: FlatTrainState,
     private readonly input: InputSource,
@@ -102,16 +103,18 @@ export class TrainProgram {
         grads: Object.fromEntries(trainable),
       },
     });
-    return new TrainProgram(task, state, input, buffers, key, call, updater, executable);
+    return new TrainProgram(options, task, state, input, buffers, key, call, updater, executable);
   }
 
   /** Takes one step: everything random in it depends on the seed and the step alone. */
   async run(): Promise<TrainReport> {
-    this.buffers.load(await this.nextBatch());
+    const { options } = this;
+    await phase(options, 'input', async () => this.buffers.load(await this.nextBatch()));
     const { step } = this.state;
     this.key.set(foldIn(this.stream, step));
-    const { loss, metrics, summaries } = (await this.call.run()) as unknown as StepOutputs;
-    const update = await this.updater.run(step);
+    const outputs = await phase(options, 'gradients', () => this.call.run());
+    const { loss, metrics, summaries } = outputs as unknown as StepOutputs;
+    const update = await phase(options, 'update', () => this.updater.run(step));
     this.state.step = step + 1;
     return {
       loss: loss.data[0]!,

@@ -1,9 +1,13 @@
 /** @file Compiles a graph to machine code. */
+import { availableParallelism } from 'node:os';
+import { productPrecision } from '../cost.js';
 import type { Backend } from '../executable.js';
 import type { Graph } from '../graph.js';
+import type { Profiler } from '../profile/profiler.js';
 import { CompilerError } from '../types.js';
 import { writeDump } from './dump/dump.js';
 import { type KeptInputs, lowerToC } from './lower.js';
+import { partsOf } from './parts.js';
 import { openProgram } from './session.js';
 import { openToolchain } from './toolchain/index.js';
 
@@ -12,6 +16,8 @@ export interface NativeOptions extends KeptInputs {
   readonly name?: string;
   /** Threads of a run; one a core by default. */
   readonly numThreads?: number;
+  /** Is told where the time of runs goes. */
+  readonly profiler?: Profiler | undefined;
 }
 
 /** A backend, or why there is none, as a sentence. */
@@ -30,12 +36,14 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
   if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, options.name ?? 'program', lowered);
   const toolchain = await openToolchain();
   if ('reason' in toolchain) return toolchain;
+  const { name = 'program', numThreads = availableParallelism(), profiler } = options;
   const backend = await openProgram(
     lowered.source,
     lowered.plan.constants.map(({ data }) => data!),
     {
-      name: options.name ?? 'program',
-      threads: options.numThreads ?? 0,
+      name,
+      threads: numThreads,
+      profile: profiler?.open(name, 'native', productPrecision(graph), numThreads, partsOf(lowered.plan)),
       inputs: graph.inputs,
       outputs: graph.outputs,
       halves: lowered.halves,

@@ -13,6 +13,8 @@ export interface ProgramFunctions {
   /** 0, or the number of what went wrong. */
   run(program: Address, inputs: Address, outputs: Address, request: Address): Promise<number>;
   destroy(program: Address): Promise<void>;
+  /** What each thread did in the last run, of a library that is compiled to be profiled (`lt_spans` tells the form). */
+  spans?(program: Address): Promise<Float64Array>;
 }
 
 /** Addresses of arrays, as C takes them. Both must stay in memory as long as C uses them. */
@@ -66,12 +68,31 @@ async function open(path: string, ...definitions: string[]): Promise<Callable[]>
   }
 }
 
+/** Numbers of a span. */
+const spanWords = 5;
+
+/** Asks for the spans; an array that was too small is made as large as is needed. */
+async function spansOf(path: string): Promise<(program: Address) => Promise<Float64Array>> {
+  const [read] = await open(path, 'int64_t lt_program_spans(void *program, void *spans, int64_t capacity)');
+  const { address } = await loadKoffi();
+  let room = 1 << 12;
+  return async (program) => {
+    for (;;) {
+      const spans = new Float64Array(spanWords * room);
+      const count = Number(await call<number | bigint>(read!, program, address(spans), room));
+      if (count <= room) return spans.subarray(0, spanWords * count);
+      room = 2 * count;
+    }
+  };
+}
+
 /**
  * The functions of a program's library.
  *
+ * @param isProfiled whether it is compiled with LUTHIER_PROFILE.
  * @throws CompilerError where it is not there, or not what it should be.
  */
-export async function loadProgram(path: string): Promise<ProgramFunctions> {
+export async function loadProgram(path: string, isProfiled = false): Promise<ProgramFunctions> {
   const [create, run, destroy] = await open(
     path,
     'void *lt_program_create(int threads, void *constants)',
@@ -82,6 +103,7 @@ export async function loadProgram(path: string): Promise<ProgramFunctions> {
     create: (threads, constants) => call(create!, threads, constants),
     run: (program, inputs, outputs, request) => call(run!, program, inputs, outputs, request),
     destroy: (program) => call(destroy!, program),
+    ...(isProfiled && { spans: await spansOf(path) }),
   };
 }
 
@@ -100,6 +122,12 @@ export async function registerPeak(
 ): Promise<number> {
   const [peak] = await open(runtime, 'double lt_peak_flops(int p, int threads, double seconds)');
   return call(peak!, isBfloat16 ? 1 : 0, threads, seconds);
+}
+
+/** The rate at which all threads together read memory that is in no cache, in bytes a second. */
+export async function readBandwidth(runtime: string, threads: number, seconds: number): Promise<number> {
+  const [bandwidth] = await open(runtime, 'double lt_read_bandwidth(int threads, double seconds)');
+  return call(bandwidth!, threads, seconds);
 }
 
 /** What C is given for an array without elements. */

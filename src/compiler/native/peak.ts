@@ -1,7 +1,7 @@
 /** @file The peak that programs of the native engine are measured against. */
 import { availableParallelism } from 'node:os';
 import type { Precision } from '../precision.js';
-import { registerPeak } from './library.js';
+import { readBandwidth, registerPeak } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 
 /** Long enough for the clock to settle, short beside a run. */
@@ -18,4 +18,15 @@ export async function nativePeak(precision: Precision, threads = 0): Promise<num
   if ('reason' in toolchain) return null;
   const count = threads === 0 ? availableParallelism() : threads;
   return registerPeak(toolchain.runtime.library, precision === 'bfloat16', count, seconds);
+}
+
+/**
+ * Bytes a second that all threads together read from memory; null where there is no native engine.
+ *
+ * @param threads 0 for one a core.
+ */
+export async function memoryBandwidth(threads = 0): Promise<number | null> {
+  const toolchain = await openToolchain();
+  if ('reason' in toolchain) return null;
+  return readBandwidth(toolchain.runtime.library, threads === 0 ? availableParallelism() : threads, seconds);
 }

@@ -1,6 +1,7 @@
 /** @file Compiled C as a `Backend`: its memory, its runs off the main thread, its end. */
 import { availableParallelism } from 'node:os';
 import type { Backend, FlatBinding } from '../executable.js';
+import type { ProgramProfile } from '../profile/profiler.js';
 import { CompilerError, formatSpec, type HostArray, sizeOf, type TensorSpec } from '../types.js';
 import {
   type Addressing,
@@ -24,6 +25,8 @@ export interface OpenOptions {
   readonly outputs?: readonly TensorSpec[];
   /** Which of them are bound to bfloat16 elements. */
   readonly halves?: Backend['halves'];
+  /** Where the times of runs are collected; the source then is compiled with LUTHIER_PROFILE. */
+  readonly profile?: ProgramProfile | undefined;
   /** Macros that the source is compiled with, as 1. */
   readonly defines?: readonly string[];
 }
@@ -69,9 +72,11 @@ async function loadCompiled(
   options: OpenOptions,
 ): Promise<ProgramFunctions> {
   for (let attempt = 0; ; attempt++) {
-    const { library } = await compileC(toolchain, source, options);
+    const { name, profile, defines = [] } = options;
+    const marks = profile === undefined ? [] : ['LUTHIER_PROFILE'];
+    const { library } = await compileC(toolchain, source, { name, defines: [...defines, ...marks] });
     try {
-      return await loadProgram(library);
+      return await loadProgram(library, profile !== undefined);
     } catch (error) {
       if (attempt === 2) throw error;
     }
@@ -118,12 +123,18 @@ class Program implements Backend {
         request.table[0] = BigInt(times);
         request.table[1] = BigInt(this.stale);
         this.stale = false;
+        const { profile } = this.options;
+        const before = performance.now();
         const result = await this.functions.run(
           this.handle,
           inputs.address,
           outputs.address,
           request.address,
         );
+        if (profile !== undefined) {
+          const seconds = (performance.now() - before) / 1000;
+          profile.add(seconds, times, await this.functions.spans!(this.handle));
+        }
         if (result !== 0) throw this.error(failures[result] ?? `it failed with code ${result}`);
       });
       this.last = run.catch(() => {});

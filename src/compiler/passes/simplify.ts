@@ -6,8 +6,14 @@ import { hostArrayFrom, sameShape, sizeOf, type TensorSpec } from '../types.js';
 interface Context {
   readonly producer: (value: Value) => Node | undefined;
   readonly uses: (value: Value) => number;
-  /** Adds a node and gives its only output. */
-  readonly emit: (op: string, inputs: readonly Value[], attrs: Node['attrs'], spec: TensorSpec) => Value;
+  /** Adds a node and gives its only output; it belongs to the layer of the node that it stands for, or to another. */
+  readonly emit: (
+    op: string,
+    inputs: readonly Value[],
+    attrs: Node['attrs'],
+    spec: TensorSpec,
+    scope?: string,
+  ) => Value;
 }
 
 /** The value that stands for the node's only output, or null where the rewrite does not apply. */
@@ -133,6 +139,7 @@ const absorbFactor: Rewrite = ({ op, inputs, outputs }, context) => {
       product.inputs,
       { ...product.attrs, alpha: (product.attrs.alpha as number) * factor },
       outputs[0]!,
+      product.scope,
     );
   }
   return null;
@@ -194,9 +201,9 @@ export function simplify(graph: Graph): Graph {
       const context: Context = {
         producer: (value) => made.get(value),
         uses: (value) => counts.get(value) ?? 1,
-        emit: (op, inputs, attrs, spec) => {
+        emit: (op, inputs, attrs, spec, scope = node.scope) => {
           const output = newValue({ shape: spec.shape, dtype: spec.dtype });
-          pending = { op, inputs, outputs: [output], attrs, scope: node.scope };
+          pending = { op, inputs, outputs: [output], attrs, scope };
           counts.set(output, counts.get(node.outputs[0]!) ?? 1);
           return output;
         },

@@ -1,0 +1,145 @@
+/** @file Profiles: where the time of programs goes, collected while they run. */
+import type { Runner } from '../executable.js';
+import type { Precision } from '../precision.js';
+import type { Part } from './part.js';
+
+/** What a thread did from one moment to another; times in seconds of one clock. */
+export interface Span {
+  readonly thread: number;
+  /** Null while it waits for the others. */
+  readonly part: Part | null;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The time of a part in all runs. */
+export interface PartTime {
+  readonly part: Part;
+  /** Of all threads together. */
+  seconds: number;
+  /** How many times it was done. */
+  count: number;
+}
+
+/** Numbers of a span, as the runtime writes them: thread, step, part, from, to. */
+const WORDS = 5;
+
+/** One program's runs. */
+export class ProgramProfile {
+  runs = 0;
+  /** From the call to its result. */
+  seconds = 0;
+  /** Of the threads, from the first one's start to the last one's end; 0 where an engine does not tell. */
+  insideSeconds = 0;
+  /** Of all threads together, at barriers and at both ends of runs. */
+  waitingSeconds = 0;
+  private steps: PartTime[][] = [];
+  private last: Float64Array = new Float64Array(0);
+
+  constructor(
+    readonly name: string,
+    readonly runner: Runner,
+    readonly precision: Precision,
+    /** Threads that the engine tells apart; 0 where it tells none. */
+    readonly threads: number,
+    private readonly parts: readonly (readonly Part[])[],
+  ) {
+    this.restart();
+  }
+
+  /** Forgets all runs. */
+  restart(): void {
+    this.runs = this.seconds = this.insideSeconds = this.waitingSeconds = 0;
+    this.steps = this.parts.map((parts) => parts.map((part) => ({ part, seconds: 0, count: 0 })));
+    this.last = new Float64Array(0);
+  }
+
+  /**
+   * Counts a call that ran `times` times.
+   *
+   * @param spans thread, step, part (-1: waiting), from, to of each span, a thread's without gaps between them.
+   */
+  add(seconds: number, times: number, spans: Float64Array = new Float64Array(0)): void {
+    this.runs += times;
+    this.seconds += seconds;
+    if (spans.length === 0) return;
+    this.last = spans;
+    const ends = new Map<number, { from: number; to: number }>();
+    const taken = new Set<PartTime>();
+    for (let i = 0; i < spans.length; i += WORDS) {
+      const [thread, step, part] = [spans[i]!, spans[i + 1]!, spans[i + 2]!];
+      const [from, to] = [spans[i + 3]!, spans[i + 4]!];
+      const end = ends.get(thread);
+      if (end === undefined) ends.set(thread, { from, to });
+      else end.to = to;
+      if (part < 0) this.waitingSeconds += to - from;
+      else {
+        const time = this.steps[step]![part]!;
+        time.seconds += to - from;
+        taken.add(time);
+      }
+    }
+    for (const time of taken) time.count += times;
+    const all = [...ends.values()];
+    const inside = Math.max(...all.map(({ to }) => to)) - Math.min(...all.map(({ from }) => from));
+    this.insideSeconds += inside;
+    for (const { from, to } of all) this.waitingSeconds += inside - (to - from);
+  }
+
+  /** The times of all parts, in the order of the program. */
+  get times(): readonly Readonly<PartTime>[] {
+    return this.steps.flat();
+  }
+
+  /** The spans of the last run that was told of. */
+  *lastRun(): Generator<Span> {
+    const { last } = this;
+    for (let i = 0; i < last.length; i += WORDS) {
+      const part = last[i + 2]! < 0 ? null : this.parts[last[i + 1]!]![last[i + 2]!]!;
+      yield { thread: last[i]!, part, from: last[i + 3]!, to: last[i + 4]! };
+    }
+  }
+}
+
+/** Collects the profiles of the programs that are compiled with it, and the phases of what runs them. */
+export class Profiler {
+  readonly programs: ProgramProfile[] = [];
+  /** Seconds by what was done. */
+  readonly phases = new Map<string, number>();
+  private started = performance.now();
+
+  /** Since the beginning. */
+  get seconds(): number {
+    return (performance.now() - this.started) / 1000;
+  }
+
+  /** Makes the profile of a program. */
+  open(
+    name: string,
+    runner: Runner,
+    precision: Precision,
+    threads = 0,
+    parts: readonly (readonly Part[])[] = [],
+  ): ProgramProfile {
+    const profile = new ProgramProfile(name, runner, precision, threads, parts);
+    this.programs.push(profile);
+    return profile;
+  }
+
+  /** Does something, and counts its time. */
+  async phase<T>(name: string, act: () => T | Promise<T>): Promise<T> {
+    const before = performance.now();
+    try {
+      return await act();
+    } finally {
+      this.phases.set(name, (this.phases.get(name) ?? 0) + (performance.now() - before) / 1000);
+    }
+  }
+
+  /** Begins anew, once what runs first has warmed up. */
+  restart(): void {
+    this.phases.clear();
+    this.started = performance.now();
+    for (const program of this.programs) program.restart();
+  }
+}

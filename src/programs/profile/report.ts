@@ -1,0 +1,229 @@
+/** @file A profile as tables: phases of the job, kinds of work, layers. */
+import { type Part, type Profiler, type ProgramProfile, readScope } from '../../compiler/index.js';
+
+/** What a machine can do at most, in FLOP/s and bytes a second; null where it is not known. */
+export interface Limits {
+  readonly flops: number | null;
+  /** How `flops` was found. */
+  readonly flopsSource: string;
+  readonly bytes: number | null;
+}
+
+/** Time and work of one line of a table, a run. */
+export interface Work {
+  /** Milliseconds, as all threads together take them: a thread's share of the time of all. */
+  forward: number;
+  backward: number;
+  flops: number;
+  bytes: number;
+}
+
+const none = (): Work => ({ forward: 0, backward: 0, flops: 0, bytes: 0 });
+
+const timeOf = ({ forward, backward }: Work): number => forward + backward;
+
+/** Work by what `keys` makes of each share of a part: a part counts under every key that it is given. */
+function collect(
+  { times, runs, threads }: ProgramProfile,
+  keys: (part: Part, layer: string) => readonly string[],
+): Map<string, Work> {
+  const rows = new Map<string, Work>();
+  for (const { part, seconds, count } of times) {
+    for (const { scope, share } of part.shares) {
+      const { layer, isGradient } = readScope(scope);
+      const milliseconds = (share * seconds * 1000) / (threads * runs);
+      for (const key of keys(part, layer)) {
+        const row = rows.get(key) ?? none();
+        rows.set(key, row);
+        row[isGradient ? 'backward' : 'forward'] += milliseconds;
+        row.flops += (share * part.flops * count) / runs;
+        row.bytes += (share * part.bytes * count) / runs;
+      }
+    }
+  }
+  return rows;
+}
+
+/** Work by kind of part. */
+export const workByKind = (profile: ProgramProfile): Map<string, Work> =>
+  collect(profile, ({ kind }) => [kind]);
+
+/** The paths of a layer and of all that it is in: `lm`, `lm/softmax`. */
+const pathsOf = (layer: string): string[] =>
+  layer === '' ? [''] : layer.split('/').map((_, i, names) => names.slice(0, i + 1).join('/'));
+
+/** Work by layer; a layer's has that of the layers in it. What no layer made stands under ''. */
+export const workByLayer = (profile: ProgramProfile): Map<string, Work> =>
+  collect(profile, (_, layer) => pathsOf(layer));
+
+type Row = readonly string[];
+
+/** The first column to the left, the others to the right. */
+function table(header: Row, rows: readonly Row[]): string[] {
+  const all = [header, ...rows];
+  const widths = header.map((_, i) => Math.max(...all.map((row) => row[i]!.length)));
+  const line = (row: Row): string =>
+    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  ');
+  return all.map((row) => line(row).trimEnd());
+}
+
+const ms = (value: number): string => (value === 0 ? '' : value.toFixed(3));
+const percent = (value: number): string => (Number.isFinite(value) ? (100 * value).toFixed(1) : '');
+
+/** What a row achieves of the machine's limits. */
+function rates(work: Work, { flops, bytes }: Limits): Row {
+  const seconds = timeOf(work) / 1000;
+  if (seconds === 0) return ['', '', '', ''];
+  const rate = (amount: number, limit: number | null): Row =>
+    amount === 0
+      ? ['', '']
+      : [(amount / seconds / 1e9).toFixed(1), limit === null ? '' : percent(amount / seconds / limit)];
+  return [...rate(work.flops, flops), ...rate(work.bytes, bytes)];
+}
+
+const RATES = ['GFLOP/s', '% of peak', 'GB/s', '% of memory'];
+
+/** A line of a table: its time in milliseconds a run, and the work that was done in it where that is known. */
+interface TimedRow {
+  readonly name: string;
+  readonly time: number;
+  readonly work?: Work;
+}
+
+const workRow = ([name, work]: readonly [string, Work]): TimedRow => ({ name, time: timeOf(work), work });
+
+function workTable(first: string, rows: readonly TimedRow[], run: number, limits: Limits): string[] {
+  return table(
+    [first, 'ms', '% of run', 'forward', 'backward', ...RATES],
+    rows.map(({ name, time, work = none() }) => [
+      name,
+      time.toFixed(3),
+      percent(time / run),
+      ms(work.forward),
+      ms(work.backward),
+      ...rates(work, limits),
+    ]),
+  );
+}
+
+const NAMES: Readonly<Record<Part['kind'], string>> = {
+  product: 'matrix products',
+  attention: 'attention',
+  loop: 'fused loops',
+  packing: 'packing of operands',
+  other: 'other',
+};
+
+/** Times of one run in milliseconds; the threads' are those of all, by their number. */
+function runTimes({ runs, seconds, insideSeconds, waitingSeconds, threads }: ProgramProfile) {
+  const each = 1000 / runs;
+  return {
+    run: seconds * each,
+    waiting: (waitingSeconds * each) / threads,
+    around: (seconds - insideSeconds) * each,
+  };
+}
+
+function kindLines(profile: ProgramProfile, limits: Limits): string[] {
+  const { run, waiting, around } = runTimes(profile);
+  const kinds = [...workByKind(profile)].map(([kind, work]) => workRow([NAMES[kind as Part['kind']], work]));
+  const rows = [
+    ...kinds.sort((a, b) => b.time - a.time),
+    { name: 'waiting for other threads', time: waiting },
+    { name: 'calling and returning', time: around },
+  ];
+  return workTable('work', rows, run, limits);
+}
+
+/** Layers in the order of their names, those in others indented; at most `most` of them, the longest. */
+function layerLines(profile: ProgramProfile, limits: Limits, most: number): string[] {
+  const { run } = runTimes(profile);
+  const layers = [...workByLayer(profile)];
+  const kept = new Set(
+    [...layers]
+      .sort(([, a], [, b]) => timeOf(b) - timeOf(a))
+      .slice(0, most)
+      .map(([layer]) => layer),
+  );
+  const rows = layers
+    .filter(([layer]) => kept.has(layer))
+    .sort(([a], [b]) => (a === b ? 0 : comparePaths(a, b)))
+    .map(([layer, work]) => workRow([indented(layer, kept), work]));
+  const left = layers.length - rows.length;
+  return [
+    ...workTable('layer', rows, run, limits),
+    ...(left > 0 ? [`… and ${left} more in profile.txt`] : []),
+  ];
+}
+
+/** By path, with numbers in names by their size. */
+const comparePaths = (a: string, b: string): number => {
+  const [left, right] = [a.split('/'), b.split('/')];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const order = left[i]!.localeCompare(right[i]!, 'en', { numeric: true });
+    if (order !== 0) return order;
+  }
+  return left.length - right.length;
+};
+
+/** A path as deep as the layers around it that are shown; the parts that these have are left out. */
+function indented(layer: string, shown: ReadonlySet<string>): string {
+  if (layer === '') return '(no layer)';
+  const around = pathsOf(layer)
+    .slice(0, -1)
+    .filter((path) => shown.has(path));
+  const last = around.at(-1);
+  return `${'  '.repeat(around.length)}${last === undefined ? layer : layer.slice(last.length + 1)}`;
+}
+
+function programLines(profile: ProgramProfile, limits: Limits, most: number): string[] {
+  const { name, runner, precision, runs, seconds, threads } = profile;
+  const on = threads === 0 ? '' : `, ${threads} thread${threads === 1 ? '' : 's'}`;
+  const head = `${name}: ${runs} runs of ${((seconds * 1000) / runs).toFixed(3)} ms, on ${runner}, ${precision}${on}`;
+  if (threads === 0) return [head];
+  return [head, '', ...kindLines(profile, limits), '', ...layerLines(profile, limits, most)];
+}
+
+function phaseLines({ phases }: Profiler, total: number, steps: number): string[] {
+  const named = [...phases.values()].reduce((sum, seconds) => sum + seconds, 0);
+  const byTime = [...phases].sort(([, a], [, b]) => b - a);
+  const rows = [...byTime, ['the rest', Math.max(0, total - named)] as const].map(([name, seconds]) => [
+    name,
+    seconds.toFixed(3),
+    steps > 0 ? ((seconds * 1000) / steps).toFixed(3) : '',
+    percent(seconds / total),
+  ]);
+  return phases.size === 0 ? [] : [...table(['phase', 'seconds', 'ms a step', '%'], rows), ''];
+}
+
+function limitLines({ flops, flopsSource, bytes }: Limits): string[] {
+  const parts = [
+    ...(flops === null ? [] : [`peak ${(flops / 1e9).toFixed(0)} GFLOP/s (${flopsSource})`]),
+    ...(bytes === null ? [] : [`memory ${(bytes / 1e9).toFixed(1)} GB/s (read by all threads)`]),
+  ];
+  return parts.length === 0 ? [] : [parts.join(', '), ''];
+}
+
+/** What a job did while it was profiled. */
+export interface Course {
+  /** Training steps, 0 where nothing was trained. */
+  readonly steps: number;
+  /** From the first to the last. */
+  readonly seconds: number;
+}
+
+/**
+ * All tables.
+ *
+ * @param most layers of a program that are shown.
+ */
+export function profileText(
+  profiler: Profiler,
+  { steps, seconds }: Course,
+  limits: Limits,
+  most = Number.POSITIVE_INFINITY,
+): string {
+  const ran = profiler.programs.filter(({ runs }) => runs > 0);
+  const programs = ran.map((profile) => programLines(profile, limits, most).join('\n'));
+  return `${[...limitLines(limits), ...phaseLines(profiler, seconds, steps)].join('\n')}\n${programs.join('\n\n')}\n`;
+}

@@ -1,0 +1,54 @@
+/** @file The files of --profile, and what of them the console shows. */
+import { join } from 'node:path';
+import { memoryBandwidth, type Profiler } from '../../compiler/index.js';
+import { makeDirectory, writeWhole } from '../../files/index.js';
+import type { Peak } from '../../summaries/index.js';
+import { JobError } from '../errors.js';
+import { findPeak } from '../mfu.js';
+import type { JobOptions } from '../options.js';
+import { type Limits, profileText } from './report.js';
+import { traceJson } from './trace.js';
+
+/** Layers of a program on the console. */
+const shownLayers = 24;
+
+/** The machine's limits, for programs whose threads tell what they do. */
+async function limitsOf(
+  options: JobOptions,
+  { programs }: Profiler,
+  known: Peak | undefined,
+): Promise<Limits> {
+  const told = programs.filter(({ runs, threads }) => runs > 0 && threads > 0);
+  if (told.length === 0) return { flops: null, flopsSource: '', bytes: null };
+  const longest = told.reduce((a, b) => (b.seconds > a.seconds ? b : a));
+  const { flops, source } = known ?? (await findPeak(options, longest.precision));
+  return { flops, flopsSource: source, bytes: await memoryBandwidth(options.numThreads) };
+}
+
+/**
+ * Writes profile.txt and trace.json to the directory `profile` of the run.
+ *
+ * @param steps training steps that were profiled, 0 where nothing was trained.
+ * @param peak what MFU is counted with, where it is known by now.
+ * @returns what the console is to show.
+ * @throws JobError where they can't be written.
+ */
+export async function writeProfile(
+  options: JobOptions,
+  profiler: Profiler,
+  steps: number,
+  peak?: Peak,
+): Promise<string> {
+  // Measuring the machine is not the job's.
+  const course = { steps, seconds: profiler.seconds };
+  const limits = await limitsOf(options, profiler, peak);
+  const directory = join(options.jobLogDir, 'profile');
+  try {
+    makeDirectory(directory);
+    writeWhole(join(directory, 'profile.txt'), profileText(profiler, course, limits));
+    writeWhole(join(directory, 'trace.json'), traceJson(profiler));
+  } catch (cause) {
+    throw new JobError(`${directory}: can't be written: ${(cause as Error).message}`, { cause });
+  }
+  return `${profileText(profiler, course, limits, shownLayers)}All of it is in ${directory}.`;
+}
