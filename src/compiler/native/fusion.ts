@@ -102,7 +102,8 @@ class Fusion {
 
   add(op: Op): void {
     if (isLoopOp(op.op)) {
-      this.addLoop({ op, iteration: iterationOf(op), splits: splitsOf(iterationOf(op)) });
+      const iteration = iterationOf(op);
+      this.addLoop({ op, iteration, splits: splitsOf(iteration) });
       return;
     }
     const unit = unitOf(op);

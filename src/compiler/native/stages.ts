@@ -115,14 +115,30 @@ const rowsOf = (unit: LoopUnit | ProductUnit): number => (unit.kind === 'product
 const isRowProduct = (unit: Unit): boolean =>
   unit.kind === 'product' && unit.batch.length === 0 && unit.c.cs === 1 && unit.m >= MIN_CHAIN_ROWS;
 
+/** Adds what a unit writes, by rows of its chain; null where two writes of a buffer differ in their stride. */
+function addWrites(writes: Map<Buffer, number | null>, unit: LoopUnit | ProductUnit, rows: number): void {
+  for (const { buffer, stride } of touchedWrites(unit, rows))
+    writes.set(buffer, writes.has(buffer) && writes.get(buffer) !== stride ? null : stride);
+}
+
+function writesByRows(units: Chain['units'], rows: number): Map<Buffer, number | null> {
+  const writes = new Map<Buffer, number | null>();
+  for (const unit of units) addWrites(writes, unit, rows);
+  return writes;
+}
+
 class Scheduler {
   readonly stages: Stage[] = [];
   readonly packings: Packing[] = [];
   /** Of operands that stay from run to run. */
   readonly keptPackings: Packing[] = [];
   private chain: Chain | null = null;
+  /** What the chain writes, with strides by its rows; null where something does not keep to rows. */
+  private chainWrites = new Map<Buffer, number | null>();
+  private hasProduct = false;
   /** Products that wait for the chain to end: they sum over its rows. */
   private deferred: ProductUnit[] = [];
+  private readonly deferredWrites = new Set<Buffer>();
 
   constructor(private readonly isKept: (buffer: Buffer) => boolean) {}
 
@@ -141,26 +157,29 @@ class Scheduler {
   flush(): void {
     if (this.chain !== null) this.stages.push(this.chain);
     this.chain = null;
+    this.chainWrites.clear();
+    this.hasProduct = false;
     if (this.deferred.length > 0) this.stages.push({ kind: 'products', units: this.deferred });
     this.deferred = [];
+    this.deferredWrites.clear();
   }
 
   private dependsOnOpen(unit: Unit): boolean {
-    const written = new Set([...(this.chain?.units ?? []), ...this.deferred].flatMap(writesOf));
-    return [...readsOf(unit), ...writesOf(unit)].some((buffer) => written.has(buffer));
+    const isOpen = (buffer: Buffer): boolean =>
+      this.chainWrites.has(buffer) || this.deferredWrites.has(buffer);
+    return readsOf(unit).some(isOpen) || writesOf(unit).some(isOpen);
   }
 
   /** A product whose inner dimension is the chain's rows: it needs all of them. */
   private isSumOverRows(unit: ProductUnit): boolean {
-    const written = new Set((this.chain?.units ?? []).flatMap(writesOf));
-    const isTransposed = unit.a.rs === 1 && unit.a.cs !== 1 && unit.k >= MIN_CHAIN_ROWS;
-    return unit.k >= MIN_CHAIN_ROWS && (written.has(unit.b.buffer) || isTransposed);
+    const isTransposed = unit.a.rs === 1 && unit.a.cs !== 1;
+    return unit.k >= MIN_CHAIN_ROWS && (isTransposed || this.chainWrites.has(unit.b.buffer));
   }
 
   private defer(unit: ProductUnit): void {
-    const waiting = new Set(this.deferred.flatMap(writesOf));
-    if (readsOf(unit).some((buffer) => waiting.has(buffer))) this.flush();
+    if (readsOf(unit).some((buffer) => this.deferredWrites.has(buffer))) this.flush();
     this.deferred.push(unit);
+    this.deferredWrites.add(unit.c.buffer);
   }
 
   private addProduct(unit: ProductUnit): void {
@@ -177,12 +196,10 @@ class Scheduler {
   }
 
   private addRows(unit: LoopUnit | ProductUnit): void {
-    if (this.deferred.some((product) => readsOf(unit).includes(product.c.buffer))) this.flush();
+    if (readsOf(unit).some((buffer) => this.deferredWrites.has(buffer))) this.flush();
     if (this.joins(unit)) {
-      const chain = this.chain!;
-      chain.rows = Math.min(chain.rows, rowsOf(unit));
       this.pack(unit);
-      chain.units.push(unit);
+      this.extend(this.chain!, unit);
       return;
     }
     if (this.dependsOnOpen(unit)) this.flush();
@@ -194,7 +211,17 @@ class Scheduler {
     }
     this.flush();
     this.pack(unit);
-    this.chain = { kind: 'chain', rows: rowsOf(unit), units: [unit] };
+    this.chain = { kind: 'chain', rows: rowsOf(unit), units: [] };
+    this.extend(this.chain, unit);
+  }
+
+  private extend(chain: Chain, unit: LoopUnit | ProductUnit): void {
+    const rows = Math.min(chain.rows, rowsOf(unit));
+    if (rows !== chain.rows) this.chainWrites = writesByRows(chain.units, rows);
+    chain.rows = rows;
+    chain.units.push(unit);
+    addWrites(this.chainWrites, unit, rows);
+    this.hasProduct ||= unit.kind === 'product';
   }
 
   /** Has a product's right operand packed in front of the open chain, once for all that read it. */
@@ -223,12 +250,7 @@ class Scheduler {
     // Fewer rows than the chain has so far must still be enough for blocks of rows on every thread.
     const enough = common === rows ? MIN_CHAIN_ROWS : MIN_SHARED_ROWS;
     if (common < enough || Math.max(rows, own) % common !== 0) return false;
-    const written = new Map<Buffer, number | null>();
-    for (const member of chain.units) {
-      for (const { buffer, stride } of touchedWrites(member, common)) {
-        written.set(buffer, written.has(buffer) && written.get(buffer) !== stride ? null : stride);
-      }
-    }
+    const written = common === rows ? this.chainWrites : writesByRows(chain.units, common);
     const keepsToRows = ({ buffer, stride }: Touch): boolean => {
       const known = written.get(buffer);
       return known === undefined || (known !== null && known === stride);
@@ -236,9 +258,7 @@ class Scheduler {
     const reads = touchedReads(unit, common);
     // A loop that has nothing to do with the chain would only widen what its blocks touch.
     const related =
-      unit.kind === 'product' ||
-      reads.some(({ buffer }) => written.has(buffer)) ||
-      chain.units.some((member) => member.kind === 'product');
+      unit.kind === 'product' || this.hasProduct || reads.some(({ buffer }) => written.has(buffer));
     return related && reads.every(keepsToRows) && touchedWrites(unit, common).every(keepsToRows);
   }
 }
