@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import {
   compile,
   type Executable,
+  memoryBandwidth,
   ops,
   type Part,
   Profiler,
@@ -182,6 +183,11 @@ describe.skipIf(!hasCompiler)('machine code', () => {
       expect(own.length).toBeGreaterThan(3);
       for (const [i, { from }] of own.slice(1).entries()) expect(from).toBe(own[i]!.to);
     }
+  });
+
+  it('is held against what memory gives', async () => {
+    expect(await memoryBandwidth(2)).toBeGreaterThan(0);
+    expect(await memoryBandwidth(1)).toBeLessThan(Number.POSITIVE_INFINITY);
   });
 
   it('gives the same bits with and without', async () => {
