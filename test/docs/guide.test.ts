@@ -1,11 +1,11 @@
-/** @file Every program and command in the guide and the README runs, and prints what the page shows. */
+/** @file Every program and command in the guide, the README and docs/architecture.md runs, and prints what the page shows. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { compilePages, missingLines, root, runPage } from './pages.js';
 
 const guide = readdirSync(join(root, 'docs/guide')).filter((name) => name.endsWith('.md'));
-const pages = [...guide.map((name) => `docs/guide/${name}`), 'README.md'];
+const pages = [...guide.map((name) => `docs/guide/${name}`), 'README.md', 'docs/architecture.md'];
 
 /** What the programs of a page print where the page shows nothing, in order. */
 const unshown: Record<string, RegExp[]> = {
@@ -37,6 +37,7 @@ for (const page of pages) {
       } else {
         // The lines of a page are not those of the program.
         const plain = (text: string) => text.replace(/(\.ts):\d+/g, '$1:#');
+        // Where the page is to follow the program: npx tsx scripts/refreshPage.ts PAGE
         expect(plain(printed), code).toBe(plain(shown));
       }
     }

@@ -44,11 +44,12 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
 
 /** The steps in order; each thread does its share of every one. */
 export function stepsText(plan: NativePlan): string {
-  const { steps } = plan.plan;
+  const { steps, onceSteps } = plan.plan;
   const lines = steps.flatMap((step, i) => {
     const barrier = i > 0 && steps[i - 1]!.epoch !== step.epoch ? ['-- barrier --'] : [];
     const [head, ...rest] = stepLines(step, plan);
-    return [...barrier, `step ${i}: ${head}`, ...rest];
+    const when = i < onceSteps ? ' (only once its inputs have changed)' : '';
+    return [...barrier, `step ${i}${when}: ${head}`, ...rest];
   });
   return `${lines.join('\n')}\n`;
 }
