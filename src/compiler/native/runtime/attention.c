@@ -7,14 +7,10 @@
 
 void lt_pack_list(const lt_kernel *kernel, lt_panel_list to, lt_matrix from, int64_t across, int64_t along,
                   int64_t vectors, int64_t room, int64_t k) {
-  const int64_t bytes = from.type == LT_BFLOAT16 ? 2 : 4;
-  const char *at = from.data;
-  for (int64_t i = 0; i < room; i += to.width, at += to.width * across * bytes, to.words += to.size) {
-    if (i < vectors)
-      kernel->pack(to.words, to.width, at, from.type, across, along, lt_least(to.width, vectors - i), k);
-    else
-      memset(to.words, 0, (size_t)(lt_words(kernel, k) * to.width) * sizeof(uint32_t));
-  }
+  kernel->pack(to.words, to.size, to.width, from.data, from.type, across, along, vectors, k);
+  int64_t i = (vectors + to.width - 1) / to.width * to.width;
+  for (to.words += i / to.width * to.size; i < room; i += to.width, to.words += to.size)
+    memset(to.words, 0, (size_t)(lt_words(kernel, k) * to.width) * sizeof(uint32_t));
 }
 
 void lt_add_stream(lt_streams *streams, lt_matrix rows, int64_t count, int64_t columns, int write) {

@@ -215,7 +215,7 @@ static void pack_rows(const lt_shape *a, const lt_strip *at, int32_t type, const
   for (int64_t i = 0; i < at->keys; i += to.width, to.words += to.size) {
     const int64_t first = lt_first_lane(a, at->key + i, at->query, at->lanes);
     if (first < at->queries)
-      a->kernel->pack(to.words + lt_words(a->kernel, first) * to.width, to.width,
+      a->kernel->pack(to.words + lt_words(a->kernel, first) * to.width, to.size, to.width,
                       (const char *)(strip + i * at->lanes) + first * bytes, type, across, 1,
                       lt_least(to.width, at->keys - i), at->queries - first);
   }

@@ -102,29 +102,23 @@ int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k) {
 
 void lt_pack_panels(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t first, int64_t last) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  const int64_t width = lt_panel_width(kernel, n), size = width * lt_words(kernel, k);
-  for (int64_t j = first; j < last; j++)
-    kernel->pack((uint32_t *)packed + j * size, width, lt_element(b, 0, j * width), b.type, b.cs, b.rs,
-                 least(width, n - j * width), k);
+  const int64_t width = lt_panel_width(kernel, n), size = width * lt_words(kernel, k), end = least(n, last * width);
+  if (first < last)
+    kernel->pack((uint32_t *)packed + first * size, size, width, lt_element(b, 0, first * width), b.type, b.cs, b.rs,
+                 end - first * width, k);
 }
-
-/* Few rows at a time, so that they are read from pages that stay at hand. */
-enum { SLAB = 16 };
 
 void lt_pack_slab(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t k0, int64_t k1) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  const int64_t width = lt_panel_width(kernel, n), size = width * lt_words(kernel, k);
-  for (int64_t d = k0; d < k1; d += SLAB) {
-    uint32_t *to = (uint32_t *)packed + d / kernel->depth * width;
-    for (int64_t j = 0; j < n; j += width, to += size)
-      kernel->pack(to, width, lt_element(b, d, j), b.type, b.cs, b.rs, least(width, n - j), least(SLAB, k1 - d));
-  }
+  const int64_t width = lt_panel_width(kernel, n);
+  kernel->pack((uint32_t *)packed + k0 / kernel->depth * width, width * lt_words(kernel, k), width, lt_element(b, k0, 0),
+               b.type, b.cs, b.rs, n, k1 - k0);
 }
 
 void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last) {
   const lt_kernel *kernel = lt_kernel_of(p);
-  const int64_t width = kernel->rows, size = width * lt_words(kernel, k);
-  for (int64_t i = first; i < last; i++)
-    kernel->pack((uint32_t *)packed + i * size, width, lt_element(a, i * width, 0), a.type, a.rs, a.cs,
-                 least(width, m - i * width), k);
+  const int64_t width = kernel->rows, size = width * lt_words(kernel, k), end = least(m, last * width);
+  if (first < last)
+    kernel->pack((uint32_t *)packed + first * size, size, width, lt_element(a, first * width, 0), a.type, a.rs, a.cs,
+                 end - first * width, k);
 }

@@ -56,18 +56,23 @@ LT_INLINE void LT_NAME(packAs)(const int rounding, const int32_t type, uint32_t 
 }
 
 /* lt_kernel.pack for each precision. */
-static void LT_NAME(packFloat32)(uint32_t *to, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
-                                 int64_t valid, int64_t k) {
-  if (type == LT_BFLOAT16)
-    LT_NAME(packAs)(0, LT_BFLOAT16, to, width, from, across, along, valid, k);
-  else
-    LT_NAME(packAs)(0, LT_FLOAT32, to, width, from, across, along, valid, k);
+LT_INLINE void LT_NAME(packPanels)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
+                                   const void *from, int64_t across, int64_t along, int64_t vectors, int64_t k) {
+  const int64_t bytes = type == LT_BFLOAT16 ? 2 : 4, rows = across == 1 && along != 1 ? 16 : k;
+  for (int64_t d = 0; d < k; d += rows)
+    for (int64_t i = 0; i < vectors; i += width)
+      LT_NAME(packAs)(rounding, type, to + i / width * size + d * width, width,
+                      (const char *)from + (i * across + d * along) * bytes, across, along,
+                      vectors - i < width ? vectors - i : width, k - d < rows ? k - d : rows);
 }
 
-static void LT_NAME(packBfloat16)(uint32_t *to, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
-                                  int64_t valid, int64_t k) {
-  if (type == LT_BFLOAT16)
-    LT_NAME(packAs)(0, LT_BFLOAT16, to, width, from, across, along, valid, k);
-  else
-    LT_NAME(packAs)(1, LT_FLOAT32, to, width, from, across, along, valid, k);
-}
+#define LT_PACK(name, rounding)                                                                                        \
+  static void LT_NAME(name)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, \
+                            int64_t along, int64_t vectors, int64_t k) {                                               \
+    if (type == LT_BFLOAT16)                                                                                           \
+      LT_NAME(packPanels)(0, LT_BFLOAT16, to, size, width, from, across, along, vectors, k);                           \
+    else                                                                                                               \
+      LT_NAME(packPanels)(rounding, LT_FLOAT32, to, size, width, from, across, along, vectors, k);                     \
+  }
+LT_PACK(packFloat32, 0)
+LT_PACK(packBfloat16, 1)

@@ -106,13 +106,11 @@ static void packShare(const lt_kernel *kernel, share *s, void *packed, const voi
   const int bySlabs = across == 1 && along != 1;
   int64_t first, last;
   takeUnits(s, (double)vectors * (double)k, bySlabs ? ceilDivide(k, PACK_ROWS) : panels, &first, &last);
+  if (first >= last) return;
   const int64_t d0 = bySlabs ? first * PACK_ROWS : 0, d1 = bySlabs ? least(k, last * PACK_ROWS) : k;
-  const int64_t j0 = bySlabs ? 0 : first, j1 = bySlabs ? panels : last, step = bySlabs ? 16 : k;
-  for (int64_t d = d0; d < d1; d += step)
-    for (int64_t j = j0; j < j1; j++)
-      kernel->pack((uint32_t *)packed + (j * words + d / kernel->depth) * width, width,
-                   (const char *)data + (j * width * across + d * along) * size, type, across, along,
-                   least(width, vectors - j * width), least(step, d1 - d));
+  const int64_t i0 = bySlabs ? 0 : first * width, i1 = bySlabs ? vectors : least(vectors, last * width);
+  kernel->pack((uint32_t *)packed + i0 * words + d0 / kernel->depth * width, width * words, width,
+               (const char *)data + (i0 * across + d0 * along) * size, type, across, along, i1 - i0, d1 - d0);
 }
 
 void lt_products_pack(int p, const lt_product *products, int64_t count, int thread, int threads) {

@@ -16,9 +16,10 @@ typedef struct lt_kernel {
   int32_t columns; /* of a tile: the greatest width of right panels */
   int32_t depth;   /* elements of k in a word: 1 (float32) or 2 (bf16) */
 
-  /* Packs k elements of `valid` <= width vectors: element (i, d) is from[i * across + d * along] of the given type. */
-  void (*pack)(uint32_t *to, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
-               int64_t valid, int64_t k);
+  /* Packs k elements of each of `vectors` vectors into panels that start `size` words apart, the last one filled up
+     with zeros: element (i, d) is from[i * across + d * along] of the given type. */
+  void (*pack)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
+               int64_t vectors, int64_t k);
 
   /* c[m, n] = alpha * a b (+ c): a tile of m <= rows, n <= width, from the `words` words at a and b. On the
      way as many lines as `ahead` are fetched from `next` on: one a word, or those of b's words if there are more. */

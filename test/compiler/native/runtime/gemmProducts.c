@@ -102,6 +102,50 @@ static void packRight(int p, void *packed, lt_matrix b, int64_t k, int64_t n) {
   }
 }
 
+/* ---- Packing --------------------------------------------------------------------------------------------------- */
+
+/* A packed element of vector i at depth d. */
+static uint32_t packedWord(const lt_kernel *kernel, int p, lt_matrix a, int64_t i, int64_t d, int64_t vectors, int64_t k) {
+  uint32_t word = 0;
+  for (int64_t half = kernel->depth - 1; half >= 0; half--) {
+    const int64_t at_d = d * kernel->depth + half;
+    const float x = i < vectors && at_d < k ? at(a, i, at_d) : 0;
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    if (p == LT_BFLOAT16) u = (uint32_t)lt_to_bf16(x) << 16;
+    word = kernel->depth == 2 ? word << 16 | u >> 16 : u;
+  }
+  return word;
+}
+
+/* Panels apart from each other: every word as the layout says, what lies between them untouched. */
+static void packingCase(int p, int64_t vectors, int64_t k) {
+  const lt_kernel *kernel = lt_kernel_of(p);
+  const int64_t width = drawn() % 2 ? kernel->rows : kernel->lanes * upTo(kernel->columns / kernel->lanes);
+  const int64_t words = lt_words(kernel, k), size = width * words + upTo(40), panels = (vectors + width - 1) / width;
+  const stored a = matrix(vectors, k, drawn() % 2, drawn() % LAYOUTS);
+  uint32_t *packed = malloc((size_t)(panels * size) * 4);
+  memset(packed, 0x5a, (size_t)(panels * size) * 4);
+  kernel->pack(packed, size, width, a.memory, a.view.type, a.view.rs, a.view.cs, vectors, k);
+  for (int64_t i = 0; i < panels * size; i++) {
+    const int64_t place = i % size, inside = place < width * words;
+    const uint32_t expected =
+        inside ? packedWord(kernel, p, a.view, i / size * width + place % width, place / width, vectors, k) : 0x5a5a5a5au;
+    if (packed[i] != expected && !failures++)
+      snprintf(first, sizeof first, "%d vectors of %d, strides %d and %d, type %d, width %d: word %d is %08x, not %08x",
+               (int)vectors, (int)k, (int)a.view.rs, (int)a.view.cs, a.view.type, (int)width, (int)i, packed[i], expected);
+  }
+  free(a.memory), free(packed);
+}
+
+static void packing(int p) {
+  for (int i = 0; i < 300; i++) packingCase(p, upTo(70), upTo(70));
+  for (int i = 0; i < 60; i++) packingCase(p, upTo(330), upTo(40));
+  for (int i = 0; i < 20; i++) packingCase(p, upTo(60), 1000 + upTo(1200));
+}
+
+/* ---- Single products ------------------------------------------------------------------------------------------- */
+
 /* One lt_gemm with everything drawn but the size. */
 static void gemmCase(int p, int64_t m, int64_t n, int64_t k) {
   static const float alphas[] = {1.0f, 0.125f, -1.7f};
@@ -259,6 +303,8 @@ int main(int argc, char **argv) {
   for (int p = 0; p < 2; p++) {
     const char *precision = p ? "bfloat16" : "float32";
     printf("%s runs %s\n", precision, lt_gemm_kernel(p));
+    packing(p);
+    report(precision, "packing");
     for (int i = 0; i < 400; i++) gemmCase(p, upTo(67), upTo(67), upTo(67));
     for (int m = 1; m <= 8; m++) gemmCase(p, m, 150 + m, 67 + m);
     for (int i = 0; i < 24; i++) gemmCase(p, larger[i % 6][0], larger[i % 6][1], larger[i % 6][2]);
