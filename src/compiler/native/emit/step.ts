@@ -57,6 +57,9 @@ const typeName = (buffer: Buffer): string => (buffer.storage === 'bfloat16' ? 'L
 
 const PARAMETERS = '(void *const *p, lt_frame *frame)';
 
+/** Columns whose sum is one term of a larger sum. */
+const SUMMED_AT_ONCE = 4096;
+
 /** LT_BLOCK_ROWS of luthier.h: up to so many rows, a left operand stays packed for the next product. */
 const MAX_SHARED_ROWS = 128;
 
@@ -175,11 +178,19 @@ export class StepWriter {
     // Columns are shared in whole cache lines.
     const lines = Math.ceil(unit.columns / 16);
     const last = `(LT_TO(${lines}) * 16 < ${unit.columns} ? LT_TO(${lines}) * 16 : ${unit.columns})`;
-    this.lines.push(
-      byColumns
-        ? this.callLoop(unit, true, `0, ${unit.rows}`, `LT_FROM(${lines}) * 16, ${last}`)
-        : this.callLoop(unit, false, `LT_FROM(${unit.rows}), LT_TO(${unit.rows})`, `0, ${unit.columns}`),
-    );
+    if (!byColumns) {
+      const rows = `LT_FROM(${unit.rows}), LT_TO(${unit.rows})`;
+      this.lines.push(this.callLoop(unit, false, rows, `0, ${unit.columns}`));
+    } else if (!unit.nodes.some(({ role }) => role === 'all')) {
+      this.lines.push(this.callLoop(unit, true, `0, ${unit.rows}`, `LT_FROM(${lines}) * 16, ${last}`));
+    } else {
+      // Sums of sums: millions of terms in one float32 would lose what the small ones add.
+      this.lines.push(
+        `const int64_t end = ${last};`,
+        `for (int64_t c = LT_FROM(${lines}) * 16; c < end; c += ${SUMMED_AT_ONCE})`,
+        `  ${this.callLoop(unit, true, `0, ${unit.rows}`, `c, c + ${SUMMED_AT_ONCE} < end ? c + ${SUMMED_AT_ONCE} : end`)}`,
+      );
+    }
   }
 
   private writeChain(chain: Chain): void {
