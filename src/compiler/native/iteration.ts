@@ -74,6 +74,16 @@ const permuted = (view: View, order: readonly number[]): View => ({
   strides: order.map((axis) => view.strides[axis]!),
 });
 
+/** Up to so many elements, one thread is as fast as several with a barrier between them. */
+const MOST_OF_A_ROW = 1 << 14;
+
+/** Whether it is rows that are reduced, of which there happens to be one. */
+const isOneRow = ({ shape }: View, axes: readonly number[]): boolean =>
+  axes.length > 0 &&
+  product(shape) <= MOST_OF_A_ROW &&
+  axes.length === shape.length - Math.min(...axes) &&
+  Math.min(...axes) > 0;
+
 /** A reduction: where the reduced axes are neither the first nor the last, the iteration's order is changed so that they are last. */
 function reduction({ op, inputs, outputs, attrs }: Op): Iteration {
   const x = inputs.find((input): input is View => typeof input !== 'number')!;
@@ -84,10 +94,11 @@ function reduction({ op, inputs, outputs, attrs }: Op): Iteration {
   const kept = large.filter((axis) => !axes.includes(axis));
   const gone = large.filter((axis) => axes.includes(axis));
   const isArg = op === 'FirstIndex';
+  const isRow = isArg || (kept.length === 0 && isOneRow(x, axes));
   const role: Role =
-    kept.length === 0 && !isArg
+    kept.length === 0 && !isRow
       ? 'all'
-      : gone.length > 0 && !isArg && Math.max(...gone) < Math.min(...kept)
+      : gone.length > 0 && !isRow && Math.max(...gone) < Math.min(...kept)
         ? 'column'
         : 'row';
   const order = role === 'column' ? [...gone, ...kept] : [...kept, ...gone];

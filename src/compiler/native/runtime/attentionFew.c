@@ -1,4 +1,6 @@
 /* attentionFew.c: attention of few queries, as in decoding: keys and values are read once, in place, as they stream in. */
+#include "attentionFew.h"
+
 #include "attention.h"
 
 enum {
@@ -7,8 +9,24 @@ enum {
   WIDE = 4 * LANES /* columns of values that are summed in registers */
 };
 
+#if defined(LT_HAVE_ATTENTIONFEWAVX512BF16) && defined(LT_HAVE_GEMMAVX512BF16)
+#define LT_MULTIPLIES_BF16
+#endif
+
+/* Whether a kernel's instructions multiply keys and values as they are stored. */
+static int multiplies_bf16(const lt_shape *a) {
+#ifdef LT_MULTIPLIES_BF16
+  extern const lt_kernel lt_avx512bf16_bfloat16;
+  return a->kernel == &lt_avx512bf16_bfloat16;
+#else
+  (void)a;
+  return 0;
+#endif
+}
+
 typedef struct {
-  float *query; /* where keys are bf16: of each 2 * LANES elements the even ones, then the odd ones, as words hold them */
+  float *query; /* where keys are bf16: of each 2 * LANES elements the even ones, then the odd ones, as words hold them;
+                   all of them as bf16 where a->kernel multiplies them so */
   float *sums;  /* [value_dims] */
   float maximum, total;
   int64_t seen;
@@ -66,6 +84,13 @@ static float dot_bf16(const float *restrict query, const bf16 *restrict key, int
 }
 
 static void load_query(const lt_shape *a, lt_matrix q, int apart, float *query) {
+  if (apart && multiplies_bf16(a)) {
+    bf16 *to = (bf16 *)query;
+    memset(to, 0, (size_t)lt_round_up(a->s->dims, 2 * LANES) * sizeof(bf16));
+    for (int64_t d = 0; d < a->s->dims; d++)
+      to[d] = q.type == LT_BFLOAT16 ? ((const bf16 *)q.data)[d] : lt_to_bf16(((const float *)q.data)[d]);
+    return;
+  }
   for (int64_t d = 0; d < a->s->dims; d++) {
     const int64_t pair = d % (2 * LANES), to = apart ? d - pair + pair / 2 + pair % 2 * LANES : d;
     const float x = q.type == LT_BFLOAT16 ? lt_from_bf16(((const bf16 *)q.data)[d]) : ((const float *)q.data)[d];
@@ -97,6 +122,38 @@ LT_ADD_VALUES(add_values_exact, float, )
 LT_ADD_VALUES(add_values_rounded, float, ROUNDED)
 LT_ADD_VALUES(add_values_bf16, bf16, lt_from_bf16)
 
+/* The products of a query and keys. */
+static void dot_keys(const lt_shape *a, const float *query, lt_matrix k, int64_t keys, float *logits) {
+  const int64_t dims = a->s->dims;
+#ifdef LT_MULTIPLIES_BF16
+  if (k.type == LT_BFLOAT16 && multiplies_bf16(a)) {
+    lt_few_dots_avx512bf16((const bf16 *)query, k.data, k.rs, keys, dims, logits);
+    return;
+  }
+#endif
+  if (k.type == LT_BFLOAT16)
+    for (int64_t r = 0; r < keys; r++) logits[r] = dot_bf16(query, (const bf16 *)k.data + r * k.rs, dims);
+  else
+    for (int64_t r = 0; r < keys; r++)
+      logits[r] = dot_f32(query, (const float *)k.data + r * k.rs, dims, a->p == LT_BFLOAT16);
+}
+
+static void add_values(const lt_shape *a, const float *weights, lt_matrix v, int64_t keys, float *sums) {
+  const int64_t columns = a->s->value_dims;
+#ifdef LT_MULTIPLIES_BF16
+  if (v.type == LT_BFLOAT16 && multiplies_bf16(a)) {
+    lt_few_values_avx512bf16(weights, v.data, v.rs, keys, columns, sums);
+    return;
+  }
+#endif
+  if (v.type == LT_BFLOAT16)
+    add_values_bf16(weights, v.data, v.rs, keys, columns, sums);
+  else if (a->p == LT_BFLOAT16)
+    add_values_rounded(weights, v.data, v.rs, keys, columns, sums);
+  else
+    add_values_exact(weights, v.data, v.rs, keys, columns, sums);
+}
+
 /* Asks for a row that will be read soon: rows of a head lie too far apart for the CPU to see a stream. */
 static void fetch_row(lt_matrix x, int64_t row, int64_t columns) {
   const int64_t size = x.type == LT_BFLOAT16 ? 2 : 4;
@@ -118,12 +175,7 @@ static void few_block(const lt_shape *a, few_query *state, const block *of, int6
   const int64_t fetched = query == 0 ? of->keys : 0, next = query == 0 ? of->next_keys : 0;
   float weights[KEYS];
   for (int64_t r = 0; r < fetched; r++) fetch_row(of->v, r, s->value_dims);
-  if (of->k.type == LT_BFLOAT16)
-    for (int64_t r = 0; r < keys; r++)
-      weights[r] = dot_bf16(state->query, (const bf16 *)of->k.data + r * of->k.rs, s->dims);
-  else
-    for (int64_t r = 0; r < keys; r++)
-      weights[r] = dot_f32(state->query, (const float *)of->k.data + r * of->k.rs, s->dims, round);
+  dot_keys(a, state->query, of->k, keys, weights);
   for (int64_t r = 0; r < next; r++) fetch_row(of->next_k, r, s->dims);
   if (a->finish) lt_finish_logits(a, of->batch, of->head, of->key, keys, query, 1, 1, weights, NULL);
   const float before = state->maximum;
@@ -141,12 +193,7 @@ static void few_block(const lt_shape *a, few_query *state, const block *of, int6
   }
   state->total = state->total * factor + total;
   for (int64_t c = 0; c < s->value_dims; c++) state->sums[c] *= factor;
-  if (of->v.type == LT_BFLOAT16)
-    add_values_bf16(weights, of->v.data, of->v.rs, keys, s->value_dims, state->sums);
-  else if (round)
-    add_values_rounded(weights, of->v.data, of->v.rs, keys, s->value_dims, state->sums);
-  else
-    add_values_exact(weights, of->v.data, of->v.rs, keys, s->value_dims, state->sums);
+  add_values(a, weights, of->v, keys, state->sums);
 }
 
 static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse, lt_scratch scratch,
