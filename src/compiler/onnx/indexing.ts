@@ -109,8 +109,12 @@ const foldIn: Lowering = ({ attrs }, [key], b) => {
 export const indexingLowerings: Readonly<Record<string, Lowering>> = {
   GatherV2: ({ attrs }, inputs, b) => [b.emit('Gather', inputs, { attrs: { axis: attrs.axis as number } })],
   UnsortedSegmentSum: segmentSum,
-  OneHot: ({ attrs }, [indices], b) => {
-    const hot = oneHot(b, indices!, attrs.depth as number, attrs.offValue as number, attrs.onValue as number);
+  OneHot: ({ inputs, outputs, attrs }, [indices], b) => {
+    // ONNX takes no scalar of indices.
+    const isScalar = inputs[0]!.shape.length === 0;
+    const ids = isScalar ? b.emit('Reshape', [indices!, b.ints([1])]) : indices!;
+    const row = oneHot(b, ids, attrs.depth as number, attrs.offValue as number, attrs.onValue as number);
+    const hot = isScalar ? b.emit('Reshape', [row, b.ints(outputs[0]!.shape)]) : row;
     return [attrs.dtype === 'float32' ? hot : b.cast(hot, OnnxType[attrs.dtype as 'int32' | 'bool'])];
   },
   SoftmaxCrossEntropy: crossEntropy,

@@ -219,7 +219,7 @@ export const indexingCases: CaseTable = {
     ),
   ],
   OneHot: [
-    ...over((i) => tf.oneHot(i, 4), [[ids], [ints([2, 3], 0, 4)]], constant),
+    ...over((i) => tf.oneHot(i, 4), [[ids], [ints([2, 3], 0, 4)], [ints([], 0, 4)]], constant),
     ...over(
       (i) => [tf.oneHot(i, 3, 5, -1), tf.oneHot(i, 3, 1, 0, 'int32'), tf.oneHot(i, 3, 1, 0, 'bool')],
       [[ids]],
