@@ -118,8 +118,16 @@ static int64_t strip_at(const lt_shape *a, int64_t width, int64_t strips, int64_
 int64_t lt_forward_scratch(const lt_shape *a) {
   if (a->s->queries <= LT_FEW) return lt_few_scratch(a->s);
   buffers b;
-  lt_scratch scratch = {NULL, 0};
-  return take_buffers(&scratch, a, &b);
+  lt_scratch scratch = {NULL, 0}, fewer = {NULL, 0};
+  const int64_t bytes = take_buffers(&scratch, a, &b);
+  if (a->s->keys <= WHOLE_KEYS) return bytes;
+  /* A cache that is not full yet has fewer keys, and more of them at once. */
+  lt_attention part = *a->s;
+  part.keys = WHOLE_KEYS;
+  lt_shape shape = *a;
+  shape.s = &part;
+  const int64_t whole = take_buffers(&fewer, &shape, &b);
+  return whole > bytes ? whole : bytes;
 }
 
 /* What the item after this one reads and writes, nothing where there is none. */

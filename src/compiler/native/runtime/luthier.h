@@ -114,7 +114,7 @@ typedef struct {
   int64_t mask_batch, mask_head, mask_query, mask_key;
 } lt_attention;
 
-/* Bytes of scratch that each thread needs. */
+/* Bytes of scratch that each thread needs, for these and for fewer keys. */
 int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward);
 
 /* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials; NULL where no gradient is wanted.
