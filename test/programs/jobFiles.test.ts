@@ -6,6 +6,7 @@ import { type AbstractClass, Configurable, fromJSON } from '../../src/hparams/in
 import * as luthier from '../../src/index.js';
 import { gitRevision, makeJobDirectory } from '../../src/programs/jobFiles.js';
 import { runCommand, temporaryDirectory } from '../command.js';
+import { engines } from '../compiler/engines.js';
 
 test('the git revision is read from HEAD, from the branch it names, or from packed refs', () => {
   const root = temporaryDirectory();
@@ -78,10 +79,16 @@ test('a run records its experiment, its configs as they were built, and who set 
   expect(existsSync(join(directory, 'summaries/train'))).toBe(true);
 }, 120_000);
 
-test('gradients that are not finite change nothing and are counted; the run goes on', async () => {
+for (const [title, { engine, available }] of engines) {
+  const name = `gradients that are not finite change nothing and are counted; the run goes on (${title})`;
+  test.skipIf(!available)(name, () => skipsSteps(engine), 120_000);
+}
+
+async function skipsSteps(engine: string): Promise<void> {
   const directory = temporaryDirectory();
   const flags = [
     '--exp=Tiny',
+    `--engine=${engine}`,
     `--job_log_dir=${directory}`,
     '--set',
     'learningRate=1e38',
@@ -98,4 +105,4 @@ test('gradients that are not finite change nothing and are counted; the run goes
     .findLast((l) => l.program === 'train');
   expect(last).toMatchObject({ step: 6, 'learning/is_valid_step': 0 });
   expect(last['learning/skipped_steps']).toBeGreaterThan(3);
-}, 120_000);
+}
