@@ -24,55 +24,104 @@ LT_INLINE lt_wordv LT_NAME(wordsAt)(const int rounding, const int32_t type, cons
   return rounding ? LT_NAME(rounded)(u) & 0xffff0000u : u;
 }
 
-LT_INLINE void LT_NAME(packAs)(const int rounding, const int32_t type, uint32_t *to, int64_t width, const void *from,
-                               int64_t across, int64_t along, int64_t valid, int64_t k) {
-  if (across == 1 && valid == width && width % LT_LANES == 0) {
-    for (int64_t d = 0; d < k; d++)
-      for (int64_t i = 0; i < width; i += LT_LANES)
-        *(lt_loosewords *)(to + d * width + i) = LT_NAME(wordsAt)(rounding, type, from, d * along + i);
-    return;
-  }
-  if (across == 1 && valid == width && width == LT_ROWS) {
-    for (int64_t d = 0; d < k; d++)
-      LT_UNROLL for (int i = 0; i < LT_ROWS; i++) to[d * LT_ROWS + i] = LT_NAME(word)(rounding, type, from, d * along + i);
-    return;
-  }
-  int64_t done = 0;
-  if (along == 1) {
-    for (; done + LT_LANES <= k; done += LT_LANES) {
-      for (int64_t i = 0; i < width; i += LT_GROUP) {
-        lt_wordv rows[LT_GROUP];
-        LT_UNROLL for (int g = 0; g < LT_GROUP; g++)
-          rows[g] = i + g < valid ? LT_NAME(wordsAt)(rounding, type, from, (i + g) * across + done) : (lt_wordv){0};
-        LT_TRANSPOSE(to + done * width + i, width, width - i < LT_GROUP ? width - i : LT_GROUP, rows);
-      }
+/* Panels of any vectors, one element at a time. */
+LT_INLINE void LT_NAME(packLoose)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
+                                  const void *from, int64_t across, int64_t along, int64_t vectors, int64_t k) {
+  for (int64_t j = 0; j < vectors; j += width, to += size) {
+    const int64_t valid = vectors - j < width ? vectors - j : width;
+    for (int64_t d = 0; d < k; d++) {
+      uint32_t *row = to + d * width;
+      for (int64_t i = 0; i < valid; i++) row[i] = LT_NAME(word)(rounding, type, from, (j + i) * across + d * along);
+      for (int64_t i = valid; i < width; i++) row[i] = 0;
     }
   }
-  for (int64_t d = done; d < k; d++) {
-    uint32_t *row = to + d * width;
-    for (int64_t i = 0; i < valid; i++) row[i] = LT_NAME(word)(rounding, type, from, i * across + d * along);
-    for (int64_t i = valid; i < width; i++) row[i] = 0;
+}
+
+/* Rows of a whole panel, `width` neighbours each; those of as many rows further on are fetched where a line begins. */
+LT_INLINE void LT_NAME(packBlock)(const int rounding, const int32_t type, const int rows, uint32_t *to, int64_t width,
+                                  const char *from, int64_t stride) {
+  const int64_t bytes = width * (type == LT_BFLOAT16 ? 2 : 4);
+  for (int64_t b = ((uintptr_t)-(intptr_t)from) % 64; b < bytes; b += 64)
+    LT_UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(from + (rows + r) * stride + b, 0, 2);
+  if (LT_ROWS % LT_LANES && width == LT_ROWS) {
+    for (int r = 0; r < rows; r++)
+      LT_UNROLL for (int i = 0; i < LT_ROWS; i++)
+        to[r * LT_ROWS + i] = LT_NAME(word)(rounding, type, from + r * stride, i);
+    return;
   }
+  for (int64_t c = 0; c < width; c += LT_LANES)
+    LT_UNROLL for (int r = 0; r < rows; r++)
+      *(lt_loosewords *)(to + r * width + c) = LT_NAME(wordsAt)(rounding, type, from + r * stride, c);
+}
+
+/* Panels from rows of memory, a few rows at a time in their order. */
+LT_INLINE void LT_NAME(packAcross)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
+                                   const char *from, int64_t along, int64_t vectors, int64_t k) {
+  enum { AT_ONCE = 8 };
+  const int64_t bytes = type == LT_BFLOAT16 ? 2 : 4;
+  for (int64_t d = 0; d < k; d += AT_ONCE, to += AT_ONCE * width, from += AT_ONCE * along * bytes) {
+    const int64_t rows = k - d < AT_ONCE ? k - d : AT_ONCE;
+    const char *at = from;
+    uint32_t *panel = to;
+    for (int64_t i = 0; i < vectors; i += width, panel += size, at += width * bytes) {
+      if (rows == AT_ONCE && i + width <= vectors)
+        LT_NAME(packBlock)(rounding, type, AT_ONCE, panel, width, at, along * bytes);
+      else
+        LT_NAME(packLoose)(rounding, type, panel, size, width, at, 1, along, vectors - i < width ? vectors - i : width, rows);
+    }
+  }
+}
+
+/* LT_GROUP vectors, contiguous in memory, of which `valid` are there. */
+LT_INLINE void LT_NAME(packGroup)(const int rounding, const int32_t type, uint32_t *to, int64_t width, const char *from,
+                                  int64_t across, int64_t valid, int64_t k) {
+  for (int64_t d = 0; d < k; d += LT_LANES) {
+    lt_wordv rows[LT_GROUP];
+    if (valid >= LT_GROUP) {
+      LT_UNROLL for (int g = 0; g < LT_GROUP; g++) rows[g] = LT_NAME(wordsAt)(rounding, type, from, g * across + d);
+    } else {
+      LT_UNROLL for (int g = 0; g < LT_GROUP; g++)
+        rows[g] = g < valid ? LT_NAME(wordsAt)(rounding, type, from, g * across + d) : (lt_wordv){0};
+    }
+    LT_TRANSPOSE(to + d * width, width, width < LT_GROUP ? width : LT_GROUP, rows);
+  }
+}
+
+/* Panels of vectors that are contiguous in memory, a group at a time: not so long that the panel leaves the cache before
+   its other columns are written, nor so short that memory is read here and there. */
+LT_INLINE void LT_NAME(packAlong)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
+                                  const char *from, int64_t across, int64_t vectors, int64_t k) {
+  enum { AT_ONCE = 256 };
+  const int64_t bytes = type == LT_BFLOAT16 ? 2 : 4, whole = k - k % LT_LANES;
+  for (int64_t j = 0; j < vectors; j += width, to += size) {
+    const char *at = from + j * across * bytes;
+    for (int64_t d = 0; d < whole; d += AT_ONCE)
+      for (int64_t i = 0; i < width; i += LT_GROUP)
+        LT_NAME(packGroup)(rounding, type, to + d * width + i, width, at + (i * across + d) * bytes, across,
+                           vectors - j - i, whole - d < AT_ONCE ? whole - d : AT_ONCE);
+    LT_NAME(packLoose)(rounding, type, to + whole * width, size, width, at + whole * bytes, across, 1,
+                       vectors - j < width ? vectors - j : width, k - whole);
+  }
+}
+
+LT_INLINE void LT_NAME(packAs)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
+                               const void *from, int64_t across, int64_t along, int64_t vectors, int64_t k) {
+  if (along == 1)
+    LT_NAME(packAlong)(rounding, type, to, size, width, from, across, vectors, k);
+  else if (across == 1)
+    LT_NAME(packAcross)(rounding, type, to, size, width, from, along, vectors, k);
+  else
+    LT_NAME(packLoose)(rounding, type, to, size, width, from, across, along, vectors, k);
 }
 
 /* lt_kernel.pack for each precision. */
-LT_INLINE void LT_NAME(packPanels)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
-                                   const void *from, int64_t across, int64_t along, int64_t vectors, int64_t k) {
-  const int64_t bytes = type == LT_BFLOAT16 ? 2 : 4, rows = across == 1 && along != 1 ? 16 : k;
-  for (int64_t d = 0; d < k; d += rows)
-    for (int64_t i = 0; i < vectors; i += width)
-      LT_NAME(packAs)(rounding, type, to + i / width * size + d * width, width,
-                      (const char *)from + (i * across + d * along) * bytes, across, along,
-                      vectors - i < width ? vectors - i : width, k - d < rows ? k - d : rows);
-}
-
 #define LT_PACK(name, rounding)                                                                                        \
   static void LT_NAME(name)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, \
                             int64_t along, int64_t vectors, int64_t k) {                                               \
     if (type == LT_BFLOAT16)                                                                                           \
-      LT_NAME(packPanels)(0, LT_BFLOAT16, to, size, width, from, across, along, vectors, k);                           \
+      LT_NAME(packAs)(0, LT_BFLOAT16, to, size, width, from, across, along, vectors, k);                               \
     else                                                                                                               \
-      LT_NAME(packPanels)(rounding, LT_FLOAT32, to, size, width, from, across, along, vectors, k);                     \
+      LT_NAME(packAs)(rounding, LT_FLOAT32, to, size, width, from, across, along, vectors, k);                         \
   }
 LT_PACK(packFloat32, 0)
 LT_PACK(packBfloat16, 1)

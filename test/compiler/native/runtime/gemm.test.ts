@@ -66,7 +66,9 @@ describe.skipIf(!hasCompiler)('products', () => {
     Object.entries({ float32, bfloat16 })
       .flatMap(([precision, kernel]) => [
         `${precision} runs ${kernel}\n`,
-        ...['packing', 'gemm', 'products', 'special cases', 'peak'].map((group) => `${precision} ${group}: ok\n`),
+        ...['packing', 'gemm', 'products', 'special cases', 'peak'].map(
+          (group) => `${precision} ${group}: ok\n`,
+        ),
       ])
       .join('');
 
