@@ -132,6 +132,35 @@ export function jax({ shape, steps }: Task, precision: Precision): Candidate {
   return { ...program, name: `JAX ${precisionNames[precision]}`, how: 'jit' };
 }
 
+/** Greedy decoding by Luthier, and by PyTorch: eager and compiled, on all cores and on half of them. */
+export function decodeCandidates(
+  { shape, batch }: { readonly shape: string; readonly batch: number },
+  precision: Precision,
+  threads: number,
+): Candidate[] {
+  const flagsOf = (mode: Record<string, string>, count: number): string[] =>
+    Object.entries({ shape, batch, precision, threads: count, ...mode }).map(
+      ([name, value]) => `--${name}=${value}`,
+    );
+  const howOf = (count: number) => `${count} thread${count === 1 ? '' : 's'}`;
+  const own = {
+    ...node('luthierDecode.ts', ...flagsOf({ engine: 'native' }, threads)),
+    name: `Luthier ${precisionNames[precision]}`,
+    how: howOf(threads),
+  };
+  if (!hasPeers) return [own];
+  const counts = threads > 1 ? [threads, threads >> 1] : [threads];
+  const peers = ['eager', 'compile'].flatMap((mode) =>
+    counts.map((count) => ({
+      ...python('torch_decode.py', ...flagsOf({ mode }, count)),
+      env: process.platform === 'linux' ? tunedGlibc : {},
+      name: `PyTorch ${precisionNames[precision]}`,
+      how: `${mode}, ${howOf(count)}`,
+    })),
+  );
+  return [own, ...peers];
+}
+
 export const luthierPeak = (precision: Precision): Program => node('luthierPeak.ts', precision);
 
 /** Operations on configs, on wide graphs and chains of these sizes; on several where there are to be more configs `inAll`. */

@@ -11,13 +11,15 @@ SHAPES = json.loads((pathlib.Path(__file__).parent.parent / "shapes.json").read_
 WARMUP_STEPS = 3
 
 
-def arguments(description, modes=()):
-    """Command line of a peer. `modes` are the ways it can run a step, the first one by default."""
+def arguments(description, modes=(), batch=False):
+    """Command line of a peer. `modes` are the ways it can run a step, the first one by default; `batch`: whether it takes one."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--shape", choices=SHAPES, default="nano")
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     if modes:
         parser.add_argument("--mode", choices=modes, default=modes[0])
+    if batch:
+        parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--threads", type=int, default=None, help="default: the library's own choice")
     parser.add_argument("--steps", type=int, default=None, help="timed steps; default: those of shapes.json")
     return parser.parse_args()
