@@ -8,6 +8,7 @@ import {
   type HostTensor,
   type Tensor,
 } from '../../src/compiler/index.js';
+import { hasCompiler } from './native/compilerSupport.js';
 import { differentiated, programInputs } from './programs.js';
 import { floats, leavesOf, ops, tf } from './support.js';
 
@@ -185,3 +186,39 @@ test('the eager engine keeps no tensors from one run to the next', async () => {
   for (let run = 0; run < 3; run++) await executable.run(programInputs as any);
   expect(tf.memory().numTensors).toBe(before);
 });
+
+test.each(['eager', 'onnx', ...(hasCompiler ? ['native' as const] : [])] as const)(
+  'a call repeats itself, outputs becoming inputs, on %s',
+  async (engine) => {
+    const grow = ({ x, step, seen }: Record<string, Tensor>) => ({
+      x: tf.mul(x!, 2),
+      step: tf.add(step!, tf.scalar(1, 'int32')),
+      seen: ops.updateSlice(seen!, tf.reshape(x!, [1, 2]), step!, 0),
+    });
+    const int = { shape: [], dtype: 'int32' } as const;
+    const specs = {
+      x: { shape: [2], dtype: 'float32' },
+      step: int,
+      seen: { shape: [6, 2], dtype: 'float32' },
+    } as const;
+    const executable = await compiled(grow, specs, { engine });
+    const [x, step] = [new Float32Array([1, 3]), new Int32Array(1)];
+    const seen = executable.newInput('seen');
+    const inPlace = executable.updatesInPlace;
+    expect(inPlace).toBe(engine === 'native');
+    const call = executable.bind({
+      inputs: { x, step, seen },
+      outputs: { x: null, step: null, seen: inPlace ? seen : null },
+      carried: { x: 'x', step: 'step', ...(!inPlace && { seen: 'seen' }) },
+    });
+    await call.run(3);
+    await call.run();
+    await call.run(0);
+    expect([...x, ...step]).toEqual([16, 48, 4]);
+    expect([...seen]).toEqual([1, 3, 2, 6, 4, 12, 8, 24, 0, 0, 0, 0]);
+    expect(() => executable.bind({ inputs: { x, step, seen }, carried: { y: 'x' } })).toThrow(
+      "step: there is no output 'y'.",
+    );
+    expect(() => executable.newInput('z')).toThrow("step: there is no input 'z'.");
+  },
+);
