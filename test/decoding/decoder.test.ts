@@ -224,3 +224,82 @@ test('bad input is named', async () => {
     'decode: prefixIds must be [B, P] with P > 0 and prefixLengths [B], got [1, 1] and [2].',
   );
 });
+
+test('positions that all prompts have go through prefill at once', async () => {
+  const { extendStep, fed } = scripted(Array.from({ length: 20 }, () => [3, 4]));
+  const filled: number[][] = [];
+  const steps: number[] = [];
+  const model = {
+    prefill: async (ids: Int32Array, count: number) => {
+      expect(count).toBe(9);
+      filled.push([...ids]);
+    },
+    // The model that is scripted counts from 0.
+    extendStep: async (ids: Int32Array, step: number) => {
+      steps.push(step);
+      return extendStep(ids, fed.length);
+    },
+  };
+  const long = Array.from({ length: 12 }, (_, i) => i % 12);
+  const short = Array.from({ length: 10 }, (_, i) => 11 - i);
+  const decoder = build(GreedyDecoder.config({ seqlen: 14 }));
+  const { prefixIds, prefixLengths, key } = request([long, short], extendStep);
+  const output = await decoder.decode({ prefixIds, prefixLengths, key, ...model });
+  expect(filled).toEqual([[...long.slice(0, 9), ...short.slice(0, 9)]]);
+  expect(steps).toEqual([9, 10, 11, 12]);
+  expect(fed[0]).toEqual([9, 2]);
+  expect(rowsOf(output.outputIds)).toEqual([
+    [...long, 3, 3],
+    [...short, 4, 4, 4, 4],
+  ]);
+  expect(rowsOf(output.logprobs)[1]!.slice(0, 10)).toEqual(new Array(10).fill(1));
+});
+
+test('prompts of a few tokens, or of no length, do not go through prefill', async () => {
+  const { extendStep, fed } = scripted(Array.from({ length: 20 }, () => [3, 4]));
+  const prefill = async () => expect.fail('it was called');
+  const decoder = build(GreedyDecoder.config({ seqlen: 14 }));
+  const asked = request([new Array(12).fill(1), [5]], extendStep);
+  await decoder.decode({ ...asked, prefill });
+  expect(fed.length).toBe(13);
+});
+
+test('a greedy decoder draws several tokens at a time once all prompts have ended, a sampler does not', async () => {
+  const calls: [step: number, count: number][] = [];
+  const extendGreedily = async (ids: Int32Array, step: number, count: number) => {
+    calls.push([step, count]);
+    const drawn = Array.from({ length: count * ids.length }, (_, i) =>
+      // Row 0 ends at position 25, row 1 never.
+      i % 2 === 0 && step + Math.trunc(i / 2) + 1 === 25 ? 2 : 6 + (i % 2),
+    );
+    return { ids: Int32Array.from(drawn), logprobs: Float32Array.from(drawn, (id) => -id) };
+  };
+  const extendStep = async () => expect.fail('it was called');
+  const asked = { ...request([[5, 5, 5], [5]], extendStep), extendGreedily };
+  const decoder = build(GreedyDecoder.config({ seqlen: 40 }));
+  const output = await decoder.decode(asked);
+  expect(calls).toEqual([
+    [0, 1],
+    [1, 1],
+    [2, 16],
+    [18, 16],
+    [34, 5],
+  ]);
+  expect([...output.decodeLengths.data]).toEqual([26, 40]);
+  const [ended, whole] = rowsOf(output.outputIds);
+  expect(ended!.slice(0, 4)).toEqual([5, 5, 5, 6]);
+  expect(ended!.slice(24)).toEqual([6, 2, ...new Array(14).fill(0)]);
+  expect(whole).toEqual([5, ...new Array(39).fill(7)]);
+  expect(rowsOf(output.logprobs)[0]!.slice(24, 28)).toEqual([-6, -2, 1, 1]);
+  calls.length = 0;
+  await build(GreedyDecoder.config({ seqlen: 40, maxDecodeSteps: 4 })).decode(asked);
+  expect(calls).toEqual([
+    [0, 1],
+    [1, 1],
+    [2, 4],
+  ]);
+  const sampler = build(SampleDecoder.config({ seqlen: 5 }));
+  const { extendStep: logits, fed } = scripted(Array.from({ length: 5 }, () => [3, 4]));
+  await sampler.decode({ ...asked, extendStep: logits });
+  expect(fed.length).toBe(4);
+});
