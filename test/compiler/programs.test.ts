@@ -1,13 +1,18 @@
 /** @file Random programs with gradients: each engine gives what tfjs's cpu backend gives. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Engine } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/program.js';
 import { type Campaign, campaign, smallest } from './campaign.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, stepsArbitrary } from './programs.js';
 
-/** `npm run fuzz:compiler` runs others than those of every test run. */
-const programs = Number(process.env.PROGRAMS ?? 1000);
+/**
+ * `npm run fuzz:compiler` runs others than those of every test run, and more: a C compiler takes a tenth of a second for
+ * each.
+ */
+const programsOf = (engine: Engine): number =>
+  Number(process.env.PROGRAMS ?? (engine === 'native' ? 250 : 1000));
 const seed = Number(process.env.SEED ?? 20260101);
 
 /** Summation in another order, and functions that differ in their last bits. */
@@ -30,6 +35,7 @@ async function expectAgreement(plan: Campaign, tolerance: number) {
 }
 
 describe.each(engines)('%s', (_, { engine, available }) => {
+  const programs = programsOf(engine);
   test.skipIf(!available)(
     'agrees with the oracle',
     async () => {
