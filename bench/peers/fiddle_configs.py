@@ -121,9 +121,9 @@ def main():
         for size in sizes:
             # Comparing and printing take four times as long for every two levels: what grew so is not begun.
             if shape == "diamond" and last.get("print") is not None:
-                last["print"] = (size, last["print"][1] * 2 ** (size - last["print"][0]))
+                last["print"] = (size, last["print"][1] * 2.0 ** min(1000, size - last["print"][0]))
             if shape in ("chain", "diamond") and last.get("equal") is not None:
-                last["equal"] = (size, last["equal"][1] * 2 ** (size - last["equal"][0]))
+                last["equal"] = (size, last["equal"][1] * 2.0 ** min(1000, size - last["equal"][0]))
             try:
                 graph(shape, size, make, last)
             except RecursionError:
