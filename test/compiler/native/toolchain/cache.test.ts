@@ -215,10 +215,10 @@ describe('the folder', () => {
   });
 
   it('is where the XDG directories say', () => {
-    expect(cachePath({ HOME: '/home/a' })).toBe('/home/a/.cache/luthier');
-    expect(cachePath({ HOME: '/home/a', XDG_CACHE_HOME: '/x' })).toBe('/x/luthier');
+    expect(cachePath({ HOME: '/srv/a' })).toBe('/srv/a/.cache/luthier');
+    expect(cachePath({ HOME: '/srv/a', XDG_CACHE_HOME: '/x' })).toBe('/x/luthier');
     // Relative paths count as none.
-    expect(cachePath({ HOME: '/home/a', XDG_CACHE_HOME: 'x' })).toBe('/home/a/.cache/luthier');
+    expect(cachePath({ HOME: '/srv/a', XDG_CACHE_HOME: 'x' })).toBe('/srv/a/.cache/luthier');
   });
 
   it('is refused where others can write to it', () => {
