@@ -1,15 +1,15 @@
 /** @file Times Luthier's greedy decoding of a GPT shape, one process for one measurement. Prints one line of JSON. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { ENGINES, flatLayout, flatViews, prngKey } from '../src/compiler/index.js';
+import { flatLayout, flatViews, prngKey } from '../src/compiler/index.js';
 import { GreedyDecoder, type Int32Tensor } from '../src/decoding/index.js';
 import { build } from '../src/hparams/index.js';
 import { initVariables, listVariables } from '../src/layers/index.js';
 import { compileOptions } from '../src/programs/options.js';
 import { Stepper } from '../src/programs/stepper.js';
+import { readMeasured } from './flags.js';
 import { gptModel } from './gptJob.js';
 import { type DecodeResult, median } from './results.js';
-import { shapes } from './shapes.js';
 
 const { values: flags } = parseArgs({
   options: {
@@ -21,14 +21,7 @@ const { values: flags } = parseArgs({
     repetitions: { type: 'string', default: '5' },
   },
 });
-const shape = shapes[flags.shape];
-if (!shape)
-  throw new Error(`--shape: expected one of ${Object.keys(shapes).join(', ')}; got '${flags.shape}'`);
-const engine = ENGINES.find((name) => name === flags.engine);
-if (!engine) throw new Error(`--engine: expected one of ${ENGINES.join(', ')}; got '${flags.engine}'`);
-const precision = flags.precision;
-if (precision !== 'f32' && precision !== 'bf16')
-  throw new Error(`--precision: expected f32 or bf16; got '${precision}'`);
+const { shape, engine, precision } = readMeasured(flags);
 const batch = Number(flags.batch);
 const numThreads = flags.threads === undefined ? undefined : Number(flags.threads);
 
@@ -57,7 +50,7 @@ const { extendStep, extendGreedily } = stepper;
 async function decode(): Promise<number> {
   const before = performance.now();
   await decoder.decode({ ...prompts, extendStep, extendGreedily, key: prngKey(0) });
-  return (performance.now() - before) / (shape!.context - 1);
+  return (performance.now() - before) / (shape.context - 1);
 }
 
 await decode();

@@ -3,13 +3,14 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { createTrainState } from '../src/checkpoints/index.js';
-import { ENGINES, flatViews } from '../src/compiler/index.js';
+import { flatViews } from '../src/compiler/index.js';
 import { build } from '../src/hparams/index.js';
 import type { JobOptions } from '../src/programs/options.js';
 import { type FlatTrainState, TrainProgram } from '../src/programs/trainProgram.js';
+import { readMeasured } from './flags.js';
 import { jobOptions } from './gptJob.js';
 import { median, type StepResult } from './results.js';
-import { parameterCount, type Shape, shapes } from './shapes.js';
+import { parameterCount, type Shape } from './shapes.js';
 
 const warmupSteps = 3;
 
@@ -46,14 +47,7 @@ const { values: flags } = parseArgs({
     steps: { type: 'string' },
   },
 });
-const shape = shapes[flags.shape];
-if (!shape)
-  throw new Error(`--shape: expected one of ${Object.keys(shapes).join(', ')}; got '${flags.shape}'`);
-const engine = ENGINES.find((name) => name === flags.engine);
-if (!engine) throw new Error(`--engine: expected one of ${ENGINES.join(', ')}; got '${flags.engine}'`);
-const precision = flags.precision;
-if (precision !== 'f32' && precision !== 'bf16')
-  throw new Error(`--precision: expected f32 or bf16; got '${precision}'`);
+const { shape, engine, precision } = readMeasured(flags);
 const steps = Number(flags.steps ?? shape.steps);
 const loadedRssMb = peakRssMb();
 

@@ -1,6 +1,7 @@
 /** @file Engines: which one runs a graph, and what is said where it is not the fastest. */
 
 import { nodeFlops } from './cost.js';
+import type { EagerDevice } from './eager/cpu.js';
 import type { Backend } from './executable.js';
 import type { Graph } from './graph.js';
 import { compileNative, tryNative } from './native/compile.js';
@@ -16,6 +17,15 @@ import { compileWasm } from './wasm/session.js';
  */
 export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
 export const ENGINES: readonly Engine[] = ['auto', 'native', 'onnx', 'eager'];
+
+/** Whether a program that is compiled so may become machine code; whether it does depends on it and on the machine. */
+export const mayBeNative = ({
+  engine = 'auto',
+  device,
+}: {
+  engine?: Engine;
+  device?: EagerDevice;
+}): boolean => (engine === 'auto' || engine === 'native') && device !== 'gpu';
 
 /** How a graph is compiled. */
 export interface GraphOptions {

@@ -2,7 +2,7 @@
 
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
 export { type EagerDevice, loadBackend } from './eager/cpu.js';
-export { ENGINES, type Engine } from './engine.js';
+export { ENGINES, type Engine, mayBeNative } from './engine.js';
 export type { BoundCall, Executable, Runner } from './executable.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';

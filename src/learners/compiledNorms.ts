@@ -1,5 +1,12 @@
 /** @file Norms of many gradients at memory speed, where programs are machine code. */
-import { type CompileOptions, compile, type FlatEntry, type Tensor, tf } from '../compiler/index.js';
+import {
+  type CompileOptions,
+  compile,
+  type FlatEntry,
+  mayBeNative,
+  type Tensor,
+  tf,
+} from '../compiler/index.js';
 import { entrySumsOfSquares } from './norms.js';
 
 /** Gives the sums of squares of all entries of one buffer, in their order. */
@@ -31,10 +38,8 @@ export async function compileEntrySums(
   options: CompileOptions,
 ): Promise<EntrySums> {
   const onHost = async (): Promise<Float64Array> => entrySumsOfSquares(entries, buffer);
-  const { engine = 'auto', device } = options;
   const elements = entries.reduce((sum, { size }) => sum + size, 0);
-  const isNative = (engine === 'auto' || engine === 'native') && device !== 'gpu';
-  if (!isNative || elements < MIN_ELEMENTS) return onHost;
+  if (!mayBeNative(options) || elements < MIN_ELEMENTS) return onHost;
   const program = await compile(
     ({ flat }: { flat: Tensor }) => entries.map((entry) => sumOfSquares(flat, entry)),
     { flat: { shape: [buffer.length], dtype: 'float32' } },

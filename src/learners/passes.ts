@@ -5,6 +5,7 @@ import {
   compile,
   type Executable,
   type FlatGroup,
+  mayBeNative,
   type Tensor,
   type TensorSpec,
 } from '../compiler/index.js';
@@ -159,9 +160,7 @@ async function compileRule(
 /** Machine code takes the whole group at once, on all threads; other engines take chunks that stay in the cache. */
 async function compilePieces(plan: PassPlan): Promise<Pieces> {
   const { group, options } = plan;
-  const { engine = 'auto' } = options;
-  const mayBeNative = group.chunks > 1 && (engine === 'auto' || engine === 'native');
-  const whole = mayBeNative ? await compileRule(plan, group.size) : null;
+  const whole = group.chunks > 1 && mayBeNative(options) ? await compileRule(plan, group.size) : null;
   if (whole?.executable.runner === 'native') return whole;
   await whole?.executable.dispose();
   return compileRule(plan, group.chunk);

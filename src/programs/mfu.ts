@@ -1,5 +1,13 @@
 /** @file What MFU needs: the model's FLOPs from cost analysis, and the machine's peak from matrix products. */
-import { compile, costAnalysis, nativePeak, type Precision, tf, withPrecision } from '../compiler/index.js';
+import {
+  compile,
+  costAnalysis,
+  mayBeNative,
+  nativePeak,
+  type Precision,
+  tf,
+  withPrecision,
+} from '../compiler/index.js';
 import { calibratePeak, type Peak, statedPeak, trainFlopsPerToken } from '../summaries/index.js';
 import { forwardStep, type SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
@@ -31,9 +39,7 @@ export function modelCost(task: SingleTask, state: FlatTrainState, buffers: Batc
  */
 export async function findPeak(options: EngineOptions, precision: Precision): Promise<Peak> {
   if (options.peakTflops !== undefined) return statedPeak(options.peakTflops);
-  const { engine = 'auto', numThreads, device } = options;
-  const isNative = (engine === 'auto' || engine === 'native') && device !== 'gpu';
-  const flops = isNative ? await nativePeak(precision, numThreads) : null;
+  const flops = mayBeNative(options) ? await nativePeak(precision, options.numThreads) : null;
   if (flops !== null) return { flops, source: `${precision} multiply-adds in registers` };
   const peak = await calibratePeak((size) => matmulGflops(options, precision, size), sizes);
   return { ...peak, source: `${precision} ${peak.source}` };

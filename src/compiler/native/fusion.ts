@@ -9,8 +9,8 @@ import {
   splitsOf,
 } from './iteration.js';
 import type { Op } from './layout.js';
-import { productOf } from './products.js';
-import { CALLS, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import { type ProductUnit, productOf } from './products.js';
+import { CALLS, type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import { storedDtype, type View } from './views.js';
 
 /** An operation that loops do, with all the ways to do it. */
@@ -95,10 +95,12 @@ class Fusion {
   readonly units: Unit[] = [];
   private open: OpenLoop | null = null;
 
-  constructor(
-    /** Counts of rows that products have: loops over the same rows can be pipelined with them. */
-    private readonly productRows: ReadonlySet<number>,
-  ) {}
+  /** Counts of rows that products have: loops over the same rows can be pipelined with them. */
+  private readonly productRows: ReadonlySet<number>;
+
+  constructor(private readonly products: ReadonlyMap<Op, ProductUnit>) {
+    this.productRows = new Set([...products.values()].map(({ m }) => m));
+  }
 
   add(op: Op): void {
     if (isLoopOp(op.op)) {
@@ -106,7 +108,7 @@ class Fusion {
       this.addLoop({ op, iteration, splits: splitsOf(iteration) });
       return;
     }
-    const unit = unitOf(op);
+    const unit = this.products.get(op) ?? callOf(op);
     // What does not need the open loop goes in front of it, and the loop stays open.
     const written = new Set(this.open ? writesOf(this.open.unit) : []);
     if ([...readsOf(unit), ...writesOf(unit)].some((buffer) => written.has(buffer))) this.close();
@@ -142,21 +144,18 @@ class Fusion {
   }
 }
 
-function unitOf(op: Op): Unit {
-  if (op.op === 'BatchMatMul') return productOf(op);
-  return {
-    kind: CALLS[op.op]!,
-    inputs: op.inputs as View[],
-    outputs: op.outputs,
-    attrs: op.attrs,
-    scope: op.scope,
-  };
-}
+const callOf = ({ op, inputs, outputs, attrs, scope }: Op): CallUnit => ({
+  kind: CALLS[op]!,
+  inputs: inputs as View[],
+  outputs,
+  attrs,
+  scope,
+});
 
 /** The units of a program, in an order in which each finds its operands. */
 export function fuse(ops: readonly Op[]): Unit[] {
-  const products = ops.filter(({ op }) => op === 'BatchMatMul').map(productOf);
-  const fusion = new Fusion(new Set(products.map(({ m }) => m)));
+  const products = ops.filter(({ op }) => op === 'BatchMatMul');
+  const fusion = new Fusion(new Map(products.map((op) => [op, productOf(op)])));
   for (const op of ops) fusion.add(op);
   fusion.close();
   return fusion.units;

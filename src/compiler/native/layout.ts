@@ -95,14 +95,15 @@ function partOf(x: View, axis: number, begin: number, size: number): View {
 }
 
 /** Where each input of a Concat or a Pack goes in the result. */
-function slots(node: Node, result: View): (View | null)[] {
+function slots(node: Node, result: View): View[] {
   const axis = node.attrs.axis as number;
   let at = 0;
   return node.inputs.map((input) => {
     const size = node.op === 'Pack' ? 1 : input.shape[axis]!;
     const slot = partOf(result, axis, at, size);
     at += size;
-    return node.op === 'Pack' ? reshapeView(slot, input.shape) : slot;
+    // An axis of size 1 can always be left out.
+    return node.op === 'Pack' ? reshapeView(slot, input.shape)! : slot;
   });
 }
 
@@ -186,7 +187,7 @@ class Placement {
     const whole = this.views.get(output) ?? this.newView(output);
     this.views.set(output, whole);
     slots(node, whole).forEach((slot, i) => {
-      if (slot !== null) this.place(node.inputs[i]!, slot);
+      this.place(node.inputs[i]!, slot);
     });
   }
 
@@ -279,9 +280,7 @@ class Placement {
   private join(node: Node): void {
     slots(node, this.ensure(node.outputs[0]!)).forEach((slot, i) => {
       const input = this.operand(node.inputs[i]!);
-      if (typeof input !== 'number' && slot !== null && sameView(input, slot)) return;
-      // A part that strides can't place is copied from its own shape.
-      this.copy(input, slot!, node.scope);
+      if (typeof input === 'number' || !sameView(input, slot)) this.copy(input, slot, node.scope);
     });
   }
 
@@ -345,6 +344,18 @@ class Placement {
     return view;
   }
 }
+
+/** The operations that write each buffer, in order. */
+export function writersOf(ops: readonly Op[]): Map<Buffer, Op[]> {
+  const writers = new Map<Buffer, Op[]>();
+  for (const op of ops)
+    for (const { buffer } of op.outputs) writers.set(buffer, [...(writers.get(buffer) ?? []), op]);
+  return writers;
+}
+
+/** The buffers that operands lie in. */
+export const buffersOf = (operands: readonly Operand[]): Buffer[] =>
+  operands.flatMap((operand) => (typeof operand === 'number' ? [] : [operand.buffer]));
 
 function invert(perm: readonly number[]): number[] {
   const result = new Array<number>(perm.length);

@@ -1,5 +1,5 @@
 /** @file What follows from frozen inputs and constants alone: worked out when they change, not at every run. */
-import type { Op } from './layout.js';
+import { buffersOf, type Op, writersOf } from './layout.js';
 import type { Buffer } from './views.js';
 
 /** Larger results would be kept in memory for the little that they cost. */
@@ -20,9 +20,7 @@ export interface Split {
  * @param frozen the inputs, by their number, whose contents stay.
  */
 export function splitOnce(ops: readonly Op[], frozen: ReadonlySet<number>): Split {
-  const writers = new Map<Buffer, Op[]>();
-  for (const op of ops)
-    for (const { buffer } of op.outputs) writers.set(buffer, [...(writers.get(buffer) ?? []), op]);
+  const writers = writersOf(ops);
   const once = new Set<Op>();
   const isKept = (buffer: Buffer): boolean => {
     const { home } = buffer;
@@ -32,13 +30,12 @@ export function splitOnce(ops: readonly Op[], frozen: ReadonlySet<number>): Spli
     return made.length > 0 && made.every((op) => once.has(op));
   };
   for (const op of ops) {
-    const reads = op.inputs.flatMap((input) => (typeof input === 'number' ? [] : [input.buffer]));
     const isOurs = op.outputs.every(
       ({ buffer }) =>
         // Buffers of several parts are completed where they are.
         buffer.home.kind === 'arena' && buffer.size <= MOST_ELEMENTS && writers.get(buffer)!.length === 1,
     );
-    if (isOurs && reads.every(isKept)) once.add(op);
+    if (isOurs && buffersOf(op.inputs).every(isKept)) once.add(op);
   }
   return {
     once: ops.filter((op) => once.has(op)),

@@ -1,7 +1,7 @@
 /** @file Order: small values that nothing large feeds come first, small results that nothing large needs come last. */
 
 import { isLoopOp } from './iteration.js';
-import type { Op, Operand } from './layout.js';
+import { buffersOf, type Op, writersOf } from './layout.js';
 import type { Buffer } from './views.js';
 
 /** Up to this many elements a value counts as small. */
@@ -9,17 +9,12 @@ const SMALL = 1 << 14;
 /** Up to this many, work on it is nothing. */
 const TINY = 64;
 
-const buffersOf = (operands: readonly Operand[]): Buffer[] =>
-  operands.flatMap((operand) => (typeof operand === 'number' ? [] : [operand.buffer]));
-
 /**
  * Scalars between the forward and the backward pass, such as a loss or the weight of a batch, would close loops and chains
  * that could go on. What they depend on is moved to the front where it can be, the rest behind everything.
  */
 export function orderForFusion(ops: readonly Op[]): Op[] {
-  const writers = new Map<Buffer, Op[]>();
-  for (const op of ops)
-    for (const { buffer } of op.outputs) writers.set(buffer, [...(writers.get(buffer) ?? []), op]);
+  const writers = writersOf(ops);
   const early = new Set<Op>();
   for (const op of ops) {
     const inputs = buffersOf(op.inputs);

@@ -1,19 +1,15 @@
 /** @file C calls of the runtime for attention, sums of segments, running sums and largest elements. */
 import { literal } from '../expressions.js';
 import type { CallUnit } from '../units.js';
-import { mergeAxes, storageBytes, type View } from '../views.js';
+import { mergeAxes, type View } from '../views.js';
+import { byteOffset, precisionName, typeName } from './names.js';
 import type { Needs } from './step.js';
 
 type PointerOf = (view: View) => string;
 
-const precisionName = (unit: CallUnit): string =>
-  unit.attrs.precision === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
-
-const typeName = ({ buffer }: View): string => (buffer.storage === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32');
-
 /** A tensor [B, T, N, H] as the runtime takes heads. */
 const heads = (view: View, pointer: PointerOf): string =>
-  `(lt_heads){${pointer(view)}, ${typeName(view)}, ${view.strides.slice(0, 3).join(', ')}}`;
+  `(lt_heads){${pointer(view)}, ${typeName(view.buffer)}, ${view.strides.slice(0, 3).join(', ')}}`;
 
 /** What an attention reads beside queries, keys and values. */
 interface Extras {
@@ -49,7 +45,7 @@ function description(
 function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
   const text = description(unit, qkv, {}, () => 'NULL');
   const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
-  return `lt_attention_scratch_bytes(${precisionName(unit)}, &(const lt_attention)${value}, ${backward})`;
+  return `lt_attention_scratch_bytes(${precisionName(unit.attrs.precision)}, &(const lt_attention)${value}, ${backward})`;
 }
 
 function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
@@ -61,7 +57,7 @@ function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
   const args = [q, k, v, out].map((view) => heads(view, pointer));
   return [
     description(unit, [q, k, v], { mask, visible }, pointer),
-    `lt_attention_forward(${precisionName(unit)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
+    `lt_attention_forward(${precisionName(unit.attrs.precision)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
   ];
 }
 
@@ -72,7 +68,7 @@ function attentionGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string
   const after = unit.outputs.map((view) => heads(view, pointer));
   return [
     description(unit, [q, k, v], { mask }, pointer),
-    `lt_attention_backward(${precisionName(unit)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
+    `lt_attention_backward(${precisionName(unit.attrs.precision)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
   ];
 }
 
@@ -84,7 +80,7 @@ function segmentSum({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): s
   const rowRun = mergeAxes(x.shape.slice(0, ids.shape.length), x.strides.slice(0, ids.shape.length))[0];
   const idRun = mergeAxes(ids.shape, ids.strides)[0];
   return [
-    `lt_segment_sum(${pointer(x)}, ${typeName(x)}, ${rowRun?.stride ?? 0}, ${pointer(ids)}, ${idRun?.stride ?? 0}, ` +
+    `lt_segment_sum(${pointer(x)}, ${typeName(x.buffer)}, ${rowRun?.stride ?? 0}, ${pointer(ids)}, ${idRun?.stride ?? 0}, ` +
       `${rows}, ${columns}, ${pointer(out)}, ${columns}, ${attrs.numSegments as number}, 0, frame->thread, frame->threads);`,
   ];
 }
@@ -95,18 +91,11 @@ function lines(
   axis: number,
   body: (offset: (i: number) => string) => string[],
 ): string[] {
-  const outer = views[0]!.shape.map((dim, i) => ({ dim, i })).filter(({ dim, i }) => i !== axis && dim !== 1);
-  const count = outer.reduce((size, { dim }) => size * dim, 1);
-  const offset = (v: number): string => {
-    let inner = 1;
-    const terms: string[] = [];
-    for (const { dim, i } of [...outer].reverse()) {
-      const bytes = views[v]!.strides[i]! * storageBytes(views[v]!.buffer.storage);
-      terms.push(`line / ${inner} % ${dim} * ${bytes}`);
-      inner *= dim;
-    }
-    return terms.length === 0 ? '0' : `(${terms.join(' + ')})`;
-  };
+  const without = <T>(values: readonly T[]): T[] => values.filter((_, i) => i !== axis);
+  const shape = without(views[0]!.shape);
+  const count = shape.reduce((size, dim) => size * dim, 1);
+  const offset = (i: number): string =>
+    byteOffset('line', shape, without(views[i]!.strides), views[i]!.buffer);
   return [
     `for (int64_t line = LT_FROM(${count}); line < LT_TO(${count}); line++) {`,
     ...body(offset).map((text) => `  ${text}`),
@@ -155,7 +144,7 @@ function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): 
     shape: view.shape.map((dim, i) => (i === last ? 1 : dim)),
   });
   const line = (view: View, offset: string): string =>
-    `(lt_line){(char *)${pointer(view)} + ${offset}, ${typeName(view)}, ${view.strides[axis]!}, ${last < 0 ? 1 : view.strides[last]!}}`;
+    `(lt_line){(char *)${pointer(view)} + ${offset}, ${typeName(view.buffer)}, ${view.strides[axis]!}, ${last < 0 ? 1 : view.strides[last]!}}`;
   return [
     `const int64_t at = lt_between(0, *(const int32_t *)${pointer(index)}, ${size - count});`,
     ...lines([items(x), rows, out], axis, (offset) => [

@@ -2,8 +2,9 @@
 import type { ProductUnit } from '../products.js';
 import { type Chain, type Schedule, samePacking } from '../stages.js';
 import type { Plan } from '../steps.js';
+import { precisionName } from './names.js';
 import type { Place } from './pointers.js';
-import { Functions, type Needs, precisionName, StepWriter } from './step.js';
+import { Functions, type Needs, StepWriter } from './step.js';
 
 /** What memory planning found out. */
 export interface MemoryPlan {

@@ -7,10 +7,10 @@ import type { Chain } from '../stages.js';
 import { type Accumulator, type Plan, partitionOf, type Step } from '../steps.js';
 import { rowLength } from '../storage.js';
 import type { CallUnit, LoopUnit } from '../units.js';
-import type { View } from '../views.js';
-import { type Buffer, storageBytes } from '../views.js';
+import { type Buffer, storageBytes, type View } from '../views.js';
 import { writeCall } from './calls.js';
 import { C_TYPES, type LoopArgument, writeLoop } from './loop.js';
+import { byteOffset, precisionName, typeName } from './names.js';
 import { Pointers, placeOf } from './pointers.js';
 
 /** C functions by text: the same text is one function, whichever layer it came from. */
@@ -49,11 +49,6 @@ export interface Needs {
   readonly workspace: Set<string>;
   rowBytes: number;
 }
-
-export const precisionName = (precision: unknown): string =>
-  precision === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
-
-const typeName = (buffer: Buffer): string => (buffer.storage === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32');
 
 const PARAMETERS = '(void *const *p, lt_frame *frame)';
 
@@ -330,18 +325,8 @@ export class StepWriter {
     const items = batch.reduce((size, dim) => size * dim, 1);
     const block = 64;
     const blocks = Math.ceil(m / block);
-    const offset = (strides: readonly number[], buffer: Buffer): string => {
-      let inner = 1;
-      const terms: string[] = [];
-      for (let axis = batch.length - 1; axis >= 0; axis--) {
-        if (strides[axis] !== 0 && batch[axis] !== 1)
-          terms.push(`item / ${inner} % ${batch[axis]} * ${strides[axis]! * storageBytes(buffer.storage)}`);
-        inner *= batch[axis]!;
-      }
-      return terms.length === 0 ? '0' : terms.join(' + ');
-    };
     const at = (x: Matrix, strides: readonly number[]): string =>
-      `(char *)${this.pointers.use(placeOf(x.buffer, x.offset))} + (${offset(strides, x.buffer)})`;
+      `(char *)${this.pointers.use(placeOf(x.buffer, x.offset))} + ${byteOffset('item', batch, strides, x.buffer)}`;
     const packedBytes = `lt_align(lt_packed_bytes(${p}, ${k}, ${n}))`;
     this.context.needs.work.add(`${packedBytes} + lt_gemm_scratch_bytes(${p}, ${block}, ${k})`);
     this.lines.push(

@@ -1,0 +1,21 @@
+/** @file Flags that the measured programs of ours share. */
+import { ENGINES, type Engine } from '../src/compiler/index.js';
+import type { Precision } from './results.js';
+import { type Shape, shapes } from './shapes.js';
+
+/** What is measured: the values of `--shape`, `--engine` and `--precision`. @throws Error for one that is not there. */
+export function readMeasured(flags: { shape: string; engine: string; precision: string }): {
+  shape: Shape;
+  engine: Engine;
+  precision: Precision;
+} {
+  const shape = shapes[flags.shape];
+  if (!shape)
+    throw new Error(`--shape: expected one of ${Object.keys(shapes).join(', ')}; got '${flags.shape}'`);
+  const engine = ENGINES.find((name) => name === flags.engine);
+  if (!engine) throw new Error(`--engine: expected one of ${ENGINES.join(', ')}; got '${flags.engine}'`);
+  const { precision } = flags;
+  if (precision !== 'f32' && precision !== 'bf16')
+    throw new Error(`--precision: expected f32 or bf16; got '${precision}'`);
+  return { shape, engine, precision };
+}
