@@ -35,7 +35,15 @@ export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
   return ruleOf(op).flops?.(inputs, outputs, attrs) ?? 0;
 }
 
-const PRODUCTS: ReadonlySet<string> = new Set(['BatchMatMul', 'MatMulAdd', 'Attention', 'AttentionGrad']);
+const PRODUCTS: ReadonlySet<string> = new Set([
+  'BatchMatMul',
+  'MatMulAdd',
+  'Attention',
+  'AttentionGrad',
+  'Conv2D',
+  'Conv2DBackpropInput',
+  'Conv2DBackpropFilter',
+]);
 
 /** The precision in which most of a graph's products multiply, by their FLOPs: what its peak is measured in. */
 export function productPrecision({ nodes }: Graph): Precision {

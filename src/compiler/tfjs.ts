@@ -4,6 +4,7 @@
  * too, and take twice as long to load.
  */
 import '@tensorflow/tfjs-layers';
+import './convolutionGradients.js';
 import './tfjsGradients.js';
 
 export * from '@tensorflow/tfjs-core';

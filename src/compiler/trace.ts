@@ -1,5 +1,6 @@
 /** @file The tracing backend of tfjs: kernels that record a graph instead of computing. */
 
+import { DILATING_BACKENDS } from './convolutionGradients.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes, GRADIENT, readScope } from './gradientScopes.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from './graph.js';
@@ -219,6 +220,7 @@ function traceBackend(): TraceBackend {
   backend = new TraceBackend();
   carryScopes({ current: () => (isTracing() ? (scopes.at(-1) ?? '') : null), within: withinGradient });
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
+  DILATING_BACKENDS.add(TRACE_BACKEND);
   for (const kernelName of Object.keys(kernelRules)) {
     tf.registerKernel({
       kernelName,

@@ -14,6 +14,7 @@ import { traceProgram } from '../../src/compiler/program.js';
 import { opNames, ruleOf } from '../../src/compiler/rules/index.js';
 import type { Case, CaseTable } from './cases/case.js';
 import { compositeCases } from './cases/composites.js';
+import { convolutionCases } from './cases/convolution.js';
 import { elementwiseCases } from './cases/elementwise.js';
 import { indexingCases, reduceCases } from './cases/reduce.js';
 import { shapeCases } from './cases/shape.js';
@@ -26,6 +27,7 @@ const table: CaseTable = {
   ...reduceCases,
   ...indexingCases,
   ...compositeCases,
+  ...convolutionCases,
 };
 
 /** The case as a program: its outputs, and its gradients where it has any. */

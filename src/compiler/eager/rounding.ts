@@ -1,18 +1,22 @@
-/** @file Products in bfloat16 on tfjs's backends, which have none: their operands are rounded on the host. */
+/** @file Products and convolutions in bfloat16 on tfjs's backends, which have none: their operands are rounded on the host. */
 import { currentPrecision, notePrecision, roundToBfloat16 } from '../precision.js';
 import * as tf from '../tfjs.js';
 
 const prepared = new Set<string>();
 
-/** Makes the matrix product of every registered backend but `except` heed the precision around its call. */
+const PRODUCTS = ['BatchMatMul', 'Conv2D', 'Conv2DBackpropInput', 'Conv2DBackpropFilter'];
+
+/** Makes the products of every registered backend but `except` heed the precision around their call. */
 export function prepareBackends(except: string): void {
   for (const backendName of Object.keys(tf.engine().registryFactory)) {
     if (backendName === except || prepared.has(backendName)) continue;
-    const kernel = tf.getKernel('BatchMatMul', backendName);
-    if (kernel === undefined) continue;
-    prepared.add(backendName);
-    tf.unregisterKernel('BatchMatMul', backendName);
-    tf.registerKernel({ ...kernel, kernelFunc: rounding(kernel.kernelFunc) });
+    for (const kernelName of PRODUCTS) {
+      const kernel = tf.getKernel(kernelName, backendName);
+      if (kernel === undefined) continue;
+      prepared.add(backendName);
+      tf.unregisterKernel(kernelName, backendName);
+      tf.registerKernel({ ...kernel, kernelFunc: rounding(kernel.kernelFunc) });
+    }
   }
 }
 

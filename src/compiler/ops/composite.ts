@@ -1,7 +1,7 @@
 /** @file Composites: operations with a name of their own that carry their decomposition into tf operations. */
 
 import type { Attrs } from '../graph.js';
-import { defineOp } from '../rules/index.js';
+import { defineOp, ruleOf } from '../rules/index.js';
 import type { OpRule } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../trace.js';
@@ -25,6 +25,11 @@ const composites = new Map<string, Composite>();
 export function defineComposite(name: string, composite: Composite): void {
   defineOp(name, composite);
   composites.set(name, composite);
+}
+
+/** Has lowerings that do not keep this kernel of tfjs as one operation do it by others; its gradient is tfjs's. */
+export function decomposeKernel(name: string, decompose: Composite['decompose']): void {
+  composites.set(name, { ...ruleOf(name), decompose });
 }
 
 /** The composite of that name, or undefined for a plain operation. */

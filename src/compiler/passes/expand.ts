@@ -1,4 +1,6 @@
 /** @file Expansion: replaces composites that a lowering does not keep by their decompositions. */
+import '../ops/convolution.js';
+import '../ops/pooling.js';
 import { type Graph, type Node, rewrite, type Value } from '../graph.js';
 import { compositeOf } from '../ops/composite.js';
 import { precisionOf, runInPrecision } from '../precision.js';

@@ -1,5 +1,6 @@
 /** @file The table of all operations that a program may hold. Composites add themselves through `defineOp`. */
 import { CompilerError } from '../types.js';
+import { convolutionRules } from './convolution.js';
 import { elementwiseRules } from './elementwise.js';
 import { indexingRules } from './indexing.js';
 import { matmulRules } from './matmul.js';
@@ -14,6 +15,7 @@ export const kernelRules: Readonly<Record<string, OpRule>> = {
   ...reduceRules,
   ...matmulRules,
   ...indexingRules,
+  ...convolutionRules,
 };
 
 const rules = new Map<string, OpRule>(Object.entries(kernelRules));

@@ -1,0 +1,156 @@
+/** @file Convolutions as matrix products of windows by filters, and depthwise ones as sums over taps. */
+import type { Attrs } from '../graph.js';
+import { type Windows, windowsOf } from '../rules/windows.js';
+import * as tf from '../tfjs.js';
+import { decomposeKernel } from './composite.js';
+import {
+  allTaps,
+  cellsFrom,
+  cellsOfPhase,
+  gatherWindows,
+  interleave,
+  type Phase,
+  padByWindow,
+  padded,
+  paddingByWindow,
+  phasesOf,
+  type Taps,
+  tapCells,
+} from './windows.js';
+
+type Pair = readonly [Windows, Windows];
+
+/** The windows of x [B, H, W, C] as rows [B * windows, taps * C]. */
+function windowRows(x: tf.Tensor, axes: Pair): tf.Tensor {
+  const [height, width] = axes;
+  const windows = gatherWindows(padded(x, axes, 0), allTaps(height), allTaps(width));
+  return tf.reshape(windows, [-1, windows.shape.at(-1)!]);
+}
+
+const asRows = (x: tf.Tensor): tf.Tensor => tf.reshape(x, [-1, x.shape.at(-1)!]);
+
+decomposeKernel('Conv2D', ([x, filter], attrs) => {
+  const [height, width] = windowsOf(attrs);
+  const [rows, columns] = [windowRows(x!, [height, width]), filter!.shape[3]!];
+  const product = tf.matMul(rows, tf.reshape(filter!, [-1, columns]));
+  return [tf.reshape(product, [x!.shape[0]!, height.count, width.count, columns])];
+});
+
+decomposeKernel('Conv2DBackpropFilter', ([x, dy], attrs) => {
+  const product = tf.matMul(windowRows(x!, windowsOf(attrs)), asRows(dy!), true);
+  return [tf.reshape(product, attrs.filterShape as number[])];
+});
+
+/** The taps of a phase as windows over values by window, padded. */
+function tapsOfPhase({ taps }: Phase, axis: Windows): Taps {
+  const shifts = taps.map(({ shift }) => shift);
+  return {
+    begin: paddingByWindow(axis)[0] + shifts[0]!,
+    step: shifts.length > 1 ? shifts[1]! - shifts[0]! : 1,
+    taps: shifts.length,
+    stride: 1,
+    count: cellsOfPhase(axis),
+  };
+}
+
+/** The taps of a filter that a phase has, in its order. */
+function filterOfPhase(filter: tf.Tensor, axis: number, { taps }: Phase): tf.Tensor {
+  const size = filter.shape[axis]!;
+  const turned = size === 1 ? filter : tf.reverse(filter, axis);
+  const step = taps.length > 1 ? taps[0]!.tap - taps[1]!.tap : 1;
+  return cellsFrom(turned, axis, { begin: size - 1 - taps[0]!.tap, step, count: taps.length });
+}
+
+/** Gives each pair of phases its cells [B, H / strides, W / strides, C], and puts them together. */
+function byPhase(
+  [height, width]: Pair,
+  shape: readonly number[],
+  cells: (down: Phase, across: Phase) => tf.Tensor,
+): tf.Tensor {
+  const rows = phasesOf(height).map((down) => {
+    const columns = phasesOf(width).map((across) =>
+      down.taps.length > 0 && across.taps.length > 0
+        ? cells(down, across)
+        : tf.zeros([shape[0]!, cellsOfPhase(height), cellsOfPhase(width), shape[3]!]),
+    );
+    return interleave(columns, 2, width.size);
+  });
+  return interleave(rows, 1, height.size);
+}
+
+/** Each phase of cells is a convolution of dy by the taps that read it: no zeros between elements of dy are multiplied. */
+decomposeKernel('Conv2DBackpropInput', ([dy, filter], attrs) => {
+  const axes = windowsOf(attrs);
+  const shape = attrs.inputShape as readonly number[];
+  const [height, width] = axes;
+  const wide = padByWindow(dy!, axes);
+  const cells = (down: Phase, across: Phase): tf.Tensor => {
+    const windows = gatherWindows(wide, tapsOfPhase(down, height), tapsOfPhase(across, width));
+    const taps = filterOfPhase(filterOfPhase(filter!, 0, down), 1, across);
+    const columns = tf.reshape(tf.transpose(taps, [0, 1, 3, 2]), [-1, shape[3]!]);
+    const product = tf.matMul(asRows(windows), columns);
+    return tf.reshape(product, [shape[0]!, cellsOfPhase(height), cellsOfPhase(width), shape[3]!]);
+  };
+  return [byPhase(axes, shape, cells)];
+});
+
+/** The filter of one tap [C, M], or [C * M] to multiply [..., C * M] by. */
+const filterOfTap = (filter: tf.Tensor, down: number, across: number): tf.Tensor =>
+  tf.reshape(tf.slice(filter, [down, across, 0, 0], [1, 1, -1, -1]), [filter.shape[2]!, filter.shape[3]!]);
+
+const sumOf = (terms: readonly tf.Tensor[]): tf.Tensor => terms.reduce((sum, term) => tf.add(sum, term));
+
+/** Calls `f` for each tap of a window, in row-major order. */
+const forTaps = <T>([height, width]: Pair, f: (down: number, across: number) => T): T[] =>
+  Array.from({ length: height.taps * width.taps }, (_, i) => f(Math.floor(i / width.taps), i % width.taps));
+
+/** The cells that one tap reads, of a padded x. */
+const cellsOfTap = (x: tf.Tensor, [height, width]: Pair, down: number, across: number): tf.Tensor =>
+  tapCells(tapCells(x, 1, allTaps(height), down), 2, allTaps(width), across);
+
+decomposeKernel('DepthwiseConv2dNative', ([x, filter], attrs) => {
+  const axes = windowsOf(attrs);
+  const wide = padded(x!, axes, 0);
+  const [channels, multiplier] = filter!.shape.slice(2) as [number, number];
+  const terms = forTaps(axes, (down, across) => {
+    const cells = cellsOfTap(wide, axes, down, across);
+    // Every channel meets each of its filters.
+    const each = multiplier === 1 ? cells : tf.expandDims(cells, -1);
+    const taps = filterOfTap(filter!, down, across);
+    return tf.mul(each, multiplier === 1 ? tf.reshape(taps, [channels]) : taps);
+  });
+  const [height, width] = axes;
+  return [tf.reshape(sumOf(terms), [x!.shape[0]!, height.count, width.count, channels * multiplier])];
+});
+
+/** dy [B, H, W, C * M] as [B, H, W, C, M]. */
+const byFilter = (dy: tf.Tensor, channels: number): tf.Tensor =>
+  tf.reshape(dy, [...dy.shape.slice(0, 3), channels, dy.shape[3]! / channels]);
+
+decomposeKernel('DepthwiseConv2dNativeBackpropInput', ([dy, filter], attrs: Attrs) => {
+  const axes = windowsOf(attrs);
+  const shape = attrs.inputShape as readonly number[];
+  const wide = padByWindow(dy!, axes);
+  const cells = (down: Phase, across: Phase): tf.Tensor => {
+    const [height, width] = [tapsOfPhase(down, axes[0]), tapsOfPhase(across, axes[1])];
+    const terms = down.taps.flatMap(({ tap: row }, i) =>
+      across.taps.map(({ tap: column }, j) => {
+        const values = tapCells(tapCells(wide, 1, height, i), 2, width, j);
+        return tf.mul(byFilter(values, shape[3]!), filterOfTap(filter!, row, column));
+      }),
+    );
+    return tf.sum(sumOf(terms), -1);
+  };
+  return [byPhase(axes, shape, cells)];
+});
+
+decomposeKernel('DepthwiseConv2dNativeBackpropFilter', ([x, dy], attrs) => {
+  const axes = windowsOf(attrs);
+  const shape = attrs.filterShape as number[];
+  const wide = padded(x!, axes, 0);
+  const each = byFilter(dy!, shape[2]!);
+  const taps = forTaps(axes, (down, across) =>
+    tf.sum(tf.mul(tf.expandDims(cellsOfTap(wide, axes, down, across), -1), each), [0, 1, 2]),
+  );
+  return [tf.reshape(tf.stack(taps), shape)];
+});

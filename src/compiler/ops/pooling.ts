@@ -1,0 +1,69 @@
+/** @file Poolings as steps along one axis and then the other, each over the taps of that axis alone. */
+import { type Windows, windowsOf } from '../rules/windows.js';
+import * as tf from '../tfjs.js';
+import { decomposeKernel } from './composite.js';
+import { allTaps, padded, scatterTaps, tapCells } from './windows.js';
+
+/** Windows of one cell, one to each: what the other axis has while one is walked. */
+const still = (size: number): Windows => ({ size, count: size, taps: 1, stride: 1, dilation: 1, before: 0 });
+
+/** The cells that each tap reads, by window. */
+function readTaps(x: tf.Tensor, axis: 1 | 2, windows: Windows, padding: number): tf.Tensor[] {
+  const wide = padded(x, axis === 1 ? [windows, still(x.shape[2]!)] : [still(x.shape[1]!), windows], padding);
+  return Array.from({ length: windows.taps }, (_, tap) => tapCells(wide, axis, allTaps(windows), tap));
+}
+
+/** Below every cell. */
+const least = ({ dtype }: tf.Tensor): number => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY);
+
+const largest = (x: tf.Tensor, axis: 1 | 2, windows: Windows): tf.Tensor =>
+  readTaps(x, axis, windows, least(x)).reduce((max, cells) => tf.maximum(max, cells));
+
+decomposeKernel('MaxPool', ([x], attrs) => {
+  const [height, width] = windowsOf(attrs);
+  return [largest(largest(x!, 2, width), 1, height)];
+});
+
+/** dy to the first tap that has the maximum. */
+function toFirst(dy: tf.Tensor, x: tf.Tensor, max: tf.Tensor, axis: 1 | 2, windows: Windows): tf.Tensor {
+  let found: tf.Tensor | null = null;
+  const parts = readTaps(x, axis, windows, least(x)).map((cells) => {
+    const isMax = tf.equal(cells, max);
+    const isFirst = found === null ? isMax : tf.logicalAnd(isMax, tf.logicalNot(found));
+    found = found === null ? isMax : tf.logicalOr(found, isMax);
+    return tf.where(isFirst, dy, tf.zerosLike(dy));
+  });
+  return scatterTaps(parts, axis, windows);
+}
+
+/** The first of the rows that hold the maximum has the window's first maximum, at its own first place: row-major order. */
+decomposeKernel('MaxPoolGrad', ([dy, x, y], attrs) => {
+  const [height, width] = windowsOf(attrs);
+  const rows = largest(x!, 2, width);
+  return [toFirst(toFirst(dy!, rows, y!, 1, height), x!, rows, 2, width)];
+});
+
+/** Of each window, the cells that are no padding. */
+function cellCounts({ size, count, taps, stride, dilation, before }: Windows): number[] {
+  return Array.from({ length: count }, (_, i) => {
+    const places = Array.from({ length: taps }, (_, tap) => i * stride + tap * dilation - before);
+    return places.filter((place) => place >= 0 && place < size).length;
+  });
+}
+
+decomposeKernel('AvgPool', ([x], attrs) => {
+  const [height, width] = windowsOf(attrs);
+  const add = (a: tf.Tensor, b: tf.Tensor): tf.Tensor => tf.add(a, b);
+  const sums = readTaps(readTaps(x!, 2, width, 0).reduce(add), 1, height, 0).reduce(add);
+  const across = cellCounts(width);
+  const counts = cellCounts(height).flatMap((down) => across.map((cells) => down * cells));
+  return [tf.div(sums, tf.tensor(counts, [height.count, width.count, 1]))];
+});
+
+decomposeKernel('AvgPoolGrad', ([dy], attrs) => {
+  const [height, width] = windowsOf(attrs);
+  const same = (x: tf.Tensor, { taps }: Windows): tf.Tensor[] => new Array<tf.Tensor>(taps).fill(x);
+  const part = tf.mul(dy!, 1 / (height.taps * width.taps));
+  const rows = scatterTaps(same(part, height), 1, height);
+  return [scatterTaps(same(rows, width), 2, width)];
+});

@@ -1,0 +1,163 @@
+/** @file Windows over an axis by pads and slices: the cells that each tap reads, and back from taps to cells. */
+import { spec } from '../rules/rule.js';
+import type { Windows } from '../rules/windows.js';
+import * as tf from '../tfjs.js';
+import type { Shape } from '../types.js';
+import { callComposite, defineComposite } from './composite.js';
+
+/** `count` cells along an axis, from `begin` on, each `step` after the last. */
+export function cellsFrom(
+  x: tf.Tensor,
+  axis: number,
+  { begin, step, count }: { readonly begin: number; readonly step: number; readonly count: number },
+): tf.Tensor {
+  const starts = x.shape.map((_, i) => (i === axis ? begin : 0));
+  if (step === 1) {
+    return tf.slice(
+      x,
+      starts,
+      x.shape.map((dim, i) => (i === axis ? count : dim)),
+    );
+  }
+  const ends = x.shape.map((dim, i) => (i === axis ? begin + (count - 1) * step + 1 : dim));
+  return tf.stridedSlice(
+    x,
+    starts,
+    ends,
+    x.shape.map((_, i) => (i === axis ? step : 1)),
+  );
+}
+
+/** Cells of padding that the last window reaches behind the axis. */
+const behind = ({ size, count, taps, stride, dilation, before }: Windows): number =>
+  Math.max(0, (count - 1) * stride + (taps - 1) * dilation + 1 - before - size);
+
+/** x [B, H, W, C] with padding of this value wherever windows reach. */
+export function padded(x: tf.Tensor, [height, width]: readonly [Windows, Windows], value: number): tf.Tensor {
+  const pads = [height, width].map((axis): [number, number] => [axis.before, behind(axis)]);
+  return padBy(x, pads, value);
+}
+
+function padBy(x: tf.Tensor, pads: readonly [number, number][], value = 0): tf.Tensor {
+  if (pads.flat().every((pad) => pad === 0)) return x;
+  return tf.pad(x, [[0, 0], ...pads, [0, 0]], value);
+}
+
+/** out[..., i, t * C + c] = x[..., begin + i * stride + t * step, c]: a lowering with strides may only look at x so. */
+defineComposite('SlidingWindows', {
+  inputs: ['x'],
+  attrs: ({ begin, count, stride, taps, step }) => ({ begin, count, stride, taps, step }),
+  infer: ([x], { count, taps }) => [
+    spec([...x!.shape.slice(0, -2), count as number, (taps as number) * x!.shape.at(-1)!], x!.dtype),
+  ],
+  decompose: ([x], attrs) => {
+    const { begin, count, stride, taps, step } = attrs as Readonly<Record<string, number>>;
+    const cells = Array.from({ length: taps! }, (_, t) =>
+      cellsFrom(x!, x!.rank - 2, { begin: begin! + t * step!, step: stride!, count: count! }),
+    );
+    return [tf.concat(cells, -1)];
+  },
+});
+
+/** Some taps of windows: the first of them at `begin`, the others `step` apart; windows are `stride` apart. */
+export interface Taps {
+  readonly begin: number;
+  readonly step: number;
+  readonly taps: number;
+  readonly stride: number;
+  readonly count: number;
+}
+
+/** The taps of windows over an axis in padded cells. */
+export const allTaps = ({ taps, stride, dilation, count }: Windows): Taps => ({
+  begin: 0,
+  step: dilation,
+  taps,
+  stride,
+  count,
+});
+
+/** The cells that one tap of each window reads. */
+export const tapCells = (
+  x: tf.Tensor,
+  axis: number,
+  { begin, step, stride, count }: Taps,
+  tap: number,
+): tf.Tensor => cellsFrom(x, axis, { begin: begin + tap * step, step: stride, count });
+
+/** [B, windows down, windows across, taps down * taps across * C] of x [B, H, W, C], taps in row-major order. */
+export function gatherWindows(x: tf.Tensor, height: Taps, width: Taps): tf.Tensor {
+  const rows = Array.from({ length: height.taps }, (_, tap) => {
+    const cells = tapCells(x, 1, height, tap);
+    return width.taps === 1
+      ? tapCells(cells, 2, width, 0)
+      : callComposite('SlidingWindows', [cells], { ...width });
+  });
+  return rows.length === 1 ? rows[0]! : tf.concat(rows, -1);
+}
+
+/** One of the `stride` phases of cells, those at `phase + q * stride`: tap `first - t * every` of window `q + shift + t * step` reads cell q. */
+export interface Phase {
+  readonly phase: number;
+  /** Taps that read such cells, in the order of their windows. */
+  readonly taps: readonly { readonly tap: number; readonly shift: number }[];
+}
+
+/** Which taps of which windows read a cell, for cells of each phase. */
+export function phasesOf({ taps, stride, dilation, before }: Windows): Phase[] {
+  return Array.from({ length: stride }, (_, phase) => ({
+    phase,
+    taps: Array.from({ length: taps }, (_, tap) => ({
+      tap,
+      shift: (phase + before - tap * dilation) / stride,
+    }))
+      .filter(({ shift }) => Number.isInteger(shift))
+      .reverse(),
+  }));
+}
+
+/** Cells of each phase. */
+export const cellsOfPhase = ({ size, stride }: Windows): number => Math.ceil(size / stride);
+
+/** Padding for values by window, so that every cell finds a window at every shift. */
+export function paddingByWindow(axis: Windows): [before: number, behind: number] {
+  const shifts = phasesOf(axis).flatMap(({ taps }) => taps.map(({ shift }) => shift));
+  const last = cellsOfPhase(axis) - 1 + Math.max(...shifts);
+  return [Math.max(0, -Math.min(...shifts)), Math.max(0, last + 1 - axis.count)];
+}
+
+/** Phases put together along an axis again. */
+export function interleave(phases: readonly tf.Tensor[], axis: number, size: number): tf.Tensor {
+  const [first] = phases;
+  if (phases.length === 1) return first!;
+  const shape = first!.shape.map((dim, i) => (i === axis ? dim * phases.length : dim));
+  const cells = tf.reshape(tf.stack([...phases], axis + 1), shape);
+  return shape[axis] === size ? cells : cellsFrom(cells, axis, { begin: 0, step: 1, count: size });
+}
+
+/** Values by window, padded, so that `Taps` of them are what is read. */
+export const padByWindow = (x: tf.Tensor, axes: readonly [Windows, Windows]): tf.Tensor =>
+  padBy(x, axes.map(paddingByWindow));
+
+/**
+ * What taps give to their cells, summed: the transpose of reading.
+ *
+ * @param parts for each tap, values by window along `axis`, of shape [B, H, W, C] but for that axis.
+ * @returns the same with cells along the axis.
+ */
+export function scatterTaps(parts: readonly tf.Tensor[], axis: 1 | 2, windows: Windows): tf.Tensor {
+  const count = cellsOfPhase(windows);
+  const pads = paddingByWindow(windows);
+  const spread = new Map<tf.Tensor, tf.Tensor>();
+  const shifted = (part: tf.Tensor, shift: number): tf.Tensor => {
+    const wide = spread.get(part) ?? padBy(part, axis === 1 ? [pads, [0, 0]] : [[0, 0], pads]);
+    spread.set(part, wide);
+    return cellsFrom(wide, axis, { begin: pads[0] + shift, step: 1, count });
+  };
+  const phases = phasesOf(windows).map(({ taps }) => {
+    const terms = taps.map(({ tap, shift }) => shifted(parts[tap]!, shift));
+    const shape: Shape = parts[0]!.shape.map((dim, i) => (i === axis ? count : dim));
+    return terms.length === 0 ? tf.zeros([...shape]) : terms.reduce((sum, term) => tf.add(sum, term));
+  });
+  return interleave(phases, axis, windows.size);
+}
