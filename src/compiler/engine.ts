@@ -35,6 +35,8 @@ export interface GraphOptions {
   readonly frozen?: readonly string[];
   readonly halves?: readonly string[];
   readonly profiler?: Profiler | undefined;
+  /** Makes what follows in the same run, where machine code does it; other engines do not ask for it. */
+  readonly following?: (() => Graph) | undefined;
 }
 
 /** A run below this many FLOPs takes less than a millisecond anywhere, while a C compiler takes half a second. */

@@ -76,6 +76,8 @@ export class Executable {
     readonly name: string,
     private readonly program: Program,
     private readonly backend: Backend,
+    /** Whether a second function follows in every run: inputs and outputs are pairs then. */
+    readonly follows = false,
   ) {
     this.inputs = program.inputs;
     this.outputs = program.outputs;

@@ -33,6 +33,13 @@ export interface Graph {
   readonly nodes: readonly Node[];
 }
 
+/** One graph after another, with the inputs and outputs of both. */
+export const joinGraphs = (first: Graph, second: Graph): Graph => ({
+  inputs: [...first.inputs, ...second.inputs],
+  outputs: [...first.outputs, ...second.outputs],
+  nodes: [...first.nodes, ...second.nodes],
+});
+
 let nextId = 0;
 
 /** A new value; ids grow in the order of creation, over all graphs. */

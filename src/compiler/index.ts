@@ -7,7 +7,7 @@ export type { BoundCall, Executable, Runner } from './executable.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';
 export { type ValueAndGrad, valueAndGrad } from './gradients.js';
-export { type CompileOptions, compile, evalShape, exportOnnx, jit } from './jit.js';
+export { type CompileOptions, compile, evalShape, exportOnnx, type Following, jit } from './jit.js';
 export { compilerName, cpuName } from './native/machine.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export * as ops from './ops/index.js';

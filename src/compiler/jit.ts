@@ -3,10 +3,11 @@ import { productPrecision } from './cost.js';
 import { compileEager, type EagerDevice } from './eager/cpu.js';
 import { compileGraph, type Engine } from './engine.js';
 import { type Backend, Executable } from './executable.js';
+import type { Graph } from './graph.js';
 import { exportGraph } from './onnx/lower.js';
 import { optimize } from './passes/index.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';
-import { isSpec, type Program, type TensorFunction, traceProgram } from './program.js';
+import { isSpec, joinPrograms, type Program, type TensorFunction, traceProgram } from './program.js';
 import { flattenTree } from './tree.js';
 import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './types.js';
 
@@ -28,6 +29,18 @@ export interface CompileOptions {
   readonly halves?: readonly string[];
   /** Is told where the time of runs goes; machine code then is compiled to tell. */
   readonly profiler?: Profiler | undefined;
+  /**
+   * A function that follows in every run, in the same executable, where the engine is machine code: it may read what the
+   * first has written, and write over what the first has read, through arrays that are bound to both. `Executable.follows`
+   * tells whether it does; inputs and outputs are then pairs.
+   */
+  readonly following?: Following | undefined;
+}
+
+/** A function that follows another, and the specs of its arguments. */
+export interface Following {
+  readonly f: TensorFunction;
+  readonly inputs: Tree<TensorSpec>;
 }
 
 /**
@@ -43,12 +56,18 @@ export async function compile(
   options: CompileOptions = {},
 ): Promise<Executable> {
   const program = traceProgram(f, inputs);
-  const { name = 'program', profiler } = options;
-  const backend = await lower(f, program, options);
+  const { name = 'program', profiler, following } = options;
+  let second: Program | null = null;
+  const traceSecond = ({ f, inputs }: Following): Graph => {
+    second = traceProgram(f, inputs);
+    return optimize(second.graph);
+  };
+  const backend = await lower(f, program, options, following && (() => traceSecond(following)));
   if (profiler !== undefined && backend.runner !== 'native') {
     timeRuns(backend, profiler.open(name, backend.runner, productPrecision(program.graph)));
   }
-  return new Executable(name, program, backend);
+  const follows = second !== null && backend.runner === 'native';
+  return new Executable(name, follows ? joinPrograms(program, second!) : program, backend, follows);
 }
 
 /** Has the runs of a backend that tells nothing of what goes on inside counted. */
@@ -64,10 +83,15 @@ function timeRuns(backend: Backend, profile: ProgramProfile): void {
   };
 }
 
-async function lower(f: TensorFunction, program: Program, options: CompileOptions): Promise<Backend> {
+async function lower(
+  f: TensorFunction,
+  program: Program,
+  options: CompileOptions,
+  following: (() => Graph) | undefined,
+): Promise<Backend> {
   const { engine, device } = options;
   if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device);
-  return compileGraph(optimize(program.graph), options);
+  return compileGraph(optimize(program.graph), { ...options, following });
 }
 
 const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;

@@ -1,7 +1,7 @@
 /** @file A traced program with the structure of its arguments and results. */
 
 import { isTensor } from './gradients.js';
-import type { Graph } from './graph.js';
+import { type Graph, joinGraphs } from './graph.js';
 import type * as tf from './tfjs.js';
 import { traceGraph } from './trace.js';
 import { flattenTree, mapTree } from './tree.js';
@@ -18,6 +18,21 @@ export interface Program {
   /** Paths of the flat inputs and outputs, such as 'params.lm/softmax/w'. */
   readonly inputPaths: readonly string[];
   readonly outputPaths: readonly string[];
+}
+
+/** Both programs, one after the other; structures and paths are those of pairs. */
+export function joinPrograms(first: Program, second: Program): Program {
+  const paths = (a: readonly string[], b: readonly string[]): string[] => [
+    ...a.map((path) => `0.${path}`),
+    ...b.map((path) => `1.${path}`),
+  ];
+  return {
+    graph: joinGraphs(first.graph, second.graph),
+    inputs: [first.inputs, second.inputs],
+    outputs: [first.outputs, second.outputs],
+    inputPaths: paths(first.inputPaths, second.inputPaths),
+    outputPaths: paths(first.outputPaths, second.outputPaths),
+  };
 }
 
 /** Whether a leaf of a tree is a spec, a host tensor or a tensor. */

@@ -1,5 +1,6 @@
 /** @file Learners: optimizers, schedules, clipping and the update of flat buffers. */
 export { Adam, AdamW } from './adam.js';
+export type { FusedUpdate } from './fusedUpdate.js';
 export { type LearnableVariable, Learner } from './learner.js';
 export { BaseOptimizer, FROZEN, type NamedTensors, type StepContext, type UpdateGroup } from './optimizer.js';
 export type { UpdaterBuffers, UpdaterOptions } from './passes.js';

@@ -4,9 +4,10 @@ import { type FlatLayout, flatLayout } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './check.js';
+import { FusedUpdate } from './fusedUpdate.js';
 import { BaseOptimizer, FROZEN, type UpdateGroup } from './optimizer.js';
 import type { UpdaterBuffers, UpdaterOptions } from './passes.js';
-import { FlatUpdater } from './updater.js';
+import { FlatUpdater, type UpdateRules } from './updater.js';
 
 /** What a learner has to know of a variable; the layers' variables have it. */
 export interface LearnableVariable {
@@ -95,12 +96,6 @@ export class Learner extends Configurable.with({
     return flatLayout(placed, maxChunk);
   }
 
-  /** Whether a step with this norm of all gradients is to be taken. */
-  isValidNorm(norm: number): boolean {
-    const { checkValidStep, skipStepGradientNormValue: bound } = this.hp;
-    return !checkValidStep || (Number.isFinite(norm) && (bound === 0 || norm < bound));
-  }
-
   /**
    * Compiles the update of flat buffers that follow `layout`.
    *
@@ -111,9 +106,28 @@ export class Learner extends Configurable.with({
     buffers: UpdaterBuffers,
     options: UpdaterOptions = {},
   ): Promise<FlatUpdater> {
-    const { optimizer, enableSkipStepOnGradientAnomalies: skipsInvalidSteps } = this.hp;
-    const isValidNorm = (norm: number) => this.isValidNorm(norm);
-    return FlatUpdater.create({ optimizer, skipsInvalidSteps, isValidNorm }, layout, buffers, options);
+    return FlatUpdater.create(this.updateRules, layout, buffers, options);
+  }
+
+  /**
+   * The same update as a function that follows the gradients in one executable.
+   *
+   * @throws RangeError where a buffer is missing or its length is not the layout's.
+   */
+  fuseUpdate(layout: FlatLayout, buffers: UpdaterBuffers): FusedUpdate {
+    return new FusedUpdate(this.updateRules, layout, buffers);
+  }
+
+  private get updateRules(): UpdateRules {
+    const {
+      optimizer,
+      checkValidStep,
+      enableSkipStepOnGradientAnomalies: skipsInvalidSteps,
+      skipStepGradientNormValue: bound,
+    } = this.hp;
+    // What is not finite is below no bound.
+    const normBound = checkValidStep ? bound || Number.POSITIVE_INFINITY : null;
+    return { optimizer, skipsInvalidSteps, normBound };
   }
 
   private compilePattern(pattern: string): RegExp {

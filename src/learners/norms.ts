@@ -38,6 +38,12 @@ export function entrySumsOfSquares(entries: readonly FlatEntry[], buffer: Float3
   return Float64Array.from(entries, ({ offset, size }) => sumOfSquares(buffer, offset, size));
 }
 
+/** The norm of each entry, by name. */
+export function entryNorms(entries: readonly FlatEntry[], buffer: Float32Array): Record<string, number> {
+  const sums = entrySumsOfSquares(entries, buffer);
+  return Object.fromEntries(entries.map(({ name }, i) => [name, Math.sqrt(sums[i]!)]));
+}
+
 /** The Euclidean norm of all entries together. */
 export function globalNorm(entries: readonly FlatEntry[], buffer: Float32Array): number {
   let sum = 0;

@@ -5,7 +5,6 @@ import {
   compile,
   type Executable,
   type FlatGroup,
-  mayBeNative,
   type Tensor,
   type TensorSpec,
 } from '../compiler/index.js';
@@ -45,7 +44,7 @@ interface PassPlan {
 }
 
 /** Any step will do to learn which scalars there are. */
-const ANY_STEP: StepContext = { step: 0, learningRate: 0, gradScale: 1 };
+export const ANY_STEP: StepContext = { step: 0, learningRate: 0, gradScale: 1 };
 
 /** The whole step in one pass. */
 export function updatePass(
@@ -129,24 +128,19 @@ export async function runPasses(
   }
 }
 
-function slotBuffers(optimizer: BaseOptimizer, { slots }: UpdaterBuffers): Buffers {
+/** The flat buffers of the optimizer's slots, by name. */
+export function slotBuffers(optimizer: BaseOptimizer, { slots }: UpdaterBuffers): Buffers {
   return Object.fromEntries(optimizer.slotNames.map((name) => [name, slots[name]!]));
 }
 
-/** A group in pieces of the same length. */
-interface Pieces {
-  readonly executable: Executable;
-  readonly length: number;
-}
-
-/** The rule over pieces of `length` elements. */
-async function compileRule(
+/** The rule over one chunk: a piece that stays in the cache. */
+function compileRule(
   { reads, scalarNames, rule, options, name }: PassPlan,
-  length: number,
-): Promise<Pieces> {
-  const chunkSpec: TensorSpec = { shape: [length], dtype: 'float32' };
+  { chunk }: FlatGroup,
+): Promise<Executable> {
+  const chunkSpec: TensorSpec = { shape: [chunk], dtype: 'float32' };
   const scalarSpec: TensorSpec = { shape: [], dtype: 'float32' };
-  const executable = await compile(
+  return compile(
     (inputs: { chunk: NamedTensors; scalars: NamedTensors }) => rule(inputs.chunk, inputs.scalars),
     {
       chunk: Object.fromEntries(Object.keys(reads).map((read) => [read, chunkSpec])),
@@ -154,26 +148,18 @@ async function compileRule(
     },
     { name, ...options },
   );
-  return { executable, length };
-}
-
-/** Machine code takes the whole group at once, on all threads; other engines take chunks that stay in the cache. */
-async function compilePieces(plan: PassPlan): Promise<Pieces> {
-  const { group, options } = plan;
-  const whole = group.chunks > 1 && mayBeNative(options) ? await compileRule(plan, group.size) : null;
-  if (whole?.executable.runner === 'native') return whole;
-  await whole?.executable.dispose();
-  return compileRule(plan, group.chunk);
 }
 
 async function compilePass(plan: PassPlan): Promise<GroupPass> {
   const { group, reads, writes, scalarNames } = plan;
-  const { executable, length } = await compilePieces(plan);
+  const executable = await compileRule(plan, group);
   const scalars = Object.fromEntries(scalarNames.map((name) => [name, new Float32Array(1)]));
-  const calls = Array.from({ length: group.size / length }, (_, i) => {
-    const from = group.offset + i * length;
+  const calls = Array.from({ length: group.chunks }, (_, i) => {
+    const from = group.offset + i * group.chunk;
     const piece = (buffers: Buffers) =>
-      Object.fromEntries(Object.entries(buffers).map(([name, b]) => [name, b.subarray(from, from + length)]));
+      Object.fromEntries(
+        Object.entries(buffers).map(([name, b]) => [name, b.subarray(from, from + group.chunk)]),
+      );
     return executable.bind({ inputs: { chunk: piece(reads), scalars }, outputs: piece(writes) });
   });
   return { group: group.name as UpdateGroup, scalars, calls };

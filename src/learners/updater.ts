@@ -1,7 +1,6 @@
 /** @file The update of flat buffers in place: norms on the host, the optimizer's rule on compiled chunks. */
 import type { FlatEntry, FlatLayout } from '../compiler/index.js';
-import { compileEntrySums, type EntrySums } from './compiledNorms.js';
-import { globalNorm, scaleInPlace, sumOfSquares } from './norms.js';
+import { entrySumsOfSquares, globalNorm, scaleInPlace, sumOfSquares } from './norms.js';
 import { type BaseOptimizer, FROZEN, type StepContext } from './optimizer.js';
 import {
   applyPass,
@@ -18,8 +17,8 @@ export interface UpdateRules {
   readonly optimizer: BaseOptimizer;
   /** Whether a step that is not valid leaves everything as it was. */
   readonly skipsInvalidSteps: boolean;
-  /** Whether a step with this norm of all gradients is to be taken. */
-  isValidNorm(norm: number): boolean;
+  /** A step is valid where the norm of all gradients is below this; null where all steps are. */
+  readonly normBound: number | null;
 }
 
 /** What an update did. */
@@ -39,7 +38,7 @@ export interface UpdateReport {
 const updatedEntries = ({ entries }: FlatLayout): FlatEntry[] =>
   entries.filter(({ group }) => group !== FROZEN);
 
-/** Updates parameters and slots in place. Made by `Learner.createUpdater`. */
+/** Updates parameters and slots in place, where gradients come from another program. Made by `Learner.createUpdater`. */
 export class FlatUpdater {
   private readonly entries: readonly FlatEntry[];
   private sums: Float64Array;
@@ -51,7 +50,6 @@ export class FlatUpdater {
     private readonly passes: readonly GroupPass[],
     /** The second pass of an optimizer that bounds its directions, and where the first one leaves them. */
     private readonly bounded: { directions: Float32Array; passes: readonly GroupPass[] } | null,
-    private readonly gradientSums: EntrySums,
   ) {
     this.entries = updatedEntries(layout);
     this.sums = new Float64Array(this.entries.length);
@@ -63,13 +61,12 @@ export class FlatUpdater {
     buffers: UpdaterBuffers,
     options: UpdaterOptions,
   ): Promise<FlatUpdater> {
-    checkBuffers(rules.optimizer, layout, buffers);
+    checkBuffers('createUpdater', rules.optimizer, layout, buffers);
     const groups = layout.groups.filter((group) => group.name !== FROZEN && group.size > 0);
     const { optimizer } = rules;
-    const summing = compileEntrySums(updatedEntries(layout), buffers.grads, options);
     if (!optimizer.boundsDirection) {
       const passes = await Promise.all(groups.map((group) => updatePass(optimizer, group, buffers, options)));
-      return new FlatUpdater(rules, buffers, layout, passes, null, await summing);
+      return new FlatUpdater(rules, buffers, layout, passes, null);
     }
     const directions = new Float32Array(layout.size);
     const first = await Promise.all(
@@ -78,7 +75,7 @@ export class FlatUpdater {
     const second = await Promise.all(
       groups.map((g) => applyPass(optimizer, g, buffers, directions, options)),
     );
-    return new FlatUpdater(rules, buffers, layout, first, { directions, passes: second }, await summing);
+    return new FlatUpdater(rules, buffers, layout, first, { directions, passes: second });
   }
 
   /**
@@ -89,9 +86,9 @@ export class FlatUpdater {
   async run(step: number): Promise<UpdateReport> {
     const { rules, bounded } = this;
     const { optimizer } = rules;
-    this.sums = await this.gradientSums();
+    this.sums = entrySumsOfSquares(this.entries, this.buffers.grads);
     const rawGradNorm = Math.sqrt(this.sums.reduce((total, sum) => total + sum, 0));
-    const valid = rules.isValidNorm(rawGradNorm);
+    const valid = rules.normBound === null || rawGradNorm < rules.normBound;
     const skip = !valid && rules.skipsInvalidSteps;
     const { gradScale, clippedGradNorm } = this.clip(rawGradNorm, skip);
     const learningRate = optimizer.learningRateAt(step);
@@ -143,12 +140,18 @@ export class FlatUpdater {
   }
 }
 
-function checkBuffers(optimizer: BaseOptimizer, layout: FlatLayout, buffers: UpdaterBuffers): void {
+/** @throws RangeError, which names `caller`, for a buffer that is missing or not as long as the layout. */
+export function checkBuffers(
+  caller: string,
+  optimizer: BaseOptimizer,
+  layout: FlatLayout,
+  buffers: UpdaterBuffers,
+): void {
   const named: Record<string, Float32Array | undefined> = { params: buffers.params, grads: buffers.grads };
   for (const name of optimizer.slotNames) named[`slots.${name}`] = buffers.slots[name];
   for (const [name, buffer] of Object.entries(named)) {
     if (buffer?.length === layout.size) continue;
     const found = buffer === undefined ? 'is missing' : `has ${buffer.length} elements`;
-    throw new RangeError(`createUpdater: the layout has ${layout.size} elements, buffer '${name}' ${found}.`);
+    throw new RangeError(`${caller}: the layout has ${layout.size} elements, buffer '${name}' ${found}.`);
   }
 }

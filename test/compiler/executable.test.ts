@@ -222,3 +222,83 @@ test.each(['eager', 'onnx', ...(hasCompiler ? ['native' as const] : [])] as cons
     expect(() => executable.newInput('z')).toThrow("step: there is no input 'z'.");
   },
 );
+
+/** Gradients of a product by its weights, and a step along them: each weight changes by what all rows say. */
+const [rows, width] = [150, 40];
+const scores = ({ x, w }: Record<string, Tensor>) => {
+  const y = tf.matMul(x!, w!);
+  return { y, grad: tf.matMul(x!, tf.sub(y, 1), true) };
+};
+const descend = ({ w, grad, y }: Record<string, Tensor>) => {
+  const norm = tf.sqrt(tf.sum(tf.square(grad!)));
+  return { w: tf.sub(w!, tf.div(grad!, norm)), largest: tf.max(y!), norm };
+};
+const scoreSpecs = {
+  x: { shape: [rows, width], dtype: 'float32' },
+  w: { shape: [width, width], dtype: 'float32' },
+} as const;
+const following = {
+  f: descend,
+  inputs: {
+    w: scoreSpecs.w,
+    grad: scoreSpecs.w,
+    y: { shape: [rows, width], dtype: 'float32' },
+  },
+} as const;
+
+test.skipIf(!hasCompiler)(
+  'a function that follows in the same run reads what the first wrote, and writes over what it read',
+  async () => {
+    for (const numThreads of [1, 2]) {
+      const options = { engine: 'native', numThreads } as const;
+      const both = await compiled(scores, scoreSpecs, { ...options, following });
+      expect(both.follows).toBe(true);
+      const apart = [
+        await compiled(scores, scoreSpecs, options),
+        await compiled(descend, following.inputs, options),
+      ];
+      expect(apart[0]!.follows).toBe(false);
+      const arrays = () => ({
+        x: floats([rows, width], -1, 1, 1).data,
+        w: floats([width, width], -1, 1, 2).data,
+        y: new Float32Array(rows * width),
+        grad: new Float32Array(width * width),
+        told: { largest: new Float32Array(1), norm: new Float32Array(1) },
+      });
+      const [a, b] = [arrays(), arrays()];
+      const call = both.bind({
+        inputs: [{ x: a.x, w: a.w }, a],
+        outputs: [
+          { y: a.y, grad: a.grad },
+          { w: a.w, ...a.told },
+        ],
+      });
+      const calls = [
+        apart[0]!.bind({ inputs: b, outputs: { y: b.y, grad: b.grad } }),
+        apart[1]!.bind({ inputs: b, outputs: { w: b.w, ...b.told } }),
+      ];
+      for (let step = 0; step < 3; step++) {
+        await call.run();
+        for (const one of calls) await one.run();
+        expect(bits([a.w, a.y, a.grad, a.told.largest, a.told.norm])).toEqual(
+          bits([b.w, b.y, b.grad, b.told.largest, b.told.norm]),
+        );
+      }
+      // Runs that are asked for at once follow one another as well.
+      await call.run(2);
+      for (let step = 0; step < 2; step++) for (const one of calls) await one.run();
+      expect(bits([a.w])).toEqual(bits([b.w]));
+    }
+  },
+);
+
+test('where the engine is another, what would follow is not even traced', async () => {
+  const f = () => {
+    throw new Error('not to be called');
+  };
+  for (const engine of ['onnx', 'eager'] as const) {
+    const executable = await compiled(double, { x }, { engine, following: { f, inputs: {} } });
+    expect(executable.follows).toBe(false);
+    expect(executable.inputs).toEqual({ x });
+  }
+});

@@ -18,6 +18,8 @@ export interface NativeOptions extends KeptInputs {
   readonly numThreads?: number;
   /** Is told where the time of runs goes. */
   readonly profiler?: Profiler | undefined;
+  /** Makes a graph that follows in the same run; its inputs and outputs come behind those of the first. */
+  readonly following?: (() => Graph) | undefined;
 }
 
 /** A backend, or why there is none, as a sentence. */
@@ -29,7 +31,7 @@ export type Attempt = { readonly backend: Backend } | { readonly reason: string 
  * @throws CompilerError where the compiler fails, or memory is short.
  */
 export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
-  const lowered = lowerToC(graph, options);
+  const lowered = lowerToC(graph, options, options.following?.());
   if ('missing' in lowered)
     return { reason: `The native engine has no rule for the operation '${lowered.missing}'.` };
   const { LUTHIER_DUMP } = process.env;
@@ -44,8 +46,8 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
       name,
       threads: numThreads,
       profile: profiler?.open(name, 'native', productPrecision(graph), numThreads, partsOf(lowered.plan)),
-      inputs: graph.inputs,
-      outputs: graph.outputs,
+      inputs: lowered.graph.inputs,
+      outputs: lowered.graph.outputs,
       halves: lowered.halves,
     },
   );

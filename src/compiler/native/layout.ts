@@ -35,6 +35,8 @@ export interface Op {
 /** A program whose data have places. */
 export interface Layout {
   readonly ops: readonly Op[];
+  /** Those of the program that follows in the same run. */
+  readonly later: readonly Op[];
   readonly buffers: readonly Buffer[];
   /** The constants that are read from memory, in the order of their homes. */
   readonly constants: readonly Value[];
@@ -108,32 +110,34 @@ function slots(node: Node, result: View): View[] {
 }
 
 class Placement {
-  readonly buffers: Buffer[] = [];
-  readonly constants: Value[] = [];
   readonly ops: Op[] = [];
   private readonly views = new Map<Value, View>();
   private readonly made: Map<Value, Node>;
   private readonly literals = new Map<Value, number>();
 
+  /** `before` is the graph whose inputs, outputs and data are numbered before those of this one. */
   constructor(
     private readonly graph: Graph,
     private readonly halves: ReadonlySet<Value>,
+    private readonly buffers: Buffer[],
+    private readonly constants: Value[],
+    private readonly before: Pick<Graph, 'inputs' | 'outputs'> = { inputs: [], outputs: [] },
   ) {
     this.made = producers(graph);
   }
 
-  run(): Layout {
-    const { graph } = this;
-    graph.inputs.forEach((input, index) => {
-      this.views.set(input, this.newView(input, { kind: 'input', index }));
+  run(): readonly Op[] {
+    const { graph, before } = this;
+    graph.inputs.forEach((input, i) => {
+      this.views.set(input, this.newView(input, { kind: 'input', index: before.inputs.length + i }));
     });
-    const late = graph.outputs.map((output, index) => this.placeOutput(output, index));
+    const late = graph.outputs.map((output, i) => this.placeOutput(output, before.outputs.length + i));
     for (let i = graph.nodes.length - 1; i >= 0; i--) this.placeParts(graph.nodes[i]!);
     for (const node of graph.nodes) this.visit(node);
     late.forEach((copy, i) => {
       if (copy) this.copy(this.operand(graph.outputs[i]!), copy, '');
     });
-    return { ops: this.ops, buffers: this.buffers, constants: this.constants };
+    return this.ops;
   }
 
   private newBuffer(size: number, storage: Storage, home: Home): Buffer {
@@ -382,6 +386,18 @@ export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Valu
   return halves;
 }
 
-/** Places all values of a graph; `halves` are inputs that are stored in bfloat16. */
-export const layOut = (graph: Graph, halves: ReadonlySet<Value> = new Set()): Layout =>
-  new Placement(graph, halvesOf(graph, halves)).run();
+/**
+ * Places all values of a graph, and of one that follows it in the same run; `halves` are inputs that are stored in
+ * bfloat16.
+ */
+export function layOut(
+  graph: Graph,
+  halves: ReadonlySet<Value> = new Set(),
+  then: Graph | null = null,
+): Layout {
+  const [buffers, constants]: [Buffer[], Value[]] = [[], []];
+  const ops = new Placement(graph, halvesOf(graph, halves), buffers, constants).run();
+  const later =
+    then === null ? [] : new Placement(then, halvesOf(then, halves), buffers, constants, graph).run();
+  return { ops, later, buffers, constants };
+}

@@ -1,5 +1,6 @@
 /** @file Lowers a graph to C: prepares it, gives values places, fuses, pipelines, plans memory, and writes the text. */
-import type { Graph, Value } from '../graph.js';
+import { type Graph, joinGraphs, type Value } from '../graph.js';
+import { blockRowsOf } from './blocks.js';
 import { writeProgram } from './emit/program.js';
 import { fuse } from './fusion.js';
 import { halvesOf, type Layout, layOut } from './layout.js';
@@ -7,7 +8,7 @@ import { placeArena, placeScratch } from './memory.js';
 import { splitOnce } from './once.js';
 import { orderForFusion } from './order.js';
 import { prepareForNative } from './prepare.js';
-import { type Chain, joinSchedules, type Schedule, schedule } from './stages.js';
+import { type Chain, inTurn, joinSchedules, type Schedule, schedule } from './stages.js';
 import { type Plan, plan } from './steps.js';
 import { contract, keepInRegisters, roundStorage } from './storage.js';
 import { hasRule, type Unit } from './units.js';
@@ -46,22 +47,27 @@ export interface KeptInputs {
 const inputsAt = ({ inputs }: Graph, paths: readonly string[] = []): Set<Value> =>
   new Set(inputs.filter(({ name }) => paths.some((path) => name === path || name!.startsWith(`${path}.`))));
 
-/** Rows of a chain that a thread takes through all of its units at once: enough for the products, few enough for the cache. */
-const BLOCK_ROWS = 64;
-
 /** Plans a prepared graph whose values have places; `frozen` inputs, by number, keep their contents from run to run. */
-export function planNative({ ops, constants }: Layout, frozen: ReadonlySet<number> = new Set()): NativePlan {
-  const { once, rest, isKept } = splitOnce(orderForFusion(ops), frozen);
-  const [early, late] = [fuse(once), fuse(rest)];
-  const units = [...early, ...late];
+export function planNative(
+  { ops, later, constants }: Layout,
+  frozen: ReadonlySet<number> = new Set(),
+): NativePlan {
+  const turns = [ops, later].map((turn) => {
+    const { once, rest, isKept } = splitOnce(orderForFusion(turn), frozen);
+    const [early, late] = [fuse(once), fuse(rest)];
+    return { early, late, isKept };
+  });
+  const units = turns.flatMap(({ early, late }) => [...early, ...late]);
   keepInRegisters(units);
-  const scheduled = joinSchedules(schedule(early), schedule(late, isKept));
+  const scheduled = turns
+    .map(({ early, late, isKept }) => joinSchedules(schedule(early), schedule(late, isKept)))
+    .reduce(inTurn);
   contract(scheduled.stages);
   roundStorage(scheduled.stages);
-  const planned = plan(scheduled.stages, scheduled.onceStages);
+  const planned = plan(scheduled);
   const arenaBytes = placeArena(planned);
   const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
-  const blockRows = new Map(chains.map((chain) => [chain, BLOCK_ROWS]));
+  const blockRows = new Map(chains.map((chain) => [chain, blockRowsOf(chain)]));
   const scratchBytes = Math.max(0, ...chains.map((chain) => placeScratch(chain, blockRows.get(chain)!)));
   return { units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, blockRows, constants };
 }
@@ -70,15 +76,21 @@ export function planNative({ ops, constants }: Layout, frozen: ReadonlySet<numbe
  * Lowers an optimized graph.
  *
  * @param kept which inputs are frozen, or stored in bfloat16.
+ * @param then an optimized graph that follows in the same run. It may have inputs in memory that the first writes.
  * @returns the program, or the name of an operation that has no rule here.
  */
-export function lowerToC(graph: Graph, kept: KeptInputs = {}): NativeProgram | { readonly missing: string } {
-  const prepared = prepareForNative(graph);
-  const rounded = inputsAt(graph, kept.halves);
-  const layout = layOut(prepared, rounded);
-  const missing = layout.ops.find((op) => !hasRule(op))?.op;
+export function lowerToC(
+  graph: Graph,
+  kept: KeptInputs = {},
+  then: Graph | null = null,
+): NativeProgram | { readonly missing: string } {
+  const [first, second] = [prepareForNative(graph), then && prepareForNative(then)];
+  const prepared = second === null ? first : joinGraphs(first, second);
+  const rounded = inputsAt(prepared, kept.halves);
+  const layout = layOut(first, rounded, second);
+  const missing = [...layout.ops, ...layout.later].find((op) => !hasRule(op))?.op;
   if (missing !== undefined) return { missing };
-  const frozen = new Set([...inputsAt(graph, kept.frozen)].map((input) => graph.inputs.indexOf(input)));
+  const frozen = new Set([...inputsAt(prepared, kept.frozen)].map((input) => prepared.inputs.indexOf(input)));
   const native = planNative(layout, frozen);
   const halves = halvesOf(prepared, rounded);
   return {

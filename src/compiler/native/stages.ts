@@ -40,6 +40,8 @@ export interface Schedule {
   readonly packings: readonly Packing[];
   /** So many stages, the first, run only when what they read has changed. */
   readonly onceStages: number;
+  /** The stages from here on read what the others have written, through inputs of their own. */
+  readonly laterStages: number;
 }
 
 /** Fewer rows than this are not worth a chain: its blocks would leave threads idle. */
@@ -282,17 +284,32 @@ export function schedule(
   for (const unit of units) scheduler.add(unit);
   scheduler.flush();
   const { stages, packings, keptPackings } = scheduler;
-  if (keptPackings.length === 0) return { stages, packings, onceStages: 0 };
-  return {
-    stages: [{ kind: 'pack', units: [], packings: keptPackings }, ...stages],
-    packings,
-    onceStages: 1,
-  };
+  const kept: Stage[] =
+    keptPackings.length === 0 ? [] : [{ kind: 'pack', units: [], packings: keptPackings }];
+  const all = [...kept, ...stages];
+  return { stages: all, packings, onceStages: kept.length, laterStages: all.length };
 }
 
 /** One after the other; `first` runs only when what it reads has changed. */
-export const joinSchedules = (first: Schedule, second: Schedule): Schedule => ({
-  stages: [...first.stages, ...second.stages],
-  packings: [...first.packings, ...second.packings],
-  onceStages: first.stages.length + second.onceStages,
-});
+export function joinSchedules(first: Schedule, second: Schedule): Schedule {
+  const stages = [...first.stages, ...second.stages];
+  return {
+    stages,
+    packings: [...first.packings, ...second.packings],
+    onceStages: first.stages.length + second.onceStages,
+    laterStages: stages.length,
+  };
+}
+
+/** One after the other in every run: `second` may read what `first` has written, without its being told so. */
+export function inTurn(first: Schedule, second: Schedule): Schedule {
+  const once = ({ stages, onceStages }: Schedule) => stages.slice(0, onceStages);
+  const rest = ({ stages, onceStages }: Schedule) => stages.slice(onceStages);
+  const before = [...once(first), ...once(second), ...rest(first)];
+  return {
+    stages: [...before, ...rest(second)],
+    packings: [...first.packings, ...second.packings],
+    onceStages: first.onceStages + second.onceStages,
+    laterStages: before.length,
+  };
+}

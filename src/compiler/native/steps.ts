@@ -1,7 +1,7 @@
 /** @file Steps: the stages as functions that all threads call, with the barriers that they need between them. */
 import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
-import type { Chain, Packing, Stage } from './stages.js';
+import type { Chain, Packing, Schedule, Stage } from './stages.js';
 import { type LoopUnit, readsOf, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
@@ -129,15 +129,18 @@ class Steps {
   }
 }
 
-/** The steps of a schedule's stages, the first `onceStages` of which run only when what they read has changed. */
-export function plan(stages: readonly Stage[], onceStages = 0): Plan {
+/** The steps of a schedule: all is done before what is worked out once is read, and before what comes later. */
+export function plan({ stages, onceStages, laterStages }: Omit<Schedule, 'packings'>): Plan {
   const steps = new Steps();
-  for (const stage of stages.slice(0, onceStages)) steps.add(stage);
-  steps.finish();
+  const addAll = (some: readonly Stage[]): void => {
+    if (steps.steps.length > 0) steps.barrier();
+    for (const stage of some) steps.add(stage);
+    steps.finish();
+  };
+  addAll(stages.slice(0, onceStages));
   const onceSteps = steps.steps.length;
-  if (onceSteps > 0) steps.barrier();
-  for (const stage of stages.slice(onceStages)) steps.add(stage);
-  steps.finish();
+  addAll(stages.slice(onceStages, laterStages));
+  addAll(stages.slice(laterStages));
   return {
     steps: steps.steps,
     accumulators: steps.accumulators,
