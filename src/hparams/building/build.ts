@@ -1,5 +1,5 @@
 /** @file From configs to what they describe. */
-import { freeze } from 'immer';
+import { freeze, isDraftable } from 'immer';
 import { ConfigError } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
@@ -12,8 +12,9 @@ import {
   type ConfigNode,
   freezeExisting,
   hasValue,
-  isPlainDefault,
   nodeOf,
+  notPlain,
+  plainDefault,
   rawValue,
 } from '../nodes/node.js';
 import type { AnyConfig, BUILT, BuildableContainer, Built } from '../types.js';
@@ -29,7 +30,8 @@ interface Session {
   readonly built: Map<ConfigNode, unknown>;
   /** What was built of a config. */
   readonly resolve: Resolve;
-  readonly building: Set<ConfigNode>;
+  /** The configs whose instances are being made, the innermost last. */
+  readonly building: ConfigNode[];
   readonly checked: Set<ConfigNode>;
 }
 
@@ -55,7 +57,7 @@ export function build(root: unknown): unknown {
   if (active !== undefined) return run(root, active);
   const built = new Map<ConfigNode, unknown>();
   const resolve: Resolve = (config) => built.get(nodeOf(config)!);
-  active = { built, resolve, building: new Set(), checked: new Set() };
+  active = { built, resolve, building: [], checked: new Set() };
   const thaw = freezeExisting();
   try {
     return run(root, active);
@@ -79,13 +81,13 @@ function run(root: unknown, session: Session): unknown {
 }
 
 function buildOne({ node, path }: Edge, session: Session): void {
-  session.building.add(node);
+  session.building.push(node);
   try {
     session.built.set(node, make(node, session));
   } catch (error) {
     throw failedBuild(error, node, path);
   } finally {
-    session.building.delete(node);
+    session.building.pop();
   }
 }
 
@@ -160,34 +162,49 @@ function checkArgument(node: ConfigNode, name: string, value: unknown): void {
 
 function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySet<string>): object {
   const hp: Record<string, unknown> = {};
-  withBuilt(resolve, () => {
-    for (const field of node.info.fields.values()) {
-      if (except?.has(field.name) !== true && hasValue(node, field))
-        hp[field.name] = hyperparameter(node, field);
-    }
-  });
+  for (const field of node.info.allFields) {
+    if (except?.has(field.name) !== true && hasValue(node, field))
+      hp[field.name] = hyperparameter(node, field, resolve);
+  }
   return Object.freeze(hp);
 }
 
-function hyperparameter(node: ConfigNode, field: FieldInfo): unknown {
+// Called for every field of every config: what needs a closure stands in functions of its own.
+function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): unknown {
+  const plain = plainDefault(node, field);
+  if (plain !== notPlain) return Object.freeze(plain);
   const raw = rawValue(node, field);
   if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
-  if (isPlainDefault(node, field)) return freeze(raw, true);
   const value = withoutCarriers(raw);
   const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
-  if (field.unchanging || (isFinal && !field.holdsBuilt)) {
-    return freeze(
-      mapContainers(value, (leaf) => leaf),
-      true,
-    );
-  }
+  if (field.unchanging || (isFinal && !field.holdsBuilt)) return frozenCopy(value, sameLeaf);
   if (value === undefined) return undefined;
-  const parsed = field.check.safeParse(value);
-  if (parsed.success) return freeze(parsed.data, true);
-  const problem = parsed.error.issues.map((issue) => issue.message).join('; ');
+  return field.onlyBuilds ? frozenBuilt(value, resolve) : parsed(node, field, value, resolve);
+}
+
+const sameLeaf = (leaf: unknown): unknown => leaf;
+
+function frozenBuilt(value: unknown, resolve: Resolve): unknown {
+  return frozenCopy(value, (leaf) => (nodeOf(leaf) === undefined ? leaf : resolve(leaf as AnyConfig)));
+}
+
+/** A copy of the containers in `value`, leaves given by `leaf`, that can't be changed. */
+function frozenCopy(value: unknown, leaf: (value: unknown) => unknown): unknown {
+  const copy = mapContainers(value, leaf);
+  if (!Array.isArray(copy)) return freeze(copy, true);
+  // As immer does it, without the list of all keys that it makes of an array.
+  for (const part of copy) if (isDraftable(part)) freeze(part, true);
+  return Object.freeze(copy);
+}
+
+/** What the schema makes of the value. */
+function parsed(node: ConfigNode, field: FieldInfo, value: unknown, resolve: Resolve): unknown {
+  const result = withBuilt(resolve, () => field.check.safeParse(value));
+  if (result.success) return freeze(result.data, true);
+  const problem = result.error.issues.map((issue) => issue.message).join('; ');
   throw new ConfigError(`${node.info.name}.${field.name}: ${problem}, got ${showValue(value)}`, {
     path: field.name,
     place: placeOfValue(node, field.name),
-    cause: parsed.error,
+    cause: result.error,
   });
 }

@@ -22,7 +22,7 @@ import { fieldViolation, missingPart, missingValue, type Violation } from './vio
 /** What builds within one another know of the configs that they share. */
 export interface Known {
   readonly built: ReadonlyMap<ConfigNode, unknown>;
-  readonly building: ReadonlySet<ConfigNode>;
+  readonly building: readonly ConfigNode[];
   /** Configs that were looked at; while something is built they stay as they are. */
   readonly checked: Set<ConfigNode>;
 }
@@ -37,7 +37,7 @@ export interface Known {
 export function validate(root: unknown): Violation[] {
   const thaw = freezeExisting();
   try {
-    return examine(root, { built: new Map(), building: new Set(), checked: new Set() }).violations;
+    return examine(root, { built: new Map(), building: [], checked: new Set() }).violations;
   } finally {
     thaw();
   }
@@ -47,14 +47,14 @@ export function validate(root: unknown): Violation[] {
 export function examine(root: unknown, known: Known): { order: Edge[]; violations: Violation[] } {
   const order: Edge[] = [];
   const violations: Violation[] = [];
-  const met = new Set<ConfigNode>();
+  const looked: ConfigNode[] = [];
   let lookAgain = false;
   walk(root, {
     children: (node, path) => (known.built.has(node) ? [] : builtEdges(node, path)),
     enter(node, path) {
-      if (known.building.has(node)) throw buildsItself(node);
+      if (known.building.includes(node)) throw buildsItself(node);
       if (node.info.unbuildable !== undefined) throw new ConfigError(node.info.unbuildable);
-      met.add(node);
+      looked.push(node);
       if (!isLookedAtByBuild(node)) lookAgain = true;
       if (node.kind === 'partial' || known.built.has(node)) return;
       for (const field of node.info.required) {
@@ -72,6 +72,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
     if (node.kind === 'argFactory') throw misplacedArgFactory(node, path);
   }
   if (!lookAgain) return { order, violations };
+  const met = new Set(looked);
   // Templates that were looked at already have nothing new below them; once they are built, defaults count as well.
   const old = new Set<ConfigNode>();
   walk(root, {
@@ -132,15 +133,17 @@ function buildsItself(node: ConfigNode): ConfigError {
   );
 }
 
+const noEdges: readonly Edge[] = [];
+
 /** The configs in `node` that are built before it. */
-export function builtEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
-  const edges: Edge[] = [];
+export function builtEdges(node: ConfigNode, path: PathLink | undefined): readonly Edge[] {
+  let edges: readonly Edge[] = noEdges;
   for (const field of node.info.builtFields) {
     if (isPlainDefault(node, field)) continue;
     const raw = rawValue(node, field);
     if (typeof raw !== 'object' || raw === null) continue;
     const found = edgesIn(withoutCarriers(raw), { parent: path, segment: field.name });
-    edges.push(...(field.buildsAll ? found : onlyBuilt(node, field, found)));
+    if (found.length > 0) edges = edges.concat(field.buildsAll ? found : onlyBuilt(node, field, found));
   }
   if (node.kind === 'config') {
     for (const edge of edges)
@@ -151,7 +154,6 @@ export function builtEdges(node: ConfigNode, path: PathLink | undefined): Edge[]
 
 /** Those of `edges` that the schema takes for instances or factories: a list may hold templates beside them. */
 function onlyBuilt(node: ConfigNode, field: FieldInfo, edges: Edge[]): Edge[] {
-  if (edges.length === 0) return edges;
   const wanted = new Set<unknown>();
   const note = (config: AnyConfig): unknown => wanted.add(config) && config;
   withBuilt(note, () => field.check.safeParse(withoutCarriers(rawValue(node, field))));

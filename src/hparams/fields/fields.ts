@@ -53,6 +53,8 @@ export interface FieldInfo {
   readonly holdsBuilt: boolean;
   /** Whether every config that the value can hold is built, so that none need be asked for. */
   readonly buildsAll: boolean;
+  /** Whether the hyperparameter is the value as it stands, but for what is built of the configs in it. */
+  readonly onlyBuilds: boolean;
   /** Whether the hyperparameter is the config's value as it stands. */
   readonly unchanging: boolean;
   readonly description: string | undefined;
@@ -67,6 +69,7 @@ export interface ClassInfo {
   readonly fields: ReadonlyMap<string, FieldInfo>;
   /** The present names of fields by their old ones. */
   readonly oldNames: OldNames;
+  readonly allFields: readonly FieldInfo[];
   /** The fields that have no default. */
   readonly required: readonly FieldInfo[];
   /** The fields that `build` may find something to build in. */
@@ -101,6 +104,7 @@ export function infoOf(cls: AbstractClass): ClassInfo {
     cls,
     fields,
     oldNames: target[OLD_NAMES] ?? noOldNames,
+    allFields: all,
     required: all.filter((field) => field.default.kind === 'none'),
     builtFields: all.filter((field) => field.holdsBuilt),
     holdsBuiltAlone: all.every((field) => field.buildsAll),
@@ -145,6 +149,7 @@ function fieldInfo(name: string, schema: z.ZodType): FieldInfo {
 function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
   const { check, value } = readDefault(schema);
   const holders = holdersIn(schema);
+  const buildsAll = holders.every((holder) => holder.kind !== 'sub') && !holdsUnknown(schema);
   return {
     name,
     schema,
@@ -154,7 +159,8 @@ function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
     holder: holderOf(schema),
     holders,
     holdsBuilt: holders.some((holder) => holder.kind !== 'sub'),
-    buildsAll: holders.every((holder) => holder.kind !== 'sub') && !holdsUnknown(schema),
+    buildsAll,
+    onlyBuilds: buildsAll && isUnchanging(check, true),
     unchanging: isUnchanging(check),
     description: describedBy(schema),
     tags: sortTags(markedTags(schema)),

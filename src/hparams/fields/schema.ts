@@ -223,11 +223,15 @@ const unchanging = new Set([
   'lazy',
 ]);
 
-/** Whether parsing gives back what was put in, so that a value that was checked once needs no parsing. */
-export function isUnchanging(schema: z.ZodType): boolean {
+/**
+ * Whether parsing gives back what was put in, so that a value that was checked once needs no parsing; `butBuilt` takes no
+ * account of the configs in it, of which instances and factories are made; refinements may look at those.
+ */
+export function isUnchanging(schema: z.ZodType, butBuilt = false): boolean {
   for (const each of allSchemas(schema)) {
     const d = definitionOf(each);
-    if (d[HOLDER]?.kind === 'sub') continue;
+    if (butBuilt && d.checks?.some((check) => check._zod.def.check === 'custom') === true) return false;
+    if (d[HOLDER]?.kind === 'sub' || (butBuilt && d[HOLDER] !== undefined)) continue;
     if (d[HOLDER] !== undefined || !unchanging.has(d.type) || d.coerce === true) return false;
     // A default inside a container changes a value that leaves it out; one at the top was read already.
     if (each !== schema && ['default', 'prefault', 'catch'].includes(d.type)) return false;

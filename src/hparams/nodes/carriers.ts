@@ -50,7 +50,10 @@ export function holdsCarrier(value: unknown, depth = 0): boolean {
   if (nodeOf(value) !== undefined) return carrierOf(value) !== undefined;
   const next = deeper(depth);
   // Lists may be long, and nearly none holds a carrier: no pairs of step and part are made for them.
-  if (Array.isArray(value)) return value.some((part) => holdsCarrier(part, next));
+  if (Array.isArray(value)) {
+    for (const part of value) if (holdsCarrier(part, next)) return true;
+    return false;
+  }
   return (partsOf(value) ?? []).some(([, part]) => holdsCarrier(part, next));
 }
 
@@ -66,11 +69,13 @@ export function carriersIn(value: unknown, depth = 0): ConfigNode[] {
 
 /** `value` with the values of carriers in their places, undefined for those that have none. */
 export function withoutCarriers(value: unknown, depth = 0): unknown {
-  if (!holdsCarrier(value)) return value;
-  const next = deeper(depth);
+  return holdsCarrier(value) ? mapCarried(value, deeper(depth)) : value;
+}
+
+function mapCarried(value: unknown, depth: number): unknown {
   return mapContainers(value, (leaf) => {
     const carrier = carrierOf(leaf);
-    return carrier === undefined ? leaf : withoutCarriers(carriedBy(carrier), next);
+    return carrier === undefined ? leaf : withoutCarriers(carriedBy(carrier), depth);
   });
 }
 
@@ -81,6 +86,6 @@ export function unsetCarriers(value: unknown, steps: readonly Segment[] = []): U
   const carrier = carrierOf(value);
   if (carrier !== undefined)
     return hasCarried(carrier) ? unsetCarriers(carriedBy(carrier), steps) : [{ carrier, steps }];
-  if (nodeOf(value) !== undefined) return [];
+  if (!holdsCarrier(value)) return [];
   return (partsOf(value) ?? []).flatMap(([segment, part]) => unsetCarriers(part, [...steps, segment]));
 }

@@ -47,7 +47,11 @@ export function mapContainers(value: unknown, leaf: (value: unknown) => unknown,
   deeper(depth);
   const view = viewed.get(value);
   if (view !== undefined) return mapContainers(withKeptParts(view), leaf, depth);
-  if (Array.isArray(value)) return Array.from(value, (item) => mapContainers(item, leaf, depth + 1));
+  if (Array.isArray(value)) {
+    const items: unknown[] = [];
+    for (let i = 0; i < value.length; i++) items.push(mapContainers(value[i], leaf, depth + 1));
+    return items;
+  }
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
     if (refusedKeys.has(key)) throw new ConfigError(`'${key}' is not allowed as a key.`);

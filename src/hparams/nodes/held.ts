@@ -74,24 +74,40 @@ export function hasValue(node: ConfigNode, field: FieldInfo): boolean {
 /** What stands in the field, explicit or default, as it is stored: containers are not views. */
 export function rawValue(node: ConfigNode, field: FieldInfo): unknown {
   // Those who only look make no default theirs to keep.
-  if (node.draft === undefined && isPlainDefault(node, field)) return field.default.make();
+  const plain = node.draft === undefined ? plainDefault(node, field) : notPlain;
+  if (plain !== notPlain) return plain;
   const value = storedValue(node, field);
-  // Whoever goes through a draft must meet drafts: an edit of what they stand for would show in the original.
-  return node.draft === undefined ? value : mapContainers(value, (leaf) => present(node, leaf));
+  return node.draft === undefined ? value : presentAll(node, value);
 }
 
-/** Whether the field shows a default that can hold no config, such as null or an empty list: it need not be kept. */
-export function isPlainDefault(
-  node: ConfigNode,
-  field: FieldInfo,
-): field is FieldInfo & { readonly default: { readonly make: () => unknown } } {
-  if (field.name in node.values || field.default.kind !== 'value' || field.default.parsed) return false;
-  if (node.containers?.has(field.name) === true) return false;
-  const value = field.default.make();
-  return typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0);
+/** Whoever goes through a draft must meet drafts: an edit of what they stand for would show in the original. */
+function presentAll(node: ConfigNode, value: unknown): unknown {
+  return mapContainers(value, (leaf) => present(node, leaf));
 }
 
-/** What stands in the field, as the node itself has it: of a draft, not the drafts. */
+/** What `plainDefault` gives where there is none. */
+export const notPlain: unique symbol = Symbol('luthier.notPlain');
+
+/** The default that the field shows, if it is one that can hold no config, such as null or an empty list: it need not be kept. */
+export function plainDefault(node: ConfigNode, field: FieldInfo): unknown {
+  const { name, default: given } = field;
+  if (given.kind !== 'value' || given.parsed || name in node.values) return notPlain;
+  if (node.containers?.has(name) === true) return notPlain;
+  const value = given.make();
+  return typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0)
+    ? value
+    : notPlain;
+}
+
+/** Whether the field shows a default that can hold no config. */
+export function isPlainDefault(node: ConfigNode, field: FieldInfo): boolean {
+  return plainDefault(node, field) !== notPlain;
+}
+
+/**
+ * What stands in the field, as the node itself has it: of a draft, not the drafts. Every reading of every field comes
+ * here: what needs a closure stands in functions of its own.
+ */
 export function storedValue(node: ConfigNode, field: FieldInfo): unknown {
   const { name } = field;
   assertOpen(node);
@@ -107,14 +123,20 @@ export function storedValue(node: ConfigNode, field: FieldInfo): unknown {
   const before = ConfigNode.count;
   const made = field.default.make();
   if (typeof made !== 'object' || made === null) return made;
+  return keepDefault(node, field, made, before);
+}
+
+/** Keeps a default that can be edited in place; configs that were made since `before` are the default's own. */
+function keepDefault(node: ConfigNode, field: FieldInfo, made: object, before: number): unknown {
   if (nodeOf(made) !== undefined) return defaultConfig(node, field, () => made as AnyConfig, before);
+  const base = node.draft?.base;
   const kept = mapContainers(ownDefault(made, before), (leaf) => {
     const carrier = carrierOf(leaf);
     return carrier === undefined ? leaf : copyCarrier(carrier).proxy;
   });
   const owner = base === undefined || base === node ? node : null;
   for (const child of nodesIn(kept)) markDefault(child, node, owner);
-  (node.containers ??= new Map()).set(name, kept);
+  (node.containers ??= new Map()).set(field.name, kept);
   return kept;
 }
 

@@ -33,6 +33,8 @@ export {
   isExplicit,
   isPlainDefault,
   isPristine,
+  notPlain,
+  plainDefault,
   rawValue,
   setCarrierCopier,
   setDefaultCopier,

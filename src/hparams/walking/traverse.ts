@@ -47,9 +47,9 @@ export function depthFirst<S>(root: S, steps: Steps<S>): void {
       continue;
     }
     const target = steps.target(step);
-    const outer = inside.get(target);
-    if (outer !== undefined) throw cycleError(target, steps.path(step), steps.path(outer));
     const known = memoized ? first.get(target) : undefined;
+    const outer = memoized && known === undefined ? undefined : inside.get(target);
+    if (outer !== undefined) throw cycleError(target, steps.path(step), steps.path(outer));
     if (known !== undefined) steps.again?.(step, known);
     else {
       if (memoized) first.set(target, step);
@@ -99,7 +99,7 @@ export interface Edge {
 /** Which configs a walk follows. */
 export interface WalkOptions {
   /** Configs directly held by `node`; the default is every explicit and edited one. */
-  children?: (node: ConfigNode, path: PathLink | undefined) => Edge[];
+  children?: (node: ConfigNode, path: PathLink | undefined) => readonly Edge[];
   /** Called before the children of a config that is met for the first time. */
   enter?: (node: ConfigNode, path: PathLink | undefined) => void;
   /** Called after all children of a config. */
@@ -176,7 +176,10 @@ export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[]
   else if (typeof value === 'object' && value !== null) {
     const next = deeper(depth);
     if (Array.isArray(value)) {
-      value.forEach((part, segment) => void edgesIn(part, { parent: path, segment }, into, next));
+      for (let segment = 0; segment < value.length; segment++) {
+        const part: unknown = value[segment];
+        if (typeof part === 'object' && part !== null) edgesIn(part, { parent: path, segment }, into, next);
+      }
       return into;
     }
     for (const [segment, part] of partsOf(value) ?? []) edgesIn(part, { parent: path, segment }, into, next);

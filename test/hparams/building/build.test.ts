@@ -214,6 +214,20 @@ test('values that a schema transforms reach hp transformed, defaults as zod give
   expect(build(Shaped.config({ tag: ' A ' })).hp).toEqual({ tag: 'a', port: 80, start: 90, box: { a: 5 } });
 });
 
+test('a refinement of what is built looks at configs when they are written, and at instances in the build', () => {
+  const seen: boolean[] = [];
+  const areAll = (parts: readonly unknown[]): boolean => {
+    seen.push(parts.every((part) => part instanceof Part));
+    return true;
+  };
+  class Refined extends Configurable.with({ parts: z.array(instance(Part)).refine(areAll) }) {}
+  const config = Refined.config({ parts: [Part.config(), Part.config()] });
+  expect(seen).toEqual([false]);
+  const { parts } = build(config).hp;
+  expect(seen).toEqual([false, true]);
+  expect(parts.every((part) => part instanceof Part) && Object.isFrozen(parts)).toBe(true);
+});
+
 test('a partial builds to a factory: inner configs once, argFactories for each call', () => {
   const make = build(Pair.partial({ left: Part.config({ size: 2 }), right: Part.argFactory({ size: 3 }) }));
   const first = make();
