@@ -8,10 +8,10 @@ import {
   sameAccess,
   splitsOf,
 } from './iteration.js';
-import type { Op } from './layout.js';
+import { buffersOf, type Op } from './layout.js';
 import { type ProductUnit, productOf } from './products.js';
 import { CALLS, type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
-import { storedDtype, type View } from './views.js';
+import { type Buffer, storedDtype, type View } from './views.js';
 
 /** An operation that loops do, with all the ways to do it. */
 interface Member {
@@ -97,9 +97,14 @@ class Fusion {
 
   /** Counts of rows that products have: loops over the same rows can be pipelined with them. */
   private readonly productRows: ReadonlySet<number>;
+  /** The rows of the products that read a buffer, or write it. */
+  private readonly rowsAt = new Map<Buffer, Set<number>>();
 
   constructor(private readonly products: ReadonlyMap<Op, ProductUnit>) {
     this.productRows = new Set([...products.values()].map(({ m }) => m));
+    for (const { m, a, c } of products.values())
+      for (const { buffer } of [a, c])
+        this.rowsAt.set(buffer, (this.rowsAt.get(buffer) ?? new Set<number>()).add(m));
   }
 
   add(op: Op): void {
@@ -125,7 +130,7 @@ class Fusion {
     if (open !== null && join(open, member)) return;
     const shared = open === null ? null : this.splitAgain(open, member);
     if (shared === null) this.close();
-    this.open = shared ?? loopOf([member], this.preferred(member.splits).rows)!;
+    this.open = shared ?? loopOf([member], this.preferred(member).rows)!;
   }
 
   /** The open loop over other rows, where an operation can join it then: contiguous data have no rows of their own. */
@@ -138,9 +143,12 @@ class Fusion {
     return null;
   }
 
-  /** Rows that products have, else everything in one row, else as few rows as strides allow. */
-  private preferred(splits: readonly Split[]): Split {
-    return splits.find(({ rows }) => rows > 1 && this.productRows.has(rows)) ?? splits[0]!;
+  /** Rows of products beside it, or of any products, else everything in one row, else as few rows as strides allow. */
+  private preferred({ op, splits }: Member): Split {
+    const beside = [...buffersOf(op.inputs), op.outputs[0]!.buffer].map((buffer) => this.rowsAt.get(buffer));
+    const among = (counts: ReadonlySet<number> | undefined): Split | undefined =>
+      splits.find(({ rows }) => rows > 1 && counts?.has(rows));
+    return beside.map(among).find(Boolean) ?? among(this.productRows) ?? splits[0]!;
   }
 }
 

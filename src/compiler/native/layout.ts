@@ -4,9 +4,9 @@ import { type Graph, type Node, producers, type Value } from '../graph.js';
 import { type DType, sizeOf } from '../types.js';
 import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
+import { partOf, VIEWS } from './viewOps.js';
 import {
   type Buffer,
-  broadcastView,
   type Home,
   isContiguous,
   reshapeView,
@@ -44,37 +44,6 @@ export interface Layout {
 
 const ints = (value: unknown): readonly number[] => value as readonly number[];
 
-/** Operations whose result is a view of their first input. A null: these strides can't express it. */
-const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number) => View | null>> = {
-  Identity: (x) => x,
-  Reshape: (x, { outputs }) => reshapeView(x, outputs[0]!.shape),
-  ExpandDims: (x, { outputs }) => reshapeView(x, outputs[0]!.shape),
-  Transpose: (x, { attrs }) => transposeView(x, ints(attrs.perm)),
-  BroadcastTo: (x, { attrs }) => broadcastView(x, ints(attrs.shape)),
-  Slice: (x, { attrs }) => sliceView(x, ints(attrs.begin), ints(attrs.size)),
-  StridedSlice: (x, { attrs }) => {
-    const [begin, end, steps] = [ints(attrs.begin), ints(attrs.end), ints(attrs.strides)];
-    const size = begin.map((start, i) => Math.max(0, Math.ceil((end[i]! - start) / steps[i]!)));
-    return reshapeView(sliceView(x, begin, size, steps), ints(attrs.shape));
-  },
-  Reverse: (x, { attrs }) => {
-    const reversed = (axis: number) => ints(attrs.axes).includes(axis);
-    return sliceView(
-      x,
-      x.shape.map((dim, axis) => (reversed(axis) ? dim - 1 : 0)),
-      x.shape,
-      x.shape.map((_, axis) => (reversed(axis) ? -1 : 1)),
-    );
-  },
-  SplitV: (x, { attrs }, output) => {
-    const sizes = ints(attrs.sizes);
-    const before = sizes.slice(0, output).reduce((sum, size) => sum + size, 0);
-    return partOf(x, attrs.axis as number, before, sizes[output]!);
-  },
-  Unpack: (x, { attrs, outputs }, output) =>
-    reshapeView(partOf(x, attrs.axis as number, output, 1), outputs[0]!.shape),
-};
-
 /** Operations whose elementwise readers take a number instead of memory. */
 const FILLS = new Set(['Fill', 'ZerosLike', 'OnesLike']);
 
@@ -86,14 +55,6 @@ function writesTo(op: string, view: View): boolean {
   if (isLoopOp(op)) return true;
   const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
   return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
-}
-
-function partOf(x: View, axis: number, begin: number, size: number): View {
-  return sliceView(
-    x,
-    x.shape.map((_, i) => (i === axis ? begin : 0)),
-    x.shape.map((dim, i) => (i === axis ? size : dim)),
-  );
 }
 
 /** Where each input of a Concat or a Pack goes in the result. */
