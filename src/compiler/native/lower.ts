@@ -1,5 +1,6 @@
 /** @file Lowers a graph to C: prepares it, gives values places, fuses, pipelines, plans memory, and writes the text. */
 import { type Graph, joinGraphs, type Value } from '../graph.js';
+import { blockRowsOf } from './blocks.js';
 import { writeProgram } from './emit/program.js';
 import { fuse } from './fusion.js';
 import { halvesOf, type Layout, layOut } from './layout.js';
@@ -46,9 +47,6 @@ export interface KeptInputs {
 const inputsAt = ({ inputs }: Graph, paths: readonly string[] = []): Set<Value> =>
   new Set(inputs.filter(({ name }) => paths.some((path) => name === path || name!.startsWith(`${path}.`))));
 
-/** Rows of a chain that a thread takes through all of its units at once: enough for the products, few enough for the cache. */
-const BLOCK_ROWS = 64;
-
 /** Plans a prepared graph whose values have places; `frozen` inputs, by number, keep their contents from run to run. */
 export function planNative(
   { ops, later, constants }: Layout,
@@ -69,7 +67,7 @@ export function planNative(
   const planned = plan(scheduled);
   const arenaBytes = placeArena(planned);
   const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
-  const blockRows = new Map(chains.map((chain) => [chain, BLOCK_ROWS]));
+  const blockRows = new Map(chains.map((chain) => [chain, blockRowsOf(chain)]));
   const scratchBytes = Math.max(0, ...chains.map((chain) => placeScratch(chain, blockRows.get(chain)!)));
   return { units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, blockRows, constants };
 }
