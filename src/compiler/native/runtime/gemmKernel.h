@@ -77,23 +77,26 @@ LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *
     a += LT_ROWS;
     b += width;
   }
+  if (alpha != 1.0f) {
+    LT_UNROLL for (int i = 0; i < rows; i++) LT_UNROLL for (int j = 0; j < vectors; j++) sums[i][j] *= alpha;
+  }
   if (whole && c_type == LT_BFLOAT16) {
     LT_UNROLL for (int i = 0; i < rows; i++) {
       bf16 *to = (bf16 *)c + i * ldc;
-      LT_UNROLL for (int j = 0; j < vectors; j++) *(lt_loosehalves *)(to + j * LT_LANES) = LT_NARROW(alpha * sums[i][j]);
+      LT_UNROLL for (int j = 0; j < vectors; j++) *(lt_loosehalves *)(to + j * LT_LANES) = LT_NARROW(sums[i][j]);
     }
   } else if (whole) {
     LT_UNROLL for (int i = 0; i < rows; i++) {
       float *to = (float *)c + i * ldc;
       LT_UNROLL for (int j = 0; j < vectors; j++) {
         lt_loose *place = (lt_loose *)(to + j * LT_LANES);
-        *place = accumulate ? (lt_vector)*place + alpha * sums[i][j] : alpha * sums[i][j];
+        *place = accumulate ? (lt_vector)*place + sums[i][j] : sums[i][j];
       }
     }
   } else {
     lt_vector tile[LT_ROWS * LT_VECTORS];
     LT_UNROLL for (int i = 0; i < rows; i++) LT_UNROLL for (int j = 0; j < vectors; j++)
-      tile[i * vectors + j] = alpha * sums[i][j];
+      tile[i * vectors + j] = sums[i][j];
     LT_NAME(spill)((const float *)tile, vectors * LT_LANES, c, c_type, ldc, m, n, accumulate);
   }
 }
