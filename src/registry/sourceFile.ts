@@ -1,6 +1,10 @@
 /** @file What the source text of a file says of its classes, imports and exports. Runs none of its code. */
 import { readFileSync } from 'node:fs';
-import { ts } from 'ts-morph';
+import { createRequire } from 'node:module';
+import type ts from 'typescript';
+
+// By require: to import a package of this size has Node read all of it for the names that it exports.
+const compiler: typeof ts = createRequire(import.meta.url)('typescript');
 
 /** A constant that a class declares with `with`, or to which it gives a value of its own. */
 export interface OwnConstant {
@@ -64,32 +68,32 @@ function heritageOf(expression: ts.Expression): Heritage {
   const records: ts.Expression[] = [];
   let node = expression;
   for (;;) {
-    if (ts.isIdentifier(node)) return { base: [node.text, ...base], records };
-    if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) node = node.expression;
-    else if (ts.isPropertyAccessExpression(node)) {
+    if (compiler.isIdentifier(node)) return { base: [node.text, ...base], records };
+    if (compiler.isParenthesizedExpression(node) || compiler.isAsExpression(node)) node = node.expression;
+    else if (compiler.isPropertyAccessExpression(node)) {
       base.unshift(node.name.text);
       node = node.expression;
-    } else if (ts.isCallExpression(node)) {
+    } else if (compiler.isCallExpression(node)) {
       const called: ts.Expression = node.expression;
       records.unshift(...node.arguments);
       // The call of a method is what it is called on: with() makes a class of the same family.
-      node = ts.isPropertyAccessExpression(called) ? called.expression : called;
+      node = compiler.isPropertyAccessExpression(called) ? called.expression : called;
       base.length = 0;
     } else return { base: [], records };
   }
 }
 
 function docOf(node: ts.Node): string {
-  for (const doc of ts.getJSDocCommentsAndTags(node)) {
-    if (!ts.isJSDoc(doc)) continue;
-    const text = ts.getTextOfJSDocComment(doc.comment) ?? '';
+  for (const doc of compiler.getJSDocCommentsAndTags(node)) {
+    if (!compiler.isJSDoc(doc)) continue;
+    const text = compiler.getTextOfJSDocComment(doc.comment) ?? '';
     return (text.split(/\n\s*\n/)[0] ?? '').replace(/\s+/g, ' ').trim();
   }
   return '';
 }
 
 function has(node: ts.HasModifiers, kind: ts.SyntaxKind): boolean {
-  return ts.getModifiers(node)?.some((modifier) => modifier.kind === kind) ?? false;
+  return compiler.getModifiers(node)?.some((modifier) => modifier.kind === kind) ?? false;
 }
 
 /** Collects what the statements of one file say. */
@@ -112,21 +116,21 @@ class Reader {
 
   read(): void {
     for (const statement of this.source.statements) {
-      if (ts.isImportDeclaration(statement)) this.readImports(statement);
-      else if (ts.isExportDeclaration(statement)) this.readExports(statement);
-      else if (ts.isExportAssignment(statement) && ts.isIdentifier(statement.expression)) {
+      if (compiler.isImportDeclaration(statement)) this.readImports(statement);
+      else if (compiler.isExportDeclaration(statement)) this.readExports(statement);
+      else if (compiler.isExportAssignment(statement) && compiler.isIdentifier(statement.expression)) {
         this.exports.set('default', statement.expression.text);
-      } else if (ts.isClassDeclaration(statement)) this.readClass(statement);
+      } else if (compiler.isClassDeclaration(statement)) this.readClass(statement);
     }
   }
 
   private readImports({ importClause, moduleSpecifier }: ts.ImportDeclaration): void {
-    if (!ts.isStringLiteral(moduleSpecifier)) return;
+    if (!compiler.isStringLiteral(moduleSpecifier)) return;
     const from = moduleSpecifier.text;
     if (importClause?.name) this.imports.set(importClause.name.text, { from, name: 'default' });
     const bindings = importClause?.namedBindings;
     if (!bindings) return;
-    if (ts.isNamespaceImport(bindings)) this.imports.set(bindings.name.text, { from, name: '*' });
+    if (compiler.isNamespaceImport(bindings)) this.imports.set(bindings.name.text, { from, name: '*' });
     else {
       for (const { name, propertyName } of bindings.elements) {
         this.imports.set(name.text, { from, name: (propertyName ?? name).text });
@@ -135,12 +139,13 @@ class Reader {
   }
 
   private readExports({ exportClause, moduleSpecifier }: ts.ExportDeclaration): void {
-    const from = moduleSpecifier && ts.isStringLiteral(moduleSpecifier) ? moduleSpecifier.text : undefined;
+    const from =
+      moduleSpecifier && compiler.isStringLiteral(moduleSpecifier) ? moduleSpecifier.text : undefined;
     if (!exportClause) {
       if (from) this.stars.push(from);
       return;
     }
-    if (!ts.isNamedExports(exportClause)) return;
+    if (!compiler.isNamedExports(exportClause)) return;
     for (const { name, propertyName } of exportClause.elements) {
       const local = (propertyName ?? name).text;
       if (from) this.reexports.set(name.text, { from, name: local });
@@ -149,17 +154,17 @@ class Reader {
   }
 
   private readClass(node: ts.ClassDeclaration): void {
-    const isDefault = has(node, ts.SyntaxKind.DefaultKeyword);
+    const isDefault = has(node, compiler.SyntaxKind.DefaultKeyword);
     const name = node.name?.text ?? 'default';
-    if (has(node, ts.SyntaxKind.ExportKeyword)) this.exports.set(isDefault ? 'default' : name, name);
-    const clause = node.heritageClauses?.find(({ token }) => token === ts.SyntaxKind.ExtendsKeyword);
+    if (has(node, compiler.SyntaxKind.ExportKeyword)) this.exports.set(isDefault ? 'default' : name, name);
+    const clause = node.heritageClauses?.find(({ token }) => token === compiler.SyntaxKind.ExtendsKeyword);
     const { base, records } = clause?.types[0]
       ? heritageOf(clause.types[0].expression)
       : { base: [], records: [] };
     this.classes.set(name, {
       name,
       base,
-      abstract: has(node, ts.SyntaxKind.AbstractKeyword),
+      abstract: has(node, compiler.SyntaxKind.AbstractKeyword),
       description: docOf(node),
       line: this.lineOf(node.name ?? node),
       constants: [...records.flatMap((record) => this.declared(record)), ...this.set(node)],
@@ -168,13 +173,14 @@ class Reader {
 
   /** What a record given to `with` declares. Records that stand elsewhere are not looked up. */
   private declared(record: ts.Expression): OwnConstant[] {
-    if (!ts.isObjectLiteralExpression(record)) return [];
+    if (!compiler.isObjectLiteralExpression(record)) return [];
     return record.properties.flatMap((property): OwnConstant[] => {
-      if (ts.isShorthandPropertyAssignment(property)) {
+      if (compiler.isShorthandPropertyAssignment(property)) {
         const name = property.name.text;
         return [{ name, kind: 'declared', text: name, line: this.lineOf(property) }];
       }
-      if (!ts.isPropertyAssignment(property) || ts.isComputedPropertyName(property.name)) return [];
+      if (!compiler.isPropertyAssignment(property) || compiler.isComputedPropertyName(property.name))
+        return [];
       const described = this.described(property.initializer);
       return [{ name: property.name.text, kind: 'declared', ...described, line: this.lineOf(property.name) }];
     });
@@ -182,10 +188,10 @@ class Reader {
 
   /** `positive.default(4).describe('Blocks.')`: the schema, and what it says of itself. */
   private described(schema: ts.Expression): { text: string; description?: string } {
-    const called = ts.isCallExpression(schema) ? schema.expression : undefined;
-    if (called && ts.isPropertyAccessExpression(called) && called.name.text === 'describe') {
+    const called = compiler.isCallExpression(schema) ? schema.expression : undefined;
+    if (called && compiler.isPropertyAccessExpression(called) && called.name.text === 'describe') {
       const [words] = (schema as ts.CallExpression).arguments;
-      if (words && ts.isStringLiteralLike(words)) {
+      if (words && compiler.isStringLiteralLike(words)) {
         return { text: this.textOf(called.expression), description: words.text };
       }
     }
@@ -195,9 +201,9 @@ class Reader {
   /** Fields of a class: whatever an experiment's class sets is a constant. */
   private set(node: ts.ClassDeclaration): OwnConstant[] {
     return node.members.flatMap((member): OwnConstant[] => {
-      if (!ts.isPropertyDeclaration(member) || !member.initializer) return [];
-      if (has(member, ts.SyntaxKind.StaticKeyword)) return [];
-      if (!ts.isIdentifier(member.name) && !ts.isStringLiteral(member.name)) return [];
+      if (!compiler.isPropertyDeclaration(member) || !member.initializer) return [];
+      if (has(member, compiler.SyntaxKind.StaticKeyword)) return [];
+      if (!compiler.isIdentifier(member.name) && !compiler.isStringLiteral(member.name)) return [];
       const { name, initializer } = member;
       return [
         { name: name.text, kind: 'set', text: this.textOf(initializer), line: this.lineOf(member.name) },
@@ -208,7 +214,12 @@ class Reader {
 
 /** Reads a file. What is broken in it is passed over, and told as its problem. */
 export function readSourceFile(path: string): FileEntry {
-  const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
+  const source = compiler.createSourceFile(
+    path,
+    readFileSync(path, 'utf8'),
+    compiler.ScriptTarget.Latest,
+    true,
+  );
   const reader = new Reader(source);
   reader.read();
   const { classes, exports, imports, reexports, stars } = reader;
@@ -221,5 +232,5 @@ function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefin
     .parseDiagnostics;
   if (first === undefined) return undefined;
   const line = source.getLineAndCharacterOfPosition(first.start).line + 1;
-  return { file, line, message: ts.flattenDiagnosticMessageText(first.messageText, ' ') };
+  return { file, line, message: compiler.flattenDiagnosticMessageText(first.messageText, ' ') };
 }
