@@ -115,14 +115,15 @@ export async function runPage(path: string): Promise<Printed[]> {
  */
 export async function compilePages(paths: readonly string[]): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-guide-types-'));
-  for (const name of ['src', 'node_modules', 'package.json', 'tsconfig.json']) {
+  for (const name of ['src', 'experiments', 'node_modules', 'package.json', 'tsconfig.json']) {
     symlinkSync(join(root, name), join(directory, name));
   }
-  // Pages write files of the same names, so each has a folder in the place of `experiments`, beside the one `src`.
+  // Pages write files of the same names, so each has a folder in the place of `experiments`, beside the one `src`. What
+  // is not there is looked for in `experiments`: a copy for each page would be compiled for each, too.
   const include = paths.map((path) => path.replace(/\W/g, '-'));
   for (const [i, path] of paths.entries()) {
     const folder = join(directory, include[i]!);
-    cpSync(join(root, 'experiments'), folder, { recursive: true });
+    mkdirSync(folder);
     for (const [number, step] of stepsOf(readFileSync(join(root, path), 'utf8')).entries()) {
       if (step.kind === 'command') continue;
       const target = step.kind === 'file' ? relative('experiments', step.path) : `program${number}.ts`;
@@ -130,7 +131,11 @@ export async function compilePages(paths: readonly string[]): Promise<string> {
       writeFileSync(join(folder, target), step.parts.map((part) => part.code).join('\n'));
     }
   }
-  const compilerOptions = { plugins: [], typeRoots: [join(root, 'node_modules/@types')] };
+  const compilerOptions = {
+    plugins: [],
+    typeRoots: [join(root, 'node_modules/@types')],
+    rootDirs: ['experiments', ...include],
+  };
   const config = { extends: './tsconfig.json', compilerOptions, include };
   writeFileSync(join(directory, 'tsconfig.pages.json'), JSON.stringify(config));
   const { output } = await run(

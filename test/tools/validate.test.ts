@@ -104,7 +104,7 @@ function byName(stdout: string): Record<string, unknown> {
 }
 
 test('every experiment has its own findings, whatever the others do', async () => {
-  const { code, stdout, stderr } = await validate('--format=json', '--timeout=20');
+  const { code, stdout, stderr } = await validate('--format=json', '--timeout=10');
   expect(stderr).toBe('');
   expect(code).toBe(1);
   const found = byName(stdout);
@@ -123,7 +123,7 @@ test('every experiment has its own findings, whatever the others do', async () =
     'bad.Hangs': failed('bad.ts:53', 'resolve', [
       {
         level: 'task',
-        message: 'It took longer than 20 s; luthier validate --timeout=SECONDS gives it more.',
+        message: 'It took longer than 10 s; luthier validate --timeout=SECONDS gives it more.',
       },
     ]),
     'bad.LongEval': {

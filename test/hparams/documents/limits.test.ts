@@ -1,4 +1,4 @@
-/** @file Documents that are very large, very deep or malicious, read by a real process from real files. */
+/** @file Documents that are very large, very deep or malicious, read by real processes from real files. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,25 +16,47 @@ import { Configurable, ConfigError, loadConfigFile } from ${JSON.stringify(
     pathToFileURL(join(root, 'src/hparams/index.ts')).href,
   )};
 class Small extends Configurable.with({ v: z.any().optional() }) {}
-const options = process.argv[3] === undefined ? {} : { root: Small.config() };
+const say = (text: string) => console.log(JSON.stringify(text));
+const hasRoot = process.argv[2] === 'root';
 Small.config();
-try {
-  const made = loadConfigFile(process.argv[2]!, options) as { v?: unknown };
-  console.log('loaded', Array.isArray(made) ? made.length : typeof made.v === 'string' ? made.v.length : typeof made.v);
-} catch (error) {
-  console.log(error instanceof ConfigError ? 'ConfigError' : error, (error as Error).message);
+for (const file of process.argv.slice(3)) {
+  const options = hasRoot ? { root: Small.config() } : {};
+  try {
+    const made = loadConfigFile(file, options) as { v?: unknown };
+    say(\`loaded \${Array.isArray(made) ? made.length : typeof made.v === 'string' ? made.v.length : typeof made.v}\`);
+  } catch (error) {
+    say(\`\${error instanceof ConfigError ? 'ConfigError' : error} \${(error as Error).message}\`);
+  }
 }
 `,
 );
 
-/** What the process says about a file. It must end by itself, in bounded memory. */
-function read(name: string, text: string | Buffer, ...more: string[]): string {
-  const file = join(folder, name);
-  writeFileSync(file, text);
-  const args = ['--max-old-space-size=3000', '--import', import.meta.resolve('tsx'), script, file, ...more];
+type Kind = 'documents' | 'root';
+
+/**
+ * What a process says about files, by their names: documents of their own, or values of a config. It must end by itself,
+ * in bounded memory.
+ */
+function readAll(kind: Kind, texts: readonly (readonly [name: string, text: string | Buffer])[]): string[] {
+  const files = texts.map(([name, text], i) => {
+    const file = join(folder, `${i}-${name}`);
+    writeFileSync(file, text);
+    return file;
+  });
+  const args = ['--max-old-space-size=3000', '--import', import.meta.resolve('tsx'), script, kind, ...files];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
-  return stdout.trim().replaceAll(file, 'FILE');
+  const said = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as string);
+  expect(said).toHaveLength(texts.length);
+  return said.map((line, i) => line.replaceAll(files[i]!, 'FILE'));
+}
+
+/** What a process says about one file. */
+function read(name: string, text: string | Buffer, kind: Kind = 'documents'): string {
+  return readAll(kind, [[name, text]])[0]!;
 }
 
 const document = (rest: string): string => `{"format":"luthier-config","version":1,${rest}}`;
@@ -63,25 +85,25 @@ test('many configs load; 100,000 of them', () => {
 
 test('values nested 100,000 deep are refused, wherever they stand', () => {
   const deep = nested('[', ']', 100_000);
-  expect(read('deep.json', document(`"root":${deep},"configs":[]`))).toContain(
-    'values are written more than 500 levels inside one another. (at FILE:1:',
-  );
   const entry = `{"class":"Small","values":{"v":${deep}}}`;
-  expect(read('deep.json', document(`"root":1,"configs":[${entry}]`))).toMatch(
-    /^ConfigError .*levels inside/,
-  );
-  expect(read('deep.json', `{"v":${deep}}`, 'root')).toMatch(/^ConfigError .*levels inside/);
-  expect(read('deep.json', `{"v":${nested('{"a":', '}', 100_000).replace('}', '1}')}}`, 'root')).toMatch(
-    /^ConfigError .*levels inside/,
-  );
-  expect(read('open.json', '['.repeat(100_000))).toMatch(/^ConfigError This is not JSON: the text ends/);
-  for (const text of [
-    `v: ${deep}`,
-    `v: ${'['.repeat(100_000)}`,
-    `v:\n  ${'- '.repeat(100_000)}x`,
-    `v: ${nested('{a: ', '}', 100_000)}`,
-  ])
-    expect(read('deep.yaml', text, 'root')).toMatch(/^ConfigError This is not YAML/);
+  const [asRoot, inConfig, open] = readAll('documents', [
+    ['root.json', document(`"root":${deep},"configs":[]`)],
+    ['config.json', document(`"root":1,"configs":[${entry}]`)],
+    ['open.json', '['.repeat(100_000)],
+  ]);
+  expect(asRoot).toContain('values are written more than 500 levels inside one another. (at FILE:1:');
+  expect(inConfig).toMatch(/^ConfigError .*levels inside/);
+  expect(open).toMatch(/^ConfigError This is not JSON: the text ends/);
+  const said = readAll('root', [
+    ['list.json', `{"v":${deep}}`],
+    ['record.json', `{"v":${nested('{"a":', '}', 100_000).replace('}', '1}')}}`],
+    ['list.yaml', `v: ${deep}`],
+    ['open.yaml', `v: ${'['.repeat(100_000)}`],
+    ['dashes.yaml', `v:\n  ${'- '.repeat(100_000)}x`],
+    ['record.yaml', `v: ${nested('{a: ', '}', 100_000)}`],
+  ]);
+  for (const line of said.slice(0, 2)) expect(line).toMatch(/^ConfigError .*levels inside/);
+  for (const line of said.slice(2)) expect(line).toMatch(/^ConfigError This is not YAML/);
 }, 240_000);
 
 test('aliases that stand for billions of values are refused', () => {
@@ -99,8 +121,10 @@ test('aliases that stand for billions of values are refused', () => {
 
 test('bytes that are no text are refused', () => {
   const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 2654435761) % 256));
-  expect(read('garbage.yaml', bytes)).toBe('ConfigError The config document is not text in UTF-8. (at FILE)');
-  expect(read('garbage.json', Buffer.alloc(1000))).toMatch(
-    /^ConfigError This is not JSON: .*\(at FILE:1:1\)$/,
-  );
+  const [yaml, json] = readAll('documents', [
+    ['garbage.yaml', bytes],
+    ['garbage.json', Buffer.alloc(1000)],
+  ]);
+  expect(yaml).toBe('ConfigError The config document is not text in UTF-8. (at FILE)');
+  expect(json).toMatch(/^ConfigError This is not JSON: .*\(at FILE:1:1\)$/);
 }, 60_000);
