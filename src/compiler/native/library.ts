@@ -37,7 +37,8 @@ function loadKoffi(): Promise<Koffi> {
 async function importKoffi(): Promise<Koffi> {
   try {
     const koffi = await import('koffi');
-    koffi.config({ async_stack_size: stackBytes });
+    // Refused once a function was called, of another copy of this module perhaps.
+    if (koffi.config().async_stack_size !== stackBytes) koffi.config({ async_stack_size: stackBytes });
     return koffi;
   } catch (error) {
     throw new CompilerError(
