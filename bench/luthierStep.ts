@@ -2,28 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { createTrainState } from '../src/checkpoints/index.js';
-import { flatViews } from '../src/compiler/index.js';
-import { build } from '../src/hparams/index.js';
-import type { JobOptions } from '../src/programs/options.js';
-import { type FlatTrainState, TrainProgram } from '../src/programs/trainProgram.js';
+import type { FlatTrainState } from '../src/programs/trainProgram.js';
 import { readMeasured } from './flags.js';
-import { jobOptions } from './gptJob.js';
+import { jobOptions, openProgram } from './gptJob.js';
 import { median, type StepResult } from './results.js';
 import { parameterCount, type Shape } from './shapes.js';
 
 const warmupSteps = 3;
-
-async function openProgram(options: JobOptions): Promise<TrainProgram> {
-  const task = build(options.task);
-  const layout = task.layout();
-  const state: FlatTrainState = {
-    ...createTrainState(layout, task.hp.train.hp.learner.slotNames),
-    layout,
-  };
-  task.initialize(flatViews(layout, state.params));
-  return TrainProgram.create(options, task, state, build(options.datasets[0]!));
-}
 
 /** Parameters of a state, checked against the peers' count. */
 function countParameters({ layout }: FlatTrainState, shape: Shape): number {

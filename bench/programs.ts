@@ -161,6 +161,12 @@ export function decodeCandidates(
   return [own, ...peers];
 }
 
+/** Luthier's first step, with programs kept in this folder. */
+export const luthierFirstStep = (shape: string, precision: Precision, cache: string): Program => ({
+  ...node('luthierFirstStep.ts', `--shape=${shape}`, `--precision=${precision}`),
+  env: { XDG_CACHE_HOME: cache },
+});
+
 export const luthierPeak = (precision: Precision): Program => node('luthierPeak.ts', precision);
 
 /** Operations on configs, on wide graphs and chains of these sizes; on several where there are to be more configs `inAll`. */
