@@ -41,7 +41,11 @@ export function itemsIn(root: unknown, at?: PathLink): Map<ConfigNode, Item> {
 
 function edgesOf(node: ConfigNode, path: PathLink | undefined, fields: readonly FieldInfo[]): Edge[] {
   const edges: Edge[] = [];
-  for (const field of fields) edgesIn(rawValue(node, field), { parent: path, segment: field.name }, edges);
+  for (const field of fields) {
+    const value = rawValue(node, field);
+    if (typeof value === 'object' && value !== null)
+      edgesIn(value, { parent: path, segment: field.name }, edges);
+  }
   return edges;
 }
 
@@ -75,10 +79,14 @@ function statedIn(root: unknown): (node: ConfigNode, field: FieldInfo) => boolea
   });
   return (node, field) => {
     if (field.name in node.values) return true;
-    const held: ConfigNode[] = [];
-    collectNodes(presentValue(node, field.name), held);
-    return held.some(({ proxy }) => !isPristine(proxy)) || !isPrivate(held, incoming);
+    const present = presentValue(node, field.name);
+    return typeof present === 'object' && present !== null && isChanged(present);
   };
+  function isChanged(present: object): boolean {
+    const held: ConfigNode[] = [];
+    collectNodes(present, held);
+    return held.some(({ proxy }) => !isPristine(proxy)) || !isPrivate(held, incoming);
+  }
 }
 
 /** Whether all that `roots` lead to is reached through them alone. */

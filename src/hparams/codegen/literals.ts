@@ -55,16 +55,19 @@ export function numberCode(value: number): Code {
   const isNegative = value < 0 || Object.is(value, -0);
   const sign = isNegative ? '-' : '';
   const size = Math.abs(value);
-  const exact = named.find((name) => Math[name] === size);
-  if (exact !== undefined) return text(`${sign}Math.${exact}`);
+  for (const name of named) if (Math[name] === size) return text(`${sign}Math.${name}`);
   return text(sign + positiveText(size), isNegative ? 'negative' : 'number');
+}
+
+function isNearNamed(size: number): boolean {
+  for (const name of named) if (Math.abs(Math[name] - size) < 1e-3) return true;
+  return false;
 }
 
 function positiveText(size: number): string {
   const plain = String(size).replace('e+', 'e');
   // 3.14 would be taken for a careless pi: in the other notation it says that it is meant.
-  const isNear = named.some((name) => Math.abs(Math[name] - size) < 1e-3);
-  if (!isNear) return plain;
+  if (!isNearNamed(size)) return plain;
   const [whole, fraction] = plain.split('.') as [string, string];
   return `${(whole + fraction).replace(/^0+/, '')}e-${fraction.length}`;
 }

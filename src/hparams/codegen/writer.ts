@@ -10,7 +10,7 @@ import { stringText } from './literals.js';
 import { type Names, nameCandidates } from './names.js';
 import { type Body, type Plan, planFor } from './plan.js';
 import { configType, targetName } from './targets.js';
-import { valueCode } from './values.js';
+import { type ValueContext, valueCode } from './values.js';
 
 /** How configs are written. */
 export interface WriterOptions {
@@ -40,6 +40,7 @@ export class ConfigWriter {
   readonly bodies: Body[] = [];
   private readonly plans: ReadonlyMap<ConfigNode, Plan>;
   private readonly expressions = new Map<Plan, Code>();
+  private readonly contexts = new Map<Body, ValueContext>();
   private readonly inStatements: boolean;
 
   constructor(
@@ -148,21 +149,32 @@ export class ConfigWriter {
 
   private entries({ node, path, fields }: Plan, body: Body): Entry[] {
     const comments = this.options.history === true ? lastOrigins(node) : undefined;
-    return fields.map(({ name }, i) => {
-      const value = this.value(rawValue(node, fields[i]!), body, { parent: path, segment: name });
-      return { key: name, value, comment: comments?.get(name) };
+    const context = this.contextOf(body);
+    return fields.map((field) => {
+      const key = field.name;
+      const value = valueCode(rawValue(node, field), context, { parent: path, segment: key });
+      return { key, value, comment: comments?.get(key) };
     });
   }
 
   /** The expression of `value` in `body`. */
   value(value: unknown, body: Body, path: PathLink | undefined): Code {
-    const config = (node: ConfigNode): Code => {
-      const plan = this.plans.get(node)!;
-      if (plan.isVariable) mention(plan, body);
-      return this.expressions.get(plan)!;
-    };
-    const { imports, special } = this.options;
-    return valueCode(value, { imports, config, ...(special === undefined ? {} : { special }) }, path);
+    return valueCode(value, this.contextOf(body), path);
+  }
+
+  /** How values are written in `body`. */
+  private contextOf(body: Body): ValueContext {
+    let context = this.contexts.get(body);
+    if (context === undefined) {
+      const config = (node: ConfigNode): Code => {
+        const plan = this.plans.get(node)!;
+        if (plan.isVariable) mention(plan, body);
+        return this.expressions.get(plan)!;
+      };
+      const { imports, special } = this.options;
+      this.contexts.set(body, (context = { imports, config, ...(special === undefined ? {} : { special }) }));
+    }
+    return context;
   }
 
   private callOf(fixture: Body, made: Code, home: Body): Code {

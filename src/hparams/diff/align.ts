@@ -112,7 +112,18 @@ class Aligner {
   private descend(): void {
     for (; this.descended < this.pairs.length; this.descended += 1) {
       const [a, b] = this.pairs[this.descended]!;
-      for (const [va, vb] of valuePairs(a, b)) this.pairValues(va, vb);
+      this.pairFields(a, b);
+    }
+  }
+
+  /** Pairs what fields of the same name hold. A default that only one of the two looked at is made for both. */
+  private pairFields(a: ConfigNode, b: ConfigNode): void {
+    for (const field of b.info.allFields) {
+      const old = a.info.fields.get(field.name);
+      if (old === undefined) continue;
+      const shown = Number(isTouched(a, field.name)) + Number(isTouched(b, field.name));
+      if (shown === 2 || (shown === 1 && a.info === b.info))
+        this.pairValues(rawValue(a, old), rawValue(b, field));
     }
   }
 
@@ -280,15 +291,5 @@ class Aligner {
       const now = byClass.get(node.info)?.pop();
       if (now !== undefined && this.isFree(node, now)) this.pairNodes(node, now);
     }
-  }
-}
-
-/** The values that two configs have in fields of the same name. A default that only one looked at is made for both. */
-function* valuePairs(a: ConfigNode, b: ConfigNode): Generator<[unknown, unknown]> {
-  for (const field of b.info.fields.values()) {
-    const old = a.info.fields.get(field.name);
-    if (old === undefined) continue;
-    const shown = Number(isTouched(a, field.name)) + Number(isTouched(b, field.name));
-    if (shown === 2 || (shown === 1 && a.info === b.info)) yield [rawValue(a, old), rawValue(b, field)];
   }
 }

@@ -27,7 +27,7 @@ import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
 import { ValueEditor } from './editValue.js';
 import { PathTable } from './pathTable.js';
 import { Resolver } from './resolve.js';
-import { isTouched } from './shown.js';
+import { isTouched, shownEdges } from './shown.js';
 import type { ClassChange, Diff, PartConfig, Path, TagChange } from './types.js';
 
 export interface ApplyOptions {
@@ -99,7 +99,11 @@ class Applier {
     const contents = new Map([...parts].map(([node, part]) => [node, this.contentsOf(part)]));
     const value = edited === 'gone' ? undefined : edited.value;
     walk(value, {
-      children: (node, path) => this.childrenOf(contents.get(node) ?? this.valuesOf(node), path),
+      children: (node, path) => {
+        const values = contents.get(node);
+        if (values === undefined && this.isSpared(node)) return shownEdges(node, path);
+        return this.childrenOf(values ?? this.valuesOf(node), path);
+      },
       leave: (node, path) => {
         const values = contents.get(node);
         if (values === undefined) this.done.set(node, this.remake(node, path));
@@ -108,6 +112,11 @@ class Applier {
     });
     this.fail();
     return this.replaced(value);
+  }
+
+  /** Whether the diff says nothing of the config itself: it changes only where what it holds does. */
+  private isSpared(node: ConfigNode): boolean {
+    return !this.edits.has(node) && !this.resolver.defaultsMet.has(node);
   }
 
   private report(path: Path, problem: string): void {
@@ -234,7 +243,15 @@ class Applier {
     });
   }
 
+  private holdsReplaced(node: ConfigNode): boolean {
+    for (const field of node.info.allFields) {
+      if (isTouched(node, field.name) && this.isReplaced(rawValue(node, field))) return true;
+    }
+    return false;
+  }
+
   private isReplaced(value: unknown): boolean {
+    if (typeof value !== 'object' || value === null) return false;
     const nodes: ConfigNode[] = [];
     collectNodes(value, nodes);
     return nodes.some((node) => (this.done.get(node) ?? node) !== node);
@@ -253,10 +270,8 @@ class Applier {
 
   /** What a config of the base becomes: itself, where nothing in it changed. */
   private remake(node: ConfigNode, path: Path): ConfigNode {
+    if (this.isSpared(node) && !this.holdsReplaced(node)) return node;
     const { kept, defaults, written, deleted, edits } = this.planOf(node);
-    const isChanged = edits !== undefined || this.resolver.defaultsMet.has(node);
-    if (!isChanged && ![...kept.values(), ...defaults.values()].some((value) => this.isReplaced(value)))
-      return node;
     const made = new ConfigNode(node.info, edits?.kind[0]?.value ?? node.kind);
     proxyFor(made);
     made.tags = node.tags;

@@ -138,6 +138,7 @@ class Differ {
     if (old.info !== now.info) this.changes.push({ kind: 'class', path: at, old: old.info, value: now.info });
     if (old.kind !== now.kind) this.changes.push({ kind: 'kind', path: at, old: old.kind, value: now.kind });
     for (const field of now.info.fields.values()) {
+      if (isPlainlySame(old, now, field)) continue;
       const path = this.table.step(at, field.name);
       const oldField = old.info.fields.get(field.name);
       this.differTags(old, oldField, now, field, path);
@@ -331,4 +332,12 @@ class Differ {
 
 function stepText(segment: Segment): string {
   return formatSegment(segment, true);
+}
+
+/** Whether the field was touched in neither, or holds the same number or text in both: most fields of most configs do. */
+function isPlainlySame(old: ConfigNode, now: ConfigNode, { name }: FieldInfo): boolean {
+  if (old.info !== now.info || old.tags !== undefined || now.tags !== undefined) return false;
+  const value = now.values[name];
+  if (value === undefined) return !isTouched(old, name) && !isTouched(now, name);
+  return typeof value !== 'object' && Object.is(old.values[name], value);
 }

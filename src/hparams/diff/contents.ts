@@ -1,20 +1,25 @@
 /** @file Numbers that are equal for values with equal content, found in linear time. */
 import { partsOf } from '../nodes/containers.js';
-import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { type ConfigNode, collectNodes, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
 import { walk } from '../walking/traverse.js';
 
 /** Numbers contents. Sharing is not looked at: the numbers say what is alike, not what is the same. */
 export class Contents {
+  /** Of what is compared by its parts: a text that names them. */
   private readonly numbers = new Map<string, number>();
+  /** Of what is compared as it is: numbers, strings, functions, and objects that nobody can look into. */
+  private readonly ofLeaf = new Map<unknown, number>();
   private readonly ofNode = new Map<ConfigNode, number>();
-  private readonly ofObject = new Map<unknown, number>();
+  private given = 0;
   private readonly weights = new Map<number, number>();
 
   /** The number of a value's content. */
   of(value: unknown): number {
     const node = nodeOf(value);
-    return node === undefined ? this.intern(this.keyOf(value)) : this.ofConfig(node);
+    if (node !== undefined) return this.ofConfig(node);
+    const key = this.keyOf(value);
+    return key === undefined ? this.ofIdentity(value) : this.intern(key);
   }
 
   /** The number of a config's content: its class, kind and explicit values. */
@@ -56,29 +61,27 @@ export class Contents {
     return number;
   }
 
-  private keyOf(value: unknown): string {
-    if (typeof value === 'string') return `'${value}`;
-    if (typeof value === 'number' || typeof value === 'bigint') return `${typeof value} ${value}`;
-    if (typeof value !== 'object' || value === null)
-      return typeof value === 'function' ? `o${this.ofIdentity(value)}` : String(value);
+  /** A text for what is compared by its parts; undefined for anything else. */
+  private keyOf(value: unknown): string | undefined {
+    if (typeof value !== 'object' || value === null) return undefined;
     if (value instanceof Date) return `date ${value.getTime()}`;
     if (value instanceof RegExp) return `regexp ${value}`;
     const parts = partsOf(value);
-    if (parts === undefined) return `o${this.ofIdentity(value)}`;
+    if (parts === undefined) return undefined;
     const keyed = parts.map(([segment, part]) => `${formatSegment(segment, true)}:${this.of(part)}`);
     if (Array.isArray(value)) return `[${keyed.join(' ')}`;
     return `{${this.ofIdentity(value.constructor)} ${keyed.sort().join(' ')}`;
   }
 
   private ofIdentity(value: unknown): number {
-    let number = this.ofObject.get(value);
-    if (number === undefined) this.ofObject.set(value, (number = this.ofObject.size));
+    let number = this.ofLeaf.get(value);
+    if (number === undefined) this.ofLeaf.set(value, (number = ++this.given));
     return number;
   }
 
   private intern(key: string): number {
     let number = this.numbers.get(key);
-    if (number === undefined) this.numbers.set(key, (number = this.numbers.size));
+    if (number === undefined) this.numbers.set(key, (number = ++this.given));
     return number;
   }
 }
@@ -86,13 +89,7 @@ export class Contents {
 function explicitNodes(node: ConfigNode): ConfigNode[] {
   const nodes: ConfigNode[] = [];
   for (const field of node.info.fields.values()) {
-    if (isExplicit(node, field.name)) collectParts(rawValue(node, field), nodes);
+    if (isExplicit(node, field.name)) collectNodes(rawValue(node, field), nodes);
   }
   return nodes;
-}
-
-function collectParts(value: unknown, into: ConfigNode[]): void {
-  const node = nodeOf(value);
-  if (node !== undefined) into.push(node);
-  else for (const [, part] of partsOf(value) ?? []) collectParts(part, into);
 }

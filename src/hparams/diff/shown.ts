@@ -12,8 +12,10 @@ export function isTouched(node: ConfigNode, name: string): boolean {
 export function shownEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
-    if (isTouched(node, field.name))
-      edgesIn(rawValue(node, field), { parent: path, segment: field.name }, edges);
+    if (!isTouched(node, field.name)) continue;
+    const value = rawValue(node, field);
+    if (typeof value === 'object' && value !== null)
+      edgesIn(value, { parent: path, segment: field.name }, edges);
   }
   return edges;
 }

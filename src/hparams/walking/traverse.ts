@@ -155,10 +155,10 @@ function partSteps(step: WalkStep): WalkStep[] {
 export function edgesOf(node: ConfigNode, path: PathLink | undefined, withDefaults = false): Edge[] {
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
-    if (holdsConfigs(node, field, withDefaults)) {
-      const inner = isCarrier(node) ? path : { parent: path, segment: field.name };
-      edgesIn(rawValue(node, field), inner, edges);
-    }
+    if (!holdsConfigs(node, field, withDefaults)) continue;
+    const value = rawValue(node, field);
+    if (typeof value !== 'object' || value === null) continue;
+    edgesIn(value, isCarrier(node) ? path : { parent: path, segment: field.name }, edges);
   }
   return edges;
 }
