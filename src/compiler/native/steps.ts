@@ -1,6 +1,7 @@
 /** @file Steps: the stages as functions that all threads call, with the barriers that they need between them. */
 import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
+import { type Share, sameShare, sharesOf } from './shares.js';
 import type { Chain, Packing, Schedule, Stage } from './stages.js';
 import { type LoopUnit, readsOf, writesOf } from './units.js';
 import type { Buffer } from './views.js';
@@ -55,8 +56,8 @@ class Steps {
   bytes = 0;
   private pending: Accumulator[] = [];
   private epoch = 0;
-  /** Written since the last barrier. */
-  private fresh = new Set<Buffer>();
+  /** Written since the last barrier: null, or by which shares. */
+  private fresh = new Map<Buffer, Share | null>();
 
   add(stage: Stage): void {
     const reads = stage.units.flatMap(readsOf);
@@ -100,17 +101,25 @@ class Steps {
   /** Everything so far is done before anything else. */
   barrier(): void {
     this.epoch++;
-    this.fresh = new Set();
+    this.fresh = new Map();
     this.packed = false;
     this.usesWorkspace = false;
   }
 
   private push(step: StepBody, reads: readonly Buffer[], writes: readonly Buffer[]): void {
     const multiplies = step.kind === 'chain' || step.kind === 'narrow';
-    const isFresh = (buffer: Buffer): boolean => this.fresh.has(buffer);
+    const units = step.kind === 'call' ? step.stage.units : [];
+    const read = units.flatMap((unit) => sharesOf(unit, 'read'));
+    const written = units.flatMap((unit) => sharesOf(unit, 'written'));
+    const isFresh = (buffer: Buffer): boolean => {
+      const known = this.fresh.get(buffer);
+      // A thread that reads no more than what it has written itself waits for nobody.
+      return known !== undefined && !(known !== null && read.some((share) => sameShare(share, known)));
+    };
     if (reads.some(isFresh) || writes.some(isFresh) || (multiplies && this.packed)) this.barrier();
     this.steps.push({ ...step, epoch: this.epoch } as Step);
-    for (const buffer of writes) this.fresh.add(buffer);
+    for (const buffer of writes)
+      this.fresh.set(buffer, written.find((share) => share.buffer === buffer) ?? null);
   }
 
   private collect(stage: Stage): void {
