@@ -1,5 +1,5 @@
 /** @file `npm run bench:train`: Luthier's training step beside PyTorch's, on three GPT shapes, in one run. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import {
@@ -31,6 +31,8 @@ interface Options {
   readonly onnx: boolean;
   /** Luthier's step on one thread as well. */
   readonly scaling: boolean;
+  /** The results of an earlier run: of the settings of a peer only those run that it kept to its end. */
+  readonly finalists: string | undefined;
   readonly threads: number;
 }
 
@@ -59,12 +61,18 @@ function readOptions(): Options {
       jax: { type: 'boolean', default: false },
       onnx: { type: 'boolean', default: false },
       scaling: { type: 'boolean', default: false },
+      finalists: { type: 'string' },
     },
   });
   const names = values.shapes.split(',');
   const unknown = names.find((name) => !Object.hasOwn(shapes, name));
   if (unknown !== undefined) {
     throw new Error(`--shapes: expected some of ${Object.keys(shapes).join(',')}; got '${unknown}'`);
+  }
+  if (values.finalists !== undefined && !existsSync(values.finalists)) {
+    throw new Error(
+      `--finalists: expected the results of an earlier run, such as ${resultsFile}; there is no '${values.finalists}'`,
+    );
   }
   return {
     shapes: names,
@@ -73,6 +81,7 @@ function readOptions(): Options {
     jax: values.jax,
     onnx: values.onnx,
     scaling: values.scaling,
+    finalists: values.finalists,
     threads: positive('threads', values.threads),
   };
 }
@@ -135,6 +144,16 @@ function selectFinalists(entries: readonly Entry[]): Entry[] {
   return entries.filter((entry) => kept.has(entry));
 }
 
+/** Entries without the settings that the run whose results are in `file` gave up, or did not measure. */
+function keepFinalists(entries: readonly Entry[], file: string): Entry[] {
+  const earlier = JSON.parse(readFileSync(file, 'utf8')) as { options: Options; entries: Entry[] };
+  const id = ({ shape, candidate }: Entry): string => [shape, candidate.name, candidate.how].join(', ');
+  const kept = new Set(
+    earlier.entries.filter(({ results }) => results.length === earlier.options.rounds).map(id),
+  );
+  return entries.filter((entry) => !entry.candidate.name.startsWith('PyTorch') || kept.has(id(entry)));
+}
+
 /** Looks for higher peaks. */
 async function raisePeaks(peaks: Partial<Record<Precision, PeakResult>>): Promise<void> {
   const programs: [Precision, Program][] = [
@@ -160,7 +179,7 @@ async function runRounds(options: Options, entries: readonly Entry[]): Promise<P
     await raisePeaks(peaks);
     const order = round % 2 === 1 ? running : running.toReversed();
     for (const entry of order) await runEntry(entry, `[round ${round}/${options.rounds}]`);
-    if (round === 1) running = selectFinalists(running);
+    if (round === 1 && options.finalists === undefined) running = selectFinalists(running);
   }
   return peaks;
 }
@@ -205,7 +224,10 @@ try {
   process.exit(2);
 }
 if (!hasPeers) say(absence);
-const entries = allEntries(options);
+const entries =
+  options.finalists === undefined
+    ? allEntries(options)
+    : keepFinalists(allEntries(options), options.finalists);
 const peaks = await runRounds(options, entries);
 checkEqualModels(entries);
 mkdirSync('out', { recursive: true });
