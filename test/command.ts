@@ -1,5 +1,5 @@
 /** @file Runs main.ts in a process of its own, in the project of test/fixtures. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -66,6 +66,41 @@ export function runLuthier(
   return startCommand(args, cwd, 'src/tools/main.ts', env).finished;
 }
 
+/** What a command said, and its exit code. */
+type Said = Pick<Finished, 'code' | 'stdout' | 'stderr'>;
+
+/**
+ * Runs commands that only look at a project one after another in one process, started for the first of them: for many
+ * such commands starting takes most of the time. A process of its own, with its signals and exit code, is
+ * {@link startCommand}'s.
+ */
+export function oneProcess(
+  script: 'src/main.ts' | 'src/tools/main.ts',
+  cwd = project,
+): (flags: readonly string[]) => Promise<Said> {
+  const waiting: { resolve(said: Said): void; reject(error: Error): void }[] = [];
+  let child: ChildProcess | undefined;
+  const start = (): ChildProcess => {
+    const program = join(repository, 'test/commandsProgram.ts');
+    const started = fork(program, [join(repository, script)], {
+      cwd,
+      execArgv: ['--import', fileURLToPath(import.meta.resolve('tsx'))],
+    });
+    started.on('message', (said: Said) => waiting.shift()!.resolve(said));
+    started.on('exit', () => {
+      for (const { reject } of waiting.splice(0)) reject(new Error('The process of the commands ended.'));
+    });
+    processes.push(started);
+    return started;
+  };
+  return (flags) =>
+    new Promise((resolve, reject) => {
+      child ??= start();
+      waiting.push({ resolve, reject });
+      child.send(flags);
+    });
+}
+
 /** An empty directory for the tests of a file, removed after them. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-test-'));
@@ -74,6 +109,8 @@ export function temporaryDirectory(): string {
 }
 
 const made: string[] = [];
+const processes: ChildProcess[] = [];
 afterAll(() => {
+  for (const child of processes.splice(0)) child.disconnect();
   for (const directory of made.splice(0)) rmSync(directory, { recursive: true, force: true });
 });

@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommand, temporaryDirectory } from './command.js';
+import { oneProcess, runCommand, temporaryDirectory } from './command.js';
 
 /** Each message is the whole of what the command writes to stderr. */
 const usage: [string, string[], string][] = [
@@ -84,16 +84,23 @@ const usage: [string, string[], string][] = [
   ],
 ];
 
+const command = oneProcess('src/main.ts');
+
 test.each(usage)(
   'exit code 2: %s',
   async (_, flags, message) => {
-    const { code, stdout, stderr } = await runCommand(flags);
+    const { code, stdout, stderr } = await command(flags);
     // How many experiments come with the project is not this test's business.
     const told = stderr.replaceAll(/\d+(?= in \w+\.\*)/g, 'N');
     expect({ code, stdout, told }).toEqual({ code: 2, stdout: '', told: `${message}\n` });
   },
   120_000,
 );
+
+test('exit code 2 is that of the process, too', async () => {
+  const [[, flags, message]] = usage as [(typeof usage)[number]];
+  expect(await runCommand(flags)).toEqual({ code: 2, signal: null, stdout: '', stderr: `${message}\n` });
+});
 
 test('exit code 1: a corpus that is not there, and nothing is written', async () => {
   const directory = join(temporaryDirectory(), 'job');
@@ -138,7 +145,7 @@ test('exit code 1: --device=gpu without its package says what to install', async
 }, 120_000);
 
 test('exit code 1: an error inside an experiment keeps its stack', async () => {
-  const { code, stderr } = await runCommand(['--exp=failing.Anything', '--job_log_dir=unused']);
+  const { code, stderr } = await command(['--exp=failing.Anything', '--job_log_dir=unused']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
     /^Experiment 'failing\.Anything': experiments\/failing\.ts failed to load\.\nError: this module fails while it loads\n {4}at .*failing\.ts/,
@@ -157,10 +164,10 @@ test('exit code 1: evaluating where there is no checkpoint', async () => {
 }, 120_000);
 
 test('--help lists the flags; with --exp also what can be set', async () => {
-  const plain = await runCommand(['--help']);
+  const plain = await command(['--help']);
   expect(plain.code).toBe(0);
   expect(plain.stdout).toContain('  --job_log_dir=DIR\n      Where everything that the run writes goes');
-  const { code, stdout } = await runCommand(['--help', '--exp=Tiny']);
+  const { code, stdout } = await command(['--help', '--exp=Tiny']);
   expect(code).toBe(0);
   expect(stdout).toContain(
     'Constants of tiny.Tiny:\n' +
@@ -173,7 +180,7 @@ test('--help lists the flags; with --exp also what can be set', async () => {
 }, 120_000);
 
 test('--help of an experiment whose constants are not all set says so', async () => {
-  const { code, stdout } = await runCommand(['--help', '--exp=lm.ShakespeareChar']);
+  const { code, stdout } = await command(['--help', '--exp=lm.ShakespeareChar']);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^ {2}dataPath +a non-empty string = \(not set\).*\n +The text file: nanoGPT's/m);
   expect(stdout).toContain('Set it with --set dataPath=PATH');
@@ -181,17 +188,17 @@ test('--help of an experiment whose constants are not all set says so', async ()
 
 test('--dump prints the configs without a job_log_dir, and its output is taken back', async () => {
   const flags = ['--exp=Fiddled', '--set', 'modelDims=8', '--fiddler', 'batches(5)'];
-  const first = await runCommand([...flags, '--dump=yaml']);
+  const first = await command([...flags, '--dump=yaml']);
   expect({ code: first.code, stderr: first.stderr }).toEqual({ code: 0, stderr: '' });
   const file = join(temporaryDirectory(), 'dump.yaml');
   writeFileSync(file, first.stdout);
-  const second = await runCommand(['--exp=Fiddled', '--config_file', file, '--dump=yaml']);
+  const second = await command(['--exp=Fiddled', '--config_file', file, '--dump=yaml']);
   expect(second.stdout).toBe(first.stdout);
 }, 120_000);
 
 test('a constant that no config is made with is warned of', async () => {
   const flags = ['--exp=Fiddled', '--set', 'spare=7', '--set', 'modelDims=8', '--dump'];
-  const { code, stderr } = await runCommand(flags);
+  const { code, stderr } = await command(flags);
   expect({ code, stderr }).toEqual({
     code: 0,
     stderr:
@@ -200,7 +207,7 @@ test('a constant that no config is made with is warned of', async () => {
 }, 120_000);
 
 test('exit code 1: a fiddler that fails keeps its stack', async () => {
-  const { code, stderr } = await runCommand(['--exp=Fiddled', '--dump', '--fiddler', 'broken()']);
+  const { code, stderr } = await command(['--exp=Fiddled', '--dump', '--fiddler', 'broken()']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
     /^--fiddler broken\(\): broken\(\) failed\.\nTypeError: a fault of the fiddler\n {4}at .*fiddled\.ts/,

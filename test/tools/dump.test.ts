@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runLuthier, startCommand, temporaryDirectory } from '../command.js';
+import { oneProcess, runLuthier, startCommand, temporaryDirectory } from '../command.js';
 
 const constants = `\
 --set numTrainSteps=3:
@@ -14,6 +14,8 @@ Tiny:
 Fiddled:
   learningRate: 0.02
   spare: 0`;
+
+const luthier = oneProcess('src/tools/main.ts');
 
 describe('luthier dump', () => {
   it('shows constants by the class that set them, then every field', async () => {
@@ -29,7 +31,7 @@ describe('luthier dump', () => {
 
   it('shows where each field was set, and what it was before', async () => {
     const flags = ['--set', 'task.train.numTrainSteps=5', '--history', '--defaults=hide'];
-    const { stdout } = await runLuthier(['dump', 'tiny.Tiny', ...flags]);
+    const { stdout } = await luthier(['dump', 'tiny.Tiny', ...flags]);
     expect(stdout).toMatch(
       /\ntask\.train\.numTrainSteps : 5 @ --set task\.train\.numTrainSteps=5\n {2}- previously: 12 @ experiments\/tiny\.ts:\d+\n/,
     );
@@ -39,15 +41,15 @@ describe('luthier dump', () => {
   it('writes a document that --config_file takes back, in the format that main.ts writes', async () => {
     const set = ['--set', 'numTrainSteps=3', '--set', 'task.train.saveMaxToKeep=9'];
     const [json, yaml, main] = await Promise.all([
-      runLuthier(['dump', 'tiny.Tiny', ...set, '--format=json']),
-      runLuthier(['dump', 'tiny.Tiny', ...set, '--format=yaml']),
+      luthier(['dump', 'tiny.Tiny', ...set, '--format=json']),
+      luthier(['dump', 'tiny.Tiny', ...set, '--format=yaml']),
       startCommand(['--exp=tiny.Tiny', ...set, '--dump=json']).finished,
     ]);
     expect(JSON.parse(json.stdout)).toEqual(JSON.parse(main.stdout));
     const directory = temporaryDirectory();
     for (const [name, { stdout }] of [['a.json', json] as const, ['a.yaml', yaml] as const]) {
       writeFileSync(join(directory, name), stdout);
-      const again = await runLuthier([
+      const again = await luthier([
         'dump',
         'tiny.Tiny',
         '--config_file',
@@ -59,7 +61,7 @@ describe('luthier dump', () => {
   });
 
   it('has a table of constants and folded configs in Markdown', async () => {
-    const { stdout } = await runLuthier(['dump', 'tiny.Tiny', '--format=markdown', '--defaults=mark']);
+    const { stdout } = await luthier(['dump', 'tiny.Tiny', '--format=markdown', '--defaults=mark']);
     expect(stdout).toMatch(
       /^### `tiny\.Tiny`\n\n`experiments\/tiny\.ts`\n\n\| constant +\| value +\| set by +\| what it is +\|\n/,
     );
@@ -70,7 +72,7 @@ describe('luthier dump', () => {
   });
 
   it('has no place in a document for history and defaults', async () => {
-    expect(await runLuthier(['dump', 'tiny.Tiny', '--history', '--format=yaml'])).toMatchObject({
+    expect(await luthier(['dump', 'tiny.Tiny', '--history', '--format=yaml'])).toMatchObject({
       code: 2,
       stderr: '--history: a document has no place for it; use --format=text or --format=markdown.\n',
     });

@@ -8,9 +8,10 @@ import { describe, expect, it } from 'vitest';
 import { commandHelp } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
 import { paintFor, plain } from '../../src/tools/paint.js';
-import { runLuthier, temporaryDirectory } from '../command.js';
+import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
 
 const names = Object.keys(commands);
+const luthier = oneProcess('src/tools/main.ts');
 
 describe('luthier', () => {
   it('lists its commands, and says that one is missing where there is none', async () => {
@@ -23,12 +24,12 @@ describe('luthier', () => {
   });
 
   it('suggests the command that was meant', async () => {
-    expect(await runLuthier(['dmup', 'tiny.Tiny'])).toMatchObject({
+    expect(await luthier(['dmup', 'tiny.Tiny'])).toMatchObject({
       code: 2,
       stdout: '',
       stderr: `luthier has no command 'dmup'. Did you mean 'dump'? The commands are: ${names.join(', ')}.\n`,
     });
-    expect((await runLuthier(['constructor'])).stderr).toMatch(/^luthier has no command 'constructor'\./);
+    expect((await luthier(['constructor'])).stderr).toMatch(/^luthier has no command 'constructor'\./);
   });
 
   it('runs in any directory, by a link to it, as package managers make one', () => {
@@ -59,9 +60,9 @@ describe('commands', () => {
 
   it('tell how they are used: by a flag, and where an argument is missing or too many', async () => {
     const [help, none, many] = await Promise.all([
-      runLuthier(['dump', '--help']),
-      runLuthier(['dump']),
-      runLuthier(['dump', 'a', 'b']),
+      luthier(['dump', '--help']),
+      luthier(['dump']),
+      luthier(['dump', 'a', 'b']),
     ]);
     expect(help).toMatchObject({ code: 0, stderr: '' });
     expect(help.stdout).toContain('\n  npx luthier dump EXP [flags]\n');
@@ -72,8 +73,8 @@ describe('commands', () => {
 
   it('refuse flags and formats that they have not, and name the nearest', async () => {
     const [flag, format] = await Promise.all([
-      runLuthier(['dump', 'tiny.Tiny', '--histroy']),
-      runLuthier(['graph', 'tiny.Tiny', '--format=yaml']),
+      luthier(['dump', 'tiny.Tiny', '--histroy']),
+      luthier(['graph', 'tiny.Tiny', '--format=yaml']),
     ]);
     expect(flag.code).toBe(2);
     expect(flag.stderr).toMatch(
@@ -87,9 +88,9 @@ describe('commands', () => {
 
   it("tell what is wrong with an experiment: in a person's words, or with the stack of its own error", async () => {
     const [unknown, misspelt, failing] = await Promise.all([
-      runLuthier(['dump', 'tiny.Tny']),
-      runLuthier(['dump', 'misspelt.Misspelt']),
-      runLuthier(['dump', 'failing.Any']),
+      luthier(['dump', 'tiny.Tny']),
+      luthier(['dump', 'misspelt.Misspelt']),
+      luthier(['dump', 'failing.Any']),
     ]);
     expect(unknown.code).toBe(2);
     expect(unknown.stderr).toContain("Did you mean 'tiny.Tiny'?");
@@ -102,12 +103,7 @@ describe('commands', () => {
   });
 
   it('warn beside the report, not in it', async () => {
-    const { stdout, stderr } = await runLuthier([
-      'dump',
-      'fiddled.Fiddled',
-      '--set=spare=1',
-      '--format=json',
-    ]);
+    const { stdout, stderr } = await luthier(['dump', 'fiddled.Fiddled', '--set=spare=1', '--format=json']);
     expect(stderr).toMatch(/^--set spare=1: Fiddled never reads the constant spare/);
     expect(JSON.parse(stdout)).toMatchObject({ format: 'luthier-config' });
   });
@@ -136,7 +132,7 @@ describe('colours', () => {
   });
 
   it('never reach a pipe', async () => {
-    const { stdout } = await runLuthier(['dump', 'tiny.Tiny']);
+    const { stdout } = await luthier(['dump', 'tiny.Tiny']);
     expect(stdout).toBe(stripVTControlCharacters(stdout));
   });
 });

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runLuthier, startCommand, temporaryDirectory } from '../../command.js';
+import { oneProcess, runLuthier, startCommand, temporaryDirectory } from '../../command.js';
 import { experimentsFile, family, repositoryOf } from './repository.js';
 
 const files = {
@@ -132,8 +132,10 @@ const usage: [string, string[], string][] = [
   ],
 ];
 
+const command = oneProcess('src/tools/main.ts', folder);
+
 test.each(usage)('%s', async (_, args, message) => {
-  const { code, stdout, stderr } = await runLuthier(['diff', ...args], folder);
+  const { code, stdout, stderr } = await command(['diff', ...args]);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr.slice(0, message.length)).toBe(message);
 });
