@@ -5,8 +5,6 @@ export type PrngKey = readonly [number, number];
 
 const PARITY = 0x1bd11bda;
 
-const rotate = (word: number, by: number): number => (word << by) | (word >>> (32 - by));
-
 /**
  * Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
  *
@@ -15,43 +13,70 @@ const rotate = (word: number, by: number): number => (word << by) | (word >>> (3
  * @returns two unsigned 32-bit words that look random.
  */
 export function threefry2x32(key: PrngKey, counter: readonly [number, number]): [number, number] {
-  const out: [number, number] = [0, 0];
-  threefryInto(key[0], key[1], counter[0], counter[1], out, 0);
-  return out;
+  const out = new Uint32Array(2);
+  threefryInto(key, counter[0], counter[1], out);
+  return [out[0]!, out[1]!];
 }
 
-/** As `threefry2x32`, writing its words to out[at] and out[at + 1]: bulk draws allocate nothing. */
-function threefryInto(
-  k0: number,
-  k1: number,
-  c0: number,
-  c1: number,
-  out: Uint32Array | [number, number],
-  at: number,
-): void {
-  // The three key words take turns; locals instead of an array keep the loop free of memory.
-  let [now, next, later] = [k0, k1, k0 ^ k1 ^ PARITY];
-  let x0 = (c0 + k0) | 0;
-  let x1 = (c1 + k1) | 0;
-  for (let group = 1; group <= 5; group++) {
-    const odd = (group & 1) === 1;
+/** Words of the counters [high, low], [high, low + 1], … as many as fit; written out round by round, which takes half the time. */
+function threefryInto([k0, k1]: PrngKey, high: number, low: number, out: Uint32Array): void {
+  const k2 = k0 ^ k1 ^ PARITY;
+  for (let at = 0; at < out.length; at += 2) {
+    let x0 = (high + k0) | 0;
+    let x1 = (low + (at >>> 1) + k1) | 0;
     x0 = (x0 + x1) | 0;
-    x1 = rotate(x1, odd ? 13 : 17) ^ x0;
+    x1 = ((x1 << 13) | (x1 >>> 19)) ^ x0;
     x0 = (x0 + x1) | 0;
-    x1 = rotate(x1, odd ? 15 : 29) ^ x0;
+    x1 = ((x1 << 15) | (x1 >>> 17)) ^ x0;
     x0 = (x0 + x1) | 0;
-    x1 = rotate(x1, odd ? 26 : 16) ^ x0;
+    x1 = ((x1 << 26) | (x1 >>> 6)) ^ x0;
     x0 = (x0 + x1) | 0;
-    x1 = rotate(x1, odd ? 6 : 24) ^ x0;
-    const first = now;
-    now = next;
-    next = later;
-    later = first;
-    x0 = (x0 + now) | 0;
-    x1 = (x1 + next + group) | 0;
+    x1 = ((x1 << 6) | (x1 >>> 26)) ^ x0;
+    x0 = (x0 + k1) | 0;
+    x1 = (x1 + k2 + 1) | 0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 17) | (x1 >>> 15)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 29) | (x1 >>> 3)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 16) | (x1 >>> 16)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 24) | (x1 >>> 8)) ^ x0;
+    x0 = (x0 + k2) | 0;
+    x1 = (x1 + k0 + 2) | 0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 13) | (x1 >>> 19)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 15) | (x1 >>> 17)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 26) | (x1 >>> 6)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 6) | (x1 >>> 26)) ^ x0;
+    x0 = (x0 + k0) | 0;
+    x1 = (x1 + k1 + 3) | 0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 17) | (x1 >>> 15)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 29) | (x1 >>> 3)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 16) | (x1 >>> 16)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 24) | (x1 >>> 8)) ^ x0;
+    x0 = (x0 + k1) | 0;
+    x1 = (x1 + k2 + 4) | 0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 13) | (x1 >>> 19)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 15) | (x1 >>> 17)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 26) | (x1 >>> 6)) ^ x0;
+    x0 = (x0 + x1) | 0;
+    x1 = ((x1 << 6) | (x1 >>> 26)) ^ x0;
+    x0 = (x0 + k2) | 0;
+    x1 = (x1 + k0 + 5) | 0;
+    out[at] = x0;
+    out[at + 1] = x1;
   }
-  out[at] = x0 >>> 0;
-  out[at + 1] = x1 >>> 0;
 }
 
 /**
@@ -85,8 +110,13 @@ export function hashString(text: string): number {
  */
 export function randomBits(key: PrngKey, count: number): Uint32Array {
   const bits = new Uint32Array(count + (count & 1));
-  for (let i = 0; i < count; i += 2) threefryInto(key[0], key[1], 0, i >>> 1, bits, i);
+  threefryInto(key, 0, 0, bits);
   return bits.subarray(0, count);
+}
+
+/** Words `first`, `first + 1`, … of those that `randomBits` gives, where `first` and the length of `out` are even. */
+export function randomBitsInto(key: PrngKey, first: number, out: Uint32Array): void {
+  threefryInto(key, 0, first / 2, out);
 }
 
 /** A word as a float32 in [0, 1): its 24 high bits, so that every value is exact. */

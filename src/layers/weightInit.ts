@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { bitsToUniform, type PrngKey, randomBits } from '../compiler/index.js';
 import { build, Configurable } from '../hparams/index.js';
 import { inverseErf } from './inverseErf.js';
+import { fillNormal } from './normal.js';
 
 /** What an initialiser may know about a variable: its shape, and which axes count as inputs and as outputs. */
 export interface WeightShape {
@@ -33,19 +34,6 @@ export function fans(weight: WeightShape): { fanIn: number; fanOut: number } | n
   return { fanIn: shape.at(-2)! * receptiveField, fanOut: shape.at(-1)! * receptiveField };
 }
 
-/** `count` standard normal numbers, by Box and Muller (1958): each pair comes from one counter. */
-function standardNormal(key: PrngKey, count: number): Float64Array {
-  const bits = randomBits(key, count + (count & 1));
-  const values = new Float64Array(bits.length);
-  for (let i = 0; i < bits.length; i += 2) {
-    const radius = Math.sqrt(-2 * Math.log((bits[i]! + 0.5) * 2 ** -32));
-    const angle = 2 * Math.PI * (bits[i + 1]! * 2 ** -32);
-    values[i] = radius * Math.cos(angle);
-    values[i + 1] = radius * Math.sin(angle);
-  }
-  return values;
-}
-
 /** How a weight gets its initial values. `scale` multiplies what the class's formula gives. */
 export abstract class WeightInit extends Configurable.with({
   scale: z.number().default(1).describe('Factor on the values that the formula gives.'),
@@ -69,11 +57,8 @@ export class Constant extends WeightInit {
 /** N(0, scale^2). */
 export class Gaussian extends WeightInit {
   override draw(key: PrngKey, weight: WeightShape): Float32Array {
-    const scale = this.hp.scale * this.factor(weight);
-    const count = product(weight.shape);
-    const normal = standardNormal(key, count);
-    const values = new Float32Array(count);
-    for (let i = 0; i < count; i++) values[i] = scale * normal[i]!;
+    const values = new Float32Array(product(weight.shape));
+    fillNormal(key, this.hp.scale * this.factor(weight), values);
     return values;
   }
 }
