@@ -8,3 +8,12 @@ export const dimPerHeadField = (dims: string) =>
 /** The probability of dropping `what`; 0 by default, and never 1. */
 export const dropoutField = (what: string) =>
   z.number().min(0).lt(1).default(0).describe(`Probability that ${what} is dropped.`);
+
+/** Two positive integers, for height and width. */
+export const pairField = () => z.tuple([z.int().positive(), z.int().positive()]);
+
+/** Where windows may lie. */
+export const paddingField = z
+  .enum(['SAME', 'VALID'])
+  .default('SAME')
+  .describe("Whether windows reach beyond the edges ('SAME') or lie within the input ('VALID').");

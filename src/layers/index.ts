@@ -33,9 +33,11 @@ export {
   observeCalls,
   runInContext,
 } from './context.js';
+export { Conv2D } from './convolutions.js';
 export { Embedding } from './embeddings.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BaseNormalization, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
+export { GlobalPooling, Pooling } from './poolings.js';
 export {
   BasePositionalEmbedding,
   PositionalEmbedding,

@@ -12,6 +12,7 @@ import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseLayer,
   Bias,
+  Conv2D,
   DotProductAttention,
   Dropout,
   ELU,
@@ -20,11 +21,13 @@ import {
   FeedForward,
   FullSoftmax,
   GELU,
+  GlobalPooling,
   LayerNorm,
   LeakyReLU,
   Linear,
   listVariables,
   NClassMajorSharedEmbeddingSoftmax,
+  Pooling,
   PositionalEmbedding,
   ReLU,
   ReLU6,
@@ -146,6 +149,28 @@ const simple: [string, Config<Simple>][] = [
 test.each(simple)('%s', async (_, config) => {
   const layer = build(config);
   await expectSame(layer, x(), (t) => layer.fprop(t.x!));
+});
+
+test.each([
+  ['Conv2D', Conv2D.config({ filterShape: [3, 2, 4, 5], filterStride: [2, 1], bias: true })],
+  ['Conv2D, dilated', Conv2D.config({ filterShape: [2, 3, 4, 3], dilations: [2, 2], padding: 'VALID' })],
+  ['Pooling', Pooling.config({ windowShape: [3, 2], windowStride: [2, 2] })],
+  ['Pooling by the mean', Pooling.config({ windowShape: [2, 3], poolingType: 'AVG' })],
+  ['GlobalPooling', GlobalPooling.config({ poolingDims: [1, 2], poolingType: 'AVG', keepdims: true })],
+] as [string, Config<Simple>][])('%s of images', async (_, config) => {
+  const layer = build(config);
+  await expectSame(layer, { x: floats([2, 7, 6, 4], 3, 2) }, (t) => layer.fprop(t.x!));
+});
+
+test('poolings of padded images', async () => {
+  const images = { x: floats([2, 6, 4, 3], 3, 2) };
+  const paddings = () => tf.tensor2d([0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1], [2, 6]);
+  for (const poolingType of ['MAX', 'AVG'] as const) {
+    const layer = build(Pooling.config({ windowShape: [2, 2], poolingType }));
+    await expectSame(layer, images, (t) => layer.fprop(t.x!, paddings()));
+    const all = build(GlobalPooling.config({ poolingDims: [1, 2], poolingType }));
+    await expectSame(all, images, (t) => all.fprop(t.x!, tf.reshape(paddings(), [2, 6, 1, 1])));
+  }
 });
 
 test('Embedding with many duplicates', async () => {
