@@ -6,10 +6,12 @@ import { isSpec } from './program.js';
 import { flattenTree, mapTree } from './tree.js';
 import {
   type BoundArray,
+  byteSize,
   CompilerError,
   formatSpec,
   type HostArray,
   type HostTensor,
+  hostArrayIn,
   newHostArray,
   sizeOf,
   type TensorSpec,
@@ -61,6 +63,9 @@ export interface Binding {
   /** Paths of outputs, with those of the inputs that they are copied to after each run. */
   readonly carried?: Readonly<Record<string, string>>;
 }
+
+/** Bytes of a cache line: arrays that lie in one buffer have none in common. */
+const LINE = 64;
 
 const isArray = (value: unknown): value is BoundArray => ArrayBuffer.isView(value);
 const isArrayOrNull = (value: unknown): value is BoundArray | null => value === null || isArray(value);
@@ -136,9 +141,25 @@ export class Executable {
     return this.backend.updatesInPlace === true;
   }
 
-  /** A zeroed array for the input at `path`: a Uint16Array where the engine keeps it in bfloat16. */
-  newInput(path: string): BoundArray {
-    return this.newArray('input', this.indexOf('input', this.program.inputPaths, path));
+  /**
+   * Zeroed arrays for the inputs at `paths`, Uint16Arrays where the engine keeps them in bfloat16. They lie in one buffer:
+   * large pages are possible in large pieces of memory alone.
+   */
+  newInputs(paths: readonly string[]): BoundArray[] {
+    let end = 0;
+    const places = paths.map((path) => {
+      const index = this.indexOf('input', this.program.inputPaths, path);
+      const spec = this.specsOf('input')[index]!;
+      const [isHalf, begin] = [this.isHalf('input', index), end];
+      end += Math.ceil((isHalf ? 2 * sizeOf(spec.shape) : byteSize(spec)) / LINE) * LINE;
+      return { spec, isHalf, begin };
+    });
+    const buffer = new ArrayBuffer(end);
+    return places.map(({ spec: { dtype, shape }, isHalf, begin }) =>
+      isHalf
+        ? new Uint16Array(buffer, begin, sizeOf(shape))
+        : hostArrayIn(buffer, begin, dtype, sizeOf(shape)),
+    );
   }
 
   /** Says that frozen inputs have changed: what follows from them is worked out anew at the next run. */

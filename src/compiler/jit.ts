@@ -25,7 +25,7 @@ export interface CompileOptions {
    * 'params'. What follows from them alone may then be worked out once, as the packed operands of products.
    */
   readonly frozen?: readonly string[];
-  /** float32 inputs, named likewise, that the caller keeps in bfloat16 where the engine can: `Executable.newInput` tells. */
+  /** float32 inputs, named likewise, that the caller keeps in bfloat16 where the engine can: `Executable.newInputs` tells. */
   readonly halves?: readonly string[];
   /** Is told where the time of runs goes; machine code then is compiled to tell. */
   readonly profiler?: Profiler | undefined;

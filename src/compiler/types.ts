@@ -49,6 +49,12 @@ export function newHostArray(dtype: DType, size: number): HostArray {
   return dtype === 'int32' ? new Int32Array(size) : new Uint8Array(size);
 }
 
+/** A host array for `size` elements of `dtype` that lies in `buffer` from byte `begin` on. */
+export function hostArrayIn(buffer: ArrayBuffer, begin: number, dtype: DType, size: number): HostArray {
+  if (dtype === 'float32') return new Float32Array(buffer, begin, size);
+  return dtype === 'int32' ? new Int32Array(buffer, begin, size) : new Uint8Array(buffer, begin, size);
+}
+
 /** Copies `values` into a host array of `dtype`; booleans become 0 and 1. */
 export function hostArrayFrom(dtype: DType, values: ArrayLike<number | boolean>): HostArray {
   const result = newHostArray(dtype, values.length);

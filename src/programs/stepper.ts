@@ -114,9 +114,9 @@ export class Stepper {
     };
     const specs = { ids: { shape: [rows], dtype: 'int32' }, ...(isGreedy && history) };
     const executable = await this.compile('decode_step', step, specs as Tree<TensorSpec>, {});
-    this.state = Object.fromEntries(
-      Object.keys(this.stateSpecs).map((name) => [name, executable.newInput(`state.${name}`)]),
-    );
+    const names = Object.keys(this.stateSpecs);
+    const arrays = executable.newInputs(names.map((name) => `state.${name}`));
+    this.state = Object.fromEntries(names.map((name, i) => [name, arrays[i]!]));
     const { ids, drawn, logprobs } = this;
     this.main = this.bind(
       executable,

@@ -203,7 +203,7 @@ test.each(['eager', 'onnx', ...(hasCompiler ? ['native' as const] : [])] as cons
     } as const;
     const executable = await compiled(grow, specs, { engine });
     const [x, step] = [new Float32Array([1, 3]), new Int32Array(1)];
-    const seen = executable.newInput('seen');
+    const [seen] = executable.newInputs(['seen']) as [Float32Array];
     const inPlace = executable.updatesInPlace;
     expect(inPlace).toBe(engine === 'native');
     const call = executable.bind({
@@ -219,7 +219,7 @@ test.each(['eager', 'onnx', ...(hasCompiler ? ['native' as const] : [])] as cons
     expect(() => executable.bind({ inputs: { x, step, seen }, carried: { y: 'x' } })).toThrow(
       "step: there is no output 'y'.",
     );
-    expect(() => executable.newInput('z')).toThrow("step: there is no input 'z'.");
+    expect(() => executable.newInputs(['z'])).toThrow("step: there is no input 'z'.");
   },
 );
 

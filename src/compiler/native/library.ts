@@ -51,6 +51,7 @@ async function importKoffi(): Promise<Koffi> {
 
 /** A C function that koffi knows. */
 interface Callable {
+  (...args: unknown[]): unknown;
   async(...args: unknown[]): void;
 }
 
@@ -129,6 +130,22 @@ export async function registerPeak(
 export async function readBandwidth(runtime: string, threads: number, seconds: number): Promise<number> {
   const [bandwidth] = await open(runtime, 'double lt_read_bandwidth(int threads, double seconds)');
   return call(bandwidth!, threads, seconds);
+}
+
+/** Arrays in less memory than this have no large page to themselves. */
+const worthLargePages = 4 << 20;
+
+/**
+ * Asks the system for large pages under the buffers of large arrays. Programs walk through parts of their memory, as the
+ * filled parts of caches, that lie too far apart for the CPU to remember the places of small pages.
+ */
+export async function largePages(runtime: string): Promise<(arrays: readonly BoundArray[]) => void> {
+  const [prefer] = await open(runtime, 'void lt_prefer_large_pages(void *memory, int64_t bytes)');
+  const { address } = await loadKoffi();
+  return (arrays) => {
+    for (const buffer of new Set(arrays.map((array) => array.buffer)))
+      if (buffer.byteLength >= worthLargePages) prefer!(address(new Uint8Array(buffer)), buffer.byteLength);
+  };
 }
 
 /** What C is given for an array without elements. */

@@ -2,11 +2,19 @@
 import { availableParallelism } from 'node:os';
 import type { Backend, FlatBinding } from '../executable.js';
 import type { ProgramProfile } from '../profile/profiler.js';
-import { CompilerError, formatSpec, type HostArray, sizeOf, type TensorSpec } from '../types.js';
+import {
+  type BoundArray,
+  CompilerError,
+  formatSpec,
+  type HostArray,
+  sizeOf,
+  type TensorSpec,
+} from '../types.js';
 import {
   type Addressing,
   type AddressTable,
   addressing,
+  largePages,
   loadProgram,
   type ProgramFunctions,
   reserveThreads,
@@ -62,7 +70,8 @@ export async function openProgram(
   const table = tables.addresses(constants);
   const handle = await functions.create(threads, table.address);
   if (handle === null) throw new CompilerError(`${options.name}: ${failures[1]} for what it works on.`);
-  return new Program(functions, handle, tables, options, [table, constants]);
+  const preferLargePages = await largePages(toolchain.runtime.library);
+  return new Program(functions, handle, { ...tables, preferLargePages }, options, [table, constants]);
 }
 
 /** Another process may drop the library between its being found and its being loaded. */
@@ -97,7 +106,7 @@ class Program implements Backend {
   constructor(
     private readonly functions: ProgramFunctions,
     private readonly handle: bigint,
-    private readonly tables: Addressing,
+    private readonly tables: Addressing & { preferLargePages(arrays: readonly BoundArray[]): void },
     private readonly options: OpenOptions,
     /** What the program reads until its end. */
     protected kept: readonly unknown[],
@@ -113,6 +122,7 @@ class Program implements Backend {
     // Also keeps the arrays in memory.
     const arrays = [...binding.inputs, ...binding.outputs];
     const lengths = arrays.map(({ length }) => length);
+    this.tables.preferLargePages(arrays);
     const request = this.requestOf(binding);
     return (times = 1) => {
       if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));

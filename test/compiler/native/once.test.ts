@@ -86,8 +86,10 @@ describe.skipIf(!hasCompiler)('a program with frozen inputs', () => {
     };
     const specs = { cache: f32(4, 3), rows: f32(1, 3), at: i32() };
     const executable = await compile(cached, specs, { engine: 'native', halves: ['cache'], name: 'cached' });
-    const cache = executable.newInput('cache');
+    const [cache, next] = executable.newInputs(['cache', 'rows']) as [Uint16Array, Float32Array];
     expect(cache).toEqual(new Uint16Array(12));
+    expect(next).toEqual(new Float32Array(3));
+    expect([next.buffer === cache.buffer, next.byteOffset]).toEqual([true, 64]);
     const [rows, at] = [new Float32Array([1, 2, 3 + 2 ** -10]), new Int32Array([2])];
     const call = executable.bind({
       inputs: { cache, rows, at },

@@ -19,10 +19,15 @@ void *lt_allocate(int64_t bytes) {
   if (start > memory) munmap(memory, start - memory);
   const int64_t behind = memory + size - (start + pages(bytes));
   if (behind > 0) munmap(start + pages(bytes), behind);
-#ifdef MADV_HUGEPAGE
-  if (bytes >= PAGE) madvise(start, pages(bytes), MADV_HUGEPAGE);
-#endif
+  if (bytes >= PAGE) lt_prefer_large_pages(start, pages(bytes));
   return start;
+}
+
+void lt_prefer_large_pages(void *memory, int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  const uintptr_t begin = ((uintptr_t)memory + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)memory + bytes) / PAGE * PAGE;
+  if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#endif
 }
 
 void lt_release(void *memory, int64_t bytes) {

@@ -146,6 +146,8 @@ static inline void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, in
 /* Memory that starts at zero, in large pages where the system has them; NULL when there is none. */
 void *lt_allocate(int64_t bytes);
 void lt_release(void *memory, int64_t bytes);
+/* Asks for large pages in memory of somebody else, for as far as it has not been touched yet. */
+void lt_prefer_large_pages(void *memory, int64_t bytes);
 
 /* How often a program runs. */
 typedef struct {
