@@ -85,8 +85,8 @@ export interface DecodedRows {
 
 /** Fewer positions than this are as fast one by one. */
 const MIN_PREFILL = 8;
-/** Likeliest tokens are drawn so many at a time: a few are drawn for nothing when rows end. */
-const GREEDY_STEPS = 16;
+/** Likeliest tokens are drawn so many at a time at first, and at most. */
+const GREEDY_STEPS = { least: 16, most: 64 };
 
 /** Draws the token of a row at position `timeStep + 1` from its logits, [V]. */
 type SelectId = (logits: Float32Array, row: number, timeStep: number) => number;
@@ -185,8 +185,10 @@ async function draw(
   const size = rows.current.length;
   if (selectId === null && model.extendGreedily) {
     const [, longest] = rows.promptLengths();
+    // When rows end, no more tokens were drawn for nothing than there are.
+    const atOnce = Math.min(Math.max(GREEDY_STEPS.least, step + 1 - longest), GREEDY_STEPS.most);
     // Within prompts the next tokens are not those that are drawn.
-    const count = step + 1 < longest ? 1 : Math.min(GREEDY_STEPS, rows.mostLeft(step));
+    const count = step + 1 < longest ? 1 : Math.min(atOnce, rows.mostLeft(step));
     const { ids, logprobs } = await model.extendGreedily(rows.current, step, count);
     const at = (position: number, row: number) => {
       const index = position * size + row;

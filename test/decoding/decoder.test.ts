@@ -285,6 +285,18 @@ test('a greedy decoder draws several tokens at a time once all prompts have ende
     [18, 16],
     [34, 5],
   ]);
+  calls.length = 0;
+  await build(GreedyDecoder.config({ seqlen: 300 })).decode(asked);
+  // As many as there are, up to a limit.
+  expect(calls.slice(2)).toEqual([
+    [2, 16],
+    [18, 16],
+    [34, 32],
+    [66, 64],
+    [130, 64],
+    [194, 64],
+    [258, 41],
+  ]);
   expect([...output.decodeLengths.data]).toEqual([26, 40]);
   const [ended, whole] = rowsOf(output.outputIds);
   expect(ended!.slice(0, 4)).toEqual([5, 5, 5, 6]);
