@@ -74,11 +74,12 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   });
 });
 
+/** Whose programs of one case each are ready at once; that the engines agree is tested above. */
+const quick = { engine: 'onnx', numThreads: 1 } as const;
+
 /** Gradients as central differences of the compiled program, one for each element of each differentiated input. */
 async function differences({ inputs, f, differentiable }: Case): Promise<HostTensor[]> {
-  const executable = await compile((xs: any[]) => weightedSum([f(...xs)].flat()), [...inputs], {
-    numThreads: 1,
-  });
+  const executable = await compile((xs: any[]) => weightedSum([f(...xs)].flat()), [...inputs], quick);
   const arrays = inputs.map((x) => x.data.slice());
   const call = executable.bind({ inputs: arrays });
   const valueAt = async (data: HostArray, i: number, x: number): Promise<number> => {
@@ -115,7 +116,7 @@ const differentiableCases = Object.entries(table)
 test.each(differentiableCases)('gradient of %s against finite differences', async (_, cases) => {
   for (const [i, c] of cases.entries()) {
     const expected = await differences(c);
-    const results = await runOnce(program(c, c.f), [...c.inputs]);
+    const results = await runOnce(program(c, c.f), [...c.inputs], quick);
     const actual = results.slice(-expected.length);
     actual.forEach((gradient, k) => {
       const what = `case ${i} on ${c.inputs.map((x) => `[${x.shape}]`).join(' ')}, gradient ${k}`;
@@ -130,8 +131,8 @@ test('folding a constant gives what the lowering computes', async () => {
     for (const [i, { inputs, f, tolerance }] of cases.slice(0, 4).entries()) {
       const constants = () =>
         [f(...inputs.map((x) => tf.tensor(x.data as Float32Array, [...x.shape], x.dtype)))].flat();
-      const folded = await runOnce(constants, []);
-      const computed = await runOnce((tensors) => [f(...tensors)].flat(), [...inputs]);
+      const folded = await runOnce(constants, [], quick);
+      const computed = await runOnce((tensors) => [f(...tensors)].flat(), [...inputs], quick);
       folded.forEach((tensor, k) => {
         expectClose(tensor, computed[k]!, tolerance, `${op}, case ${i}, output ${k}`);
       });
