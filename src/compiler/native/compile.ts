@@ -31,12 +31,14 @@ export type Attempt = { readonly backend: Backend } | { readonly reason: string 
  * @throws CompilerError where the compiler fails, or memory is short.
  */
 export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
+  // The compiler is asked what it is while the graph is lowered.
+  const opening = openToolchain();
   const lowered = lowerToC(graph, options, options.following?.());
   if ('missing' in lowered)
     return { reason: `The native engine has no rule for the operation '${lowered.missing}'.` };
   const { LUTHIER_DUMP } = process.env;
   if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, options.name ?? 'program', lowered);
-  const toolchain = await openToolchain();
+  const toolchain = await opening;
   if ('reason' in toolchain) return toolchain;
   const { name = 'program', numThreads = availableParallelism(), profiler } = options;
   const backend = await openProgram(

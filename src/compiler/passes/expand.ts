@@ -1,7 +1,7 @@
 /** @file Expansion: replaces composites that a lowering does not keep by their decompositions. */
 import '../ops/convolution.js';
 import '../ops/pooling.js';
-import { type Graph, type Node, rewrite, type Value } from '../graph.js';
+import { type Graph, type Node, newValue, rewrite, type Value } from '../graph.js';
 import { compositeOf } from '../ops/composite.js';
 import { precisionOf, runInPrecision } from '../precision.js';
 import type * as tf from '../tfjs.js';
@@ -16,21 +16,43 @@ function traceDecomposition(node: Node): Graph {
   );
 }
 
+/** Decompositions by all that they depend on: layers of one kind have the same, and tracing is what takes the time. */
+class Decompositions {
+  private readonly traced = new Map<string, Graph>();
+
+  of(node: Node): Graph {
+    const specs = node.inputs.map(({ shape, dtype }) => [dtype, shape]);
+    const key = JSON.stringify([node.op, node.attrs, specs]);
+    const known = this.traced.get(key) ?? traceDecomposition(node);
+    this.traced.set(key, known);
+    return known;
+  }
+}
+
+/** Emits the body of a composite in place of a node, with values of its own; gives what stands for the node's outputs. */
+function instantiate(body: Graph, { inputs, scope }: Node, emit: (node: Node) => void): readonly Value[] {
+  const values = new Map<Value, Value>(body.inputs.map((input, i) => [input, inputs[i]!]));
+  const current = (value: Value): Value => values.get(value) ?? value;
+  for (const inner of body.nodes) {
+    const outputs = inner.outputs.map((output) => newValue(output));
+    emit({ ...inner, scope, inputs: inner.inputs.map(current), outputs });
+    inner.outputs.forEach((output, i) => {
+      values.set(output, outputs[i]!);
+    });
+  }
+  return body.outputs.map(current);
+}
+
 /** The graph with every composite expanded, those too that come out of an expansion, except where `keep` says otherwise. */
 export function expandComposites(graph: Graph, keep: (node: Node) => boolean): Graph {
   const expandable = (node: Node): boolean => compositeOf(node.op) !== undefined && !keep(node);
+  const decompositions = new Decompositions();
   let current = graph;
   while (current.nodes.some(expandable)) {
     current = rewrite(current, (node, emit) => {
-      if (!expandable(node)) {
-        emit(node);
-        return node.outputs;
-      }
-      const body = traceDecomposition(node);
-      const replaced = new Map<Value, Value>(body.inputs.map((input, i) => [input, node.inputs[i]!]));
-      const current = (value: Value): Value => replaced.get(value) ?? value;
-      for (const inner of body.nodes) emit({ ...inner, inputs: inner.inputs.map(current) });
-      return body.outputs.map(current);
+      if (expandable(node)) return instantiate(decompositions.of(node), node, emit);
+      emit(node);
+      return node.outputs;
     });
   }
   return current;
