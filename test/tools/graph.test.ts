@@ -2,7 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runLuthier, temporaryDirectory } from '../command.js';
+import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
+
+const luthier = oneProcess('src/tools/main.ts');
 
 describe('luthier graph', () => {
   it('draws all configs as SVG', async () => {
@@ -16,7 +18,7 @@ describe('luthier graph', () => {
 
   it('draws a part, down to a depth, with the changes of flags, in the DOT language', async () => {
     const flags = ['--at=task.train', '--depth=1', '--defaults=hide', '--direction=TB', '--dot'];
-    const { stdout } = await runLuthier(['graph', 'tiny.Tiny', ...flags, '--set', 'learningRate=0.5']);
+    const { stdout } = await luthier(['graph', 'tiny.Tiny', ...flags, '--set', 'learningRate=0.5']);
     expect(stdout).toMatch(/^digraph configs \{\n {2}graph \[rankdir=TB,/);
     expect(stdout.match(/tooltip="[^"]*"/g)).toEqual(['tooltip="&lt;root&gt;"', 'tooltip="learner"']);
     expect(stdout).toContain('AdamW');
@@ -26,8 +28,8 @@ describe('luthier graph', () => {
   it('writes files whole, in the language of their name', async () => {
     const directory = temporaryDirectory();
     const [svg, dot] = await Promise.all([
-      runLuthier(['graph', 'tiny.Tiny', `--out=${join(directory, 'a/b.svg')}`]),
-      runLuthier(['graph', 'tiny.Tiny', `--out=${join(directory, 'b.dot')}`, '--format=json']),
+      luthier(['graph', 'tiny.Tiny', `--out=${join(directory, 'a/b.svg')}`]),
+      luthier(['graph', 'tiny.Tiny', `--out=${join(directory, 'b.dot')}`, '--format=json']),
     ]);
     expect(svg.stdout).toMatch(/^Wrote \/.*\/a\/b\.svg, \d+(\.\d+)? kB\.\n$/);
     expect(readFileSync(join(directory, 'a/b.svg'), 'utf8')).toMatch(/<\/svg>\n$/);
@@ -42,7 +44,7 @@ describe('luthier graph', () => {
   });
 
   it('says where a path ends that leads nowhere', async () => {
-    expect(await runLuthier(['graph', 'tiny.Tiny', '--at=task.trian'])).toMatchObject({
+    expect(await luthier(['graph', 'tiny.Tiny', '--at=task.trian'])).toMatchObject({
       code: 2,
       stderr: "No 'task.trian': SingleTask at 'task' has no 'trian'. Did you mean 'train'?\n",
     });

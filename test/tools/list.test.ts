@@ -1,6 +1,6 @@
 /** @file `luthier list` as a person runs it. */
 import { expect, test } from 'vitest';
-import { runLuthier } from '../command.js';
+import { oneProcess, runLuthier } from '../command.js';
 import { family, project } from './experiments.js';
 
 const directory = project({
@@ -27,7 +27,8 @@ export class Wrong extends Family { override modelDims = 15; }
 `,
 });
 
-const list = (...args: string[]) => runLuthier(['list', ...args], directory);
+const luthier = oneProcess('src/tools/main.ts', directory);
+const list = (...args: string[]) => luthier(['list', ...args]);
 
 test('place, base class, first paragraph and own constants, without running the file', async () => {
   const { code, stdout, stderr } = await list();

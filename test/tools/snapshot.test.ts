@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { runLuthier } from '../command.js';
+import { oneProcess, runLuthier } from '../command.js';
 import { scratchProject, writeFiles } from './scratch.js';
 
 function family(learningRate: string, more = ''): string {
@@ -132,10 +132,11 @@ it('tells which experiments are gone, which cannot be evaluated, and which have 
 
 it('refuses names that are none, and places that are no project', async () => {
   const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });
+  const luthier = oneProcess('src/tools/main.ts', cwd);
   const [unknown, bare, none] = await Promise.all([
-    runLuthier(['snapshot', 'toy.Shrt'], cwd),
-    runLuthier(['snapshot', '--remove'], cwd),
-    runLuthier(['snapshot', '--remove', '../toy'], cwd),
+    luthier(['snapshot', 'toy.Shrt']),
+    luthier(['snapshot', '--remove']),
+    luthier(['snapshot', '--remove', '../toy']),
   ]);
   expect(unknown.code).toBe(2);
   expect(unknown.stderr).toMatch(/^Could not find experiment 'toy\.Shrt'.* Did you mean 'toy\.Short'\?/);

@@ -1,7 +1,8 @@
 /** @file `luthier analyze` as a person runs it. */
 import { expect, test } from 'vitest';
-import { runLuthier, startCommand } from '../../command.js';
+import { oneProcess, runLuthier, startCommand } from '../../command.js';
 
+const luthier = oneProcess('src/tools/main.ts');
 const three = ['--set', 'task.model.lmTpl.stackedTransformerTpl.numLayers=3'];
 
 test('a table of layers and totals', async () => {
@@ -44,7 +45,7 @@ Time        7.20 µs a step at MFU 0.5; 3.60 µs at the peak of 1.00 TFLOP/s (--
 
 test('Markdown', async () => {
   const flags = ['--format=markdown', '--depth=2', '--peak_tflops=0.1', '--mfu=0.25', ...three];
-  const { code, stdout } = await runLuthier(['analyze', 'tiny.Tiny', ...flags]);
+  const { code, stdout } = await luthier(['analyze', 'tiny.Tiny', ...flags]);
   expect(code).toBe(0);
   expect(stdout).toBe(`### tiny.Tiny
 
@@ -69,13 +70,7 @@ Parameters, FLOPs (of the forward pass) and activations (bytes that the backward
 });
 
 test('JSON, with the peak of this machine', async () => {
-  const { code, stdout } = await runLuthier([
-    'analyze',
-    'tiny.Tiny',
-    '--format=json',
-    '--depth=1',
-    '--mfu=1',
-  ]);
+  const { code, stdout } = await luthier(['analyze', 'tiny.Tiny', '--format=json', '--depth=1', '--mfu=1']);
   expect(code).toBe(0);
   const result = JSON.parse(stdout);
   expect(result).toMatchObject({
@@ -111,7 +106,7 @@ test.each([
     2,
   ],
 ])('what is wrong is told: %j', async (args, message, exitCode) => {
-  const { code, stdout, stderr } = await runLuthier(['analyze', ...args]);
+  const { code, stdout, stderr } = await luthier(['analyze', ...args]);
   expect({ code, stdout, stderr }).toEqual({ code: exitCode, stdout: '', stderr: message });
 });
 
