@@ -150,6 +150,22 @@ const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
     const y = ops.attention(q, tf.tanh(q), tf.neg(q), n % 3 === 0 ? { ...options, mask } : options);
     return tf.reshape(half(y), x.shape);
   },
+  conv2d: ({ x, y, n }) => {
+    if (x.rank < 2) return x;
+    const image = imageOf(x);
+    const window = [1 + (n % 3), 1 + ((n + 1) % 2)] as const;
+    const filter = filled(tf.tanh(y), [...window, image.shape[3]!, 1 + (n % 2)]);
+    // Dilated, in strides, or neither.
+    const [strides, dilations] = [n % 3 === 1 ? 2 : 1, n % 3 === 2 ? 2 : 1];
+    return tf.tanh(tf.mul(tf.conv2d(image, filter, strides, 'same', 'NHWC', dilations), 0.2));
+  },
+  depthwise: ({ x, y, n }) => {
+    if (x.rank < 2) return x;
+    const image = imageOf(x);
+    const filter = filled(tf.tanh(y), [1 + (n % 2), 2, image.shape[3]!, 1 + (n % 3)]);
+    return half(tf.depthwiseConv2d(image, filter, n % 4 === 0 ? 2 : 1, 'same'));
+  },
+  averages: ({ x, n }) => (x.rank < 2 ? x : tf.avgPool(imageOf(x), 1 + (n % 3), 1 + (n % 2), 'same')),
   crossEntropy: ({ x, n }) => {
     // tfjs has no one-hot of depth 1.
     if (x.rank === 0 || x.shape.at(-1) === 1) return x;
@@ -186,6 +202,10 @@ const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
   relu: ({ n, inputs }) => tf.relu(inputs.floats[n % inputs.floats.length]!),
   clip: ({ n, inputs }) => tf.clipByValue(inputs.floats[n % inputs.floats.length]!, -1, 1.5),
   kinks: ({ n, inputs }) => kinks[n % kinks.length]!(inputs.floats[n % inputs.floats.length]!),
+  largestNear: ({ n, inputs }) => {
+    const leaf = inputs.floats[n % inputs.floats.length]!;
+    return leaf.rank < 2 ? leaf : tf.maxPool(imageOf(leaf), [2, 1 + (n % 3)], 1 + (n % 2), 'same');
+  },
   extremes: ({ n, inputs }) => {
     const leaf = inputs.floats[n % inputs.floats.length]!;
     const other = inputs.floats[(n + 1) % inputs.floats.length]!;
@@ -209,6 +229,17 @@ const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
     return tf.where(tf.logicalOr(found, tf.isNaN(x)), tf.neg(x), x);
   },
 };
+
+/** A batch of images [B, H, W, C], of a tensor of rank 2 to 4. */
+const imageOf = (x: Tensor): any =>
+  x.rank === 4 ? x : tf.reshape(x, x.rank === 3 ? [1, ...x.shape] : [1, ...x.shape, 1]);
+
+/** A tensor of this shape with the elements of y, over and over. */
+function filled(y: Tensor, shape: number[]): any {
+  const size = shape.reduce((a, b) => a * b, 1);
+  const elements = tf.tile(tf.reshape(y, [-1]), [Math.ceil(size / y.size)]);
+  return tf.reshape(tf.slice(elements, [0], [size]), shape);
+}
 
 /** f(x) with a gradient of zero, where tfjs has none. */
 const flat = (f: (x: Tensor) => Tensor, x: Tensor): Tensor =>
