@@ -1,16 +1,51 @@
-/** @file Where the tests are, and how long one may take on a slow machine with two cores. */
+/** @file Where the tests are, which of them share processes, and how long one may take on a slow machine with two cores. */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+const include = ['test/**/*.test.ts'];
+/** Those that replace modules, or ask what is there before a backend is loaded, have processes of their own. */
+const alone = [
+  'test/compiler/trace.test.ts',
+  'test/hparams/graphs/dot.test.ts',
+  'test/programs/taskState.test.ts',
+];
+
+/** Where the tests are that take long: they start processes, compile C, or run through a thousand random graphs. */
+const long =
+  /\/test\/(docs|tools|programs|compiler\/(native\/runtime|rules)|hparams\/(codegen|diff|documents))/;
+
+/** Begins with what takes long: at the end, all cores have short files left to share out. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     // Tests that start real processes take seconds; nothing asserts a time.
     testTimeout: 120_000,
     // One a core: most tests wait for processes of their own half of the time.
     maxWorkers: '100%',
     hookTimeout: 120_000,
+    sequence: { sequencer: LongFirst },
     // Compiled programs of tests are no one's but the tests'.
     env: { XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)) },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include,
+          exclude: alone,
+          isolate: false,
+          setupFiles: ['test/freshModules.ts'],
+        },
+      },
+      { extends: true, test: { name: 'alone', include: alone } },
+    ],
   },
 });
