@@ -127,7 +127,7 @@ export const convolutionRules: RuleTable = {
     one,
     exact,
   ),
-  /** The largest cell of each window; padding is never it. */
+  /** The largest cell of each window; padding is never it. NaN is, where tfjs's cpu kernel passes over it. */
   MaxPool: pooling('maxPool'),
   MaxPoolGrad: poolingGradient('The gradient of maxPool', ['dy', 'input', 'output']),
   /** The mean of the cells of each window that are no padding. */
