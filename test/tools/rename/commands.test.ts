@@ -9,7 +9,7 @@ import { planClassRename } from '../../../src/tools/rename/renameClass.js';
 import { planFieldRename } from '../../../src/tools/rename/renameField.js';
 import { Sources } from '../../../src/tools/rename/sources.js';
 import { checkClassName, checkFieldName, classMeant, fieldMeant } from '../../../src/tools/rename/target.js';
-import { project, read, write } from './scratch.js';
+import { experimentProject, project, read, write } from './scratch.js';
 
 const luthier = fileURLToPath(new URL('../../../src/tools/luthier.js', import.meta.url));
 
@@ -175,7 +175,11 @@ import { z } from 'zod';
 export class Aged extends Configurable.with({ a: renamed(z.int(), 'b'), c: z.int() }) {}
 export class Head extends Aged.with({ d: z.int() }) {}
 `;
-  const folder = project({ 'src/heads.ts': heads, 'experiments/run.ts': experiment, 'test/old.ts': old });
+  const folder = experimentProject({
+    'src/heads.ts': heads,
+    'experiments/run.ts': experiment,
+    'test/old.ts': old,
+  });
   const sources = new Sources(folder);
   const classes = new Classes(sources);
   const check = (text: string, name: string) =>
@@ -240,7 +244,7 @@ export class Tiny extends Small {}
     'experiments/__snapshots__/lm.Small.txt': 'What lm.Small is.\n',
     'docs/page.md': 'Small words; `lm.Small`, lm.Small. See src/lm.Small and lm.Small().\n',
   };
-  const plan = planClassRename(project(files), 'lm.Small', 'Base', { alias: true });
+  const plan = planClassRename(experimentProject(files), 'lm.Small', 'Base', { alias: true });
   const after = Object.fromEntries(
     plan.files.map(({ file, after }) => [file.slice(plan.root.length + 1), after]),
   );

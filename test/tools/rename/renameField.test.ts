@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Plan } from '../../../src/tools/rename/plan.js';
 import { planFieldRename } from '../../../src/tools/rename/renameField.js';
 import { Sources } from '../../../src/tools/rename/sources.js';
-import { project } from './scratch.js';
+import { experimentProject, project } from './scratch.js';
 
 const layer = `import { Configurable, sub } from 'luthier';
 import { z } from 'zod';
@@ -222,7 +222,11 @@ run --exp=mine.Mine --set steps=9
 };
 
 test('a constant of an experiment changes in classes, flags, workflows, config files and pages', () => {
-  const folder = project({ 'experiments/lm.ts': experiment, 'experiments/other.ts': elsewhere, ...scripts });
+  const folder = experimentProject({
+    'experiments/lm.ts': experiment,
+    'experiments/other.ts': elsewhere,
+    ...scripts,
+  });
   const plan = planFieldRename(folder, 'Family.steps', 'numSteps', { alias: true });
   expect(plan.errors).toEqual([]);
   expect(show(plan, 'experiments/lm.ts')).toBe(
