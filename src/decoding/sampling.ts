@@ -58,14 +58,35 @@ function nucleus(row: Float32Array, candidates: Int32Array, p: number): Int32Arr
 
 function candidatesOf(row: Float32Array, { k, p }: SamplingRule): Int32Array {
   const restricts = p !== null && p < 1;
-  if (k === 0 && !restricts) return Int32Array.from(row.keys());
+  if (k === 0 && !restricts) return allIds(row);
   const sorted = k > 0 ? topK(row, k) : descending(row);
   return restricts ? nucleus(row, sorted, p) : sorted;
 }
 
+function allIds(row: Float32Array): Int32Array {
+  const ids = new Int32Array(row.length);
+  for (let id = 0; id < ids.length; id++) ids[id] = id;
+  return ids;
+}
+
 /** All indices of a row, largest element first, lower indices first among equals. */
 function descending(row: Float32Array): Int32Array {
-  return Int32Array.from(row.keys()).sort((a, b) => row[b]! - row[a]! || a - b);
+  // Typed arrays of numbers are sorted several times as fast as by a function that compares: a number holds the place of
+  // the element among all float32, from the largest down, and behind it the index.
+  const one = new Float32Array(1);
+  const bits = new Uint32Array(one.buffer);
+  const keys = new Float64Array(row.length);
+  for (let id = 0; id < row.length; id++) {
+    // -0 becomes 0, its equal.
+    one[0] = row[id]! + 0;
+    const pattern = bits[0]!;
+    const place = pattern >>> 31 === 0 ? 2 ** 31 - 1 - pattern : pattern;
+    keys[id] = place * row.length + id;
+  }
+  keys.sort();
+  const ids = new Int32Array(row.length);
+  for (let i = 0; i < ids.length; i++) ids[i] = keys[i]! % row.length;
+  return ids;
 }
 
 /**
@@ -79,14 +100,20 @@ export function sampleId(row: Float32Array, rule: SamplingRule, uniform: number)
   const candidates = candidatesOf(row, rule);
   let max = Number.NEGATIVE_INFINITY;
   for (const id of candidates) max = Math.max(max, row[id]!);
-  const weights = Float64Array.from(candidates, (id) => Math.exp((row[id]! - max) / rule.temperature));
-  let left = uniform * weights.reduce((total, w) => total + w, 0);
+  const weights = new Float64Array(candidates.length);
+  let total = 0;
+  for (let i = 0; i < weights.length; i++) {
+    weights[i] = Math.exp((row[candidates[i]!]! - max) / rule.temperature);
+    total += weights[i]!;
+  }
+  let left = uniform * total;
   let drawn = 0;
-  for (const [i, w] of weights.entries()) {
-    if (w === 0) continue;
+  for (let i = 0; i < weights.length; i++) {
+    const weight = weights[i]!;
+    if (weight === 0) continue;
     drawn = i;
-    if (left < w) break;
-    left -= w;
+    if (left < weight) break;
+    left -= weight;
   }
   return candidates[drawn]!;
 }

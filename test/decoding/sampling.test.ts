@@ -59,6 +59,29 @@ test('the nucleus is the fewest tokens that reach p', () => {
   expect(support(logits, { temperature: 1, k: 0, p: 1 })).toEqual([0, 1, 2, 3]);
 });
 
+test('the nucleus is drawn from the likeliest on, lower indices first among equals', () => {
+  const logit = fc.constantFrom(-30, -2.5, -1, -1e-30, -0, 0, 1e-30, 1, 2.5, Number.NEGATIVE_INFINITY);
+  fc.assert(
+    fc.property(
+      fc.array(logit, { minLength: 1, maxLength: 40 }),
+      fc.double({ min: 0, max: 0.999, noNaN: true }),
+      (values, u) => {
+        const logits = row(...values, 0);
+        const sorted = Array.from(logits.keys()).sort((x, y) => logits[y]! - logits[x]! || x - y);
+        const mass = sorted.map((id) => Math.exp(logits[id]!));
+        const total = mass.reduce((sum, one) => sum + one, 0);
+        const within = (id: number): boolean => {
+          const place = sorted.indexOf(id);
+          const before = mass.slice(0, place).reduce((sum, one) => sum + one, 0) / total;
+          return before <= u + 1e-4 && u - 1e-4 <= before + mass[place]! / total;
+        };
+        expect(within(sampleId(logits, { temperature: 1, k: 0, p: 0.99999 }, u))).toBe(true);
+      },
+    ),
+    { seed: 3, numRuns: 300 },
+  );
+});
+
 test.each([
   [1, [0.1, 0.6, 0.3]],
   [0.5, [0.01, 0.36, 0.09].map((p) => p / 0.46)],
