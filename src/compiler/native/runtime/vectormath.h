@@ -55,9 +55,15 @@ LT_MATH float lt_floorf(float x) { return __builtin_floorf(x); }
 LT_MATH float lt_ceilf(float x) { return __builtin_ceilf(x); }
 LT_MATH float lt_roundf(float x) { return __builtin_rintf(x); } /* half to even */
 
-/* NaN of either side wins. */
-LT_MATH float lt_maxf(float a, float b) { return (a > b) | (a != a) ? a : b; }
-LT_MATH float lt_minf(float a, float b) { return (a < b) | (a != a) ? a : b; }
+/* NaN of either side wins. Two selections of one condition each: gcc makes jumps of one inside the other if they share theirs. */
+LT_MATH float lt_maxf(float a, float b) {
+  const float larger = a > b ? a : b;
+  return a != a ? a : larger;
+}
+LT_MATH float lt_minf(float a, float b) {
+  const float smaller = a < b ? a : b;
+  return a != a ? a : smaller;
+}
 LT_MATH float lt_clipf(float x, float lo, float hi) {
   const float y = x < lo ? lo : x;
   return y > hi ? hi : y;
