@@ -65,7 +65,7 @@ try {
   const heads = ['first', 'of it open', 'later', 'once', 'CPU'].map((head) => head.padStart(10));
   process.stdout.write(
     `Milliseconds, ${flags.precision}: to the end of the first step; to an open program; a later step; what is\n` +
-      `done once (first - later); on all cores to the end of the first step. Medians of ${runs} processes.\n\n` +
+      `done once (first - later); on all cores to the end of the first step, compiler left out. Medians of ${runs} processes.\n\n` +
       `shape   program${heads.join('').slice(1)}\n`,
   );
   for (const shape of flags.shapes.split(',')) {

@@ -15,7 +15,7 @@ export interface FirstStepResult {
   readonly openMs: number;
   /** A later step. */
   readonly stepMs: number;
-  /** What this process and the compiler have computed until the end of the first step, on all cores. */
+  /** What this process, without the compiler, has computed until the end of the first step, on all cores. */
   readonly cpuMs: number;
   readonly loss: number;
 }
