@@ -47,6 +47,13 @@ function isReadable(read: Split['reads'][number], nodes: readonly LoopNode[]): b
   return writers.length === 0;
 }
 
+/** Whether an operation finds all of its operands in a loop of these nodes, or made before. A table is read anywhere: it has to be whole. */
+function canRead(op: string, reads: Split['reads'], nodes: readonly LoopNode[]): boolean {
+  const table = op === 'GatherV2' ? reads[0] : undefined;
+  const isOpen = typeof table === 'object' && nodes.some(({ write }) => write.buffer === table.buffer);
+  return !isOpen && reads.every((read) => isReadable(read, nodes));
+}
+
 /** The split with which an operation can be part of a loop, or null. */
 function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: LoopUnit): Split | null {
   const split = splits.find(
@@ -54,7 +61,7 @@ function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: L
       candidate.rows === rows &&
       (!isWide(iteration, candidate) || columns === 0 || columns === candidate.columns),
   );
-  if (split === undefined || !split.reads.every((read) => isReadable(read, nodes))) return null;
+  if (split === undefined || !canRead(op.op, split.reads, nodes)) return null;
   const clashes = nodes.some(
     ({ write }) =>
       sameAccess(write, split.write) || (op.op === 'Overwrite' && write.buffer === split.write.buffer),

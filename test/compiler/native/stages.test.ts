@@ -39,6 +39,11 @@ test('axes in front of a shared right operand are rows; others are a batch', () 
   expect(units((x, y) => tf.matMul(x, y), f32(2, 3, 4), f32(1, 4, 5))).toEqual(['product 6x5x4']);
 });
 
+test('a table is whole before it is read, also one of scalars', () => {
+  const pick = (x: any, ids: any) => tf.gather(tf.stack([tf.tanh(x), tf.neg(x)]), ids);
+  expect(units(pick, f32(), i32(3))).toEqual(['loop 1x0 Tanh Neg', 'loop 1x3 GatherV2']);
+});
+
 test('products of integers are exact sums in one loop', () => {
   expect(units((x, y) => tf.matMul(x, y), i32(3, 4), i32(4, 5))).toEqual(['loop 15x4 Multiply Sum:row']);
 });
