@@ -45,8 +45,8 @@ export interface RestoreOptions {
   readonly step?: number | undefined;
   /** Where the newest checkpoint is broken, go back to the newest whole one. */
   readonly allowPrevious?: boolean | undefined;
-  /** Leave optimizer slots alone, as evaluation and decoding do. */
-  readonly paramsOnly?: boolean | undefined;
+  /** Leave optimizer slots alone, as evaluation and decoding do; a slot's name: its values become the parameters. */
+  readonly paramsOnly?: boolean | string | undefined;
 }
 
 export interface RestoredCheckpoint extends CheckpointContents {

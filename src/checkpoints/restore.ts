@@ -26,8 +26,8 @@ export interface CheckpointContents {
 export interface ReadOptions {
   /** The experiment that must have written the checkpoint; undefined accepts any. */
   readonly experiment?: string | undefined;
-  /** Leave optimizer slots alone, as evaluation and decoding do. */
-  readonly paramsOnly?: boolean | undefined;
+  /** Leave optimizer slots alone, as evaluation and decoding do; a slot's name: its values become the parameters. */
+  readonly paramsOnly?: boolean | string | undefined;
 }
 
 /**
@@ -43,15 +43,25 @@ export function readCheckpoint(
   const paramsOnly = options.paramsOnly ?? false;
   const metadata = readMetadata(directory);
   checkIdentity(directory, metadata, options.experiment);
-  const differences = compareVariables(metadata, state, paramsOnly);
+  const wanted = paramsOnly === false ? state : { ...state, slots: {} };
+  const slot = typeof paramsOnly === 'string' ? paramsOnly : null;
+  const differences = [
+    ...compareVariables(metadata, state),
+    ...(paramsOnly === false ? compareSlots(metadata.slots, Object.keys(state.slots)) : []),
+    ...(slot === null
+      ? []
+      : compareSlots(
+          metadata.slots.filter((saved) => saved === slot),
+          [slot],
+        )),
+  ];
   if (differences.length > 0) throw differencesError(directory, differences);
   const inputState = readTrainInput(directory, metadata);
-  const wanted = paramsOnly ? { ...state, slots: {} } : state;
   const file = openState(directory, metadata);
   try {
     checkDigest(file.path, metadata.files[STATE_FILE], file.digest());
     checkTensors(file, metadata);
-    for (const { name, data } of stateTensors(wanted)) file.readInto(name, data);
+    for (const { name, data } of stateTensors(wanted, slot)) file.readInto(name, data);
   } catch (cause) {
     throw ioError(file.path, 'cannot be read', cause);
   } finally {
@@ -93,7 +103,7 @@ function checkIdentity(
 }
 
 /** Every difference between a checkpoint's variables and a model's, a line each. */
-function compareVariables(metadata: CheckpointMetadata, state: TrainState, paramsOnly: boolean): string[] {
+function compareVariables(metadata: CheckpointMetadata, state: TrainState): string[] {
   const lines: string[] = [];
   const ours = new Map(state.layout.entries.map((entry) => [entry.name, entry.shape]));
   for (const [name, shape] of ours) {
@@ -108,15 +118,16 @@ function compareVariables(metadata: CheckpointMetadata, state: TrainState, param
   for (const [name, { shape }] of Object.entries(metadata.variables)) {
     if (!ours.has(name)) lines.push(`variable '${name}' [${shape.join(', ')}] is only in the checkpoint`);
   }
-  if (paramsOnly) return lines;
-  const slots = Object.keys(state.slots);
-  for (const slot of slots) {
-    if (!metadata.slots.includes(slot)) lines.push(`optimizer slot '${slot}' is only in the model`);
-  }
-  for (const slot of metadata.slots) {
-    if (!slots.includes(slot)) lines.push(`optimizer slot '${slot}' is only in the checkpoint`);
-  }
   return lines;
+}
+
+function compareSlots(saved: readonly string[], ours: readonly string[]): string[] {
+  const missing = ours.filter((slot) => !saved.includes(slot));
+  const foreign = saved.filter((slot) => !ours.includes(slot));
+  return [
+    ...missing.map((slot) => `optimizer slot '${slot}' is only in the model`),
+    ...foreign.map((slot) => `optimizer slot '${slot}' is only in the checkpoint`),
+  ];
 }
 
 function differencesError(directory: string, differences: readonly string[]): CheckpointError {

@@ -45,9 +45,16 @@ export function tensorName(slot: string | null, variable: string): string {
   return slot === null ? `params/${variable}` : `slots/${slot}/${variable}`;
 }
 
-/** Every variable and slot of a state with its tensor's name and its elements, a view into the flat buffer. */
-export function* stateTensors(state: TrainState): Generator<TensorSpec & { readonly data: Float32Array }> {
-  const buffers: [string | null, Float32Array][] = [[null, state.params], ...Object.entries(state.slots)];
+/**
+ * Every variable and slot of a state with its tensor's name and its elements, a view into the flat buffer.
+ *
+ * @param paramsAs the slot whose tensors stand for the parameters; null: their own.
+ */
+export function* stateTensors(
+  state: TrainState,
+  paramsAs: string | null = null,
+): Generator<TensorSpec & { readonly data: Float32Array }> {
+  const buffers: [string | null, Float32Array][] = [[paramsAs, state.params], ...Object.entries(state.slots)];
   for (const [slot, buffer] of buffers) {
     for (const { name, shape, offset, size } of state.layout.entries) {
       yield {

@@ -122,7 +122,7 @@ export class FusedUpdate {
   }
 
   private slotPieces(group: FlatGroup): Record<string, Float32Array> {
-    const slots = slotBuffers(this.rules.optimizer, this.buffers);
+    const slots = slotBuffers(this.rules.optimizer.stateNames, this.buffers);
     return Object.fromEntries(Object.entries(slots).map(([name, slot]) => [name, this.piece(slot, group)]));
   }
 
@@ -215,10 +215,8 @@ export class FusedUpdate {
         : this.scaleEach(after.direction, group, (part, { size }) =>
             factorTo(bound, tf.sqrt(tf.div(sumOfSquares(part), Math.max(1, size)))),
           );
-    return {
-      param: optimizer.apply(param, direction, scalars as NamedTensors),
-      slots: after.slots,
-    };
+    const applied = optimizer.apply(param, direction, slots, scalars as NamedTensors);
+    return { param: applied.param, slots: { ...after.slots, ...applied.slots } };
   }
 
   /** Every variable of a group times a factor of its own; the padding behind it, which is zero, goes with it. */

@@ -2,7 +2,14 @@
 export { Adam, AdamW } from './adam.js';
 export type { FusedUpdate } from './fusedUpdate.js';
 export { type LearnableVariable, Learner } from './learner.js';
-export { BaseOptimizer, FROZEN, type NamedTensors, type StepContext, type UpdateGroup } from './optimizer.js';
+export {
+  BaseOptimizer,
+  EMA,
+  FROZEN,
+  type NamedTensors,
+  type StepContext,
+  type UpdateGroup,
+} from './optimizer.js';
 export type { UpdaterBuffers, UpdaterOptions } from './passes.js';
 export {
   LinearRampupCosineDecay,

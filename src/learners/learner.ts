@@ -5,7 +5,7 @@ import { Configurable, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './check.js';
 import { FusedUpdate } from './fusedUpdate.js';
-import { BaseOptimizer, FROZEN, type UpdateGroup } from './optimizer.js';
+import { BaseOptimizer, EMA, FROZEN, type UpdateGroup } from './optimizer.js';
 import type { UpdaterBuffers, UpdaterOptions } from './passes.js';
 import { FlatUpdater, type UpdateRules } from './updater.js';
 
@@ -62,7 +62,17 @@ export class Learner extends Configurable.with({
 
   /** Names of the optimizer's slots, each a flat buffer as large as the parameters. */
   get slotNames(): readonly string[] {
-    return this.hp.optimizer.slotNames;
+    return this.hp.optimizer.stateNames;
+  }
+
+  /** Whether the learner keeps an average of the parameters, the slot `ema`. */
+  get averages(): boolean {
+    return this.hp.optimizer.averages;
+  }
+
+  /** What slots hold before the first step: the average of the parameters begins as a copy, all else as zeros. */
+  initializeSlots({ params, slots }: Pick<UpdaterBuffers, 'params' | 'slots'>): void {
+    slots[EMA]?.set(params);
   }
 
   /** The learning rate at a step (0 for the first update). */

@@ -11,6 +11,9 @@ export type UpdateGroup = 'decay' | 'noDecay';
 /** Group of the variables that no update touches. */
 export const FROZEN = 'frozen';
 
+/** Name of the slot that holds the exponential moving average of the parameters. */
+export const EMA = 'ema';
+
 /** Named tensors: slots of shape [chunk], or scalars of shape []. */
 export type NamedTensors = Record<string, Tensor>;
 
@@ -19,6 +22,12 @@ export interface Direction {
   /** The update before the step size, [chunk]: parameters move by -rate times it. */
   direction: Tensor;
   /** The optimizer's state after the step, each [chunk]. */
+  slots: NamedTensors;
+}
+
+/** Parameters after a step, [chunk], and state, each [chunk]. */
+export interface Applied {
+  param: Tensor;
   slots: NamedTensors;
 }
 
@@ -60,6 +69,14 @@ export abstract class BaseOptimizer extends Configurable.with({
     .describe('Leaves scalars and vectors (biases, norm scales) out of regularisation and weight decay.'),
   clipGradientNormToValue: weight.describe('Largest norm of all gradients together; 0 does not clip.'),
   clipGradientSingleNormToValue: weight.describe("Largest norm of one variable's gradient; 0 does not clip."),
+  emaDecay: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0)
+    .describe(
+      'Decay of the moving average of the parameters, at most (1 + step) / (10 + step); 0 keeps none.',
+    ),
 }) {
   override setup(): void {
     const hp = this.hp;
@@ -76,8 +93,18 @@ export abstract class BaseOptimizer extends Configurable.with({
     );
   }
 
-  /** Names of the optimizer's state, each as large as the parameters, zero before the first step. */
+  /** Names of the rule's state, each as large as the parameters, zero before the first step. */
   abstract get slotNames(): readonly string[];
+
+  /** Whether an average of the parameters is kept, the slot `ema`, which begins as a copy of them. */
+  get averages(): boolean {
+    return this.hp.emaDecay > 0;
+  }
+
+  /** Names of all that is kept between steps: the rule's slots, and the average. */
+  get stateNames(): readonly string[] {
+    return this.averages ? [...this.slotNames, EMA] : this.slotNames;
+  }
 
   /** The largest root mean square of a variable's update, as a bound on `direction`; infinite where there is none. */
   directionRmsBound(_context: StepContext): number {
@@ -131,7 +158,16 @@ export abstract class BaseOptimizer extends Configurable.with({
   applyInputs(context: StepContext, group: UpdateGroup): Record<string, number> {
     const rate = this.directionRate(this.regularizes(group) ? { ...context, gradScale: 1 } : context);
     const decay = group === 'decay' ? this.hp.decoupledWeightDecay : 0;
-    return decay > 0 ? { rate, keep: 1 - context.learningRate * decay } : { rate };
+    return {
+      rate,
+      ...(decay > 0 ? { keep: 1 - context.learningRate * decay } : {}),
+      ...(this.averages ? { toEma: 1 - this.emaDecayAt(context.step) } : {}),
+    };
+  }
+
+  /** The average follows quickly while there is little to average (praxis/optimizers.py, apply_ema). */
+  private emaDecayAt(step: number): number {
+    return Math.min(this.hp.emaDecay, (1 + step) / (10 + step));
   }
 
   /** All scalars of a step, by name: exactly those that `update` reads. */
@@ -159,10 +195,18 @@ export abstract class BaseOptimizer extends Configurable.with({
     return this.direction(total, slots, scalars);
   }
 
-  /** The parameters after the step, [chunk]: shrunk by weight decay, moved by -rate times `direction`. */
-  apply(param: Tensor, direction: Tensor, scalars: NamedTensors): Tensor {
-    const kept = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
-    return tf.sub(kept, tf.mul(direction, scalars.rate!));
+  /**
+   * The parameters after the step, [chunk]: shrunk by weight decay, moved by -rate times `direction`; and their average,
+   * where one is kept: ema + (1 - decay) (param - ema).
+   *
+   * @param before state before the step; only the average is read.
+   */
+  apply(param: Tensor, direction: Tensor, before: NamedTensors, scalars: NamedTensors): Applied {
+    const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
+    const moved = tf.sub(shrunk, tf.mul(direction, scalars.rate!));
+    if (!this.averages) return { param: moved, slots: {} };
+    const ema = before[EMA]!;
+    return { param: moved, slots: { [EMA]: tf.add(ema, tf.mul(tf.sub(moved, ema), scalars.toEma!)) } };
   }
 
   /**
@@ -179,8 +223,9 @@ export abstract class BaseOptimizer extends Configurable.with({
     slots: NamedTensors,
     scalars: NamedTensors,
     group: UpdateGroup,
-  ): { param: Tensor; slots: NamedTensors } {
+  ): Applied {
     const next = this.directionOf(param, grad, slots, scalars, group);
-    return { param: this.apply(param, next.direction, scalars), slots: next.slots };
+    const applied = this.apply(param, next.direction, slots, scalars);
+    return { param: applied.param, slots: { ...next.slots, ...applied.slots } };
   }
 }

@@ -8,7 +8,13 @@ import {
   type Tensor,
   type TensorSpec,
 } from '../compiler/index.js';
-import type { BaseOptimizer, NamedTensors, StepContext, UpdateGroup } from './optimizer.js';
+import {
+  type BaseOptimizer,
+  EMA,
+  type NamedTensors,
+  type StepContext,
+  type UpdateGroup,
+} from './optimizer.js';
 
 /** The flat buffers of a training state; all have the layout's size. */
 export interface UpdaterBuffers {
@@ -54,7 +60,7 @@ export function updatePass(
   options: UpdaterOptions,
 ): Promise<GroupPass> {
   const kind = group.name as UpdateGroup;
-  const slots = slotBuffers(optimizer, buffers);
+  const slots = slotBuffers(optimizer.stateNames, buffers);
   return compilePass({
     name: `${optimizer.constructor.name}_${kind}`,
     group,
@@ -78,7 +84,7 @@ export function directionPass(
   options: UpdaterOptions,
 ): Promise<GroupPass> {
   const kind = group.name as UpdateGroup;
-  const slots = slotBuffers(optimizer, buffers);
+  const slots = slotBuffers(optimizer.slotNames, buffers);
   return compilePass({
     name: `${optimizer.constructor.name}_${kind}_direction`,
     group,
@@ -106,13 +112,17 @@ export function applyPass(
   options: UpdaterOptions,
 ): Promise<GroupPass> {
   const kind = group.name as UpdateGroup;
+  const averages = slotBuffers(optimizer.averages ? [EMA] : [], buffers);
   return compilePass({
     name: `${optimizer.constructor.name}_${kind}_apply`,
     group,
     scalarNames: Object.keys(optimizer.applyInputs(ANY_STEP, kind)),
-    reads: { param: buffers.params, direction: directions },
-    writes: { param: buffers.params },
-    rule: ({ param, direction }, scalars) => ({ param: optimizer.apply(param!, direction!, scalars) }),
+    reads: { param: buffers.params, direction: directions, ...averages },
+    writes: { param: buffers.params, ...averages },
+    rule: ({ param, direction, ...before }, scalars) => {
+      const after = optimizer.apply(param!, direction!, before, scalars);
+      return { param: after.param, ...after.slots };
+    },
     options,
   });
 }
@@ -128,9 +138,9 @@ export async function runPasses(
   }
 }
 
-/** The flat buffers of the optimizer's slots, by name. */
-export function slotBuffers(optimizer: BaseOptimizer, { slots }: UpdaterBuffers): Buffers {
-  return Object.fromEntries(optimizer.slotNames.map((name) => [name, slots[name]!]));
+/** Those of the flat buffers of an optimizer's state that have one of `names`, by name. */
+export function slotBuffers(names: readonly string[], { slots }: UpdaterBuffers): Buffers {
+  return Object.fromEntries(names.map((name) => [name, slots[name]!]));
 }
 
 /** The rule over one chunk: a piece that stays in the cache. */

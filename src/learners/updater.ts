@@ -148,7 +148,7 @@ export function checkBuffers(
   buffers: UpdaterBuffers,
 ): void {
   const named: Record<string, Float32Array | undefined> = { params: buffers.params, grads: buffers.grads };
-  for (const name of optimizer.slotNames) named[`slots.${name}`] = buffers.slots[name];
+  for (const name of optimizer.stateNames) named[`slots.${name}`] = buffers.slots[name];
   for (const [name, buffer] of Object.entries(named)) {
     if (buffer?.length === layout.size) continue;
     const found = buffer === undefined ? 'is missing' : `has ${buffer.length} elements`;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
 import type { Profiler } from '../compiler/index.js';
 import { build, ConfigError } from '../hparams/index.js';
+import { EMA } from '../learners/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { JobError } from './errors.js';
@@ -15,8 +16,12 @@ import type { StopSignal } from './signals.js';
 import { paramsOf } from './taskState.js';
 import type { FlatTrainState } from './trainProgram.js';
 
-/** Restores the parameters of the newest checkpoint; optimizer slots are not read. */
-async function restoreParams(options: JobOptions, task: SingleTask): Promise<FlatTrainState> {
+/** Restores the parameters of the newest checkpoint, or in their place their average; other slots are not read. */
+async function restoreParams(
+  options: JobOptions,
+  task: SingleTask,
+  useEma: boolean,
+): Promise<FlatTrainState> {
   const state = paramsOf(task);
   const checkpointer = new Checkpointer({
     directory: join(options.jobLogDir, 'checkpoints'),
@@ -24,7 +29,10 @@ async function restoreParams(options: JobOptions, task: SingleTask): Promise<Fla
     readOnly: true,
   });
   try {
-    await checkpointer.restore(state, { paramsOnly: true, allowPrevious: options.restorePreviousCheckpoint });
+    await checkpointer.restore(state, {
+      paramsOnly: useEma ? EMA : true,
+      allowPrevious: options.restorePreviousCheckpoint,
+    });
   } catch (error) {
     throw error instanceof CheckpointError && error.kind === 'missing'
       ? nothingTrained(options, error)
@@ -55,7 +63,7 @@ export async function runEvaluation(options: JobOptions, stop: StopSignal): Prom
     throw new ConfigError(`${options.name}: datasets() has none to evaluate (isTraining false).`);
   }
   const task = build(options.task);
-  const state = await restoreParams(options, task);
+  const state = await restoreParams(options, task, task.hp.train.hp.evalUseEmaStates);
   writeJobFiles(options, await machineOf(options));
   const reporter = new Reporter(options, {
     numTrainSteps: task.hp.train.hp.numTrainSteps,
@@ -80,7 +88,7 @@ export async function runDecoding(options: JobOptions, stop: StopSignal): Promis
     throw new ConfigError(`${options.name}: decodeDatasets() has none to decode.`);
   }
   const task = build(options.task);
-  const state = await restoreParams(options, task);
+  const state = await restoreParams(options, task, task.hp.train.hp.decodeUseEmaStates);
   writeJobFiles(options, await machineOf(options));
   const reporter = new Reporter(options, {
     numTrainSteps: task.hp.train.hp.numTrainSteps,

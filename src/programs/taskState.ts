@@ -1,9 +1,11 @@
 /** @file The buffers of a task in memory: its parameters, and in training all that an update needs. */
 import { totalmem } from 'node:os';
 import { createTrainState } from '../checkpoints/index.js';
+import { EMA } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
+import type { FlatParams } from './flatParams.js';
 import type { FlatTrainState } from './trainProgram.js';
 
 const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleString('en-US')} GB`;
@@ -36,4 +38,9 @@ function allocate(task: SingleTask, slotNames: readonly string[], buffers: numbe
     );
   }
   return { ...createTrainState(layout, slotNames), layout };
+}
+
+/** The moving average in the place of the parameters; variables that do not train are the same in both. */
+export function averaged({ layout, slots }: FlatTrainState): FlatParams {
+  return { layout, params: slots[EMA]! };
 }

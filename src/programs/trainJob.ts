@@ -14,7 +14,7 @@ import { openDataset } from './openDataset.js';
 import { type JobOptions, phase } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
-import { trainStateOf } from './taskState.js';
+import { averaged, trainStateOf } from './taskState.js';
 import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
 import { type FlatTrainState, TrainProgram, type TrainReport } from './trainProgram.js';
@@ -71,7 +71,8 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     reporter.goesOnWith(machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
   // Only now: a run that can't go on from what is there must not write over it.
   writeJobFiles(options, machine);
-  const evalSteps = new EvalSteps(options, task, state);
+  const evalSteps = new EvalSteps(options, task, train.hp.evalUseEmaStates ? averaged(state) : state);
+  const decodedParams = train.hp.decodeUseEmaStates ? averaged(state) : state;
   const { mode, datasets, decodeDatasets } = options;
   const evaluated = mode === 'train' ? [] : datasets.filter((dataset) => !dataset.isTraining);
   const decoded = mode === 'train_and_decode' ? decodeDatasets : [];
@@ -80,7 +81,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     meter: new TrainMeter(program),
     taken: 0,
     evals: evaluated.map((dataset) => new EvalProgram(options, evalSteps, dataset)),
-    decodes: decoded.map((dataset) => new DecodeProgram(options, task, state, dataset)),
+    decodes: decoded.map((dataset) => new DecodeProgram(options, task, decodedParams, dataset)),
   };
 }
 
@@ -94,6 +95,7 @@ async function restoreOrInitialize(
 ): Promise<string | undefined> {
   if (checkpointer.latestStep() === undefined) {
     task.initialize(flatViews(state.layout, state.params));
+    task.hp.train.hp.learner.initializeSlots(state);
     return undefined;
   }
   const restored = await checkpointer.restore(state, { allowPrevious: restorePreviousCheckpoint });

@@ -1,7 +1,7 @@
 /** @file How a task is trained: steps, intervals, learner (Pax's SingleTask.Train). */
 import { z } from 'zod';
 import { parseDuration } from '../checkpoints/index.js';
-import { Configurable, instance } from '../hparams/index.js';
+import { type Config, Configurable, instance, type Report } from '../hparams/index.js';
 import { Learner } from '../learners/index.js';
 
 const interval = z.int().positive();
@@ -49,13 +49,34 @@ export class Train extends Configurable.with({
     .boolean()
     .default(false)
     .describe('Leaves out the evaluation of one training batch (eval_train) at those steps.'),
+  evalUseEmaStates: z
+    .boolean()
+    .default(false)
+    .describe('Evaluates the moving average of the parameters (emaDecay of the optimizer).'),
   decodeIntervalSteps: interval
     .nullable()
     .default(null)
     .describe('Decoding every so many steps; null: at the end only.'),
   decodeStartAfterNSteps: z.int().nonnegative().default(0).describe('No decoding before this step.'),
+  decodeUseEmaStates: z
+    .boolean()
+    .default(false)
+    .describe('Decodes with the moving average of the parameters.'),
   variableNormSummary: z
     .boolean()
     .default(true)
     .describe('Writes the root mean square of every variable (vars/…).'),
-}) {}
+}) {
+  static override validate(
+    { learner, evalUseEmaStates, decodeUseEmaStates }: Config<Train>,
+    report: Report,
+  ): void {
+    if (learner.optimizer.emaDecay > 0) return;
+    const wanted = { evalUseEmaStates, decodeUseEmaStates };
+    for (const [field, isWanted] of Object.entries(wanted)) {
+      if (isWanted) {
+        report('it needs an average of the parameters: set learner.optimizer.emaDecay, to 0.999 say', field);
+      }
+    }
+  }
+}

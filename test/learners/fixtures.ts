@@ -45,6 +45,7 @@ export async function bench(
     for (const [name, v] of Object.entries(from)) views[name]!.set(v);
   };
   fill(params, values);
+  learner.initializeSlots({ params, slots });
   const updater = await learner.createUpdater(layout, { params, grads, slots }, { engine, numThreads: 1 });
   return {
     learner,

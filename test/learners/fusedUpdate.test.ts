@@ -26,6 +26,7 @@ function stateOf(learner: Learner, layout: FlatLayout) {
     slots: Object.fromEntries(learner.slotNames.map((name) => [name, zeros()])),
   };
   put(layout, state.params, valuesOf(1));
+  learner.initializeSlots(state);
   return state;
 }
 
@@ -82,6 +83,11 @@ const optimizers = {
     l1RegularizerWeight: 1e-3,
     l2RegularizerWeight: 1e-2,
     clipGradientNormToValue: 1,
+  }),
+  'AdamW with an average of the parameters': AdamW.config({
+    learningRate: 1e-2,
+    clipGradientNormToValue: 1,
+    emaDecay: 0.2,
   }),
   'Sgd alone': Sgd.config({ learningRate: 0.1 }),
   'Sgd with momentum in the form of Nesterov': Sgd.config({

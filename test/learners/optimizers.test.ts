@@ -188,3 +188,30 @@ test('fields that exclude each other are named', () => {
     '(Adam): epsilon and epsilonRoot must not both be 0; epsilon is 0 (at ',
   );
 });
+
+test.each([
+  ['in one pass', Sgd.config({ learningRate: 0.1, emaDecay: 0.3 })],
+  ['in the second of two', Adam.config({ learningRate: 0.1, clipThreshold: 0.5, emaDecay: 0.3 })],
+])('emaDecay: an average that begins at the parameters, and follows fast at first, %s', async (_, config) => {
+  const { step, read, slots } = await bench({ a: start }, learnerOf(config), { engine: 'eager' });
+  const expected = [...read('a')];
+  expect(read('a', 'ema')).toEqual(expected);
+  for (let t = 0; t < STEPS; t++) {
+    await step(t, { a: gradsAt(t) });
+    const decay = Math.min(0.3, (1 + t) / (10 + t));
+    for (const [i, value] of read('a').entries()) expected[i] = decay * expected[i]! + (1 - decay) * value;
+  }
+  for (const [i, value] of read('a', 'ema').entries()) {
+    expect(Math.abs(value - expected[i]!)).toBeLessThan(1e-6);
+  }
+  expect(read('a', 'ema')).not.toEqual(read('a'));
+  expect(Object.keys(slots).at(-1)).toBe('ema');
+});
+
+test('an average is kept only where it is asked for', () => {
+  const learner = build(learnerOf(AdamW.config({ learningRate: 1 })));
+  expect([learner.averages, learner.slotNames]).toEqual([false, ['m', 'v']]);
+  expect(() => AdamW.config({ learningRate: 1, emaDecay: 1 })).toThrow(
+    'AdamW.emaDecay: expected a non-negative number below 1, got 1 ',
+  );
+});

@@ -1,0 +1,41 @@
+/** @file The moving average of the parameters, from training to evaluation and decoding, by the command. */
+import { expect, test } from 'vitest';
+import { runCommand } from '../command.js';
+import { metricLines, wholeRun } from './runs.js';
+
+const decay = 'task.train.learner.optimizer.emaDecay=0.9';
+const flags = (directory: string, ...more: string[]): string[] => [
+  ...['--exp=Tiny', `--job_log_dir=${directory}`, '--set', 'numTrainSteps=6'],
+  ...more,
+];
+
+/** The newest evaluation in a run's metrics. */
+const evaluated = (directory: string) =>
+  metricLines(directory).findLast((line) => line.program === 'eval_test_validation')!['Metrics/log_pplx'];
+
+test('evaluation during training, and of the checkpoint, looks at the average where it is asked to', async () => {
+  const directory = await wholeRun((own) =>
+    flags(own, '--mode=train_and_eval', '--set', decay, '--set', 'task.train.evalUseEmaStates=true'),
+  );
+  const average = evaluated(directory);
+  const evaluate = async (...more: string[]) => {
+    const { code, stderr } = await runCommand(flags(directory, '--mode=eval', '--set', decay, ...more));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    return evaluated(directory);
+  };
+  expect(await evaluate('--set', 'task.train.evalUseEmaStates=true')).toBe(average);
+  expect(average).toBeGreaterThan(0);
+  expect(await evaluate()).not.toBe(average);
+}, 240_000);
+
+test('a run that kept no average has none to evaluate', async () => {
+  const directory = await wholeRun((own) => flags(own, '--mode=train'));
+  const asked = flags(directory, '--mode=eval', '--set', decay, '--set', 'task.train.evalUseEmaStates=true');
+  const { code, stderr } = await runCommand(asked);
+  expect(code).toBe(1);
+  expect(stderr).toBe(
+    `${directory}/checkpoints/checkpoint_00000006: not compatible with this model, 1 difference:\n` +
+      "  optimizer slot 'ema' is only in the model\n" +
+      'Use another --job_log_dir, or the settings that the checkpoint was trained with.\n',
+  );
+}, 240_000);
