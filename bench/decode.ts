@@ -9,7 +9,7 @@ import { type DecodeResult, groupBy, median, type Precision } from './results.js
 import { parameterCount, type Shape, shapes } from './shapes.js';
 
 const resultsFile = 'out/bench_decode.json';
-const precisions: readonly Precision[] = ['f32', 'bf16'];
+const allPrecisions: readonly Precision[] = ['f32', 'bf16'];
 
 /** A program with what it has measured so far. */
 interface Entry {
@@ -36,17 +36,20 @@ const { values: flags } = parseArgs({
   options: {
     shapes: { type: 'string', default: 'baby,small' },
     batches: { type: 'string', default: '1,16' },
+    precisions: { type: 'string', default: allPrecisions.join(',') },
     rounds: { type: 'string', default: '3' },
     threads: { type: 'string', default: String(availableParallelism()) },
   },
 });
 const names = flags.shapes.split(',');
 const batches = flags.batches.split(',').map(Number);
+const precisions = flags.precisions.split(',') as Precision[];
 const [rounds, threads] = [Number(flags.rounds), Number(flags.threads)];
 const unknown = names.find((name) => !Object.hasOwn(shapes, name));
-if (unknown !== undefined || [...batches, rounds, threads].some((n) => !Number.isInteger(n) || n < 1)) {
+const isWrong = unknown !== undefined || precisions.some((each) => !allPrecisions.includes(each));
+if (isWrong || [...batches, rounds, threads].some((n) => !Number.isInteger(n) || n < 1)) {
   say(
-    `Usage: npm run bench:decode -- [--shapes=${Object.keys(shapes).join(',')}] [--batches=1,16] [--rounds=3] [--threads=2]`,
+    `Usage: npm run bench:decode -- [--shapes=${Object.keys(shapes).join(',')}] [--batches=1,16] [--precisions=f32,bf16] [--rounds=3] [--threads=2]`,
   );
   process.exit(2);
 }

@@ -7,7 +7,10 @@ import { modelFlopsPerToken, type Shape } from './shapes.js';
 /** The machine's peaks that were found, by precision. */
 export type Peaks = Readonly<Partial<Record<Precision, PeakResult>>>;
 
-const precisionOf = (row: Row): Precision => (row.name.endsWith('bfloat16') ? 'bf16' : 'f32');
+const precisionOf = (row: Row): Precision => (row.name.includes('bfloat16') ? 'bf16' : 'f32');
+
+/** What is added to a name where one thread runs: such rows are not in the race. */
+export const ALONE = ', 1 thread';
 
 function milliseconds(value: number): string {
   return value.toFixed(value < 100 ? 1 : 0);
@@ -35,9 +38,18 @@ export function bestRows(rows: readonly Row[]): Row[] {
   return [...groupBy(rows, (row) => row.name).values()].map((group) => fastest(group)!);
 }
 
+/** 'Luthier float32 is 1.90 times as fast on 2 threads as on one.' */
+function scaling(best: readonly Row[]): string[] {
+  return best.flatMap((row) => {
+    const alone = best.find(({ name }) => name === row.name + ALONE);
+    if (alone === undefined) return [];
+    return `${row.name} is ${(alone.medianMs / row.medianMs).toFixed(2)} times as fast on ${row.how} as on one.`;
+  });
+}
+
 /** 'Luthier float32 is 1.40 times as fast as PyTorch float32 and takes 1.10 times its peak memory.' */
-export function ratios(best: readonly Row[]): string[] {
-  const own = best.filter((row) => row.name.startsWith('Luthier'));
+function ratios(best: readonly Row[]): string[] {
+  const own = best.filter(({ name }) => name.startsWith('Luthier') && !name.endsWith(ALONE));
   const peers = best.filter((row) => !row.name.startsWith('Luthier'));
   return own.flatMap((row) =>
     peers.map((peer) => {
@@ -72,7 +84,7 @@ export function shapeReport(name: string, shape: Shape, rows: readonly Row[], pe
       best.map((row) => cells(shape, peaks, row)),
       header,
     ),
-    ...(best.length > 1 ? [ratios(best).join('\n')] : []),
+    ...(best.length > 1 ? [[...ratios(best), ...scaling(best)].join('\n')] : []),
     ...(tried.length > 0 ? [`All that was tried of the peers:\n${tried.join('\n')}`] : []),
   ].join('\n\n');
 }

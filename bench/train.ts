@@ -14,7 +14,7 @@ import {
   pytorch,
   torchPeak,
 } from './programs.js';
-import { type Peaks, peakReport, rounds, shapeReport } from './report.js';
+import { ALONE, type Peaks, peakReport, rounds, shapeReport } from './report.js';
 import { groupBy, type PeakResult, type Precision, type Row, type StepResult, toRow } from './results.js';
 import { shapes } from './shapes.js';
 
@@ -87,7 +87,7 @@ function readOptions(): Options {
 }
 
 /** Under a name of its own: it is not in the race. */
-const alone = (candidate: Candidate): Candidate => ({ ...candidate, name: `${candidate.name}, 1 thread` });
+const alone = (candidate: Candidate): Candidate => ({ ...candidate, name: candidate.name + ALONE });
 
 /** All that is measured, in the order of a round. */
 function allEntries(options: Options): Entry[] {

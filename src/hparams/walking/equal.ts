@@ -17,9 +17,15 @@ export function isEqual(left: unknown, right: unknown, options: { tags?: boolean
   const withTags = options.tags === true;
   const partner = new Map<ConfigNode, ConfigNode>();
   const partnerOfRight = new Map<ConfigNode, ConfigNode>();
-  const open: [unknown, unknown][] = [[left, right]];
-  for (let pair = open.pop(); pair !== undefined; pair = open.pop()) {
-    const [one, other] = withTags ? pair : pair.map(uncarried);
+  const open: Parts[] = [{ left: [left], right: [right], next: 0 }];
+  for (let parts = open.at(-1); parts !== undefined; parts = open.at(-1)) {
+    if (parts.next === parts.left.length) {
+      open.pop();
+      continue;
+    }
+    const at = parts.next++;
+    const one = withTags ? parts.left[at] : uncarried(parts.left[at]);
+    const other = withTags ? parts.right[at] : uncarried(parts.right[at]);
     const a = nodeOf(one);
     const b = nodeOf(other);
     if (a === undefined || b === undefined) {
@@ -35,18 +41,28 @@ export function isEqual(left: unknown, right: unknown, options: { tags?: boolean
     if (withTags && !sameTags(a.tags, b.tags)) return false;
     partner.set(a, b);
     partnerOfRight.set(b, a);
-    pushFields(a, b, open);
+    openFields(a, b, open);
   }
   return true;
 }
 
-function pushFields(a: ConfigNode, b: ConfigNode, open: [unknown, unknown][]): void {
-  for (const field of a.info.fields.values()) {
+/** Values to compare pair by pair, from `next` on: a long list is gone through without a copy of all its pairs. */
+interface Parts {
+  readonly left: readonly unknown[];
+  readonly right: readonly unknown[];
+  next: number;
+}
+
+function openFields(a: ConfigNode, b: ConfigNode, open: Parts[]): void {
+  const [left, right]: [unknown[], unknown[]] = [[], []];
+  for (const field of a.info.allFields) {
     const { name } = field;
     // Two defaults that nobody looked at are alike, and need not be made to be compared.
     if (isUntouched(a, name) && isUntouched(b, name)) continue;
-    open.push([rawValue(a, field), rawValue(b, field)]);
+    left.push(rawValue(a, field));
+    right.push(rawValue(b, field));
   }
+  open.push({ left, right, next: 0 });
 }
 
 function uncarried(value: unknown): unknown {
@@ -62,21 +78,21 @@ function isUntouched(node: ConfigNode, name: string): boolean {
   return !(name in node.values) && node.defaults?.has(name) !== true && node.containers?.has(name) !== true;
 }
 
-function containersMatch(a: unknown, b: unknown, open: [unknown, unknown][]): boolean {
+function containersMatch(a: unknown, b: unknown, open: Parts[]): boolean {
   if (!isContainer(a) || !isContainer(b)) return handledMatch(a, b, open);
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const keys = Object.keys(a);
-  if (keys.length !== Object.keys(b).length) return false;
-  if (Array.isArray(a) && a.length !== (b as unknown[]).length) return false;
-  for (const key of keys) {
-    if (!Object.hasOwn(b, key)) return false;
-    open.push([(a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]]);
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    open.push({ left: a, right: b, next: 0 });
+    return true;
   }
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length || !keys.every((key) => Object.hasOwn(b, key))) return false;
+  open.push({ left: keys.map((key) => a[key]), right: keys.map((key) => b[key]), next: 0 });
   return true;
 }
 
 /** Maps are compared key by key, whatever their order; Sets of plain values as sets; the rest part by part. */
-function handledMatch(a: unknown, b: unknown, open: [unknown, unknown][]): boolean {
+function handledMatch(a: unknown, b: unknown, open: Parts[]): boolean {
   const handler = handlerOf(a);
   if (handler === undefined || handler !== handlerOf(b)) return leavesMatch(a, b);
   const left = partsOf(a)!;
@@ -84,17 +100,15 @@ function handledMatch(a: unknown, b: unknown, open: [unknown, unknown][]): boole
   if (left.length !== right.length) return false;
   if (a instanceof Map) {
     const other = b as Map<unknown, unknown>;
-    for (const [key, part] of a) {
-      if (!other.has(key)) return false;
-      open.push([part, other.get(key)]);
-    }
+    const keys = [...a.keys()];
+    if (!keys.every((key) => other.has(key))) return false;
+    open.push({ left: [...a.values()], right: keys.map((key) => other.get(key)), next: 0 });
     return true;
   }
   if (a instanceof Set && left.every(([, part]) => typeof part !== 'object')) return leavesMatch(a, b);
-  return left.every(([step, part], i) => {
-    open.push([part, right[i]![1]]);
-    return isSameStep(step, right[i]![0]);
-  });
+  if (!left.every(([step], i) => isSameStep(step, right[i]![0]))) return false;
+  open.push({ left: left.map(([, part]) => part), right: right.map(([, part]) => part), next: 0 });
+  return true;
 }
 
 /** Whether two values that are neither configs nor containers are alike; NaN is like NaN. */
