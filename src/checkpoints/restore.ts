@@ -45,16 +45,11 @@ export function readCheckpoint(
   checkIdentity(directory, metadata, options.experiment);
   const wanted = paramsOnly === false ? state : { ...state, slots: {} };
   const slot = typeof paramsOnly === 'string' ? paramsOnly : null;
-  const differences = [
-    ...compareVariables(metadata, state),
-    ...(paramsOnly === false ? compareSlots(metadata.slots, Object.keys(state.slots)) : []),
-    ...(slot === null
-      ? []
-      : compareSlots(
-          metadata.slots.filter((saved) => saved === slot),
-          [slot],
-        )),
-  ];
+  const [saved, ours] =
+    paramsOnly === false
+      ? [metadata.slots, Object.keys(state.slots)]
+      : [metadata.slots.filter((name) => name === slot), slot === null ? [] : [slot]];
+  const differences = [...compareVariables(metadata, state), ...compareSlots(saved, ours)];
   if (differences.length > 0) throw differencesError(directory, differences);
   const inputState = readTrainInput(directory, metadata);
   const file = openState(directory, metadata);

@@ -11,9 +11,15 @@ import {
   withScope,
 } from '../compiler/index.js';
 import { entryNorms, globalNorm } from './norms.js';
-import { FROZEN, type NamedTensors, type StepContext, type UpdateGroup } from './optimizer.js';
+import type { NamedTensors, StepContext, UpdateGroup } from './optimizer.js';
 import { ANY_STEP, slotBuffers, type UpdaterBuffers } from './passes.js';
-import { checkBuffers, type UpdateReport, type UpdateRules } from './updater.js';
+import {
+  checkBuffers,
+  type UpdateReport,
+  type UpdateRules,
+  updatedEntries,
+  updatedGroups,
+} from './updater.js';
 
 /** The variables of one group, side by side: tensors or arrays of all of them. */
 interface Members<T> {
@@ -31,8 +37,6 @@ interface Given<T> {
 }
 
 type Changed = Pick<Members<Tensor>, 'param' | 'slots'>;
-
-const isUpdated = ({ name, size }: FlatGroup): boolean => name !== FROZEN && size > 0;
 
 const sumOfSquares = (x: Tensor): Tensor => tf.sum(tf.square(x));
 
@@ -68,8 +72,8 @@ export class FusedUpdate {
     private readonly buffers: UpdaterBuffers,
   ) {
     checkBuffers('fuseUpdate', rules.optimizer, layout, buffers);
-    this.entries = layout.entries.filter(({ group }) => group !== FROZEN);
-    this.groups = layout.groups.filter(isUpdated);
+    this.entries = updatedEntries(layout);
+    this.groups = updatedGroups(layout);
     this.inputs = this.arrays();
     this.outputs = { ...this.told, groups: this.changed() };
     this.following = {

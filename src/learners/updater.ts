@@ -1,5 +1,5 @@
 /** @file The update of flat buffers in place: norms on the host, the optimizer's rule on compiled chunks. */
-import type { FlatEntry, FlatLayout } from '../compiler/index.js';
+import type { FlatEntry, FlatGroup, FlatLayout } from '../compiler/index.js';
 import { entrySumsOfSquares, globalNorm, scaleInPlace, sumOfSquares } from './norms.js';
 import { type BaseOptimizer, FROZEN, type StepContext } from './optimizer.js';
 import {
@@ -35,8 +35,12 @@ export interface UpdateReport {
 }
 
 /** The entries that take part in updates. */
-const updatedEntries = ({ entries }: FlatLayout): FlatEntry[] =>
+export const updatedEntries = ({ entries }: FlatLayout): FlatEntry[] =>
   entries.filter(({ group }) => group !== FROZEN);
+
+/** The groups that have any. */
+export const updatedGroups = ({ groups }: FlatLayout): FlatGroup[] =>
+  groups.filter(({ name, size }) => name !== FROZEN && size > 0);
 
 /** Updates parameters and slots in place, where gradients come from another program. Made by `Learner.createUpdater`. */
 export class FlatUpdater {
@@ -62,7 +66,7 @@ export class FlatUpdater {
     options: UpdaterOptions,
   ): Promise<FlatUpdater> {
     checkBuffers('createUpdater', rules.optimizer, layout, buffers);
-    const groups = layout.groups.filter((group) => group.name !== FROZEN && group.size > 0);
+    const groups = updatedGroups(layout);
     const { optimizer } = rules;
     if (!optimizer.boundsDirection) {
       const passes = await Promise.all(groups.map((group) => updatePass(optimizer, group, buffers, options)));
