@@ -4,10 +4,11 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const include = ['test/**/*.test.ts'];
-/** Those that replace modules, or ask what is there before a backend is loaded, have processes of their own. */
+/** Those that replace modules, ask what is there before a backend is loaded, or send themselves signals, are alone. */
 const alone = [
   'test/compiler/trace.test.ts',
   'test/hparams/graphs/dot.test.ts',
+  'test/programs/signals.test.ts',
   'test/programs/taskState.test.ts',
 ];
 

@@ -8,12 +8,12 @@ test('the first signal is remembered and announced once; the second exits with i
   const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never);
   const notices: string[] = [];
   const stop = new StopSignal((signal) => void notices.push(signal));
-  const before = process.listenerCount('SIGTERM');
+  const before = process.listeners('SIGTERM');
   stop.listen();
   process.emit('SIGTERM', 'SIGTERM');
   expect([stop.received, notices, exit.mock.calls]).toEqual(['SIGTERM', ['SIGTERM'], []]);
   process.emit('SIGINT', 'SIGINT');
   expect(exit.mock.calls).toEqual([[130]]);
   stop.close();
-  expect(process.listenerCount('SIGTERM')).toBe(before);
+  expect(process.listeners('SIGTERM')).toEqual(before);
 });
