@@ -9,6 +9,14 @@
 
 #include "luthier.h"
 
+/* A function of a program, compiled as it is written: gcc 12 forgets that a loop is to be vectorised where it knows from
+   the only call that the loop around it runs once. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LT_FUNCTION static void __attribute__((noipa))
+#else
+#define LT_FUNCTION static void __attribute__((noinline))
+#endif
+
 /* What a thread did from one moment to another, in seconds of the system's clock. */
 typedef struct {
   double from, to;
@@ -153,6 +161,9 @@ void lt_prefer_large_pages(void *memory, int64_t bytes);
 typedef struct {
   int64_t times;
   int64_t stale; /* whether what is kept from run to run has to be worked out again */
+  /* Bytes from the part of an array that one run works on to the next one's, 0 where all work on the same; NULL where
+     all arrays are so. */
+  const int64_t *input_strides, *output_strides;
   int64_t carry_count;
   struct {
     int64_t output, input, bytes;
