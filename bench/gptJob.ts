@@ -1,12 +1,12 @@
 /** @file The job that is measured: GPT on random tokens, as peers/torch_gpt.py trains it. */
-import { createTrainState } from '../src/checkpoints/index.js';
-import { type Engine, flatViews } from '../src/compiler/index.js';
+import type { Engine } from '../src/compiler/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import { type Batch, SyntheticLmInput } from '../src/inputs/index.js';
 import { AdamW, Learner } from '../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../src/models/index.js';
 import type { JobOptions } from '../src/programs/options.js';
-import { type FlatTrainState, TrainProgram } from '../src/programs/trainProgram.js';
+import { initialize, trainStateOf } from '../src/programs/taskState.js';
+import { TrainProgram } from '../src/programs/trainProgram.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 import type { Precision } from './results.js';
 import type { Shape } from './shapes.js';
@@ -56,13 +56,10 @@ function gptTask(shape: Shape, precision: Precision) {
 /** A training program of this job from initial values, as main.ts would open it. */
 export async function openProgram(options: JobOptions): Promise<TrainProgram> {
   const task = build(options.task);
-  const layout = task.layout();
-  const state: FlatTrainState = {
-    ...createTrainState(layout, task.hp.train.hp.learner.slotNames),
-    layout,
-  };
-  task.initialize(flatViews(layout, state.params));
-  return TrainProgram.create(options, task, state, build(options.datasets[0]!));
+  const state = trainStateOf(task);
+  const initialized = initialize(options, task, state);
+  const program = TrainProgram.create(options, task, state, build(options.datasets[0]!));
+  return (await Promise.all([program, initialized]))[0];
 }
 
 /** The options of a job that trains this task as main.ts would. */

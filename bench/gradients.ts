@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { compile, type Engine, flatViews, type HostArray, type Tree } from '../src/compiler/index.js';
 import { build } from '../src/hparams/index.js';
 import { BatchBuffers } from '../src/programs/batchBuffers.js';
-import { trainStateOf } from '../src/programs/taskState.js';
+import { initialize, trainStateOf } from '../src/programs/taskState.js';
 import { trainSpecs } from '../src/programs/trainProgram.js';
 import { trainStep } from '../src/tasks/index.js';
 import { markdownTable } from '../src/tools/format.js';
@@ -16,7 +16,7 @@ async function gradients(shape: string, engine: Engine, precision: Precision): P
   const options = jobOptions(shapes[shape]!, engine, undefined, precision);
   const task = build(options.task);
   const state = trainStateOf(task);
-  task.initialize(flatViews(state.layout, state.params));
+  await initialize(options, task, state);
   const input = build(options.datasets[0]!);
   const batch = await input.peek();
   const buffers = new BatchBuffers('train', batch);

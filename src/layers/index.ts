@@ -55,7 +55,14 @@ export {
 export { Dropout } from './stochastics.js';
 export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerLm.js';
 export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';
-export { canPrefill, decodeStateSpecs, initVariables, listLayers, listVariables } from './variables.js';
+export {
+  canPrefill,
+  decodeStateSpecs,
+  fillVariables,
+  initVariables,
+  listLayers,
+  listVariables,
+} from './variables.js';
 export {
   Constant,
   Gaussian,

@@ -1,5 +1,14 @@
 /** @file What a tree of layers consists of: its layers, its variables and their initial values, its decode state. */
-import { foldIn, hashString, prngKey } from '../compiler/index.js';
+import {
+  type Draw,
+  type FillOptions,
+  fillNow,
+  fillRandom,
+  foldIn,
+  hashString,
+  prngKey,
+  sizeOf,
+} from '../compiler/index.js';
 import type { BaseLayer, DecodeStateSpec, Variable } from './baseLayer.js';
 
 /** `root` and every layer below it once, parents before children, in order of creation. */
@@ -19,6 +28,15 @@ export function listVariables(root: BaseLayer): Variable[] {
   return listLayers(root).flatMap((layer) => [...layer.variables.values()]);
 }
 
+/** What a variable starts with, or what that is drawn from; it depends on the seed and the variable's path alone. */
+function* initialValues(root: BaseLayer, seed: number) {
+  const rootKey = prngKey(seed);
+  for (const variable of listVariables(root)) {
+    const key = foldIn(rootKey, hashString(variable.path));
+    yield { variable, key, initial: variable.init.draw(key, variable) };
+  }
+}
+
 /**
  * Initial values of every variable: they depend on the seed and the variable's path, and on no other variable.
  *
@@ -26,13 +44,33 @@ export function listVariables(root: BaseLayer): Variable[] {
  * @returns row-major values by path, in the order of `listVariables`.
  */
 export function initVariables(root: BaseLayer, seed: number): Map<string, Float32Array> {
-  const key = prngKey(seed);
-  return new Map(
-    listVariables(root).map((variable) => [
-      variable.path,
-      variable.init.draw(foldIn(key, hashString(variable.path)), variable),
-    ]),
-  );
+  const values = new Map<string, Float32Array>();
+  for (const { variable, key, initial } of initialValues(root, seed)) {
+    const out = initial instanceof Float32Array ? initial : new Float32Array(sizeOf(variable.shape));
+    if (!(initial instanceof Float32Array)) fillNow({ ...initial, key, out });
+    values.set(variable.path, out);
+  }
+  return values;
+}
+
+/**
+ * Writes the same values into memory, on threads where machine code may draw them.
+ *
+ * @param views row-major arrays by path.
+ */
+export async function fillVariables(
+  root: BaseLayer,
+  seed: number,
+  views: Readonly<Record<string, Float32Array>>,
+  options?: FillOptions,
+): Promise<void> {
+  const draws: Draw[] = [];
+  for (const { variable, key, initial } of initialValues(root, seed)) {
+    const out = views[variable.path]!;
+    if (initial instanceof Float32Array) out.set(initial);
+    else draws.push({ ...initial, key, out });
+  }
+  await fillRandom(draws, options);
 }
 
 /**

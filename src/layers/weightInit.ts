@@ -1,9 +1,8 @@
 /** @file Initial values of weights: Pax's distributions and scaling rules, drawn counter-based on the host. */
 import { z } from 'zod';
-import { bitsToUniform, type PrngKey, randomBits } from '../compiler/index.js';
+import { type Distribution, type PrngKey, randomBits } from '../compiler/index.js';
 import { build, Configurable } from '../hparams/index.js';
 import { inverseErf } from './inverseErf.js';
-import { fillNormal } from './normal.js';
 
 /** What an initialiser may know about a variable: its shape, and which axes count as inputs and as outputs. */
 export interface WeightShape {
@@ -38,8 +37,11 @@ export function fans(weight: WeightShape): { fanIn: number; fanOut: number } | n
 export abstract class WeightInit extends Configurable.with({
   scale: z.number().default(1).describe('Factor on the values that the formula gives.'),
 }) {
-  /** Initial values of a weight, row-major; the same for the same key, whatever was drawn before. */
-  abstract draw(key: PrngKey, weight: WeightShape): Float32Array;
+  /**
+   * Initial values of a weight, row-major, or what they are drawn from by the key; the same for the same key, whatever was
+   * drawn before.
+   */
+  abstract draw(key: PrngKey, weight: WeightShape): Float32Array | Distribution;
 
   /** What the shape contributes to the width of the distribution: its standard deviation (before a cut) or its limit. */
   protected factor(_weight: WeightShape): number {
@@ -56,22 +58,15 @@ export class Constant extends WeightInit {
 
 /** N(0, scale^2). */
 export class Gaussian extends WeightInit {
-  override draw(key: PrngKey, weight: WeightShape): Float32Array {
-    const values = new Float32Array(product(weight.shape));
-    fillNormal(key, this.hp.scale * this.factor(weight), values);
-    return values;
+  override draw(_key: PrngKey, weight: WeightShape): Distribution {
+    return { kind: 'normal', scale: this.hp.scale * this.factor(weight) };
   }
 }
 
 /** U(-scale, scale). */
 export class Uniform extends WeightInit {
-  override draw(key: PrngKey, weight: WeightShape): Float32Array {
-    const scale = this.hp.scale * this.factor(weight);
-    const count = product(weight.shape);
-    const bits = randomBits(key, count);
-    const values = new Float32Array(count);
-    for (let i = 0; i < count; i++) values[i] = scale * (2 * bitsToUniform(bits[i]!) - 1);
-    return values;
+  override draw(_key: PrngKey, weight: WeightShape): Distribution {
+    return { kind: 'uniform', scale: this.hp.scale * this.factor(weight) };
   }
 }
 

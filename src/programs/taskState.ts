@@ -1,11 +1,13 @@
 /** @file The buffers of a task in memory: its parameters, and in training all that an update needs. */
 import { totalmem } from 'node:os';
 import { createTrainState } from '../checkpoints/index.js';
+import { flatViews } from '../compiler/index.js';
 import { EMA } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
 import type { FlatParams } from './flatParams.js';
+import type { EngineOptions } from './options.js';
 import type { FlatTrainState } from './trainProgram.js';
 
 const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleString('en-US')} GB`;
@@ -38,6 +40,16 @@ function allocate(task: SingleTask, slotNames: readonly string[], buffers: numbe
     );
   }
   return { ...createTrainState(layout, slotNames), layout };
+}
+
+/** Fills a state with what training starts from. */
+export async function initialize(
+  options: EngineOptions,
+  task: SingleTask,
+  state: FlatTrainState,
+): Promise<void> {
+  await task.initialize(flatViews(state.layout, state.params), options);
+  task.hp.train.hp.learner.initializeSlots(state);
 }
 
 /** The moving average in the place of the parameters; variables that do not train are the same in both. */

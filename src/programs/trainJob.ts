@@ -14,7 +14,7 @@ import { openDataset } from './openDataset.js';
 import { type JobOptions, phase } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
-import { averaged, trainStateOf } from './taskState.js';
+import { averaged, initialize, trainStateOf } from './taskState.js';
 import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
 import { type FlatTrainState, TrainProgram, type TrainReport } from './trainProgram.js';
@@ -60,12 +60,14 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     saveKeepIntervalDuration: train.hp.saveKeepIntervalDuration,
   });
   const state = trainStateOf(task);
-  const restored = await restoreOrInitialize(options, task, state, input, checkpointer);
+  const restored = await restoreNewest(options, state, input, checkpointer);
   const { numTrainSteps, summaryIntervalSteps, logTrainOutputIntervalSteps } = train.hp;
   const logIntervalSteps = logTrainOutputIntervalSteps ?? summaryIntervalSteps;
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, logIntervalSteps });
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored);
-  const program = await TrainProgram.create(options, task, state, input);
+  // Other threads draw initial values while this one compiles.
+  const initialized = restored === undefined ? initialize(options, task, state) : undefined;
+  const [program] = await Promise.all([TrainProgram.create(options, task, state, input), initialized]);
   const machine = await machineOf(options, program.executable);
   if (restored !== undefined)
     reporter.goesOnWith(machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
@@ -85,19 +87,14 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   };
 }
 
-/** Fills the state from the newest checkpoint, or with initial values where there is none; says which. */
-async function restoreOrInitialize(
+/** Fills the state from the newest checkpoint, and says which that is; undefined where there is none. */
+async function restoreNewest(
   { restorePreviousCheckpoint }: JobOptions,
-  task: SingleTask,
   state: FlatTrainState,
   input: InputSource,
   checkpointer: Checkpointer,
 ): Promise<string | undefined> {
-  if (checkpointer.latestStep() === undefined) {
-    task.initialize(flatViews(state.layout, state.params));
-    task.hp.train.hp.learner.initializeSlots(state);
-    return undefined;
-  }
+  if (checkpointer.latestStep() === undefined) return undefined;
   const restored = await checkpointer.restore(state, { allowPrevious: restorePreviousCheckpoint });
   if (restored.inputState !== null) input.setState(restored.inputState as InputState);
   return restored.path;

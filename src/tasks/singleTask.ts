@@ -1,8 +1,8 @@
 /** @file SingleTask: one model, how it is trained and how it decodes (paxml's tasks_lib.SingleTask). */
 import { z } from 'zod';
-import type { FlatLayout } from '../compiler/index.js';
+import type { FillOptions, FlatLayout } from '../compiler/index.js';
 import { build, ConfigError, Configurable, didYouMean, instance, sub } from '../hparams/index.js';
-import { initVariables, listVariables, type Variable } from '../layers/index.js';
+import { fillVariables, listVariables, type Variable } from '../layers/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
 import { Decode } from './decode.js';
 import { Train } from './train.js';
@@ -46,11 +46,11 @@ export class SingleTask extends Configurable.with({
   /**
    * Writes the initial values of all variables into `views` (by path); they depend on the seed and each variable's
    * path alone.
+   *
+   * @param options which engine draws many of them, off the main thread where it can.
    */
-  initialize(views: Readonly<Record<string, Float32Array>>): void {
-    for (const [path, values] of initVariables(this.#model, this.hp.train.hp.randomSeed)) {
-      views[path]!.set(values);
-    }
+  initialize(views: Readonly<Record<string, Float32Array>>, options?: FillOptions): Promise<void> {
+    return fillVariables(this.#model, this.hp.train.hp.randomSeed, views, options);
   }
 
   /** The metric that is minimised; throws ConfigError where the model does not have it. */

@@ -15,7 +15,7 @@ import { Tiny } from '../fixtures/project/experiments/tiny.js';
 let options: JobOptions;
 let steps: EvalSteps;
 
-beforeAll(() => {
+beforeAll(async () => {
   const taskConfig: Config<SingleTask> = new Tiny().task();
   options = {
     ...{
@@ -31,7 +31,7 @@ beforeAll(() => {
   const task = build(taskConfig);
   const layout = task.layout();
   const { params } = createTrainState(layout);
-  task.initialize(flatViews(layout, params));
+  await task.initialize(flatViews(layout, params));
   steps = new EvalSteps(options, task, { layout, params });
 });
 

@@ -36,7 +36,7 @@ export async function tinyTraining(
   const task = build(config);
   const layout = task.layout();
   const state = { ...createTrainState(layout, task.hp.train.hp.learner.slotNames), layout };
-  task.initialize(flatViews(layout, state.params));
+  await task.initialize(flatViews(layout, state.params));
   const options: JobOptions = {
     name: 'tiny',
     task: config,

@@ -19,7 +19,7 @@ async function example(edit: (task: ReturnType<Tiny['task']>) => void = () => {}
   const layout = task.layout();
   const buffer = new Float32Array(layout.size);
   const views = flatViews(layout, buffer);
-  task.initialize(views);
+  await task.initialize(views);
   const params = Object.fromEntries(
     layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32', data: views[name]! }]),
   );

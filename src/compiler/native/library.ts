@@ -1,4 +1,5 @@
 /** @file The functions of compiled libraries, called through koffi; and addresses of typed arrays. */
+import type { Draw } from '../draws.js';
 import { type BoundArray, CompilerError } from '../types.js';
 
 type Koffi = typeof import('koffi');
@@ -154,7 +155,7 @@ const nothing = new Uint8Array(new ArrayBuffer(64));
 /** Makes tables for C. Arrays whose addresses stand in one must stay in memory as long as C uses it. */
 export interface Addressing {
   addresses(arrays: readonly BoundArray[]): AddressTable;
-  numbers(values: readonly number[]): AddressTable;
+  numbers(values: readonly (number | Address)[]): AddressTable;
 }
 
 export async function addressing(): Promise<Addressing> {
@@ -174,4 +175,35 @@ export async function addressing(): Promise<Addressing> {
     addresses: (arrays) => tableOf(arrays.map(addressOf)),
     numbers: (values) => tableOf(values.map(BigInt)),
   };
+}
+
+/** Words of an lt_draw. */
+const drawWords = 5;
+
+/** What C works on at present: an address alone keeps nothing in memory. */
+const inUse = new Set<unknown>();
+
+/** Fills arrays with random numbers, on threads of the runtime's. */
+export async function fillArrays(runtime: string, draws: readonly Draw[], threads: number): Promise<void> {
+  const [fill] = await open(runtime, 'void lt_fill(int threads, void *draws, int64_t count)');
+  const [prefer, { addresses, numbers }] = await Promise.all([largePages(runtime), addressing()]);
+  const arrays = draws.map(({ out }) => out);
+  prefer(arrays);
+  const places = addresses(arrays).table;
+  const { table, address } = numbers(draws.flatMap(({ out }) => [0, out.length, 0, 0, 0]));
+  const [scales, keys] = [new Float64Array(table.buffer), new Uint32Array(table.buffer)];
+  draws.forEach(({ kind, scale, key }, i) => {
+    const at = drawWords * i;
+    table[at] = places[i]!;
+    scales[at + 2] = scale;
+    keys.set(key, 2 * (at + 3));
+    table[at + 4] = kind === 'normal' ? 0n : 1n;
+  });
+  const kept = [table, arrays];
+  inUse.add(kept);
+  try {
+    await call(fill!, threads, address, draws.length);
+  } finally {
+    inUse.delete(kept);
+  }
 }

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { cpuFeatures } from '../../../src/compiler/native/toolchain/cpu.js';
 import { baseFlags, machineFlags } from '../../../src/compiler/native/toolchain/flags.js';
-import { ownFlags } from '../../../src/compiler/native/toolchain/runtimeLibrary.js';
+import { fileFlags, ownFlags } from '../../../src/compiler/native/toolchain/runtimeLibrary.js';
 import { compilerPath, execute, hasSanitizer, runtimeSources } from './compilerSupport.js';
 
 const strict = ['-Wall', '-Wextra', '-Werror'];
@@ -15,12 +15,17 @@ function asked(file: string): { own: readonly string[] | undefined; optional: bo
 }
 
 /** Compiles one file, with its own flags after the others; false where the compiler lacks them. */
-async function compileFile(file: string, object: string, flags: readonly string[]): Promise<boolean> {
+async function compileFile(
+  file: string,
+  object: string,
+  flags: readonly string[],
+  machine: readonly string[] = [],
+): Promise<boolean> {
   const { own, optional } = asked(file);
   const args = [
     ...baseFlags,
     ...strict,
-    ...(own ?? []),
+    ...fileFlags(own, machine),
     ...flags,
     '-I',
     runtimeSources,
@@ -59,15 +64,15 @@ export async function buildCheck(
     .filter((file) => file.endsWith('.c') && sources.test(file))
     .map((file) => join(runtimeSources, file));
   const object = (file: string): string => join(folder, `${basename(file)}.o`);
+  const native = machine ? machineFlags(await cpuFeatures()) : [];
   const build = (file: string, flags: readonly string[]): Promise<boolean> =>
-    compileFile(file, object(file), [...sanitized, ...flags]);
+    compileFile(file, object(file), [...sanitized, ...flags], native);
   const special = files.filter((file) => asked(file).optional);
   const built = await Promise.all(special.map((file) => build(file, [])));
   const kept = special.filter((_, i) => built[i]);
   const having = kept.map((file) => `-DLT_HAVE_${basename(file, '.c').toUpperCase()}`);
-  const native = machine ? machineFlags(await cpuFeatures()) : [];
   const rest = files.filter((file) => !special.includes(file));
-  await Promise.all(rest.map((file) => build(file, asked(file).own ? having : [...native, ...having])));
+  await Promise.all(rest.map((file) => build(file, having)));
   await compileFile(check, object(check), ['-O2']);
   const program = join(folder, basename(check, '.c'));
   const objects = [...kept, ...rest, check].map(object);

@@ -149,6 +149,22 @@ void lt_top_k_f32(const float *x, int64_t stride, int64_t n, int64_t k, float *v
 void lt_top_k_i32(const int32_t *x, int64_t stride, int64_t n, int64_t k, int32_t *values, int64_t values_stride,
                   int32_t *indices, int64_t indices_stride, void *scratch);
 
+/* ---- Random numbers (draws.c) -------------------------------------------------------------------------------- */
+
+/* An array and what it is filled with: N(0, scale^2), or uniform numbers from -scale up to scale. */
+enum { LT_NORMAL = 0, LT_UNIFORM = 1 };
+typedef struct {
+  float *out;
+  int64_t count;
+  double scale;
+  uint32_t key[2];
+  int64_t distribution;
+} lt_draw;
+
+/* Fills all arrays on a team of threads. What a number is depends on key, scale and index alone; src/compiler/draws.ts
+   gives the same bits. */
+void lt_fill(int threads, const lt_draw *draws, int64_t count);
+
 #ifdef __cplusplus
 }
 #endif

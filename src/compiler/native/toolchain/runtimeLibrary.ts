@@ -23,10 +23,15 @@ interface Source {
   readonly optional: boolean;
 }
 
-/** The flags that a file's second line names, a comment that begins with `flags:`. */
+/** The flags that a file's second line names, a comment that begins with `flags:`; `machine` are those for this machine. */
 export function ownFlags(text: string): string[] | undefined {
   const line = text.split('\n', 2)[1] ?? '';
   return /^\/\* flags: (.*?) *\*\/$/.exec(line)?.[1]?.split(/\s+/);
+}
+
+/** What a file is compiled with besides the common flags. */
+export function fileFlags(own: readonly string[] | undefined, machine: readonly string[]): readonly string[] {
+  return own?.flatMap((flag) => (flag === 'machine' ? machine : [flag])) ?? machine;
 }
 
 function readSources(folder: string, machine: readonly string[]): { sources: Source[]; headers: string[] } {
@@ -38,7 +43,7 @@ function readSources(folder: string, machine: readonly string[]): { sources: Sou
       const text = read(file);
       const own = ownFlags(text);
       const optional = own?.some((flag) => flag.startsWith('-m')) ?? false;
-      return { file, text, flags: own ?? machine, optional };
+      return { file, text, flags: fileFlags(own, machine), optional };
     });
   const headers = names.filter((name) => name.endsWith('.h')).flatMap((name) => [name, read(name)]);
   return { sources, headers };

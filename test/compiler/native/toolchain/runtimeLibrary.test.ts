@@ -6,7 +6,11 @@ import { Cache } from '../../../../src/compiler/native/toolchain/cache.js';
 import { compileC } from '../../../../src/compiler/native/toolchain/compileC.js';
 import { type CCompiler, findCompiler } from '../../../../src/compiler/native/toolchain/compiler.js';
 import { cpuFeatures } from '../../../../src/compiler/native/toolchain/cpu.js';
-import { ownFlags, runtimeLibrary } from '../../../../src/compiler/native/toolchain/runtimeLibrary.js';
+import {
+  fileFlags,
+  ownFlags,
+  runtimeLibrary,
+} from '../../../../src/compiler/native/toolchain/runtimeLibrary.js';
 import { CompilerError } from '../../../../src/compiler/types.js';
 import { temporaryDirectory } from '../../../command.js';
 import { hasCompiler, runtimeSources } from '../compilerSupport.js';
@@ -124,4 +128,11 @@ it('ownFlags reads the second line alone', () => {
   expect(ownFlags('/* a */\n/* flags: -mavx2  -mfma */\nint x;')).toEqual(['-mavx2', '-mfma']);
   expect(ownFlags('/* a */\nint x;\n/* flags: -mavx2 */')).toBeUndefined();
   expect(ownFlags('/* flags: -mavx2 */')).toBeUndefined();
+});
+
+it('a file is compiled for this machine unless it has flags of its own, which may name those', () => {
+  const machine = ['-march=native', '-mprefer-vector-width=512'];
+  expect(fileFlags(undefined, machine)).toEqual(machine);
+  expect(fileFlags(['-O2'], machine)).toEqual(['-O2']);
+  expect(fileFlags(['machine', '-ffp-contract=off'], machine)).toEqual([...machine, '-ffp-contract=off']);
 });

@@ -1,0 +1,126 @@
+/** @file Random numbers in bulk, the same on every machine: only operations that IEEE 754 defines to the last bit. */
+import type { EagerDevice } from './eager/cpu.js';
+import { type Engine, mayBeNative } from './engine.js';
+import { fillNatively } from './native/draws.js';
+import { bitsToUniform, type PrngKey, randomBitsInto } from './random.js';
+
+/** What numbers are drawn from: N(0, scale^2), or uniformly from -scale up to scale. */
+export interface Distribution {
+  readonly kind: 'normal' | 'uniform';
+  readonly scale: number;
+}
+
+/** An array that is filled with the numbers of a key. */
+export interface Draw extends Distribution {
+  readonly key: PrngKey;
+  readonly out: Float32Array;
+}
+
+/** How arrays are filled. */
+export interface FillOptions {
+  readonly engine?: Engine;
+  readonly device?: EagerDevice;
+  readonly numThreads?: number | undefined;
+}
+
+/** Fewer numbers take less time here than it takes to start a thread. */
+const MIN_NATIVE_NUMBERS = 1 << 17;
+
+/**
+ * Fills arrays with random numbers, which depend on key, distribution and index alone: by machine code off the main
+ * thread, where there are enough of them and the engine may be machine code, else here. Both give the same bits.
+ */
+export async function fillRandom(draws: readonly Draw[], options: FillOptions = {}): Promise<void> {
+  const count = draws.reduce((sum, { out }) => sum + out.length, 0);
+  if (count >= MIN_NATIVE_NUMBERS && mayBeNative(options) && (await fillNatively(draws, options.numThreads)))
+    return;
+  for (const draw of draws) fillNow(draw);
+}
+
+/** Fills an array here and now. */
+export function fillNow({ kind, key, scale, out }: Draw): void {
+  const fill = kind === 'normal' ? fillNormal : fillUniform;
+  const block = new Uint32Array(BLOCK);
+  for (let first = 0; first < out.length; first += BLOCK) {
+    const count = Math.min(BLOCK, out.length - first);
+    const bits = block.subarray(0, count + (count & 1));
+    randomBitsInto(key, first, bits);
+    fill(bits, scale, out.subarray(first, first + count));
+  }
+}
+
+/** One number for every word. */
+function fillUniform(bits: Uint32Array, scale: number, out: Float32Array): void {
+  for (let i = 0; i < out.length; i++) out[i] = scale * (2 * bitsToUniform(bits[i]!) - 1);
+}
+
+/** Words that are drawn at once: they stay in the nearest cache. */
+const BLOCK = 1 << 12;
+
+/** 2^-e at e + 1, for logarithms of numbers from 1/2 to 2^32. */
+const SCALES = Float64Array.from({ length: 34 }, (_, i) => 2 ** (1 - i));
+
+/** The natural logarithm of (word + 1/2) / 2^32, to a unit in the last place or two. */
+function logOfWord(word: number): number {
+  let exponent = 31 - Math.clz32(word);
+  let mantissa = (word + 0.5) * SCALES[exponent + 1]!;
+  if (mantissa > Math.SQRT2) {
+    mantissa *= 0.5;
+    exponent++;
+  }
+  // log m = 2 artanh((m - 1) / (m + 1)), a series in squares of at most 0.0295.
+  const s = (mantissa - 1) / (mantissa + 1);
+  const z = s * s;
+  const series =
+    1 / 3 +
+    z *
+      (1 / 5 +
+        z * (1 / 7 + z * (1 / 9 + z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z / 19)))))));
+  return (exponent - 32) * Math.LN2 + 2 * (s + s * z * series);
+}
+
+const ANGLE = (2 * Math.PI) / 2 ** 32;
+
+/**
+ * Box and Muller's formula (1958): each pair comes from one counter, words r and a, as scale * sqrt(-2 log((r + 1/2) / 2^32))
+ * times cosine and sine of 2 pi a / 2^32. What is written behind an odd end is dropped.
+ */
+function fillNormal(bits: Uint32Array, scale: number, out: Float32Array): void {
+  for (let i = 0; i < bits.length; i += 2) {
+    const radius = scale * Math.sqrt(-2 * logOfWord(bits[i]!));
+    const word = bits[i + 1]!;
+    // The angle as quarter turns and a rest of at most an eighth.
+    const turns = ((word >>> 29) + 1) >> 1;
+    const x = ANGLE * ((word - (turns << 30)) | 0);
+    const z = x * x;
+    const sine =
+      x *
+      (1 +
+        z *
+          (-1 / 6 +
+            z *
+              (1 / 120 +
+                z *
+                  (-1 / 5040 +
+                    z * (1 / 362880 + z * (-1 / 39916800 + z * (1 / 6227020800 - z / 1307674368000)))))));
+    const cosine =
+      1 +
+      z *
+        (-1 / 2 +
+          z *
+            (1 / 24 +
+              z *
+                (-1 / 720 +
+                  z *
+                    (1 / 40320 +
+                      z *
+                        (-1 / 3628800 +
+                          z * (1 / 479001600 + z * (-1 / 87178291200 + z / 20922789888000)))))));
+    const isTurned = (turns & 1) === 1;
+    const c = isTurned ? sine : cosine;
+    const s = isTurned ? cosine : sine;
+    // Cosines are negative in the second and third quarter, sines in the third and fourth.
+    out[i] = (turns + 1) & 2 ? -radius * c : radius * c;
+    out[i + 1] = turns & 2 ? -radius * s : radius * s;
+  }
+}

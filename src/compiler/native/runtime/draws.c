@@ -1,0 +1,138 @@
+/* draws.c: random numbers in bulk, with the bits that src/compiler/draws.ts gives on any machine. */
+/* flags: machine -ffp-contract=off */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "luthier.h"
+
+/* Only operations that IEEE 754 defines to the last bit, each rounded by itself, in the order of the TypeScript: however
+   wide the vectors are that a compiler makes of these loops, the results are the same. */
+
+enum {
+  PAIRS = 512,        /* counters at a time, two numbers each: what they pass through stays in the nearest cache */
+  PIECE = 64 * PAIRS, /* counters that a thread takes at once */
+};
+
+#define MIX(by) x0 += x1, x1 = (x1 << by | x1 >> (32 - by)) ^ x0
+#define FOUR_ROUNDS(a, b, c, d) MIX(a), MIX(b), MIX(c), MIX(d)
+
+/* Threefry-2x32 with 20 rounds of the counters first, first + 1, ... */
+static void draw_words(const uint32_t *key, uint32_t first, uint32_t *restrict even, uint32_t *restrict odd) {
+  const uint32_t k0 = key[0], k1 = key[1], k2 = k0 ^ k1 ^ 0x1bd11bda;
+  for (uint32_t i = 0; i < PAIRS; i++) {
+    uint32_t x0 = k0, x1 = first + i + k1;
+    FOUR_ROUNDS(13, 15, 26, 6);
+    x0 += k1, x1 += k2 + 1;
+    FOUR_ROUNDS(17, 29, 16, 24);
+    x0 += k2, x1 += k0 + 2;
+    FOUR_ROUNDS(13, 15, 26, 6);
+    x0 += k0, x1 += k1 + 3;
+    FOUR_ROUNDS(17, 29, 16, 24);
+    x0 += k1, x1 += k2 + 4;
+    FOUR_ROUNDS(13, 15, 26, 6);
+    x0 += k2, x1 += k0 + 5;
+    even[i] = x0, odd[i] = x1;
+  }
+}
+
+/* The natural logarithm of (word + 1/2) / 2^32. */
+static inline double log_of_word(uint32_t word) {
+  union {
+    double number;
+    int64_t bits;
+  } w = {.number = word + 0.5};
+  int32_t exponent = (int32_t)(w.bits >> 52) - 1023;
+  w.bits = (w.bits & 0xfffffffffffff) | (int64_t)1023 << 52;
+  const int is_large = w.number > 1.4142135623730951;
+  const double mantissa = is_large ? w.number * 0.5 : w.number;
+  exponent += is_large;
+  const double s = (mantissa - 1) / (mantissa + 1);
+  const double z = s * s;
+  const double series =
+      1.0 / 3 +
+      z * (1.0 / 5 +
+           z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13 + z * (1.0 / 15 + z * (1.0 / 17 + z / 19)))))));
+  return (exponent - 32) * 0.6931471805599453 + 2 * (s + s * z * series);
+}
+
+static inline double sine_of(double x, double z) {
+  return x * (1 + z * (-1.0 / 6 +
+                       z * (1.0 / 120 +
+                            z * (-1.0 / 5040 +
+                                 z * (1.0 / 362880 +
+                                      z * (-1.0 / 39916800 + z * (1.0 / 6227020800 - z / 1307674368000)))))));
+}
+
+static inline double cosine_of(double z) {
+  return 1 + z * (-1.0 / 2 +
+                  z * (1.0 / 24 +
+                       z * (-1.0 / 720 +
+                            z * (1.0 / 40320 +
+                                 z * (-1.0 / 3628800 +
+                                      z * (1.0 / 479001600 + z * (-1.0 / 87178291200 + z / 20922789888000)))))));
+}
+
+/* Box and Muller's pairs: a radius from one word, an angle from the other. */
+static void normal_of_words(double scale, const uint32_t *restrict even, const uint32_t *restrict odd,
+                            float *restrict firsts, float *restrict seconds) {
+  for (int i = 0; i < PAIRS; i++) {
+    const double radius = scale * sqrt(-2 * log_of_word(even[i]));
+    const uint32_t word = odd[i];
+    const uint32_t turns = ((word >> 29) + 1) >> 1;
+    const double x = 2 * 3.141592653589793 / 4294967296 * (int32_t)(word - (turns << 30));
+    const double z = x * x;
+    const double sine = sine_of(x, z), cosine = cosine_of(z);
+    const double c = radius * (turns & 1 ? sine : cosine), s = radius * (turns & 1 ? cosine : sine);
+    firsts[i] = (float)((turns + 1) & 2 ? -c : c);
+    seconds[i] = (float)(turns & 2 ? -s : s);
+  }
+}
+
+static void uniform_of_words(double scale, const uint32_t *restrict words, float *restrict out) {
+  for (int i = 0; i < PAIRS; i++) out[i] = (float)(scale * (2 * ((int32_t)(words[i] >> 8) * 0x1p-24) - 1));
+}
+
+/* The numbers of the counters from `first` to `last`, or to the end of the array. */
+static void fill(const lt_draw *draw, int64_t first, int64_t last) {
+  uint32_t even[PAIRS], odd[PAIRS];
+  float firsts[PAIRS], seconds[PAIRS];
+  for (int64_t at = first; at < last; at += PAIRS) {
+    draw_words(draw->key, (uint32_t)at, even, odd);
+    if (draw->distribution == LT_NORMAL) {
+      normal_of_words(draw->scale, even, odd, firsts, seconds);
+    } else {
+      uniform_of_words(draw->scale, even, firsts);
+      uniform_of_words(draw->scale, odd, seconds);
+    }
+    const int64_t left = draw->count - 2 * at, count = left < 2 * PAIRS ? left : 2 * PAIRS;
+    float *out = draw->out + 2 * at;
+    for (int64_t i = 0; i < count / 2; i++) out[2 * i] = firsts[i], out[2 * i + 1] = seconds[i];
+    if (count & 1) out[count - 1] = firsts[count / 2];
+  }
+}
+
+typedef struct {
+  const lt_draw *draws;
+  int64_t count;
+  _Atomic int64_t taken;
+} drawing;
+
+/* Pieces go to whoever comes first: what is drawn depends on the counter alone. */
+static void work(void *argument, int thread, int threads) {
+  (void)thread, (void)threads;
+  drawing *all = argument;
+  int64_t before = 0, mine = atomic_fetch_add(&all->taken, 1);
+  for (int64_t i = 0; i < all->count; i++) {
+    const int64_t pairs = (all->draws[i].count + 1) / 2, pieces = (pairs + PIECE - 1) / PIECE;
+    for (; mine < before + pieces; mine = atomic_fetch_add(&all->taken, 1)) {
+      const int64_t first = (mine - before) * PIECE, last = first + PIECE;
+      fill(&all->draws[i], first, last < pairs ? last : pairs);
+    }
+    before += pieces;
+  }
+}
+
+void lt_fill(int threads, const lt_draw *draws, int64_t count) {
+  drawing all = {.draws = draws, .count = count};
+  lt_team_run(threads, work, &all);
+}
