@@ -3,6 +3,7 @@ import { productPrecision } from './cost.js';
 import type { Precision } from './precision.js';
 import type { Program } from './program.js';
 import { isSpec } from './program.js';
+import { bindRepeated } from './repeat.js';
 import { flattenTree, mapTree } from './tree.js';
 import {
   type BoundArray,
@@ -24,6 +25,14 @@ export interface FlatBinding {
   readonly outputs: readonly HostArray[];
   /** Outputs that are copied to inputs after each run, for backends that repeat runs themselves. */
   readonly carried?: readonly { readonly output: number; readonly input: number }[];
+  readonly parted?: Parted | undefined;
+}
+
+/** Which arrays of a call have a part for each run, one behind another, and for how many runs. */
+export interface Parted {
+  readonly runs: number;
+  readonly inputs: readonly boolean[];
+  readonly outputs: readonly boolean[];
 }
 
 /** What runs a program: `auto` decides for each. */
@@ -34,7 +43,7 @@ export interface Backend {
   readonly runner: Runner;
   /** Prepares a call on fixed memory, which may be views into larger buffers. */
   bind(binding: FlatBinding): (times?: number) => Promise<void>;
-  /** Whether a call heeds `times` and `carried`; elsewhere it runs once. */
+  /** Whether a call heeds `times`, `carried` and `parted`; elsewhere it runs once. */
   readonly repeats?: boolean;
   /** Whether a slice is replaced in place where the result is bound to its source's memory. */
   readonly updatesInPlace?: boolean;
@@ -48,9 +57,13 @@ export interface Backend {
 
 /** A call on fixed memory: no allocation and no copy from one run to the next. */
 export interface BoundCall {
-  /** The results; their data are the bound arrays, overwritten by the next run. */
+  /** The results; their data are the bound arrays, overwritten by the next run, or with a part for each run. */
   readonly outputs: Tree<HostTensor>;
-  /** Runs once, or so many times, with outputs copied to inputs after each run where `bind` was told so. */
+  /**
+   * Runs once, or so many times, with outputs copied to inputs after each run where `bind` was told so.
+   *
+   * @throws CompilerError for more runs than `bind` was told.
+   */
   run(times?: number): Promise<Tree<HostTensor>>;
 }
 
@@ -62,6 +75,11 @@ export interface Binding {
   readonly outputs?: Tree<BoundArray | null> | null;
   /** Paths of outputs, with those of the inputs that they are copied to after each run. */
   readonly carried?: Readonly<Record<string, string>>;
+  /**
+   * How many times `run` may be told to run. An array of so many times its tensor's elements then has a part for each
+   * run, one behind another: what the first run reads or writes, what the second does. Outputs without an array get such.
+   */
+  readonly runs?: number;
 }
 
 /** Bytes of a cache line: arrays that lie in one buffer have none in common. */
@@ -95,21 +113,31 @@ export class Executable {
    *
    * @throws CompilerError where an array is missing, of another type or of another length than its tensor.
    */
-  bind({ inputs, outputs = null, carried = {} }: Binding): BoundCall {
+  bind({ inputs, outputs = null, carried = {}, runs = 1 }: Binding): BoundCall {
     this.checkAlive();
-    const { graph, outputPaths } = this.program;
-    const given = this.match('input', flattenTree<BoundArray>(inputs, isArray)) as HostArray[];
-    const wanted =
-      outputs === null
-        ? graph.outputs.map(() => null)
-        : this.match('output', flattenTree<BoundArray | null>(outputs, isArrayOrNull));
-    // Halves are told as what they stand for.
-    const results = wanted.map((array, i) => array ?? this.newArray('output', i)) as HostArray[];
+    const { inputPaths, outputPaths } = this.program;
     const pairs = Object.entries(carried).map(([from, to]) => ({
       output: this.indexOf('output', outputPaths, from),
-      input: this.indexOf('input', this.program.inputPaths, to),
+      input: this.indexOf('input', inputPaths, to),
     }));
-    const run = this.repeated({ inputs: given, outputs: results, carried: pairs });
+    // What is carried is one array for all runs.
+    const partsOf = (kind: 'input' | 'output', index: number) =>
+      pairs.some((pair) => pair[kind] === index) ? 1 : runs;
+    const given = flattenTree<BoundArray>(inputs, isArray);
+    const wanted =
+      outputs === null
+        ? outputPaths.map((path) => ({ path, value: null }))
+        : flattenTree<BoundArray | null>(outputs, isArrayOrNull);
+    // Halves are told as what they stand for.
+    const read = this.match('input', given, partsOf) as HostArray[];
+    const results = this.match('output', wanted, partsOf).map(
+      (array, i) => array ?? this.newArray('output', i, partsOf('output', i)),
+    ) as HostArray[];
+    const areParted = (kind: 'input' | 'output', arrays: readonly HostArray[]) =>
+      arrays.map(({ length }, i) => length > sizeOf(this.specsOf(kind)[i]!.shape));
+    const parted = { runs, inputs: areParted('input', read), outputs: areParted('output', results) };
+    const flat = { inputs: read, outputs: results, carried: pairs };
+    const run = bindRepeated(this.backend, runs > 1 ? { ...flat, parted } : flat);
     let next = 0;
     const tree = mapTree<TensorSpec, HostTensor>(this.outputs, isSpec, ({ shape, dtype }) => ({
       shape,
@@ -120,6 +148,8 @@ export class Executable {
       outputs: tree,
       run: async (times = 1) => {
         this.checkAlive();
+        if (runs > 1 && times > runs)
+          throw new CompilerError(`${this.name}: bound for ${runs} runs at a time, and asked for ${times}.`);
         await run(times);
         return tree;
       },
@@ -189,18 +219,6 @@ export class Executable {
     if (this.disposed) throw new CompilerError(`${this.name}: the program has been disposed of.`);
   }
 
-  private repeated(binding: Required<FlatBinding>): (times: number) => Promise<void> {
-    const run = this.backend.bind(binding);
-    if (this.backend.repeats) return run;
-    const { inputs, outputs, carried } = binding;
-    return async (times) => {
-      for (let i = 0; i < times; i++) {
-        await run();
-        for (const { output, input } of carried) inputs[input]!.set(outputs[output]!);
-      }
-    };
-  }
-
   private indexOf(kind: 'input' | 'output', paths: readonly string[], path: string): number {
     const index = paths.indexOf(path);
     if (index < 0) throw new CompilerError(`${this.name}: there is no ${kind} '${path}'.`);
@@ -216,14 +234,16 @@ export class Executable {
     return this.backend.halves?.[`${kind}s`][index] === true;
   }
 
-  private newArray(kind: 'input' | 'output', index: number): BoundArray {
+  private newArray(kind: 'input' | 'output', index: number, parts: number): BoundArray {
     const { dtype, shape } = this.specsOf(kind)[index]!;
-    return this.isHalf(kind, index) ? new Uint16Array(sizeOf(shape)) : newHostArray(dtype, sizeOf(shape));
+    const size = parts * sizeOf(shape);
+    return this.isHalf(kind, index) ? new Uint16Array(size) : newHostArray(dtype, size);
   }
 
   private match<T extends BoundArray | null>(
     kind: 'input' | 'output',
     leaves: readonly { path: string; value: T }[],
+    partsOf: (kind: 'input' | 'output', index: number) => number,
   ): T[] {
     const paths = kind === 'input' ? this.program.inputPaths : this.program.outputPaths;
     const specs = this.specsOf(kind);
@@ -232,19 +252,26 @@ export class Executable {
       const array = byPath.get(path);
       if (array === undefined)
         throw new CompilerError(`${this.name}: no array for ${kind} '${path}' (${formatSpec(specs[i]!)}).`);
-      if (array !== null) this.check(kind, i, path, array);
+      if (array !== null) this.check(kind, i, path, array, partsOf(kind, i));
       return array;
     });
   }
 
-  private check(kind: 'input' | 'output', index: number, path: string, array: BoundArray): void {
+  private check(
+    kind: 'input' | 'output',
+    index: number,
+    path: string,
+    array: BoundArray,
+    parts: number,
+  ): void {
     const spec = this.specsOf(kind)[index]!;
     const whole = { float32: Float32Array, int32: Int32Array, bool: Uint8Array }[spec.dtype];
     const type = this.isHalf(kind, index) ? Uint16Array : whole;
-    if (array instanceof type && array.length === sizeOf(spec.shape)) return;
+    const size = sizeOf(spec.shape);
+    if (array instanceof type && (array.length === size || array.length === parts * size)) return;
     throw new CompilerError(
-      `${this.name}: ${kind} '${path}' is ${formatSpec(spec)} and needs a ${type.name} of ${sizeOf(spec.shape)} elements, ` +
-        `got a ${array.constructor.name} of ${array.length}.`,
+      `${this.name}: ${kind} '${path}' is ${formatSpec(spec)} and needs a ${type.name} of ${size} elements` +
+        `${parts === 1 ? '' : `, or ${parts} times as many`}, got a ${array.constructor.name} of ${array.length}.`,
     );
   }
 }

@@ -223,6 +223,38 @@ test.each(['eager', 'onnx', ...(hasCompiler ? ['native' as const] : [])] as cons
   },
 );
 
+test.each(['eager', 'onnx', ...(hasCompiler ? ['native' as const] : [])] as const)(
+  'each run of a call has its part of an array, on %s',
+  async (engine) => {
+    const add = ({ x, sum }: Record<string, Tensor>) => {
+      const after = tf.add(x!, sum!);
+      return { sum: after, total: tf.sum(after) };
+    };
+    const executable = await compiled(add, { x, sum: x }, { engine });
+    const [eights, sum] = [new Float32Array(3 * 4).map((_, i) => i), new Float32Array(4)];
+    const bound = { inputs: { x: eights, sum }, carried: { sum: 'sum' }, runs: 3 };
+    const call = executable.bind(bound);
+    const { total } = (await call.run(3)) as { total: HostTensor };
+    expect(total.shape).toEqual([]);
+    expect([...total.data]).toEqual([6, 28, 66]);
+    expect([...sum]).toEqual([12, 15, 18, 21]);
+    // Fewer runs begin at the first part as well, and leave the others' results.
+    await call.run();
+    expect([...total.data]).toEqual([72, 28, 66]);
+    await expect(call.run(4)).rejects.toThrow('step: bound for 3 runs at a time, and asked for 4.');
+    // What all runs read alike is given once.
+    const alike = executable.bind({ ...bound, inputs: { x: eights.slice(4, 8), sum: sum.fill(0) } });
+    const sums = (await alike.run(3)) as { total: HostTensor };
+    expect([...sums.total.data]).toEqual([22, 44, 66]);
+    expect(() => executable.bind({ ...bound, inputs: { x: new Float32Array(8), sum } })).toThrow(
+      "step: input 'x' is float32[4] and needs a Float32Array of 4 elements, or 3 times as many, got a Float32Array of 8.",
+    );
+    expect(() => executable.bind({ ...bound, inputs: { x: eights, sum: eights } })).toThrow(
+      "step: input 'sum' is float32[4] and needs a Float32Array of 4 elements, got a Float32Array of 12.",
+    );
+  },
+);
+
 /** Gradients of a product by its weights, and a step along them: each weight changes by what all rows say. */
 const [rows, width] = [150, 40];
 const scores = ({ x, w }: Record<string, Tensor>) => {

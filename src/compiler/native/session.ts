@@ -115,15 +115,17 @@ class Program implements Backend {
   }
 
   bind(binding: FlatBinding): (times?: number) => Promise<void> {
-    this.check('input', binding.inputs, this.options.inputs);
-    this.check('output', binding.outputs, this.options.outputs);
+    this.check('input', binding, this.options.inputs);
+    this.check('output', binding, this.options.outputs);
     const inputs = this.tables.addresses(binding.inputs);
     const outputs = this.tables.addresses(binding.outputs);
-    // Also keeps the arrays in memory.
-    const arrays = [...binding.inputs, ...binding.outputs];
+    const bound = [...binding.inputs, ...binding.outputs];
+    this.tables.preferLargePages(bound);
+    const strides = this.stridesOf(binding);
+    const request = this.requestOf(binding, strides);
+    // Also keeps them in memory.
+    const arrays = [...bound, ...strides.map(({ table }) => table)];
     const lengths = arrays.map(({ length }) => length);
-    this.tables.preferLargePages(arrays);
-    const request = this.requestOf(binding);
     return (times = 1) => {
       if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));
       const run = this.last.then(async () => {
@@ -156,10 +158,20 @@ class Program implements Backend {
     this.stale = true;
   }
 
+  /** How far it is from a run's part to the next one's, of inputs and of outputs; nothing where no array has parts. */
+  private stridesOf({ inputs, outputs, parted }: FlatBinding): AddressTable[] {
+    if (parted === undefined) return [];
+    const { runs } = parted;
+    const table = (arrays: readonly HostArray[], areParted: readonly boolean[]) =>
+      this.tables.numbers(arrays.map(({ byteLength }, i) => (areParted[i] ? byteLength / runs : 0)));
+    return [table(inputs, parted.inputs), table(outputs, parted.outputs)];
+  }
+
   /** An lt_request (runtime/program.h). */
-  private requestOf({ outputs, carried = [] }: FlatBinding): AddressTable {
+  private requestOf({ outputs, carried = [] }: FlatBinding, strides: readonly AddressTable[]): AddressTable {
     const words = carried.flatMap(({ output, input }) => [output, input, outputs[output]!.byteLength]);
-    return this.tables.numbers([1, 0, carried.length, ...words]);
+    const [inputStrides, outputStrides] = strides.map(({ address }) => address);
+    return this.tables.numbers([1, 0, inputStrides ?? 0, outputStrides ?? 0, carried.length, ...words]);
   }
 
   /** Waits for the runs that were asked for. */
@@ -171,15 +183,21 @@ class Program implements Backend {
     this.kept = [];
   }
 
-  private check(kind: string, arrays: readonly HostArray[], specs: readonly TensorSpec[] | undefined): void {
+  private check(
+    kind: 'input' | 'output',
+    binding: FlatBinding,
+    specs: readonly TensorSpec[] | undefined,
+  ): void {
     if (specs === undefined) return;
+    const arrays = binding[`${kind}s`];
     if (arrays.length !== specs.length)
       throw this.error(`it takes ${specs.length} ${kind}s, and was given ${arrays.length}`);
     arrays.forEach((array, i) => {
+      const parts = binding.parted?.[`${kind}s`][i] ? binding.parted.runs : 1;
       const spec = specs[i]!;
-      const isHalf = this.halves?.[kind === 'input' ? 'inputs' : 'outputs'][i] === true;
+      const isHalf = this.halves?.[`${kind}s`][i] === true;
       const bytes = isHalf ? 2 : spec.dtype === 'bool' ? 1 : 4;
-      if (array.length !== sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== bytes)
+      if (array.length !== parts * sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== bytes)
         throw this.error(
           `${kind} ${i} is ${formatSpec(spec)}, and was given a ${array.constructor.name} of ${array.length}`,
         );

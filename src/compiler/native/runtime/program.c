@@ -125,15 +125,21 @@ void lt_mark(lt_timeline *line, int32_t part) {
   line->last = to;
 }
 
-static void resolve(program *p, void *const *inputs, void *const *outputs) {
+/* The part of an array that a run works on. */
+static char *part_of(void *const *arrays, const int64_t *strides, int64_t index, int64_t round) {
+  return (char *)arrays[index] + (strides == NULL ? 0 : round * strides[index]);
+}
+
+static void resolve(program *p, int64_t round) {
+  const lt_request *request = p->request;
   for (int64_t i = 0; i < p->text->place_count; i++) {
     const void *before = p->pointers[i];
     const lt_place *place = &p->text->places[i];
     char *base = NULL;
     switch (place->space) {
       case LT_ARENA: base = p->memory; break;
-      case LT_INPUT: base = inputs[place->index]; break;
-      case LT_OUTPUT: base = outputs[place->index]; break;
+      case LT_INPUT: base = part_of(p->inputs, request->input_strides, place->index, round); break;
+      case LT_OUTPUT: base = part_of(p->outputs, request->output_strides, place->index, round); break;
       case LT_CONSTANT: base = (char *)p->constants[place->index]; break;
       case LT_PACKED: base = p->memory + p->packed[place->index]; break;
       case LT_WORKSPACE: base = p->memory + p->workspace; break;
@@ -149,6 +155,13 @@ static void carry(const program *p) {
   for (int64_t i = 0; i < p->request->carry_count; i++)
     memcpy(p->inputs[p->request->carries[i].input], p->outputs[p->request->carries[i].output],
            p->request->carries[i].bytes);
+}
+
+/* What one thread does between two runs. */
+static void go_on(program *p, int64_t round) {
+  p->stale = 0;
+  carry(p);
+  if (p->request->input_strides != NULL) resolve(p, round);
 }
 
 static void take_steps(void *argument, int thread, int threads) {
@@ -167,12 +180,12 @@ static void take_steps(void *argument, int thread, int threads) {
     frame.timeline->last = now();
   }
   for (int64_t round = 0; round < p->request->times; round++) {
-    const int64_t first = round == 0 && p->stale ? 0 : p->text->once_steps;
     if (round > 0) {
       lt_barrier();
-      if (thread == 0) carry(p);
+      if (thread == 0) go_on(p, round);
       lt_barrier();
     }
+    const int64_t first = p->stale ? 0 : p->text->once_steps;
     for (int64_t i = first; i < p->text->step_count; i++) {
       const lt_step *step = &p->text->steps[i];
       if (frame.timeline != NULL) frame.timeline->step = (int32_t)i;
@@ -190,10 +203,10 @@ int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_req
   program *p = handle;
   p->bad_index = 0;
   if (request->stale) p->stale = 1;
-  resolve(p, inputs, outputs);
   p->inputs = inputs;
   p->outputs = outputs;
   p->request = request;
+  resolve(p, 0);
   if (request->times < 1) return 0;
   lt_team_run(p->threads, take_steps, p);
   p->stale = 0;
