@@ -2,7 +2,7 @@
 import { isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
-import { walk } from '../walking/traverse.js';
+import { listed, walk } from '../walking/traverse.js';
 import { Contents } from './contents.js';
 import { alignLists } from './lists.js';
 import { isTouched, shownEdges } from './shown.js';
@@ -279,14 +279,14 @@ class Aligner {
   /** Pairs configs directly in `a` and `b` that nothing else was found for, by their classes. */
   private pairLeftovers(a: ConfigNode, b: ConfigNode): void {
     const byClass = new Map<object, ConfigNode[]>();
-    for (const { node } of shownEdges(b, undefined).reverse()) {
+    for (const { node } of listed(shownEdges(b, undefined)).reverse()) {
       if (this.alignment.partnerOfNew(node) !== undefined) continue;
       const known = byClass.get(node.info);
       if (known === undefined) byClass.set(node.info, [node]);
       else known.push(node);
     }
     if (byClass.size === 0) return;
-    for (const { node } of shownEdges(a, undefined)) {
+    for (const { node } of listed(shownEdges(a, undefined))) {
       if (this.alignment.partnerOfOld(node) !== undefined) continue;
       const now = byClass.get(node.info)?.pop();
       if (now !== undefined && this.isFree(node, now)) this.pairNodes(node, now);

@@ -1,7 +1,8 @@
 /** @file Which parts of a config a diff looks at: what was set, and defaults that someone has looked at. */
-import { type ConfigNode, rawValue } from '../nodes/node.js';
+import type { FieldInfo } from '../fields/fields.js';
+import type { ConfigNode } from '../nodes/node.js';
 import type { PathLink } from '../walking/paths.js';
-import { type Edge, edgesIn } from '../walking/traverse.js';
+import { type Edge, HeldEdges, type Source } from '../walking/traverse.js';
 
 /** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */
 export function isTouched(node: ConfigNode, name: string): boolean {
@@ -9,13 +10,10 @@ export function isTouched(node: ConfigNode, name: string): boolean {
 }
 
 /** The configs that `node` holds in fields that were touched. */
-export function shownEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
-  const edges: Edge[] = [];
-  for (const field of node.info.fields.values()) {
-    if (!isTouched(node, field.name)) continue;
-    const value = rawValue(node, field);
-    if (typeof value === 'object' && value !== null)
-      edgesIn(value, { parent: path, segment: field.name }, edges);
-  }
-  return edges;
+export function shownEdges(node: ConfigNode, path: PathLink | undefined): Source<Edge> {
+  return new HeldEdges(node, path, isShown, true);
+}
+
+function isShown(node: ConfigNode, field: FieldInfo): boolean {
+  return isTouched(node, field.name);
 }

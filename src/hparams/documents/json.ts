@@ -5,7 +5,7 @@ import { showValue } from '../fields/describe.js';
 import { origin, setJsonForm } from '../nodes/config.js';
 import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../nodes/node.js';
 import type { PathLink } from '../walking/paths.js';
-import { edgesOf, walk } from '../walking/traverse.js';
+import { walk } from '../walking/traverse.js';
 import { Decoder } from './decode.js';
 import { Encoder } from './encode.js';
 import {
@@ -56,7 +56,6 @@ export function encodeAll(
     problems.push({ path, problem: `${path}: ${problem}`, place: place() }),
   );
   walk(root, {
-    children: (node, path) => edgesOf(node, path),
     leave(node, path) {
       const values: JsonConfig['values'] = {};
       for (const field of node.info.fields.values()) {

@@ -14,7 +14,7 @@ import {
   setDefaultCopier,
 } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
-import { edgesOf, walk } from '../walking/traverse.js';
+import { walk } from '../walking/traverse.js';
 
 /** A config with the same values: sub-configs are shared with the original, arrays and records are not. */
 export function copy<C extends AnyConfig>(config: C): C {
@@ -34,15 +34,20 @@ export function deepCopy<C extends AnyConfig>(config: C): C {
 
 /** A copy of any value: of the configs in it, and of the containers. */
 export function deepCopyOf(value: unknown): unknown {
-  const copies = new Map<ConfigNode, ConfigNode>();
-  const swap = (held: ConfigNode): ConfigNode => copies.get(held) ?? held;
-  walk(value, {
-    children: (node, path) => edgesOf(node, path),
-    leave: (node) => copies.set(node, copyNode(node, swap)),
-  });
+  const copies = new Map<unknown, unknown>();
+  const swap = (held: ConfigNode): ConfigNode => (copies.get(held) as ConfigNode | undefined) ?? held;
+  walk(value, { leave: (node) => copyNode(node, swap), results: copies });
+  return swapConfigs(value, swap);
+}
+
+/** A copy of a value, if it is a container, that holds what `swap` gives for each config. */
+function swapConfigs(value: unknown, swap: (held: ConfigNode) => ConfigNode): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const held = nodeOf(value);
+  if (held !== undefined) return swap(held).proxy;
   return mapContainers(value, (leaf) => {
-    const node = nodeOf(leaf);
-    return node === undefined ? leaf : swap(node).proxy;
+    const inner = nodeOf(leaf);
+    return inner === undefined ? leaf : swap(inner).proxy;
   });
 }
 
@@ -53,21 +58,17 @@ export function copyNode(
   kind: NodeKind = node.kind,
 ): ConfigNode {
   const made = new ConfigNode(node.info, kind);
-  const swapLeaf = (leaf: unknown): unknown => {
-    const held = nodeOf(leaf);
-    return held === undefined ? leaf : swap(held).proxy;
-  };
   for (const name in node.values) {
-    made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), swapLeaf);
+    made.values[name] = swapConfigs(rawValue(node, node.info.fields.get(name)!), swap);
   }
   for (const handedOut of [node.defaults, node.containers]) {
     for (const name of handedOut?.keys() ?? []) {
       // A default nobody edited is made anew, so that a copy does not depend on what was read before.
       if (name in made.values || !isExplicit(node, name)) continue;
-      made.values[name] = mapContainers(rawValue(node, node.info.fields.get(name)!), (leaf) => {
-        const swapped = swapLeaf(leaf);
+      made.values[name] = swapConfigs(rawValue(node, node.info.fields.get(name)!), (held) => {
+        const swapped = swap(held);
         // An edited default that is shared with the copy stands in two places from here on.
-        if (swapped === leaf && nodeOf(leaf) !== undefined) nodeOf(leaf)!.writesAtBirth = -1;
+        if (swapped === held) held.writesAtBirth = -1;
         return swapped;
       });
     }

@@ -14,55 +14,94 @@ export interface Steps<S> {
   /** What the step reaches: two steps that reach the same are one object in two places. */
   target(step: S): unknown;
   path(step: S): PathLink | undefined;
-  children(step: S): readonly S[];
+  children(step: S): readonly S[] | Source<S>;
   /** Called before the children of an object that is met for the first time. */
   enter?(step: S): void;
-  /** Called after all children of an object. */
-  leave?(step: S): void;
+  /** Called after all children of an object; what it returns is the object's result. */
+  leave?(step: S): unknown;
   /** Called where an object is met again. */
-  again?(step: S, first: S): void;
+  again?(step: S): void;
   /** Visits a shared object once, the default, or once for each path to it. */
   memoized?: boolean;
+  /** Where the results of the objects are put. */
+  results?: Map<unknown, unknown> | undefined;
+}
+
+// What a traversal knows of an object that it is inside of, and of one that was left without a result.
+const inside = Symbol('luthier.inside');
+const left = Symbol('luthier.left');
+
+/** Gives steps one by one, so that a long list of them need never be made; undefined is the end. */
+export interface Source<S> {
+  next(): S | undefined;
+}
+
+/** Steps that were made already. */
+class Listed<S> implements Source<S> {
+  private at = 0;
+
+  constructor(private readonly steps: readonly S[]) {}
+
+  next(): S | undefined {
+    return this.steps[this.at++];
+  }
+}
+
+/** An object whose children are being visited. */
+interface Level<S> {
+  readonly owner: S | undefined;
+  readonly children: Source<S>;
+  /** The first child, which was asked for to see whether there is one. */
+  first: S | undefined;
 }
 
 /**
- * Goes through what can be reached from `root`, depth first, without recursion.
+ * Goes through what can be reached from `root`, depth first, without recursion. Remembers of an object only that it was
+ * met, so that steps and paths which nobody keeps are short-lived however large the graph is.
  *
  * @throws ConfigError that names both paths where an object contains itself.
  */
 export function depthFirst<S>(root: S, steps: Steps<S>): void {
   const memoized = steps.memoized !== false;
-  const first = new Map<unknown, S>();
-  const inside = new Map<unknown, S>();
-  const open: { children: readonly S[]; next: number; owner: S | undefined }[] = [];
-  open.push({ children: [root], next: 0, owner: undefined });
+  const met: Map<unknown, unknown> = steps.results ?? new Map();
+  const open: Level<S>[] = [{ owner: undefined, children: new Listed([root]), first: undefined }];
   for (let level = open.at(-1); level !== undefined; level = open.at(-1)) {
-    const step = level.children[level.next++];
+    const step = level.first ?? level.children.next();
+    level.first = undefined;
     if (step === undefined) {
       open.pop();
-      if (level.owner !== undefined) {
-        inside.delete(steps.target(level.owner));
-        steps.leave?.(level.owner);
-      }
+      if (level.owner === undefined) continue;
+      const result = steps.leave?.(level.owner);
+      if (memoized) met.set(steps.target(level.owner), result ?? left);
+      else met.delete(steps.target(level.owner));
       continue;
     }
     const target = steps.target(step);
-    const known = memoized ? first.get(target) : undefined;
-    const outer = memoized && known === undefined ? undefined : inside.get(target);
-    if (outer !== undefined) throw cycleError(target, steps.path(step), steps.path(outer));
-    if (known !== undefined) steps.again?.(step, known);
-    else {
-      if (memoized) first.set(target, step);
-      steps.enter?.(step);
-      const children = steps.children(step);
+    const known = met.get(target);
+    if (known === inside)
+      throw cycleError(target, steps.path(step), steps.path(ownerOf(target, open, steps)));
+    if (known !== undefined) {
+      steps.again?.(step);
+      continue;
+    }
+    steps.enter?.(step);
+    const given = steps.children(step);
+    const children = Array.isArray(given) ? new Listed<S>(given) : (given as Source<S>);
+    const first = children.next();
+    if (first !== undefined) {
+      met.set(target, inside);
+      open.push({ owner: step, children, first });
+    } else {
       // Most objects hold nothing: they are left at once.
-      if (children.length === 0) steps.leave?.(step);
-      else {
-        inside.set(target, step);
-        open.push({ children, next: 0, owner: step });
-      }
+      const result = steps.leave?.(step);
+      if (memoized) met.set(target, result ?? left);
     }
   }
+}
+
+/** The step by which an object that is being visited was reached. */
+function ownerOf<S>(target: unknown, open: readonly Level<S>[], steps: Steps<S>): S {
+  return open.find(({ owner }) => owner !== undefined && steps.target(owner) === target)!.owner!;
 }
 
 /** The error of an object that contains itself: at `path` stands what stands at `outer`, too. */
@@ -99,17 +138,19 @@ export interface Edge {
 /** Which configs a walk follows. */
 export interface WalkOptions {
   /** Configs directly held by `node`; the default is every explicit and edited one. */
-  children?: (node: ConfigNode, path: PathLink | undefined) => readonly Edge[];
+  children?: (node: ConfigNode, path: PathLink | undefined) => readonly Edge[] | Source<Edge>;
   /** Called before the children of a config that is met for the first time. */
   enter?: (node: ConfigNode, path: PathLink | undefined) => void;
-  /** Called after all children of a config. */
-  leave?: (node: ConfigNode, path: PathLink | undefined) => void;
+  /** Called after all children of a config; what it returns is the config's result. */
+  leave?: (node: ConfigNode, path: PathLink | undefined) => unknown;
   /** Called where a config is met again. */
-  again?: (node: ConfigNode, path: PathLink | undefined, first: PathLink | undefined) => void;
+  again?: (node: ConfigNode, path: PathLink | undefined) => void;
   /** Visits a shared config once, the default, or once for each path to it. */
   memoized?: boolean | undefined;
   /** Where the root stands: paths go on from here. */
   at?: PathLink | undefined;
+  /** Where the results of the configs are put, as soon as they are left: a table of its own would be as large again. */
+  results?: Map<unknown, unknown>;
 }
 
 /** A config, or one of the containers that the walk began with. */
@@ -125,7 +166,7 @@ interface WalkStep {
  * @throws ConfigError where a config contains itself.
  */
 export function walk(root: unknown, options: WalkOptions): void {
-  const children = options.children ?? ((node, path) => edgesOf(node, path));
+  const children = options.children ?? ((node, path) => new HeldEdges(node, path, holdsConfigs));
   const { enter, leave, again } = options;
   depthFirst<WalkStep>(walkStep(root, options.at), {
     target: (step) => step.node ?? step.container,
@@ -133,8 +174,9 @@ export function walk(root: unknown, options: WalkOptions): void {
     children: (step) => (step.node === undefined ? partSteps(step) : children(step.node, step.path)),
     enter: (step) => step.node && enter?.(step.node, step.path),
     leave: (step) => step.node && leave?.(step.node, step.path),
-    again: (step, first) => step.node && again?.(step.node, step.path, first.path),
+    again: (step) => step.node && again?.(step.node, step.path),
     ...(options.memoized === false ? { memoized: false } : {}),
+    results: options.results,
   });
 }
 
@@ -153,38 +195,112 @@ function partSteps(step: WalkStep): WalkStep[] {
 
 /** The configs that `node` holds, with their paths. A carrier stands where its value does: it adds no step. */
 export function edgesOf(node: ConfigNode, path: PathLink | undefined, withDefaults = false): Edge[] {
-  const edges: Edge[] = [];
-  for (const field of node.info.fields.values()) {
-    if (!holdsConfigs(node, field, withDefaults)) continue;
-    const value = rawValue(node, field);
-    if (typeof value !== 'object' || value === null) continue;
-    edgesIn(value, isCarrier(node) ? path : { parent: path, segment: field.name }, edges);
-  }
-  return edges;
+  return listed(new HeldEdges(node, path, withDefaults ? mayHoldConfigs : holdsConfigs));
 }
 
-function holdsConfigs(node: ConfigNode, field: FieldInfo, withDefaults: boolean): boolean {
+function holdsConfigs(node: ConfigNode, field: FieldInfo): boolean {
   if (field.name in node.values) return typeof node.values[field.name] === 'object';
-  if (withDefaults) return field.default.kind !== 'none';
   return isExplicit(node, field.name);
 }
 
+function mayHoldConfigs(node: ConfigNode, field: FieldInfo): boolean {
+  if (field.name in node.values) return typeof node.values[field.name] === 'object';
+  return field.default.kind !== 'none';
+}
+
 /** The configs in a value, seen through the containers that a config owns: each stands in one place only. */
-export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[] = [], depth = 0): Edge[] {
+export function edgesIn(value: unknown, path: PathLink | undefined, into: Edge[] = []): Edge[] {
   const node = nodeOf(value);
-  if (node !== undefined) into.push({ node, path });
-  else if (typeof value === 'object' && value !== null) {
-    const next = deeper(depth);
-    if (Array.isArray(value)) {
-      for (let segment = 0; segment < value.length; segment++) {
-        const part: unknown = value[segment];
-        if (typeof part === 'object' && part !== null) edgesIn(part, { parent: path, segment }, into, next);
-      }
-      return into;
-    }
-    for (const [segment, part] of partsOf(value) ?? []) edgesIn(part, { parent: path, segment }, into, next);
-  }
+  if (node === undefined) return listed(new PartEdges(value, path), into);
+  into.push({ node, path });
   return into;
+}
+
+/** The edges of a source, in a list. */
+export function listed(edges: Source<Edge>, into: Edge[] = []): Edge[] {
+  for (let edge = edges.next(); edge !== undefined; edge = edges.next()) into.push(edge);
+  return into;
+}
+
+/** The configs that a config holds in the fields that `follows` says; `carrierSteps`: what carriers hold is a step further. */
+export class HeldEdges implements Source<Edge> {
+  private nextField = 0;
+  private inner: PartEdges | undefined;
+
+  constructor(
+    private readonly node: ConfigNode,
+    private readonly path: PathLink | undefined,
+    private readonly follows: (node: ConfigNode, field: FieldInfo) => boolean,
+    private readonly carrierSteps = false,
+  ) {}
+
+  next(): Edge | undefined {
+    for (;;) {
+      const edge = this.inner?.next();
+      if (edge !== undefined) return edge;
+      this.inner = undefined;
+      const field = this.node.info.allFields[this.nextField++];
+      if (field === undefined) return undefined;
+      if (!this.follows(this.node, field)) continue;
+      const value = rawValue(this.node, field);
+      if (typeof value !== 'object' || value === null) continue;
+      const node = nodeOf(value);
+      const isStep = this.carrierSteps || !isCarrier(this.node);
+      const path = isStep ? { parent: this.path, segment: field.name } : this.path;
+      if (node !== undefined) return { node, path };
+      this.inner = new PartEdges(value, path);
+    }
+  }
+}
+
+/** A container that is being gone through. */
+interface OpenContainer {
+  readonly parts: readonly unknown[];
+  /** The steps to the parts, where these are not counted. */
+  readonly segments: readonly Segment[] | undefined;
+  readonly path: PathLink | undefined;
+  readonly outer: OpenContainer | undefined;
+  readonly depth: number;
+  next: number;
+}
+
+/** The configs in a container, and in the containers in it. */
+class PartEdges implements Source<Edge> {
+  private container: OpenContainer | undefined;
+
+  constructor(value: unknown, path: PathLink | undefined) {
+    this.open(value, path);
+  }
+
+  next(): Edge | undefined {
+    for (let at = this.container; at !== undefined; at = this.container) {
+      if (at.next === at.parts.length) {
+        this.container = at.outer;
+        continue;
+      }
+      const i = at.next++;
+      const part = at.parts[i];
+      if (typeof part !== 'object' || part === null) continue;
+      const path = { parent: at.path, segment: at.segments?.[i] ?? i };
+      const node = nodeOf(part);
+      if (node !== undefined) return { node, path };
+      this.open(part, path);
+    }
+    return undefined;
+  }
+
+  private open(value: unknown, path: PathLink | undefined): void {
+    const outer = this.container;
+    const depth = deeper(outer?.depth ?? 0);
+    if (Array.isArray(value)) {
+      this.container = { parts: value, segments: undefined, path, outer, depth, next: 0 };
+      return;
+    }
+    const parts = partsOf(value);
+    if (parts === undefined) return;
+    const segments = parts.map(([segment]) => segment);
+    this.container = { parts: parts.map(([, part]) => part), segments, path, outer, depth, next: 0 };
+  }
 }
 
 /** A config and where it was first met. */
