@@ -45,6 +45,10 @@ const PRODUCTS: ReadonlySet<string> = new Set([
   'Conv2DBackpropFilter',
 ]);
 
+/** FLOPs of all products of a graph. */
+export const productFlops = ({ nodes }: Graph): number =>
+  nodes.reduce((sum, node) => (PRODUCTS.has(node.op) ? sum + nodeFlops(node) : sum), 0);
+
 /** The precision in which most of a graph's products multiply, by their FLOPs: what its peak is measured in. */
 export function productPrecision({ nodes }: Graph): Precision {
   let balance = 0;

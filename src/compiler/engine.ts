@@ -1,11 +1,12 @@
 /** @file Engines: which one runs a graph, and what is said where it is not the fastest. */
 
-import { nodeFlops } from './cost.js';
+import { nodeFlops, productFlops } from './cost.js';
 import type { EagerDevice } from './eager/cpu.js';
 import type { Backend } from './executable.js';
 import type { Graph } from './graph.js';
 import { compileNative, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/session.js';
+import { optimize } from './passes/index.js';
 import type { Profiler } from './profile/profiler.js';
 import { CompilerError, sizeOf } from './types.js';
 import { isElementwise } from './wasm/lower.js';
@@ -35,7 +36,7 @@ export interface GraphOptions {
   readonly frozen?: readonly string[];
   readonly halves?: readonly string[];
   readonly profiler?: Profiler | undefined;
-  /** Makes what follows in the same run, where machine code does it; other engines do not ask for it. */
+  /** Traces what follows in the same run, where machine code does it; other engines do not ask for it. */
   readonly following?: (() => Graph) | undefined;
 }
 
@@ -53,7 +54,10 @@ function tellOnce(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-function isWorthCompiling(graph: Graph): boolean {
+/** @param optimize gives the graph with less to compute: products alone tell without, no pass makes them much fewer. */
+function isWorthCompiling(traced: Graph, optimize: () => Graph): boolean {
+  if (productFlops(traced) >= 2 * MIN_NATIVE_FLOPS) return true;
+  const graph = optimize();
   const elements = graph.outputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
   return isElementwise(graph)
     ? elements >= MIN_NATIVE_ELEMENTS
@@ -76,18 +80,23 @@ async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Ba
 }
 
 /**
- * Compiles an optimized graph for the engine that is asked for.
+ * Compiles a traced graph for the engine that is asked for.
  *
  * @throws CompilerError where `native` is asked for and the machine or the program does not allow it.
  */
-export async function compileGraph(graph: Graph, options: GraphOptions): Promise<Backend> {
+export async function compileGraph(traced: Graph, options: GraphOptions): Promise<Backend> {
   const { engine = 'auto' } = options;
-  if (engine === 'native') return compileNative(graph, options);
+  if (engine === 'native') return compileNative(traced, options);
+  let optimized: Graph | undefined;
+  const graph = (): Graph => {
+    optimized ??= optimize(traced);
+    return optimized;
+  };
   if (engine === 'auto') {
-    const native = isWorthCompiling(graph) ? await nativeIfPossible(graph, options) : null;
+    const native = isWorthCompiling(traced, graph) ? await nativeIfPossible(traced, options) : null;
     if (native !== null) return native;
     // One loop over the arrays, where ONNX Runtime makes a pass for every operation.
-    if (isElementwise(graph)) return compileWasm(graph);
+    if (isElementwise(graph())) return compileWasm(graph());
   }
-  return compileOnnx(graph, options);
+  return compileOnnx(graph(), options);
 }

@@ -5,7 +5,6 @@ import { compileGraph, type Engine } from './engine.js';
 import { type Backend, Executable } from './executable.js';
 import type { Graph } from './graph.js';
 import { exportGraph } from './onnx/lower.js';
-import { optimize } from './passes/index.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';
 import { isSpec, joinPrograms, type Program, type TensorFunction, traceProgram } from './program.js';
 import { flattenTree } from './tree.js';
@@ -60,7 +59,7 @@ export async function compile(
   let second: Program | null = null;
   const traceSecond = ({ f, inputs }: Following): Graph => {
     second = traceProgram(f, inputs);
-    return optimize(second.graph);
+    return second.graph;
   };
   const backend = await lower(f, program, options, following && (() => traceSecond(following)));
   if (profiler !== undefined && backend.runner !== 'native') {
@@ -91,7 +90,7 @@ async function lower(
 ): Promise<Backend> {
   const { engine, device } = options;
   if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device);
-  return compileGraph(optimize(program.graph), { ...options, following });
+  return compileGraph(program.graph, { ...options, following });
 }
 
 const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;

@@ -107,8 +107,9 @@ export const cache: Command = {
   flags: {},
   changes: false,
   details: [
-    'The native engine compiles its kernels once a machine, and each program once. Both are kept in $XDG_CACHE_HOME/luthier,',
-    'or ~/.cache/luthier, until they are more than LUTHIER_CACHE_MB megabytes (512): then what was not used for longest goes.',
+    'The native engine compiles its kernels once a machine, and plans and compiles each program once. All are kept in',
+    '$XDG_CACHE_HOME/luthier, or ~/.cache/luthier, until they are more than LUTHIER_CACHE_MB megabytes (512): then what was',
+    'not used for longest goes.',
     'Builds that failed are kept, too, with what the compiler said. clear leaves what running processes use.',
     '',
     '  npx luthier cache list',
@@ -125,9 +126,11 @@ export const cache: Command = {
     }
     const found = await look();
     if (action === 'list') return listReport(found);
+    const { forgetAdditions } = await import('../compiler/native/toolchain/additions.js');
     const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/entries.js');
     found.entries.filter(({ inUse }) => !inUse).forEach(dropEntry);
     removeLeftovers(found.path);
+    forgetAdditions(found.path);
     return clearReport(found);
   },
 };

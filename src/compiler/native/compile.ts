@@ -2,13 +2,16 @@
 import { availableParallelism } from 'node:os';
 import { productPrecision } from '../cost.js';
 import type { Backend } from '../executable.js';
-import type { Graph } from '../graph.js';
+import { type Graph, joinGraphs } from '../graph.js';
+import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
 import { CompilerError } from '../types.js';
 import { writeDump } from './dump/dump.js';
 import { type KeptInputs, lowerToC } from './lower.js';
 import { partsOf } from './parts.js';
 import { openProgram } from './session.js';
+import { planPlace } from './stored/plan.js';
+import { compileC } from './toolchain/compileC.js';
 import { openToolchain } from './toolchain/index.js';
 
 /** Options of a native program. */
@@ -18,46 +21,63 @@ export interface NativeOptions extends KeptInputs {
   readonly numThreads?: number;
   /** Is told where the time of runs goes. */
   readonly profiler?: Profiler | undefined;
-  /** Makes a graph that follows in the same run; its inputs and outputs come behind those of the first. */
+  /** Traces a graph that follows in the same run; its inputs and outputs come behind those of the first. */
   readonly following?: (() => Graph) | undefined;
 }
 
 /** A backend, or why there is none, as a sentence. */
 export type Attempt = { readonly backend: Backend } | { readonly reason: string };
 
+/** Lowers traced graphs, the second to follow the first. @returns the name of an operation where it has no rule. */
+function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kept }: NativeOptions) {
+  const [graph, following] = graphs.map(optimize);
+  const lowered = lowerToC(graph!, kept, following);
+  if ('missing' in lowered) return lowered;
+  const { LUTHIER_DUMP } = process.env;
+  if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, name, lowered);
+  const { source, halves, plan } = lowered;
+  const parts = profiler === undefined ? undefined : partsOf(plan);
+  return { source, halves, constants: plan.constants.map(({ data }) => data!), parts };
+}
+
 /**
- * Compiles an optimized graph with the machine's C compiler, where it and the graph allow it.
+ * Compiles a traced graph with the machine's C compiler, where it and the graph allow it. What an earlier process has
+ * planned is not planned again, unless LUTHIER_DUMP wants to see how.
  *
  * @throws CompilerError where the compiler fails, or memory is short.
  */
 export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
-  // The compiler is asked what it is while the graph is lowered.
+  // The compiler is asked what it is while the second graph is traced.
   const opening = openToolchain();
-  const lowered = lowerToC(graph, options, options.following?.());
-  if ('missing' in lowered)
-    return { reason: `The native engine has no rule for the operation '${lowered.missing}'.` };
-  const { LUTHIER_DUMP } = process.env;
-  if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, options.name ?? 'program', lowered);
+  const { name = 'program', numThreads = availableParallelism(), profiler, following } = options;
+  const graphs = following === undefined ? [graph] : [graph, following()];
   const toolchain = await opening;
+  const compiling = { name, defines: profiler === undefined ? [] : ['LUTHIER_PROFILE'] };
+  const place =
+    process.env.LUTHIER_DUMP || 'reason' in toolchain
+      ? undefined
+      : planPlace(toolchain, graphs, { ...options, ...compiling });
+  const stored = place?.find();
+  const plan = stored ?? planAnew(graphs, options);
+  if ('missing' in plan)
+    return { reason: `The native engine has no rule for the operation '${plan.missing}'.` };
   if ('reason' in toolchain) return toolchain;
-  const { name = 'program', numThreads = availableParallelism(), profiler } = options;
-  const backend = await openProgram(
-    lowered.source,
-    lowered.plan.constants.map(({ data }) => data!),
-    {
-      name,
-      threads: numThreads,
-      profile: profiler?.open(name, 'native', productPrecision(graph), numThreads, partsOf(lowered.plan)),
-      inputs: lowered.graph.inputs,
-      outputs: lowered.graph.outputs,
-      halves: lowered.halves,
-    },
-  );
+  if (stored === undefined) await place?.keep(plan);
+  const compile = () => compileC(toolchain, plan.source, compiling);
+  const joined = graphs.reduce(joinGraphs);
+  const backend = await openProgram(toolchain, compile, plan.constants, {
+    name,
+    threads: numThreads,
+    profile: profiler?.open(name, 'native', productPrecision(graph), numThreads, plan.parts),
+    inputs: joined.inputs,
+    outputs: joined.outputs,
+    halves: plan.halves,
+  });
   return { backend };
 }
 
 /**
- * Compiles an optimized graph to machine code.
+ * Compiles a traced graph to machine code.
  *
  * @throws CompilerError for an operation without a rule, and where there is no compiler.
  */

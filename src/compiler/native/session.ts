@@ -19,8 +19,8 @@ import {
   type ProgramFunctions,
   reserveThreads,
 } from './library.js';
-import { compileC } from './toolchain/compileC.js';
-import { openToolchain, type Toolchain } from './toolchain/index.js';
+import type { Entry } from './toolchain/cache.js';
+import type { Toolchain } from './toolchain/index.js';
 
 /** How a program runs. */
 export interface OpenOptions {
@@ -33,10 +33,8 @@ export interface OpenOptions {
   readonly outputs?: readonly TensorSpec[];
   /** Which of them are bound to bfloat16 elements. */
   readonly halves?: Backend['halves'];
-  /** Where the times of runs are collected; the source then is compiled with LUTHIER_PROFILE. */
+  /** Where the times of runs are collected, of a source that is compiled with LUTHIER_PROFILE. */
   readonly profile?: ProgramProfile | undefined;
-  /** Macros that the source is compiled with, as 1. */
-  readonly defines?: readonly string[];
 }
 
 /** What the results of lt_program_run other than 0 mean. */
@@ -46,46 +44,40 @@ const failures: Readonly<Record<number, string>> = {
 };
 
 /**
- * Compiles C, or takes it from the cache, and makes a program of it.
+ * Makes a program of a library.
  *
- * @param source exports lt_program_create, lt_program_run and lt_program_destroy; luthier.h tells how.
+ * @param find finds or makes the library, which exports lt_program_create, lt_program_run and lt_program_destroy; luthier.h
+ *   tells how. It is asked again where another process drops the library before it is loaded.
  * @param constants arrays that the program reads; they stay in memory as long as it does.
- * @throws CompilerError where there is no toolchain, the source doesn't compile, or memory or threads are short.
+ * @throws CompilerError where the library can't be loaded, or memory or threads are short; what `find` throws.
  */
 export async function openProgram(
-  source: string,
+  { runtime }: Toolchain,
+  find: () => Promise<Entry>,
   constants: readonly HostArray[],
   options: OpenOptions,
 ): Promise<Backend> {
-  const toolchain = await openToolchain();
-  if ('reason' in toolchain) throw new CompilerError(`${options.name}: ${toolchain.reason}`);
   const threads = options.threads === 0 ? availableParallelism() : options.threads;
-  const granted = await reserveThreads(toolchain.runtime.library, threads);
+  const granted = await reserveThreads(runtime.library, threads);
   if (granted < threads)
     throw new CompilerError(
       `${options.name}: ${threads} threads were asked for, and the system grants ${granted}.`,
     );
-  const functions = await loadCompiled(toolchain, source, options);
+  const functions = await load(find, options.profile !== undefined);
   const tables = await addressing();
   const table = tables.addresses(constants);
   const handle = await functions.create(threads, table.address);
   if (handle === null) throw new CompilerError(`${options.name}: ${failures[1]} for what it works on.`);
-  const preferLargePages = await largePages(toolchain.runtime.library);
+  const preferLargePages = await largePages(runtime.library);
   return new Program(functions, handle, { ...tables, preferLargePages }, options, [table, constants]);
 }
 
 /** Another process may drop the library between its being found and its being loaded. */
-async function loadCompiled(
-  toolchain: Toolchain,
-  source: string,
-  options: OpenOptions,
-): Promise<ProgramFunctions> {
+async function load(find: () => Promise<Entry>, isProfiled: boolean): Promise<ProgramFunctions> {
   for (let attempt = 0; ; attempt++) {
-    const { name, profile, defines = [] } = options;
-    const marks = profile === undefined ? [] : ['LUTHIER_PROFILE'];
-    const { library } = await compileC(toolchain, source, { name, defines: [...defines, ...marks] });
+    const { library } = await find();
     try {
-      return await loadProgram(library, profile !== undefined);
+      return await loadProgram(library, isProfiled);
     } catch (error) {
       if (attempt === 2) throw error;
     }

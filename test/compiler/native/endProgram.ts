@@ -1,13 +1,12 @@
 /** @file Ends a process, or a thread of it, that has used the team of threads; what it prints says that it came so far. */
 import { isMainThread } from 'node:worker_threads';
-import { openProgram } from '../../../src/compiler/native/session.js';
 import { startWorker } from '../../../src/workers/index.js';
-import { scaling, waiting } from './programs.js';
+import { openSource, scaling, waiting } from './programs.js';
 
 const way = process.argv[2]!;
 
 async function useTeam(): Promise<void> {
-  const backend = await openProgram(scaling(4), [new Float32Array([10])], { threads: 3, name: 'end' });
+  const backend = await openSource(scaling(4), [new Float32Array([10])], { threads: 3, name: 'end' });
   const run = backend.bind({ inputs: [new Float32Array(4)], outputs: [new Float32Array(4)] });
   for (let i = 0; i < 5; i++) await run();
 }
@@ -15,7 +14,7 @@ async function useTeam(): Promise<void> {
 /** Ends in the middle of a run. */
 async function endRunning(): Promise<void> {
   const flag = new Uint8Array(1);
-  const backend = await openProgram(waiting, [], { threads: 2, name: 'end' });
+  const backend = await openSource(waiting, [], { threads: 2, name: 'end' });
   void backend.bind({ inputs: [flag], outputs: [] })();
   process.on('exit', () => {
     // The process waits for the threads of its pool.

@@ -14,11 +14,11 @@ import {
 } from '../../../src/compiler/index.js';
 import { lowerToC } from '../../../src/compiler/native/lower.js';
 import { partsOf } from '../../../src/compiler/native/parts.js';
-import { openProgram } from '../../../src/compiler/native/session.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { ProgramProfile } from '../../../src/compiler/profile/profiler.js';
 import { traceProgram } from '../../../src/compiler/program.js';
 import { hasCompiler } from './compilerSupport.js';
+import { openSource } from './programs.js';
 
 const [rows, width, hidden] = [192, 32, 64];
 
@@ -199,7 +199,7 @@ describe.skipIf(!hasCompiler)('machine code', () => {
     if ('missing' in lowered) throw new Error(lowered.missing);
     expect(lowered.source).toContain('LT_MARK(0);');
     // Without a profile nobody asks for spans, and none are kept.
-    const backend = await openProgram(lowered.source, [], { name: 'plain', threads: 1 });
+    const backend = await openSource(lowered.source, [], { name: 'plain', threads: 1 });
     await backend.dispose();
   });
 

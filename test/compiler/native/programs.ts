@@ -1,4 +1,21 @@
 /** @file Small programs in C, written by hand, for tests of what runs them. */
+import type { Backend } from '../../../src/compiler/executable.js';
+import { type OpenOptions, openProgram } from '../../../src/compiler/native/session.js';
+import { compileC } from '../../../src/compiler/native/toolchain/compileC.js';
+import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';
+import { CompilerError, type HostArray } from '../../../src/compiler/types.js';
+
+/** Compiles C with the machine's own compiler and opens the program. */
+export async function openSource(
+  source: string,
+  constants: readonly HostArray[],
+  options: OpenOptions,
+): Promise<Backend> {
+  const toolchain = await openToolchain();
+  if ('reason' in toolchain) throw new CompilerError(toolchain.reason);
+  const { name } = options;
+  return openProgram(toolchain, () => compileC(toolchain, source, { name }), constants, options);
+}
 
 /** A program around the body of its step: `in`, `out`, `constants`, `thread`, `threads`, `p->runs`, `p->result`. */
 export const programOf = (step: string, create = ''): string => `\

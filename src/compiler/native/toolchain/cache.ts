@@ -12,16 +12,17 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { CompilerError } from '../../types.js';
+import { noteAddition, noteSize } from './additions.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
 import { dropOld, FAILED, folderBytes, MANIFEST } from './entries.js';
 import { markUse } from './marks.js';
 
 /** What stands in an entry's manifest. */
 interface Manifest {
-  readonly kind: 'runtime' | 'program';
+  readonly kind: 'runtime' | 'program' | 'plan';
   /** For people: what the program was called. */
   readonly name: string;
-  /** The library's file name in the entry. */
+  /** The file name of the library in the entry, or of what a plan says. */
   readonly library: string;
   /** Its sha256: what a crash or a full disk left behind would bring down the process that loads it. */
   readonly sha256: string;
@@ -33,19 +34,21 @@ interface Manifest {
 export interface Wanted {
   readonly kind: Manifest['kind'];
   readonly name: string;
-  /** Everything that the library depends on. */
+  /** Everything that the entry depends on. */
   readonly parts: readonly string[];
   readonly compiler: string;
 }
 
-/** A library that is there. */
+/** An entry that is there. */
 export interface Entry {
   readonly folder: string;
+  /** Path of the library, or of what a plan says. */
   readonly library: string;
 }
 
 /** File name of every entry's library, by what it is. */
 const libraryOf = (kind: Manifest['kind'], key: string): string => {
+  if (kind === 'plan') return 'plan.json';
   const extension = process.platform === 'darwin' ? 'dylib' : 'so';
   return kind === 'runtime' ? `libluthier-${key}.${extension}` : `program.${extension}`;
 };
@@ -56,8 +59,6 @@ const sha256 = (data: string | Uint8Array): string => createHash('sha256').updat
 export class Cache {
   /** Entries that this process is making. */
   private readonly making = new Map<string, Promise<Entry>>();
-  /** Bytes that came since the size was looked at. */
-  private added = Number.POSITIVE_INFINITY;
 
   private constructor(private readonly folder: CacheFolder) {}
 
@@ -96,8 +97,8 @@ export class Cache {
    * @param build makes the library in the empty folder that it is given; what it throws is passed on.
    */
   async entry(wanted: Wanted, build: (folder: string) => Promise<void>): Promise<Entry> {
-    const folder = join(this.path, `${wanted.kind}-${this.key(wanted)}`);
-    const found = this.find(folder);
+    const folder = this.folderOf(wanted);
+    const found = this.findIn(folder);
     if (found !== undefined) return found;
     const present = this.making.get(folder);
     if (present !== undefined) return present;
@@ -106,12 +107,21 @@ export class Cache {
     return making;
   }
 
+  /** The entry, where it is there and whole. */
+  find(wanted: Wanted): Entry | undefined {
+    return this.findIn(this.folderOf(wanted));
+  }
+
+  private folderOf(wanted: Wanted): string {
+    return join(this.path, `${wanted.kind}-${this.key(wanted)}`);
+  }
+
   private key({ kind, name, parts, compiler }: Wanted): string {
     return sha256(JSON.stringify([kind, name, compiler, ...parts])).slice(0, 32);
   }
 
   /** An entry that is whole; it counts as used now. */
-  private find(folder: string): Entry | undefined {
+  private findIn(folder: string): Entry | undefined {
     try {
       markUse(folder);
       const manifest = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
@@ -147,13 +157,12 @@ export class Cache {
     }
   }
 
-  /** Looking at thousands of entries takes time: it is done at first, and after each hundredth of the limit. */
+  /** Drops what is too much. */
   private bound({ folder }: Entry): void {
     const { limit } = this.folder;
-    this.added += folderBytes(folder);
-    if (this.added <= limit / 100) return;
+    if (!noteAddition(this.path, limit, folderBytes(folder))) return;
+    noteSize(this.path, limit);
     dropOld(this.path, limit);
-    this.added = 0;
   }
 
   private describe(folder: string, wanted: Wanted, digest: string): void {
@@ -196,7 +205,7 @@ export class Cache {
       } catch (error) {
         if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
       }
-      const placed = this.find(folder);
+      const placed = this.findIn(folder);
       if (placed !== undefined) {
         rmSync(aside, { recursive: true, force: true });
         return placed;

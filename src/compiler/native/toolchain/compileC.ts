@@ -8,7 +8,15 @@ import type { Toolchain } from './index.js';
 import { runtimeFolder } from './runtimeLibrary.js';
 
 /** Vectors as at -O3, without what takes its time to compile. */
-const programFlags = ['-O2', '-ftree-vectorize'];
+const optimization = ['-O2', '-ftree-vectorize'];
+
+/** What a program is compiled with on this CPU. @param defines macros that are defined as 1. */
+export const programFlags = (cpu: string, defines: readonly string[] = []): string[] => [
+  ...baseFlags,
+  ...optimization,
+  ...machineFlags(cpu),
+  ...defines.map((name) => `-D${name}=1`),
+];
 
 /** How a program is compiled. */
 export interface ProgramOptions {
@@ -30,12 +38,7 @@ export async function compileC(
   options: ProgramOptions,
 ): Promise<Entry> {
   const { compiler, cpu, cache, runtime, env } = toolchain;
-  const flags = [
-    ...baseFlags,
-    ...programFlags,
-    ...machineFlags(cpu),
-    ...(options.defines ?? []).map((name) => `-D${name}=1`),
-  ];
+  const flags = programFlags(cpu, options.defines);
   const wanted: Wanted = {
     kind: 'program',
     name: options.name,

@@ -9,7 +9,7 @@ export const FAILED = 'failed-';
 
 /** One entry, as `luthier cache list` shows it. */
 export interface CachedEntry {
-  readonly kind: 'runtime' | 'program' | 'failed';
+  readonly kind: 'runtime' | 'program' | 'plan' | 'failed';
   readonly name: string;
   readonly folder: string;
   readonly bytes: number;
@@ -44,7 +44,9 @@ export function folderBytes(folder: string): number {
 
 /** Undefined for what is no entry, or has just gone. */
 function describe(folder: string, fileName: string): CachedEntry | undefined {
-  const kind = /^(runtime|program|failed)-[0-9a-f]+$/.exec(fileName)?.[1] as CachedEntry['kind'] | undefined;
+  const kind = /^(runtime|program|plan|failed)-[0-9a-f]+$/.exec(fileName)?.[1] as
+    | CachedEntry['kind']
+    | undefined;
   if (kind === undefined) return undefined;
   try {
     const bytes = folderBytes(folder);

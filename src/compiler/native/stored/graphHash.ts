@@ -1,0 +1,69 @@
+/** @file What a graph is, as a hash: two graphs with the same are lowered alike. */
+import { createHash } from 'node:crypto';
+import type { Attrs, Graph, Node, Value } from '../../graph.js';
+import { formatSpec, type HostArray } from '../../types.js';
+
+type Attr = Attrs[string];
+
+/** Numbers that print alike are told apart. */
+const numberText = (value: number): string => (Object.is(value, -0) ? '-0' : String(value));
+
+function attrText(value: Attr): string {
+  if (typeof value === 'number') return numberText(value);
+  return typeof value === 'object' ? `[${value.map(numberText).join()}]` : JSON.stringify(value);
+}
+
+/** Writes graphs as lines; values are numbers in the order in which they come up. */
+class Writer {
+  readonly lines: string[] = [];
+  readonly constants: HostArray[] = [];
+  private readonly numbers = new Map<Value, number>();
+
+  write({ inputs, nodes, outputs }: Graph): void {
+    for (const input of inputs)
+      this.lines.push(`${this.numberOf(input)} input ${formatSpec(input)} ${JSON.stringify(input.name)}`);
+    for (const node of nodes) this.lines.push(this.nodeText(node));
+    this.lines.push(`return ${this.numbersOf(outputs)}`);
+  }
+
+  private nodeText({ op, inputs, outputs, attrs, scope }: Node): string {
+    const operands = this.numbersOf(inputs);
+    let text = `${this.numbersOf(outputs)} ${outputs.map(formatSpec).join(' ')} ${op} ${operands}`;
+    for (const name in attrs) text += ` ${name}=${attrText(attrs[name]!)}`;
+    return `${text} ${JSON.stringify(scope)}`;
+  }
+
+  private numbersOf = (values: readonly Value[]): string =>
+    values.map((value) => this.numberOf(value)).join();
+
+  private numberOf(value: Value): number {
+    const known = this.numbers.get(value);
+    if (known !== undefined) return known;
+    const number = this.numbers.size;
+    this.numbers.set(value, number);
+    if (value.data !== undefined) {
+      this.lines.push(`${number} constant ${formatSpec(value)}`);
+      this.constants.push(value.data);
+    }
+    return number;
+  }
+}
+
+/** Graphs that belong together. */
+export interface HashedGraphs {
+  /** In hexadecimal: of operations, attributes, shapes, types, names of inputs, layers, and the bytes of constants. */
+  readonly hash: string;
+  /** The constants of all, in the order of their coming up. */
+  readonly constants: readonly HostArray[];
+}
+
+/** Hashes graphs; the numbers of values and nodes elsewhere, which change from trace to trace, don't count. */
+export function hashGraphs(graphs: readonly Graph[]): HashedGraphs {
+  const writer = new Writer();
+  for (const graph of graphs) writer.write(graph);
+  const hash = createHash('sha256').update(writer.lines.join('\n'));
+  // Their lengths follow from the lines.
+  for (const { buffer, byteOffset, byteLength } of writer.constants)
+    hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+  return { hash: hash.digest('hex'), constants: writer.constants };
+}
