@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   cpSync,
-  existsSync,
   readFileSync,
   symlinkSync,
   truncateSync,
