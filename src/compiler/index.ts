@@ -3,7 +3,7 @@
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
 export { type Distribution, type Draw, type FillOptions, fillNow, fillRandom } from './draws.js';
 export { type EagerDevice, loadBackend } from './eager/cpu.js';
-export { ENGINES, type Engine, mayBeNative } from './engine.js';
+export { ENGINES, type Engine, mayBeNative, openEngine } from './engine.js';
 export type { BoundCall, Executable, Runner } from './executable.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';
@@ -20,4 +20,4 @@ export type { Tensor } from './tfjs.js';
 export * as tf from './tfjs.js';
 export { isTracing, withBackend, withPrecision, withScope } from './trace.js';
 export type { BoundArray, DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './types.js';
-export { byteSize, CompilerError, DeviceError, formatSpec, sizeOf } from './types.js';
+export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf } from './types.js';

@@ -36,6 +36,14 @@ interface Given<T> {
   readonly bound?: T;
 }
 
+/** What each run of a call tells. */
+interface Told {
+  readonly rawGradNorm: Float32Array;
+  readonly clippedGradNorm: Float32Array;
+  readonly gradScale: Float32Array;
+  readonly isValid: Uint8Array;
+}
+
 type Changed = Pick<Members<Tensor>, 'param' | 'slots'>;
 
 const sumOfSquares = (x: Tensor): Tensor => tf.sum(tf.square(x));
@@ -58,22 +66,25 @@ export class FusedUpdate {
   readonly outputs: Tree<Float32Array | Uint8Array>;
   private readonly entries: readonly FlatEntry[];
   private readonly groups: readonly FlatGroup[];
-  private readonly told = {
-    rawGradNorm: new Float32Array(1),
-    clippedGradNorm: new Float32Array(1),
-    gradScale: new Float32Array(1),
-    isValid: new Uint8Array(1),
-  };
-  private learningRate = 0;
+  private readonly told: Told;
+  private readonly learningRates: number[] = [];
 
   constructor(
     private readonly rules: UpdateRules,
     layout: FlatLayout,
     private readonly buffers: UpdaterBuffers,
+    /** Runs of a call: what differs from one to the next has a part for each. */
+    private readonly runs: number,
   ) {
     checkBuffers('fuseUpdate', rules.optimizer, layout, buffers);
     this.entries = updatedEntries(layout);
     this.groups = updatedGroups(layout);
+    this.told = {
+      rawGradNorm: this.perRun(),
+      clippedGradNorm: this.perRun(),
+      gradScale: this.perRun(),
+      isValid: new Uint8Array(runs),
+    };
     this.inputs = this.arrays();
     this.outputs = { ...this.told, groups: this.changed() };
     this.following = {
@@ -82,27 +93,29 @@ export class FusedUpdate {
     };
   }
 
-  /** Sets what the run of this step needs: the host works schedules out in double precision. */
-  prepare(step: number): void {
+  /** Sets what a call's run number `run` needs, which takes this step: the host works schedules out in double precision. */
+  prepare(step: number, run = 0): void {
     const { optimizer } = this.rules;
-    this.learningRate = optimizer.learningRateAt(step);
-    const context = this.contextOf(step);
+    const learningRate = optimizer.learningRateAt(step);
+    this.learningRates[run] = learningRate;
+    // Gradients are scaled within the program, so that scalars need not wait for their norm.
+    const context: StepContext = { step, learningRate, gradScale: 1 };
     for (const [group, { scalars }] of Object.entries(this.inputs.groups)) {
       const values = optimizer.hostScalars(context, group as UpdateGroup);
-      for (const [name, value] of Object.entries(values)) scalars[name]![0] = value;
+      for (const [name, value] of Object.entries(values)) scalars[name]![run] = value;
     }
-    if (this.inputs.bound) this.inputs.bound[0] = optimizer.directionRmsBound(context);
+    if (this.inputs.bound) this.inputs.bound[run] = optimizer.directionRmsBound(context);
   }
 
-  /** What the run that is over did. */
-  report(): UpdateReport {
+  /** What a call's run number `run` did. */
+  report(run = 0): UpdateReport {
     const { rawGradNorm, clippedGradNorm, gradScale, isValid } = this.told;
     return {
-      learningRate: this.learningRate,
-      rawGradNorm: rawGradNorm[0]!,
-      clippedGradNorm: clippedGradNorm[0]!,
-      gradScale: gradScale[0]!,
-      isValidStep: isValid[0] === 1 ? 1 : 0,
+      learningRate: this.learningRates[run]!,
+      rawGradNorm: rawGradNorm[run]!,
+      clippedGradNorm: clippedGradNorm[run]!,
+      gradScale: gradScale[run]!,
+      isValidStep: isValid[run] === 1 ? 1 : 0,
     };
   }
 
@@ -116,9 +129,8 @@ export class FusedUpdate {
     return globalNorm(this.entries, this.buffers.params);
   }
 
-  /** Gradients are scaled within the program, so that scalars need not wait for their norm. */
-  private contextOf(step: number): StepContext {
-    return { step, learningRate: this.learningRate, gradScale: 1 };
+  private perRun(): Float32Array {
+    return new Float32Array(this.runs);
   }
 
   private piece(buffer: Float32Array, { offset, size }: FlatGroup): Float32Array {
@@ -141,11 +153,11 @@ export class FusedUpdate {
           param: this.piece(params, group),
           grad: this.piece(grads, group),
           slots: this.slotPieces(group),
-          scalars: Object.fromEntries(names.map((name) => [name, new Float32Array(1)])),
+          scalars: Object.fromEntries(names.map((name) => [name, this.perRun()])),
         },
       ];
     });
-    const bound = optimizer.boundsDirection ? { bound: new Float32Array(1) } : {};
+    const bound = optimizer.boundsDirection ? { bound: this.perRun() } : {};
     return { groups: Object.fromEntries(groups), ...bound };
   }
 

@@ -122,10 +122,11 @@ export class Learner extends Configurable.with({
   /**
    * The same update as a function that follows the gradients in one executable.
    *
+   * @param runs how many steps a call may take, to be bound with.
    * @throws RangeError where a buffer is missing or its length is not the layout's.
    */
-  fuseUpdate(layout: FlatLayout, buffers: UpdaterBuffers): FusedUpdate {
-    return new FusedUpdate(this.updateRules, layout, buffers);
+  fuseUpdate(layout: FlatLayout, buffers: UpdaterBuffers, runs = 1): FusedUpdate {
+    return new FusedUpdate(this.updateRules, layout, buffers, runs);
   }
 
   private get updateRules(): UpdateRules {

@@ -3,6 +3,7 @@ import {
   formatSpec,
   type HostArray,
   type HostTensor,
+  newHostArray,
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
@@ -26,7 +27,7 @@ function mapBatch<T>(batch: Batch, map: (tensor: HostTensor, path: string) => T,
   );
 }
 
-/** Arrays with the shapes of an input's first batch; every later batch is copied into them. */
+/** Arrays with the shapes of an input's first batch, for so many batches; later ones are copied into them. */
 export class BatchBuffers {
   readonly specs: BatchSpecs;
   readonly arrays: Tree<HostArray>;
@@ -40,20 +41,22 @@ export class BatchBuffers {
   constructor(
     readonly inputName: string,
     first: Batch,
+    batches = 1,
   ) {
     this.specs = specsOf(first);
     this.arrays = mapBatch(first, (tensor, path) => {
-      const data = tensor.data.slice();
+      const data = newHostArray(tensor.dtype, batches * tensor.data.length);
       this.#byPath.set(path, { spec: { shape: [...tensor.shape], dtype: tensor.dtype }, data });
       return data;
     });
     const { count, unit } = batchCount(this.specs);
     this.unit = unit;
     this.size = count;
+    this.load(first);
   }
 
-  /** Copies a batch in. @throws JobError where it differs from the first one in names, shapes or dtypes. */
-  load(batch: Batch): void {
+  /** Copies a batch to a place, counted from 0. @throws JobError where it differs from the first one in names, shapes or dtypes. */
+  load(batch: Batch, place = 0): void {
     let count = 0;
     for (const [path, tensor] of entries(batch)) {
       const buffer = this.#byPath.get(path);
@@ -63,7 +66,7 @@ export class BatchBuffers {
           `Input '${this.inputName}': '${path}' of a batch is ${formatSpec(tensor)}; the first batch had ${expected}.`,
         );
       }
-      buffer.data.set(tensor.data as never);
+      buffer.data.set(tensor.data as never, place * tensor.data.length);
       count++;
     }
     if (count === this.#byPath.size) return;

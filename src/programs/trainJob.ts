@@ -19,6 +19,9 @@ import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
 import { type FlatTrainState, TrainProgram, type TrainReport } from './trainProgram.js';
 
+/** Steps of one call take no longer than this: signals and the console's line wait until they are over. */
+const CALL_SECONDS = 0.1;
+
 /** Everything that a training run holds. */
 interface Training {
   readonly options: JobOptions;
@@ -123,7 +126,7 @@ async function trainLoop(training: Training): Promise<void> {
     const preempted = stop.received !== undefined;
     if (saved !== state.step && checkpointer.shouldSave(state.step, { preempted })) await save();
     if (preempted || state.step >= numTrainSteps) break;
-    await takeStep(training);
+    await takeSteps(training);
     await evaluateAndDecode();
   }
   if (saved === undefined || saved < state.step) await save();
@@ -141,17 +144,33 @@ async function reportProfile({ options, reporter, meter, taken }: Training): Pro
   reporter.profiled(await writeProfile(options, profiler, steps, meter.cost?.peak));
 }
 
-async function takeStep(training: Training): Promise<void> {
-  const { task, state, program, meter, reporter } = training;
+async function takeSteps(training: Training): Promise<void> {
+  const { task, state, program, meter, reporter, options } = training;
   const { numTrainSteps, summaryIntervalSteps } = task.hp.train.hp;
-  const report = await program.run();
-  meter.add(report);
-  if (report.update.isValidStep === 0) reporter.invalidStep(state.step, report, meter.skipped);
-  const isFinal = state.step >= numTrainSteps;
-  if (state.step % summaryIntervalSteps === 0 || isFinal)
-    await phase(training.options, 'summaries', () => writeSummary(training, report));
-  else reporter.progress(state.step, meter);
-  if (training.taken++ === 0 && !isFinal) training.options.profiler?.restart();
+  const first = state.step;
+  const reports = await program.runSteps(stepsAtOnce(training));
+  meter.lap(reports.length);
+  for (const [i, report] of reports.entries()) {
+    const step = first + i + 1;
+    meter.add(report);
+    if (report.update.isValidStep === 0) reporter.invalidStep(step, report, meter.skipped);
+    if (step % summaryIntervalSteps === 0 || step >= numTrainSteps)
+      await phase(options, 'summaries', () => writeSummary(training, report));
+    else reporter.progress(step, meter);
+  }
+  if (training.taken === 0 && state.step < numTrainSteps) options.profiler?.restart();
+  training.taken += reports.length;
+}
+
+/** How many steps are taken before anybody asks what came of them. */
+function stepsAtOnce({ task, state, program, meter }: Training): number {
+  const { summaryIntervalSteps, evalIntervalSteps, saveIntervalSteps, decodeIntervalSteps, numTrainSteps } =
+    task.hp.train.hp;
+  const intervals = [summaryIntervalSteps, evalIntervalSteps, saveIntervalSteps, decodeIntervalSteps];
+  const due = intervals.map((steps) => (steps === null ? numTrainSteps : steps - (state.step % steps)));
+  const seconds = meter.stepSeconds;
+  const timely = seconds === undefined ? 1 : Math.floor(CALL_SECONDS / seconds);
+  return Math.max(1, Math.min(timely, program.mostSteps, numTrainSteps - state.step, ...due));
 }
 
 async function writeSummary(training: Training, report: TrainReport): Promise<void> {

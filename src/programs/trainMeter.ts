@@ -44,24 +44,27 @@ export class TrainMeter {
 
   constructor(private readonly program: TrainProgram) {}
 
+  /** Counts the numbers of a step. */
   add(report: TrainReport): void {
     this.lastLoss = report.loss;
     this.#means.add(report.metrics);
     this.#loss = { sum: this.#loss.sum + report.loss, count: this.#loss.count + 1 };
     if (report.update.isValidStep === 0) this.skipped += 1;
+  }
+
+  /** Counts the time since the last call, in which so many steps were taken. */
+  lap(steps: number): void {
     if (this.firstStepSeconds === undefined) {
       // The first step warms everything up; speed is counted from its end.
       this.firstStepSeconds = performance.now() / 1000;
       this.resume();
       return;
     }
-    this.#timed.steps += 1;
+    this.#timed.steps += steps;
     const now = this.#watch.seconds;
-    const seconds = now - this.#recent.at;
-    this.#recent = {
-      seconds: this.#recent.seconds === 0 ? seconds : this.#recent.seconds * 0.9 + seconds * 0.1,
-      at: now,
-    };
+    const seconds = (now - this.#recent.at) / steps;
+    const weight = this.#recent.seconds === 0 ? 0 : 0.9 ** steps;
+    this.#recent = { seconds: this.#recent.seconds * weight + seconds * (1 - weight), at: now };
   }
 
   /** Stops the watch: what comes now is not training. */
@@ -74,10 +77,16 @@ export class TrainMeter {
     this.#recent.at = this.#watch.seconds;
   }
 
+  /** Seconds of a step of late, undefined before the second one. */
+  get stepSeconds(): number | undefined {
+    const { seconds } = this.#recent;
+    return seconds > 0 ? seconds : undefined;
+  }
+
   /** Tokens (or examples) a second of late, undefined before the second step. */
   get speed(): number | undefined {
-    const { seconds } = this.#recent;
-    return seconds > 0 ? this.program.buffers.size / seconds : undefined;
+    const seconds = this.stepSeconds;
+    return seconds === undefined ? undefined : this.program.buffers.size / seconds;
   }
 
   /** MFU at a speed, undefined while cost or speed are unknown. */

@@ -1,6 +1,7 @@
 /** @file TrainProgram: gradients of a batch, then the learner's update (paxml's SingleTaskTrainProgram). */
 import type { TrainState } from '../checkpoints/index.js';
 import {
+  type BoundCall,
   compile,
   type Executable,
   type FlatLayout,
@@ -13,7 +14,7 @@ import {
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
-import { EndOfData, type InputSource } from '../inputs/index.js';
+import { type Batch, EndOfData, type InputSource, specsOf } from '../inputs/index.js';
 import type { FlatUpdater, FusedUpdate, UpdateReport } from '../learners/index.js';
 import {
   metricValues,
@@ -45,17 +46,32 @@ interface StepOutputs {
   readonly summaries: Readonly<Record<string, HostTensor>>;
 }
 
+/** Steps that one call may take: so many that the calls themselves, and the work between them, cost next to nothing. */
+const STEPS_OF_A_CALL = 16;
+
 /** Specs of a training step's inputs. */
-export function trainSpecs(state: FlatTrainState, buffers: BatchBuffers): Record<string, Tree<TensorSpec>> {
-  return { params: paramSpecs(state), batch: buffers.specs, prngKey: { shape: [2], dtype: 'int32' } };
+export function trainSpecs(
+  state: FlatTrainState,
+  { specs }: Pick<BatchBuffers, 'specs'>,
+): Record<string, Tree<TensorSpec>> {
+  return { params: paramSpecs(state), batch: specs, prngKey: { shape: [2], dtype: 'int32' } };
 }
 
-/** Gradients of a batch and the update that they ask for, over fixed memory. */
+/** Gradients of batches and the updates that they ask for, over fixed memory. */
 interface StepCalls {
   readonly executable: Executable;
   /** Tells norms of what it updates. */
   readonly updater: FlatUpdater | FusedUpdate;
-  run(step: number): Promise<{ readonly outputs: StepOutputs; readonly update: UpdateReport }>;
+  readonly buffers: BatchBuffers;
+  /** Keys of each step, two words. */
+  readonly keys: Int32Array;
+  /** Steps that `run` may take at once. */
+  readonly mostSteps: number;
+  /** Takes `count` steps from step number `first` on; gives what the steps told, each in its part, and the updates. */
+  run(
+    first: number,
+    count: number,
+  ): Promise<{ readonly outputs: StepOutputs; readonly updates: readonly UpdateReport[] }>;
 }
 
 /** Takes training steps on a state, in place. */
@@ -67,8 +83,6 @@ export class TrainProgram {
     task: SingleTask,
     readonly state: FlatTrainState,
     private readonly input: InputSource,
-    readonly buffers: BatchBuffers,
-    private readonly key: Int32Array,
     private readonly calls: StepCalls,
   ) {
     this.stream = foldIn(prngKey(task.hp.train.hp.randomSeed), hashString('train'));
@@ -81,10 +95,8 @@ export class TrainProgram {
     state: FlatTrainState,
     input: InputSource,
   ): Promise<TrainProgram> {
-    const buffers = new BatchBuffers(input.name, await input.peek());
-    const key = new Int32Array(2);
-    const calls = await compileStep(options, task, state, buffers, key);
-    return new TrainProgram(options, task, state, input, buffers, key, calls);
+    const calls = await compileStep(options, task, state, input.name, await input.peek());
+    return new TrainProgram(options, task, state, input, calls);
   }
 
   /** The compiled step. */
@@ -92,38 +104,73 @@ export class TrainProgram {
     return this.calls.executable;
   }
 
+  /** The memory that batches are read from. */
+  get buffers(): BatchBuffers {
+    return this.calls.buffers;
+  }
+
   /** Tells norms of gradients and parameters. */
   get updater(): FlatUpdater | FusedUpdate {
     return this.calls.updater;
   }
 
-  /** Takes one step: everything random in it depends on the seed and the step alone. */
-  async run(): Promise<TrainReport> {
-    const { options } = this;
-    await phase(options, 'input', async () => this.buffers.load(await this.nextBatch()));
-    const { step } = this.state;
-    this.key.set(foldIn(this.stream, step));
-    const { outputs, update } = await this.calls.run(step);
-    const { loss, metrics, summaries } = outputs;
-    this.state.step = step + 1;
-    return {
-      loss: loss.data[0]!,
-      metrics: metricValues(metrics),
-      summaries: Object.fromEntries(Object.entries(summaries).map(([name, { data }]) => [name, data[0]!])),
-      update,
-    };
+  /** Steps that `runSteps` may take at once. */
+  get mostSteps(): number {
+    return this.calls.mostSteps;
   }
 
-  private async nextBatch() {
-    try {
-      return await this.input.getNext();
-    } catch (error) {
-      if (!(error instanceof EndOfData)) throw error;
-      throw new JobError(
-        `Input '${this.input.name}' ended at step ${this.state.step}: a training input must repeat.`,
-      );
-    }
+  /** Takes one step. */
+  async run(): Promise<TrainReport> {
+    const [report] = await this.runSteps(1);
+    return report!;
   }
+
+  /**
+   * Takes steps in one call: everything random in them depends on the seed and the step alone, and nothing on how many
+   * steps a call takes.
+   *
+   * @param count from 1 to `mostSteps`; fewer are taken where the input ends, at least one.
+   * @throws JobError where the input has ended, RangeError for another count.
+   */
+  async runSteps(count: number): Promise<TrainReport[]> {
+    const { options, calls, state } = this;
+    if (!(count >= 1 && count <= calls.mostSteps))
+      throw new RangeError(`${count} steps at once, and the program takes 1 to ${calls.mostSteps}`);
+    const first = state.step;
+    const loaded = await phase(options, 'input', () => this.load(count));
+    for (let i = 0; i < loaded; i++) calls.keys.set(foldIn(this.stream, first + i), 2 * i);
+    const { outputs, updates } = await calls.run(first, loaded);
+    state.step = first + loaded;
+    return updates.map((update, i) => reportOf(outputs, update, i));
+  }
+
+  /** Loads so many batches; says how many there were. */
+  private async load(count: number): Promise<number> {
+    const { input, buffers, state } = this;
+    for (let i = 0; i < count; i++) {
+      try {
+        buffers.load(await input.getNext(), i);
+      } catch (error) {
+        if (!(error instanceof EndOfData)) throw error;
+        // What there is, is trained on first.
+        if (i > 0) return i;
+        throw new JobError(
+          `Input '${input.name}' ended at step ${state.step}: a training input must repeat.`,
+        );
+      }
+    }
+    return count;
+  }
+}
+
+/** What step number `i` of a call told. */
+function reportOf({ loss, metrics, summaries }: StepOutputs, update: UpdateReport, i: number): TrainReport {
+  return {
+    loss: loss.data[i]!,
+    metrics: metricValues(metrics, i),
+    summaries: Object.fromEntries(Object.entries(summaries).map(([name, { data }]) => [name, data[i]!])),
+    update,
+  };
 }
 
 /** A structure like `outputs` that leaves every array to the binding. */
@@ -141,46 +188,58 @@ async function compileStep(
   options: JobOptions,
   task: SingleTask,
   state: FlatTrainState,
-  buffers: BatchBuffers,
-  key: Int32Array,
+  inputName: string,
+  batch: Batch,
 ): Promise<StepCalls> {
   const { learner } = task.hp.train.hp;
   const { layout, params, slots } = state;
   const grads = new Float32Array(layout.size);
   const updated = { params, grads, slots };
-  const fused = learner.fuseUpdate(layout, updated);
-  const executable = await compile(trainStep(task), trainSpecs(state, buffers), {
+  const fused = learner.fuseUpdate(layout, updated, STEPS_OF_A_CALL);
+  const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {
     ...compileOptions(options, 'train_step'),
     following: fused.following,
   });
+  const mostSteps = executable.follows ? STEPS_OF_A_CALL : 1;
+  const buffers = new BatchBuffers(inputName, batch, mostSteps);
+  const keys = new Int32Array(2 * mostSteps);
   const gradViews = flatViews(layout, grads);
-  const trainable = task.trainablePaths().map((path) => [path, gradViews[path]!] as const);
-  const inputs = { params: flatViews(layout, params), batch: buffers.arrays, prngKey: key };
+  const inputs = { params: flatViews(layout, params), batch: buffers.arrays, prngKey: keys };
   const results = (executable.follows ? (executable.outputs as Tree<TensorSpec>[])[0] : executable.outputs)!;
   const { summaries, metrics } = results as unknown as StepOutputs;
   const outputs = {
     loss: null,
     metrics: ownMemory(metrics),
     summaries: ownMemory(summaries),
-    grads: Object.fromEntries(trainable),
+    grads: Object.fromEntries(task.trainablePaths().map((path) => [path, gradViews[path]!])),
   };
+  const held = { executable, buffers, keys, mostSteps };
   if (executable.follows) {
     const call = executable.bind({
       inputs: [inputs, fused.inputs as unknown as Tree<Float32Array>],
       outputs: [outputs, fused.outputs],
+      runs: mostSteps,
     });
-    const run = async (step: number) => {
-      fused.prepare(step);
-      const [told] = (await phase(options, 'step', () => call.run())) as unknown as [StepOutputs];
-      return { outputs: told, update: fused.report() };
-    };
-    return { executable, updater: fused, run };
+    return { ...held, updater: fused, run: (first, count) => runFused(options, fused, call, first, count) };
   }
   const call = executable.bind({ inputs, outputs });
   const updater = await learner.createUpdater(layout, updated, compileOptions(options, 'update'));
   const run = async (step: number) => {
     const told = (await phase(options, 'gradients', () => call.run())) as unknown as StepOutputs;
-    return { outputs: told, update: await phase(options, 'update', () => updater.run(step)) };
+    return { outputs: told, updates: [await phase(options, 'update', () => updater.run(step))] };
   };
-  return { executable, updater, run };
+  return { ...held, updater, run };
+}
+
+/** Several steps in one call. */
+async function runFused(
+  options: JobOptions,
+  fused: FusedUpdate,
+  call: BoundCall,
+  first: number,
+  count: number,
+): ReturnType<StepCalls['run']> {
+  for (let i = 0; i < count; i++) fused.prepare(first + i, i);
+  const [outputs] = (await phase(options, 'step', () => call.run(count))) as unknown as [StepOutputs];
+  return { outputs, updates: Array.from({ length: count }, (_, i) => fused.report(i)) };
 }

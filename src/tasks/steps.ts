@@ -69,12 +69,12 @@ export function forwardStep(task: SingleTask): (inputs: TrainInputs) => Tensor {
 /** Metrics on the host, as a compiled step gives them. */
 export type StepMetrics = Readonly<Record<string, { value: HostTensor; weight: HostTensor }>>;
 
-/** The numbers of a step's metrics. */
-export function metricValues(metrics: StepMetrics): WeightedValues {
+/** The numbers of a step's metrics; of step number `run`, where a call took several. */
+export function metricValues(metrics: StepMetrics, run = 0): WeightedValues {
   return Object.fromEntries(
     Object.entries(metrics).map(([name, { value, weight }]) => [
       name,
-      { value: value.data[0]!, weight: weight.data[0]! },
+      { value: value.data[run]!, weight: weight.data[run]! },
     ]),
   );
 }

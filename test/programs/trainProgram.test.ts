@@ -1,0 +1,63 @@
+/** @file Steps: one or several a call, the same bits; batches that are not as the others; the end of the data. */
+import { describe, expect, test } from 'vitest';
+import { type Batch, EndOfData, type InputSource } from '../../src/inputs/index.js';
+import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { tinyTraining, tokens } from './tinyTraining.js';
+
+/** An input that ends after so many batches, with a NaN among the weights of batch number `bad`, counted from 0. */
+function limited(batches: number, bad = -1): InputSource {
+  const input = tokens();
+  const getNext = input.getNext.bind(input);
+  let given = 0;
+  input.getNext = async (): Promise<Batch> => {
+    if (given === batches) throw new EndOfData(input.name);
+    const batch = await getNext();
+    const { weights } = batch as unknown as { weights: { data: Float32Array } };
+    if (given++ === bad) weights.data[5] = Number.NaN;
+    return batch;
+  };
+  return input;
+}
+
+describe.skipIf(!hasCompiler)('steps of machine code', () => {
+  test.each([1, 2])(
+    'are the same, one or several a call, on %i threads, also where one is left out',
+    async (threads) => {
+      const opened = () => tinyTraining('native', threads, { input: limited(12, 6) });
+      const [one, several] = [await opened(), await opened()];
+      const expected = [];
+      for (let step = 0; step < 12; step++) expected.push(await one.program.run());
+      const reports = [];
+      for (const count of [1, 3, 7, 1]) reports.push(await several.program.runSteps(count));
+      expect(reports.map(({ length }) => length)).toEqual([1, 3, 7, 1]);
+      expect(reports.flat()).toEqual(expected);
+      expect(expected.map(({ update }) => update.isValidStep)).toEqual([1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1]);
+      expect(several.state.params).toEqual(one.state.params);
+      expect(several.state.slots).toEqual(one.state.slots);
+      expect(several.program.updater.gradNorms()).toEqual(one.program.updater.gradNorms());
+      expect(several.state.step).toBe(12);
+    },
+  );
+
+  test('go on to the end of the data; only then it is an error', async () => {
+    const { program, state } = await tinyTraining('native', 2, { input: limited(5) });
+    expect(await program.runSteps(3)).toHaveLength(3);
+    expect(await program.runSteps(3)).toHaveLength(2);
+    expect(state.step).toBe(5);
+    await expect(program.runSteps(3)).rejects.toThrow(
+      "Input 'train' ended at step 5: a training input must repeat.",
+    );
+  });
+
+  test('are at most as many a call as there is memory for', async () => {
+    const { program } = await tinyTraining('native', 2);
+    expect(program.mostSteps).toBe(16);
+    await expect(program.runSteps(17)).rejects.toThrow('17 steps at once, and the program takes 1 to 16');
+  });
+});
+
+test('steps are taken one by one where the update is a program of its own', async () => {
+  const { program } = await tinyTraining('onnx', 1);
+  expect(program.mostSteps).toBe(1);
+  expect(await program.runSteps(1)).toHaveLength(1);
+});
