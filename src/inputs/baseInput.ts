@@ -6,6 +6,9 @@ import type { Batch, BatchSpecs } from './batch.js';
 import { InputError } from './errors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
 
+/** Whether batches are read ahead in a worker thread, and how many. */
+export type Prefetch = 'never' | 'where it is slow' | { readonly batches: number };
+
 /**
  * Data for one host. Each of `numInfeedHosts` processes has its own instance with its own `infeedHostIndex`:
  * training batches of different hosts never share a row, and evaluation ends after the same number of batches on
@@ -41,7 +44,10 @@ export abstract class BaseInput
         .min(0)
         .nullable()
         .default(null)
-        .describe('Batches that openInput reads ahead in a worker thread; null is 2 in training, else 0.'),
+        .describe(
+          'Batches that openInput reads ahead in a worker thread; null is a few in training where making them takes a ' +
+            'while, else 0.',
+        ),
     },
     (schema) =>
       schema.refine(({ infeedHostIndex, numInfeedHosts }) => infeedHostIndex < numInfeedHosts, {
@@ -55,9 +61,11 @@ export abstract class BaseInput
     return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
   }
 
-  /** `prefetchBatches` with its default: an evaluation is mostly over before a thread has started. */
-  get prefetchBatches(): number {
-    return this.hp.prefetchBatches ?? (this.hp.isTraining ? 2 : 0);
+  /** What `prefetchBatches` says; an evaluation is mostly over before a thread has started. */
+  get prefetch(): Prefetch {
+    const { prefetchBatches: batches, isTraining } = this.hp;
+    if (batches !== null) return batches === 0 ? 'never' : { batches };
+    return isTraining ? 'where it is slow' : 'never';
   }
 
   get batchSize(): number {

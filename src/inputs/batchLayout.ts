@@ -34,7 +34,7 @@ export function layoutOf(batch: Batch): BatchLayout {
     size += Math.ceil(tensor.data.byteLength / ALIGNMENT) * ALIGNMENT;
     return { path, shape: [...tensor.shape], dtype: tensor.dtype, offset };
   });
-  return { entries, size };
+  return { entries, size: Math.max(size, ALIGNMENT) };
 }
 
 function view(entry: LayoutEntry, memory: SharedArrayBuffer, start: number): HostTensor['data'] {

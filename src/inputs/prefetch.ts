@@ -9,6 +9,7 @@ import type { Batch } from './batch.js';
 import { type BatchLayout, layoutOf, readBatch } from './batchLayout.js';
 import { EndOfData, InputError } from './errors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
+import { Pace } from './pace.js';
 import {
   Mailbox,
   type PrefetchMessage,
@@ -24,7 +25,7 @@ export interface OpenInputOptions {
 }
 
 /**
- * Builds an input, and reads it ahead in a worker thread where its `prefetchBatches` is not 0.
+ * Builds an input, and reads it ahead in a worker thread where its `prefetchBatches` says so.
  *
  * Batches, states and errors are those of the input itself; files that are missing are found here, before anything
  * is read. The main thread makes the first batches, while the worker starts, so a program need not wait for it.
@@ -33,7 +34,7 @@ export interface OpenInputOptions {
 export function openInput(config: Config<BaseInput>, options: OpenInputOptions = {}): InputSource {
   const input = build(config);
   input.getState();
-  if (input.prefetchBatches === 0) return input;
+  if (input.prefetch === 'never') return input;
   return new PrefetchedInput(input, toJSON(config), options.modules ?? []);
 }
 
@@ -50,6 +51,9 @@ interface Thread {
   readonly control: Int32Array;
 }
 
+/** Small batches wait in greater number, up to so much memory: programs may take several at once. */
+const AHEAD_BYTES = 4 << 20;
+
 class PrefetchedInput implements InputSource {
   readonly #input: BaseInput;
   readonly #document: JsonDocument;
@@ -61,7 +65,7 @@ class PrefetchedInput implements InputSource {
   #state: InputState;
   #peeked: Item | null = null;
   #ended = false;
-  #madeHere = 0;
+  readonly #pace = new Pace();
   #failure: InputError | null = null;
   #exitCode: number | null = null;
   #closed = false;
@@ -146,25 +150,38 @@ class PrefetchedInput implements InputSource {
   /** Makes a batch in this thread, and hands over to the worker once that is ready. */
   async #make(): Promise<Item> {
     let batch: Batch | null = null;
+    this.#pace.begin();
     try {
       batch = await this.#input.getNext();
     } catch (error) {
       if (!(error instanceof EndOfData)) throw error;
     }
+    this.#pace.end();
     const item = { batch, state: this.#input.getState() };
     if (batch === null) return item;
-    // The first batch waits for nothing, and the program's first step has the machine for itself.
-    if (++this.#madeHere === 2) this.#thread = this.#start();
+    if (this.#thread === null && this.#isWorthThread) this.#thread = this.#start();
     const ready = this.#thread?.mailbox.take();
     if (ready?.kind === 'error') this.#fail(ready.error);
     if (!ready) this.#checkAlive();
     if (ready?.kind === 'ready') {
       const layout = layoutOf(batch);
-      const memory = new SharedArrayBuffer(layout.size * this.#input.prefetchBatches);
+      const memory = new SharedArrayBuffer(layout.size * this.#depth(layout.size));
       this.#slots = { memory, layout };
       this.#command(item.state);
     }
     return item;
+  }
+
+  /** The first batch waits for nothing, and the program's first step has the machine for itself. */
+  get #isWorthThread(): boolean {
+    return this.#input.prefetch === 'where it is slow' ? this.#pace.isSlow : this.#pace.made >= 2;
+  }
+
+  /** How many batches of so many bytes may wait. */
+  #depth(bytes: number): number {
+    const { prefetch } = this.#input;
+    if (typeof prefetch === 'object') return prefetch.batches;
+    return Math.max(2, Math.min(16, Math.floor(AHEAD_BYTES / bytes)));
   }
 
   async #receive(): Promise<Item> {
@@ -200,9 +217,8 @@ class PrefetchedInput implements InputSource {
   #start(): Thread {
     const { port1, port2 } = new MessageChannel();
     const control = new SharedArrayBuffer(4 * Object.keys(Word).length);
-    const depth = this.#input.prefetchBatches;
     const document = this.#document;
-    const data: PrefetchWorkerData = { document, modules: this.#modules, depth, port: port2, control };
+    const data: PrefetchWorkerData = { document, modules: this.#modules, port: port2, control };
     const url = new URL(`./prefetchWorker${extname(import.meta.url)}`, import.meta.url);
     const worker = startWorker(url, {
       workerData: data,

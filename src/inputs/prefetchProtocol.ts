@@ -13,8 +13,6 @@ export interface PrefetchWorkerData {
   readonly document: JsonDocument;
   /** Modules (file URLs) that export classes of the config, loaded where it names others than those of inputs. */
   readonly modules: readonly string[];
-  /** How many batches may wait. */
-  readonly depth: number;
   readonly port: MessagePort;
   /** int32 words, by `Word`. */
   readonly control: SharedArrayBuffer;
@@ -32,7 +30,7 @@ export const Word = {
 export interface StartCommand {
   readonly generation: number;
   readonly state: InputState;
-  /** The slots, `depth` of layout.size bytes each. */
+  /** The slots, layout.size bytes each: so many batches may wait. */
   readonly memory: SharedArrayBuffer;
   readonly layout: BatchLayout;
 }

@@ -16,7 +16,7 @@ import {
   Word,
 } from './prefetchProtocol.js';
 
-const { document, modules, depth, port, control } = workerData as PrefetchWorkerData;
+const { document, modules, port, control } = workerData as PrefetchWorkerData;
 const words = new Int32Array(control);
 const commands = new Mailbox<StartCommand>(port);
 const post = (message: PrefetchMessage): void => port.postMessage(message);
@@ -42,6 +42,7 @@ async function nextCommand(): Promise<StartCommand> {
 /** Reads ahead for `command` until the input ends or another command comes, which it returns. */
 async function readAhead(input: BaseInput, command: StartCommand): Promise<StartCommand> {
   const { generation, layout, memory } = command;
+  const depth = memory.byteLength / layout.size;
   input.setState(command.state);
   for (;;) {
     const wake = Atomics.load(words, Word.wake);

@@ -29,7 +29,7 @@ function open(...args: Parameters<typeof openInput>): InputSource {
 function textConfig() {
   const directory = corpusDirectory({ 'a.txt': 'the quick brown fox jumps over the lazy dog '.repeat(50) });
   const files = [join(directory, 'a.txt')];
-  return TextInput.config({ files, seqLen: 16, batchSize: 4, isTraining: true });
+  return TextInput.config({ files, seqLen: 16, batchSize: 4, isTraining: true, prefetchBatches: 2 });
 }
 
 /** Takes batches slowly until the worker makes them. */
@@ -159,6 +159,18 @@ test('the main thread reads where prefetchBatches is 0, and in evaluation by def
   expect(open(config)).not.toBeInstanceOf(TextInput);
   config.isTraining = false;
   expect(open(config)).toBeInstanceOf(TextInput);
+});
+
+test('where nothing is said, training has a worker once making batches takes a noticeable part of the time', async () => {
+  const config = textConfig();
+  delete (config as { prefetchBatches?: unknown }).prefetchBatches;
+  const input = open(config);
+  const plain = build(config);
+  const deadline = Date.now() + 30_000;
+  while (!isAhead(input) && Date.now() < deadline)
+    expect(await input.getNext()).toEqual(await plain.getNext());
+  expect(isAhead(input)).toBe(true);
+  for (let i = 0; i < 50; i++) expect(await input.getNext()).toEqual(await plain.getNext());
 });
 
 test('missing files are found when the input is opened', () => {

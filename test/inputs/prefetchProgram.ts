@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openInput, TextInput } from '../../src/inputs/index.js';
 
 const files = ['pkg:typescript/lib/lib.es5.d.ts'];
-const input = openInput(TextInput.config({ files, seqLen: 32, batchSize: 4, isTraining: true }));
+const config = TextInput.config({ files, seqLen: 32, batchSize: 4, isTraining: true, prefetchBatches: 2 });
+const input = openInput(config);
 while (!(input as unknown as { readsAhead: boolean }).readsAhead) {
   await input.getNext();
   await sleep(10);
