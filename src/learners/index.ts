@@ -2,6 +2,7 @@
 export { Adam, AdamW } from './adam.js';
 export type { FusedUpdate } from './fusedUpdate.js';
 export { type LearnableVariable, Learner } from './learner.js';
+export { sumOfSquares } from './norms.js';
 export {
   BaseOptimizer,
   EMA,

@@ -1,7 +1,8 @@
 /** @file EvalProgram: the metrics of one dataset at the present parameters (paxml's SingleTaskEvalProgram). */
+import { setImmediate } from 'node:timers/promises';
 import { type BoundCall, compile } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
-import { type BaseInput, type Batch, EndOfData, type InputSource } from '../inputs/index.js';
+import { type BaseInput, type Batch, EndOfData, type InputSource, specsOf } from '../inputs/index.js';
 import {
   evalStep,
   metricValues,
@@ -58,10 +59,10 @@ export class EvalSteps {
 
   /** The metrics of a batch of the named input. */
   async run(inputName: string, batch: Batch): Promise<WeightedValues> {
-    const buffers = new BatchBuffers(inputName, batch);
-    const signature = JSON.stringify(buffers.specs);
+    const signature = JSON.stringify(specsOf(batch));
     let step = this.#steps.get(signature);
     if (!step) {
+      const buffers = new BatchBuffers(inputName, batch);
       step = EvalStep.create(this.options, this.task, this.params, buffers);
       this.#steps.set(signature, step);
     }
@@ -104,11 +105,14 @@ export class EvalProgram {
     const means = new WeightedMeans();
     const started = performance.now();
     let batches = 0;
-    for (; limit === -1 || batches < limit; batches++) {
+    for (let batch = await nextBatch(input); batch; ) {
       if (isStopped()) return undefined;
-      const batch = await nextBatch(input);
-      if (!batch) break;
-      means.add(await this.steps.run(input.name, batch));
+      const isLast = ++batches === limit;
+      // The next batch is made while this one is worked on.
+      const working = this.steps.run(input.name, batch);
+      const [metrics, next] = await Promise.all([working, isLast ? undefined : nextBatchLater(input)]);
+      means.add(metrics);
+      batch = next;
     }
     if (batches === 0) throw new JobError(`Input '${input.name}' has no batch to evaluate.`);
     return { metrics: means.result(), batches, seconds: (performance.now() - started) / 1000 };
@@ -117,6 +121,12 @@ export class EvalProgram {
   async close(): Promise<void> {
     await this.#input?.close();
   }
+}
+
+/** The next batch, made once what has been begun is under way. */
+async function nextBatchLater(input: InputSource): Promise<Batch | undefined> {
+  await setImmediate();
+  return nextBatch(input);
 }
 
 /** The next batch, or undefined at the end of the data. */

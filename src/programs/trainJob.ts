@@ -4,6 +4,7 @@ import { Checkpointer } from '../checkpoints/index.js';
 import { flatViews } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import type { InputSource, InputState } from '../inputs/index.js';
+import { sumOfSquares } from '../learners/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
@@ -196,8 +197,7 @@ async function writeSummary(training: Training, report: TrainReport): Promise<vo
 /** Root mean square of every variable, by summary tag. */
 function rootMeanSquares({ layout, params }: FlatTrainState): Record<string, number> {
   const entries = Object.entries(flatViews(layout, params)).map(([path, values]) => {
-    let sum = 0;
-    for (const value of values) sum += value * value;
+    const sum = sumOfSquares(values, 0, values.length);
     return [`vars/${path}`, Math.sqrt(sum / Math.max(1, values.length))] as const;
   });
   return Object.fromEntries(entries);

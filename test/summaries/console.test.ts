@@ -127,7 +127,13 @@ test('counts have three digits and a scale', () => {
     [Number.NaN, 'NaN'],
   ];
   expect(cases.map(([value]) => formatCount(value))).toEqual(cases.map(([, text]) => text));
-  expect(formatGrouped(10_745_088)).toBe('10,745,088');
+  expect([0, 999, 1000, -123_456, 10_745_088].map(formatGrouped)).toEqual([
+    '0',
+    '999',
+    '1,000',
+    '-123,456',
+    '10,745,088',
+  ]);
 });
 
 test('durations have their two largest units', () => {
