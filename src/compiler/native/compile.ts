@@ -7,6 +7,7 @@ import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
 import { CompilerError } from '../types.js';
 import { writeDump } from './dump/dump.js';
+import { PROGRAM_PARTS } from './emit/program.js';
 import { type KeptInputs, lowerToC } from './lower.js';
 import { partsOf } from './parts.js';
 import { openProgram } from './session.js';
@@ -63,7 +64,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
     return { reason: `The native engine has no rule for the operation '${plan.missing}'.` };
   if ('reason' in toolchain) return toolchain;
   if (stored === undefined) await place?.keep(plan);
-  const compile = () => compileC(toolchain, plan.source, compiling);
+  const compile = () => compileC(toolchain, plan.source, { ...compiling, parts: PROGRAM_PARTS });
   const joined = graphs.reduce(joinGraphs);
   const backend = await openProgram(toolchain, compile, plan.constants, {
     name,

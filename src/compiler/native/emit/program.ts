@@ -31,6 +31,10 @@ const largest = (expressions: Iterable<string>): string =>
 const table = (declaration: string, rows: readonly string[], none: string): string =>
   `static const ${declaration}[] = {\n${(rows.length === 0 ? [none] : rows).map((row) => `  ${row},\n`).join('')}};\n`;
 
+/** Macros of program.h for the parts that a program may be compiled in; the second calls the first. */
+const [LOOPS, STEPS] = ['LT_LOOPS', 'LT_STEPS'];
+export const PROGRAM_PARTS: readonly string[] = [LOOPS, STEPS];
+
 /** Writes the program. Only numbers reach the text: names of variables and layers stay outside. */
 export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryPlan): string {
   const loops = new Functions('loop');
@@ -55,7 +59,10 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
   );
   return [
     '#include "program.h"\n',
+    `#ifdef ${LOOPS}\n`,
     loops.text,
+    `#else\n${loops.declarations}#endif`,
+    `#ifdef ${STEPS}\n`,
     steps.text,
     table(
       'lt_place places',
@@ -74,6 +81,7 @@ export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryP
     'void lt_program_destroy(void *program) { lt_close(program); }',
     'const char *lt_program_info(void) { return "luthier"; }',
     'int64_t lt_program_spans(void *program, double *spans, int64_t capacity) { return lt_spans(program, spans, capacity); }',
+    '#endif',
     '',
   ].join('\n');
 }

@@ -33,6 +33,12 @@ export class Functions {
   get text(): string {
     return [...this.names].map(([text, name]) => `LT_FUNCTION ${name}${text}`).join('\n');
   }
+
+  /** For a part of the program that calls them and does not have them. */
+  get declarations(): string {
+    const head = (text: string): string => text.slice(0, text.indexOf(' {'));
+    return [...this.names].map(([text, name]) => `LT_FUNCTION ${name}${head(text)};\n`).join('');
+  }
 }
 
 /** What is written beside the steps' functions. */
@@ -342,25 +348,26 @@ export class StepWriter {
   }
 
   /** Adds the threads' parts, in the order of the threads, and stores the sum. */
+  /** Calls a function for each kind of sum: a program has dozens of sums, and few kinds. */
   private writeFinish(accumulator: Accumulator): void {
     const { node, size } = accumulator;
     const type = node.result === 'float32' ? 'float' : 'int32_t';
     const { write } = node;
     const target = this.pointers.useAlone(placeOf(write.buffer, write.offset));
     const stored = C_TYPES[write.buffer.storage];
-    const step = REDUCERS[node.op]!.step('sum', 'part[j]', node.result);
-    this.lines.push(
-      '{',
-      `  const char *first = frame->accumulators - frame->thread * frame->accumulator_stride + ${this.accumulatorOffset(accumulator)};`,
-      `  for (int64_t j = LT_FROM(${size}); j < LT_TO(${size}); j++) {`,
+    const text = [
+      `(const char *first, ${stored} *to, int64_t size, const lt_frame *frame) {`,
+      '  for (int64_t j = LT_FROM(size); j < LT_TO(size); j++) {',
       `    ${type} sum = ((const ${type} *)first)[j];`,
       '    for (int t = 1; t < frame->threads; t++) {',
       `      const ${type} *part = (const ${type} *)(first + t * frame->accumulator_stride);`,
-      `      sum = ${step};`,
+      `      sum = ${REDUCERS[node.op]!.step('sum', 'part[j]', node.result)};`,
       '    }',
-      `    ((${stored} *)${target})[j * ${write.column}] = (${stored})sum;`,
+      `    to[j * ${write.column}] = (${stored})sum;`,
       '  }',
-      '}',
-    );
+      '}\n',
+    ].join('\n');
+    const first = `frame->accumulators - frame->thread * frame->accumulator_stride + ${this.accumulatorOffset(accumulator)}`;
+    this.lines.push(`${this.context.loops.name(text)}(${first}, (${stored} *)${target}, ${size}, frame);`);
   }
 }

@@ -12,9 +12,18 @@
 /* A function of a program, compiled as it is written: gcc 12 forgets that a loop is to be vectorised where it knows from
    the only call that the loop around it runs once. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define LT_FUNCTION static void __attribute__((noipa))
+#define LT_ALONE __attribute__((noipa))
 #else
-#define LT_FUNCTION static void __attribute__((noinline))
+#define LT_ALONE __attribute__((noinline))
+#endif
+
+/* Large programs are compiled in two parts at the same time: the loops, and all else. */
+#if defined(LT_LOOPS) || defined(LT_STEPS)
+#define LT_FUNCTION void LT_ALONE __attribute__((visibility("hidden")))
+#else
+#define LT_LOOPS
+#define LT_STEPS
+#define LT_FUNCTION static void LT_ALONE
 #endif
 
 /* What a thread did from one moment to another, in seconds of the system's clock. */
@@ -141,15 +150,7 @@ static inline void lt_update_slice(lt_line out, lt_line x, lt_line rows, int64_t
 }
 
 /* A thread's share of packing a right operand: slabs of rows where rows are contiguous, panels of columns elsewhere. */
-static inline void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, int64_t n, lt_frame *frame) {
-  if (b.cs == 1) {
-    const int64_t slabs = (k + 15) / 16, k0 = LT_FROM(slabs) * 16, k1 = LT_TO(slabs) * 16;
-    if (k0 < k1) lt_pack_slab(p, packed, b, k, n, k0, k1 < k ? k1 : k);
-  } else {
-    const int64_t panels = lt_panels(p, n);
-    lt_pack_panels(p, packed, b, k, n, LT_FROM(panels), LT_TO(panels));
-  }
-}
+void lt_pack_share(int p, void *packed, lt_matrix b, int64_t k, int64_t n, const lt_frame *frame);
 
 /* Memory that starts at zero, in large pages where the system has them; NULL when there is none. */
 void *lt_allocate(int64_t bytes);

@@ -1,5 +1,6 @@
 /** @file A program's C source to a shared library, beside the runtime's in the cache. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { compile } from './build.js';
 import type { Entry, Wanted } from './cache.js';
@@ -24,6 +25,23 @@ export interface ProgramOptions {
   readonly name: string;
   /** Macros that are defined as 1. */
   readonly defines?: readonly string[];
+  /** Macros of which each leaves one part of the source: those of a large one are compiled at the same time. */
+  readonly parts?: readonly string[];
+}
+
+const SOURCE = 'program.c';
+
+/** Less is compiled about as fast as another compiler starts. */
+const worthParts = 20_000;
+
+/** The parts that are compiled by themselves; none where the source is compiled as a whole. */
+function partsOf(source: string, { parts = [] }: ProgramOptions): readonly string[] {
+  return source.length > worthParts && availableParallelism() > 1 ? parts : [];
+}
+
+/** Waits for all before it tells what went wrong: what they work in is put away then. */
+async function allOf(works: readonly Promise<unknown>[]): Promise<void> {
+  for (const result of await Promise.allSettled(works)) if (result.status === 'rejected') throw result.reason;
 }
 
 /**
@@ -47,13 +65,21 @@ export async function compileC(
     parts: [basename(runtime.folder), source, ...flags],
   };
   return cache.entry(wanted, async (folder) => {
-    writeFileSync(join(folder, 'program.c'), source);
+    writeFileSync(join(folder, SOURCE), source);
+    const build = { compiler, env, name: options.name, folder, log: cache.failed(wanted) };
+    const common = [...flags, '-I', runtimeFolder];
+    const parts = partsOf(source, options);
+    const objects = parts.map((name) => `${name}.o`);
+    await allOf(
+      parts.map((name, i) => compile(build, [...common, `-D${name}`, '-c', SOURCE, '-o', objects[i]!])),
+    );
     const library = cache.libraryName(wanted);
-    await compile({ compiler, env, name: options.name, folder, log: cache.failed(wanted) }, [
-      ...flags,
-      ...['-I', runtimeFolder],
+    await compile(build, [
+      ...common,
       ...linkFlags(library, [`../${basename(runtime.folder)}`]),
-      ...['program.c', '-o', library, runtime.library, '-lm'],
+      ...(parts.length === 0 ? [SOURCE] : objects),
+      ...['-o', library, runtime.library, '-lm'],
     ]);
+    for (const file of objects) rmSync(join(folder, file));
   });
 }
