@@ -144,6 +144,7 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
   Sigmoid: call('lt_sigmoidf'),
   Softplus: call('lt_softplusf'),
   Erf: call('lt_erff'),
+  GeluGrad: any((dy, x) => `(${dy} * lt_gelu_slopef(${x}))`),
   Relu: either(
     (x) => `lt_reluf(${x})`,
     (x) => `lt_maxi(${x}, 0)`,

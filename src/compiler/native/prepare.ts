@@ -137,7 +137,7 @@ function expandOps(graph: Graph): Graph {
 
 const ATTENTION = new Set(['Attention', 'AttentionGrad']);
 
-/** Windows whose taps are neighbours are views. A slice is written where it belongs. Attention is one operation here where nobody but its gradient reads the weights: they are never in memory. */
+/** Windows whose taps are neighbours are views. A slice is written where it belongs. The derivative of GELU is one function. Attention is one operation here where nobody but its gradient reads the weights: they are never in memory. */
 function keepsWhole(graph: Graph): (node: Node) => boolean {
   const readers = new Map<Value, Node[]>();
   for (const node of graph.nodes)
@@ -151,6 +151,7 @@ function keepsWhole(graph: Graph): (node: Node) => boolean {
   return ({ op, inputs, outputs: outs, attrs }) =>
     (op === 'SlidingWindows' && attrs.step === 1) ||
     (op === 'UpdateSlice' && inputs[0]!.dtype !== 'bool') ||
+    (op === 'GeluGrad' && !attrs.approximate) ||
     (ATTENTION.has(op) && kept.has(op === 'Attention' ? outs[1]! : inputs[5]!));
 }
 

@@ -261,6 +261,29 @@ LT_MATH float lt_erff(float x) {
   return __builtin_copysignf(y > 1.0f ? 1.0f : y, x);
 }
 
+/* The derivative of x Phi(x), Phi(x) + x phi(x), to 3e-7 absolute: half of it is odd, x p(x^2) / q(x^2), minimax, and 1/2
+   from 6.3 on. A third of the work of an error function and an exponential. */
+LT_MATH float lt_gelu_slopef(float x) {
+  const float s = x * x;
+  float p = 1.9790580e-08f;
+  p = p * s + 1.2413323e-06f;
+  p = p * s + 3.4213554e-05f;
+  p = p * s + 3.1954551e-04f;
+  p = p * s + 1.3611553e-02f;
+  p = p * s - 1.5926803e-02f;
+  p = p * s + 7.9788452e-01f;
+  float q = 1.4213537e-09f;
+  q = q * s + 4.3023576e-07f;
+  q = q * s + 1.1858908e-05f;
+  q = q * s + 2.7511597e-04f;
+  q = q * s + 4.3059736e-03f;
+  q = q * s + 4.6518706e-02f;
+  q = q * s + 3.1337133e-01f;
+  q = q * s + 1.0f;
+  const float inside = x * p / q; /* the bound is looked at last, as in lt_expf */
+  return 0.5f + (lt_absf(x) > 6.3f ? __builtin_copysignf(0.5f, x) : inside);
+}
+
 /* x - quadrant * pi / 2 in doubles, so that no digits are lost at |x| <= 1e5 and few up to 1e9; the quadrant. */
 LT_MATH float lt_quadrant(float x, int32_t *quadrant) {
   const double shifted = (double)x * 0.63661977236758134308 + 6755399441055744.0;

@@ -74,12 +74,18 @@ static double bf16Of(float x) {
   return isinf(x) ? x : fabs(result) >= 0x1p128 ? copysign(INFINITY, x) : result;
 }
 
+/* Of x Phi(x). */
+static double slope(double x) {
+  return erfc(-x * 0.70710678118654752440) / 2 + (isinf(x) ? 0 : x * exp(-x * x / 2) * 0.39894228040143267794);
+}
+
 ONE(exp, lt_expf(x), exp(x), -105, 90, 1e-6, 0x1p-125)
 ONE(log, lt_logf(x), x < 0 ? NAN : log(x), 0, 8, 1e-6, 0)
 ONE(log1p, lt_log1pf(x), x < -1 ? NAN : log1p(x), -1, 4, 1e-6, 0)
 ONE(expm1, lt_expm1f(x), expm1(x), -30, 90, 1e-6, 0)
 ONE(tanh, lt_tanhf(x), tanh(x), -10, 10, 1e-6, 0)
 ONE(erf, lt_erff(x), erf(x), -5, 5, 1e-6, 1e-45)
+ONE(geluSlope, lt_gelu_slopef(x), slope(x), -8, 8, 0, 3e-7)
 ONE(sin, lt_sinf(x), angle(x, isfinite(x) ? sin(x) : NAN, out[i]), -1e5, 1e5, 0, 2e-7)
 ONE(cos, lt_cosf(x), angle(x, isfinite(x) ? cos(x) : NAN, out[i]), -1e5, 1e5, 0, 2e-7)
 ONE(sigmoid, lt_sigmoidf(x), 1 / (1 + exp(-x)), -100, 100, 1e-6, 0x1p-125)
@@ -226,7 +232,7 @@ static void printRandom(void) {
 }
 
 int main(void) {
-  test_exp(), test_log(), test_log1p(), test_expm1(), test_tanh(), test_erf(), test_sin(), test_cos(), test_sigmoid();
+  test_exp(), test_log(), test_log1p(), test_expm1(), test_tanh(), test_erf(), test_geluSlope(), test_sin(), test_cos(), test_sigmoid();
   test_softplus(), test_sqrt(), test_abs(), test_floor(), test_ceil(), test_round(), test_square(), test_sign(), test_relu();
   test_relu6(), test_elu(), test_leaky(), test_step(), test_clip(), test_bf16(), test_toInt();
   test_pow(), test_max(), test_min(), test_floormod(), test_elugrad();
