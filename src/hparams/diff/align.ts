@@ -2,30 +2,59 @@
 import { isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
-import { listed, walk } from '../walking/traverse.js';
+import { listed } from '../walking/traverse.js';
 import { Contents } from './contents.js';
-import { alignLists } from './lists.js';
+import { alignLists, commonEnds } from './lists.js';
 import { isTouched, shownEdges } from './shown.js';
+import { Structure } from './structure.js';
 
 /** Partners, one to one: configs, and the arrays and records that configs own. */
 export class Alignment {
-  private readonly newOf = new Map<object, object>();
-  private readonly oldOf = new Map<object, object>();
+  readonly contents = new Contents();
+  readonly old: Structure;
+  readonly now: Structure;
+  private readonly newContainers = new Map<object, object>();
+  private readonly oldContainers = new Map<object, object>();
 
-  /** What an old config or container became, or undefined where it is gone. */
-  partnerOfOld<T extends object>(old: T): T | undefined {
-    return this.newOf.get(old) as T | undefined;
+  constructor(old: unknown, now: unknown) {
+    this.old = new Structure(old, this.contents);
+    this.now = new Structure(now, this.contents);
   }
 
-  /** What a new config or container was, or undefined where it was added. */
-  partnerOfNew<T extends object>(now: T): T | undefined {
-    return this.oldOf.get(now) as T | undefined;
+  /** What an old config became, or undefined where it is gone. */
+  partnerOfOld(old: ConfigNode): ConfigNode | undefined {
+    return partner(old, this.old, this.now);
   }
 
-  pair(old: object, now: object): void {
-    this.newOf.set(old, now);
-    this.oldOf.set(now, old);
+  /** What a new config was, or undefined where it was added. */
+  partnerOfNew(now: ConfigNode): ConfigNode | undefined {
+    return partner(now, this.now, this.old);
   }
+
+  /** What an old array or record became. */
+  containerAfter(old: object): object | undefined {
+    return this.newContainers.get(old);
+  }
+
+  /** What a new array or record was. */
+  containerBefore(now: object): object | undefined {
+    return this.oldContainers.get(now);
+  }
+
+  pair(old: number, now: number): void {
+    this.old.partners[old] = now;
+    this.now.partners[now] = old;
+  }
+
+  pairContainers(old: object, now: object): void {
+    this.newContainers.set(old, now);
+    this.oldContainers.set(now, old);
+  }
+}
+
+function partner(node: ConfigNode, own: Structure, other: Structure): ConfigNode | undefined {
+  const number = own.find(node);
+  return number === undefined ? undefined : other.nodes[own.partners[number]!];
 }
 
 /**
@@ -42,78 +71,79 @@ const leastToDiffer = 3;
 const mostPairs = 2500;
 
 class Aligner {
-  private readonly alignment = new Alignment();
-  private readonly contents = new Contents();
-  private readonly oldByContent = new Map<number, ConfigNode[]>();
-  private readonly newByContent = new Map<number, ConfigNode[]>();
-  private readonly newOrder: ConfigNode[] = [];
-  private readonly pairs: [ConfigNode, ConfigNode][] = [];
+  private readonly alignment: Alignment;
+  private readonly contents: Contents;
+  private readonly old: Structure;
+  private readonly now: Structure;
+  private readonly oldByContent: ByContent;
+  private readonly newByContent: ByContent;
+  /** The old configs that have partners, in the order in which these were found. */
+  private readonly pairs: number[] = [];
   private descended = 0;
-  private deferred: [ConfigNode, ConfigNode][] = [];
+  private deferred: [number, number][] = [];
   private defers = true;
 
   constructor(
-    private readonly old: unknown,
-    private readonly now: unknown,
-  ) {}
+    private readonly oldRoot: unknown,
+    private readonly newRoot: unknown,
+  ) {
+    this.alignment = new Alignment(oldRoot, newRoot);
+    ({ contents: this.contents, old: this.old, now: this.now } = this.alignment);
+    this.oldByContent = new ByContent(this.old.contents, this.contents.count);
+    this.newByContent = new ByContent(this.now.contents, this.contents.count);
+  }
 
   run(): Alignment {
-    this.collect();
-    this.pairValues(this.old, this.now);
+    const { length } = this.now.nodes;
+    // Below the same object, everything is the same.
+    for (let now = 0; now < length; now++) {
+      const same = this.old.find(this.now.nodes[now]!);
+      if (same !== undefined) this.alignment.pair(same, now);
+    }
+    this.pairValues(this.oldRoot, this.newRoot);
     this.descend();
-    this.pairLikes();
+    this.pairLikes(length);
     this.defers = false;
     for (const [a, b] of this.deferred) this.consider(a, b);
     this.descend();
     // Pairs that this makes are gone through as well.
-    for (const [a, b] of this.pairs) {
-      this.pairLeftovers(a, b);
+    for (const old of this.pairs) {
+      if (this.old.isSettled[old]) continue;
+      this.pairLeftovers(this.old.nodes[old]!, this.now.nodes[this.old.partners[old]!]!);
       this.descend();
     }
     return this.alignment;
   }
 
-  private collect(): void {
-    const inOld = new Set<ConfigNode>();
-    const index = (into: Map<number, ConfigNode[]>, node: ConfigNode): void => {
-      const content = this.contents.ofConfig(node);
-      const known = into.get(content);
-      if (known === undefined) into.set(content, [node]);
-      else known.push(node);
-    };
-    walk(this.old, {
-      children: shownEdges,
-      enter: (node) => {
-        inOld.add(node);
-        index(this.oldByContent, node);
-      },
-    });
-    walk(this.now, {
-      children: shownEdges,
-      enter: (node) => {
-        this.newOrder.push(node);
-        index(this.newByContent, node);
-        // Below the same object, everything is the same.
-        if (inOld.has(node)) this.alignment.pair(node, node);
-      },
-    });
+  private isFree(old: number, now: number): boolean {
+    return this.old.partners[old] === -1 && this.now.partners[now] === -1;
   }
 
-  private isFree(old: object, now: object): boolean {
-    return this.alignment.partnerOfOld(old) === undefined && this.alignment.partnerOfNew(now) === undefined;
-  }
-
-  private pairNodes(a: ConfigNode, b: ConfigNode): void {
-    this.alignment.pair(a, b);
-    this.pairs.push([a, b]);
+  private pairConfigs(old: number, now: number): void {
+    this.alignment.pair(old, now);
+    this.pairs.push(old);
   }
 
   /** Looks into the pairs made since the last time, and into those that this makes. */
   private descend(): void {
     for (; this.descended < this.pairs.length; this.descended += 1) {
-      const [a, b] = this.pairs[this.descended]!;
-      this.pairFields(a, b);
+      const old = this.pairs[this.descended]!;
+      const now = this.old.partners[old]!;
+      if (this.pairAlike(old, now)) this.old.isSettled[old] = true;
+      else this.pairFields(this.old.nodes[old]!, this.now.nodes[now]!);
     }
+  }
+
+  /** Pairs what two plain configs hold if they are alike and nothing in them has a partner: no value need be looked at. */
+  private pairAlike(a: number, b: number): boolean {
+    const { old, now } = this;
+    if (!old.isPlain[a] || !now.isPlain[b] || old.contents[a] !== now.contents[b]) return false;
+    const [endOld, endNew] = [a + old.sizes[a]!, b + now.sizes[b]!];
+    for (let i = a + 1, j = b + 1; i < endOld && j < endNew; i += old.sizes[i]!, j += now.sizes[j]!)
+      if (!this.isFree(i, j)) return false;
+    for (let i = a + 1, j = b + 1; i < endOld && j < endNew; i += old.sizes[i]!, j += now.sizes[j]!)
+      this.pairConfigs(i, j);
+    return true;
   }
 
   /** Pairs what fields of the same name hold. A default that only one of the two looked at is made for both. */
@@ -130,11 +160,11 @@ class Aligner {
   private pairValues(va: unknown, vb: unknown): void {
     const a = nodeOf(va);
     const b = nodeOf(vb);
-    if (a !== undefined && b !== undefined) this.consider(a, b);
+    if (a !== undefined && b !== undefined) this.consider(this.old.numberOf(a), this.now.numberOf(b));
     if (a !== undefined || b !== undefined || va === vb) return;
     if (isContainer(va) && isContainer(vb)) {
       if (Array.isArray(va) !== Array.isArray(vb)) return;
-      this.alignment.pair(va, vb);
+      this.alignment.pairContainers(va, vb);
       if (Array.isArray(va)) this.pairItems(va, vb as unknown[]);
       else
         for (const key of Object.keys(va))
@@ -148,25 +178,25 @@ class Aligner {
   }
 
   /** Pairs two configs that stand at the same place, if they are the same kind of thing. */
-  private consider(a: ConfigNode, b: ConfigNode): void {
+  private consider(a: number, b: number): void {
     if (!this.isFree(a, b)) return;
-    if (this.contents.ofConfig(a) !== this.contents.ofConfig(b)) {
-      if (this.defers && (this.isElsewhere(a) || this.isElsewhere(b))) {
+    const [old, now] = [this.old.contents[a]!, this.now.contents[b]!];
+    if (old !== now) {
+      if (this.defers && (this.isElsewhere(old) || this.isElsewhere(now))) {
         this.deferred.push([a, b]);
         return;
       }
-      if (!this.areRelated(a, b)) return;
+      if (!this.areRelated(this.old.nodes[a]!, this.now.nodes[b]!)) return;
     }
-    this.pairNodes(a, b);
+    this.pairConfigs(a, b);
   }
 
-  /** Whether just one free config of the other structure is like `node`, and it says enough to be taken for the same. */
-  private isElsewhere(node: ConfigNode): boolean {
-    const content = this.contents.ofConfig(node);
+  /** Whether just one config of each structure has the content, both are free, and it says enough to call them the same. */
+  private isElsewhere(content: number): boolean {
     if (this.contents.weightOf(content) < leastToDiffer) return false;
-    const olds = this.oldByContent.get(content) ?? [];
-    const nows = this.newByContent.get(content) ?? [];
-    return olds.length === 1 && nows.length === 1 && this.isFree(olds[0]!, nows[0]!);
+    const old = this.oldByContent.only(content);
+    const now = this.newByContent.only(content);
+    return old !== undefined && now !== undefined && this.isFree(old, now);
   }
 
   /** Classes may change where one extends the other, or where the configs have an explicit value in common. */
@@ -184,44 +214,54 @@ class Aligner {
     for (const field of a.info.fields.values()) {
       const other = b.info.fields.get(field.name);
       if (other === undefined || !isExplicit(a, field.name) || !isExplicit(b, field.name)) continue;
-      if (this.contents.of(rawValue(a, field)) === this.contents.of(rawValue(b, other))) count += 1;
+      const old = this.contents.of(rawValue(a, field), this.old);
+      if (old === this.contents.of(rawValue(b, other), this.now)) count += 1;
     }
     return count;
   }
 
   /** Pairs the items of two arrays: alike ones in order or moved, then within each gap what is most alike. */
   private pairItems(before: unknown[], after: unknown[]): void {
-    const olds = before.map((item) => this.keyOf(item, 'old'));
-    const { oldOf, newOf, stayed } = alignLists(
-      olds,
-      after.map((item) => this.keyOf(item, 'new')),
+    const { first, last } = commonEnds(
+      before.length,
+      after.length,
+      (i, j) => this.keyOf(before[i], this.old) === this.keyOf(after[j], this.now),
     );
+    const [endOld, endNew] = [before.length - last, after.length - last];
+    const { oldOf, newOf, stayed } = alignLists(
+      before.slice(first, endOld).map((item) => this.keyOf(item, this.old)),
+      after.slice(first, endNew).map((item) => this.keyOf(item, this.now)),
+    );
+    for (let i = 0; i < first; i += 1) this.pairValues(before[i], after[i]);
     let gapOld: unknown[] = [];
     let gapNew: unknown[] = [];
-    let i = 0;
-    for (let j = 0; j <= after.length; j += 1) {
-      if (j < after.length && !stayed[j]) {
-        if (oldOf[j] === -1) gapNew.push(after[j]);
-        else this.pairValues(before[oldOf[j]!], after[j]);
+    let i = first;
+    for (let j = first; j <= endNew; j += 1) {
+      const isLast = j === endNew;
+      if (!isLast && !stayed[j - first]) {
+        const old = oldOf[j - first]!;
+        if (old === -1) gapNew.push(after[j]);
+        else this.pairValues(before[first + old], after[j]);
         continue;
       }
-      const end = j < after.length ? oldOf[j]! : before.length;
-      for (; i < end; i += 1) if (newOf[i] === -1) gapOld.push(before[i]);
+      const end = isLast ? endOld : first + oldOf[j - first]!;
+      for (; i < end; i += 1) if (newOf[i - first] === -1) gapOld.push(before[i]);
       this.pairGap(gapOld, gapNew);
       gapOld = [];
       gapNew = [];
-      if (j < after.length) this.pairValues(before[i++], after[j]);
+      if (!isLast) this.pairValues(before[i++], after[j]);
     }
+    for (let k = last; k > 0; k -= 1) this.pairValues(before.at(-k), after.at(-k));
   }
 
-  private keyOf(item: unknown, side: 'old' | 'new'): unknown {
+  /** What is the same for items that are alike: the old config where they are partners already, or else the content. */
+  private keyOf(item: unknown, side: Structure): unknown {
     const node = nodeOf(item);
-    if (node !== undefined) {
-      if (side === 'old' && this.alignment.partnerOfOld(node) !== undefined) return node;
-      const old = side === 'new' ? this.alignment.partnerOfNew(node) : undefined;
-      if (old !== undefined) return old;
-    }
-    return this.contents.of(item);
+    if (node === undefined) return this.contents.of(item, side);
+    const number = side.numberOf(node);
+    const found = side.partners[number]!;
+    if (found === -1) return side.contents[number];
+    return side === this.old ? node : this.old.nodes[found];
   }
 
   /** Pairs items in order so that as much as can be is alike. */
@@ -255,41 +295,72 @@ class Aligner {
     const a = nodeOf(va);
     const b = nodeOf(vb);
     if (a !== undefined && b !== undefined) {
-      if (!this.isFree(a, b) || !this.areRelated(a, b)) return 0;
+      if (!this.isFree(this.old.numberOf(a), this.now.numberOf(b)) || !this.areRelated(a, b)) return 0;
       return Number(a.info === b.info) + this.likeness(a, b) + 0.5;
     }
     return Number(isContainer(va) && isContainer(vb) && Array.isArray(va) === Array.isArray(vb));
   }
 
-  /** Pairs configs with the same content, wherever they stand, in the order in which they are met. */
-  private pairLikes(): void {
-    const next = new Map<number, number>();
-    for (const now of this.newOrder) {
-      const content = this.contents.ofConfig(now);
-      if (this.alignment.partnerOfNew(now) !== undefined || this.contents.weightOf(content) === 0) continue;
-      const olds = this.oldByContent.get(content) ?? [];
-      let at = next.get(content) ?? 0;
-      while (at < olds.length && this.alignment.partnerOfOld(olds[at]!) !== undefined) at += 1;
-      next.set(content, at);
-      if (at < olds.length) this.pairNodes(olds[at]!, now);
+  /** Pairs the first configs that have the same content, wherever they stand, in the order in which they are met. */
+  private pairLikes(count: number): void {
+    for (let now = 0; now < count; now++) {
+      const content = this.now.contents[now]!;
+      if (this.now.partners[now] !== -1 || this.contents.weightOf(content) === 0) continue;
+      const old = this.oldByContent.next(content, (each) => this.old.partners[each] === -1);
+      if (old !== undefined) this.pairConfigs(old, now);
       this.descend();
     }
   }
 
   /** Pairs configs directly in `a` and `b` that nothing else was found for, by their classes. */
   private pairLeftovers(a: ConfigNode, b: ConfigNode): void {
-    const byClass = new Map<object, ConfigNode[]>();
+    const byClass = new Map<object, number[]>();
     for (const { node } of listed(shownEdges(b, undefined)).reverse()) {
-      if (this.alignment.partnerOfNew(node) !== undefined) continue;
+      const now = this.now.numberOf(node);
+      if (this.now.partners[now] !== -1) continue;
       const known = byClass.get(node.info);
-      if (known === undefined) byClass.set(node.info, [node]);
-      else known.push(node);
+      if (known === undefined) byClass.set(node.info, [now]);
+      else known.push(now);
     }
     if (byClass.size === 0) return;
     for (const { node } of listed(shownEdges(a, undefined))) {
-      if (this.alignment.partnerOfOld(node) !== undefined) continue;
+      const old = this.old.numberOf(node);
+      if (this.old.partners[old] !== -1) continue;
       const now = byClass.get(node.info)?.pop();
-      if (now !== undefined && this.isFree(node, now)) this.pairNodes(node, now);
+      if (now !== undefined && this.isFree(old, now)) this.pairConfigs(old, now);
     }
+  }
+}
+
+/** The configs of a structure by their contents. */
+class ByContent {
+  private readonly counts: Int32Array;
+  /** The first config with each content, plus 1, and the one after each config. */
+  private readonly heads: Int32Array;
+  private readonly after: Int32Array;
+
+  constructor(contents: readonly number[], count: number) {
+    this.counts = new Int32Array(count);
+    this.heads = new Int32Array(count);
+    this.after = new Int32Array(contents.length);
+    for (let i = contents.length - 1; i >= 0; i--) {
+      const content = contents[i]!;
+      this.counts[content]! += 1;
+      this.after[i] = this.heads[content]!;
+      this.heads[content] = i + 1;
+    }
+  }
+
+  /** The config with this content, if there is just one. */
+  only(content: number): number | undefined {
+    return this.counts[content] === 1 && this.heads[content] !== 0 ? this.heads[content]! - 1 : undefined;
+  }
+
+  /** The next config with this content that `fits`; those before it are not found again. */
+  next(content: number, fits: (config: number) => boolean): number | undefined {
+    let head = this.heads[content] ?? 0;
+    while (head !== 0 && !fits(head - 1)) head = this.after[head - 1]!;
+    if (content < this.heads.length) this.heads[content] = head;
+    return head === 0 ? undefined : head - 1;
   }
 }

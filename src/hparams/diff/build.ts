@@ -7,12 +7,11 @@ import { tagsAfter } from '../nodes/nodeTags.js';
 import { explicitTags } from '../tags.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type Segment } from '../walking/paths.js';
-import { walk } from '../walking/traverse.js';
 import { type Alignment, alignStructures } from './align.js';
-import { Contents } from './contents.js';
 import { listEdits } from './listEdits.js';
+import { commonEnds } from './lists.js';
 import { PathTable } from './pathTable.js';
-import { isTouched, shownEdges } from './shown.js';
+import { isTouched } from './shown.js';
 import {
   AddedPart,
   type Change,
@@ -38,14 +37,7 @@ export function buildDiff(old: unknown, now: unknown): Diff {
 
 class Differ {
   private readonly alignment: Alignment;
-  private readonly contents = new Contents();
   private readonly table = new PathTable();
-  private readonly oldPaths = new Map<ConfigNode, Path>();
-  private readonly newPaths = new Map<ConfigNode, Path>();
-  /** New configs that stand in more than one place. */
-  private readonly shared = new Set<ConfigNode>();
-  private readonly nodeAt = new Map<Path, ConfigNode>();
-  private readonly newNodeAt = new Map<Path, ConfigNode>();
   private readonly changes: Change[] = [];
   private readonly added = new Map<ConfigNode, AddedPart>();
   private readonly removed = new Set<ConfigNode>();
@@ -56,97 +48,85 @@ class Differ {
     private readonly now: unknown,
   ) {
     this.alignment = alignStructures(old, now);
+    // Only now are the defaults made that just one of the two had looked at.
+    this.alignment.old.settle();
+    this.alignment.now.settle();
   }
 
   run(): Diff {
-    // Only now are the defaults made that just one of the two had looked at.
-    walk(this.old, {
-      children: shownEdges,
-      enter: (node, path) => {
-        const own = this.table.intern(path);
-        this.oldPaths.set(node, own);
-        this.nodeAt.set(own, node);
-      },
-    });
-    walk(this.now, {
-      children: shownEdges,
-      enter: (node, path) => {
-        const own = this.table.intern(path);
-        this.newPaths.set(node, own);
-        this.newNodeAt.set(own, node);
-      },
-      again: (node) => this.shared.add(node),
-    });
+    const { old, now } = this.alignment;
     this.differ(this.old, this.now, undefined);
-    for (const old of this.oldPaths.keys()) {
-      const now = this.alignment.partnerOfOld(old);
-      if (now !== undefined && now !== old) this.differConfigs(old, now);
+    for (const number of old.inOrder()) {
+      const partner = now.nodes[old.partners[number]!];
+      if (partner === undefined || old.isSettled[number]) continue;
+      const node = old.nodes[number]!;
+      if (partner !== node) this.differConfigs(node, partner, old.pathOf(number));
     }
     const added: PartConfig[] = [];
     // Describing a part may name others, which then stand at the end.
-    for (const node of this.added.keys()) added.push(this.describe(node, 'new'));
+    for (const node of this.added.keys()) added.push(this.describe(node, 'now'));
     const removed: PartConfig[] = [];
     for (const node of this.removed) removed.push(this.describe(node, 'old'));
     return { changes: this.changes, added, removed, places: this.places() };
   }
 
   private places(): DiffPlace[] {
+    const { old, now } = this.alignment;
     // The way to a config in the new structure may lead through others than that in the old one.
-    const climbed = new Set<Path>();
+    const climbed = new Set<number>();
     for (const node of this.mentioned.keys()) {
-      let at = this.newPathOf(node)?.path;
-      while (at !== undefined && !climbed.has(at)) {
+      let at = old.partners[old.find(node) ?? -1] ?? -1;
+      while (at !== -1 && !climbed.has(at)) {
         climbed.add(at);
-        at = at.parent;
-        const owner = this.newNodeAt.get(at);
-        const old = owner && this.alignment.partnerOfNew(owner);
-        if (old === undefined) continue;
-        if (this.mentioned.has(old)) break;
-        this.mention(old);
+        at = now.owners[at]!;
+        const owner = old.nodes[now.partners[at] ?? -1];
+        if (owner === undefined) continue;
+        if (this.mentioned.has(owner)) break;
+        this.mention(owner);
       }
     }
     return [...this.mentioned].map(([node, { path }]) => {
-      const newPath = this.newPathOf(node);
+      const found = old.partners[old.find(node) ?? -1] ?? -1;
+      const newPath = found === -1 ? undefined : { path: this.table.intern(now.pathOf(found)) };
       return { path, info: node.info, kind: node.kind, ...(newPath && { newPath }) };
     });
   }
 
-  private newPathOf(old: ConfigNode): DiffPlace['newPath'] {
-    const now = this.alignment.partnerOfOld(old);
-    return now && this.newPaths.has(now) ? { path: this.newPaths.get(now) } : undefined;
-  }
-
   /** Makes sure that the config and those around it are among the places. */
   private mention(node: ConfigNode): OldPart {
-    let part = this.mentioned.get(node);
-    if (part !== undefined) return part;
-    const path = this.oldPaths.get(node);
-    this.mentioned.set(node, (part = new OldPart(path)));
-    for (let at = path; at !== undefined; ) {
-      at = at.parent;
-      const owner = this.nodeAt.get(at);
-      if (owner === undefined) continue;
+    const known = this.mentioned.get(node);
+    if (known !== undefined) return known;
+    const { old } = this.alignment;
+    const number = old.find(node) ?? -1;
+    const part = new OldPart(this.table.intern(old.pathOf(number)));
+    this.mentioned.set(node, part);
+    for (let at = old.owners[number] ?? -1; at !== -1; at = old.owners[at]!) {
+      const owner = old.nodes[at]!;
       if (this.mentioned.has(owner)) break;
-      this.mentioned.set(owner, new OldPart(at));
+      this.mentioned.set(owner, new OldPart(this.table.intern(old.pathOf(at))));
     }
     return part;
   }
 
-  private differConfigs(old: ConfigNode, now: ConfigNode): void {
-    const at = this.oldPaths.get(old);
+  /** Adds a change of what stands at `path`. Only these paths reach the table: most lead to nothing that changed. */
+  private change(path: Path, { kind, ...change }: ChangeAt): void {
+    this.changes.push({ kind, path: this.table.intern(path), ...change } as Change);
+  }
+
+  private differConfigs(old: ConfigNode, now: ConfigNode, at: Path): void {
     const before = this.changes.length;
-    if (old.info !== now.info) this.changes.push({ kind: 'class', path: at, old: old.info, value: now.info });
-    if (old.kind !== now.kind) this.changes.push({ kind: 'kind', path: at, old: old.kind, value: now.kind });
-    for (const field of now.info.fields.values()) {
+    if (old.info !== now.info) this.change(at, { kind: 'class', old: old.info, value: now.info });
+    if (old.kind !== now.kind) this.change(at, { kind: 'kind', old: old.kind, value: now.kind });
+    for (const field of now.info.allFields) {
       if (isPlainlySame(old, now, field)) continue;
-      const path = this.table.step(at, field.name);
+      const path = { parent: at, segment: field.name };
       const oldField = old.info.fields.get(field.name);
       this.differTags(old, oldField, now, field, path);
       this.differFields(old, oldField, now, field, path);
     }
-    for (const field of old.info.fields.values()) {
+    for (const field of old.info.allFields) {
       if (!now.info.fields.has(field.name) && isExplicit(old, field.name))
-        this.delete(old, field, this.table.step(at, field.name));
+        this.delete(old, field, { parent: at, segment: field.name });
     }
     if (this.changes.length > before) this.mention(old);
   }
@@ -163,8 +143,8 @@ class Differ {
     if (kept === undefined && now.tags?.get(field.name) === undefined && old.info === now.info) return;
     const before = tagsAfter(field, kept);
     const after = fieldTags(now, field);
-    for (const tag of before) if (!after.includes(tag)) this.changes.push({ kind: 'removeTag', path, tag });
-    for (const tag of after) if (!before.includes(tag)) this.changes.push({ kind: 'addTag', path, tag });
+    for (const tag of before) if (!after.includes(tag)) this.change(path, { kind: 'removeTag', tag });
+    for (const tag of after) if (!before.includes(tag)) this.change(path, { kind: 'addTag', tag });
   }
 
   private differFields(
@@ -191,82 +171,87 @@ class Differ {
 
   private put(was: boolean, old: ConfigNode, now: ConfigNode, field: FieldInfo, path: Path): void {
     const value = this.encodeNew(rawValue(now, field));
-    if (was) this.changes.push({ kind: 'modify', path, old: this.encodeOld(rawValue(old, field)), value });
-    else this.changes.push({ kind: 'set', path, value });
+    if (was) this.change(path, { kind: 'modify', old: this.encodeOld(rawValue(old, field)), value });
+    else this.change(path, { kind: 'set', value });
   }
 
   private delete(old: ConfigNode, field: FieldInfo, path: Path): void {
-    this.changes.push({ kind: 'delete', path, old: this.encodeOld(rawValue(old, field)) });
+    this.change(path, { kind: 'delete', old: this.encodeOld(rawValue(old, field)) });
   }
 
   private standsElsewhere(value: unknown): boolean {
     const nodes: ConfigNode[] = [];
     collectNodes(value, nodes);
-    return nodes.some((node) => this.shared.has(node) || this.alignment.partnerOfNew(node) !== undefined);
+    const { now } = this.alignment;
+    return nodes.some((node) => {
+      const number = now.find(node);
+      return number !== undefined && (now.shared.has(number) || now.partners[number] !== -1);
+    });
   }
 
   /** The changes that make one value another that stands at the same place. */
   private differ(old: unknown, now: unknown, path: Path): void {
-    if (isContainer(old) && isContainer(now) && this.alignment.partnerOfOld(old) === now) {
+    if (isContainer(old) && isContainer(now) && this.alignment.containerAfter(old) === now) {
       if (Array.isArray(old)) this.differLists(old, now as unknown[], path);
       else this.differRecords(old, now as Record<string, unknown>, path);
-    } else if (!this.same(old, now)) {
-      this.changes.push({ kind: 'modify', path, old: this.encodeOld(old), value: this.encodeNew(now) });
-    }
+    } else if (!this.same(old, now)) this.modify(old, now, path);
+  }
+
+  private modify(old: unknown, now: unknown, path: Path): void {
+    this.change(path, { kind: 'modify', old: this.encodeOld(old), value: this.encodeNew(now) });
   }
 
   private differRecords(old: Record<string, unknown>, now: Record<string, unknown>, path: Path): void {
     for (const key of Object.keys(old)) {
-      const at = this.table.step(path, { key });
+      const at = { parent: path, segment: { key } };
       if (Object.hasOwn(now, key)) this.differ(old[key], now[key], at);
-      else this.changes.push({ kind: 'delete', path: at, old: this.encodeOld(old[key]) });
+      else this.change(at, { kind: 'delete', old: this.encodeOld(old[key]) });
     }
     for (const key of Object.keys(now)) {
       if (Object.hasOwn(old, key)) continue;
-      this.changes.push({
-        kind: 'set',
-        path: this.table.step(path, { key }),
-        value: this.encodeNew(now[key]),
-      });
+      this.change({ parent: path, segment: { key } }, { kind: 'set', value: this.encodeNew(now[key]) });
     }
   }
 
   private differLists(old: unknown[], now: unknown[], path: Path): void {
-    const olds = old.map((item) => this.keyOfOld(item));
-    const news = now.map((item) => this.keyOfNew(item));
     const { length } = old;
-    for (const edit of listEdits(olds, news)) {
+    const differ = (i: number, j: number): void => this.differ(old[i], now[j], { parent: path, segment: i });
+    const { first, last } = commonEnds(
+      length,
+      now.length,
+      (i, j) => this.keyOfOld(old[i]) === this.keyOfNew(now[j]),
+    );
+    for (let i = 0; i < first; i += 1) differ(i, i);
+    const olds = old.slice(first, length - last).map((item) => this.keyOfOld(item));
+    const news = now.slice(first, now.length - last).map((item) => this.keyOfNew(item));
+    for (const edit of listEdits(olds, news, first, last > 0 ? length - last : 'end')) {
       if (edit.kind === 'insert') {
         const value = this.encodeNew(now[edit.j]);
-        this.changes.push({ kind: 'insert', path, before: edit.before, value, length });
+        this.change(path, { kind: 'insert', before: edit.before, value, length });
         continue;
       }
       const item = old[edit.i];
-      const at = this.table.step(path, edit.i);
-      if (edit.kind === 'same') this.differ(item, now[edit.j], at);
-      else if (edit.kind === 'modify') {
-        const value = this.encodeNew(now[edit.j]);
-        this.changes.push({ kind: 'modify', path: at, old: this.encodeOld(item), value });
-      } else if (edit.kind === 'remove') {
-        this.changes.push({ kind: 'remove', path: at, old: this.encodeOld(item), length });
-      } else {
-        this.changes.push({ kind: 'move', path: at, before: edit.before, old: this.encodeOld(item), length });
-      }
+      const at = { parent: path, segment: edit.i };
+      if (edit.kind === 'same') differ(edit.i, edit.j);
+      else if (edit.kind === 'modify') this.modify(item, now[edit.j], at);
+      else if (edit.kind === 'remove') this.change(at, { kind: 'remove', old: this.encodeOld(item), length });
+      else this.change(at, { kind: 'move', before: edit.before, old: this.encodeOld(item), length });
     }
+    for (let k = last; k > 0; k -= 1) differ(length - k, now.length - k);
   }
 
   private keyOfOld(item: unknown): unknown {
-    const part = nodeOf(item) ?? (isContainer(item) ? item : undefined);
-    if (part === undefined) return this.contents.of(item);
-    return this.alignment.partnerOfOld(part) === undefined && nodeOf(item) === undefined
-      ? this.contents.of(item)
-      : part;
+    const { contents, old } = this.alignment;
+    if (nodeOf(item) !== undefined) return item;
+    const isPart = isContainer(item) && this.alignment.containerAfter(item) !== undefined;
+    return isPart ? item : contents.of(item, old);
   }
 
   private keyOfNew(item: unknown): unknown {
+    const { contents, now } = this.alignment;
     const node = nodeOf(item);
-    if (node !== undefined) return this.alignment.partnerOfNew(node) ?? node;
-    return (isContainer(item) ? this.alignment.partnerOfNew(item) : undefined) ?? this.contents.of(item);
+    if (node !== undefined) return (this.alignment.partnerOfNew(node) ?? node).proxy;
+    return (isContainer(item) ? this.alignment.containerBefore(item) : undefined) ?? contents.of(item, now);
   }
 
   /** Whether two values are the same, their configs being partners. */
@@ -309,7 +294,7 @@ class Differ {
     });
   }
 
-  private describe(node: ConfigNode, side: 'old' | 'new'): PartConfig {
+  private describe(node: ConfigNode, side: 'old' | 'now'): PartConfig {
     const values: Record<string, DiffValue> = {};
     for (const field of node.info.fields.values()) {
       const { name } = field;
@@ -325,10 +310,13 @@ class Differ {
       for (const tag of added) tags.push({ field, tag, present: true });
       for (const tag of removed) tags.push({ field, tag, present: false });
     }
-    const path = side === 'old' ? this.oldPaths.get(node) : this.newPaths.get(node);
+    const structure = this.alignment[side];
+    const path = this.table.intern(structure.pathOf(structure.find(node) ?? -1));
     return { path, info: node.info, kind: node.kind, values, tags };
   }
 }
+
+type ChangeAt = Change extends infer C ? (C extends Change ? Omit<C, 'path'> : never) : never;
 
 function stepText(segment: Segment): string {
   return formatSegment(segment, true);

@@ -10,6 +10,20 @@ export interface ListAlignment {
   readonly stayed: readonly boolean[];
 }
 
+/** How many items begin and end two lists of these lengths alike: they stay, and need no keys kept. */
+export function commonEnds(
+  before: number,
+  after: number,
+  isSame: (i: number, j: number) => boolean,
+): { first: number; last: number } {
+  const shorter = Math.min(before, after);
+  let first = 0;
+  while (first < shorter && isSame(first, first)) first += 1;
+  let last = 0;
+  while (last < shorter - first && isSame(before - 1 - last, after - 1 - last)) last += 1;
+  return { first, last };
+}
+
 /**
  * Matches items with equal keys one to one. What begins or ends both lists stays; of what lies between, as many as can
  * stay in order do, and the others move. Takes time n log n, for the shortest of all edits would take n².
@@ -23,14 +37,9 @@ export function alignLists(before: readonly unknown[], after: readonly unknown[]
     newOf[i] = j;
     if (inOrder) stayed[j] = true;
   };
-  const shorter = Math.min(before.length, after.length);
-  let first = 0;
-  while (first < shorter && before[first] === after[first]) match(first, first++, true);
-  let last = 0;
-  while (last < shorter - first && before.at(-1 - last) === after.at(-1 - last)) {
-    last += 1;
-    match(before.length - last, after.length - last, true);
-  }
+  const { first, last } = commonEnds(before.length, after.length, (i, j) => before[i] === after[j]);
+  for (let i = 0; i < first; i += 1) match(i, i, true);
+  for (let k = 1; k <= last; k += 1) match(before.length - k, after.length - k, true);
   const places = new Map<unknown, number[]>();
   for (let i = before.length - last - 1; i >= first; i -= 1) {
     const known = places.get(before[i]);

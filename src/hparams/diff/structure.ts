@@ -1,0 +1,126 @@
+/** @file One of the two structures that are compared: its configs by number, and what is known of each. */
+import type { ConfigNode } from '../nodes/node.js';
+import { walk } from '../walking/traverse.js';
+import type { Contents, KnownContents } from './contents.js';
+import { shownEdges } from './shown.js';
+import type { Path } from './types.js';
+
+/**
+ * The configs of a structure, numbered in the order in which they are met, outer before inner. One table leads to the
+ * numbers; what is known of the configs stands in arrays by number, for a hundred thousand configs are more than
+ * processors keep at hand, and their tables more than a collector of garbage copies in passing.
+ */
+export class Structure implements KnownContents {
+  readonly nodes: ConfigNode[] = [];
+  /** The numbers of their contents. */
+  readonly contents: number[] = [];
+  /** The config in which each was met first, or -1. */
+  readonly owners: number[] = [];
+  /** How many configs were met on the way through each, itself included: they have the numbers from its own on. */
+  readonly sizes: number[] = [];
+  /**
+   * Whether the content and what the configs below became say all of it: it has no tags of its own and no defaults that
+   * were handed out, and was the first way to each config it holds, in the order of fields and lists.
+   */
+  readonly isPlain: boolean[] = [];
+  /** What each is in the other structure, or -1. */
+  readonly partners: number[] = [];
+  /** Whether it and its partner are alike and hold partners in the same places. */
+  readonly isSettled: boolean[] = [];
+  /** Those that stand in more than one place. */
+  readonly shared = new Set<number>();
+  private readonly paths: Path[] = [];
+  private readonly numbers = new Map<unknown, unknown>();
+  private order: number[] | undefined;
+  private grew = false;
+
+  constructor(
+    private readonly root: unknown,
+    private readonly table: Contents,
+  ) {
+    this.add(root);
+  }
+
+  /** The number of a config; undefined for one that was not met. */
+  find(node: ConfigNode): number | undefined {
+    return this.numbers.get(node) as number | undefined;
+  }
+
+  /** The number of a config. Defaults that were not there before are added. */
+  numberOf(node: ConfigNode): number {
+    const known = this.find(node);
+    if (known !== undefined) return known;
+    this.grew = true;
+    this.add(node.proxy);
+    return this.find(node)!;
+  }
+
+  contentOf(node: ConfigNode): number {
+    return this.contents[this.numberOf(node)]!;
+  }
+
+  /** The path by which a config was met first. */
+  pathOf(number: number): Path {
+    return this.paths[number];
+  }
+
+  /** The numbers of all configs in the order in which they are met now, outer before inner. */
+  inOrder(): Iterable<number> {
+    return this.order ?? this.nodes.keys();
+  }
+
+  /** Finds the order, owners and paths anew where defaults were made since. */
+  settle(): void {
+    if (!this.grew) return;
+    this.order = [];
+    const open: number[] = [];
+    walk(this.root, {
+      children: shownEdges,
+      enter: (node, path) => {
+        const number = this.numberOf(node);
+        this.order!.push(number);
+        this.paths[number] = path;
+        this.owners[number] = open.at(-1) ?? -1;
+        open.push(number);
+      },
+      leave: () => open.pop(),
+      again: (node) => this.shared.add(this.numberOf(node)),
+    });
+  }
+
+  private add(root: unknown): void {
+    const open: number[] = [];
+    walk(root, {
+      children: shownEdges,
+      enter: (node, path) => {
+        this.owners.push(open.at(-1) ?? -1);
+        open.push(this.nodes.push(node) - 1);
+        this.paths.push(path);
+        this.contents.push(-1);
+        this.sizes.push(1);
+        this.isPlain.push(!hasMore(node));
+        this.partners.push(-1);
+        this.isSettled.push(false);
+      },
+      leave: (node) => {
+        const number = open.pop()!;
+        const before = this.table.keyedMet;
+        this.contents[number] = this.table.ofConfig(node, this);
+        if (this.table.keyedMet > before) this.isPlain[number] = false;
+        this.sizes[number] = this.nodes.length - number;
+        return number;
+      },
+      again: (node) => {
+        this.shared.add(this.find(node)!);
+        const owner = open.at(-1);
+        if (owner !== undefined) this.isPlain[owner] = false;
+      },
+      results: this.numbers,
+    });
+  }
+}
+
+/** Whether there is more to a config than its explicit values. */
+function hasMore({ tags, defaults, containers, draft }: ConfigNode): boolean {
+  return tags !== undefined || defaults !== undefined || containers !== undefined || draft !== undefined;
+}
