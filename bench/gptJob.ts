@@ -5,7 +5,7 @@ import { type Batch, SyntheticLmInput } from '../src/inputs/index.js';
 import { AdamW, Learner } from '../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../src/models/index.js';
 import type { JobOptions } from '../src/programs/options.js';
-import { initialize, trainStateOf } from '../src/programs/taskState.js';
+import { beginToInitialize, trainStateOf } from '../src/programs/taskState.js';
 import { TrainProgram } from '../src/programs/trainProgram.js';
 import { SingleTask, Train } from '../src/tasks/index.js';
 import type { Precision } from './results.js';
@@ -57,9 +57,9 @@ function gptTask(shape: Shape, precision: Precision) {
 export async function openProgram(options: JobOptions): Promise<TrainProgram> {
   const task = build(options.task);
   const state = trainStateOf(task);
-  const initialized = initialize(options, task, state);
+  const initialized = await beginToInitialize(options, task, state);
   const program = TrainProgram.create(options, task, state, build(options.datasets[0]!));
-  return (await Promise.all([program, initialized]))[0];
+  return (await Promise.all([program, initialized.done]))[0];
 }
 
 /** The options of a job that trains this task as main.ts would. */

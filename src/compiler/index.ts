@@ -1,9 +1,17 @@
 /** @file The compiler: tf.* functions to compiled executables. Knows no configs and no layers. */
 
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
-export { type Distribution, type Draw, type FillOptions, fillNow, fillRandom } from './draws.js';
+export {
+  type Distribution,
+  type Draw,
+  type FillOptions,
+  fillNow,
+  fillRandom,
+  readyToFill,
+  takeMemory,
+} from './draws.js';
 export { type EagerDevice, loadBackend } from './eager/cpu.js';
-export { ENGINES, type Engine, mayBeNative, openEngine } from './engine.js';
+export { ENGINES, type Engine, mayBeNative } from './engine.js';
 export type { BoundCall, Executable, Runner } from './executable.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';

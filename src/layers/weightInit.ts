@@ -51,8 +51,8 @@ export abstract class WeightInit extends Configurable.with({
 
 /** All values equal `scale`. */
 export class Constant extends WeightInit {
-  override draw(_key: PrngKey, weight: WeightShape): Float32Array {
-    return new Float32Array(product(weight.shape)).fill(this.hp.scale);
+  override draw(): Distribution {
+    return { kind: 'constant', scale: this.hp.scale };
   }
 }
 

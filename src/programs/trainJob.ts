@@ -1,7 +1,7 @@
 /** @file The training loop, in Pax's order: save, stop, step, evaluate, decode; at the end a forced save. */
 import { join } from 'node:path';
 import { Checkpointer } from '../checkpoints/index.js';
-import { flatViews } from '../compiler/index.js';
+import { flatViews, takeMemory } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import type { InputSource, InputState } from '../inputs/index.js';
 import { sumOfSquares } from '../learners/index.js';
@@ -15,10 +15,10 @@ import { openDataset } from './openDataset.js';
 import { type JobOptions, phase } from './options.js';
 import { Reporter } from './reporter.js';
 import type { StopSignal } from './signals.js';
-import { averaged, initialize, trainStateOf } from './taskState.js';
+import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
 import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
-import { type FlatTrainState, TrainProgram, type TrainReport } from './trainProgram.js';
+import { type FlatTrainState, type TrainMemory, TrainProgram, type TrainReport } from './trainProgram.js';
 
 /** Steps of one call take no longer than this: signals and the console's line wait until they are over. */
 const CALL_SECONDS = 0.1;
@@ -70,8 +70,9 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, logIntervalSteps });
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored);
   // Other threads draw initial values while this one compiles.
-  const initialized = restored === undefined ? initialize(options, task, state) : undefined;
-  const [program] = await Promise.all([TrainProgram.create(options, task, state, input), initialized]);
+  const beginning = restored === undefined ? await beginToInitialize(options, task, state) : undefined;
+  const creating = TrainProgram.create(options, task, state, input);
+  const [program] = await Promise.all([creating, beginning?.done]);
   const machine = await machineOf(options, program.executable);
   if (restored !== undefined)
     reporter.goesOnWith(machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
@@ -93,13 +94,14 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
 
 /** Fills the state from the newest checkpoint, and says which that is; undefined where there is none. */
 async function restoreNewest(
-  { restorePreviousCheckpoint }: JobOptions,
-  state: FlatTrainState,
+  options: JobOptions,
+  state: TrainMemory,
   input: InputSource,
   checkpointer: Checkpointer,
 ): Promise<string | undefined> {
   if (checkpointer.latestStep() === undefined) return undefined;
-  const restored = await checkpointer.restore(state, { allowPrevious: restorePreviousCheckpoint });
+  await takeMemory([state.params, ...Object.values(state.slots), state.grads], options);
+  const restored = await checkpointer.restore(state, { allowPrevious: options.restorePreviousCheckpoint });
   if (restored.inputState !== null) input.setState(restored.inputState as InputState);
   return restored.path;
 }

@@ -31,6 +31,9 @@ import { compileOptions, type JobOptions, phase } from './options.js';
 /** A state whose layout is the compiler's. */
 export type FlatTrainState = TrainState & { readonly layout: FlatLayout };
 
+/** All memory that updates work on. */
+export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
+
 /** What a training step did. */
 export interface TrainReport {
   readonly loss: number;
@@ -81,7 +84,7 @@ export class TrainProgram {
   private constructor(
     private readonly options: JobOptions,
     task: SingleTask,
-    readonly state: FlatTrainState,
+    readonly state: TrainMemory,
     private readonly input: InputSource,
     private readonly calls: StepCalls,
   ) {
@@ -92,7 +95,7 @@ export class TrainProgram {
   static async create(
     options: JobOptions,
     task: SingleTask,
-    state: FlatTrainState,
+    state: TrainMemory,
     input: InputSource,
   ): Promise<TrainProgram> {
     const calls = await compileStep(options, task, state, input.name, await input.peek());
@@ -187,13 +190,12 @@ function ownMemory(outputs: object): Tree<null> {
 async function compileStep(
   options: JobOptions,
   task: SingleTask,
-  state: FlatTrainState,
+  state: TrainMemory,
   inputName: string,
   batch: Batch,
 ): Promise<StepCalls> {
   const { learner } = task.hp.train.hp;
-  const { layout, params, slots } = state;
-  const grads = new Float32Array(layout.size);
+  const { layout, params, slots, grads } = state;
   const updated = { params, grads, slots };
   const fused = learner.fuseUpdate(layout, updated, STEPS_OF_A_CALL);
   const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {

@@ -45,14 +45,16 @@ test.each(counts)('%i uniform numbers', (count) => {
   expect(differences([out], [expected])).toEqual([]);
 });
 
-/** Arrays of all lengths and both distributions, side by side in one buffer that ends in zeros, and one that is large. */
+const kinds = ['uniform', 'normal', 'constant'] as const;
+
+/** Arrays of all lengths and distributions, side by side in one buffer that ends in zeros, and one that is large. */
 function manyDraws(): { draws: Draw[]; buffers: Float32Array[] } {
   const lengths = [...Array.from({ length: 70 }, (_, i) => i), 1023, 1024, 1025, 2047, 65_535, 65_537];
   const small = new Float32Array(lengths.reduce((sum, length) => sum + length, 100));
   let end = 0;
   const draws = lengths.map((length, i): Draw => {
     const out = small.subarray(end, (end += length));
-    return { kind: i % 3 === 0 ? 'uniform' : 'normal', key: prngKey(2 ** 40 + i), scale: 10 ** (i % 5), out };
+    return { kind: kinds[i % 3]!, key: prngKey(2 ** 40 + i), scale: 10 ** (i % 5), out };
   });
   const large = new Float32Array(1_234_567);
   draws.push({ kind: 'normal', key: prngKey(3), scale: 0.02, out: large });

@@ -1,11 +1,11 @@
 /** @file A language model of a few thousand parameters with its training program, in this process. */
-import { createTrainState } from '../../src/checkpoints/index.js';
 import { type Engine, flatViews } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
 import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import type { JobOptions } from '../../src/programs/options.js';
+import { trainStateOf } from '../../src/programs/taskState.js';
 import { type FlatTrainState, TrainProgram } from '../../src/programs/trainProgram.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';
 
@@ -34,9 +34,8 @@ export async function tinyTraining(
     train: Train.config({ learner: Learner.config({ optimizer }) }),
   });
   const task = build(config);
-  const layout = task.layout();
-  const state = { ...createTrainState(layout, task.hp.train.hp.learner.slotNames), layout };
-  await task.initialize(flatViews(layout, state.params));
+  const state = trainStateOf(task);
+  await task.initialize(flatViews(state.layout, state.params));
   const options: JobOptions = {
     name: 'tiny',
     task: config,

@@ -179,11 +179,12 @@ export async function addressing(): Promise<Addressing> {
 
 /** Words of an lt_draw. */
 const drawWords = 5;
+const distributions = { normal: 0n, uniform: 1n, constant: 2n };
 
 /** What C works on at present: an address alone keeps nothing in memory. */
 const inUse = new Set<unknown>();
 
-/** Fills arrays with random numbers, on threads of the runtime's. */
+/** Fills arrays, on threads of the runtime's. */
 export async function fillArrays(runtime: string, draws: readonly Draw[], threads: number): Promise<void> {
   const [fill] = await open(runtime, 'void lt_fill(int threads, void *draws, int64_t count)');
   const [prefer, { addresses, numbers }] = await Promise.all([largePages(runtime), addressing()]);
@@ -197,7 +198,7 @@ export async function fillArrays(runtime: string, draws: readonly Draw[], thread
     table[at] = places[i]!;
     scales[at + 2] = scale;
     keys.set(key, 2 * (at + 3));
-    table[at + 4] = kind === 'normal' ? 0n : 1n;
+    table[at + 4] = distributions[kind];
   });
   const kept = [table, arrays];
   inUse.add(kept);

@@ -9,8 +9,8 @@
    wide the vectors are that a compiler makes of these loops, the results are the same. */
 
 enum {
-  PAIRS = 512,        /* counters at a time, two numbers each: what they pass through stays in the nearest cache */
-  PIECE = 64 * PAIRS, /* counters that a thread takes at once */
+  PAIRS = 512,     /* counters at a time, two numbers each: what they pass through stays in the nearest cache */
+  PIECE = 1 << 19, /* counters that a thread takes at once: two threads that met in a large page would both clear it */
 };
 
 #define MIX(by) x0 += x1, x1 = (x1 << by | x1 >> (32 - by)) ^ x0
@@ -92,47 +92,66 @@ static void uniform_of_words(double scale, const uint32_t *restrict words, float
   for (int i = 0; i < PAIRS; i++) out[i] = (float)(scale * (2 * ((int32_t)(words[i] >> 8) * 0x1p-24) - 1));
 }
 
-/* The numbers of the counters from `first` to `last`, or to the end of the array. */
-static void fill(const lt_draw *draw, int64_t first, int64_t last) {
+static void fill_pairs(const lt_draw *draw, int64_t first, int64_t count, float *restrict out) {
   uint32_t even[PAIRS], odd[PAIRS];
   float firsts[PAIRS], seconds[PAIRS];
-  for (int64_t at = first; at < last; at += PAIRS) {
-    draw_words(draw->key, (uint32_t)at, even, odd);
-    if (draw->distribution == LT_NORMAL) {
-      normal_of_words(draw->scale, even, odd, firsts, seconds);
-    } else {
-      uniform_of_words(draw->scale, even, firsts);
-      uniform_of_words(draw->scale, odd, seconds);
-    }
-    const int64_t left = draw->count - 2 * at, count = left < 2 * PAIRS ? left : 2 * PAIRS;
-    float *out = draw->out + 2 * at;
-    for (int64_t i = 0; i < count / 2; i++) out[2 * i] = firsts[i], out[2 * i + 1] = seconds[i];
-    if (count & 1) out[count - 1] = firsts[count / 2];
+  draw_words(draw->key, (uint32_t)first, even, odd);
+  if (draw->distribution == LT_NORMAL) {
+    normal_of_words(draw->scale, even, odd, firsts, seconds);
+  } else {
+    uniform_of_words(draw->scale, even, firsts);
+    uniform_of_words(draw->scale, odd, seconds);
   }
+  for (int64_t i = 0; i < count / 2; i++) out[2 * i] = firsts[i], out[2 * i + 1] = seconds[i];
+  if (count & 1) out[count - 1] = firsts[count / 2];
+}
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The numbers of the counters from `first` to `last`. */
+static void fill(const lt_draw *draw, int64_t first, int64_t last) {
+  const int64_t end = smaller(2 * last, draw->count);
+  if (draw->distribution == LT_SAME) {
+    const float value = (float)draw->scale;
+    for (int64_t i = 2 * first; i < end; i++) draw->out[i] = value;
+    return;
+  }
+  for (int64_t at = first; at < last; at += PAIRS)
+    fill_pairs(draw, at, smaller(end - 2 * at, 2 * PAIRS), draw->out + 2 * at);
 }
 
 typedef struct {
   const lt_draw *draws;
   int64_t count;
+  int64_t counters; /* of all arrays, one behind the other */
   _Atomic int64_t taken;
-} drawing;
+} filling;
 
-/* Pieces go to whoever comes first: what is drawn depends on the counter alone. */
+static int64_t counters_of(const lt_draw *draw) { return (draw->count + 1) / 2; }
+
+/* The parts of all arrays that lie between two counters. */
+static void fill_piece(const filling *all, int64_t from, int64_t to) {
+  for (int64_t i = 0, first = 0; i < all->count && first < to; i++) {
+    const lt_draw *draw = &all->draws[i];
+    const int64_t last = first + counters_of(draw);
+    if (last > from) fill(draw, from > first ? from - first : 0, smaller(to, last) - first);
+    first = last;
+  }
+}
+
+/* Pieces go to whoever comes first: what a number is depends on its counter alone. */
 static void work(void *argument, int thread, int threads) {
   (void)thread, (void)threads;
-  drawing *all = argument;
-  int64_t before = 0, mine = atomic_fetch_add(&all->taken, 1);
-  for (int64_t i = 0; i < all->count; i++) {
-    const int64_t pairs = (all->draws[i].count + 1) / 2, pieces = (pairs + PIECE - 1) / PIECE;
-    for (; mine < before + pieces; mine = atomic_fetch_add(&all->taken, 1)) {
-      const int64_t first = (mine - before) * PIECE, last = first + PIECE;
-      fill(&all->draws[i], first, last < pairs ? last : pairs);
-    }
-    before += pieces;
+  filling *all = argument;
+  for (;;) {
+    const int64_t from = atomic_fetch_add(&all->taken, PIECE);
+    if (from >= all->counters) return;
+    fill_piece(all, from, smaller(from + PIECE, all->counters));
   }
 }
 
 void lt_fill(int threads, const lt_draw *draws, int64_t count) {
-  drawing all = {.draws = draws, .count = count};
+  filling all = {.draws = draws, .count = count};
+  for (int64_t i = 0; i < count; i++) all.counters += counters_of(&draws[i]);
   lt_team_run(threads, work, &all);
 }

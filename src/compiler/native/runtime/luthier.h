@@ -151,8 +151,8 @@ void lt_top_k_i32(const int32_t *x, int64_t stride, int64_t n, int64_t k, int32_
 
 /* ---- Random numbers (draws.c) -------------------------------------------------------------------------------- */
 
-/* An array and what it is filled with: N(0, scale^2), or uniform numbers from -scale up to scale. */
-enum { LT_NORMAL = 0, LT_UNIFORM = 1 };
+/* An array and what it is filled with: N(0, scale^2), uniform numbers from -scale up to scale, or scale alone. */
+enum { LT_NORMAL = 0, LT_UNIFORM = 1, LT_SAME = 2 };
 typedef struct {
   float *out;
   int64_t count;

@@ -6,7 +6,7 @@
 
 #include "luthier.h"
 
-enum { LONGEST = 3000, ARRAYS = 60, LARGE = 70001 };
+enum { LONGEST = 3000, ARRAYS = 60, LARGE = 1200001 };
 
 static lt_draw draw(int64_t count, int64_t distribution, uint32_t seed) {
   /* Exactly as long as asked for: the sanitizer sees what is written behind. */
@@ -20,10 +20,10 @@ static int same(const lt_draw *a, const lt_draw *b, int64_t count) {
 static void check(int threads) {
   lt_draw draws[ARRAYS];
   for (int i = 0; i < ARRAYS; i++)
-    draws[i] = draw(i == 17 ? LARGE : i < 40 ? i : (int64_t)i * 997 % LONGEST, i % 2, (uint32_t)i);
+    draws[i] = draw(i == 18 ? LARGE : i < 40 ? i : (int64_t)i * 997 % LONGEST, i % 3, (uint32_t)i);
   lt_fill(threads, draws, ARRAYS);
   for (int i = 0; i < ARRAYS; i++) {
-    lt_draw longer = draw(draws[i].count + LONGEST, i % 2, (uint32_t)i);
+    lt_draw longer = draw(draws[i].count + LONGEST, i % 3, (uint32_t)i);
     lt_fill(1, &longer, 1);
     if (!same(&draws[i], &longer, draws[i].count)) printf("array %d on %d threads differs\n", i, threads);
     free(longer.out);
