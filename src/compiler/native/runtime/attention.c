@@ -49,9 +49,9 @@ void lt_multiply_lists(const lt_kernel *kernel, lt_panel_list a, lt_panel_list b
   for (int64_t j = 0; j < n; j += b.width, right += b.size) {
     const int64_t columns = n - j >= b.width ? b.width : lt_round_up(n - j, kernel->lanes);
     const uint32_t *panel = left;
+    lt_tile *const tile = kernel->tile(a.width, columns);
     for (int64_t i = 0; i < m; i += a.width, panel += a.size)
-      kernel->tile(panel, right, words, b.width, c + i * ldc + j, LT_FLOAT32, ldc, a.width, columns, 1.0f, accumulate, NULL,
-                   0);
+      tile(panel, right, words, b.width, c + i * ldc + j, LT_FLOAT32, ldc, a.width, columns, 1.0f, accumulate, NULL, 0);
   }
 }
 
@@ -65,8 +65,8 @@ void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list stri
     for (int64_t j = 0; j < lanes; j += strip.width, right += strip.size) {
       const int64_t first = skipped > j ? skipped - j : 0, columns = strip.width - first;
       if (columns > 0)
-        kernel->tile(left.words, right + first, words, strip.width, to + j + first, LT_FLOAT32, lanes, left.width, columns,
-                     1.0f, 0, NULL, 0);
+        kernel->tile(left.width, columns)(left.words, right + first, words, strip.width, to + j + first, LT_FLOAT32, lanes,
+                                          left.width, columns, 1.0f, 0, NULL, 0);
     }
   }
 }

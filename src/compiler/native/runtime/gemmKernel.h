@@ -127,15 +127,11 @@ LT_TILES(8)
 #define LT_TILE_ALL LT_TILE_ROW(4)
 #endif
 
-/* lt_kernel.tile: the tile with the fewest rows and vectors that hold m x n. */
-static void LT_NAME(multiply)(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type,
-                              int64_t ldc, int64_t m, int64_t n, float alpha, int accumulate, const char *next,
-                              int64_t ahead) {
-  typedef void function(const uint32_t *, const uint32_t *, int64_t, int64_t, void *, int32_t, int64_t, int64_t, int64_t,
-                        float, int, const char *, int64_t);
-  static function *const tiles[4][LT_VECTORS] = {LT_TILE_ROW(1), LT_TILE_ROW(2), LT_TILE_ROW(4), LT_TILE_ALL};
+/* lt_kernel.tile: the one with the fewest rows and vectors that holds m x n. */
+static lt_tile *LT_NAME(choose)(int64_t m, int64_t n) {
+  static lt_tile *const tiles[4][LT_VECTORS] = {LT_TILE_ROW(1), LT_TILE_ROW(2), LT_TILE_ROW(4), LT_TILE_ALL};
   const int rows = m > 4 ? 3 : m > 2 ? 2 : m > 1;
-  tiles[rows][(n - 1) / LT_LANES](a, b, words, width, c, c_type, ldc, m, n, alpha, accumulate, next, ahead);
+  return tiles[rows][(n - 1) / LT_LANES];
 }
 
 /* lt_kernel.burn: the tile's inner loop without its loads; from volatile memory, lest equal sums become one. */

@@ -41,9 +41,14 @@ static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_
     const int64_t share = left * ceilDivide(ceilDivide(b.width * count, 16), tiles); /* of the next panel's lines */
     const uint32_t *right = b.data + (j * b.words + w) * b.width;
     const char *next = (const char *)(right + left * (tiles == 1 ? STREAM_WORDS : b.words * b.width));
-    for (int64_t i = i0; i < i1; i += kernel->rows, next += share * 64)
-      kernel->tile(a.data + i * a.words + w * a.width, right, count, b.width, elementOf(c, i, j * b.width), c.type, c.ld,
-                   least(kernel->rows, i1 - i), least(b.width, n - j * b.width), alpha, accumulate || p > 0, next, share);
+    const int64_t columns = least(b.width, n - j * b.width);
+    lt_tile *tile = NULL;
+    for (int64_t i = i0; i < i1; i += kernel->rows, next += share * 64) {
+      const int64_t rows = least(kernel->rows, i1 - i);
+      if (tile == NULL || rows < kernel->rows) tile = kernel->tile(rows, columns);
+      tile(a.data + i * a.words + w * a.width, right, count, b.width, elementOf(c, i, j * b.width), c.type, c.ld, rows,
+           columns, alpha, accumulate || p > 0, next, share);
+    }
   }
 }
 

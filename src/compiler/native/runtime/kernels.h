@@ -9,6 +9,12 @@
 /* Packed operands are panels one after another. A panel holds `width` rows of a left operand (columns of a right
    one) as 32-bit words: the word [w * width + i] is element i at depth w; with depth == 2 it is a pair of bf16, the
    even depth in the lower half. What lies beyond the operand's edge is zero. */
+
+/* c[m, n] = alpha * a b (+ c), from the `words` words at a and b. On the way as many lines as `ahead` are fetched from
+   `next` on: one a word, or those of b's words if there are more. */
+typedef void lt_tile(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type,
+                     int64_t ldc, int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead);
+
 typedef struct lt_kernel {
   const char *name;
   int32_t rows;    /* of a tile: the width of left panels */
@@ -21,10 +27,8 @@ typedef struct lt_kernel {
   void (*pack)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
                int64_t vectors, int64_t k);
 
-  /* c[m, n] = alpha * a b (+ c): a tile of m <= rows, n <= width, from the `words` words at a and b. On the
-     way as many lines as `ahead` are fetched from `next` on: one a word, or those of b's words if there are more. */
-  void (*tile)(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type, int64_t ldc,
-               int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead);
+  /* The function for tiles of m <= rows by n <= columns, none of them 0. */
+  lt_tile *(*tile)(int64_t m, int64_t n);
 
   /* `rounds` multiply-adds of every register of a tile: 2 * rows * columns * depth operations each. */
   float (*burn)(int64_t rounds);
