@@ -20,6 +20,6 @@ for (const backend of backends) {
   // Not tf.removeBackend: a backend that records has nothing to dispose of, and says so by an error.
   if (own === undefined) for (const known of [engine.registry, engine.registryFactory]) delete known[backend];
 }
-// Our modules cover this method of the engine, so that gradients carry the scopes of layers.
-Reflect.deleteProperty(engine, 'addTapeNode');
+// Our modules cover these methods of the engine, so that gradients carry the scopes of layers and copy nothing.
+for (const method of ['addTapeNode', 'clone']) Reflect.deleteProperty(engine, method);
 vi.resetModules();

@@ -43,8 +43,9 @@ export const joinGraphs = (first: Graph, second: Graph): Graph => ({
 let nextId = 0;
 
 /** A new value; ids grow in the order of creation, over all graphs. */
-export function newValue(spec: TensorSpec, extra: { name?: string; data?: HostArray } = {}): Value {
-  return { id: nextId++, shape: spec.shape, dtype: spec.dtype, ...extra };
+export function newValue({ shape, dtype }: TensorSpec, extra?: { name?: string; data?: HostArray }): Value {
+  const id = nextId++;
+  return extra === undefined ? { id, shape, dtype } : { id, shape, dtype, ...extra };
 }
 
 /** The node that makes each value; inputs and constants are absent. */

@@ -7,20 +7,25 @@ import { type Attrs, type Graph, type Node, newValue, type Value } from './graph
 import { notePrecision, type Precision, runInPrecision } from './precision.js';
 import { kernelRules, ruleOf } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
+import { saveWithoutOperations } from './savedTensors.js';
 import * as tf from './tfjs.js';
 import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf, type TensorSpec } from './types.js';
 
 /** Name under which the tracing backend is known to tfjs. */
 const TRACE_BACKEND = 'luthier-trace';
 
-interface Stored {
-  readonly dtype: DType;
-  readonly shape: number[];
-  refCount: number;
-  /** Host values of a constant; null for traced tensors. */
-  readonly values: tf.BackendValues | null;
-  /** The traced value; made at first use for constants. */
-  value: Value | null;
+/** What a tensor stands for; of those that are made here it is the identity of their data as well. */
+class Stored {
+  refCount = 1;
+
+  constructor(
+    readonly dtype: DType,
+    readonly shape: number[],
+    /** Host values of a constant; null for traced tensors. */
+    readonly values: tf.BackendValues | null,
+    /** The traced value; made at first use for constants. */
+    public value: Value | null,
+  ) {}
 }
 
 const scopes: string[] = [];
@@ -80,6 +85,7 @@ export function withPrecision<T>(precision: Precision, f: () => T): T {
 }
 
 class TraceBackend extends tf.KernelBackend {
+  /** Of tensors that other backends have made. */
   private readonly storage = new tf.DataStorage<Stored>(this, tf.engine() as unknown as tf.DataMover);
   private nodes: Node[] = [];
 
@@ -98,6 +104,7 @@ class TraceBackend extends tf.KernelBackend {
   record(op: string, inputs: readonly Value[], raw: RawAttrs): readonly Value[] {
     const rule = ruleOf(op);
     const attrs: Attrs = rule.attrs?.(raw, inputs) ?? {};
+    if (attrs.precision !== undefined) notePrecision(raw);
     const outputs = rule.infer(inputs, attrs).map((output) => newValue(output));
     this.nodes.push({ op, inputs, outputs, attrs, scope: scopes.at(-1) ?? lastGradient });
     return outputs;
@@ -105,20 +112,13 @@ class TraceBackend extends tf.KernelBackend {
 
   /** A tensor that stands for `value`. */
   wrap(value: Value): tf.TensorInfo {
-    const dataId = {};
-    this.storage.set(dataId, {
-      dtype: value.dtype,
-      shape: [...value.shape],
-      refCount: 1,
-      values: null,
-      value,
-    });
-    return { dataId, shape: [...value.shape], dtype: value.dtype };
+    const { shape, dtype } = value;
+    return { dataId: new Stored(dtype, [...shape], null, value), shape: [...shape], dtype };
   }
 
   /** The value that `info` stands for; a tensor made on the host becomes a constant of the program. */
   unwrap(info: tf.TensorInfo): Value {
-    const stored = this.storage.get(info.dataId);
+    const stored = this.storedOf(info.dataId);
     if (stored.value === null) {
       const data = hostArrayFrom(stored.dtype, stored.values as unknown as ArrayLike<number>);
       stored.value = newValue({ shape: stored.shape, dtype: stored.dtype }, { data });
@@ -126,10 +126,12 @@ class TraceBackend extends tf.KernelBackend {
     return stored.value;
   }
 
+  private storedOf(dataId: tf.DataId): Stored {
+    return dataId instanceof Stored ? dataId : this.storage.get(dataId);
+  }
+
   override write(values: tf.BackendValues, shape: number[], dtype: tf.DataType): tf.DataId {
-    const dataId = {};
-    this.move(dataId, values, shape, dtype, 1);
-    return dataId;
+    return this.store(values, shape, dtype);
   }
 
   override move(
@@ -139,14 +141,19 @@ class TraceBackend extends tf.KernelBackend {
     dtype: tf.DataType,
     refCount: number,
   ): void {
+    const stored = this.store(values, shape, dtype);
+    stored.refCount = refCount;
+    this.storage.set(dataId, stored);
+  }
+
+  private store(values: tf.BackendValues, shape: number[], dtype: tf.DataType): Stored {
     if (dtype === 'string' || dtype === 'complex64') {
       throw new CompilerError(`Tensors of dtype ${dtype} cannot be compiled; use float32, int32 or bool.`);
     }
     const large = current?.abstract === true && sizeOf(shape) > MAX_ABSTRACT_ELEMENTS;
-    const stored = large
-      ? { values: null, value: this.abstracted(values as ArrayLike<number>, shape, dtype) }
-      : { values, value: null };
-    this.storage.set(dataId, { dtype, shape: [...shape], refCount, ...stored });
+    return large
+      ? new Stored(dtype, [...shape], null, this.abstracted(values as ArrayLike<number>, shape, dtype))
+      : new Stored(dtype, [...shape], values, null);
   }
 
   /** What stands for a large constant where only shapes are asked for: equal elements can still be simplified away. */
@@ -157,7 +164,7 @@ class TraceBackend extends tf.KernelBackend {
   }
 
   override readSync(dataId: tf.DataId): tf.BackendValues {
-    const { values, value } = this.storage.get(dataId);
+    const { values, value } = this.storedOf(dataId);
     if (values === null) {
       throw new CompilerError(
         `The value of a traced tensor ${formatSpec(value!)} was read. ` +
@@ -177,11 +184,11 @@ class TraceBackend extends tf.KernelBackend {
   }
 
   override incRef(dataId: tf.DataId): void {
-    this.storage.get(dataId).refCount++;
+    this.storedOf(dataId).refCount++;
   }
 
   override refCount(dataId: tf.DataId): number {
-    return this.storage.has(dataId) ? this.storage.get(dataId).refCount : 0;
+    return dataId instanceof Stored || this.storage.has(dataId) ? this.storedOf(dataId).refCount : 0;
   }
 
   override numDataIds(): number {
@@ -219,6 +226,7 @@ function traceBackend(): TraceBackend {
   if (backend !== null) return backend;
   backend = new TraceBackend();
   carryScopes({ current: () => (isTracing() ? (scopes.at(-1) ?? '') : null), within: withinGradient });
+  saveWithoutOperations(isTracing);
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
   DILATING_BACKENDS.add(TRACE_BACKEND);
   for (const kernelName of Object.keys(kernelRules)) {
@@ -242,7 +250,6 @@ function recordKernel(
         "Call it in the function given to jit or compile, or import '@tensorflow/tfjs-backend-cpu' first.",
     );
   }
-  notePrecision(attrs);
   const trace = traceBackend();
   const { inputs: names, listOfOutputs } = ruleOf(op);
   const infos = names === 'list' ? Object.values(inputs) : names.map((name) => inputs[name]!);

@@ -6,12 +6,14 @@ import {
   type HostTensor,
   newHostArray,
   type Shape,
+  sameShape,
   sizeOf,
 } from '../types.js';
 import { type OpRule, perOutputElement, type RuleTable, spec } from './rule.js';
 
 /** The shape that two shapes broadcast to, by NumPy's rule. */
 export function broadcastShapes(a: Shape, b: Shape): number[] {
+  if (sameShape(a, b)) return [...a];
   const rank = Math.max(a.length, b.length);
   return Array.from({ length: rank }, (_, i) => {
     const da = a[i - rank + a.length] ?? 1;
