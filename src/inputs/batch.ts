@@ -54,6 +54,14 @@ export function specsOf(batch: Batch): BatchSpecs {
   );
 }
 
+/** The memory of a batch's arrays. */
+export function batchBytes(batch: Batch): number {
+  const sizes = Object.values(batch).map((value) =>
+    isHostTensor(value) ? value.data.byteLength : batchBytes(value),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
 /** An int32 array of rank 2. */
 export interface IntArray extends HostTensor {
   readonly dtype: 'int32';

@@ -5,6 +5,7 @@ export {
   type Batch,
   type BatchCount,
   type BatchSpecs,
+  batchBytes,
   batchCount,
   type FloatArray,
   type IntArray,

@@ -14,7 +14,7 @@ import {
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
-import { type Batch, EndOfData, type InputSource, specsOf } from '../inputs/index.js';
+import { type Batch, batchBytes, EndOfData, type InputSource, specsOf } from '../inputs/index.js';
 import type { FlatUpdater, FusedUpdate, UpdateReport } from '../learners/index.js';
 import {
   metricValues,
@@ -51,6 +51,8 @@ interface StepOutputs {
 
 /** Steps that one call may take: so many that the calls themselves, and the work between them, cost next to nothing. */
 const STEPS_OF_A_CALL = 16;
+/** Batches of a call take no more memory than this, if they are more than one. */
+const BATCHES_BYTES = 64 << 20;
 
 /** Specs of a training step's inputs. */
 export function trainSpecs(
@@ -197,12 +199,15 @@ async function compileStep(
   const { learner } = task.hp.train.hp;
   const { layout, params, slots, grads } = state;
   const updated = { params, grads, slots };
-  const fused = learner.fuseUpdate(layout, updated, STEPS_OF_A_CALL);
-  const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {
+  const specs = specsOf(batch);
+  const fitting = Math.floor(BATCHES_BYTES / batchBytes(batch));
+  const steps = Math.max(1, Math.min(STEPS_OF_A_CALL, fitting));
+  const fused = learner.fuseUpdate(layout, updated, steps);
+  const executable = await compile(trainStep(task), trainSpecs(state, { specs }), {
     ...compileOptions(options, 'train_step'),
     following: fused.following,
   });
-  const mostSteps = executable.follows ? STEPS_OF_A_CALL : 1;
+  const mostSteps = executable.follows ? steps : 1;
   const buffers = new BatchBuffers(inputName, batch, mostSteps);
   const keys = new Int32Array(2 * mostSteps);
   const gradViews = flatViews(layout, grads);

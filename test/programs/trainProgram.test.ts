@@ -50,6 +50,20 @@ describe.skipIf(!hasCompiler)('steps of machine code', () => {
   });
 
   test('are at most as many a call as there is memory for', async () => {
+    // 9 rows of 16 tokens; what a model does not read may be large.
+    const ofMegabytes = (size: number): InputSource => {
+      const input = tokens();
+      const add = async (batch: Promise<Batch>): Promise<Batch> => ({
+        ...(await batch),
+        extra: { shape: [size << 18], dtype: 'float32', data: new Float32Array(size << 18) },
+      });
+      const { getNext, peek } = input;
+      input.getNext = () => add(getNext.call(input));
+      input.peek = () => add(peek.call(input));
+      return input;
+    };
+    const most = async (input: InputSource) => (await tinyTraining('native', 2, { input })).program.mostSteps;
+    expect([await most(ofMegabytes(10)), await most(ofMegabytes(100))]).toEqual([6, 1]);
     const { program } = await tinyTraining('native', 2);
     expect(program.mostSteps).toBe(16);
     await expect(program.runSteps(17)).rejects.toThrow('17 steps at once, and the program takes 1 to 16');
