@@ -3,7 +3,7 @@
  * Node's build the gradients are registered by tfjs-layers only, on the same engine; the umbrella package would do so
  * too, and take twice as long to load.
  */
-import '@tensorflow/tfjs-layers';
+import './tfjsLayers.js';
 import './convolutionGradients.js';
 import './tfjsGradients.js';
 
