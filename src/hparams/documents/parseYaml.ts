@@ -1,21 +1,10 @@
 /** @file YAML as plain values with the place of every part. Aliases lead to one object; nothing is run or expanded. */
-import {
-  type Alias,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  type Pair,
-  type ParsedNode,
-  parseDocument,
-  type Scalar,
-  type YAMLMap,
-  type YAMLSeq,
-} from 'yaml';
+import type { Alias, Pair, ParsedNode, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { ConfigError } from '../errors.js';
 import { deepestDocument, mostValues } from './format.js';
 import { type DocumentProblem, throwProblems } from './problems.js';
 import { formatSpot, Lines, type Parsed } from './text.js';
+import { yamlPackage } from './yamlPackage.js';
 
 // Characters that YAML forbids, but the parser lets through.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
@@ -36,7 +25,7 @@ export function parseYaml(text: string, file?: string): Parsed {
     uniqueKeys: false,
     resolveKnownTags: false,
   } as const;
-  const document = parseDocument(text, options);
+  const document = yamlPackage().parseDocument(text, options);
   throwProblems(
     document.errors.map(({ message, pos }): DocumentProblem => {
       const isDeep = /call stack/.test(message);
@@ -63,18 +52,19 @@ class Lowering {
   readonly spots = new WeakMap<object, Map<string | number, number>>();
   private readonly anchors = new Map<string, unknown>();
   private readonly open = new Set<unknown>();
+  private readonly yaml = yamlPackage();
 
   constructor(private readonly place: (offset: number) => string) {}
 
   lower(node: Node, depth: number): unknown {
     if (node === null) return null;
     if (depth > deepestDocument) this.fail(node, 'its values are nested too deep');
-    if (isAlias(node)) return this.alias(node);
+    if (this.yaml.isAlias(node)) return this.alias(node);
     if (node.tag !== undefined && !coreTags.test(node.tag)) {
       this.fail(node, `the tag ${node.tag} means nothing here; a config is written as {$class: Name, …}`);
     }
-    if (isMap(node)) return this.map(node, depth);
-    if (isSeq(node)) return this.list(node, depth);
+    if (this.yaml.isMap(node)) return this.map(node, depth);
+    if (this.yaml.isSeq(node)) return this.list(node, depth);
     if (node.anchor !== undefined) this.anchors.set(node.anchor, node.value);
     return node.value;
   }
@@ -120,7 +110,7 @@ class Lowering {
 
   /** A key as it is written: `1` and `true` are names here. */
   private key(node: NonNullable<Node>): string {
-    if (!isScalar(node) || (node.tag !== undefined && !coreTags.test(node.tag))) {
+    if (!this.yaml.isScalar(node) || (node.tag !== undefined && !coreTags.test(node.tag))) {
       return this.fail(node, 'a key is a name or a text');
     }
     const { value, source } = node as Scalar;
