@@ -29,7 +29,7 @@ export interface FlatBinding {
 }
 
 /** Which arrays of a call have a part for each run, one behind another, and for how many runs. */
-export interface Parted {
+interface Parted {
   readonly runs: number;
   readonly inputs: readonly boolean[];
   readonly outputs: readonly boolean[];
