@@ -65,7 +65,8 @@ export class Sequences {
   private keep(from: number): void {
     const end = this.used + this.top - from;
     if (end > this.kept.length) this.kept = grown(this.kept, 2 * end);
-    this.kept.set(this.open.subarray(from, this.top), this.used);
+    // A loop: `set` would want a view of the part, an object for each sequence.
+    for (let i = from; i < this.top; i++) this.kept[this.used + i - from] = this.open[i]!;
     this.starts.push((this.used = end));
     this.top = from;
   }

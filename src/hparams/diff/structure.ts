@@ -1,5 +1,6 @@
 /** @file One of the two structures that are compared: its configs by number, and what is known of each. */
 import type { ConfigNode } from '../nodes/node.js';
+import { ConfigTable } from '../walking/configTable.js';
 import { walk } from '../walking/traverse.js';
 import type { Contents, KnownContents } from './contents.js';
 import { shownEdges } from './shown.js';
@@ -30,7 +31,7 @@ export class Structure implements KnownContents {
   /** Those that stand in more than one place. */
   readonly shared = new Set<number>();
   private readonly paths: Path[] = [];
-  private readonly numbers = new Map<unknown, unknown>();
+  private readonly numbers = new ConfigTable<unknown>();
   private order: number[] | undefined;
   private grew = false;
 

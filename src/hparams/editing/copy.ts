@@ -14,6 +14,7 @@ import {
   setDefaultCopier,
 } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
+import { ConfigTable } from '../walking/configTable.js';
 import { walk } from '../walking/traverse.js';
 
 /** A config with the same values: sub-configs are shared with the original, arrays and records are not. */
@@ -34,7 +35,7 @@ export function deepCopy<C extends AnyConfig>(config: C): C {
 
 /** A copy of any value: of the configs in it, and of the containers. */
 export function deepCopyOf(value: unknown): unknown {
-  const copies = new Map<unknown, unknown>();
+  const copies = new ConfigTable<unknown>();
   const swap = (held: ConfigNode): ConfigNode => (copies.get(held) as ConfigNode | undefined) ?? held;
   walk(value, { leave: (node) => copyNode(node, swap), results: copies });
   return swapConfigs(value, swap);
@@ -61,23 +62,32 @@ export function copyNode(
   for (const name in node.values) {
     made.values[name] = swapConfigs(rawValue(node, node.info.fields.get(name)!), swap);
   }
-  for (const handedOut of [node.defaults, node.containers]) {
-    for (const name of handedOut?.keys() ?? []) {
-      // A default nobody edited is made anew, so that a copy does not depend on what was read before.
-      if (name in made.values || !isExplicit(node, name)) continue;
-      made.values[name] = swapConfigs(rawValue(node, node.info.fields.get(name)!), (held) => {
-        const swapped = swap(held);
-        // An edited default that is shared with the copy stands in two places from here on.
-        if (swapped === held) held.writesAtBirth = -1;
-        return swapped;
-      });
-    }
-  }
+  if (node.defaults !== undefined) copyDefaults(node, made, node.defaults, swap);
+  if (node.containers !== undefined) copyDefaults(node, made, node.containers, swap);
   made.tags = node.tags;
   made.last = node.last;
   made.writes = node.writes;
   proxyFor(made);
   return made;
+}
+
+/** Makes explicit in a copy the defaults of the original that were edited. */
+function copyDefaults(
+  node: ConfigNode,
+  made: ConfigNode,
+  handedOut: ReadonlyMap<string, unknown>,
+  swap: (held: ConfigNode) => ConfigNode,
+): void {
+  for (const name of handedOut.keys()) {
+    // A default nobody edited is made anew, so that a copy does not depend on what was read before.
+    if (name in made.values || !isExplicit(node, name)) continue;
+    made.values[name] = swapConfigs(rawValue(node, node.info.fields.get(name)!), (held) => {
+      const swapped = swap(held);
+      // An edited default that is shared with the copy stands in two places from here on.
+      if (swapped === held) held.writesAtBirth = -1;
+      return swapped;
+    });
+  }
 }
 
 setDefaultCopier(deepCopyOf);

@@ -7,6 +7,7 @@ import { isCarrier } from '../nodes/carriers.js';
 import { deeper, partsOf } from '../nodes/containers.js';
 import { ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
+import { ConfigTable } from './configTable.js';
 import { formatLink, type PathLink, type Segment, segmentsOf } from './paths.js';
 
 /** What a traversal does at each step; a step is one way to reach an object. */
@@ -23,8 +24,14 @@ export interface Steps<S> {
   again?(step: S): void;
   /** Visits a shared object once, the default, or once for each path to it. */
   memoized?: boolean;
-  /** Where the results of the objects are put. */
-  results?: Map<unknown, unknown> | undefined;
+  /** Where it is kept which objects were met, and what their results are. */
+  met?: Met;
+}
+
+/** What Map does for a traversal. */
+interface Met {
+  get(target: unknown): unknown;
+  set(target: unknown, known: unknown): void;
 }
 
 // What a traversal knows of an object that it is inside of, and of one that was left without a result.
@@ -47,14 +54,6 @@ class Listed<S> implements Source<S> {
   }
 }
 
-/** An object whose children are being visited. */
-interface Level<S> {
-  readonly owner: S | undefined;
-  readonly children: Source<S>;
-  /** The first child, which was asked for to see whether there is one. */
-  first: S | undefined;
-}
-
 /**
  * Goes through what can be reached from `root`, depth first, without recursion. Remembers of an object only that it was
  * met, so that steps and paths which nobody keeps are short-lived however large the graph is.
@@ -62,46 +61,51 @@ interface Level<S> {
  * @throws ConfigError that names both paths where an object contains itself.
  */
 export function depthFirst<S>(root: S, steps: Steps<S>): void {
-  const memoized = steps.memoized !== false;
-  const met: Map<unknown, unknown> = steps.results ?? new Map();
-  const open: Level<S>[] = [{ owner: undefined, children: new Listed([root]), first: undefined }];
-  for (let level = open.at(-1); level !== undefined; level = open.at(-1)) {
-    const step = level.first ?? level.children.next();
-    level.first = undefined;
+  const met: Met = steps.met ?? new Map<unknown, unknown>();
+  // The steps to the objects that are being visited, and what gives their next children.
+  const open: S[] = [];
+  const sources: Source<S>[] = [];
+  for (let step: S | undefined = root; ; ) {
     if (step === undefined) {
-      open.pop();
-      if (level.owner === undefined) continue;
-      const result = steps.leave?.(level.owner);
-      if (memoized) met.set(steps.target(level.owner), result ?? left);
-      else met.delete(steps.target(level.owner));
-      continue;
-    }
-    const target = steps.target(step);
-    const known = met.get(target);
-    if (known === inside)
-      throw cycleError(target, steps.path(step), steps.path(ownerOf(target, open, steps)));
-    if (known !== undefined) {
-      steps.again?.(step);
-      continue;
-    }
-    steps.enter?.(step);
-    const given = steps.children(step);
-    const children = Array.isArray(given) ? new Listed<S>(given) : (given as Source<S>);
-    const first = children.next();
-    if (first !== undefined) {
-      met.set(target, inside);
-      open.push({ owner: step, children, first });
-    } else {
+      const owner = open.pop();
+      if (owner === undefined) return;
+      sources.pop();
+      leave(owner, steps, met);
+    } else if (isNew(step, steps, met, open)) {
+      steps.enter?.(step);
+      const given = steps.children(step);
+      const children = Array.isArray(given) ? new Listed<S>(given) : (given as Source<S>);
+      const first = children.next();
+      if (first !== undefined) {
+        met.set(steps.target(step), inside);
+        open.push(step);
+        sources.push(children);
+        step = first;
+        continue;
+      }
       // Most objects hold nothing: they are left at once.
-      const result = steps.leave?.(step);
-      if (memoized) met.set(target, result ?? left);
+      leave(step, steps, met);
     }
+    step = sources.at(-1)?.next();
   }
 }
 
-/** The step by which an object that is being visited was reached. */
-function ownerOf<S>(target: unknown, open: readonly Level<S>[], steps: Steps<S>): S {
-  return open.find(({ owner }) => owner !== undefined && steps.target(owner) === target)!.owner!;
+/** Whether the object is met for the first time. @throws ConfigError where it is one of those that are `open`. */
+function isNew<S>(step: S, steps: Steps<S>, met: Met, open: readonly S[]): boolean {
+  const target = steps.target(step);
+  const known = met.get(target);
+  if (known === undefined) return true;
+  if (known === inside) {
+    const outer = open.find((each) => steps.target(each) === target)!;
+    throw cycleError(target, steps.path(step), steps.path(outer));
+  }
+  steps.again?.(step);
+  return false;
+}
+
+function leave<S>(step: S, steps: Steps<S>, met: Met): void {
+  const result = steps.leave?.(step);
+  met.set(steps.target(step), steps.memoized === false ? undefined : (result ?? left));
 }
 
 /** The error of an object that contains itself: at `path` stands what stands at `outer`, too. */
@@ -150,7 +154,7 @@ export interface WalkOptions {
   /** Where the root stands: paths go on from here. */
   at?: PathLink | undefined;
   /** Where the results of the configs are put, as soon as they are left: a table of its own would be as large again. */
-  results?: Map<unknown, unknown>;
+  results?: ConfigTable<unknown>;
 }
 
 /** A config, or one of the containers that the walk began with. */
@@ -176,7 +180,7 @@ export function walk(root: unknown, options: WalkOptions): void {
     leave: (step) => step.node && leave?.(step.node, step.path),
     again: (step) => step.node && again?.(step.node, step.path),
     ...(options.memoized === false ? { memoized: false } : {}),
-    results: options.results,
+    met: options.results ?? new ConfigTable(),
   });
 }
 
