@@ -1,13 +1,6 @@
 /** @file Plans in the cache: found by what they depend on alone, whole or not at all; in processes as in use. */
 import { createHash } from 'node:crypto';
-import {
-  appendFileSync,
-  cpSync,
-  readFileSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, cpSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
