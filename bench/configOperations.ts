@@ -1,7 +1,9 @@
 /**
  * @file Times the operations on configs; prints one line of JSON for each, as peers/fiddle_configs.py does. Needs node's
  * --expose-gc. Arguments: milliseconds for an operation, sizes, and how many configs there are in all: with 100000, a size
- * of 1,000 is measured on 100 graphs, so that small ones find no more in the processor's caches than large ones.
+ * of 1,000 is measured on 100 graphs, so that small ones find no more in the processor's caches than large ones, and the
+ * results of all 100 are kept until the last is made: else those of small graphs would die before the garbage collector
+ * comes, and it would copy those of large ones alone.
  */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -122,9 +124,7 @@ function operationsOn(shape: string, size: number): void {
   const count = Math.max(1, Math.round(inAll / size));
   for (const [operation, prepare] of Object.entries(operations)) {
     const actions = Array.from({ length: count }, () => prepare(() => shapes[shape]!(size)));
-    const act = () => {
-      for (const action of actions) action();
-    };
+    const act = () => actions.map((action) => action());
     measure(shape, size, operation, act, count);
   }
 }

@@ -215,7 +215,10 @@ class Differ {
 
   private differLists(old: unknown[], now: unknown[], path: Path): void {
     const { length } = old;
-    const differ = (i: number, j: number): void => this.differ(old[i], now[j], { parent: path, segment: i });
+    // Configs that stand at the same place are partners.
+    const differ = (i: number, j: number): void => {
+      if (nodeOf(old[i]) === undefined) this.differ(old[i], now[j], { parent: path, segment: i });
+    };
     const { first, last } = commonEnds(
       length,
       now.length,
