@@ -122,6 +122,26 @@ describe.skipIf(!hasCompiler)('compileC', () => {
     expect((await compileC(toolchain, scaling(4), { name: 'a' })).library).toBe(first.library);
     expect(readFileSync(first.library).subarray(0, 10).toString('latin1')).not.toBe('no library');
   });
+
+  it('compiles the parts of a large source by themselves, and says what is wrong with one', async () => {
+    const cache = newCache();
+    const runtime = await make(sourcesOf(small), cache);
+    const toolchain = { compiler, cpu, cache, runtime, env };
+    const parts = ['ONE', 'TWO'];
+    const sourceOf = (two: string): string =>
+      `#if !defined(ONE) && !defined(TWO)\n#define ONE\n#define TWO\n#endif\nint one(void);\n#ifdef ONE\nint one(void) { return 1; }\n#endif\n#ifdef TWO\n${two}\n#endif\n/*${' '.repeat(20_000)}*/\n`;
+    const source = sourceOf('int answer(void) { return 41 + one(); }');
+    const { folder, library } = await compileC(toolchain, source, { name: 'a', parts });
+    expect(await result(library, 'answer')).toBe(42);
+    expect(readdirSync(folder).filter((name) => /^(ONE|TWO)/.test(name))).toEqual([]);
+    const wrong = sourceOf('int answer(void) { return nothing; }');
+    const error = await compileC(toolchain, wrong, { name: 'b', parts }).catch((caught: unknown) => caught);
+    expect((error as Error).message).toMatch(
+      /^b: \/\S+ could not compile its C code \(exit code 1\):\nprogram\.c.*error: /,
+    );
+    const log = readFileSync(/ is in (.*)\.$/.exec((error as Error).message)![1]!, 'utf8');
+    expect(log).toContain('nothing');
+  });
 });
 
 it('ownFlags reads the second line alone', () => {
