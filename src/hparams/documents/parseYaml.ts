@@ -1,5 +1,5 @@
 /** @file YAML as plain values with the place of every part. Aliases lead to one object; nothing is run or expanded. */
-import type { Alias, Pair, ParsedNode, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import type { Alias, CST, Document, Pair, ParsedNode, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { ConfigError } from '../errors.js';
 import { deepestDocument, mostValues } from './format.js';
 import { type DocumentProblem, throwProblems } from './problems.js';
@@ -18,30 +18,56 @@ export function parseYaml(text: string, file?: string): Parsed {
   if (control !== null) {
     throw new ConfigError('This is not YAML: it holds a control character.', { place: place(control.index) });
   }
-  // The parser compares each key with all others, which for many keys takes minutes: they are compared below.
-  const options = {
-    logLevel: 'silent',
-    prettyErrors: false,
-    uniqueKeys: false,
-    resolveKnownTags: false,
-  } as const;
-  const document = yamlPackage().parseDocument(text, options);
+  const document = compose(text, place);
   throwProblems(
     document.errors.map(({ message, pos }): DocumentProblem => {
-      const isDeep = /call stack/.test(message);
-      const problem = isDeep ? 'its values are nested too deep' : message.replaceAll('\n', ' ');
-      return { path: '', problem: `This is not YAML: ${problem}.`, place: place(pos[0]) };
+      return {
+        path: '',
+        problem: `This is not YAML: ${message.replaceAll('\n', ' ')}.`,
+        place: place(pos[0]),
+      };
     }),
     'This is not YAML',
     file,
   );
   const lowering = new Lowering(place);
-  const value = lowering.lower(document.contents, 0);
+  const value = lowering.lower(document.contents);
   const spotOf = (owner: object, key: string | number) => {
     const offset = lowering.spots.get(owner)?.get(key);
     return offset === undefined ? undefined : lines.spotAt(offset);
   };
   return { value, file, spotOf, mostValues };
+}
+
+/** The text's one document. */
+function compose(text: string, place: (offset: number) => string): Document.Parsed {
+  const yaml = yamlPackage();
+  const tokens = [...new yaml.Parser().parse(text)];
+  const refuse = (problem: string, offset: number): never => {
+    throw new ConfigError(`This is not YAML for configs: ${problem}.`, { place: place(offset) });
+  };
+  // Nodes are made by recursion, and where the stack ends the whole process may.
+  const deep = firstBelow(tokens, deepestDocument);
+  if (deep !== undefined) refuse('its values are nested too deep', deep.offset);
+  // The composer compares each key with all others, which for many keys takes minutes: they are compared below.
+  const composer = new yaml.Composer({ prettyErrors: false, uniqueKeys: false, resolveKnownTags: false });
+  const [document, second] = composer.compose(tokens, true, text.length);
+  if (second !== undefined) refuse('it holds a second document', second.range[0]);
+  return document as Document.Parsed;
+}
+
+/** A collection that stands in more than `depth` others, if there is one. */
+function firstBelow(tokens: readonly CST.Token[], depth: number): CST.Token | undefined {
+  const open = tokens.map((token) => ({ token, around: 0 }));
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    const { token, around } = at;
+    if (token.type === 'document' && token.value) open.push({ token: token.value, around });
+    if (!('items' in token)) continue;
+    if (around > depth) return token;
+    for (const { key, value } of token.items)
+      for (const part of [key, value]) if (part) open.push({ token: part, around: around + 1 });
+  }
+  return undefined;
 }
 
 type Node = ParsedNode | Alias | null;
@@ -56,15 +82,14 @@ class Lowering {
 
   constructor(private readonly place: (offset: number) => string) {}
 
-  lower(node: Node, depth: number): unknown {
+  lower(node: Node): unknown {
     if (node === null) return null;
-    if (depth > deepestDocument) this.fail(node, 'its values are nested too deep');
     if (this.yaml.isAlias(node)) return this.alias(node);
     if (node.tag !== undefined && !coreTags.test(node.tag)) {
       this.fail(node, `the tag ${node.tag} means nothing here; a config is written as {$class: Name, …}`);
     }
-    if (this.yaml.isMap(node)) return this.map(node, depth);
-    if (this.yaml.isSeq(node)) return this.list(node, depth);
+    if (this.yaml.isMap(node)) return this.map(node);
+    if (this.yaml.isSeq(node)) return this.list(node);
     if (node.anchor !== undefined) this.anchors.set(node.anchor, node.value);
     return node.value;
   }
@@ -76,25 +101,25 @@ class Lowering {
     return value;
   }
 
-  private list(node: YAMLSeq, depth: number): unknown[] {
+  private list(node: YAMLSeq): unknown[] {
     const made: unknown[] = [];
     const spots = this.begin(node, made);
     for (const item of node.items as Node[]) {
       spots.set(made.length, offsetOf(item));
-      made.push(this.lower(item, depth + 1));
+      made.push(this.lower(item));
     }
     this.open.delete(made);
     return made;
   }
 
-  private map(node: YAMLMap, depth: number): Record<string, unknown> {
+  private map(node: YAMLMap): Record<string, unknown> {
     const made = Object.create(null) as Record<string, unknown>;
     const spots = this.begin(node, made);
     for (const { key, value } of node.items as unknown as Pair<Node, Node>[]) {
       const name = this.key((key ?? node) as NonNullable<Node>);
       if (Object.hasOwn(made, name)) this.fail(key!, `the key ${JSON.stringify(name)} is given twice`);
       spots.set(name, offsetOf(key));
-      made[name] = this.lower(value, depth + 1);
+      made[name] = this.lower(value);
     }
     this.open.delete(made);
     return made;

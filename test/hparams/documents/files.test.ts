@@ -202,6 +202,9 @@ test('files that are no config files fail cleanly', () => {
   expect(load('a.yaml', 'a: &a [*a]')).toBe(
     'This is not YAML for configs: *a contains itself. (at FILE:1:8)',
   );
+  expect(load('a.yaml', 'note: x\n---\nnote: y')).toBe(
+    'This is not YAML for configs: it holds a second document. (at FILE:2:1)',
+  );
   expect(load('a.yaml', '__proto__: {x: 1}')).toBe(
     "__proto__: '__proto__' is not allowed as a key. (at FILE:1:1)",
   );
