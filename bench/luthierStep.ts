@@ -8,6 +8,7 @@ import { jobOptions, openProgram } from './gptJob.js';
 import { median, type StepResult } from './results.js';
 import { parameterCount, type Shape } from './shapes.js';
 
+/** Their shortest tells how many of the steps that are timed are one call. */
 const warmupSteps = 3;
 
 /** Parameters of a state, checked against the peers' count. */
@@ -46,13 +47,24 @@ const options = jobOptions(
 const program = await openProgram(options);
 const first = await program.run();
 const firstStepSeconds = (performance.now() - started) / 1000;
-for (let i = 0; i < warmupSteps; i++) await program.run();
-const milliseconds: number[] = [];
-let loss = first.loss;
-for (let i = 0; i < steps; i++) {
+
+/** Takes steps in one call; gives the milliseconds of one, and the last one's loss. */
+async function time(count: number): Promise<{ readonly ms: number; readonly loss: number }> {
   const before = performance.now();
-  ({ loss } = await program.run());
-  milliseconds.push(performance.now() - before);
+  const reports = await program.runSteps(count);
+  return { ms: (performance.now() - before) / count, loss: reports.at(-1)!.loss };
+}
+
+const warmup: number[] = [];
+for (let i = 0; i < warmupSteps; i++) warmup.push((await time(1)).ms);
+// As many as training takes at once, between summaries.
+const atOnce = program.timelySteps(Math.min(...warmup) / 1000);
+const milliseconds: number[] = [];
+let { loss } = first;
+for (let left = steps; left > 0; left -= atOnce) {
+  const timed = await time(Math.min(atOnce, left));
+  milliseconds.push(timed.ms);
+  ({ loss } = timed);
 }
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));

@@ -20,9 +20,6 @@ import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
 import { type FlatTrainState, type TrainMemory, TrainProgram, type TrainReport } from './trainProgram.js';
 
-/** Steps of one call take no longer than this: signals and the console's line wait until they are over. */
-const CALL_SECONDS = 0.1;
-
 /** Everything that a training run holds. */
 interface Training {
   readonly options: JobOptions;
@@ -171,9 +168,7 @@ function stepsAtOnce({ task, state, program, meter }: Training): number {
     task.hp.train.hp;
   const intervals = [summaryIntervalSteps, evalIntervalSteps, saveIntervalSteps, decodeIntervalSteps];
   const due = intervals.map((steps) => (steps === null ? numTrainSteps : steps - (state.step % steps)));
-  const seconds = meter.stepSeconds;
-  const timely = seconds === undefined ? 1 : Math.floor(CALL_SECONDS / seconds);
-  return Math.max(1, Math.min(timely, program.mostSteps, numTrainSteps - state.step, ...due));
+  return Math.min(program.timelySteps(meter.stepSeconds), numTrainSteps - state.step, ...due);
 }
 
 async function writeSummary(training: Training, report: TrainReport): Promise<void> {

@@ -51,6 +51,8 @@ interface StepOutputs {
 
 /** Steps that one call may take: so many that the calls themselves, and the work between them, cost next to nothing. */
 const STEPS_OF_A_CALL = 16;
+/** Steps of one call take no longer than this: signals and the console's line wait until they are over. */
+const CALL_SECONDS = 0.1;
 /** Batches of a call take no more memory than this, if they are more than one. */
 const BATCHES_BYTES = 64 << 20;
 
@@ -122,6 +124,12 @@ export class TrainProgram {
   /** Steps that `runSteps` may take at once. */
   get mostSteps(): number {
     return this.calls.mostSteps;
+  }
+
+  /** Steps that `runSteps` takes while nobody minds to wait; one where it is not known how long a step takes. */
+  timelySteps(stepSeconds: number | undefined): number {
+    const timely = stepSeconds === undefined ? 1 : Math.floor(CALL_SECONDS / stepSeconds);
+    return Math.max(1, Math.min(timely, this.calls.mostSteps));
   }
 
   /** Takes one step. */

@@ -66,6 +66,8 @@ describe.skipIf(!hasCompiler)('steps of machine code', () => {
     expect([await most(ofMegabytes(10)), await most(ofMegabytes(100))]).toEqual([6, 1]);
     const { program } = await tinyTraining('native', 2);
     expect(program.mostSteps).toBe(16);
+    const timely = [undefined, 1e-4, 0.03, 0.2].map((seconds) => program.timelySteps(seconds));
+    expect(timely).toEqual([1, 16, 3, 1]);
     await expect(program.runSteps(17)).rejects.toThrow('17 steps at once, and the program takes 1 to 16');
   });
 });
