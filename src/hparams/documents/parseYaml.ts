@@ -39,20 +39,21 @@ export function parseYaml(text: string, file?: string): Parsed {
   return { value, file, spotOf, mostValues };
 }
 
+function refuse(problem: string, place: string): never {
+  throw new ConfigError(`This is not YAML for configs: ${problem}.`, { place });
+}
+
 /** The text's one document. */
 function compose(text: string, place: (offset: number) => string): Document.Parsed {
   const yaml = yamlPackage();
   const tokens = [...new yaml.Parser().parse(text)];
-  const refuse = (problem: string, offset: number): never => {
-    throw new ConfigError(`This is not YAML for configs: ${problem}.`, { place: place(offset) });
-  };
   // Nodes are made by recursion, and where the stack ends the whole process may.
   const deep = firstBelow(tokens, deepestDocument);
-  if (deep !== undefined) refuse('its values are nested too deep', deep.offset);
+  if (deep !== undefined) refuse('its values are nested too deep', place(deep.offset));
   // The composer compares each key with all others, which for many keys takes minutes: they are compared below.
   const composer = new yaml.Composer({ prettyErrors: false, uniqueKeys: false, resolveKnownTags: false });
   const [document, second] = composer.compose(tokens, true, text.length);
-  if (second !== undefined) refuse('it holds a second document', second.range[0]);
+  if (second !== undefined) refuse('it holds a second document', place(second.range[0]));
   return document as Document.Parsed;
 }
 
@@ -143,7 +144,7 @@ class Lowering {
   }
 
   private fail(node: NonNullable<Node>, problem: string): never {
-    throw new ConfigError(`This is not YAML for configs: ${problem}.`, { place: this.place(offsetOf(node)) });
+    return refuse(problem, this.place(offsetOf(node)));
   }
 }
 
