@@ -33,6 +33,7 @@ export default defineConfig({
     maxWorkers: '100%',
     hookTimeout: 120_000,
     sequence: { sequencer: LongFirst },
+    globalSetup: ['test/temporaryFolders.ts'],
     // Compiled programs of tests are no one's but the tests'.
     env: { XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)) },
     projects: [
