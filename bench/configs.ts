@@ -111,15 +111,16 @@ if (values.fiddle && !hasPeers)
 
 const own: Measured[] = [];
 const peer: Measured[] = [];
+const linear: Measured[] = [];
 for (let round = 0; round < rounds; round++) {
   own.push(run(luthierConfigs('100,1000,10000')));
   if (withPeer) peer.push(run(fiddleConfigs(round === 0 ? patience : 3)));
+  linear.push(run(luthierConfigs('1000,10000,100000', 100_000)));
 }
-const linear = run(luthierConfigs('1000,10000,100000', 100_000));
 const report = [
   `${own[0]!.version}${withPeer ? ` beside ${peer[0]!.version}` : ''}; medians of ${rounds} rounds`,
   comparison(merged(own), merged(peer)),
-  growth(linear.timings.filter(({ size, shape }) => size >= 1000 && shape !== 'writes')),
+  growth([...merged(linear).values()].filter(({ size, shape }) => size >= 1000 && shape !== 'writes')),
 ].join('\n\n');
 mkdirSync('out', { recursive: true });
 writeFileSync(resultsFile, JSON.stringify({ own, peer, linear }, null, 1));
