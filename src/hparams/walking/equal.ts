@@ -20,11 +20,10 @@ export function isEqual(left: unknown, right: unknown, options: { tags?: boolean
   const partnerOfRight = new ConfigTable<ConfigNode>();
   const open: Parts[] = [{ left: [left], right: [right], next: 0 }];
   for (let parts = open.at(-1); parts !== undefined; parts = open.at(-1)) {
-    if (parts.next === parts.left.length) {
-      open.pop();
-      continue;
-    }
     const at = parts.next++;
+    // Before its last pair is looked into: a long chain keeps nothing open behind it.
+    if (parts.next >= parts.left.length) open.pop();
+    if (at === parts.left.length) continue;
     const one = withTags ? parts.left[at] : uncarried(parts.left[at]);
     const other = withTags ? parts.right[at] : uncarried(parts.right[at]);
     const a = nodeOf(one);
@@ -60,8 +59,10 @@ function openFields(a: ConfigNode, b: ConfigNode, open: Parts[]): void {
     const { name } = field;
     // Two defaults that nobody looked at are alike, and need not be made to be compared.
     if (isUntouched(a, name) && isUntouched(b, name)) continue;
-    left.push(rawValue(a, field));
-    right.push(rawValue(b, field));
+    const [one, other] = [rawValue(a, field), rawValue(b, field)];
+    if (one === other && typeof one !== 'object') continue;
+    left.push(one);
+    right.push(other);
   }
   open.push({ left, right, next: 0 });
 }
