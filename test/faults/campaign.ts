@@ -1,0 +1,22 @@
+/**
+ * @file Campaigns of injected faults: how many tries, and the seed that they are drawn from.
+ *
+ * `npm run test:long` makes all tries; with SHORT=1, as CI has it, a part of them. SEED=n repeats a campaign.
+ */
+import { randomInt } from 'node:crypto';
+import fc from 'fast-check';
+
+/** The seed of this run, which a failure names. */
+export const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+
+const isShort = process.env.SHORT === '1';
+
+/** How many tries a campaign makes. */
+export const tries = (all: number, short: number): number => (isShort ? short : all);
+
+/** Draws from the seed; `salt` keeps campaigns apart. */
+export const draw = <T>(arbitrary: fc.Arbitrary<T>, count: number, salt: number): T[] =>
+  fc.sample(arbitrary, { numRuns: count, seed: seed ^ salt });
+
+/** Title of a campaign, with all that it takes to repeat it. */
+export const title = (what: string): string => `${what} (SEED=${seed}${isShort ? ' SHORT=1' : ''})`;
