@@ -13,6 +13,7 @@ export {
 export { type EagerDevice, loadBackend } from './eager/cpu.js';
 export { ENGINES, type Engine, mayBeNative } from './engine.js';
 export type { BoundCall, Executable, Runner } from './executable.js';
+export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './firstNonFinite.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';
 export { type ValueAndGrad, valueAndGrad } from './gradients.js';

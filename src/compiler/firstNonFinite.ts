@@ -1,0 +1,191 @@
+/**
+ * @file Where NaN and infinity come from: a program is run again with two flags for every value, and what is not finite
+ * in its results is followed back to the operation that made it out of finite values.
+ */
+import { readScope } from './gradientScopes.js';
+import { type Graph, type Node, newValue, type Value } from './graph.js';
+import { compileOnnx, type OnnxOptions } from './onnx/session.js';
+import { eliminateDeadCode } from './passes/index.js';
+import { isSpec, type TensorFunction, traceProgram } from './program.js';
+import { flattenTree } from './tree.js';
+import {
+  byteSize,
+  formatSpec,
+  type HostArray,
+  type HostTensor,
+  newHostArray,
+  sizeOf,
+  type Tree,
+} from './types.js';
+
+/** The first value of a program that is not finite and should be. */
+export interface NonFinite {
+  /** Path of the layer whose call made it; '' outside any, and for inputs. */
+  readonly layer: string;
+  /** The operation that gave it, as tfjs calls its kernel; 'Input' where it was handed in. */
+  readonly op: string;
+  /** Whether it is part of the layer's gradient. */
+  readonly isGradient: boolean;
+  readonly value: 'NaN' | 'infinity';
+  /** Its dtype and shape, as 'float32[8,256]'. */
+  readonly spec: string;
+  /** Path of the input that was handed in so, such as 'params.lm/softmax/w'; '' for what an operation gave. */
+  readonly input: string;
+}
+
+/** Options of the search. */
+export interface NonFiniteOptions extends OnnxOptions {
+  /** Bytes of values that one run works out; larger programs are run in pieces, whose values go through the host. */
+  readonly pieceBytes?: number;
+}
+
+/** Whether some element is NaN, and whether some is infinite. */
+interface Flags {
+  readonly nan: boolean;
+  readonly infinite: boolean;
+}
+
+const FINITE: Flags = { nan: false, infinite: false };
+
+function flagsOf(data: HostArray): Flags {
+  let [nan, infinite] = [false, false];
+  if (data instanceof Float32Array) {
+    for (const element of data) {
+      if (Number.isFinite(element)) continue;
+      if (Number.isNaN(element)) nan = true;
+      else infinite = true;
+    }
+  }
+  return { nan, infinite };
+}
+
+/** Nodes in runs of about this many bytes of results. */
+function* piecesOf(nodes: readonly Node[], bytes: number): Generator<readonly Node[]> {
+  let [piece, size]: [Node[], number] = [[], 0];
+  for (const node of nodes) {
+    piece.push(node);
+    size += node.outputs.reduce((sum, output) => sum + byteSize(output), 0);
+    if (size < bytes) continue;
+    yield piece;
+    [piece, size] = [[], 0];
+  }
+  if (piece.length > 0) yield piece;
+}
+
+const isFlagged = (value: Value): boolean => value.dtype === 'float32' && sizeOf(value.shape) > 0;
+
+/** A piece as a program: what it reads, what later pieces read of it, and the flags of its values, [NaN, infinite] each. */
+function flagged(piece: readonly Node[], readLater: (value: Value) => boolean) {
+  const made = new Set(piece.flatMap(({ outputs }) => outputs));
+  const read = new Set(piece.flatMap(({ inputs }) => inputs));
+  const inputs = [...read].filter((value) => value.data === undefined && !made.has(value));
+  const kept = [...made].filter(readLater);
+  const values = [...made].filter(isFlagged);
+  const flags: Value[] = [];
+  const nodes: Node[] = [];
+  const emit = (op: string, input: Value, shape: readonly number[], attrs = {}): Value => {
+    const output = newValue({ shape, dtype: 'bool' });
+    nodes.push({ op, inputs: [input], outputs: [output], attrs, scope: '' });
+    return output;
+  };
+  for (const node of piece) {
+    nodes.push(node);
+    for (const value of node.outputs.filter(isFlagged))
+      for (const op of ['IsNan', 'IsInf'])
+        flags.push(
+          emit('Any', emit(op, value, value.shape), [], {
+            axes: value.shape.map((_, axis) => axis),
+            keepDims: false,
+          }),
+        );
+  }
+  return { graph: { inputs, outputs: [...kept, ...flags], nodes } satisfies Graph, kept, values };
+}
+
+/** Runs a graph and gives the flags of all that its nodes make. */
+async function runFlagged(
+  graph: Graph,
+  given: ReadonlyMap<Value, HostArray>,
+  { pieceBytes = 1 << 28, ...options }: NonFiniteOptions,
+): Promise<Map<Value, Flags>> {
+  const pieces = [...piecesOf(graph.nodes, pieceBytes)];
+  const lastReader = new Map<Value, number>();
+  pieces.forEach((piece, i) => {
+    for (const node of piece) for (const input of node.inputs) lastReader.set(input, i);
+  });
+  const memory = new Map(given);
+  const found = new Map<Value, Flags>();
+  for (const [i, piece] of pieces.entries()) {
+    const { graph, kept, values } = flagged(piece, (value) => (lastReader.get(value) ?? i) > i);
+    const outputs = graph.outputs.map(({ dtype, shape }) => newHostArray(dtype, sizeOf(shape)));
+    const backend = await compileOnnx(graph, options);
+    try {
+      await backend.bind({ inputs: graph.inputs.map((input) => memory.get(input)!), outputs })();
+    } finally {
+      await backend.dispose();
+    }
+    kept.forEach((value, k) => void memory.set(value, outputs[k]!));
+    for (const [value, last] of lastReader) if (last === i) memory.delete(value);
+    const flags = outputs.slice(kept.length).map(([flag]) => flag === 1);
+    values.forEach((value, k) => void found.set(value, { nan: flags[2 * k]!, infinite: flags[2 * k + 1]! }));
+  }
+  return found;
+}
+
+/**
+ * Names what first made a result of `f` NaN or infinite: the first operation, forward before backward, that gives such a
+ * value out of finite ones, or NaN out of infinite ones. Only values that a result follows from through others that are not
+ * finite count, and infinities that are constants of the program are there on purpose: a mask of -Infinity is not named,
+ * and neither is what is infinite and selected away. The program runs on ONNX Runtime, which may round otherwise than the
+ * engine that met the value.
+ *
+ * @param f takes a structure of tensors like `inputs`.
+ * @returns undefined where all results are finite.
+ */
+export async function firstNonFinite(
+  f: TensorFunction,
+  inputs: Tree<HostTensor>,
+  options: NonFiniteOptions = {},
+): Promise<NonFinite | undefined> {
+  const leaves = flattenTree<HostTensor>(inputs, isSpec as (value: unknown) => value is HostTensor);
+  const graph = eliminateDeadCode(traceProgram(f, inputs).graph);
+  const given = new Map(graph.inputs.map((input, i) => [input, leaves[i]!.value.data]));
+  const flags = await runFlagged(graph, given, options);
+  for (const [input, data] of given) flags.set(input, flagsOf(data));
+  const of = (value: Value): Flags => flags.get(value) ?? (value.data ? flagsOf(value.data) : FINITE);
+  const isBad = (value: Value): boolean => of(value).nan || of(value).infinite;
+
+  // What the results follow from, through values that are not finite.
+  const guilty = new Set(graph.outputs.filter(isBad));
+  for (const { inputs, outputs } of [...graph.nodes].reverse()) {
+    if (outputs.some((output) => guilty.has(output)))
+      for (const input of inputs.filter(isBad)) guilty.add(input);
+  }
+  const asInput = (value: Value): NonFinite => ({
+    ...{ layer: '', op: 'Input', isGradient: false, input: value.name! },
+    ...{ value: of(value).nan ? 'NaN' : 'infinity', spec: formatSpec(value) },
+  });
+  const asNode = ({ op, scope }: Node, output: Value): NonFinite => ({
+    ...{ ...readScope(scope), op, input: '' },
+    ...{ value: of(output).nan ? 'NaN' : 'infinity', spec: formatSpec(output) },
+  });
+
+  const guiltyInputs = graph.inputs.filter((input) => guilty.has(input));
+  const broken = guiltyInputs.find((input) => of(input).nan);
+  if (broken !== undefined) return asInput(broken);
+  let passedOn: NonFinite | undefined;
+  for (const node of graph.nodes) {
+    const output = node.outputs.find((output) => guilty.has(output));
+    if (output === undefined) continue;
+    passedOn ??= asNode(node, output);
+    const { nan } = of(output);
+    if (node.inputs.some((input) => (nan ? of(input).nan : isBad(input)))) continue;
+    // What has no inputs, or a number that is not finite beside them, is a constant.
+    const isConstant = node.inputs.length === 0 || Object.values(node.attrs).some(isInfinite);
+    if (nan || !isConstant) return asNode(node, output);
+  }
+  // Nothing but infinities that were handed in.
+  return guiltyInputs.length > 0 ? asInput(guiltyInputs[0]!) : passedOn;
+}
+
+const isInfinite = (attr: unknown): boolean => Math.abs(Number(attr)) === Number.POSITIVE_INFINITY;
