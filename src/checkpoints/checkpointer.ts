@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
+import { listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
 import { CheckpointError } from './errors.js';
 import { describeState } from './metadata.js';
 import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
@@ -36,6 +36,11 @@ export interface CheckpointerOptions {
 export interface SaveOptions {
   /** State of the training input, anything that JSON holds. */
   readonly inputState?: unknown;
+  /**
+   * Whether training is sound: the last step was valid and the state is finite. Default true. Retention never deletes
+   * the newest checkpoint that is.
+   */
+  readonly isGood?: boolean;
   /** Write anew where this step has been saved already; otherwise that checkpoint stays as it is. */
   readonly replace?: boolean;
 }
@@ -64,7 +69,8 @@ export class Checkpointer {
   readonly #saveIntervalSteps: number;
   readonly #retention: RetentionOptions;
   readonly #thread = new SaveThread();
-  readonly #savedAt = new Map<number, number>();
+  /** What retention has asked of each step's checkpoint. */
+  readonly #known = new Map<number, SavedCheckpoint>();
   /** Steps whose checkpoints were found broken; they are never deleted and do not count as saved. */
   readonly #broken = new Set<number>();
   #snapshot:
@@ -97,6 +103,12 @@ export class Checkpointer {
     return this.steps().at(-1);
   }
 
+  /** The step of the newest checkpoint that was saved as good and is not broken, or undefined. */
+  latestGoodStep(): number | undefined {
+    const found = [...listCheckpoints(this.directory)].reverse();
+    return found.find(([step, name]) => !this.#broken.has(step) && this.#describe(step, name).isGood)?.[0];
+  }
+
   /** Whether to save before taking the step after `step`: every interval, the first time, and when preempted. */
   shouldSave(step: number, { preempted = false }: { preempted?: boolean } = {}): boolean {
     const last = this.#lastSaved;
@@ -116,12 +128,15 @@ export class Checkpointer {
     const { step } = state;
     const existing = listCheckpoints(this.directory).get(step);
     if (existing !== undefined && !options.replace && !this.#broken.has(step)) return false;
-    const request = this.#request(state, options.inputState, existing);
+    const request = this.#request(state, options, existing);
     const previous = this.#lastSaved;
     this.#lastSaved = step;
     this.#thread.write(request, (written) => {
       if (written) this.#broken.delete(step);
-      else this.#lastSaved = previous;
+      else {
+        this.#lastSaved = previous;
+        this.#known.delete(step);
+      }
     });
     return true;
   }
@@ -178,7 +193,8 @@ export class Checkpointer {
     for (const [step, name] of found) if (join(this.directory, name) === path) this.#broken.add(step);
   }
 
-  #request(state: TrainState, inputState: unknown, existing: string | undefined): WriteRequest {
+  #request(state: TrainState, options: SaveOptions, existing: string | undefined): WriteRequest {
+    const { inputState, isGood = true } = options;
     const slots = Object.keys(state.slots).join('\n');
     if (this.#snapshot?.of !== state.layout || this.#snapshot.slots !== slots) {
       this.#snapshot = { of: state.layout, slots, value: new StateSnapshot(state) };
@@ -186,10 +202,10 @@ export class Checkpointer {
     const snapshot = this.#snapshot.value;
     snapshot.take(state);
     const savedAt = this.#options.now?.() ?? new Date();
-    this.#savedAt.set(state.step, savedAt.getTime());
+    this.#known.set(state.step, { step: state.step, savedAt: savedAt.getTime(), isGood });
     return {
       directory: this.directory,
-      description: describeState(state, this.#options.experiment, savedAt),
+      description: describeState(state, this.#options.experiment, savedAt, isGood),
       prefix: snapshot.prefix,
       data: snapshot.data,
       trainInput: inputState === undefined || inputState === null ? null : `${JSON.stringify(inputState)}\n`,
@@ -212,28 +228,27 @@ export class Checkpointer {
   #namesToLetGo(saving: number): string[] {
     const found = listCheckpoints(this.directory);
     const whole = [...found].filter(([step]) => step !== saving && !this.#broken.has(step));
-    const checkpoints: SavedCheckpoint[] = whole.map(([step, name]) => ({
-      step,
-      savedAt: this.#timeOf(step, name),
-    }));
-    checkpoints.push({ step: saving, savedAt: this.#timeOf(saving, checkpointName(saving)) });
+    const checkpoints = whole.map(([step, name]) => this.#describe(step, name));
+    checkpoints.push(this.#known.get(saving)!);
     return stepsToDelete(checkpoints, this.#retention)
       .filter((step) => step !== saving)
       .map((step) => found.get(step)!);
   }
 
-  #timeOf(step: number, name: string): number {
-    const known = this.#savedAt.get(step);
+  /** What retention has to know of a checkpoint; one whose metadata can't be read is not good. */
+  #describe(step: number, name: string): SavedCheckpoint {
+    const known = this.#known.get(step);
     if (known !== undefined) return known;
     const path = join(this.directory, name);
-    let savedAt: number;
+    let described: SavedCheckpoint;
     try {
-      savedAt = Date.parse(readMetadata(path).savedAt);
+      const { savedAt, isGood = true } = readMetadata(path);
+      described = { step, savedAt: Date.parse(savedAt), isGood };
     } catch {
-      savedAt = statSync(path).mtimeMs;
+      described = { step, savedAt: statSync(path).mtimeMs, isGood: false };
     }
-    this.#savedAt.set(step, savedAt);
-    return savedAt;
+    this.#known.set(step, described);
+    return described;
   }
 }
 

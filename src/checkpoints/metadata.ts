@@ -30,6 +30,8 @@ const metadataSchema = z.strictObject({
   savedAt: z.iso.datetime(),
   variables: z.record(z.string(), variableSchema),
   slots: z.array(z.string()),
+  /** Whether training was sound when it was saved. Written only where it was not. */
+  isGood: z.boolean().optional(),
   files: z.record(z.string(), digestSchema),
 });
 
@@ -39,7 +41,12 @@ export type CheckpointMetadata = z.infer<typeof metadataSchema>;
 /** What is known of a checkpoint before its files are written. */
 export type CheckpointDescription = Omit<CheckpointMetadata, 'files'>;
 
-export function describeState(state: TrainState, experiment: string, savedAt: Date): CheckpointDescription {
+export function describeState(
+  state: TrainState,
+  experiment: string,
+  savedAt: Date,
+  isGood: boolean,
+): CheckpointDescription {
   const variables = state.layout.entries.map(({ name, shape }) => [
     name,
     { shape: [...shape], dtype: 'float32' as const },
@@ -51,6 +58,7 @@ export function describeState(state: TrainState, experiment: string, savedAt: Da
     savedAt: savedAt.toISOString(),
     variables: Object.fromEntries(variables),
     slots: Object.keys(state.slots),
+    ...(!isGood && { isGood }),
   };
 }
 

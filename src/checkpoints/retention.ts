@@ -1,9 +1,12 @@
-/** @file Which checkpoints are kept: the newest few, and older ones that lie far enough apart in time. */
+/** @file Which checkpoints are kept: the newest few, the newest good one, and older ones that lie far enough apart in time. */
 
-/** A finished checkpoint: its step and when it was saved, in milliseconds since 1970. */
+/** A finished checkpoint. */
 export interface SavedCheckpoint {
   readonly step: number;
+  /** Milliseconds since 1970. */
   readonly savedAt: number;
+  /** Whether training was sound when it was saved. */
+  readonly isGood: boolean;
 }
 
 export interface RetentionOptions {
@@ -35,12 +38,17 @@ export function parseDuration(duration: string | number): number {
  *
  * The oldest checkpoint is kept for good, and then each one that was saved at least the interval after the last
  * kept so. Deciding in that order gives the same answer whether old ones have been deleted meanwhile or not.
+ *
+ * Beyond Pax, the newest good one is always kept: a run that turns bad would otherwise replace all that it could be
+ * taken back to.
  */
 export function stepsToDelete(checkpoints: readonly SavedCheckpoint[], options: RetentionOptions): number[] {
   const { maxToKeep, keepIntervalSeconds } = options;
   if (maxToKeep === null) return [];
   const ordered = [...checkpoints].sort((a, b) => a.step - b.step);
   const kept = new Set(ordered.slice(Math.max(0, ordered.length - maxToKeep)).map(({ step }) => step));
+  const lastGood = ordered.findLast(({ isGood }) => isGood);
+  if (lastGood !== undefined) kept.add(lastGood.step);
   if (keepIntervalSeconds !== null) {
     let lastKept = Number.NEGATIVE_INFINITY;
     for (const { step, savedAt } of ordered) {

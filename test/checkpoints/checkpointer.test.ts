@@ -174,6 +174,26 @@ test('checkpoints far enough apart are kept, by the time in their metadata', asy
   expect(resumed.steps()).toEqual([0, 2, 4, 5]);
 });
 
+test('the newest good checkpoint is kept while bad ones follow it, also by a new process', async () => {
+  const options = { saveIntervalSteps: 1, saveMaxToKeep: 1, saveKeepIntervalDuration: null };
+  const checkpointer = open(options);
+  const saveAll = async (by: Checkpointer, steps: readonly number[], isGood: boolean) => {
+    for (const step of steps) await by.save(stateAt(step), { isGood });
+    await by.waitUntilFinished();
+  };
+  await saveAll(checkpointer, [0, 1], true);
+  await saveAll(checkpointer, [2, 3], false);
+  expect([checkpointer.steps(), checkpointer.latestGoodStep()]).toEqual([[1, 3], 1]);
+  const resumed = open(options);
+  expect(resumed.latestGoodStep()).toBe(1);
+  await saveAll(resumed, [4, 5], false);
+  expect(resumed.steps()).toEqual([1, 5]);
+  const { metadata } = await resumed.restore(createTrainState(layout, ['m', 'v']));
+  expect(metadata.isGood).toBe(false);
+  await saveAll(resumed, [6], true);
+  expect([resumed.steps(), resumed.latestGoodStep()]).toEqual([[6], 6]);
+});
+
 test('checkpoints can be moved aside instead of deleted', async () => {
   const options = {
     saveIntervalSteps: 1,

@@ -24,6 +24,7 @@ const every = (interval: number, last: number, seconds = 0): SavedCheckpoint[] =
   Array.from({ length: last / interval + 1 }, (_, index) => ({
     step: index * interval,
     savedAt: index * seconds * 1000,
+    isGood: true,
   }));
 
 test('the newest are kept, or all', () => {
@@ -41,12 +42,21 @@ test('those an interval apart are kept beside them', () => {
   expect(history(saves, { maxToKeep: 2, keepIntervalSeconds: 3601 })).toEqual([0, 3000, 6000, 8000, 9000]);
 });
 
-test('over any history the newest stay, kept ones are far enough apart, and no gap could hold another', () => {
+test('the newest good one stays, however many bad ones follow', () => {
+  const turningBad = every(1000, 9000).map((save) => ({ ...save, isGood: save.step <= 3000 }));
+  expect(history(turningBad, { maxToKeep: 2, keepIntervalSeconds: null })).toEqual([3000, 8000, 9000]);
+  // Once it is good again, it needs no other.
+  const recovered = turningBad.map((save) => ({ ...save, isGood: save.isGood || save.step === 7000 }));
+  expect(history(recovered, { maxToKeep: 1, keepIntervalSeconds: null })).toEqual([7000, 9000]);
+});
+
+test('over any history the newest and the newest good one stay, kept ones are far enough apart, and no gap could hold another', () => {
   const saves = fc
-    .array(fc.nat(100), { minLength: 1, maxLength: 40 })
-    .map((gaps) =>
-      gaps.map((_, step) => ({ step, savedAt: gaps.slice(0, step + 1).reduce((a, b) => a + b) * 1000 })),
-    );
+    .array(fc.record({ gap: fc.nat(100), isGood: fc.boolean() }), { minLength: 1, maxLength: 40 })
+    .map((all) => {
+      let seconds = 0;
+      return all.map(({ gap, isGood }, step) => ({ step, savedAt: (seconds += gap) * 1000, isGood }));
+    });
   fc.assert(
     fc.property(
       saves,
@@ -56,6 +66,8 @@ test('over any history the newest stay, kept ones are far enough apart, and no g
         const options = { maxToKeep, keepIntervalSeconds: seconds };
         const left = history(all, options);
         const newest = all.slice(-maxToKeep).map(({ step }) => step);
+        const good = all.findLast(({ isGood }) => isGood);
+        if (good !== undefined) newest.push(good.step);
         expect(left).toEqual(expect.arrayContaining(newest));
         const times = left.filter((step) => !newest.includes(step)).map((step) => all[step]!.savedAt);
         times.slice(1).forEach((time, index) => {
