@@ -4,6 +4,7 @@ import { DILATING_BACKENDS } from './convolutionGradients.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes, GRADIENT, readScope } from './gradientScopes.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from './graph.js';
+import { refuseHostDraws } from './hostDraws.js';
 import { notePrecision, type Precision, runInPrecision } from './precision.js';
 import { kernelRules, ruleOf } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
@@ -227,6 +228,7 @@ function traceBackend(): TraceBackend {
   backend = new TraceBackend();
   carryScopes({ current: () => (isTracing() ? (scopes.at(-1) ?? '') : null), within: withinGradient });
   saveWithoutOperations(isTracing);
+  refuseHostDraws(isTracing);
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);
   DILATING_BACKENDS.add(TRACE_BACKEND);
   for (const kernelName of Object.keys(kernelRules)) {

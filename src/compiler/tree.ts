@@ -7,14 +7,21 @@ export interface Leaf<T> {
   readonly value: T;
 }
 
+/** @throws CompilerError for what is neither a leaf nor a structure. */
+function checkStructure(tree: unknown, path: string): asserts tree is object {
+  const isPromise = tree instanceof Promise;
+  if (tree !== null && typeof tree === 'object' && !isPromise) return;
+  // Nobody waits for it any more.
+  if (isPromise) tree.catch(() => {});
+  throw new CompilerError(
+    `Expected a tensor or a structure of tensors at '${path || '<root>'}', got ${isPromise ? 'a promise: a function is traced in one call, and can await nothing. Await before it is compiled, and pass the result as an input' : String(tree)}.`,
+  );
+}
+
 /** The leaves of `tree` in key order of insertion; `isLeaf` decides where to stop. */
 export function flattenTree<T>(tree: Tree<T>, isLeaf: (value: unknown) => value is T, path = ''): Leaf<T>[] {
   if (isLeaf(tree)) return [{ path, value: tree }];
-  if (tree === null || typeof tree !== 'object') {
-    throw new CompilerError(
-      `Expected a tensor or a structure of tensors at '${path || '<root>'}', got ${String(tree)}.`,
-    );
-  }
+  checkStructure(tree, path);
   const leaves: Leaf<T>[] = [];
   for (const [key, child] of Object.entries(tree)) {
     leaves.push(...flattenTree(child as Tree<T>, isLeaf, path === '' ? key : `${path}.${key}`));
@@ -33,10 +40,6 @@ export function mapTree<T, U>(
   const child = (key: string, value: unknown): Tree<U> =>
     mapTree(value as Tree<T>, isLeaf, map, path === '' ? key : `${path}.${key}`);
   if (Array.isArray(tree)) return tree.map((value, i) => child(String(i), value));
-  if (tree === null || typeof tree !== 'object') {
-    throw new CompilerError(
-      `Expected a tensor or a structure of tensors at '${path || '<root>'}', got ${String(tree)}.`,
-    );
-  }
+  checkStructure(tree, path);
   return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, child(key, value)]));
 }

@@ -85,9 +85,57 @@ test.each([
     { x },
     "Tensors of dtype string cannot be compiled; use float32, int32 or bool. (in layer 'lm/x')",
   ],
+  [
+    'a promise',
+    async (t: any) => tf.neg(t.x),
+    { x },
+    "Expected a tensor or a structure of tensors at '<root>', got a promise: a function is traced in one call, and can " +
+      'await nothing. Await before it is compiled, and pass the result as an input.',
+  ],
+  [
+    'a promise among tensors',
+    (t: any) => ({ y: tf.neg(t.x), loss: Promise.reject(new Error('not awaited')) }),
+    { x },
+    "Expected a tensor or a structure of tensors at 'loss', got a promise: a function is traced in one call, and can " +
+      'await nothing. Await before it is compiled, and pass the result as an input.',
+  ],
+  [
+    "tfjs's dropout",
+    (t: any) => tf.dropout(t.x, 0.5),
+    { x },
+    'tf.dropout draws once, while the function is traced, and every run would have the same numbers. Call ' +
+      'ops.dropout(x, key, keepProb), with a key int32 [2] that the function is given, or that ops.foldIn makes of one. ' +
+      "(in layer 'lm/x')",
+  ],
+  [
+    "tfjs's random numbers",
+    (t: any) => tf.add(t.x, tf.randomNormal([2, 3], 0, 1, 'float32', 7)),
+    { x },
+    'tf.randomNormal draws once, while the function is traced, and every run would have the same numbers. Call ' +
+      'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v), with a key int32 [2] that the function is ' +
+      "given, or that ops.foldIn makes of one. (in layer 'lm/x')",
+  ],
   ['no tensor', () => ({ loss: 3 }), { x }, "Expected a tensor or a structure of tensors at 'loss', got 3."],
 ])('%s', (_, f, inputs, message) => {
   expect(messageOf(f, inputs as Record<string, TensorSpec>)).toBe(message);
+});
+
+test.each([
+  'dropout',
+  'rand',
+  'randomGamma',
+  'randomNormal',
+  'randomStandardNormal',
+  'randomUniform',
+  'randomUniformInt',
+  'truncatedNormal',
+  'multinomial',
+])('tf.%s is refused while a function is traced, and nowhere else', (name) => {
+  const draw = () => (tf as any)[name]([2, 3], 0.5, 2);
+  const first = `tf.${name} draws once, while the function is traced`;
+  expect(() => traceProgram(draw, {})).toThrow(first);
+  // Whatever it may lack here.
+  expect(() => tf.tidy(draw)).not.toThrow(first);
 });
 
 test('the innermost layer is named', () => {

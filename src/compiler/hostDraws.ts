@@ -1,0 +1,35 @@
+/** @file tfjs's random operations: they draw on the host, so that a traced function would have the same numbers in every run. */
+import * as tf from './tfjs.js';
+import { CompilerError } from './types.js';
+
+/** What draws instead, by the operations of tfjs that draw. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  dropout: 'ops.dropout(x, key, keepProb)',
+  rand: 'ops.randomUniform(key, shape)',
+  randomUniform: 'ops.randomUniform(key, shape)',
+  randomUniformInt: 'ops.randomUniform(key, shape), scaled and cast to int32',
+  randomNormal: 'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v)',
+  randomStandardNormal: 'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v)',
+  truncatedNormal: 'ops.randomUniform(key, shape), as sqrt(-2 log(1 - u)) cos(2 pi v)',
+  randomGamma: 'ops.randomUniform(key, shape)',
+  multinomial: 'tf.argMax of the logits less log(-log(ops.randomUniform(key, shape)))',
+};
+
+/** tfjs opens a scope of this name around each of its operations. */
+const NAME = /^(\w+)__op$/;
+
+/** Has tfjs's engine refuse its random operations while it traces. Called once. */
+export function refuseHostDraws(isTracing: () => boolean): void {
+  const engine = tf.engine();
+  const original = engine.startScope.bind(engine);
+  engine.startScope = (name) => {
+    const op = NAME.exec(name ?? '')?.[1] ?? '';
+    if (Object.hasOwn(INSTEAD, op) && isTracing()) {
+      throw new CompilerError(
+        `tf.${op} draws once, while the function is traced, and every run would have the same numbers. ` +
+          `Call ${INSTEAD[op]}, with a key int32 [2] that the function is given, or that ops.foldIn makes of one.`,
+      );
+    }
+    original(name);
+  };
+}
