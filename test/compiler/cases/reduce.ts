@@ -1,5 +1,5 @@
 /** @file Cases of reductions, softmax, products, and of what sorts, accumulates or addresses along an axis. */
-import { bools, floats, host, ints, tf } from '../support.js';
+import { bools, floats, host, ints, ops, tf } from '../support.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 const FORMS: [number[], number[] | number | undefined, boolean][] = [
@@ -196,6 +196,32 @@ export const indexingCases: CaseTable = {
       ],
       constant,
     ),
+    // Indices that the same loop computes, by rows and by columns, and several of one table.
+    ...[
+      (i: any) => tf.add(i, tf.scalar(1, 'int32')),
+      (i: any) => tf.cast(tf.mul(tf.cast(i, 'float32'), 1.5), 'int32'),
+      (i: any) => tf.maximum(i, tf.scalar(1, 'int32')),
+      (i: any) => tf.clipByValue(i, 1, 2),
+      (i: any) => tf.where(tf.greater(i, tf.scalar(1, 'int32')), i, tf.scalar(3, 'int32')),
+      (i: any) => tf.gather(tf.add(i, tf.scalar(1, 'int32')), i),
+    ].flatMap((computed) =>
+      [0, 1].flatMap((axis) =>
+        over(
+          (x, i) => [tf.gather(x, computed(i), axis), tf.mul(tf.gather(x, computed(i), axis), 2)],
+          [[floats([4, 4]), ints([5], 0, 3)]],
+          { differentiable: 1 },
+        ),
+      ),
+    ),
+    ...over((x, i) => ops.embeddingLookup(x, tf.add(i, tf.scalar(1, 'int32'))), [[floats([5, 8]), ids]], {
+      differentiable: 1,
+    }),
+    ...over(
+      (x, i, j) => tf.add(tf.gather(x, i), tf.gather(x, j)),
+      [[floats([4, 8]), ints([4], 0, 4, 7), ints([4], 0, 4, 8)]],
+      { differentiable: 1 },
+    ),
+    ...over((x) => tf.gather(x, tf.argMax(x, 1)), [[floats([8, 4])]], constant),
   ],
   UnsortedSegmentSum: [
     ...over(

@@ -209,20 +209,31 @@ class LoopWriter {
         });
   }
 
+  /** Whether a gather reads another row of its table for each column. */
+  private indexMoves({ reads: [, index], wide }: LoopNode): boolean {
+    return wide && typeof index === 'object' && index.column !== 0;
+  }
+
   /** An index is checked before it is used: a wrong one reads the nearest row and is told after the run. */
-  private gather({ reads, types, wide, attrs }: LoopNode, phase: number): string {
-    const [table, index] = reads as readonly [Access, Access | number];
+  private gatherOffset({ reads: [, index], types, wide, attrs }: LoopNode, phase: number): string {
     this.checksIndices = true;
-    const row = this.rowPointer(table, 'r');
-    const at = `lt_index(${this.operand(index, types[1]!, wide, phase)}, ${attrs.count}, &bad) * ${attrs.stride}`;
-    const moves = wide && typeof index !== 'number' && index.column !== 0;
+    return `lt_index(${this.operand(index!, types[1]!, wide, phase)}, ${attrs.count}, &bad) * ${attrs.stride}`;
+  }
+
+  private gather(node: LoopNode, phase: number): string {
+    const table = node.reads[0] as Access;
+    const column = node.wide ? scaled('j', table.column) : '0';
     const { storage } = table.buffer;
-    if (moves) return load(storage, `${row}[${scaled('j', table.column)} + ${at}]`);
-    const name = this.declare(
-      `g${row.slice(1)}_${phase}`,
-      `const ${C_TYPES[storage]} *g${row.slice(1)}_${phase} = ${row} + ${at};`,
-    );
-    return load(storage, `${name}[${wide ? scaled('j', table.column) : '0'}]`);
+    if (node.wide && !this.indexMoves(node)) return load(storage, `g${this.byNode.get(node)!.id}[${column}]`);
+    return load(storage, `${this.rowPointer(table, 'r')}[${column} + ${this.gatherOffset(node, phase)}]`);
+  }
+
+  /** The pointer of a gather whose index is one for all columns: behind what computes the index, in front of the columns. */
+  private gatheredRow({ node, id }: Value, phase: number): string {
+    if (node.op !== 'GatherV2' || this.indexMoves(node)) return '';
+    const table = node.reads[0] as Access;
+    const type = C_TYPES[table.buffer.storage];
+    return `    const ${type} *const g${id} = ${this.rowPointer(table, 'r')} + ${this.gatherOffset(node, phase)};\n`;
   }
 
   private phase(phase: number): string {
@@ -238,16 +249,13 @@ class LoopWriter {
     const clauses = reductions.map(({ node, id }) => ` reduction(${this.clause(node)}:v${id})`);
     if (wide.some(({ node }) => node.op === 'GatherV2' && this.indexMoves(node)))
       clauses.push(' reduction(|:bad)');
+    const rows = wide.map((value) => this.gatheredRow(value, phase));
     const lines = wide.map((value) => this.wide(value)).join('');
     const [from, to] = this.byColumns ? ['c0', 'c1'] : ['0', String(this.unit.columns)];
     const index = this.unit.columns < 2 ** 30 ? 'int32_t' : 'int64_t';
     const loop = `#pragma omp simd${clauses.join('')}\n    for (${index} j = ${from}; j < ${to}; j++) {\n${lines}    }\n`;
     const ends = reductions.map((value) => this.end(value));
-    return [...narrow, ...starts, loop, ...ends].join('');
-  }
-
-  private indexMoves({ reads: [, index] }: LoopNode): boolean {
-    return typeof index === 'object' && index.column !== 0;
+    return [...narrow, ...rows, ...starts, loop, ...ends].join('');
   }
 
   private reducer(node: LoopNode) {
