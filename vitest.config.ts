@@ -34,8 +34,12 @@ export default defineConfig({
     hookTimeout: 120_000,
     sequence: { sequencer: LongFirst },
     globalSetup: ['test/temporaryFolders.ts'],
-    // Compiled programs of tests are no one's but the tests'.
-    env: { XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)) },
+    env: {
+      // Compiled programs of tests are no one's but the tests'.
+      XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)),
+      // Some tests call ONNX Runtime themselves.
+      ORT_DISABLE_TELEMETRY: '1',
+    },
     projects: [
       {
         extends: true,

@@ -5,6 +5,7 @@ import type { Graph } from '../graph.js';
 import { CompilerError, type HostArray, type TensorSpec } from '../types.js';
 import { inputName, lowerToOnnx, prepareForOnnx } from './lower.js';
 import { encodeModel } from './proto.js';
+import { disableTelemetry } from './telemetry.js';
 
 /** Options of an ONNX Runtime session. */
 export interface OnnxOptions {
@@ -14,6 +15,7 @@ export interface OnnxOptions {
 
 /** Loaded at first use: the library takes 60 ms, and shape inference does without it. */
 async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
+  await disableTelemetry();
   try {
     return await import('onnxruntime-node');
   } catch (error) {

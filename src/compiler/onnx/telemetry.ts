@@ -1,0 +1,31 @@
+/** @file ONNX Runtime's telemetry, turned off before the library is loaded. */
+import { isMainThread } from 'node:worker_threads';
+import { CompilerError } from '../types.js';
+
+/** The library reads it when the first session of the process is made, and from then on keeps to what it read. */
+const variable = 'ORT_DISABLE_TELEMETRY';
+
+/**
+ * Without this, ONNX Runtime writes a device id into the user's cache and sends it to its maker. Processes that this one
+ * starts inherit the setting.
+ *
+ * @throws CompilerError in a worker thread that can't set it.
+ */
+export async function disableTelemetry(): Promise<void> {
+  process.env[variable] = '1';
+  // On Windows the library has no such code. A worker's `process.env` is a copy, which C doesn't see.
+  if (isMainThread || process.platform === 'win32') return;
+  try {
+    const { load } = await import('koffi');
+    const program = load(null);
+    const get = program.func('const char *getenv(const char *name)');
+    if (get(variable) === '1') return;
+    program.func('int setenv(const char *name, const char *value, int overwrite)')(variable, '1', 1);
+  } catch (error) {
+    throw new CompilerError(
+      `ONNX Runtime would send telemetry, which this worker thread can't turn off: ${(error as Error).message}. ` +
+        'Compile in the main thread, or reinstall with npm ci.',
+      { cause: error },
+    );
+  }
+}
