@@ -90,9 +90,8 @@ function clearReport({ path, entries }: Found): Report {
 async function look(): Promise<Found> {
   const { cacheLimit, cachePath, checkFolder } = await import('../compiler/native/toolchain/cacheFolder.js');
   const { listEntries } = await import('../compiler/native/toolchain/entries.js');
-  const path = cachePath(process.env);
   try {
-    checkFolder(path);
+    const path = checkFolder(cachePath(process.env));
     return { path, limit: cacheLimit(process.env), entries: listEntries(path) };
   } catch (error) {
     throw new UsageError((error as Error).message);

@@ -1,5 +1,14 @@
 /** @file Where the cache is: a folder of the user's own that no one else can write to. */
-import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { CompilerError } from '../../types.js';
@@ -30,15 +39,11 @@ export function cacheLimit(env: NodeJS.ProcessEnv): number {
   return megabytes * 1e6;
 }
 
-/**
- * Refuses a folder whose files someone else could exchange, for they are loaded as code. One that is not there is fine.
- *
- * @throws CompilerError that says how to mend it.
- */
-export function checkFolder(path: string): void {
-  const info = statSync(path, { throwIfNoEntry: false });
-  if (info === undefined) return;
-  const { uid, mode } = info;
+const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '0');
+
+/** Refuses a folder whose files someone else could exchange, for they are loaded as code. */
+function checkItself(path: string): void {
+  const { uid, mode } = statSync(path);
   const own = process.getuid?.();
   if (own !== undefined && uid !== own) {
     throw new CompilerError(
@@ -46,13 +51,51 @@ export function checkFolder(path: string): void {
         'remove it, or set XDG_CACHE_HOME to a folder of your own.',
     );
   }
-  if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
-    const octal = (mode & 0o777).toString(8).padStart(4, '0');
+  if (own !== undefined && (mode & 0o077) !== 0) {
     throw new CompilerError(
-      `The cache ${path} is open to other users (mode ${octal}), who could put code of theirs into it: ` +
+      `The cache ${path} is open to other users (mode ${octal(mode)}), who could put code of theirs into it: ` +
         `look at what is in it, then chmod 700 ${path}.`,
     );
   }
+}
+
+/**
+ * Who could exchange the folder as a whole, where someone else could: whoever can write to a folder above it, or owns
+ * one. In sticky folders, such as /tmp, everyone only exchanges what is theirs.
+ *
+ * @param path without symbolic links.
+ */
+function openAbove(path: string): string | undefined {
+  const own = process.getuid?.();
+  if (own === undefined) return undefined;
+  // Whoever owns the root can do everything anyway; in containers that is not always user 0.
+  const trusted = [own, 0, statSync('/').uid];
+  for (let at = dirname(path); ; at = dirname(at)) {
+    const { uid, gid, mode } = statSync(at);
+    if (!trusted.includes(uid)) return `${at} belongs to user ${uid}, who could exchange it`;
+    // A group of the user's alone has the user's number, by convention.
+    const writers = mode & ([own, 0].includes(gid) ? 0o002 : 0o022);
+    if (writers !== 0 && (mode & 0o1000) === 0)
+      return `${at} is open to other users (mode ${octal(mode)}), who could exchange it`;
+    if (at === dirname(at)) return undefined;
+  }
+}
+
+const mending = 'Set XDG_CACHE_HOME to a folder of your own.';
+
+/**
+ * Refuses a folder that someone else could write to or exchange. One that is not there is fine.
+ *
+ * @returns the folder's path without symbolic links, which could be changed after this.
+ * @throws CompilerError that says how to mend it.
+ */
+export function checkFolder(path: string): string {
+  if (!existsSync(path)) return path;
+  checkItself(path);
+  const real = realpathSync(path);
+  const why = openAbove(real);
+  if (why !== undefined) throw new CompilerError(`The cache ${path} is not safe: ${why}. ${mending}`);
+  return real;
 }
 
 /** `mkdirSync` with `recursive` never returns below folders that are not what they seem, such as /proc. */
@@ -67,28 +110,38 @@ function makeFolder(path: string): void {
 
 /** A folder for this process alone, gone when it ends. */
 function temporaryFolder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'luthier-'));
+  const path = mkdtempSync(join(realpathSync(tmpdir()), 'luthier-'));
   process.once('exit', () => rmSync(path, { recursive: true, force: true }));
-  return path;
+  const why = openAbove(path);
+  if (why === undefined) return path;
+  throw new CompilerError(
+    `The temporary folder ${path} is not safe: ${why}. Set TMPDIR to a folder of your own.`,
+  );
 }
 
 /**
- * The folder that the environment names, made where it is not there; a temporary one where that can't be written.
+ * The folder that the environment names, made where it is not there; a temporary one where that can't be written or is
+ * in a place that is not safe.
  *
- * @throws CompilerError where it is there and not safe, or LUTHIER_CACHE_MB is no number.
+ * @throws CompilerError where it is there and not safe itself, or LUTHIER_CACHE_MB is no number.
  */
 export function openFolder(env: NodeJS.ProcessEnv): CacheFolder {
   const path = cachePath(env);
   const limit = cacheLimit(env);
+  const instead = (why: string): CacheFolder => ({
+    path: temporaryFolder(),
+    limit,
+    notice: `The cache ${path} ${why}: programs are compiled again by every process. ${mending}`,
+  });
   try {
     makeFolder(path);
-    checkFolder(path);
+    checkItself(path);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-    return { path, limit };
+    const real = realpathSync(path);
+    const why = openAbove(real);
+    return why === undefined ? { path: real, limit } : instead(`is not used, for ${why}`);
   } catch (error) {
     if (error instanceof CompilerError) throw error;
-    const { message } = error as Error;
-    const notice = `The cache ${path} can't be written (${message}): programs are compiled again by every process.`;
-    return { path: temporaryFolder(), limit, notice };
+    return instead(`can't be written (${(error as Error).message})`);
   }
 }

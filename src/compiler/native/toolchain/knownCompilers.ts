@@ -76,8 +76,8 @@ export class KnownCompilers {
   /** Keeps what was asked, where the cache is there. */
   save(): void {
     if (!this.changed) return;
-    const path = join(cachePath(this.env), FILE);
     try {
+      const path = join(checkFolder(cachePath(this.env)), FILE);
       writeFileSync(`${path}.${process.pid}`, JSON.stringify([...this.outputs].slice(-most)));
       renameSync(`${path}.${process.pid}`, path);
     } catch {
@@ -87,8 +87,7 @@ export class KnownCompilers {
 
   private read(): [string, string][] {
     try {
-      const path = cachePath(this.env);
-      checkFolder(path);
+      const path = checkFolder(cachePath(this.env));
       const entries = JSON.parse(readFileSync(join(path, FILE), 'utf8')) as [string, string][];
       return entries.filter((entry) => entry.length === 2 && entry.every((text) => typeof text === 'string'));
     } catch {

@@ -10,15 +10,16 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
 import { Cache, type Wanted } from '../../../../src/compiler/native/toolchain/cache.js';
-import { cachePath } from '../../../../src/compiler/native/toolchain/cacheFolder.js';
+import { cachePath, checkFolder } from '../../../../src/compiler/native/toolchain/cacheFolder.js';
 import { listEntries } from '../../../../src/compiler/native/toolchain/entries.js';
 import { CompilerError } from '../../../../src/compiler/types.js';
 import { startCommand, temporaryDirectory } from '../../../command.js';
@@ -246,13 +247,83 @@ describe('the folder', () => {
     );
   });
 
+  /** What a cache is told of whose folder is below these, from the outer one, with such modes and owners. */
+  const noticeBelow = (...folders: { mode: number; uid?: number; gid?: number }[]): string | undefined => {
+    let path = temporaryDirectory();
+    for (const [i, { mode, uid = 0, gid = 0 }] of folders.entries()) {
+      path = join(path, `${i}`);
+      mkdirSync(path);
+      if (process.getuid?.() === 0) chownSync(path, uid, gid);
+      chmodSync(path, mode);
+    }
+    const cache = Cache.open({ XDG_CACHE_HOME: path });
+    expect(cache.path.startsWith(path)).toBe(cache.notice === undefined);
+    return cache.notice?.replaceAll(dirname(dirname(path)), '…');
+  };
+
+  it('is not used where others could exchange it or a folder above', () => {
+    expect(noticeBelow({ mode: 0o777 }, { mode: 0o755 })).toBe(
+      'The cache …/0/1/luthier is not used, for …/0 is open to other users (mode 0777), who could exchange it: ' +
+        'programs are compiled again by every process. Set XDG_CACHE_HOME to a folder of your own.',
+    );
+    expect(noticeBelow({ mode: 0o755 }, { mode: 0o703 })).toMatch(
+      / …\/0\/1 is open to other users \(mode 0703\)/,
+    );
+    // Sticky: what is in it belongs to whoever made it.
+    expect(noticeBelow({ mode: 0o1777 }, { mode: 0o755 })).toBeUndefined();
+    // The group that has the number of the user is the user's own.
+    if (process.getuid?.() === process.getgid?.())
+      expect(noticeBelow({ mode: 0o775 }, { mode: 0o755 })).toBeUndefined();
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('is not used where a folder above belongs to others (as root)', () => {
+    expect(noticeBelow({ mode: 0o755, uid: 1234 }, { mode: 0o755 })).toMatch(
+      / …\/0 belongs to user 1234, who /,
+    );
+    expect(noticeBelow({ mode: 0o1777, uid: 1234 }, { mode: 0o755 })).toMatch(
+      / …\/0 belongs to user 1234, who /,
+    );
+    expect(noticeBelow({ mode: 0o775, gid: 1234 }, { mode: 0o755 })).toMatch(/ …\/0 is open to other users /);
+  });
+
+  it('is judged by where symbolic links lead to, and they are not followed again', () => {
+    const [folder, open] = [temporaryDirectory(), temporaryDirectory()];
+    for (const name of ['safe', 'link']) mkdirSync(join(folder, name));
+    chmodSync(open, 0o777);
+    const env = { XDG_CACHE_HOME: join(folder, 'link/to') };
+    symlinkSync(join(folder, 'safe'), env.XDG_CACHE_HOME);
+    expect(Cache.open(env).path).toBe(join(folder, 'safe/luthier'));
+    rmSync(env.XDG_CACHE_HOME);
+    symlinkSync(open, env.XDG_CACHE_HOME);
+    expect(Cache.open(env).notice).toContain(` for ${open} is open to other users (mode 0777), `);
+    expect(() => checkFolder(cachePath(env))).toThrow(
+      new CompilerError(
+        `The cache ${cachePath(env)} is not safe: ${open} is open to other users (mode 0777), who could exchange it. ` +
+          'Set XDG_CACHE_HOME to a folder of your own.',
+      ),
+    );
+  });
+
+  it('has no place where the temporary folder is not safe either', () => {
+    const open = temporaryDirectory();
+    chmodSync(open, 0o777);
+    vi.stubEnv('TMPDIR', open);
+    try {
+      expect(() => Cache.open({ XDG_CACHE_HOME: open })).toThrow(
+        /^The temporary folder \S+ is not safe: \S+ is open to other users \(mode 0777\), who could exchange it\. Set TMPDIR to a folder of your own\.$/,
+      );
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+
   it('is a temporary one where it cannot be written', async () => {
     const file = join(temporaryDirectory(), 'file');
     writeFileSync(file, '');
     const cache = Cache.open({ XDG_CACHE_HOME: file });
     expect(cache.notice).toBe(
       `The cache ${file}/luthier can't be written (ENOTDIR: not a directory, mkdir '${file}/luthier'): ` +
-        'programs are compiled again by every process.',
+        'programs are compiled again by every process. Set XDG_CACHE_HOME to a folder of your own.',
     );
     expect(statSync(cache.path).mode & 0o777).toBe(0o700);
     await put(cache, wanted('a'));
