@@ -1,5 +1,7 @@
 /** @file What every lowering gives: a compiled program that runs on host memory. */
 import { productPrecision } from './cost.js';
+import { findBad, IndexError, placeIn, problemOf } from './indexChecks.js';
+import { findComputed } from './onnx/indices.js';
 import type { Precision } from './precision.js';
 import type { Program } from './program.js';
 import { isSpec } from './program.js';
@@ -59,10 +61,13 @@ export interface Backend {
 export interface BoundCall {
   /** The results; their data are the bound arrays, overwritten by the next run, or with a part for each run. */
   readonly outputs: Tree<HostTensor>;
+  /** What is wrong with what run number `run` of the next call, from 0, is to read; undefined where nothing is. `run` looks itself, too. */
+  problemOf(run: number): IndexError | undefined;
   /**
    * Runs once, or so many times, with outputs copied to inputs after each run where `bind` was told so.
    *
-   * @throws CompilerError for more runs than `bind` was told.
+   * @throws CompilerError for more runs than `bind` was told; IndexError for an index that is out of range, once the runs
+   *   before it are done.
    */
   run(times?: number): Promise<Tree<HostTensor>>;
 }
@@ -84,6 +89,12 @@ export interface Binding {
 
 /** Bytes of a cache line: arrays that lie in one buffer have none in common. */
 const LINE = 64;
+
+/** What run number `run` reads of an array with parts for so many runs. */
+const partOf = (array: HostArray, runs: number, run: number): HostArray => {
+  const size = array.length / runs;
+  return runs === 1 ? array : array.subarray(run * size, (run + 1) * size);
+};
 
 const isArray = (value: unknown): value is BoundArray => ArrayBuffer.isView(value);
 const isArrayOrNull = (value: unknown): value is BoundArray | null => value === null || isArray(value);
@@ -146,11 +157,23 @@ export class Executable {
     }));
     return {
       outputs: tree,
+      problemOf: (run) => this.badIndex(read, parted, run),
       run: async (times = 1) => {
         this.checkAlive();
         if (runs > 1 && times > runs)
           throw new CompilerError(`${this.name}: bound for ${runs} runs at a time, and asked for ${times}.`);
-        await run(times);
+        for (let i = 0; i < times; i++) {
+          const bad = this.badIndex(read, parted, i);
+          if (bad === undefined) continue;
+          // Those before it are as good as any.
+          if (i > 0) await run(i);
+          throw bad;
+        }
+        try {
+          await run(times);
+        } catch (error) {
+          throw error instanceof IndexError ? await this.located(error, read, parted) : error;
+        }
         return tree;
       },
     };
@@ -213,6 +236,30 @@ export class Executable {
     if (this.disposed) return;
     this.disposed = true;
     await this.backend.dispose();
+  }
+
+  /** The first index that is out of range in what a run is to read. */
+  private badIndex(read: readonly HostArray[], parted: Parted, run: number): IndexError | undefined {
+    const { checks = [], inputPaths } = this.program;
+    for (const check of checks) {
+      const { input } = check;
+      // Looked at with the first run.
+      if (run > 0 && !parted.inputs[input]) continue;
+      const data = partOf(read[input]!, parted.inputs[input] ? parted.runs : 1, run);
+      const position = findBad(check, data);
+      if (position < 0) continue;
+      const at = placeIn(this.specsOf('input')[input]!.shape, position);
+      const problem = problemOf(data[position]!, check);
+      return new IndexError(this.name, { input: inputPaths[input]!, at, problem, run });
+    }
+    return undefined;
+  }
+
+  /** An index that the program worked out, as it was told by what runs it; looks for it where that can be told. */
+  private async located(error: IndexError, read: readonly HostArray[], parted: Parted): Promise<IndexError> {
+    const inputs = read.map((array, i) => partOf(array, parted.inputs[i] ? parted.runs : 1, error.run));
+    const found = await findComputed(this.program.graph, inputs).catch(() => undefined);
+    return found === undefined ? error : new IndexError(this.name, { ...found, input: '', run: error.run });
   }
 
   private checkAlive(): void {

@@ -4,19 +4,11 @@
  */
 import { readScope } from './gradientScopes.js';
 import { type Graph, type Node, newValue, type Value } from './graph.js';
-import { compileOnnx, type OnnxOptions } from './onnx/session.js';
+import { type OnnxOptions, runOnnx } from './onnx/session.js';
 import { eliminateDeadCode } from './passes/index.js';
 import { isSpec, type TensorFunction, traceProgram } from './program.js';
 import { flattenTree } from './tree.js';
-import {
-  byteSize,
-  formatSpec,
-  type HostArray,
-  type HostTensor,
-  newHostArray,
-  sizeOf,
-  type Tree,
-} from './types.js';
+import { byteSize, formatSpec, type HostArray, type HostTensor, sizeOf, type Tree } from './types.js';
 
 /** The first value of a program that is not finite and should be. */
 export interface NonFinite {
@@ -117,13 +109,8 @@ async function runFlagged(
   const found = new Map<Value, Flags>();
   for (const [i, piece] of pieces.entries()) {
     const { graph, kept, values } = flagged(piece, (value) => (lastReader.get(value) ?? i) > i);
-    const outputs = graph.outputs.map(({ dtype, shape }) => newHostArray(dtype, sizeOf(shape)));
-    const backend = await compileOnnx(graph, options);
-    try {
-      await backend.bind({ inputs: graph.inputs.map((input) => memory.get(input)!), outputs })();
-    } finally {
-      await backend.dispose();
-    }
+    const read = graph.inputs.map((input) => memory.get(input)!);
+    const outputs = await runOnnx(graph, read, options);
     kept.forEach((value, k) => void memory.set(value, outputs[k]!));
     for (const [value, last] of lastReader) if (last === i) memory.delete(value);
     const flags = outputs.slice(kept.length).map(([flag]) => flag === 1);

@@ -17,6 +17,7 @@ export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './firstNo
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';
 export { type ValueAndGrad, valueAndGrad } from './gradients.js';
+export { IndexError } from './indexChecks.js';
 export { type CompileOptions, compile, evalShape, exportOnnx, type Following, jit } from './jit.js';
 export { compilerName, cpuName } from './native/machine.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';

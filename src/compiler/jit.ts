@@ -6,7 +6,14 @@ import { type Backend, Executable } from './executable.js';
 import type { Graph } from './graph.js';
 import { exportGraph } from './onnx/lower.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';
-import { isSpec, joinPrograms, type Program, type TensorFunction, traceProgram } from './program.js';
+import {
+  checkProgram,
+  isSpec,
+  joinPrograms,
+  type Program,
+  type TensorFunction,
+  traceProgram,
+} from './program.js';
 import { flattenTree } from './tree.js';
 import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './types.js';
 
@@ -54,11 +61,11 @@ export async function compile(
   inputs: Tree<TensorSpec>,
   options: CompileOptions = {},
 ): Promise<Executable> {
-  const program = traceProgram(f, inputs);
+  const program = checkProgram(traceProgram(f, inputs));
   const { name = 'program', profiler, following } = options;
   let second: Program | null = null;
   const traceSecond = ({ f, inputs }: Following): Graph => {
-    second = traceProgram(f, inputs);
+    second = checkProgram(traceProgram(f, inputs));
     return second.graph;
   };
   const backend = await lower(f, program, options, following && (() => traceSecond(following)));
@@ -89,7 +96,7 @@ async function lower(
   following: (() => Graph) | undefined,
 ): Promise<Backend> {
   const { engine, device } = options;
-  if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device);
+  if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device, options.name);
   return compileGraph(program.graph, { ...options, following });
 }
 

@@ -2,6 +2,7 @@
 
 import { isTensor } from './gradients.js';
 import { type Graph, joinGraphs } from './graph.js';
+import { checkIndices, type IndexCheck } from './indexChecks.js';
 import type * as tf from './tfjs.js';
 import { traceGraph } from './trace.js';
 import { flattenTree, mapTree } from './tree.js';
@@ -18,7 +19,12 @@ export interface Program {
   /** Paths of the flat inputs and outputs, such as 'params.lm/softmax/w'. */
   readonly inputPaths: readonly string[];
   readonly outputPaths: readonly string[];
+  /** What is asked of inputs before a run. */
+  readonly checks?: readonly IndexCheck[];
 }
+
+/** A program that is to run: with its indices looked after. */
+export const checkProgram = (program: Program): Program => ({ ...program, ...checkIndices(program.graph) });
 
 /** Both programs, one after the other; structures and paths are those of pairs. */
 export function joinPrograms(first: Program, second: Program): Program {
@@ -32,6 +38,10 @@ export function joinPrograms(first: Program, second: Program): Program {
     outputs: [first.outputs, second.outputs],
     inputPaths: paths(first.inputPaths, second.inputPaths),
     outputPaths: paths(first.outputPaths, second.outputPaths),
+    checks: [
+      ...(first.checks ?? []),
+      ...(second.checks ?? []).map((check) => ({ ...check, input: check.input + first.graph.inputs.length })),
+    ],
   };
 }
 

@@ -359,7 +359,7 @@ export function traceGraph(
 }
 
 /** The layer of a scope, behind a message; '' outside any. */
-function placeOf(scope: string): string {
+export function placeOf(scope: string): string {
   const { layer, isGradient } = readScope(scope);
   if (layer === '') return '';
   return isGradient ? ` (in the gradient of layer '${layer}')` : ` (in layer '${layer}')`;

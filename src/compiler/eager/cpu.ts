@@ -2,12 +2,13 @@
 
 import type { Backend } from '../executable.js';
 import { isTensor } from '../gradients.js';
+import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { Program, TensorFunction } from '../program.js';
 import { isSpec } from '../program.js';
 import * as tf from '../tfjs.js';
 import { withBackend } from '../trace.js';
 import { flattenTree, mapTree } from '../tree.js';
-import { DeviceError, type TensorSpec } from '../types.js';
+import { DeviceError, type TensorSpec, type Tree } from '../types.js';
 
 /** Backends that the eager engine can run on. */
 export type EagerDevice = 'cpu' | 'gpu';
@@ -35,13 +36,30 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
   }
 }
 
+/** What tfjs's gather says of an index, as other engines are told it; undefined for other errors. */
+function indexError(program: string, error: unknown): IndexError | undefined {
+  const message = error instanceof Error ? error.message : '';
+  const [, value, last, where] = /the index value (-?\d+) is not in \[0, (\d+)\](.*)/s.exec(message) ?? [];
+  if (value === undefined) return undefined;
+  const addressed = { limit: Number(last) + 1, what: `${Number(last) + 1} that there are`, where: where! };
+  return new IndexError(program, { ...UNKNOWN_INDEX, problem: problemOf(Number(value), addressed) });
+}
+
 /** Wraps `f` so that it runs eagerly on host memory. */
 export async function compileEager(
   f: TensorFunction,
   program: Program,
   device: EagerDevice = 'cpu',
+  name = 'program',
 ): Promise<Backend> {
   const backend = await loadBackend(device);
+  const call = (tree: Tree<tf.Tensor>): Tree<tf.Tensor> => {
+    try {
+      return f(tree);
+    } catch (error) {
+      throw indexError(name, error) ?? error;
+    }
+  };
   return {
     runner: 'eager',
     bind:
@@ -54,7 +72,7 @@ export async function compileEager(
               // The backend may keep the array, and the caller writes to it again: it gets a copy.
               tf.tensor(inputs[next++]!.slice() as Float32Array, [...shape], dtype),
             );
-            const results = flattenTree<tf.Tensor>(f(tree), isTensor);
+            const results = flattenTree<tf.Tensor>(call(tree), isTensor);
             results.forEach(({ value }, i) => void outputs[i]!.set(value.dataSync()));
             // valueAndGrad keeps its auxiliary results beyond any tidy.
             for (const { value } of results) if (value.kept) value.dispose();

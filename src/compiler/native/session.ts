@@ -1,6 +1,7 @@
 /** @file Compiled C as a `Backend`: its memory, its runs off the main thread, its end. */
 import { availableParallelism } from 'node:os';
 import type { Backend, FlatBinding } from '../executable.js';
+import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { ProgramProfile } from '../profile/profiler.js';
 import {
   type BoundArray,
@@ -37,10 +38,11 @@ export interface OpenOptions {
   readonly profile?: ProgramProfile | undefined;
 }
 
-/** What the results of lt_program_run other than 0 mean. */
+/** What lt_program_run gives for an index that was out of range: the run in which it was, times 256, and this. */
+const [BAD_INDEX, BAD_INDEX_ROUND] = [2, 256];
+/** What its other results than 0 mean. */
 const failures: Readonly<Record<number, string>> = {
   1: 'there is not enough memory',
-  2: 'an index was out of range',
 };
 
 /**
@@ -139,6 +141,11 @@ class Program implements Backend {
           const seconds = (performance.now() - before) / 1000;
           profile.add(seconds, times, await this.functions.spans!(this.handle));
         }
+        if (result % BAD_INDEX_ROUND === BAD_INDEX)
+          throw new IndexError(this.options.name, {
+            ...UNKNOWN_INDEX,
+            run: Math.floor(result / BAD_INDEX_ROUND),
+          });
         if (result !== 0) throw this.error(failures[result] ?? `it failed with code ${result}`);
       });
       this.last = run.catch(() => {});

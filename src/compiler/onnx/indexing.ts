@@ -19,6 +19,10 @@ const oneHot = (b: OnnxBuilder, indices: string, depth: number, off = 0, on = 1)
     { attrs: { axis: -1 } },
   );
 
+/** Indices with those below 0, which ONNX counts from the end, above all others: they are refused, too. */
+const unwrapped = (b: OnnxBuilder, indices: string, count: number): string =>
+  b.emit('Where', [b.emit('Less', [indices, b.scalar(0, 'int32')]), b.scalar(count, 'int32'), indices]);
+
 /**
  * ONNX Runtime's ScatterND with reduction adds from several threads at once and loses sums of duplicate indices;
  * ScatterElements runs on one thread, in order. `data` is the tensor to add to.
@@ -107,7 +111,11 @@ const foldIn: Lowering = ({ attrs }, [key], b) => {
 };
 
 export const indexingLowerings: Readonly<Record<string, Lowering>> = {
-  GatherV2: ({ attrs }, inputs, b) => [b.emit('Gather', inputs, { attrs: { axis: attrs.axis as number } })],
+  GatherV2: ({ inputs: [x, ids], attrs }, [table, indices], b) => {
+    const axis = attrs.axis as number;
+    const at = ids!.data ? indices! : unwrapped(b, indices!, x!.shape[axis]!);
+    return [b.emit('Gather', [table!, at], { attrs: { axis } })];
+  },
   UnsortedSegmentSum: segmentSum,
   OneHot: ({ inputs, outputs, attrs }, [indices], b) => {
     // ONNX takes no scalar of indices.

@@ -2,13 +2,16 @@
 import type { Tensor } from 'onnxruntime-node';
 import type { Backend, FlatBinding } from '../executable.js';
 import type { Graph } from '../graph.js';
-import { CompilerError, type HostArray, type TensorSpec } from '../types.js';
+import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
+import { CompilerError, type HostArray, newHostArray, sizeOf, type TensorSpec } from '../types.js';
 import { inputName, lowerToOnnx, prepareForOnnx } from './lower.js';
 import { encodeModel } from './proto.js';
 import { disableTelemetry } from './telemetry.js';
 
 /** Options of an ONNX Runtime session. */
 export interface OnnxOptions {
+  /** For messages; 'program' by default. */
+  readonly name?: string;
   /** Threads of one operation; 0 lets ONNX Runtime take one a core. */
   readonly numThreads?: number;
 }
@@ -31,8 +34,28 @@ async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
 const isShared = (array: HostArray): boolean => array.buffer instanceof SharedArrayBuffer;
 const unshared = (array: HostArray): HostArray => (isShared(array) ? array.slice() : array);
 
+/** What ONNX Runtime says of a gather with an index that is out of range. */
+const BAD_INDEX = /indices element out of data bounds/;
+
+/** Compiles a graph, runs it once, and gives its outputs. */
+export async function runOnnx(
+  graph: Graph,
+  inputs: readonly HostArray[],
+  options: OnnxOptions = {},
+): Promise<HostArray[]> {
+  const outputs = graph.outputs.map(({ dtype, shape }) => newHostArray(dtype, sizeOf(shape)));
+  const backend = await compileOnnx(graph, options);
+  try {
+    await backend.bind({ inputs, outputs })();
+  } finally {
+    await backend.dispose();
+  }
+  return outputs;
+}
+
 /** Compiles a graph. */
 export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Promise<Backend> {
+  const { name = 'program' } = options;
   const model = lowerToOnnx(prepareForOnnx(graph));
   const { InferenceSession, Tensor: OrtTensor } = await loadRuntime();
   const session = await InferenceSession.create(encodeModel(model), {
@@ -40,7 +63,8 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
     interOpNumThreads: 1,
     executionMode: 'sequential',
     graphOptimizationLevel: 'all',
-    logSeverityLevel: 3,
+    // What goes wrong is thrown as well.
+    logSeverityLevel: 4,
     // With a memory pattern, the first run's arena and the planned block both stay: 700 MB more on the small GPT, and
     // not faster.
     enableMemPattern: false,
@@ -74,7 +98,9 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
         inputs.forEach((own, i) => {
           if (own !== binding.inputs[i]) own.set(binding.inputs[i]!);
         });
-        await session.run(feeds, fetches);
+        await session.run(feeds, fetches).catch((error: Error) => {
+          throw BAD_INDEX.test(error.message) ? new IndexError(name, UNKNOWN_INDEX) : error;
+        });
         outputs.forEach((own, i) => {
           if (own !== binding.outputs[i]) binding.outputs[i]!.set(own);
         });

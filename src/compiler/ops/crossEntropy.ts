@@ -2,11 +2,15 @@
 
 import { perInputElement, perOutputElement, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
-import { recordOp } from '../trace.js';
+import { isTracing, recordOp } from '../trace.js';
 import { callComposite, defineComposite } from './composite.js';
 
-const oneHot = (labels: tf.Tensor, like: tf.Tensor): tf.Tensor =>
-  tf.oneHot(labels as tf.Tensor1D, like.shape.at(-1)!);
+/** Rows with a 1 at the label. A program's labels are checked apart; eagerly a gather refuses those that are no class. */
+function oneHot(labels: tf.Tensor, like: tf.Tensor): tf.Tensor {
+  const classes = like.shape.at(-1)!;
+  const checked = isTracing() ? labels : tf.gather(tf.range(0, classes, 1, 'int32'), labels as tf.Tensor1D);
+  return tf.oneHot(checked as tf.Tensor1D, classes);
+}
 
 /** Outputs: the cross-entropy of each position, and the log-probabilities, which the gradient reads. */
 defineComposite('SoftmaxCrossEntropy', {

@@ -45,7 +45,8 @@ typedef struct {
   int64_t *packed;
   void **pointers;
   lt_timeline *timelines; /* of each thread; NULL where the program is not profiled */
-  int32_t bad_index;
+  int64_t stop_at;   /* the first barrier before which an index was out of range, counted from 1 over all rounds */
+  int64_t bad_round; /* the round in which it was */
   int32_t stale; /* whether steps run whose results are kept from run to run */
   void *const *inputs, *const *outputs;
   const lt_request *request;
@@ -174,6 +175,24 @@ static void go_on(program *p, int64_t round) {
   if (p->request->input_strides != NULL) resolve(p, round);
 }
 
+/* Tells the others, at the barrier of this number, that this thread has met an index that was out of range. */
+static void note(program *p, const lt_frame *frame, int64_t barrier) {
+  int64_t known = __atomic_load_n(&p->stop_at, __ATOMIC_RELAXED);
+  if (!frame->bad_index) return;
+  while (barrier < known)
+    if (__atomic_compare_exchange_n(&p->stop_at, &known, barrier, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
+}
+
+/* The next barrier. Whether an index was out of range before it, on any thread: then nothing more is done, so that no
+   update is made of it. All threads see the same, for what a faster one finds next belongs to a later barrier. */
+static int stops(program *p, const lt_frame *frame, int64_t *barrier, int64_t round) {
+  note(p, frame, ++*barrier);
+  lt_barrier();
+  if (__atomic_load_n(&p->stop_at, __ATOMIC_RELAXED) > *barrier) return 0;
+  if (frame->thread == 0) p->bad_round = round;
+  return 1;
+}
+
 static void take_steps(void *argument, int thread, int threads) {
   program *p = argument;
   char *own = p->memory + p->threads_at + thread * p->thread_bytes;
@@ -189,9 +208,10 @@ static void take_steps(void *argument, int thread, int threads) {
     frame.timeline->count = 0;
     frame.timeline->last = now();
   }
+  int64_t barrier = 0;
   for (int64_t round = 0; round < p->request->times; round++) {
     if (round > 0) {
-      lt_barrier();
+      if (stops(p, &frame, &barrier, round - 1)) return;
       if (thread == 0) go_on(p, round);
       lt_barrier();
     }
@@ -200,18 +220,19 @@ static void take_steps(void *argument, int thread, int threads) {
       const lt_step *step = &p->text->steps[i];
       if (frame.timeline != NULL) frame.timeline->step = (int32_t)i;
       if (step->waits && i > first) {
-        lt_barrier();
+        if (stops(p, &frame, &barrier, round)) return;
         if (frame.timeline != NULL) lt_mark(frame.timeline, -1);
       }
       step->run(p->pointers + step->first, &frame);
     }
   }
-  if (frame.bad_index) __atomic_store_n(&p->bad_index, 1, __ATOMIC_RELAXED);
+  note(p, &frame, barrier + 1);
 }
 
 int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_request *request) {
   program *p = handle;
-  p->bad_index = 0;
+  p->stop_at = INT64_MAX;
+  p->bad_round = request->times - 1;
   if (request->stale) p->stale = 1;
   p->inputs = inputs;
   p->outputs = outputs;
@@ -219,9 +240,10 @@ int lt_run(void *handle, void *const *inputs, void *const *outputs, const lt_req
   resolve(p, 0);
   if (request->times < 1) return 0;
   lt_team_run(p->threads, take_steps, p);
+  if (p->stop_at != INT64_MAX) return (int)(p->bad_round * 256 + 2);
   p->stale = 0;
   carry(p);
-  return p->bad_index ? 2 : 0;
+  return 0;
 }
 
 int64_t lt_spans(void *handle, double *spans, int64_t capacity) {

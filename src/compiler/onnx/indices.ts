@@ -1,0 +1,22 @@
+/** @file Looks for an index that a program worked out and that was out of range: the indices are worked out again. */
+import type { Graph } from '../graph.js';
+import { computedIndices, findBad, placeIn, problemOf } from '../indexChecks.js';
+import { eliminateDeadCode } from '../passes/index.js';
+import type { HostArray } from '../types.js';
+import { runOnnx } from './session.js';
+
+/** The first index that is out of range among those that a graph works out; undefined where there is none. */
+export async function findComputed(
+  graph: Graph,
+  inputs: readonly HostArray[],
+): Promise<{ readonly at: readonly number[]; readonly problem: string } | undefined> {
+  const indices = computedIndices(graph);
+  const outputs = indices.map(({ value }) => value);
+  const results = await runOnnx(eliminateDeadCode({ ...graph, outputs }), inputs);
+  for (const [i, { value, ...addressed }] of indices.entries()) {
+    const position = findBad({ ...addressed, positions: null }, results[i]!);
+    if (position < 0) continue;
+    return { at: placeIn(value.shape, position), problem: problemOf(results[i]![position]!, addressed) };
+  }
+  return undefined;
+}
