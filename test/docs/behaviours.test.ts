@@ -1,4 +1,4 @@
-/** @file docs/fiddle-behaviours.md names tests that exist, by their exact titles. */
+/** @file docs/fiddle-behaviours.md and docs/security.md name tests that exist, by their exact titles. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -61,4 +61,20 @@ test('numbers rise, and none is left out of the defects', () => {
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
   expect([numbers[0], numbers.at(-1)]).toEqual([1, 96]);
   expect(defects!.map((row) => row.number)).toEqual(defects!.map((_, i) => i + 1));
+});
+
+test('every test that docs/security.md names is there', () => {
+  const text = readFileSync(join(root, 'docs/security.md'), 'utf8').replace(/\s+/g, ' ');
+  let file = '';
+  const missing: string[] = [];
+  let named = 0;
+  for (const [, path, title] of text.matchAll(/`(test\/[^`]+)`|“([^”]+)”/g)) {
+    if (path !== undefined) file = path;
+    else {
+      named++;
+      if (!titlesIn(file).has(title!)) missing.push(`${file}: ${title}`);
+    }
+  }
+  expect(missing).toEqual([]);
+  expect(named).toBeGreaterThan(15);
 });

@@ -1,5 +1,5 @@
 /** @file Dumps: every stage of a program as a text that tells all of it, in a folder that is whole or not there. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CompilerError, compile, tf, valueAndGrad, withScope } from '../../../src/compiler/index.js';
@@ -198,6 +198,7 @@ describe('LUTHIER_DUMP', () => {
   it('keeps programs apart that have one name', () => {
     const directory = temporaryDirectory();
     const first = writeDump(directory, 'step', lowered());
+    expect(statSync(first).mode & 0o777).toBe(0o777 & ~process.umask());
     const second = writeDump(
       directory,
       'step',

@@ -1,6 +1,6 @@
 /** @file LUTHIER_DUMP: what the native lowering makes of a program, stage by stage, in files for people to read. */
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { CompilerError } from '../../types.js';
 import type { NativeProgram } from '../lower.js';
@@ -34,7 +34,9 @@ export function writeDump(directory: string, name: string, program: NativeProgra
   let aside: string | undefined;
   try {
     mkdirSync(directory, { recursive: true });
-    aside = mkdtempSync(`${folder}.tmp-`);
+    // Not `mkdtemp`, which would leave the folder to its owner alone.
+    aside = `${folder}.tmp-${process.pid}-${randomBytes(6).toString('hex')}`;
+    mkdirSync(aside);
     for (const [file, text] of Object.entries(texts)) writeFileSync(join(aside, file), text);
     renameSync(aside, folder);
   } catch (error) {
