@@ -51,6 +51,7 @@ export abstract class BaseDecoder extends Configurable.with({
     .default(null)
     .describe('Tokens after the prompt, at most; null for as many as seqlen allows.'),
 }) {
+  static override readonly isAbstract = true;
   /** Sequences that the model works on for a batch of `batchSize` prompts. */
   numRows(batchSize: number): number {
     return batchSize;

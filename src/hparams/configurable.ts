@@ -1,6 +1,7 @@
 /** @file The base of every class that configs describe. */
 // biome-ignore-all lint/complexity/noThisInStatic: `this` is the subclass that the method is called on; that is the point.
 import { z } from 'zod';
+import { refusePromise } from './asynchronous.js';
 import { RULES, type Rule, rulesFrom } from './building/rules.js';
 import { assignValues } from './editing/assign.js';
 import { ConfigError } from './errors.js';
@@ -13,6 +14,7 @@ import { captureTrace, placeText } from './source.js';
 import type {
   AbstractClass,
   AnyConfig,
+  CheckedHp,
   ConcreteClass,
   Config,
   ConfigValues,
@@ -36,17 +38,31 @@ export class Configurable {
   static readonly [FIELDS]: Fields = {};
   static readonly [OLD_NAMES]: OldNames = {};
   static readonly [RULES]: readonly Rule[] = [];
+  /**
+   * That a class is there to be extended, and nothing is built as it: an abstract class says
+   * `static override readonly isAbstract = true`. TypeScript's `abstract` is gone when the program runs, and files and
+   * flags name classes. The classes that extend it don't inherit it.
+   */
+  static readonly isAbstract: boolean = true;
   static [MAKE](hp: object): Configurable {
-    const made = new this(hp);
-    made.setup();
+    const made = new this(hp as CheckedHp);
+    const done: unknown = made.setup();
+    refusePromise(done, `${this.name}.setup()`, 'the instance is used when it returns');
     return made;
   }
   declare readonly [INPUTS]: {};
   /** The hyperparameters, every one with its value, frozen. */
   readonly hp: {};
 
-  /** Called by `build`, which has checked `hp`. */
-  constructor(hp: {}) {
+  /** Called by `build`, which has checked `hp`. @throws ConfigError where anything else calls it. */
+  constructor(hp: CheckedHp) {
+    // What `build` passes is frozen.
+    if (hp === undefined || !Object.isFrozen(hp)) {
+      const { name } = new.target;
+      throw new ConfigError(`new ${name}(…) passes by all checks: use build(${name}.config({ … })).`, {
+        place: placeText(captureTrace()),
+      });
+    }
     this.hp = hp;
   }
 
@@ -87,6 +103,7 @@ export class Configurable {
     const inheritedRules = (this as unknown as { [RULES]: readonly Rule[] })[RULES];
     const Base = this as unknown as ConcreteClass;
     abstract class Extended extends Base {
+      static readonly isAbstract = true;
       static readonly [FIELDS]: Fields = { ...inherited, ...fields };
       static readonly [OLD_NAMES]: OldNames = oldNames;
       static readonly [RULES]: readonly Rule[] = [...inheritedRules, ...added];

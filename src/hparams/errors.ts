@@ -25,5 +25,16 @@ export class ConfigError extends Error {
   }
 }
 
+/** Lines below a message, `most` at most, and how many more there are. */
+export function linesBelow(lines: readonly string[], most = 20): string {
+  const more = lines.length > most ? [`… and ${countText(lines.length - most)} more`] : [];
+  return [...lines.slice(0, most), ...more].map((line) => `\n  ${line}`).join('');
+}
+
+/** `119,990`. */
+export function countText(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
 /** A value was read that is not set and has no default: those who only look (rules, say) may pass over it. */
 export class NotSetError extends ConfigError {}

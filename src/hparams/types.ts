@@ -10,6 +10,11 @@ export const BUILT: unique symbol = Symbol('luthier.built');
 /** Key of the phantom property that tells configs from partials. */
 const KIND: unique symbol = Symbol('luthier.kind');
 
+/** Key of the phantom property that only what `build` passes to constructors has. */
+const CHECKED: unique symbol = Symbol('luthier.checked');
+/** What constructors are called with: hyperparameters that `build` has checked, which nothing else can make. */
+export type CheckedHp = { readonly [CHECKED]: true };
+
 /** Hyperparameters by name, each a zod schema. */
 export type Fields = Record<string, z.ZodType>;
 
@@ -152,7 +157,7 @@ export type Report = (message: string, path?: string | readonly Segment[]) => vo
 
 /** What `Base.with(fields)` returns: a class to extend, whose instances have the fields in `hp`. */
 export type WithFields<B extends AbstractClass, F extends Fields> = (abstract new (
-  hp: any,
+  hp: CheckedHp,
 ) => InstanceType<B> & {
   readonly hp: HpFrom<F>;
   readonly [INPUTS]: { [K in keyof F]: FieldValue<F[K]> };

@@ -57,6 +57,7 @@ export abstract class BaseInput
   )
   implements InputSource
 {
+  static override readonly isAbstract = true;
   get name(): string {
     return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
   }

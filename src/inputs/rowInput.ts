@@ -11,6 +11,7 @@ import type { InputState, JsonValue } from './inputSource.js';
  * given out, so a run goes on exactly where it stopped, also with another number of hosts or another batch size.
  */
 export abstract class RowInput extends BaseInput.with({}) {
+  static override readonly isAbstract = true;
   #position = 0;
 
   /** How many rows the data has; Infinity for data without end. Rows from there on are padding of weight 0. */

@@ -10,6 +10,7 @@ import type { TokenArray } from './tokens.js';
 
 /** Turns text into token ids, 0 … vocabSize − 1, and back. */
 export abstract class BaseTokenizer extends Configurable.with({}) {
+  static override readonly isAbstract = true;
   /** How many different ids there are. */
   abstract get vocabSize(): number;
 

@@ -5,6 +5,7 @@ import { BaseLayer } from './baseLayer.js';
 
 /** Base of the activation functions. */
 export abstract class BaseActivation extends BaseLayer {
+  static override readonly isAbstract = true;
   abstract fprop(inputs: Tensor): Tensor;
 }
 

@@ -119,6 +119,7 @@ export abstract class BaseLayer extends Configurable.with({
     .default(null)
     .describe('Layers of one model with the same id are one layer.'),
 }) {
+  static override readonly isAbstract = true;
   readonly #placement = this.#takePlacement();
   readonly #variables = new Map<string, Variable>();
   readonly #children = new Map<string, BaseLayer>();

@@ -8,6 +8,7 @@ import { constantInit } from './weightInit.js';
 export abstract class BaseNormalization extends BaseLayer.with({
   dim: z.int().positive().describe('Size of the last dimension.'),
 }) {
+  static override readonly isAbstract = true;
   /** [..., dim] to the same shape. */
   abstract fprop(inputs: Tensor): Tensor;
 }

@@ -7,6 +7,7 @@ import { BaseLayer, type Theta } from './baseLayer.js';
 export abstract class BasePositionalEmbedding extends BaseLayer.with({
   embeddingDims: z.int().positive().describe('Depth of an embedding.'),
 }) {
+  static override readonly isAbstract = true;
   /** The embeddings of positions 0 to seqLength - 1: [seqLength, embeddingDims]. */
   abstract fprop(seqLength: number): Tensor;
   /** The embeddings of int32 positions [...]: [..., embeddingDims]. */

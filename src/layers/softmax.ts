@@ -48,6 +48,7 @@ export abstract class BaseSoftmax extends BaseLayer.with({
     .default(0)
     .describe('Weight of the auxiliary loss mean(logsumexp(logits)^2); 0: none.'),
 }) {
+  static override readonly isAbstract = true;
   /** [..., inputDims] to [..., numClasses], before the cap. */
   protected abstract uncappedLogits(inputs: Tensor): Tensor;
 

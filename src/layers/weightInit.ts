@@ -37,6 +37,7 @@ export function fans(weight: WeightShape): { fanIn: number; fanOut: number } | n
 export abstract class WeightInit extends Configurable.with({
   scale: z.number().default(1).describe('Factor on the values that the formula gives.'),
 }) {
+  static override readonly isAbstract = true;
   /**
    * Initial values of a weight, row-major, or what they are drawn from by the key; the same for the same key, whatever was
    * drawn before.

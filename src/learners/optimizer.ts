@@ -78,6 +78,7 @@ export abstract class BaseOptimizer extends Configurable.with({
       'Decay of the moving average of the parameters, at most (1 + step) / (10 + step); 0 keeps none.',
     ),
 }) {
+  static override readonly isAbstract = true;
   override setup(): void {
     const hp = this.hp;
     check(

@@ -28,6 +28,7 @@ abstract class LinearRampupDecay extends BaseSchedule.with({
     .default(true)
     .describe('Warm-up as max * step / warmupSteps; if false, as max * (step + 1) / (warmupSteps + 1).'),
 }) {
+  static override readonly isAbstract = true;
   override setup(): void {
     const { warmupSteps, decayStart, decayEnd } = this.hp;
     check(

@@ -5,6 +5,7 @@ import { check } from './check.js';
 
 /** A function of the step, evaluated on the host. The learning rate is `learningRate` times its value. */
 export abstract class BaseSchedule extends Configurable {
+  static override readonly isAbstract = true;
   /**
    * The value at a step.
    *

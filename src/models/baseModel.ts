@@ -14,6 +14,7 @@ export type WeightedScalars = Readonly<Record<string, WeightedScalar>>;
 
 /** Base of the models. The two methods run in one context, one after the other. */
 export abstract class BaseModel extends BaseLayer {
+  static override readonly isAbstract = true;
   /** What the model makes of a batch. */
   abstract computePredictions(batch: TensorBatch): unknown;
 

@@ -1,4 +1,6 @@
 /** @file Makes an experiment's configs: constants from the command line first, then its methods, then what edits the configs. */
+import { append } from '../hparams/append.js';
+import { refusePromise } from '../hparams/asynchronous.js';
 import {
   applyAssignments,
   type Config,
@@ -88,13 +90,13 @@ function sorted(
   const edits: Edit[] = [];
   for (const override of overrides) {
     const { origin } = override;
-    const addConstants = (...added: ConstantOverride[]) =>
-      constants.push(...withPresentNames(added, resolved.cls, notify));
+    const addConstants = (added: readonly ConstantOverride[]) =>
+      append(constants, withPresentNames(added, resolved.cls, notify));
     if (override.kind === 'fiddler') edits.push((configs) => applyFiddler(configs, override, resolved));
     else if (override.kind === 'file') {
       const changes = asUsage(origin, () => readChanges(override.file, { notify }));
       addConstants(
-        ...changes.constants.map(({ path, value, place }) => ({
+        changes.constants.map(({ path, value, place }) => ({
           name: formatPath(path),
           value: value instanceof Section ? value.toRecord() : value,
           origin: place,
@@ -108,8 +110,8 @@ function sorted(
         if (override.kind === 'set') setPath(configs, path, override.text, origin);
         else unsetPath(configs, path, origin);
       });
-    } else if (override.kind === 'set') addConstants({ name: override.path, text: override.text, origin });
-    else addConstants({ name: override.path, toDefault: true, origin });
+    } else if (override.kind === 'set') addConstants([{ name: override.path, text: override.text, origin }]);
+    else addConstants([{ name: override.path, toDefault: true, origin }]);
   }
   for (const { name, origin } of constants) checkConstant(resolved.cls, name, origin);
   return { constants, edits };
@@ -127,11 +129,18 @@ function checkNames(experiment: Experiment, what: string, configs: readonly Conf
   }
 }
 
+/** What a method of the experiment returns. @throws ConfigError for a promise. */
+function madeBy<K extends (typeof configRoots)[number] | 'validate'>(experiment: Experiment, method: K) {
+  const made = experiment[method]();
+  refusePromise(made, `${experiment.constructor.name}.${method}()`, 'what counts is what it returns');
+  return made;
+}
+
 /** What the experiment's methods return, each noted as the method's. */
 function configsOf(experiment: Experiment): ExperimentConfigs {
   const configs = makeConfigs({});
   for (const root of configRoots) {
-    const made = experiment[root]();
+    const made = madeBy(experiment, root);
     withOrigin(`${experiment.constructor.name}.${root}()`, () => Object.assign(configs, { [root]: made }));
   }
   return configs;
@@ -167,7 +176,7 @@ export function configure(
   const [datasets, decodeDatasets] = [[...configs.datasets], [...configs.decodeDatasets]];
   checkNames(experiment, 'datasets', datasets);
   checkNames(experiment, 'decodeDatasets', decodeDatasets);
-  experiment.validate();
+  madeBy(experiment, 'validate');
   const unread = unreadOverrides(experiment).map(
     ({ name, origin }) =>
       `${origin}: ${resolved.cls.name} never reads the constant ${name} while it makes its configs, so this changes nothing.`,

@@ -1,5 +1,6 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
+import { append } from '../hparams/append.js';
 import {
   type Config,
   ConfigError,
@@ -269,7 +270,7 @@ export function constantProblems(
   gathered = problems;
   try {
     reporting(() => {
-      problems.push(...missingConstants(instantiate(cls, overrides)));
+      append(problems, missingConstants(instantiate(cls, overrides)));
     });
   } finally {
     gathered = outer;

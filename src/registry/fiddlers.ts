@@ -1,4 +1,5 @@
 /** @file Runs the fiddlers of a command line: functions of the experiment's file that edit its configs. */
+import { refusePromise } from '../hparams/asynchronous.js';
 import { ConfigError, classOf, isConfig, showValue, withOrigin } from '../hparams/index.js';
 import { configRoots, type ExperimentConfigs } from './configs.js';
 import { showFile } from './directories.js';
@@ -24,11 +25,8 @@ export function callFunction(command: CommandFunction, values: readonly unknown[
     if (cause instanceof ConfigError) throw cause;
     throw new FunctionError(`${origin}: ${command.name}() failed.`, { cause });
   }
-  if (!(result instanceof Promise)) return result;
-  result.catch(() => {});
-  throw new ConfigError(`${command.name}() must not be async: its result counts when it returns.`, {
-    place: origin,
-  });
+  refusePromise(result, `${command.name}()`, 'its result counts when it returns', origin);
+  return result;
 }
 
 /**

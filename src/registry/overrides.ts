@@ -71,13 +71,15 @@ export function shellText(change: Change): string {
   return `${flag} ${plain ? text : `'${text.replaceAll("'", `'\\''`)}'`}`;
 }
 
-/** `action`, whose ConfigErrors speak of a flag's text: they become errors of the flag. */
+/** `action`, whose ConfigErrors speak of a flag's text, or of a file that it names: they become errors of the flag. */
 export function asUsage<R>(origin: string, action: () => R): R {
   try {
     return action();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    throw new UsageError(`${origin}: ${error.problem}`, { cause: error });
+    // A place in a file is told; the flag stands in front already.
+    const message = error.place === origin ? error.problem : error.message;
+    throw new UsageError(`${origin}: ${message}`, { cause: error });
   }
 }
 

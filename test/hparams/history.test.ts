@@ -121,7 +121,7 @@ test('a suspended section leaves no entries, but its values are set and checked'
   config.must = 4;
   expect(history(config).length).toBe(1);
   expect(messageOf(() => suspendTracking(async () => {}))).toBe(
-    'The function given to suspendTracking() must not be async.',
+    'The function given to suspendTracking() must not be async: its later writes are tracked again.',
   );
 });
 

@@ -21,7 +21,9 @@ export const valueTag = defineTag('graph.value', 'Values of nodes.', { parent: n
 /** @public Generated code finds it in this module. */
 export const markTag = defineTag('graph.mark', 'Whatever a recipe marks.');
 
-export abstract class Node extends Configurable.with({ value: tagged(z.int(), valueTag).default(0) }) {}
+export abstract class Node extends Configurable.with({ value: tagged(z.int(), valueTag).default(0) }) {
+  static override readonly isAbstract = true;
+}
 export class Inner extends Node.with({
   left: instance(Node, null).nullable().default(null),
   right: instance(Node, null).nullable().default(null),

@@ -21,6 +21,7 @@ import {
 } from '../../src/hparams/index.js';
 
 abstract class Layer extends Configurable.with({ name: z.string().default('layer') }) {
+  static override readonly isAbstract = true;
   abstract apply(x: number): number;
   calls = 0;
 }
@@ -34,7 +35,9 @@ class Linear extends Layer.with({ inputDims: z.int().positive(), hasBias: z.bool
     return x * this.hp.inputDims;
   }
 }
-abstract class Activation extends Layer.with({}) {}
+abstract class Activation extends Layer.with({}) {
+  static override readonly isAbstract = true;
+}
 class ReLU extends Activation.with({ slope: z.number().default(0) }) {
   apply(x: number): number {
     return Math.max(x, this.hp.slope * x);
@@ -162,7 +165,9 @@ test('a config of a subclass stands where one of its base is wanted, not the oth
 
 test('abstract classes have no config, and need a default as a field', () => {
   // @ts-expect-error cannot be instantiated
-  expect(() => Activation.config()).not.toThrow();
+  fails(() => Activation.config());
+  // @ts-expect-error cannot be instantiated
+  fails(() => Activation.partial());
   // @ts-expect-error no default
   expect(() => sub(Activation)).not.toThrow();
   expect(() => sub(Activation, null)).not.toThrow();

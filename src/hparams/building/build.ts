@@ -43,8 +43,8 @@ let active: Session | undefined;
  * containers of configs are built into new ones that hold what the configs describe; so are those without any config,
  * for a list may be empty. A `build` called within a build shares the memory of the outer one.
  *
- * @throws ConfigError for all that `validate` finds, at once; for cycles; for what is neither config nor container; and for
- * errors in constructors, functions and `setup`, which are its `cause`.
+ * @throws ConfigError for all that `validate` finds, at once; for cycles; and for what is neither config nor container.
+ * Errors of constructors, functions and `setup` are thrown as they are, their messages with the config's path and values.
  */
 export function build<T>(config: { readonly [BUILT]: T }): T;
 export function build<const T extends BuildableContainer>(root: T): Built<T>;
@@ -85,7 +85,7 @@ function buildOne({ node, path }: Edge, session: Session): void {
   try {
     session.built.set(node, make(node, session));
   } catch (error) {
-    throw failedBuild(error, node, path);
+    throw failedBuild(error, node, path, session);
   } finally {
     session.building.pop();
   }
@@ -118,7 +118,7 @@ function makeFactory(node: ConfigNode, built: ReadonlyMap<ConfigNode, unknown>):
       try {
         ofCall.set(edge.node, edge.node.info.make(hyperparameters(edge.node, resolve)));
       } catch (error) {
-        throw failedBuild(error, edge.node, edge.path);
+        throw failedBuild(error, edge.node, edge.path, active ?? ofCall);
       }
     }
     const own = hyperparameters(node, resolve, new Set(Object.keys(values)));

@@ -4,22 +4,34 @@ import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { type ConfigNode, isExplicit, originText, rawValue, type Write } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
+import { isError, messageIn, messageOf, withMessage } from './errorMessages.js';
 
 // The values nearest to hand explain most errors; whoever needs more prints the config.
 const mostValues = 12;
 
-/** The error of a build of `node` that failed with `cause`, which it keeps: the path, the values given, their places. */
-export function failedBuild(cause: unknown, node: ConfigNode, path: PathLink | undefined): ConfigError {
-  const where = path === undefined ? '' : ` at ${formatLink(path)}`;
+/**
+ * What a build of `node` that failed with `cause` throws: `cause` itself, whose message now has the path, the values given
+ * and their places; a ConfigError in the place of another, and of what is no error. `build` is the outermost build: what
+ * was told in it is told once, and an error that is thrown in two builds has the words of the later one alone.
+ */
+export function failedBuild(
+  cause: unknown,
+  node: ConfigNode,
+  path: PathLink | undefined,
+  build: object,
+): unknown {
+  const where = `${node.info.name}${path === undefined ? '' : ` at ${formatLink(path)}`}`;
   const options = { path: formatLink(path), cause };
-  if (cause instanceof ConfigError) {
-    return new ConfigError(`${cause.message}\n  while building ${node.info.name}${where}`, options);
+  if (!isError(cause)) {
+    return new ConfigError(`Building ${where} failed: ${messageOf(cause)}${givenValues(node)}`, options);
   }
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return new ConfigError(
-    `Building ${node.info.name}${where} failed: ${message}${givenValues(node)}`,
-    options,
-  );
+  const { message, isTold } = messageIn(cause, build);
+  const says = isTold || cause instanceof ConfigError;
+  const text = says
+    ? `${message}\n  while building ${where}`
+    : `Building ${where} failed: ${message}${givenValues(node)}`;
+  const isPlain = Object.getPrototypeOf(cause) === ConfigError.prototype;
+  return isPlain ? new ConfigError(text, options) : withMessage(cause, text, build);
 }
 
 /** A line for each value that was set, with its place. */

@@ -1,5 +1,6 @@
 /** @file Rules across the fields of one config: declared beside the fields, or reported by the class's own hook. */
 import { z } from 'zod';
+import { PromiseError, refusePromise } from '../asynchronous.js';
 import { ConfigError, NotSetError } from '../errors.js';
 import { type ClassInfo, FIELDS } from '../fields/fields.js';
 import { definitionOf } from '../fields/schema.js';
@@ -8,6 +9,7 @@ import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue, readField } fr
 import { captureTrace, placeText } from '../source.js';
 import type { Report } from '../types.js';
 import { type PathLink, parsePath, type Segment } from '../walking/paths.js';
+import { messageOf } from './errorMessages.js';
 import { type Readings, Violation, writesOf } from './violations.js';
 
 /** Key of the static property that holds a class's rules, those of its bases first. */
@@ -26,7 +28,7 @@ export function hasRules(info: ClassInfo): boolean {
   return rules.length > 0 || hooks.length > 0;
 }
 
-type Hook = (config: object, report: Report) => void;
+type Hook = (config: object, report: Report) => unknown;
 
 /** The refinements that `rules` adds. @throws ConfigError where it does anything else to the schema. */
 export function rulesFrom(where: string, rules: ((schema: z.ZodType) => z.ZodType) | undefined): Rule[] {
@@ -43,10 +45,22 @@ export function rulesFrom(where: string, rules: ((schema: z.ZodType) => z.ZodTyp
     );
   }
   return checks.map((check) => ({
-    schema: z.any().check(check as unknown as z.core.$ZodCheck<unknown>),
+    schema: z.any().check(synchronous(check as unknown as z.core.$ZodCheck<unknown>)),
     aborts: (check._zod.def as { abort?: boolean }).abort === true,
   }));
 }
+
+/** `check`, which may return no promise: zod would let go of it, and what it throws would end the process. */
+function synchronous(check: z.core.$ZodCheck<unknown>): z.core.$ZodCheck<unknown> {
+  const guarded: z.core.$ZodCheckInternals<unknown>['check'] = (payload) => {
+    const result = check._zod.check(payload);
+    refusePromise(result, 'a rule', whyNotAsync);
+    return result;
+  };
+  return { ...check, _zod: { ...check._zod, check: guarded } };
+}
+
+const whyNotAsync = 'what it finds counts when it returns';
 
 interface ClassRules {
   readonly rules: readonly Rule[];
@@ -103,13 +117,14 @@ export function checkRules(
     const readings: Readings = { path, reads: [...reads], segments, writes, given: view.given ?? {} };
     into.push(new Violation('rule', node, message, readings, cause));
   };
-  const attempt = (what: string, reads: ReadonlySet<string>, action: () => void): void => {
+  const attempt = (what: string, reads: ReadonlySet<string>, action: () => unknown): void => {
     try {
-      action();
+      refusePromise(action(), what, whyNotAsync);
     } catch (error) {
       if (error instanceof NotSetError) return;
-      const text = error instanceof Error ? error.message : String(error);
-      tell(`${what} failed: ${text}`, [], reads, error);
+      const isPromise = error instanceof PromiseError;
+      const text = isPromise ? error.problem.replace(/\.$/, '') : `${what} failed: ${messageOf(error)}`;
+      tell(text, [], reads, error);
     }
   };
   for (const rule of rules) {

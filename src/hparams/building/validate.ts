@@ -1,5 +1,6 @@
 /** @file What a graph of configs is built from, in order, and all that is wrong with it. */
 
+import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
@@ -61,7 +62,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
         if (!hasValue(node, field)) violations.push(missingValue(node, path, field));
       }
       for (const name in node.values) {
-        if (typeof node.values[name] === 'object') violations.push(...unsetParts(node, path, name));
+        if (typeof node.values[name] === 'object') append(violations, unsetParts(node, path, name));
       }
     },
     leave(node, path) {
@@ -105,7 +106,7 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
       const text = problem.slice(problem.indexOf(': ') + 2);
       violations.push(fieldViolation('value', node, path, field, text));
     }
-    edges.push(...found);
+    append(edges, found);
   }
   return edges;
 }

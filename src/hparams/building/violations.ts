@@ -1,10 +1,10 @@
 /** @file What is wrong with a graph of configs, item by item, and as one error. */
 
-import { ConfigError } from '../errors.js';
-import { describeSchema, showValue } from '../fields/describe.js';
+import { ConfigError, countText } from '../errors.js';
+import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carrierTags } from '../nodes/carriers.js';
-import { type ConfigNode, nodeOf, originText, rawValue, type Write } from '../nodes/node.js';
+import { type ConfigNode, nodeOf, originText, rawValue, type Write, wantedOf } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
 import { formatLink, type PathLink, type Segment } from '../walking/paths.js';
 import { lastWrites, placeOfDelete, placeText } from './buildErrors.js';
@@ -114,7 +114,7 @@ export function writesOf(node: ConfigNode): () => ReadonlyMap<string, Write> {
 export function missingValue(node: ConfigNode, path: PathLink | undefined, field: FieldInfo): Violation {
   const deleted = placeOfDelete(node, field.name);
   const hint = deleted === undefined ? '' : ` (deleted at ${deleted})`;
-  return fieldViolation('missing', node, path, field, `expected ${describeSchema(field.check)}${hint}`);
+  return fieldViolation('missing', node, path, field, `expected ${wantedOf(node, field)}${hint}`);
 }
 
 /** That a part of a field's value, at the steps `segments` from the config, has tags and no value. */
@@ -159,6 +159,7 @@ const mostListed = 50;
 export function violationError(violations: readonly Violation[]): ConfigError {
   const onlyMissing = violations.every(({ kind }) => kind === 'missing');
   const [first] = violations;
+  // Beyond those that are told, texts are not made.
   const texts = violations.slice(0, mostListed).map((violation) => {
     if (!onlyMissing) return String(violation);
     return `${shorten(violation.path)} (${nodeOf(violation.config)!.info.name}): ${violation.message}`;
@@ -169,7 +170,9 @@ export function violationError(violations: readonly Violation[]): ConfigError {
     return new ConfigError(`${what}: ${texts[0]}.`, options);
   }
   const count = violations.length;
-  const what = onlyMissing ? `${count} hyperparameters are not set` : `The config has ${count} problems`;
-  const rest = count > mostListed ? `\n  … and ${count - mostListed} more` : '';
+  const what = onlyMissing
+    ? `${countText(count)} hyperparameters are not set`
+    : `The config has ${countText(count)} problems`;
+  const rest = count > mostListed ? `\n  … and ${countText(count - mostListed)} more` : '';
   return new ConfigError(`${what}:\n  ${texts.join('\n  ')}${rest}`, options);
 }

@@ -1,4 +1,5 @@
 /** @file The configs that code must write out, with the fields to state and how often each config is used. */
+import { append } from '../append.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { type ConfigNode, collectNodes, isPristine, rawValue } from '../nodes/node.js';
 import type { PathLink } from '../walking/paths.js';
@@ -96,7 +97,7 @@ function isPrivate(roots: ConfigNode[], incoming: ReadonlyMap<ConfigNode, number
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     const times = reached.get(node) ?? 0;
     reached.set(node, times + 1);
-    if (times === 0) open.push(...presentNodes(node));
+    if (times === 0) append(open, presentNodes(node));
   }
   return [...reached].every(([node, times]) => incoming.get(node) === times);
 }

@@ -1,4 +1,5 @@
 /** @file Writes configs as expressions, and statements for those that need names. */
+import { append } from '../append.js';
 import { carriedBy, carrierTags, hasCarried, isCarrier } from '../nodes/carriers.js';
 import { type ConfigNode, fieldTags, originText, rawValue } from '../nodes/node.js';
 import { addTag, clearTags, explicitTags } from '../tags.js';
@@ -82,7 +83,7 @@ export class ConfigWriter {
     let code = isAssigned ? this.assignments(plan, body) : this.nested(plan, body);
     if (node.tags !== undefined) {
       if (!isAssigned) code = this.declare(body, this.localName(plan), code);
-      body.statements.push(...this.tagStatements(node, code, body));
+      append(body.statements, this.tagStatements(node, code, body));
     }
     if (fixture !== undefined) code = this.callOf(fixture, code, home);
     const hasName = code.kind === 'text' && code.flat === plan.variable;

@@ -1,5 +1,6 @@
 /** @file How two configs differ, for the messages of tests. */
 
+import { append } from '../append.js';
 import { showLong } from '../fields/describe.js';
 import { partsOf } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
@@ -91,7 +92,7 @@ class Describer {
       }
       if (before === this.lines.length || nodeOf(va) !== undefined) pairs.push({ a: va, b: vb, path: at });
     }
-    this.open.push(...pairs.reverse());
+    append(this.open, pairs.reverse());
   }
 
   private compareValues(a: unknown, b: unknown, path: Path): void {

@@ -1,5 +1,6 @@
 /** @file The changes of a diff, sorted by the config, field and part that each is about. */
 
+import { append } from '../append.js';
 import type { Tag } from '../tags.js';
 import { formatSegment } from '../walking/paths.js';
 import { splitPath } from './pathTable.js';
@@ -40,7 +41,7 @@ export class ConfigEdits {
     if (this.class.length * other.class.length + this.kind.length * other.kind.length > 0) return false;
     this.class.push(...other.class);
     this.kind.push(...other.kind);
-    this.tags.push(...other.tags);
+    append(this.tags, other.tags);
     for (const [name, edits] of other.fields) {
       if (this.fields.has(name)) return false;
       this.fields.set(name, edits);

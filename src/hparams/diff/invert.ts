@@ -1,5 +1,6 @@
 /** @file The way back: a diff that undoes another. */
 
+import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import { mapContainers } from '../nodes/containers.js';
 import { formatLink } from '../walking/paths.js';
@@ -50,7 +51,7 @@ class Inverter {
       }
       const list = this.table.intern(isItem ? change.path!.parent : change.path);
       // Which item goes before which is a question of the whole list.
-      if (!listed.has(list)) changes.push(...this.invertList(list, this.lists.get(list)!));
+      if (!listed.has(list)) append(changes, this.invertList(list, this.lists.get(list)!));
       listed.add(list);
     }
     const { added, removed } = this.diff;

@@ -1,6 +1,6 @@
 /** @file The classes that documents name: those that the program has, and the names that some had before. */
 import { ConfigError } from '../errors.js';
-import { classesNamed, classNames } from '../fields/fields.js';
+import { abstractProblem, classesNamed, concreteClasses } from '../fields/fields.js';
 import { didYouMean } from '../names.js';
 import { captureTrace, placeText } from '../source.js';
 import type { AbstractClass } from '../types.js';
@@ -30,6 +30,8 @@ export function findClass(
 ): AbstractClass {
   const own = given.filter((cls) => cls.name === name);
   const found = own.length > 0 ? own : classesNamed(name);
+  const problem = found.length === 1 ? abstractProblem(found[0]!) : undefined;
+  if (problem !== undefined) throw new ConfigError(problem);
   if (found.length === 1) return found[0]!;
   if (found.length > 1) {
     throw new ConfigError(
@@ -41,9 +43,9 @@ export function findClass(
     notify(`The config document calls ${renamed.name} by its old name '${name}'.`);
     return renamed;
   }
-  const known = [...classNames(), ...given.map((cls) => cls.name), ...aliases.keys()];
+  const known = [...concreteClasses(), ...given].map((cls) => cls.name);
   throw new ConfigError(
-    `No class '${name}' is known.${didYouMean(name, known)} ` +
+    `No class '${name}' is known.${didYouMean(name, [...known, ...aliases.keys()])} ` +
       'A document names only classes that the program has imported and used, or was given by the option classes.',
   );
 }

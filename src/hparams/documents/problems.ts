@@ -1,5 +1,5 @@
 /** @file What is wrong with a document, gathered and told at once. */
-import { ConfigError } from '../errors.js';
+import { ConfigError, countText, linesBelow } from '../errors.js';
 
 /** One thing that is wrong, where in the config, and where in the text or the code. */
 export interface DocumentProblem {
@@ -9,20 +9,17 @@ export interface DocumentProblem {
   readonly cause?: unknown;
 }
 
-const mostShown = 20;
-
 /** Throws what is wrong, if anything is: one problem as it is, several as a list below `what` and its file. */
 export function throwProblems(problems: readonly DocumentProblem[], what: string, file?: string): void {
   const [first] = problems;
   if (first === undefined) return;
   const { problem, path, place, cause } = first;
   if (problems.length === 1) throw new ConfigError(problem, { path, place, cause });
-  const lines = problems
-    .slice(0, mostShown)
-    .map((each) => `\n  ${each.problem}${each.place === undefined ? '' : ` (at ${each.place})`}`);
-  if (problems.length > mostShown) lines.push(`\n  and ${problems.length - mostShown} more`);
+  const lines = problems.map(
+    (each) => `${each.problem}${each.place === undefined ? '' : ` (at ${each.place})`}`,
+  );
   const whole = file === undefined ? what : `${what} ${file}`;
-  throw new ConfigError(`${whole}: ${problems.length} problems:${lines.join('')}`, { path });
+  throw new ConfigError(`${whole}: ${countText(problems.length)} problems:${linesBelow(lines)}`, { path });
 }
 
 /** `error` as a problem. @throws `error` itself where it is no ConfigError. */

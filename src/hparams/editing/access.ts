@@ -1,6 +1,6 @@
 /** @file Reading, writing and listing by path, as command-line flags do. */
 
-import type { z } from 'zod';
+import { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import { coerce } from '../fields/coerce.js';
 import { describeSchema, showValue } from '../fields/describe.js';
@@ -55,8 +55,7 @@ export function setPath(
   const writer = origin ?? currentWriter();
   const segments = typeof path === 'string' ? parsePath(path) : [...path];
   writePath(root, segments, writer, () => {
-    const schema = typeof value === 'string' ? schemaAt(root, segments) : undefined;
-    return schema === undefined ? value : read(schema, value as string, segments, writer);
+    return typeof value === 'string' ? read(schemaAt(root, segments), value, segments, writer) : value;
   });
 }
 
@@ -221,8 +220,8 @@ function keyIn(
   return name;
 }
 
-/** The schema of what stands at a path, or undefined outside of any config. */
-function schemaAt(root: unknown, segments: readonly Segment[]): z.ZodType | undefined {
+/** The schema of what stands at a path: one that takes anything where nothing says more. */
+function schemaAt(root: unknown, segments: readonly Segment[]): z.ZodType {
   let value = root;
   let schema: z.ZodType | undefined;
   for (const [i, segment] of segments.entries()) {
@@ -230,8 +229,10 @@ function schemaAt(root: unknown, segments: readonly Segment[]): z.ZodType | unde
     schema = nodeOf(value)?.info.fields.get(String(name))?.check ?? (schema && partSchema(schema, name));
     if (i < segments.length - 1) value = stepInto(value, segments, i, undefined);
   }
-  return schema;
+  return schema ?? anything;
 }
+
+const anything = z.unknown();
 
 /** A settable path, for help. */
 export interface PathInfo {

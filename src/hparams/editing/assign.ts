@@ -1,6 +1,6 @@
 /** @file Writing several fields at once, with every problem reported together. */
 
-import { ConfigError } from '../errors.js';
+import { ConfigError, countText, linesBelow } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
@@ -20,8 +20,10 @@ export function assignValues(config: AnyConfig, values: object, what: string, wr
   }
   if (problems.length === 1) throw problems[0]!;
   if (problems.length === 0) return;
-  const list = problems.map((problem) => `\n  ${problem.problem}`).join('');
-  throw new ConfigError(`${what}: ${problems.length} problems:${list}`, { place: originText(writer) });
+  const list = linesBelow(problems.map(({ problem }) => problem));
+  throw new ConfigError(`${what}: ${countText(problems.length)} problems:${list}`, {
+    place: originText(writer),
+  });
 }
 
 function checkValues(values: unknown, what: string, writer: Origin): void {

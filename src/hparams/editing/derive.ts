@@ -1,5 +1,6 @@
 /** @file Copy-on-write editing of configs: drafts, and what they keep of a recipe's writes. */
 
+import { refusePromise } from '../asynchronous.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { proxyFor } from '../nodes/config.js';
@@ -23,11 +24,7 @@ export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => voi
   const session = new Session();
   try {
     const returned: unknown = recipe(session.draftOf(root).proxy as C);
-    if (returned instanceof Promise) {
-      throw new ConfigError(
-        'The function given to derive() must not be async: the edit ends when it returns.',
-      );
-    }
+    refusePromise(returned, 'The function given to derive()', 'the edit ends when it returns');
     return finishDrafts(session, root).proxy as C;
   } finally {
     session.close();

@@ -1,6 +1,6 @@
 /** @file Edits of one config as a whole: another kind, another class, a copy with changes, defaults made explicit. */
 
-import { ConfigError } from '../errors.js';
+import { ConfigError, linesBelow } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import { FIELDS, infoOf } from '../fields/fields.js';
@@ -86,7 +86,7 @@ export function updateCallable<C extends AnyConfig, X extends AnyTarget>(
     if (problem !== undefined) problems.set(name, problem);
   }
   if (problems.size > 0 && options.dropInvalid !== true) {
-    const list = [...problems.values()].map((problem) => `\n  ${problem}`).join('');
+    const list = linesBelow([...problems.values()]);
     throw new ConfigError(
       `${info.name} cannot take over from ${node.info.name}; { dropInvalid: true } would drop these values:${list}`,
       { place: originText(writer) },

@@ -1,6 +1,6 @@
 /** @file Writes in many places at once, which are made all or not at all. */
 
-import { ConfigError } from '../errors.js';
+import { ConfigError, countText, linesBelow } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { withOrigin } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
@@ -28,8 +28,8 @@ export function writeAll(
   }
   if (problems.size > 0) {
     const [first] = problems;
-    const list = [...problems].map((problem) => `\n  ${problem}`).join('');
-    const text = problems.size === 1 ? first! : `${what}: ${problems.size} problems:${list}`;
+    const count = countText(problems.size);
+    const text = problems.size === 1 ? first! : `${what}: ${count} problems:${linesBelow([...problems])}`;
     throw new ConfigError(text, { place: originText(writer) });
   }
   allOrNothing((write) => {

@@ -1,5 +1,6 @@
 /** @file Finding fields by tag anywhere below a root, and reading, setting or replacing their values. */
 
+import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carriedField, carriersIn, carrierTags, isCarrier } from '../nodes/carriers.js';
@@ -98,7 +99,7 @@ export class FieldsByTag implements TagSelection {
             if (carriers.length > 0) found.push({ node, field, carriers });
           }
         }
-        found.push(...whole);
+        append(found, whole);
       },
     });
     if (found.length > 0 || mayBeEmpty) return found;

@@ -4,7 +4,7 @@ import { ConfigError } from '../errors.js';
 import { nearest } from '../names.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
 import { describeFor, showValue } from './describe.js';
-import { classesNamed, classNames } from './fields.js';
+import { abstractProblem, classesNamed, concreteClasses } from './fields.js';
 import { type Literal, parseLiteral } from './literals.js';
 import { accepts, definitionOf, type Holder, holderOf, innermost } from './schema.js';
 
@@ -214,8 +214,7 @@ export function plainValue(literal: Literal): unknown {
 }
 
 function fitting(holder: Holder): AbstractClass[] {
-  const all = classNames().flatMap((name) => classesNamed(name));
-  return all.filter((cls) => cls === holder.cls || cls.prototype instanceof holder.cls);
+  return concreteClasses().filter((cls) => cls === holder.cls || cls.prototype instanceof holder.cls);
 }
 
 function readConfig(holder: Holder, text: string): unknown {
@@ -233,6 +232,9 @@ function hintFor(schema: z.ZodType, text: string): string {
   else if (definition.type === 'enum') candidates = Object.values(definition.entries!).map(String);
   else if (definition.type === 'literal') candidates = definition.values!.map(String);
   const near = nearest(text, candidates);
+  const [named] = holder === undefined ? [] : classesNamed(text.trim());
+  const problem = named && abstractProblem(named);
+  if (problem !== undefined) return `. ${problem}`;
   if (near !== undefined) return `. Did you mean ${showValue(near)}?`;
   return holder === undefined || candidates.length === 0
     ? ''

@@ -66,6 +66,8 @@ export interface FieldInfo {
 export interface ClassInfo {
   readonly name: string;
   readonly cls: AbstractClass;
+  /** Whether it is there to be extended only. */
+  readonly isAbstract: boolean;
   readonly fields: ReadonlyMap<string, FieldInfo>;
   /** The present names of fields by their old ones. */
   readonly oldNames: OldNames;
@@ -102,6 +104,7 @@ export function infoOf(cls: AbstractClass): ClassInfo {
   const info: ClassInfo = {
     name: cls.name,
     cls,
+    isAbstract: isAbstract(cls),
     fields,
     oldNames: target[OLD_NAMES] ?? noOldNames,
     allFields: all,
@@ -132,9 +135,25 @@ export function classesNamed(name: string): AbstractClass[] {
   return [...(byName.get(name) ?? [])];
 }
 
-/** The names of all classes that were used so far. */
-export function classNames(): string[] {
-  return [...byName.keys()];
+/** The classes that were used so far and can be configured. */
+export function concreteClasses(): AbstractClass[] {
+  return [...byName.values()].flatMap((classes) => [...classes].filter((cls) => !isAbstract(cls)));
+}
+
+function isAbstract(cls: AbstractClass): boolean {
+  return Object.hasOwn(cls, 'isAbstract') && (cls as { isAbstract?: unknown }).isAbstract === true;
+}
+
+const mostNamed = 10;
+
+/** That nothing can be configured as the class, and what could be instead; undefined for a class that is not abstract. */
+export function abstractProblem(cls: AbstractClass): string | undefined {
+  if (!isAbstract(cls)) return undefined;
+  const below = concreteClasses().filter((other) => other.prototype instanceof cls);
+  const names = below.map(({ name }) => name).sort();
+  const more = names.length > mostNamed ? `, … and ${names.length - mostNamed} more` : '';
+  const list = names.length === 0 ? '' : `: ${names.slice(0, mostNamed).join(', ')}${more}`;
+  return `${cls.name} is abstract: use a class that extends it${list}.`;
 }
 
 function fieldInfo(name: string, schema: z.ZodType): FieldInfo {

@@ -1,4 +1,5 @@
 /** @file Graphs of configs for Graphviz: a box for each config, an edge for each place where it stands. */
+import { append } from '../append.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { fieldItems, type Item, isSplit, partItems, rootItem } from '../printing/items.js';
 import { kindText, leafText } from '../printing/lines.js';
@@ -84,7 +85,7 @@ export class Drawing {
           each: part,
           name: name + formatSegment(part.segment!, false),
         }));
-        open.push(...parts.reverse());
+        append(open, parts.reverse());
       } else this.addRow(place, each, name);
     }
   }

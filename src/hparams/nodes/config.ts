@@ -1,6 +1,6 @@
 /** @file The object that users hold: a proxy that reads and writes a node's fields like plain properties. */
 import { inspect } from 'node:util';
-import { ConfigError } from '../errors.js';
+import { refusePromise } from '../asynchronous.js';
 import type { ClassInfo } from '../fields/fields.js';
 import { captureTrace } from '../source.js';
 import type { AnyConfig } from '../types.js';
@@ -15,6 +15,7 @@ import {
   nodeOf,
   type Origin,
   readField,
+  requireConcrete,
   setEditTracer,
   writeField,
 } from './node.js';
@@ -27,13 +28,11 @@ export function withOrigin<R>(origin: Origin, action: () => R): R {
   currentOrigin = origin;
   try {
     const result = action();
-    if (!(result instanceof Promise)) return result;
+    refusePromise(result, 'The function given to withOrigin()', 'what it writes later is not attributed');
+    return result;
   } finally {
     currentOrigin = before;
   }
-  throw new ConfigError(
-    'The function given to withOrigin() must not be async: what it writes later is not attributed.',
-  );
 }
 
 /** Who is writing now. */
@@ -134,7 +133,8 @@ export function proxyFor(node: ConfigNode): AnyConfig {
   return node.proxy;
 }
 
-/** A new, empty config. */
+/** A new, empty config. @throws ConfigError for an abstract class. */
 export function newConfig(info: ClassInfo, kind: NodeKind): AnyConfig {
+  requireConcrete(info);
   return proxyFor(new ConfigNode(info, kind));
 }

@@ -1,5 +1,6 @@
 /** @file What a config's fields hold: explicit values, and defaults, which are made when they are first asked for. */
 
+import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import type { AnyConfig } from '../types.js';
@@ -44,10 +45,10 @@ function arePristine(open: ConfigNode[]): boolean {
 /** The nodes of the configs that `node` holds, explicit values first, then the defaults that were handed out. */
 function heldNodes(node: ConfigNode): ConfigNode[] {
   const held: ConfigNode[] = [];
-  for (const name in node.values) held.push(...nodesSeen(node, node.values[name]));
+  for (const name in node.values) append(held, nodesSeen(node, node.values[name]));
   for (const handedOut of [node.containers, node.defaults]) {
     for (const [name, value] of handedOut ?? [])
-      if (!(name in node.values)) held.push(...nodesSeen(node, value));
+      if (!(name in node.values)) append(held, nodesSeen(node, value));
   }
   return held;
 }
@@ -223,7 +224,7 @@ function markDefault(root: ConfigNode, parent: ConfigNode, owner: ConfigNode | n
     node.writesAtBirth = node.writes;
     node.defaultDepth = parent.defaultDepth + 1;
     node.defaultOf = owner;
-    open.push(...heldNodes(node));
+    append(open, heldNodes(node));
   }
 }
 

@@ -3,7 +3,7 @@
 import { ConfigError, NotSetError } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { describeSchema, showValue } from '../fields/describe.js';
-import type { ClassInfo, FieldInfo } from '../fields/fields.js';
+import { abstractProblem, type ClassInfo, type FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
 import { didYouMean } from '../names.js';
 import { captureTrace, placeText } from '../source.js';
@@ -100,12 +100,19 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
   });
 }
 
+/** What the field is to hold, in words, with its tags: who misses the value may look for what sets them. */
+export function wantedOf(node: ConfigNode, field: FieldInfo): string {
+  const tags = fieldTags(node, field).map((tag) => tag.name);
+  const tagged = tags.length === 0 ? '' : `, tagged ${tags.join(', ')}`;
+  return `${describeSchema(field.check)}${tagged}`;
+}
+
 /** What reading the field gives. */
 export function readField(node: ConfigNode, field: FieldInfo): unknown {
   assertOpen(node);
   if (!(field.name in node.values) && field.default.kind === 'none') {
     throw new NotSetError(
-      `${node.info.name}.${field.name} is not set and has no default: expected ${describeSchema(field.check)}.`,
+      `${node.info.name}.${field.name} is not set and has no default: expected ${wantedOf(node, field)}.`,
       { path: field.name },
     );
   }
@@ -275,12 +282,20 @@ export function writeTags(node: ConfigNode, field: FieldInfo, wanted: Iterable<T
   record(node, field.name, 'tags', tags, origin);
 }
 
+/** @throws ConfigError for an abstract class: no config is of it. */
+export function requireConcrete(info: ClassInfo): void {
+  if (info.isAbstract) {
+    throw new ConfigError(abstractProblem(info.cls)!, { place: placeText(captureTrace()) });
+  }
+}
+
 /**
  * Gives a config another class. Explicit values stay: they must be fields of `info` already. Tags of fields that
  * `info` lacks go; defaults are those of `info` from here on, but the edited ones stay as values.
  */
 export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): void {
   assertWritable(node, '', origin);
+  requireConcrete(info);
   for (const handedOut of [node.defaults, node.containers]) {
     for (const [name, value] of handedOut ?? []) {
       if (name in node.values || !isExplicit(node, name) || !info.fields.has(name)) continue;

@@ -1,6 +1,6 @@
 /** @file How writes become entries of a config's history. */
 
-import { ConfigError } from '../errors.js';
+import { refusePromise } from '../asynchronous.js';
 import type { ConfigNode, Origin, WriteKind } from './configNode.js';
 import { mapContainers } from './containers.js';
 
@@ -22,11 +22,11 @@ export function suspendTracking<R>(action: () => R): R {
   tracking = false;
   try {
     const result = action();
-    if (!(result instanceof Promise)) return result;
+    refusePromise(result, 'The function given to suspendTracking()', 'its later writes are tracked again');
+    return result;
   } finally {
     tracking = before;
   }
-  throw new ConfigError('The function given to suspendTracking() must not be async.');
 }
 
 /** Counts a write, and remembers it unless tracking is suspended. */

@@ -1,5 +1,6 @@
 /** @file Searching a config for names, classes and values. */
 
+import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { type Line, linesOf, pathText, valueText } from './lines.js';
@@ -33,7 +34,7 @@ export function grep(root: unknown, pattern: string | RegExp, options: GrepOptio
       const { texts, more } = placesOf(line, places);
       const matching = texts.filter((text) => wanted.test(text) && unwanted?.test(text) !== true);
       if (more && matching.length > 0) matching.push(`${matching.pop()} (and at other places)`);
-      found.push(...matching);
+      append(found, matching);
     }
   }
   return [...labelsIn(found, labels), ...found].join('\n');

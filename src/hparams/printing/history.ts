@@ -1,4 +1,5 @@
 /** @file The history of every field of a config as text. */
+import { append } from '../append.js';
 import { showLong } from '../fields/describe.js';
 import { type ConfigNode, nodeOf, originText, type Write } from '../nodes/node.js';
 import type { Tag } from '../tags.js';
@@ -29,7 +30,7 @@ export function printHistory(root: unknown, options: PrintHistoryOptions = {}): 
       // A container's own line shows its plain parts.
       if (line.kind === 'value' && line.item.field !== undefined && !line.item.whole) continue;
       if (options.defaults === 'hide' && line.item.state === 'default' && past.length === 0) continue;
-      text.push(...entryLines(line, past));
+      append(text, entryLines(line, past));
     }
   }
   return text.join('\n');

@@ -1,4 +1,5 @@
 /** @file All the paths to a config that stands in several places, as many as one wants to read. */
+import { append } from '../append.js';
 import type { ConfigNode } from '../nodes/node.js';
 import type { Line } from './lines.js';
 
@@ -70,7 +71,7 @@ export class Places {
       const { node } = at;
       if (node === undefined) paths.add(at.steps);
       else if (this.named.has(node) || at.length >= mostSteps) paths.add(this.first.get(node)! + at.steps);
-      else open.push(...this.above(node, at));
+      else append(open, this.above(node, at));
     }
     return { paths: [...paths].slice(0, mostPaths), more: paths.size > mostPaths };
   }

@@ -1,4 +1,5 @@
 /** @file Configs as a tree for a terminal. */
+import { append } from '../append.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
 import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
@@ -70,7 +71,7 @@ class Tree {
   private addFrom(start: Open): void {
     const open = [start];
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
-      open.push(...this.addLine(next, next === start).reverse());
+      append(open, this.addLine(next, next === start).reverse());
     }
   }
 

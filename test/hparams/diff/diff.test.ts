@@ -34,7 +34,9 @@ import { messageOf } from '../support.js';
 
 const slow = defineTag('diffTest.slow', 'Learns slowly.');
 const fast = defineTag('diffTest.fast', 'Learns fast.');
-abstract class Part extends Configurable.with({ name: z.string().default('part') }) {}
+abstract class Part extends Configurable.with({ name: z.string().default('part') }) {
+  static override readonly isAbstract = true;
+}
 class Mixer extends Part.with({ heads: tagged(z.int().default(8), slow), dims: z.int().optional() }) {}
 class Wide extends Mixer.with({ width: z.int().default(2) }) {}
 class Model extends Part.with({

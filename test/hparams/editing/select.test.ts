@@ -31,7 +31,9 @@ import { messageOf } from '../support.js';
 const Width = defineTag('select.Width', 'How wide something is.');
 const HeadWidth = defineTag('select.HeadWidth', 'How wide a head is.', { parent: Width });
 
-abstract class Layer extends Configurable.with({ name: z.string().default('layer') }) {}
+abstract class Layer extends Configurable.with({ name: z.string().default('layer') }) {
+  static override readonly isAbstract = true;
+}
 class Attention extends Layer.with({
   numHeads: tagged(z.int().positive().default(8), HeadWidth),
   dims: tagged(z.int().positive().optional(), Width),
