@@ -26,7 +26,6 @@ export {
   OldPart,
   type PartConfig,
 } from './diff/types.js';
-export { type Assignment, Section } from './documents/assignments.js';
 export { registerAlias } from './documents/classes.js';
 export { configFromString, configToString } from './documents/compact.js';
 export { registerConstant } from './documents/constants.js';
@@ -40,6 +39,7 @@ export {
 export type { JsonDocument, ReadOptions } from './documents/format.js';
 export { fromJSON, toJSON } from './documents/json.js';
 export type { DocumentProblem } from './documents/problems.js';
+export { type Assignment, Section } from './documents/sections.js';
 export { checkSerializable, serializationProblems } from './documents/serializable.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';

@@ -162,6 +162,40 @@ test.each([
   expect(({} as { x?: unknown }).x).toBeUndefined();
 });
 
+test('what is wrong in a file has its line and column behind the flag', () => {
+  const file = join(temporaryDirectory(), 'a.yaml');
+  const problem = (text: string): string => {
+    writeFileSync(file, text);
+    return messageOf(() => made('--config_file', file)).replaceAll(file, 'FILE');
+  };
+  expect(problem('modelDims: 8\n  task: [')).toMatch(
+    /^--config_file FILE: This is not YAML.*\(at FILE:2:\d+\)/s,
+  );
+  expect(problem('modelDims: 8\nmodelDims: 9')).toBe(
+    '--config_file FILE: This is not YAML for configs: the key "modelDims" is given twice, first at FILE:1:1. (at FILE:2:1)',
+  );
+  expect(problem('task: {$class: Nothing}')).toMatch(/No class 'Nothing' is known\..* \(at FILE:1:8\)$/);
+  expect(problem('task.train.numTrainSteps: 1\ntask: {train: {numTrainSteps: 2}}')).toBe(
+    '--config_file FILE: task.train.numTrainSteps: set twice, first at FILE:1 (at FILE:2)',
+  );
+  const many = Array.from({ length: 120_000 }, (_, i) => `k${i}: 1`).join('\n');
+  expect(problem(many)).toMatch(/^FILE:1: Fiddled has no constant 'k0'\./);
+});
+
+test('methods of an experiment that are async are refused by name', () => {
+  for (const method of ['task', 'datasets', 'decodeDatasets', 'validate']) {
+    class Late extends Fiddled {}
+    Object.defineProperty(Late.prototype, method, {
+      value: async () => {
+        throw new Error('later');
+      },
+    });
+    expect(messageOf(() => configure({ ...resolved, cls: Late }))).toBe(
+      `Late.${method}() must not be async: what counts is what it returns.`,
+    );
+  }
+});
+
 test('a file sets constants and fields in its place; the history names its lines', () => {
   const file = join(temporaryDirectory(), 'a.yaml');
   writeFileSync(

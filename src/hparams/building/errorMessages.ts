@@ -46,7 +46,7 @@ export function withMessage(error: Error, text: string, build: object): Error {
   const changed = canChange(error) ? error : copyOf(error);
   const stack = stackWith(changed, message, text);
   Object.defineProperty(changed, 'message', hidden(text));
-  if (stack !== undefined) Object.defineProperty(changed, 'stack', hidden(stack));
+  if (stack !== undefined) Reflect.defineProperty(changed, 'stack', hidden(stack));
   if (changed instanceof ConfigError) Object.assign(changed, { problem: text });
   told.set(changed, { own, text, build });
   return changed;
@@ -57,10 +57,8 @@ function hidden(value: string): PropertyDescriptor {
 }
 
 function canChange(error: Error): boolean {
-  return ['message', 'stack'].every((key) => {
-    const descriptor = Object.getOwnPropertyDescriptor(error, key);
-    return descriptor === undefined ? Object.isExtensible(error) : descriptor.configurable === true;
-  });
+  if (Object.isFrozen(error) || Object.isSealed(error)) return false;
+  return Object.isExtensible(error) || Object.hasOwn(error, 'message');
 }
 
 function copyOf(error: Error): Error {

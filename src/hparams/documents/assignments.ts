@@ -1,4 +1,4 @@
-/** @file What a config file assigns: to which path, at which line; and how an assignment is made. */
+/** @file Reading what a config file assigns, and making the assignments. */
 import { getPath, writePath } from '../editing/access.js';
 import { PresentNames } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
@@ -17,26 +17,9 @@ import { Decoder, type Where } from './decode.js';
 import type { ReadOptions } from './format.js';
 import { isRecord, reservedNames } from './parts.js';
 import { throwProblems } from './problems.js';
+import { repeatsIn } from './repeats.js';
+import { type Assignment, Section } from './sections.js';
 import type { Parsed } from './text.js';
-
-/** One thing that a file sets. */
-export interface Assignment {
-  readonly path: readonly Segment[];
-  /** A plain value, a config, or a `Section`. */
-  readonly value: unknown;
-  /** `file:line`. */
-  readonly place: string;
-}
-
-/** Nested fields: assignments to the parts of what stands there, or, where no config does, a record. */
-export class Section {
-  constructor(
-    /** What it assigns; the paths begin at the section's own place. */
-    readonly assignments: readonly Assignment[],
-    /** The record that it is where it cannot be gone into. */
-    readonly toRecord: () => unknown,
-  ) {}
-}
 
 /** Reads a file that is no document: nested fields, paths, and configs written in place. */
 export class FileReader {
@@ -67,6 +50,7 @@ export class FileReader {
       ? [{ path: [], value: this.decoder.attempt(() => this.decoder.read(value, root)), place: this.file }]
       : this.assignmentsOf(value, root);
     this.check();
+    throwProblems(repeatsIn(made), 'The config file', this.file);
     return made;
   }
 
@@ -119,7 +103,13 @@ export class FileReader {
   /** Sets the fields of a config that is written in place: they may go into its defaults. */
   private fill(node: ConfigNode, fields: Record<string, unknown>, where: Where): void {
     const names = new PresentNames(this.decoder.notify);
-    for (const assignment of this.assignmentsOf(fields, where)) {
+    const assignments = this.assignmentsOf(fields, where);
+    for (const { problem, place } of repeatsIn(assignments)) {
+      this.decoder.report({ ...where, owner: fields, key: '$class' }, () => {
+        throw new ConfigError(`${problem} (again at ${place})`);
+      });
+    }
+    for (const assignment of assignments) {
       applyOne(node.proxy, assignment, names, (error, { path, place }) => {
         const key = Object.keys(fields).find((name) => formatPath(assignment.path) === name);
         // The decoder puts the whole path before the problem.
@@ -162,11 +152,16 @@ export function applyOne(
     // A name that the root lacks is a slip, not a new part of it.
     if (path.length > 0 && nodeOf(root) === undefined) getPath(root, path.slice(0, 1));
     if (path.length === 0) replace(root, value, place);
-    else writePath(root, path, place, () => (value instanceof Section ? value.toRecord() : value));
+    else writePath(root, path, place, () => (value instanceof Section ? recordOf(value) : value));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     fail(error, { path, value, place });
   }
+}
+
+function recordOf(section: Section): unknown {
+  if (section.refuseRecord !== undefined) throw section.refuseRecord;
+  return section.toRecord();
 }
 
 /** What stands at `path`, undefined where nothing does: what is wrong with the path shows when it is written to. */

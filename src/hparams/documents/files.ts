@@ -8,7 +8,7 @@ import { showValue } from '../fields/describe.js';
 import { isConfig } from '../queries.js';
 import type { AnyConfig } from '../types.js';
 import { formatPath } from '../walking/paths.js';
-import { type Assignment, applyOne, FileReader } from './assignments.js';
+import { applyOne, FileReader } from './assignments.js';
 import { longestJson, longestWritten, type ReadOptions } from './format.js';
 import { documentIn, readDocument, toJSON } from './json.js';
 import { notifier } from './notices.js';
@@ -16,6 +16,7 @@ import { parseYaml } from './parseYaml.js';
 import { isRecord } from './parts.js';
 import { type DocumentProblem, problemFrom, throwProblems } from './problems.js';
 import { parseJson, scanJson } from './scanJson.js';
+import type { Assignment } from './sections.js';
 import { type Parsed, readText } from './text.js';
 import { toYAML } from './yaml.js';
 

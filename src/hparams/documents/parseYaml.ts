@@ -118,7 +118,10 @@ class Lowering {
     const spots = this.begin(node, made);
     for (const { key, value } of node.items as unknown as Pair<Node, Node>[]) {
       const name = this.key((key ?? node) as NonNullable<Node>);
-      if (Object.hasOwn(made, name)) this.fail(key!, `the key ${JSON.stringify(name)} is given twice`);
+      if (Object.hasOwn(made, name)) {
+        const first = this.place(spots.get(name)!);
+        this.fail(key!, `the key ${JSON.stringify(name)} is given twice, first at ${first}`);
+      }
       spots.set(name, offsetOf(key));
       made[name] = this.lower(value);
     }

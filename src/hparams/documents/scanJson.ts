@@ -136,7 +136,8 @@ class Scanner {
     if (token !== '"') this.fail(start, `expected a key in double quotes, got ${JSON.stringify(token)}`);
     frame.key = this.string(start);
     if (this.withSpots && Object.hasOwn(frame.made, frame.key)) {
-      this.fail(start, `the key ${JSON.stringify(frame.key)} is given twice`);
+      const first = formatSpot(this.file, this.lineTable().spotAt(frame.spots!.get(frame.key)!));
+      this.fail(start, `the key ${JSON.stringify(frame.key)} is given twice, first at ${first}`);
     }
     frame.spots?.set(frame.key, start);
     const colon = this.skipSpace();

@@ -145,7 +145,13 @@ export function showLong(value: unknown): string {
 
 /** A value on one short line, as one would write it in code. */
 export function showValue(value: unknown): string {
-  const text = show(value, 0);
+  let text: string;
+  try {
+    text = show(value, 0);
+  } catch {
+    // A proxy or a getter that throws: the message that is under way says more than its error would.
+    return 'a value that cannot be read';
+  }
   return text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
 }
 

@@ -247,7 +247,10 @@ export function partSchema(schema: z.ZodType, key: PropertyKey): z.ZodType | und
   if (d.element !== undefined) return d.element;
   if (d.type === 'tuple') return d.items![Number(key)] ?? d.rest ?? undefined;
   if (d.type === 'record' || d.type === 'map' || d.type === 'set') return d.valueType;
-  if (d.type === 'object') return d.shape![String(key)];
+  if (d.type === 'object') {
+    const name = String(key);
+    return Object.hasOwn(d.shape!, name) ? d.shape![name] : d.catchall;
+  }
   if (d.type === 'pipe') return partSchema(d.in!, key);
   return childSchemas(innermost(schema))
     .map((child) => partSchema(child, key))

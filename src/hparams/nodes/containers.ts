@@ -6,6 +6,11 @@ import { type Handlers, handledParts, handlerOf, type Part, shownContainer } fro
 /** Keys that would reach an object's prototype. */
 export const refusedKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
+/** That a record must not have the key. */
+export function keyProblem(key: PropertyKey): string {
+  return `${typeof key === 'symbol' ? String(key) : `'${String(key)}'`} is not allowed as a key.`;
+}
+
 /** Whether `value` is an array or a plain object, the two kinds of container that configs look into. */
 export function isContainer(value: unknown): value is Record<string, unknown> | unknown[] {
   if (typeof value !== 'object' || value === null) return false;
@@ -53,8 +58,10 @@ export function mapContainers(value: unknown, leaf: (value: unknown) => unknown,
     return items;
   }
   const copy: Record<string, unknown> = {};
+  const [symbol] = Object.getOwnPropertySymbols(value);
+  if (symbol !== undefined) throw new ConfigError(keyProblem(symbol));
   for (const key of Object.keys(value)) {
-    if (refusedKeys.has(key)) throw new ConfigError(`'${key}' is not allowed as a key.`);
+    if (refusedKeys.has(key)) throw new ConfigError(keyProblem(key));
     copy[key] = mapContainers(value[key], leaf, depth + 1);
   }
   return copy;
@@ -85,6 +92,8 @@ export interface Owner {
   readonly isDraft: boolean;
   /** What is stored when `value` is written into the container, in the place of `before`. */
   takeIn(value: unknown, before?: unknown): unknown;
+  /** Ends the write of a key that records must not have. */
+  refuseKey(key: PropertyKey): never;
   /** Checks and records an edit of `container`; throws where the value is now wrong, and the edit is undone. */
   edited(container: object): void;
 }
@@ -133,8 +142,7 @@ export function showPart(value: unknown, owner: Owner): unknown {
 function makeView(container: object, owner: Owner): object {
   const handOut = (value: unknown): unknown => showPart(value, owner);
   const write = (target: object, key: PropertyKey, value: unknown): boolean => {
-    if (typeof key === 'string' && refusedKeys.has(key))
-      throw new ConfigError(`'${key}' is not allowed as a key.`);
+    if (typeof key === 'symbol' || refusedKeys.has(String(key))) owner.refuseKey(key);
     const before = Reflect.getOwnPropertyDescriptor(target, key);
     // `push` sets a length that is right already: not an edit of its own.
     if (before !== undefined && Object.is(before.value, value)) return true;

@@ -11,7 +11,15 @@ import type { Tag } from '../tags.js';
 import type { AnyConfig } from '../types.js';
 import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
 import { ConfigNode, Defaults, nodeOf, type Origin, present, seenFrom } from './configNode.js';
-import { isContainer, mapContainers, type Owner, shownPart, showPart, viewOf } from './containers.js';
+import {
+  isContainer,
+  keyProblem,
+  mapContainers,
+  type Owner,
+  shownPart,
+  showPart,
+  viewOf,
+} from './containers.js';
 import { handlerOf } from './containerTypes.js';
 import { assertOpen, copyCarrier, isExplicit, storedValue } from './held.js';
 import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
@@ -159,7 +167,9 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       assertOpen(node);
       try {
         const carrier = carrierOf(before);
-        if (carrier === undefined) return accept(node, value, newlyHeld);
+        if (carrier === undefined) {
+          return readable(node, field.name, traceOfEdit(), () => accept(node, value, newlyHeld));
+        }
         const next = copyCarrier(seenFrom(node, carrier));
         writeField(next, 'value', value, traceOfEdit());
         return acceptNew(node, next);
@@ -167,6 +177,11 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
         newlyHeld = [];
         throw error;
       }
+    },
+    refuseKey(key) {
+      return readable(node, field.name, traceOfEdit(), () => {
+        throw new ConfigError(keyProblem(key));
+      });
     },
     edited(container) {
       const held = newlyHeld;
@@ -229,11 +244,32 @@ function makeExplicit(nodes: readonly ConfigNode[]): void {
   for (const node of nodes) node.writesAtBirth = -1;
 }
 
+/** That the value called `name` could not be read: a getter or a proxy in it threw `cause`. */
+export function unreadable(name: string, cause: unknown, place?: string): ConfigError {
+  const why = cause instanceof ConfigError ? cause.problem : `reading it failed: ${textOf(cause)}`;
+  return new ConfigError(`${name}: ${why}`, { path: name, place, cause });
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : showValue(cause);
+}
+
+/** What `read` makes of a value for a field. @throws ConfigError that names the field, whatever the value's own code throws. */
+function readable<T>(node: ConfigNode, name: string, origin: Origin, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (cause instanceof ConfigError && cause.path !== undefined) throw cause;
+    const { problem } = unreadable(`${node.info.name}.${name}`, cause);
+    throw new ConfigError(problem, { path: name, place: presentPlace(origin), cause });
+  }
+}
+
 /** Checks and stores a value. A carrier gives the field its value, if it has one, and its tags. */
 export function writeField(node: ConfigNode, name: string, value: unknown, origin: Origin): void {
   const field = fieldOf(node, name, origin);
   assertWritable(node, name, origin);
-  const carrier = carrierOf(value);
+  const carrier = readable(node, name, origin, () => carrierOf(value));
   if (carrier !== undefined) {
     if (hasCarried(carrier)) writeField(node, name, carriedBy(carrier), origin);
     writeTags(node, field, [...fieldTags(node, field), ...carrierTags(carrier)], origin);
@@ -242,7 +278,7 @@ export function writeField(node: ConfigNode, name: string, value: unknown, origi
   let stored = value;
   if (typeof value === 'object' && value !== null) {
     const held: ConfigNode[] = [];
-    stored = accept(node, value, held);
+    stored = readable(node, name, origin, () => accept(node, value, held));
     checkValue(node, field, stored, origin);
     makeExplicit(held);
   } else checkValue(node, field, value, origin);

@@ -24,7 +24,7 @@ class Middle extends Configurable.with({ tpl: sub(Part) }) {
     build(this.hp.tpl);
   }
 }
-class Root extends Configurable.with({ parts: z.array(instance(Middle)).default(() => [Middle.config()]) }) {}
+class Root extends Configurable.with({ parts: z.array(instance(Middle)) }) {}
 
 const told = 'Building Part failed: too large\n  while building Middle at parts[0]';
 
@@ -43,7 +43,10 @@ class OwnError extends Error {
 }
 
 /** What a build throws where a part of it throws what `make` gives. */
-function thrownBy(make: () => unknown, action: () => unknown = () => build(Root.config())): unknown {
+function thrownBy(
+  make: () => unknown,
+  action: () => unknown = () => build(Root.config({ parts: [Middle.config()] })),
+): unknown {
   failure = make;
   try {
     action();

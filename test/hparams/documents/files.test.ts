@@ -52,20 +52,50 @@ test('overrides are nested fields and paths, in order; the history names their l
       '    table: {b: 2}',
       'task.learner.learningRate: 1e-3',
       'task.model.dims[0]: 5',
-      'task.model.numLayers: 3',
     ].join('\n'),
   );
   const root = { task: FileTask.config(), datasets: [] };
   applyConfigFile(root, file);
   const expected = FileTask.config();
-  Object.assign(expected.model, { numLayers: 3, dims: [5], table: { b: 2 } });
+  Object.assign(expected.model, { numLayers: 1, dims: [5], table: { b: 2 } });
   expected.learner.learningRate = 1e-3;
   expect(isEqual(root.task, expected)).toBe(true);
   expect(history(root.task.model, 'numLayers').map(({ value, where }) => [value, where])).toEqual([
     [1, `${file}:4`],
-    [3, `${file}:8`],
   ]);
   expect(history(root.task.learner).at(-1)!.where).toBe(`${file}:6`);
+});
+
+test('what a file sets twice is an error with both lines, also where a part was set before the whole', () => {
+  const load = (text: string): string => {
+    const file = write('twice.yaml', text);
+    return messageOf(() => loadConfigFile(file, { root: FileTask.config() })).replaceAll(file, 'FILE');
+  };
+  expect(load('model.numLayers: 1\nnote: x\nmodel: {numLayers: 2}')).toBe(
+    'model.numLayers: set twice, first at FILE:1 (at FILE:3)',
+  );
+  expect(load("model: {numLayers: 1}\nmodel['numLayers']: 2")).toBe(
+    "model['numLayers']: set twice, first at FILE:1 (at FILE:2)",
+  );
+  expect(load('model.dims[0]: 1\nmodel.dims: [2]')).toBe(
+    'model.dims: replaces model.dims[0], which is set at FILE:1; set the whole before its parts (at FILE:2)',
+  );
+  expect(load('model.table.b: 1\nmodel: {table: {c: 2}}')).toBe(
+    'model.table: replaces model.table.b, which is set at FILE:1; set the whole before its parts (at FILE:2)',
+  );
+  registerClass(WideFileModel);
+  expect(load('other:\n  $class: WideFileModel\n  table.b: 1\n  table: {c: 2}')).toMatch(
+    /table: replaces table\.b, which is set at FILE:3/,
+  );
+  expect(load('other:\n  $class: WideFileModel\n  dims[0]: 1\n  dims: [2]')).toMatch(
+    /^other: dims: replaces dims\[0\], which is set at FILE:3; set the whole before its parts \(again at FILE:4\) \(at FILE:2:3\)$/,
+  );
+  const file = write(
+    'order.yaml',
+    'model.dims: [2, 3]\nmodel.dims[0]: 1\nmodel: {table: {c: 2}}\nmodel.table.d: 3',
+  );
+  const { model } = loadConfigFile(file, { root: FileTask.config() });
+  expect([model.dims, model.table]).toEqual([[1, 3], { c: 2, d: 3 }]);
 });
 
 test('a sub-config of another class is written by its $class, shared by an alias', () => {
@@ -180,10 +210,10 @@ test('files that are no config files fail cleanly', () => {
   expect(load('a.yaml', '')).toBe('The config document is empty. (at FILE)');
   expect(load('a.json', ' \n')).toBe('The config document is empty. (at FILE)');
   expect(load('a.json', '{"note": "x",\n "note": "y"}')).toBe(
-    'This is not JSON: the key "note" is given twice. (at FILE:2:2)',
+    'This is not JSON: the key "note" is given twice, first at FILE:1:2. (at FILE:2:2)',
   );
   expect(load('a.yaml', 'note: x\nnote: y')).toBe(
-    'This is not YAML for configs: the key "note" is given twice. (at FILE:2:1)',
+    'This is not YAML for configs: the key "note" is given twice, first at FILE:1:1. (at FILE:2:1)',
   );
   expect(load('a.json', '{"note": x}')).toBe('This is not JSON: expected a value, got "x". (at FILE:1:10)');
   expect(load('a.json', '{"note": "x"')).toBe(

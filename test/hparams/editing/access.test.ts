@@ -1,4 +1,5 @@
 /** @file Paths, texts of flags, and what help lists. */
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import {
@@ -283,4 +284,75 @@ test('a flag that writes to a shared config is seen in all its places', () => {
   setPath(model, 'layers[1].inputDims', '7', '--set layers[1].inputDims=7');
   expect([model.layers[0]!.inputDims, original.layers[0]!.inputDims]).toEqual([7, 1]);
   expect(history(model.layers[0]!, 'inputDims').at(-1)!.where).toBe('--set layers[1].inputDims=7');
+});
+
+test('texts inside a value without a schema of its own mean what they mean in the whole', () => {
+  class Loose extends Configurable.with({
+    any: z.any().default(null),
+    shape: z.looseObject({ size: z.int() }).default({ size: 1 }),
+  }) {}
+  const config = Loose.config({ any: { list: [1, true], k: true, toString: 1 } });
+  setPath(config, 'any.list[0]', '9');
+  setPath(config, 'any.k', 'false');
+  setPath(config, 'any.new', '{a: [1e3, none, "2"]}');
+  setPath(config, 'any.toString', '2');
+  setPath(config, 'shape.other', 'null');
+  expect(config.any).toEqual({
+    list: [9, true],
+    k: false,
+    new: { a: [1000, 'none', '2'] },
+    toString: 2,
+  });
+  expect(config.shape).toEqual({ size: 1, other: null });
+  setPath(config, "shape['constructor_']", '3');
+  expect(messageOf(() => setPath(config, 'any.k.x', '1'))).toContain("'any.k' is false, which has no parts");
+});
+
+test('a text means the same at a path as in the brackets around it', () => {
+  class Loose extends Configurable.with({ any: z.any().default(null) }) {}
+  const words = fc.oneof(
+    fc.constantFrom(
+      '9',
+      'false',
+      'null',
+      '1e-3',
+      '0x10',
+      '-5n',
+      'NaN',
+      '"9"',
+      "'a b'",
+      '[1, [true]]',
+      '{a: 1}',
+      'x y',
+    ),
+    fc.double().map(String),
+    fc.stringMatching(/^[a-z0-9.+-]{1,8}$/),
+  );
+  fc.assert(
+    fc.property(words, (text) => {
+      const [one, other] = [Loose.config({ any: [0] }), Loose.config({ any: { k: 0 } })];
+      setPath(one, 'any[0]', text);
+      setPath(other, 'any.k', text);
+      const whole = Loose.config();
+      setPath(whole, 'any', `[${text}]`);
+      expect([one.any, [other.any.k]]).toEqual([whole.any, whole.any]);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('abstract classes are neither offered nor taken', () => {
+  class Holder extends Configurable.with({ activation: instance(Activation, null) }) {}
+  expect(messageOf(() => setPath(Holder.config(), 'activation', 'Activation'))).toContain(
+    "activation: expected an Activation config, got 'Activation'. Activation is abstract: use a class that extends it: GELU, ReLU.",
+  );
+});
+
+test('many unknown names are one short error', () => {
+  class Narrow extends Configurable.with({ size: z.int().default(1) }) {}
+  const values = Object.fromEntries(Array.from({ length: 120_000 }, (_, i) => [`k${i}`, i]));
+  const message = messageOf(() => Narrow.config(values as never));
+  expect(message.split('\n')).toHaveLength(22);
+  expect(message).toMatch(/^Narrow\.config\(\): 120,000 problems:\n {2}Narrow has no hyperparameter 'k0'\./);
+  expect(message).toMatch(/\n {2}… and 119,980 more \(at .*access\.test\.ts:\d+\)$/);
 });

@@ -335,7 +335,7 @@ test('a draft is of no use after its derive, wherever it hides', () => {
     expect(messageOf(() => leaf.size)).toBe(late);
     expect(messageOf(() => (leaf.size = 2))).toContain(late);
     expect(messageOf(() => Branch.config({ a: leaf }))).toContain(late);
-    expect(messageOf(() => derive(tree, (draft) => void (draft.left.a = leaf)))).toBe(late);
+    expect(messageOf(() => derive(tree, (draft) => void (draft.left.a = leaf)))).toContain(late);
   }
   expect(messageOf(() => list[0])).toBe(late);
   expect(messageOf(() => list.push(Leaf.config()))).toBe(late.replace('Leaf', 'Branch'));
