@@ -19,7 +19,7 @@ export { readScope } from './gradientScopes.js';
 export { type ValueAndGrad, valueAndGrad } from './gradients.js';
 export { IndexError } from './indexChecks.js';
 export { type CompileOptions, compile, evalShape, exportOnnx, type Following, jit } from './jit.js';
-export { compilerName, cpuName } from './native/machine.js';
+export { cpuName, type NativeTools, nativeTools } from './native/machine.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
 export * as ops from './ops/index.js';
 export type { Precision } from './precision.js';

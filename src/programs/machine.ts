@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { compilerName, cpuName, type Executable } from '../compiler/index.js';
+import { cpuName, type Executable, nativeTools } from '../compiler/index.js';
 import type { EngineOptions } from './options.js';
 
 /** On what a run computes, as experiment.json has it. */
@@ -11,6 +11,8 @@ export interface Machine {
   readonly engine: string;
   /** Name and version of the C compiler, where the engine has one. */
   readonly compiler: string | null;
+  /** The kernels that products and attention run with, where the engine has them. */
+  readonly kernels: string | null;
   readonly cpu: string;
   readonly threads: number;
   /** In which most of the products multiply; null where nothing is trained. */
@@ -23,9 +25,11 @@ export async function machineOf(
   step?: Pick<Executable, 'runner' | 'precision'>,
 ): Promise<Machine> {
   const runner = step?.runner ?? engine;
+  const tools = runner === 'native' ? await nativeTools() : null;
   return {
     engine: runner,
-    compiler: runner === 'native' ? await compilerName() : null,
+    compiler: tools?.compiler ?? null,
+    kernels: tools?.kernels ?? null,
     cpu: await cpuName(),
     threads: numThreads ?? availableParallelism(),
     precision: step?.precision ?? null,
@@ -48,6 +52,7 @@ export function recordedMachine(jobLogDir: string): Partial<Machine> | undefined
 const NAMES: Readonly<Record<keyof Machine, string>> = {
   engine: 'engine',
   compiler: 'C compiler',
+  kernels: 'set of kernels',
   cpu: 'CPU',
   threads: 'number of threads',
   precision: 'precision of products',

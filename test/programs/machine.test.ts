@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { compilerName, cpuName } from '../../src/compiler/index.js';
+import { cpuName, nativeTools } from '../../src/compiler/index.js';
 import { type Machine, machineChanges, machineOf, recordedMachine } from '../../src/programs/machine.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
@@ -10,6 +10,7 @@ import { hasCompiler } from '../compiler/native/compilerSupport.js';
 const machine: Machine = {
   engine: 'native',
   compiler: 'cc (Debian 12.2.0-14) 12.2.0',
+  kernels: 'avx512 (float32), avx512bf16 (bfloat16)',
   cpu: 'AMD EPYC (avx2 fma)',
   threads: 2,
   precision: 'float32',
@@ -27,13 +28,18 @@ test('each difference is a line; what was not recorded is none', () => {
     line('precision of products', 'bfloat16', 'float32'),
   ]);
   // ONNX Runtime has no compiler: that is the engine's difference.
-  expect(machineChanges(machine, { ...machine, engine: 'onnx', compiler: null })).toEqual([
+  expect(machineChanges(machine, { ...machine, engine: 'onnx', compiler: null, kernels: null })).toEqual([
     line('engine', 'onnx', 'native'),
   ]);
   const moved = { ...machine, compiler: 'clang version 17.0.6', cpu: 'Neoverse-N1 (asimd)' };
   expect(machineChanges(machine, moved)).toEqual([
     line('C compiler', 'clang version 17.0.6', machine.compiler),
     line('CPU', 'Neoverse-N1 (asimd)', machine.cpu),
+  ]);
+  // A runtime that was compiled where its compiler lacked something.
+  const portable = 'portable (float32), portable (bfloat16)';
+  expect(machineChanges(machine, { ...machine, kernels: portable })).toEqual([
+    line('set of kernels', portable, machine.kernels),
   ]);
 });
 
@@ -52,6 +58,7 @@ test('without a training step, the engine is the one that was asked for', async 
   expect(await machineOf({ engine: 'onnx', numThreads: 3 })).toEqual({
     engine: 'onnx',
     compiler: null,
+    kernels: null,
     cpu: await cpuName(),
     threads: 3,
     precision: null,
@@ -73,7 +80,7 @@ describe('runs', () => {
     const directory = temporaryDirectory();
     const first = await run(directory, 2, '--num_threads=1', '--engine=onnx');
     expect(changes(first)).toEqual([]);
-    const expected = { engine: 'onnx', compiler: null, cpu: await cpuName() };
+    const expected = { engine: 'onnx', compiler: null, kernels: null, cpu: await cpuName() };
     expect(record(directory)).toEqual({ ...expected, threads: 1, precision: 'float32' });
     expect(changes(await run(directory, 3, '--num_threads=1', '--engine=onnx'))).toEqual([]);
     const bfloat16 = ['--set', 'task.model.fpropDtype=bfloat16'];
@@ -92,7 +99,7 @@ describe('runs', () => {
       await run(directory, 2, '--num_threads=2', '--engine=native');
       expect(record(directory)).toEqual({
         engine: 'native',
-        compiler: await compilerName(),
+        ...(await nativeTools()),
         cpu: await cpuName(),
         threads: 2,
         precision: 'float32',

@@ -116,6 +116,12 @@ export async function reserveThreads(runtime: string, threads: number): Promise<
   return call(reserve!, threads);
 }
 
+/** The runtime's kernels in use, such as `avx512 (float32), avx512bf16 (bfloat16, few queries)`. */
+export async function kernelNames(runtime: string): Promise<string> {
+  const [names] = await open(runtime, 'const char *lt_kernels()');
+  return call(names!);
+}
+
 /** The rate at which registers multiply and add in the runtime's microkernel, in FLOP/s. */
 export async function registerPeak(
   runtime: string,

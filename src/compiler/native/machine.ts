@@ -1,5 +1,6 @@
 /** @file What of a machine the bits of a program's results depend on, in words for people. */
 import { cpus } from 'node:os';
+import { kernelNames } from './library.js';
 import { cpuFeatures, shortCpu } from './toolchain/cpu.js';
 import { openToolchain } from './toolchain/index.js';
 
@@ -8,8 +9,20 @@ export async function cpuName(): Promise<string> {
   return shortCpu(await cpuFeatures(), cpus()[0]?.model ?? '');
 }
 
-/** Name and version of the C compiler that makes machine code; null where there is none. */
-export async function compilerName(): Promise<string | null> {
+/** What makes machine code here, and is linked with it. */
+export interface NativeTools {
+  /** Name and version of the C compiler, with the arguments that $CC gives it. */
+  readonly compiler: string;
+  /** What products and attention run with: of those that are made for some CPUs alone, the ones that compiled here and run. */
+  readonly kernels: string;
+}
+
+/** Null where there is no C compiler that will do. */
+export async function nativeTools(): Promise<NativeTools | null> {
   const toolchain = await openToolchain();
-  return 'reason' in toolchain ? null : toolchain.compiler.version;
+  if ('reason' in toolchain) return null;
+  return {
+    compiler: toolchain.compiler.version,
+    kernels: await kernelNames(toolchain.runtime.library),
+  };
 }

@@ -1,5 +1,6 @@
 /* gemm.c: products of packed operands: which microkernel, how operands are packed, in which order tiles are taken. */
 /* flags: -O2 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,16 @@ __attribute__((constructor)) static void choose(void) {
 
 const lt_kernel *lt_kernel_of(int p) { return chosen->of[p == LT_BFLOAT16]; }
 const char *lt_gemm_kernel(int p) { return lt_kernel_of(p)->name; }
+
+const char *lt_kernels(void) {
+  static char text[96];
+  const char *few = "";
+#if defined(LT_HAVE_ATTENTIONFEWAVX512BF16) && defined(LT_HAVE_GEMMAVX512BF16)
+  if (chosen->of[1] == &lt_avx512bf16_bfloat16) few = ", few queries";
+#endif
+  snprintf(text, sizeof text, "%s (float32), %s (bfloat16%s)", chosen->of[0]->name, chosen->of[1]->name, few);
+  return text;
+}
 
 /* ---- Packed operands ------------------------------------------------------------------------------------------ */
 

@@ -85,6 +85,9 @@ void lt_products_multiply(int p, const lt_product *products, int64_t count, int 
 /* The microkernel in use: "avx512bf16", "avx512", "avx2" or "portable". */
 const char *lt_gemm_kernel(int p);
 
+/* Every kernel in use, for people: a library without an optional one gives other bits. */
+const char *lt_kernels(void);
+
 /* Takes the named microkernel for both precisions (avx512bf16: float32 by avx512), "auto" for the best; returns 0,
    changing nothing, where this build or CPU lacks it. Operands packed before are of no use after. The environment's
    LUTHIER_KERNEL does the same when the library is loaded. */

@@ -1,9 +1,10 @@
 /** @file One call of the compiler in a folder of its own, its messages kept in a log there. */
 import { appendFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CompilerError } from '../../types.js';
 import type { CCompiler } from './compiler.js';
-import { runProcess } from './process.js';
+import { diskFullError, InterruptedBuild, isDiskFull, isRefusal } from './interrupted.js';
+import { endText, runProcess } from './process.js';
 
 /** Where something is built, and with what. */
 export interface Build {
@@ -33,7 +34,7 @@ function firstLines(output: string): string {
 /**
  * Calls the compiler.
  *
- * @returns whether it succeeded; only where that is optional, it may not have.
+ * @returns whether it succeeded; where that is optional, it may have refused.
  * @throws CompilerError with the first lines of its message, and where the log is kept.
  */
 export async function compile(
@@ -44,18 +45,22 @@ export async function compile(
   const { compiler, folder, name } = build;
   // The compiler's own temporary files go where they are removed whatever happens to it.
   const env = { ...build.env, TMPDIR: folder };
-  const { code, output } = await runProcess(compiler.command, [...compiler.args, ...args], {
+  const ended = await runProcess(compiler.command, [...compiler.args, ...args], {
     cwd: folder,
     env,
     seconds,
   });
+  const { code, output } = ended;
   const line = [compiler.command, ...compiler.args, ...args].join(' ');
   appendFileSync(join(folder, LOG), `${line}\n${output}${code === 0 ? '' : `(${code})\n`}\n`);
-  if (code === 0 || optional) return code === 0;
-  const how = typeof code === 'number' ? `exit code ${code}` : code;
+  if (code === 0) return true;
+  const refused = isRefusal(ended);
+  if (refused && optional) return false;
+  if (isDiskFull(output)) throw diskFullError(name, dirname(build.log));
   const said = firstLines(output);
-  throw new CompilerError(
-    `${name}: ${compiler.command} could not compile its C code (${how})${said === '' ? '.' : `:\n${said}`}\n` +
-      `All that it said is in ${join(build.log, LOG)}.`,
-  );
+  const failed = refused ? 'could not compile its C code' : 'was kept from compiling its C code';
+  const rest = said === '' ? '.' : `:\n${said}`;
+  const where = `All that it said is in ${join(build.log, LOG)}.`;
+  const text = `${name}: ${compiler.command} ${failed} (${endText(ended)})${rest}\n${where}`;
+  throw refused ? new CompilerError(text) : new InterruptedBuild(text);
 }

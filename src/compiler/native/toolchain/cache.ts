@@ -15,6 +15,7 @@ import { CompilerError } from '../../types.js';
 import { noteAddition, noteSize } from './additions.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
 import { dropOld, FAILED, folderBytes, MANIFEST } from './entries.js';
+import { diskFullError, InterruptedBuild, isDiskFull } from './interrupted.js';
 import { markUse } from './marks.js';
 
 /** What stands in an entry's manifest. */
@@ -151,9 +152,11 @@ export class Cache {
       this.bound(entry);
       return entry;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === undefined) throw error;
+      if (isDiskFull(code)) throw diskFullError(wanted.name, this.path);
       const { message } = error as Error;
-      throw new CompilerError(`${wanted.name}: the cache can't be written: ${message}.`, { cause: error });
+      throw new InterruptedBuild(`${wanted.name}: the cache can't be written: ${message}.`, { cause: error });
     }
   }
 

@@ -2,7 +2,7 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import type { KnownCompilers } from './knownCompilers.js';
-import { type Ended, runProcess } from './process.js';
+import { type Ended, endText, runProcess } from './process.js';
 
 /** A C compiler that programs can be compiled with. */
 export interface CCompiler {
@@ -11,7 +11,7 @@ export interface CCompiler {
   /** Arguments in front of all others: $CC may be `ccache gcc`. */
   readonly args: readonly string[];
   readonly family: Family;
-  /** What it says of itself: its name, its version and who packed it. */
+  /** What it says of itself, its name, its version and who packed it, and the arguments that $CC gives it. */
   readonly version: string;
 }
 
@@ -93,8 +93,8 @@ async function ask(
 ): Promise<CCompiler | Missing> {
   const start = (): Promise<Ended> => runProcess(command, [...args, '--version'], { env, seconds: 20 });
   // What follows in $CC may choose among compilers.
-  const { code, output } =
-    known === undefined || args.length > 0 ? await start() : await known.asked(command, start);
+  const ended = known === undefined || args.length > 0 ? await start() : await known.asked(command, start);
+  const { code, output } = ended;
   const line =
     output
       .split('\n')
@@ -102,14 +102,13 @@ async function ask(
       ?.trim() ?? '';
   const shown = [command, ...args].join(' ');
   if (code !== 0) {
-    const how = typeof code === 'number' ? `exit code ${code}` : code;
-    return { reason: `${shown} --version failed (${how})${line === '' ? '' : `: ${line}`}.` };
+    return { reason: `${shown} --version failed (${endText(ended)})${line === '' ? '' : `: ${line}`}.` };
   }
   const found = identify(line, output);
   if (found === undefined) return { reason: `${shown} is neither gcc nor clang: '${line}'.` };
   const { family, major } = found;
   if (major < oldest[family]) return { reason: `${shown} is too old: '${line}'; ${needed}, is needed.` };
-  return { command, args, family, version: line };
+  return { command, args, family, version: [line, ...args].join(' ') };
 }
 
 /**

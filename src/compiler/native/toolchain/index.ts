@@ -4,6 +4,7 @@ import { reserveThreads } from '../library.js';
 import { Cache, type Entry } from './cache.js';
 import { type CCompiler, findCompiler, installHint, type Missing } from './compiler.js';
 import { cpuFeatures } from './cpu.js';
+import { InterruptedBuild } from './interrupted.js';
 import { KnownCompilers } from './knownCompilers.js';
 import { runtimeLibrary } from './runtimeLibrary.js';
 
@@ -66,6 +67,7 @@ async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
 /** A compiler that fails at files that are known to be right is one to be replaced: the log is for those who wonder. */
 function withoutRuntime(error: unknown): Missing {
   if (!(error instanceof CompilerError)) throw error;
+  if (error instanceof InterruptedBuild) return { reason: error.message };
   const lines = error.message.split('\n');
   const said = lines.length > 3 ? [lines[0], lines[1], lines.at(-1)] : lines;
   return { reason: [...said, installHint()].join(' ') };

@@ -9,6 +9,9 @@ export interface Ended {
   readonly output: string;
 }
 
+/** How it ended, for messages. */
+export const endText = ({ code }: Ended): string => (typeof code === 'number' ? `exit code ${code}` : code);
+
 /** Where and how long a process runs. */
 export interface RunOptions {
   readonly cwd?: string;

@@ -329,6 +329,15 @@ describe('the folder', () => {
     await put(cache, wanted('a'));
   });
 
+  it.skipIf(!existsSync('/dev/full'))('on a full disk is told of, and takes the next build', async () => {
+    const cache = Cache.open(newEnv());
+    await expect(cache.entry(wanted('a'), async () => writeFileSync('/dev/full', 'x'))).rejects.toThrow(
+      `a: the disk that the cache ${cache.path} is on is full. Make room there, ` +
+        '`npx luthier cache clear` removes what no process uses; or set XDG_CACHE_HOME to a folder on another disk.',
+    );
+    await put(cache, wanted('a'));
+  });
+
   it('that vanishes is told of', async () => {
     const cache = Cache.open(newEnv());
     rmSync(cache.path, { recursive: true });

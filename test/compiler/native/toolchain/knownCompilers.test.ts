@@ -109,7 +109,9 @@ it('scripts, and what $CC is followed by, are always asked', async () => {
     for (const CC of ['gcc', 'gcc -m64']) {
       writeFileSync(join(PATH, 'gcc'), `#!/bin/sh\n${gccSays(version)}\n`);
       const known = new KnownCompilers(env);
-      expect(await findCompiler({ PATH, CC }, known)).toMatchObject({ version });
+      expect(await findCompiler({ PATH, CC }, known)).toMatchObject({
+        version: expect.stringContaining(version),
+      });
       known.save();
     }
 });

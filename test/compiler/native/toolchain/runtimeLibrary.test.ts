@@ -6,6 +6,7 @@ import { Cache } from '../../../../src/compiler/native/toolchain/cache.js';
 import { compileC } from '../../../../src/compiler/native/toolchain/compileC.js';
 import { type CCompiler, findCompiler } from '../../../../src/compiler/native/toolchain/compiler.js';
 import { cpuFeatures } from '../../../../src/compiler/native/toolchain/cpu.js';
+import { InterruptedBuild } from '../../../../src/compiler/native/toolchain/interrupted.js';
 import {
   fileFlags,
   ownFlags,
@@ -15,6 +16,7 @@ import { CompilerError } from '../../../../src/compiler/types.js';
 import { temporaryDirectory } from '../../../command.js';
 import { hasCompiler, runtimeSources } from '../compilerSupport.js';
 import { scaling } from '../programs.js';
+import { folderOf } from './fakes.js';
 
 const env = process.env;
 const compiler = (await findCompiler(env)) as CCompiler;
@@ -101,6 +103,76 @@ describe.skipIf(!hasCompiler)('runtimeLibrary', () => {
       /^The runtime: \/\S+ could not compile its C code \(exit code 1\):\n.*wrong\.c.*error: /,
     );
     expect(readFileSync(/ is in (.*)\.$/.exec(message)![1]!, 'utf8')).toContain('nothing');
+  });
+});
+
+describe.skipIf(!hasCompiler)('a build that is kept from its end', () => {
+  const files = {
+    ...small,
+    'kernelFast.c': `/* A variant. */\n/* flags: -O1 ${accepted} */\nint fast(void) { return 3; }\n`,
+    'kernel.c':
+      '/* What chooses. */\n/* flags: -O1 */\n#ifdef LT_HAVE_KERNELFAST\nint fast(void);\nint chosen(void) { return fast(); }\n#else\nint chosen(void) { return 1; }\n#endif\n',
+  };
+
+  /** The compiler behind a script that does something else for a variant. */
+  const through = (does: string): CCompiler => {
+    const script = `case "$*" in *kernelFast.c*) ${does};; esac\nexec ${compiler.command} "$@"`;
+    return { ...compiler, command: join(folderOf({ wrapper: script }), 'wrapper') };
+  };
+
+  it.each([
+    ['killed by a signal', 'kill -9 $$', 'ended by SIGKILL'],
+    [
+      'whose own compiler is killed',
+      'echo "gcc: fatal error: Killed signal terminated program cc1" >&2; exit 1',
+      'exit code 1',
+    ],
+    ['without memory', 'echo "cc1: error: out of memory allocating 65536 bytes" >&2; exit 1', 'exit code 1'],
+    ['without its assembler', `echo "cc: error: cannot execute 'as': execvp: No such file" >&2; exit 1`, ''],
+    ['that says nothing', 'exit 1', 'exit code 1'],
+  ])('leaves nothing behind where a variant meets a compiler %s', async (_, does, how) => {
+    const cache = newCache();
+    const folder = sourcesOf(files);
+    const broken = through(does);
+    const build = { compiler: broken, env, name: 'The runtime' };
+    const error = await runtimeLibrary(build, cache, cpu, folder).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(InterruptedBuild);
+    expect((error as Error).message).toContain(
+      `The runtime: ${broken.command} was kept from compiling its C code (${how}`,
+    );
+    expect(await result((await make(folder, cache)).library, 'chosen')).toBe(3);
+  });
+
+  it('leaves out a variant that the compiler refuses', async () => {
+    const refusing = through('echo "kernelFast.c:3:1: error: unknown type name" >&2; exit 1');
+    const build = { compiler: refusing, env, name: 'The runtime' };
+    const { library } = await runtimeLibrary(build, newCache(), cpu, sourcesOf(files));
+    expect(await result(library, 'chosen')).toBe(1);
+  });
+
+  it('tells of a full disk, by the folder and what can be done', async () => {
+    const cache = newCache();
+    const full = through(
+      'echo "fatal error: error writing to /tmp/ccX.s: No space left on device" >&2; exit 1',
+    );
+    const build = { compiler: full, env, name: 'The runtime' };
+    await expect(runtimeLibrary(build, cache, cpu, sourcesOf(files))).rejects.toThrow(
+      `The runtime: the disk that the cache ${cache.path} is on is full. Make room there, ` +
+        '`npx luthier cache clear` removes what no process uses; or set XDG_CACHE_HOME to a folder on another disk.',
+    );
+  });
+
+  it('is another build with other arguments in $CC', async () => {
+    const cache = newCache();
+    const folder = sourcesOf(small);
+    const libraries = [];
+    for (const CC of [compiler.command, `${compiler.command} -O0`, `${compiler.command} -DANSWERS`]) {
+      const named = (await findCompiler({ ...env, CC })) as CCompiler;
+      libraries.push(
+        (await runtimeLibrary({ compiler: named, env, name: 'The runtime' }, cache, cpu, folder)).library,
+      );
+    }
+    expect(new Set(libraries).size).toBe(3);
   });
 });
 
