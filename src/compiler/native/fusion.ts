@@ -69,9 +69,12 @@ function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: L
   return clashes ? null : split;
 }
 
+/** C compilers take more than twice the time for twice the loop: 50 s for one of 5,000 operations, half a second for this. */
+const MOST_NODES = 256;
+
 /** Adds an operation to a loop, where it fits. */
 function join({ unit, members }: OpenLoop, member: Member): boolean {
-  const split = splitFor(member, unit);
+  const split = unit.nodes.length < MOST_NODES ? splitFor(member, unit) : null;
   if (split === null) return false;
   const { op, iteration } = member;
   const wide = isWide(iteration, split);

@@ -1,5 +1,7 @@
 /** @file Loops: what is computed before the columns of a row, and by what it is read. */
 import { expect, test } from 'vitest';
+import { writeLoop } from '../../../../src/compiler/native/emit/loop.js';
+import type { LoopUnit } from '../../../../src/compiler/native/units.js';
 import { floats, host, ops, runOnce, tf } from '../../support.js';
 import { hasCompiler } from '../compilerSupport.js';
 import { f32, i32, planOf, unitText } from '../plans.js';
@@ -25,4 +27,16 @@ test.skipIf(!hasCompiler)('each gather of a table reads the rows at its own comp
   const actual = await runOnce(program, inputs, { engine: 'native' });
   const expected = await runOnce(program, inputs, { engine: 'eager' });
   expect(actual.map(({ data }) => [...data])).toEqual(expected.map(({ data }) => [...data]));
+});
+
+test('a long chain is several loops of a length that compilers master, and repeated ones are one function', () => {
+  const chain = (x: any, y: any) => {
+    let value = x;
+    for (let i = 0; i < 768; i++) value = tf.tanh(tf.add(value, y));
+    return value;
+  };
+  const { units } = planOf(chain, f32(64, 64), f32(64, 64));
+  const loops = units.filter((unit): unit is LoopUnit => unit.kind === 'loop');
+  expect(loops.map(({ nodes }) => nodes.length)).toEqual(Array(6).fill(256));
+  expect(new Set(loops.map((unit) => writeLoop(unit, false).text)).size).toBe(1);
 });
