@@ -1,8 +1,9 @@
 /** @file Checkpointer: when to save, what to keep, what to resume from, by Pax's rules. */
 
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
+import { isThere } from '../files/index.js';
+import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
 import { CheckpointError } from './errors.js';
 import { describeState } from './metadata.js';
 import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
@@ -29,6 +30,12 @@ export interface CheckpointerOptions {
   readonly saveKeepIntervalDuration?: string | number | null;
   /** Move checkpoints here, inside `directory`, instead of deleting them. */
   readonly todeleteSubdir?: string | null;
+  /**
+   * Told of a save that failed, of an old checkpoint that could not be let go, and of broken ones that restoring passed
+   * over. With it, `save` doesn't throw what
+   * became of the save before; `waitUntilFinished` and `close` do.
+   */
+  readonly notify?: (error: CheckpointError) => void;
   /** The clock. */
   readonly now?: () => Date;
 }
@@ -120,23 +127,26 @@ export class Checkpointer {
    * writes the copy; the state may be changed as soon as the promise is fulfilled.
    *
    * @returns false where that step is saved already
-   * @throws CheckpointError when this or the save before could not be written
+   * @throws CheckpointError when the save before could not be written, and there is no `notify` to tell
    */
   async save(state: TrainState, options: SaveOptions = {}): Promise<boolean> {
     if (this.#options.readOnly) throw new Error(`${this.directory}: this checkpointer is read-only`);
-    await this.waitUntilFinished();
+    const { notify } = this.#options;
+    await this.waitUntilFinished().catch((error) => {
+      if (notify === undefined) throw error;
+    });
     const { step } = state;
-    const existing = listCheckpoints(this.directory).get(step);
-    if (existing !== undefined && !options.replace && !this.#broken.has(step)) return false;
-    const request = this.#request(state, options, existing);
+    if (this.#isSaved(step, options)) return false;
     const previous = this.#lastSaved;
     this.#lastSaved = step;
-    this.#thread.write(request, (written) => {
-      if (written) this.#broken.delete(step);
-      else {
+    this.#thread.write(join(this.directory, checkpointName(step)), () => this.#request(state, options), {
+      written: () => this.#broken.delete(step),
+      failed: (error) => {
         this.#lastSaved = previous;
         this.#known.delete(step);
-      }
+        notify?.(error);
+      },
+      kept: notify ?? ((error) => process.emitWarning(error)),
     });
     return true;
   }
@@ -170,12 +180,14 @@ export class Checkpointer {
         const { experiment } = this.#options;
         const contents = readCheckpoint(path, state, { experiment, paramsOnly: options.paramsOnly });
         this.#lastSaved = step;
-        for (const { path: broken } of passedOver) this.#markBroken(found, broken);
+        for (const broken of passedOver) this.#passOver(found, broken);
         return { ...contents, step, path, passedOver };
       } catch (error) {
         // A trainer may have let this checkpoint go while it was being read: look again.
-        if (options.step === undefined && !existsSync(path)) return this.restore(state, options);
-        if (!(error instanceof CheckpointError) || error.kind !== 'broken') throw error;
+        if (options.step === undefined && !isThere(path)) return this.restore(state, options);
+        if (!(error instanceof CheckpointError)) throw error;
+        if (error.kind === 'io') throw unreadableError(path, error, newestFirst[passedOver.length + 1]);
+        if (error.kind !== 'broken') throw error;
         passedOver.push(new CheckpointError('broken', path, error.message, { cause: error }));
         if (!options.allowPrevious) break;
       }
@@ -189,11 +201,24 @@ export class Checkpointer {
     throw new CheckpointError('missing', this.directory, problem);
   }
 
-  #markBroken(found: ReadonlyMap<number, string>, path: string): void {
+  #passOver(found: ReadonlyMap<number, string>, { path, problem }: CheckpointError): void {
+    const message = `Checkpoint ${path} is broken and is passed over:\n  ${problem}`;
+    this.#options.notify?.(new CheckpointError('broken', path, problem, { message }));
     for (const [step, name] of found) if (join(this.directory, name) === path) this.#broken.add(step);
   }
 
-  #request(state: TrainState, options: SaveOptions, existing: string | undefined): WriteRequest {
+  #isSaved(step: number, { replace }: SaveOptions): boolean {
+    if (replace || this.#broken.has(step)) return false;
+    try {
+      return listCheckpoints(this.directory).has(step);
+    } catch {
+      // What is the matter is told when it comes to writing.
+      return false;
+    }
+  }
+
+  #request(state: TrainState, options: SaveOptions): WriteRequest {
+    const existing = listCheckpoints(this.directory).get(state.step);
     const { inputState, isGood = true } = options;
     const slots = Object.keys(state.slots).join('\n');
     if (this.#snapshot?.of !== state.layout || this.#snapshot.slots !== slots) {
@@ -221,7 +246,7 @@ export class Checkpointer {
     if (!this.#broken.has(step)) return null;
     for (let copy = 1; ; copy++) {
       const aside = `broken_${copy === 1 ? '' : `${copy}_`}${name}`;
-      if (!existsSync(join(this.directory, aside))) return aside;
+      if (!isThere(join(this.directory, aside))) return aside;
     }
   }
 
@@ -245,11 +270,23 @@ export class Checkpointer {
       const { savedAt, isGood = true } = readMetadata(path);
       described = { step, savedAt: Date.parse(savedAt), isGood };
     } catch {
-      described = { step, savedAt: statSync(path).mtimeMs, isGood: false };
+      const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
+      described = { step, savedAt: mtimeMs, isGood: false };
     }
     this.#known.set(step, described);
     return described;
   }
+}
+
+/** A checkpoint that can't be read may be whole: no older one takes its place unless the user moves it away. */
+function unreadableError(
+  path: string,
+  error: CheckpointError,
+  previous: number | undefined,
+): CheckpointError {
+  const older = previous === undefined ? '' : `, or move it away to go on from step ${previous}`;
+  const message = `${error.message}\nThe checkpoint ${path} may be whole: make it readable${older}.`;
+  return new CheckpointError('io', error.path, error.problem, { message, cause: error });
 }
 
 /** Names the broken checkpoint, says that it was left alone, and what could be used instead. */

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory } from '../files/index.js';
+import { isThere, makeDirectory } from '../files/index.js';
 import { CheckpointError, ioError } from './errors.js';
 
 const NAME = /^(?:checkpoint_)?(\d+)$/;
@@ -36,8 +36,11 @@ export function replacedName(name: string): string {
 export function listCheckpoints(directory: string): Map<number, string> {
   let names: string[];
   try {
+    // A checkpoint may be a link to another disk. What has a checkpoint's name and is none is listed too: broken.
     names = readdirSync(directory, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
+      .filter(
+        (entry) => entry.isDirectory() || entry.isSymbolicLink() || entry.name.startsWith('checkpoint_'),
+      )
       .map((entry) => entry.name);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return new Map();
@@ -64,7 +67,7 @@ export function prepareDirectory(directory: string): void {
     for (const name of readdirSync(directory)) {
       const path = join(directory, name);
       const original = REPLACED.exec(name)?.[1];
-      if (original !== undefined && !existsSync(join(directory, original))) {
+      if (original !== undefined && !isThere(join(directory, original))) {
         renameSync(path, join(directory, original));
       } else if (original !== undefined || UNFINISHED.test(name)) {
         rmSync(path, { recursive: true, force: true });

@@ -1,5 +1,7 @@
 /** @file The one error of checkpoints: what is wrong with which file, and what kind of trouble it is. */
 
+import { explain } from '../files/index.js';
+
 /**
  * - `missing`: no such checkpoint or directory
  * - `broken`: a file is truncated, damaged or not what its name says
@@ -30,6 +32,5 @@ export class CheckpointError extends Error {
 /** A system error (ENOSPC, EACCES …) as a CheckpointError of kind `io` that keeps the cause. */
 export function ioError(path: string, doing: string, cause: unknown): CheckpointError {
   if (cause instanceof CheckpointError) return cause;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new CheckpointError('io', path, `${doing}: ${reason}`, { cause });
+  return new CheckpointError('io', path, `${doing}: ${explain(cause)}`, { cause });
 }

@@ -1,7 +1,8 @@
 /** @file Reads one checkpoint directory back: everything is checked before the first value changes. */
 
-import { readFileSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { isDamage, openRegularFile, readRegularFile } from '../files/index.js';
 import { stepOfName } from './directory.js';
 import { CheckpointError, ioError } from './errors.js';
 import {
@@ -66,12 +67,17 @@ export function readCheckpoint(
   return { metadata, inputState };
 }
 
+/** More than the metadata of a million variables. */
+const LONGEST_METADATA = 1 << 28;
+
 /** Contents of metadata.json, checked against its own digest. */
 export function readMetadata(directory: string): CheckpointMetadata {
+  const status = read(directory, () => statSync(directory));
+  if (!status.isDirectory()) throw new CheckpointError('broken', directory, 'it is not a directory');
   const path = join(directory, METADATA_FILE);
   return decodeMetadata(
     path,
-    orAbsent(path, () => readFileSync(path)),
+    read(path, () => readRegularFile(path, LONGEST_METADATA)),
   );
 }
 
@@ -140,7 +146,7 @@ function readTrainInput(directory: string, metadata: CheckpointMetadata): unknow
   const expected = metadata.files[TRAIN_INPUT_FILE];
   if (expected === undefined) return null;
   const path = join(directory, TRAIN_INPUT_FILE);
-  const bytes = orAbsent(path, () => readFileSync(path));
+  const bytes = read(path, () => readRegularFile(path));
   checkDigest(path, expected, digestOfBytes(bytes));
   return JSON.parse(bytes.toString());
 }
@@ -149,9 +155,15 @@ function readTrainInput(directory: string, metadata: CheckpointMetadata): unknow
 function openState(directory: string, metadata: CheckpointMetadata): SafetensorsFile {
   const path = join(directory, STATE_FILE);
   const expected = metadata.files[STATE_FILE];
-  const byteLength = orAbsent(path, () => statSync(path).size);
-  checkDigest(path, expected, { byteLength, sha256: expected?.sha256 ?? '' });
-  return new SafetensorsFile(path);
+  return read(path, () => {
+    const file = openRegularFile(path);
+    try {
+      checkDigest(path, expected, { byteLength: fstatSync(file).size, sha256: expected?.sha256 ?? '' });
+    } finally {
+      closeSync(file);
+    }
+    return new SafetensorsFile(path);
+  });
 }
 
 /** The state file must hold what metadata.json says: each variable, for parameters and for each slot, and the step. */
@@ -177,12 +189,17 @@ function checkTensors(file: SafetensorsFile, metadata: CheckpointMetadata): void
   }
 }
 
-/** A file that is not there makes a checkpoint broken; one that may not be read is the system's affair. */
-function orAbsent<T>(path: string, read: () => T): T {
+/**
+ * What is missing, or is something else than a file, makes a checkpoint broken. One that may not be read, or that the
+ * disk fails to give, is the system's affair: it may be whole.
+ */
+function read<T>(path: string, reading: () => T): T {
   try {
-    return read();
+    return reading();
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw ioError(path, 'cannot be read', cause);
-    throw new CheckpointError('broken', path, 'the file is missing', { cause });
+    if (cause instanceof CheckpointError || !isDamage(cause)) throw ioError(path, 'cannot be read', cause);
+    const isMissing = (cause as NodeJS.ErrnoException).code === 'ENOENT';
+    const problem = isMissing ? 'the file is missing' : (cause as Error).message;
+    throw new CheckpointError('broken', path, problem, { cause });
   }
 }

@@ -1,7 +1,8 @@
 /** @file Safetensors files on disk: written chunk by chunk without copying the tensors, read tensor by tensor. */
 
 import { createHash, type Hash } from 'node:crypto';
-import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { openRegularFile, readFully } from '../files/index.js';
 import { CheckpointError, ioError } from './errors.js';
 import {
   decodeHeader,
@@ -105,7 +106,7 @@ export class SafetensorsFile {
   /** @throws CheckpointError `io` when the file cannot be opened, `broken` when it is not whole */
   constructor(readonly path: string) {
     try {
-      this.#file = openSync(path, 'r');
+      this.#file = openRegularFile(path);
     } catch (cause) {
       throw ioError(path, 'cannot be read', cause);
     }
@@ -163,7 +164,7 @@ export class SafetensorsFile {
     const buffer = new Uint8Array(CHUNK_BYTES);
     let byteLength = 0;
     for (;;) {
-      const count = readSync(this.#file, buffer, 0, buffer.length, byteLength);
+      const count = readFully(this.#file, buffer, byteLength);
       if (count === 0) return { byteLength, sha256: hash.digest('hex') };
       hash.update(buffer.subarray(0, count));
       byteLength += count;
@@ -181,25 +182,10 @@ export class SafetensorsFile {
   }
 
   #fill(target: Uint8Array, position: number): void {
-    for (let done = 0; done < target.length; ) {
-      const count = readSync(
-        this.#file,
-        target,
-        done,
-        Math.min(CHUNK_BYTES, target.length - done),
-        position + done,
-      );
-      if (count === 0) {
-        const expected = position + target.length;
-        const found = position + done;
-        throw new CheckpointError(
-          'broken',
-          this.path,
-          `truncated: expected ${expected} bytes, found ${found}`,
-        );
-      }
-      done += count;
-    }
+    const count = readFully(this.#file, target, position);
+    if (count === target.length) return;
+    const [expected, found] = [position + target.length, position + count];
+    throw new CheckpointError('broken', this.path, `truncated: expected ${expected} bytes, found ${found}`);
   }
 }
 

@@ -2,10 +2,10 @@
 
 import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
+import { explain } from '../files/index.js';
 import { startWorker } from '../workers/index.js';
-import { checkpointName } from './directory.js';
-import { ioError } from './errors.js';
-import type { WriteReply } from './saveWorker.js';
+import { CheckpointError, ioError } from './errors.js';
+import type { Failure, WriteReply } from './saveWorker.js';
 import type { WriteRequest } from './writeCheckpoint.js';
 
 const MODULE = new URL(
@@ -13,21 +13,26 @@ const MODULE = new URL(
   import.meta.url,
 );
 
+/** Who is told what comes of a save. */
+export interface SaveListener {
+  readonly written: () => void;
+  readonly failed: (error: CheckpointError) => void;
+  /** An old checkpoint could not be let go. */
+  readonly kept: (error: CheckpointError) => void;
+}
+
 /** Starts with the first save, so that runs that save nothing have no thread. */
 export class SaveThread {
   #worker: Worker | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  /** Begins to write; `finished()` must have been awaited. `done` is told whether it succeeded. */
-  write(request: WriteRequest, done: (written: boolean) => void): void {
-    this.#writing = this.#exchange(request).then(
-      () => done(true),
-      (cause) => {
-        done(false);
-        const path = join(request.directory, checkpointName(request.description.step));
-        throw ioError(path, 'cannot be written', cause);
-      },
-    );
+  /** Begins to write; `finished()` must have been awaited. `prepare` makes the request; it may fail already. */
+  write(path: string, prepare: () => WriteRequest, listener: SaveListener): void {
+    this.#writing = this.#write(prepare, listener).catch((cause) => {
+      const error = new CheckpointError('io', path, `cannot be written: ${explain(cause)}`, { cause });
+      listener.failed(error);
+      throw error;
+    });
     // Whoever waits next gets the error; until then it is not unhandled.
     this.#writing.catch(() => {});
   }
@@ -52,9 +57,18 @@ export class SaveThread {
     }
   }
 
-  #exchange(request: WriteRequest): Promise<void> {
+  async #write(prepare: () => WriteRequest, { written, kept }: SaveListener): Promise<void> {
+    const request = prepare();
+    const reply = await this.#exchange(request);
+    if (reply.failure !== undefined) throw systemError(reply.failure);
+    written();
+    for (const { name, ...failure } of reply.kept)
+      kept(ioError(join(request.directory, name), 'cannot be removed', systemError(failure)));
+  }
+
+  #exchange(request: WriteRequest): Promise<WriteReply> {
     const worker = (this.#worker ??= startWorker(MODULE, { name: 'checkpoints' }));
-    return new Promise<void>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       const settle = () => {
         worker.off('message', answered).off('error', failed).off('exit', ended);
         // An idle worker must not keep the program alive.
@@ -62,8 +76,7 @@ export class SaveThread {
       };
       const answered = (reply: WriteReply) => {
         settle();
-        if (reply === null) resolve();
-        else reject(new Error(reply.message));
+        resolve(reply);
       };
       const failed = (cause: unknown) => {
         settle();
@@ -76,4 +89,8 @@ export class SaveThread {
       worker.postMessage(request);
     });
   }
+}
+
+function systemError({ message, code }: Failure): Error {
+  return Object.assign(new Error(message), code === undefined ? {} : { code });
 }

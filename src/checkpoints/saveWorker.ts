@@ -1,17 +1,33 @@
 /** @file The worker thread that writes checkpoints, one request after the other. */
 
 import { parentPort } from 'node:worker_threads';
-import { type WriteRequest, writeCheckpoint } from './writeCheckpoint.js';
+import { letGo, type WriteRequest, writeCheckpoint } from './writeCheckpoint.js';
 
-/** The worker's answer to each request: null, or why the checkpoint could not be written. */
-export type WriteReply = null | { readonly message: string };
+/** A system error, as it crosses to another thread. */
+export interface Failure {
+  readonly message: string;
+  readonly code: string | undefined;
+}
+
+/** The worker's answer: why the checkpoint could not be written, and which old ones could not be let go. */
+export interface WriteReply {
+  readonly failure: Failure | undefined;
+  readonly kept: readonly (Failure & { readonly name: string })[];
+}
+
+function failureOf(error: unknown): Failure {
+  if (!(error instanceof Error)) return { message: String(error), code: undefined };
+  return { message: error.message, code: (error as NodeJS.ErrnoException).code };
+}
 
 parentPort!.on('message', (request: WriteRequest) => {
-  let reply: WriteReply = null;
+  let reply: WriteReply;
   try {
     writeCheckpoint(request);
+    const kept = letGo(request).map(({ name, error }) => ({ name, ...failureOf(error) }));
+    reply = { failure: undefined, kept };
   } catch (error) {
-    reply = { message: error instanceof Error ? error.message : String(error) };
+    reply = { failure: failureOf(error), kept: [] };
   }
   parentPort!.postMessage(reply);
 });

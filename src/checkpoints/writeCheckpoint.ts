@@ -1,8 +1,8 @@
 /** @file Writes one checkpoint directory: aside first, on the disk, then renamed. Runs in the save worker. */
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory } from '../files/index.js';
+import { isThere, makeDirectory, removeQuietly, syncDirectory } from '../files/index.js';
 import { checkpointName, replacedName, temporaryName } from './directory.js';
 import {
   type CheckpointDescription,
@@ -31,14 +31,15 @@ export interface WriteRequest {
 }
 
 /**
- * Writes the files to a temporary directory, waits for the disk, renames, and then lets old checkpoints go. Whatever
- * happens before the rename, the directory's listed checkpoints stay as they were.
+ * Writes the files to a temporary directory, waits for the disk, and renames. Whatever goes wrong, the directory's
+ * listed checkpoints stay as they were.
  */
 export function writeCheckpoint(request: WriteRequest): void {
   const { directory, description, existing } = request;
   const temporary = join(directory, temporaryName(description.step));
   const final = join(directory, checkpointName(description.step));
   try {
+    makeDirectory(directory);
     mkdirSync(temporary);
     writeFiles(temporary, request);
     syncDirectory(temporary);
@@ -46,10 +47,9 @@ export function writeCheckpoint(request: WriteRequest): void {
     else renameOver(directory, existing, temporary, final);
     syncDirectory(directory);
   } catch (error) {
-    rmSync(temporary, { recursive: true, force: true });
+    removeQuietly(temporary);
     throw error;
   }
-  letGo(request);
 }
 
 function writeFiles(temporary: string, request: WriteRequest): void {
@@ -72,37 +72,48 @@ function renameOver(
   // No system call swaps two directories portably; a crash between the two renames is mended at the next start.
   const aside = existing.setAside ?? replacedName(checkpointName(Number(/\d+$/.exec(existing.name)![0])));
   renameSync(old, join(directory, aside));
-  renameSync(temporary, final);
-  if (existing.setAside === null) rmSync(join(directory, aside), { recursive: true });
+  try {
+    renameSync(temporary, final);
+  } catch (error) {
+    renameSync(join(directory, aside), old);
+    throw error;
+  }
+  // The next start removes what stays.
+  if (existing.setAside === null) removeQuietly(join(directory, aside));
 }
 
-function letGo({ directory, letGo, letGoTo }: WriteRequest): void {
-  if (letGo.length === 0) return;
-  if (letGoTo !== null) makeDirectory(join(directory, letGoTo));
-  for (const name of letGo) {
-    const path = join(directory, name);
-    if (!existsSync(path)) continue;
-    if (letGoTo !== null) {
-      renameSync(path, join(directory, letGoTo, name));
-      continue;
+/** An old checkpoint that could not be let go. */
+export interface KeptCheckpoint {
+  readonly name: string;
+  readonly error: unknown;
+}
+
+/** Moves or deletes the checkpoints that are no longer wanted. @returns those for which it failed. */
+export function letGo({ directory, letGo, letGoTo }: WriteRequest): KeptCheckpoint[] {
+  return letGo.flatMap((name) => {
+    try {
+      letOneGo(directory, name, letGoTo);
+      return [];
+    } catch (error) {
+      return [{ name, error }];
     }
-    // Renamed first: a checkpoint that lost only some of its files must not look like a whole one.
-    const going = join(directory, temporaryName(Number(/\d+$/.exec(name)![0])));
-    renameSync(path, going);
-    rmSync(going, { recursive: true });
+  });
+}
+
+function letOneGo(directory: string, name: string, to: string | null): void {
+  const path = join(directory, name);
+  if (!isThere(path)) return;
+  if (to !== null) {
+    makeDirectory(join(directory, to));
+    renameSync(path, join(directory, to, name));
+    return;
   }
+  // Renamed first: a checkpoint that lost only some of its files must not look like a whole one.
+  const going = join(directory, temporaryName(Number(/\d+$/.exec(name)![0])));
+  renameSync(path, going);
+  rmSync(going, { recursive: true });
 }
 
 function writeText(path: string, text: string): FileDigest {
   return writeFileDurably(path, [Buffer.from(text)]);
-}
-
-/** Makes renames in a directory last through a power cut. */
-function syncDirectory(path: string): void {
-  const directory = openSync(path, 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
 }

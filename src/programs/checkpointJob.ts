@@ -27,6 +27,7 @@ async function restoreParams(
     directory: join(options.jobLogDir, 'checkpoints'),
     experiment: options.name,
     readOnly: true,
+    notify: ({ message }) => process.stdout.write(`${message}\n`),
   });
   try {
     await checkpointer.restore(state, {

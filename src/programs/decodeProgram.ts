@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
 import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
-import { makeDirectory, writeWhole } from '../files/index.js';
+import { explain, makeDirectory, writeWhole } from '../files/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
 import type { BaseInput, InputSource, LmBatch } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
@@ -148,7 +148,7 @@ export class DecodeProgram {
       makeDirectory(directory);
       writeWhole(path, examples.map((e) => `${JSON.stringify(e)}\n`).join(''));
     } catch (cause) {
-      throw new JobError(`${path}: can't be written: ${(cause as Error).message}`, { cause });
+      throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
     }
     return path;
   }

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { makeDirectory, writeWhole } from '../files/index.js';
+import { explain, makeDirectory, writeWhole } from '../files/index.js';
 import { print, toJSON } from '../hparams/index.js';
 import { JobError } from './errors.js';
 import type { Machine } from './machine.js';
@@ -96,7 +96,15 @@ export function writeJobFiles(options: JobOptions, machine: Machine): void {
     gitRevision: revision ?? null,
     config: toJSON(configs),
   };
-  writeWhole(join(jobLogDir, `${prefix}experiment.json`), `${JSON.stringify(experiment, null, 1)}\n`);
-  writeWhole(join(jobLogDir, `${prefix}model_params.txt`), describeConfigs(options));
-  writeWhole(join(jobLogDir, `${prefix}experiment_cls_vars.txt`), classVars);
+  const write = (name: string, text: string) => {
+    const path = join(jobLogDir, `${prefix}${name}`);
+    try {
+      writeWhole(path, text);
+    } catch (cause) {
+      throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
+    }
+  };
+  write('experiment.json', `${JSON.stringify(experiment, null, 1)}\n`);
+  write('model_params.txt', describeConfigs(options));
+  write('experiment_cls_vars.txt', classVars);
 }

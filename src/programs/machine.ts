@@ -1,8 +1,8 @@
 /** @file What the bits of a run depend on besides its experiment: recorded, and compared where a run goes on. */
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { cpuName, type Executable, nativeTools } from '../compiler/index.js';
+import { readRegularFile } from '../files/index.js';
 import type { EngineOptions } from './options.js';
 
 /** On what a run computes, as experiment.json has it. */
@@ -39,7 +39,7 @@ export async function machineOf(
 /** The machine that a run in this directory has recorded; undefined where none has. */
 export function recordedMachine(jobLogDir: string): Partial<Machine> | undefined {
   try {
-    const record = JSON.parse(readFileSync(join(jobLogDir, 'experiment.json'), 'utf8')) as {
+    const record = JSON.parse(readRegularFile(join(jobLogDir, 'experiment.json')).toString()) as {
       machine?: Partial<Machine>;
     };
     return record.machine;

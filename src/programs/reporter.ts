@@ -44,6 +44,7 @@ export class Reporter {
   readonly #writers = new Map<string, SummaryWriter>();
   readonly #isTraining: boolean;
   #wroteHow = false;
+  readonly #notify = (line: string) => this.tell(line);
 
   constructor(
     private readonly options: JobOptions,
@@ -51,7 +52,10 @@ export class Reporter {
   ) {
     this.#isTraining = options.mode.startsWith('train');
     const resume = this.#isTraining ? { resumeStep: course.firstStep } : {};
-    this.#metrics = new MetricsFile(join(options.jobLogDir, 'metrics.jsonl'), resume);
+    this.#metrics = new MetricsFile(join(options.jobLogDir, 'metrics.jsonl'), {
+      ...resume,
+      notify: this.#notify,
+    });
     this.#line = new ProgressLine({
       stream: process.stdout,
       totalSteps: course.numTrainSteps,
@@ -76,9 +80,9 @@ export class Reporter {
     writer.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
   }
 
-  /** What is not as it was before the run was stopped, a line each. */
-  goesOnWith(changes: readonly string[]): void {
-    for (const change of changes) this.#line.message(change);
+  /** Lines that stay. */
+  tell(...lines: readonly string[]): void {
+    for (const line of lines) this.#line.message(line);
   }
 
   /** A finished step without a summary: the live line. */
@@ -161,7 +165,13 @@ export class Reporter {
     if (!writer) {
       const directory = join(this.options.jobLogDir, 'summaries', program);
       const resume = this.#isTraining ? { resumeStep: this.course.firstStep } : {};
-      writer = new SummaryWriter({ directory, program, metrics: this.#metrics, ...resume });
+      writer = new SummaryWriter({
+        directory,
+        program,
+        metrics: this.#metrics,
+        ...resume,
+        notify: this.#notify,
+      });
       this.#writers.set(program, writer);
     }
     return writer;

@@ -1,8 +1,8 @@
 /** @file sweep.json: which runs a sweep has, how far each came, and what came of it. */
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { writeWhole } from '../files/index.js';
+import { linesFromEnd, openRegularFile, readRegularFile, writeWhole } from '../files/index.js';
 import { JobError } from './errors.js';
 
 /** One run of a sweep, as the command line asks for it. */
@@ -79,7 +79,7 @@ function readRecords(path: string): readonly RunRecord[] {
   if (!existsSync(path)) return [];
   let file: Partial<SweepFile> | undefined;
   try {
-    file = JSON.parse(readFileSync(path, 'utf8')) as Partial<SweepFile>;
+    file = JSON.parse(readRegularFile(path).toString()) as Partial<SweepFile>;
   } catch {
     file = undefined;
   }
@@ -89,11 +89,17 @@ function readRecords(path: string): readonly RunRecord[] {
 
 /** The last training loss in a run's metrics.jsonl, and its step; a line that is cut off does not count. */
 export function lastLoss(directory: string): { step: number; loss: number } | undefined {
-  const path = join(directory, 'metrics.jsonl');
-  if (!existsSync(path)) return undefined;
-  for (const line of readFileSync(path, 'utf8').split('\n').reverse()) {
-    const found = lossIn(line);
-    if (found !== undefined) return found;
+  let file: number | undefined;
+  try {
+    file = openRegularFile(join(directory, 'metrics.jsonl'));
+    for (const { text = '' } of linesFromEnd(file, fstatSync(file).size)) {
+      const found = lossIn(text);
+      if (found !== undefined) return found;
+    }
+  } catch {
+    // The run itself has told why there are none.
+  } finally {
+    if (file !== undefined) closeSync(file);
   }
   return undefined;
 }

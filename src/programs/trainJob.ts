@@ -53,18 +53,21 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const task = build(options.task);
   const { train } = task.hp;
   const input = openDataset(options, trainingDataset(options));
+  let tell: (line: string) => void = (line) => process.stdout.write(`${line}\n`);
   const checkpointer = new Checkpointer({
     directory: join(options.jobLogDir, 'checkpoints'),
     experiment: options.name,
     saveIntervalSteps: train.hp.saveIntervalSteps,
     saveMaxToKeep: train.hp.saveMaxToKeep,
     saveKeepIntervalDuration: train.hp.saveKeepIntervalDuration,
+    notify: ({ message }) => tell(message),
   });
   const state = trainStateOf(task);
   const restored = await restoreNewest(options, state, input, checkpointer);
   const { numTrainSteps, summaryIntervalSteps, logTrainOutputIntervalSteps } = train.hp;
   const logIntervalSteps = logTrainOutputIntervalSteps ?? summaryIntervalSteps;
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, logIntervalSteps });
+  tell = (line) => reporter.tell(line);
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored);
   // Other threads draw initial values while this one compiles.
   const beginning = restored === undefined ? await beginToInitialize(options, task, state) : undefined;
@@ -72,7 +75,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const [program] = await Promise.all([creating, beginning?.done]);
   const machine = await machineOf(options, program.executable);
   if (restored !== undefined)
-    reporter.goesOnWith(machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
+    reporter.tell(...machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
   // Only now: a run that can't go on from what is there must not write over it.
   writeJobFiles(options, machine);
   const evalSteps = new EvalSteps(options, task, train.hp.evalUseEmaStates ? averaged(state) : state);

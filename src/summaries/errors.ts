@@ -1,5 +1,7 @@
 /** @file The error of files that summaries cannot be written to. */
 
+import { explain } from '../files/index.js';
+
 /** Thrown when the system refuses a summary file; the program ends with exit code 1. */
 export class SummaryError extends Error {
   override readonly name = 'SummaryError';
@@ -9,8 +11,7 @@ export class SummaryError extends Error {
     readonly path: string,
     cause: unknown,
   ) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    super(`${path}: summaries cannot be written here: ${reason}`, { cause });
+    super(`${path}: summaries cannot be written here: ${explain(cause)}`, { cause });
   }
 }
 

@@ -1,9 +1,8 @@
 /** @file TensorBoard event files: Event messages in TFRecord frames. */
 
-import { closeSync, openSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { makeDirectory } from '../files/index.js';
+import { AppendedFile } from '../files/index.js';
 import { maskedCrc32c } from './crc32c.js';
 import { onPath } from './errors.js';
 import { doubleField, floatField, int64Field, message, messageField, stringField } from './protobuf.js';
@@ -27,12 +26,17 @@ export interface EventFileOptions {
   readonly resumeStep?: number | undefined;
   /** The clock, in milliseconds since 1970. */
   readonly now?: (() => number) | undefined;
+  /** Told of what goes wrong while the run goes on. */
+  readonly notify?: ((message: string) => void) | undefined;
 }
 
-/** A new event file in a directory. Each call writes one whole record at once, so a killed run leaves whole files. */
+/**
+ * A new event file in a directory. Each call writes one whole record at once, so a killed run leaves whole files; once
+ * it is open, no failure to write ends the run: see AppendedFile.
+ */
 export class EventFile {
   readonly path: string;
-  readonly #file: number;
+  readonly #file: AppendedFile;
   readonly #now: () => number;
 
   /** @throws SummaryError when the directory cannot be written */
@@ -41,11 +45,9 @@ export class EventFile {
     const seconds = String(Math.floor(this.#now() / 1000)).padStart(10, '0');
     const unique = `${process.pid}.${filesOfThisProcess++}`;
     this.path = join(directory, `events.out.tfevents.${seconds}.${hostname()}.${unique}`);
-    this.#file = onPath(this.path, () => {
-      makeDirectory(directory);
-      return openSync(this.path, 'ax');
-    });
-    this.#write(stringField(EVENT.fileVersion, 'brain.Event:2'));
+    const header = () => this.#record(stringField(EVENT.fileVersion, 'brain.Event:2'));
+    const { notify } = options;
+    this.#file = onPath(this.path, () => new AppendedFile(this.path, { header, notify, isNew: true }));
     if (options.resumeStep !== undefined) {
       const start = messageField(EVENT.sessionLog, int64Field(1, SESSION_START));
       this.#write(int64Field(EVENT.step, options.resumeStep + 1), start);
@@ -76,12 +78,15 @@ export class EventFile {
   }
 
   close(): void {
-    closeSync(this.#file);
+    onPath(this.path, () => this.#file.close());
   }
 
   #write(...fields: readonly Uint8Array[]): void {
-    const record = frame(message(doubleField(EVENT.wallTime, this.#now() / 1000), ...fields));
-    onPath(this.path, () => writeSync(this.#file, record));
+    this.#file.append(this.#record(...fields));
+  }
+
+  #record(...fields: readonly Uint8Array[]): Uint8Array {
+    return frame(message(doubleField(EVENT.wallTime, this.#now() / 1000), ...fields));
   }
 }
 

@@ -1,8 +1,14 @@
 /** @file metrics.jsonl: one JSON object a line, in the order of writing. */
 
-import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { makeDirectory, writeWhole } from '../files/index.js';
+import { closeSync, existsSync, fstatSync } from 'node:fs';
+import {
+  AppendedFile,
+  keepRanges,
+  type LineRange,
+  linesFromEnd,
+  openRegularFile,
+  readFully,
+} from '../files/index.js';
 import { onPath } from './errors.js';
 
 /** What a line holds: numbers, and words about them. */
@@ -14,14 +20,19 @@ export interface MetricsFileOptions {
    * writes them again. Undefined keeps every line, as programs do that only evaluate.
    */
   readonly resumeStep?: number | undefined;
+  /** Programs that write their line of `resumeStep` again. */
+  readonly again?: readonly string[] | undefined;
+  /** Told of what goes wrong while the run goes on. */
+  readonly notify?: ((message: string) => void) | undefined;
 }
 
 /**
- * Appends to metrics.jsonl; each line is with the system when `write` returns. JSON has no non-finite numbers: they are
- * the strings "NaN", "Infinity" and "-Infinity", which JavaScript's Number() and Python's float() read.
+ * Appends to metrics.jsonl; each line is with the system when `write` returns, and once the file is open, no failure to
+ * write ends the run: see AppendedFile. JSON has no non-finite numbers: they are the strings "NaN", "Infinity" and
+ * "-Infinity", which JavaScript's Number() and Python's float() read.
  */
 export class MetricsFile {
-  readonly #file: number;
+  readonly #file: AppendedFile;
 
   /** @throws SummaryError when the file cannot be written */
   constructor(
@@ -29,9 +40,10 @@ export class MetricsFile {
     options: MetricsFileOptions = {},
   ) {
     this.#file = onPath(path, () => {
-      makeDirectory(dirname(path));
-      removeUnwantedLines(path, options.resumeStep ?? Number.POSITIVE_INFINITY);
-      return openSync(path, 'a');
+      const endsOpen = removeUnwantedLines(path, options);
+      const file = new AppendedFile(path, { notify: options.notify });
+      if (endsOpen) file.append(Buffer.from('\n'));
+      return file;
     });
   }
 
@@ -40,32 +52,66 @@ export class MetricsFile {
     const text = JSON.stringify(line, (_, value) =>
       typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
     );
-    onPath(this.path, () => writeSync(this.#file, `${text}\n`));
+    this.#file.append(Buffer.from(`${text}\n`));
   }
 
+  /** @throws SummaryError where lines could not be written, even now. */
   close(): void {
-    closeSync(this.#file);
+    onPath(this.path, () => this.#file.close());
   }
 }
 
-/** Removes lines of steps after `lastStep`, and the torn line that a killed run may leave. */
-function removeUnwantedLines(path: string, lastStep: number): void {
-  if (!existsSync(path)) return;
-  const text = readFileSync(path, 'utf8');
-  const lines = text.split('\n').filter((line) => line !== '');
-  const kept = lines
-    .filter((line) => isWanted(line, lastStep))
-    .map((line) => `${line}\n`)
-    .join('');
-  if (kept === text) return;
-  writeWhole(path, kept);
+/**
+ * Removes lines that are written again, and the torn line that a killed run may leave. All of them stand behind the last
+ * line of a training step that stays: before it wrote that, training removed what was there of later steps.
+ *
+ * @returns whether the file now ends without a newline.
+ */
+function removeUnwantedLines(path: string, options: MetricsFileOptions): boolean {
+  if (!existsSync(path)) return false;
+  const file = openRegularFile(path);
+  try {
+    const { size } = fstatSync(file);
+    const kept = wantedLines(file, size, options);
+    const end = kept.at(-1)?.end ?? 0;
+    // Another process may have written a line while this one was looking.
+    if (fstatSync(file).size !== size) return removeUnwantedLines(path, options);
+    if (kept.length > 1 || end !== size) keepRanges(path, kept);
+    const last = new Uint8Array(1);
+    return end > 0 && readFully(file, last, end - 1) === 1 && last[0] !== 10;
+  } finally {
+    closeSync(file);
+  }
 }
 
-function isWanted(line: string, lastStep: number): boolean {
+/** What to keep of a file of `size` bytes, in rising order. */
+function wantedLines(
+  file: number,
+  size: number,
+  { resumeStep = Number.POSITIVE_INFINITY, again = [] }: MetricsFileOptions,
+): LineRange[] {
+  const kept: { start: number; end: number }[] = [];
+  for (const { start, end, text } of linesFromEnd(file, size)) {
+    const line = text === undefined ? undefined : parseLine(text);
+    if (line === undefined) continue;
+    const { program, step } = line;
+    const hasStep = typeof step === 'number';
+    if (hasStep && (step > resumeStep || (step === resumeStep && again.includes(String(program))))) continue;
+    const isLast = hasStep && program === 'train';
+    const from = isLast ? 0 : start;
+    if (kept.at(-1)?.start === end) kept.at(-1)!.start = from;
+    else kept.push({ start: from, end });
+    if (isLast) break;
+  }
+  return kept.reverse();
+}
+
+/** The fields of a line; undefined for what is none of ours. */
+function parseLine(text: string): Record<string, unknown> | undefined {
   try {
-    const { step } = JSON.parse(line) as { step?: unknown };
-    return typeof step !== 'number' || step <= lastStep;
+    const line: unknown = JSON.parse(text);
+    return typeof line === 'object' && line !== null ? (line as Record<string, unknown>) : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }

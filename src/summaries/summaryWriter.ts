@@ -12,6 +12,8 @@ export interface SummaryWriterOptions {
   readonly metrics: MetricsFile | null;
   /** The step that a training run continues from; see EventFile. */
   readonly resumeStep?: number | undefined;
+  /** Told of what goes wrong while the run goes on. */
+  readonly notify?: ((message: string) => void) | undefined;
 }
 
 export class SummaryWriter {
@@ -45,7 +47,7 @@ export class SummaryWriter {
 
   /** Opened by the first summary, so that programs that write none leave no empty file. */
   #eventFile(): EventFile {
-    const { directory, resumeStep } = this.#options;
-    return (this.#events ??= new EventFile(directory, { resumeStep }));
+    const { directory, resumeStep, notify } = this.#options;
+    return (this.#events ??= new EventFile(directory, { resumeStep, notify }));
   }
 }

@@ -283,17 +283,59 @@ test('a failed save is reported by what waits next, leaves older checkpoints, an
   await checkpointer.save(stateAt(1));
   await checkpointer.waitUntilFinished();
   renameSync(directory, `${directory}_away`);
+  writeFileSync(directory, 'a file in its place');
   await checkpointer.save(stateAt(2));
   await expect(checkpointer.save(stateAt(3))).rejects.toMatchObject({
     kind: 'io',
     path: join(directory, 'checkpoint_00000002'),
-    message: expect.stringMatching(/checkpoint_00000002: cannot be written: ENOENT/),
+    message: expect.stringMatching(/checkpoint_00000002: cannot be written: .*: cannot be listed: ENOTDIR/),
   });
+  rmSync(directory);
   renameSync(`${directory}_away`, directory);
   expect(checkpointer.shouldSave(2)).toBe(true);
   await checkpointer.save(stateAt(2));
   await checkpointer.waitUntilFinished();
   expect(checkpointer.steps()).toEqual([1, 2]);
+});
+
+test('with somebody to tell, a failed save is told at once, the next goes on, and waiting throws for the last', async () => {
+  const told: string[] = [];
+  const checkpointer = open({ saveIntervalSteps: 1, notify: ({ message }) => told.push(message) });
+  await checkpointer.save(stateAt(1));
+  await checkpointer.waitUntilFinished();
+  renameSync(directory, `${directory}_away`);
+  writeFileSync(directory, 'a file in its place');
+  for (const step of [2, 3]) {
+    expect(checkpointer.shouldSave(step)).toBe(true);
+    await checkpointer.save(stateAt(step));
+  }
+  await expect(checkpointer.waitUntilFinished()).rejects.toThrow(
+    `${join(directory, 'checkpoint_00000003')}: cannot be written: ${directory}: cannot be listed: ENOTDIR`,
+  );
+  expect(told.map((message) => /checkpoint_\d+: cannot be written/.exec(message)?.[0])).toEqual([
+    'checkpoint_00000002: cannot be written',
+    'checkpoint_00000003: cannot be written',
+  ]);
+  rmSync(directory);
+  await checkpointer.save(stateAt(3));
+  await checkpointer.waitUntilFinished();
+  // A directory that was removed is made again.
+  expect(checkpointer.steps()).toEqual([3]);
+});
+
+test('an old checkpoint that cannot be let go is told, and the new one is saved', async () => {
+  const told: string[] = [];
+  const options = { saveMaxToKeep: 1, saveKeepIntervalDuration: null, todeleteSubdir: 'archive' };
+  const checkpointer = open({ ...options, notify: ({ message }) => told.push(message) });
+  await checkpointer.save(stateAt(1));
+  await checkpointer.waitUntilFinished();
+  writeFileSync(join(directory, 'archive'), 'a file in its place');
+  await checkpointer.save(stateAt(2));
+  await checkpointer.waitUntilFinished();
+  expect(checkpointer.steps()).toEqual([1, 2]);
+  expect(told).toEqual([
+    expect.stringContaining(`${join(directory, 'checkpoint_00000001')}: cannot be removed: EEXIST`),
+  ]);
 });
 
 test('a duration that does not parse is refused before anything is created', () => {

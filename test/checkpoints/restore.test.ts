@@ -1,13 +1,16 @@
 /** @file Restoring: every damage is seen and named, nothing changes on error, older checkpoints only when asked. */
 
+import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -248,6 +251,69 @@ test('a file cut or changed at any byte is seen', async () => {
     }),
     { numRuns: 150 },
   );
+});
+
+/** What may stand where a file belongs, and the words for it. */
+const strangers: Record<string, [make: (path: string) => void, problem: string]> = {
+  'a named pipe': [(path) => execFileSync('mkfifo', [path]), 'PATH is not a regular file but a named pipe'],
+  'a directory': [(path) => mkdirSync(path), 'PATH is not a regular file but a directory'],
+  'a link to a device': [
+    (path) => symlinkSync('/dev/zero', path),
+    'PATH is not a regular file but a device or socket',
+  ],
+  'a link to itself': [
+    (path) => symlinkSync(path, path),
+    "ELOOP: too many symbolic links encountered, open 'PATH'",
+  ],
+  'a link to nowhere': [(path) => symlinkSync('nowhere', path), 'the file is missing'],
+};
+
+test.each(Object.keys(strangers))(
+  '%s in place of a file breaks the checkpoint, and is not waited for',
+  async (kind) => {
+    const [make, problem] = strangers[kind]!;
+    for (const name of ['state.safetensors', 'metadata.json', 'train_input.json']) {
+      const path = pathOf(20, name);
+      const before = readFileSync(path);
+      rmSync(path);
+      make(path);
+      const error = await failure();
+      expect(error).toMatchObject({ kind: 'broken', problem: `${path}: ${problem.replace('PATH', path)}` });
+      rmSync(path, { recursive: true });
+      writeFileSync(path, before);
+    }
+  },
+);
+
+test('a checkpoint may be a link to another disk; a link to nowhere, a file or a pipe in its place is broken', async () => {
+  const elsewhere = join(parent, 'elsewhere');
+  renameSync(pathOf(20), elsewhere);
+  symlinkSync(elsewhere, pathOf(20));
+  const state = createTrainState(layout, ['m']);
+  expect((await open().restore(state)).step).toBe(20);
+  renameSync(elsewhere, join(parent, 'gone'));
+  expect((await failure()).problem).toBe(`${pathOf(20)}: the file is missing`);
+  expect((await open().restore(state, { allowPrevious: true })).step).toBe(10);
+  rmSync(pathOf(20));
+  for (const make of [(path: string) => writeFileSync(path, ''), strangers['a named pipe']![0]]) {
+    make(pathOf(20));
+    expect((await failure()).problem).toBe(`${pathOf(20)}: it is not a directory`);
+    rmSync(pathOf(20));
+  }
+});
+
+test('a linked checkpoint is let go as a link: what it leads to stays', async () => {
+  const elsewhere = join(parent, 'elsewhere');
+  renameSync(pathOf(10), elsewhere);
+  symlinkSync(elsewhere, pathOf(10));
+  const options = { saveMaxToKeep: 1, saveKeepIntervalDuration: null };
+  const checkpointer = new Checkpointer({ directory, experiment: 'test.Small', ...options });
+  const state = createTrainState(layout, ['m']);
+  state.step = 30;
+  await checkpointer.save(state);
+  await checkpointer.close();
+  expect(readdirSync(directory)).toEqual(['checkpoint_00000030']);
+  expect(readdirSync(elsewhere)).toContain('state.safetensors');
 });
 
 function sameJson(left: Buffer, right: Buffer): boolean {

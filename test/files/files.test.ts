@@ -1,8 +1,11 @@
 /** @file Directories are made or refused at once; files are written whole. */
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -10,8 +13,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { makeDirectory, writeTogether, writeWhole } from '../../src/files/index.js';
+import {
+  linesFromEnd,
+  makeDirectory,
+  readRegularFile,
+  writeTogether,
+  writeWhole,
+} from '../../src/files/index.js';
 import { temporaryDirectory } from '../command.js';
 
 test('a directory is made with everything above it, and may be there already', () => {
@@ -59,6 +69,55 @@ test('a file is replaced whole, without leftovers', () => {
   writeWhole(path, 'second\n');
   expect(readFileSync(path, 'utf8')).toBe('second\n');
   expect(readdirSync(root)).toEqual(['text']);
+});
+
+test('what a link leads to is replaced, and the link stays', () => {
+  const root = temporaryDirectory();
+  writeFileSync(join(root, 'real'), 'first');
+  symlinkSync('real', join(root, 'link'));
+  writeWhole(join(root, 'link'), 'second');
+  expect(readFileSync(join(root, 'real'), 'utf8')).toBe('second');
+  expect(readdirSync(root).sort()).toEqual(['link', 'real']);
+});
+
+test('a file that cannot be replaced leaves nothing behind', () => {
+  const root = temporaryDirectory();
+  mkdirSync(join(root, 'path', 'below'), { recursive: true });
+  expect(() => writeWhole(join(root, 'path'), 'text')).toThrow('EISDIR');
+  expect(readdirSync(root)).toEqual(['path']);
+});
+
+test('only regular files are read, of a length that is asked for', () => {
+  const root = temporaryDirectory();
+  const [pipe, large] = [join(root, 'pipe'), join(root, 'large')];
+  execFileSync('mkfifo', [pipe]);
+  expect(() => readRegularFile(pipe)).toThrow(`${pipe} is not a regular file but a named pipe`);
+  expect(() => readRegularFile(root)).toThrow(`${root} is not a regular file but a directory`);
+  writeFileSync(large, 'abc');
+  expect(readRegularFile(large, 3).toString()).toBe('abc');
+  expect(() => readRegularFile(large, 2)).toThrow(`${large} has 3 bytes; expected at most 2`);
+});
+
+test('lines come from the end, whatever their length and the size of the blocks that are read', () => {
+  const root = temporaryDirectory();
+  const path = join(root, 'lines');
+  const length = fc.oneof(fc.nat(5), fc.constantFrom(65_534, 65_535, 65_536, 65_537, 140_000));
+  fc.assert(
+    fc.property(fc.array(length, { maxLength: 6 }), fc.boolean(), (lengths, isOpen) => {
+      const lines = lengths.map((size, at) => `${String(at).repeat(size)}\n`);
+      if (isOpen) lines.push('open');
+      writeFileSync(path, lines.join(''));
+      const file = openSync(path, 'r');
+      const found = [...linesFromEnd(file, statSync(path).size)];
+      closeSync(file);
+      expect(found.map(({ text }) => text).reverse()).toEqual(lines);
+      const longest = openSync(path, 'r');
+      const short = [...linesFromEnd(longest, statSync(path).size, 65_536)].map(({ text }) => text);
+      closeSync(longest);
+      expect(short.reverse()).toEqual(lines.map((line) => (line.length > 65_536 ? undefined : line)));
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test('several files are written together, or none is; permissions stay', () => {

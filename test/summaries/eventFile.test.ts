@@ -75,6 +75,18 @@ test('a scalar event has the bytes that the schema asks for', () => {
   );
 });
 
+test('a file that is removed while the run goes on is told, and begins anew with its header', () => {
+  const told: string[] = [];
+  const file = new EventFile(directory, { notify: (message) => told.push(message) });
+  const version = records(file.path)[0]!.subarray(9);
+  rmSync(file.path);
+  file.scalars(1, { loss: 1 });
+  file.close();
+  expect(records(file.path).length).toBe(2);
+  expect(records(file.path)[0]!.subarray(9)).toEqual(version);
+  expect(told).toEqual([`${file.path} was removed or replaced meanwhile; it goes on in a new file.`]);
+});
+
 test('each call leaves a whole record, and no values leave none', () => {
   const file = new EventFile(directory);
   expect(records(file.path).length).toBe(1);

@@ -1,12 +1,19 @@
 /** @file metrics.jsonl and SummaryWriter: lines, non-finite numbers, resuming, torn lines. */
 
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   existsSync,
+  lstatSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,6 +29,20 @@ beforeEach(() => {
   path = join(directory, 'run', 'metrics.jsonl');
 });
 afterEach(() => rmSync(directory, { recursive: true }));
+
+/** Makes the run's directory. */
+function makeRun(): string {
+  mkdirSync(join(directory, 'run'), { recursive: true });
+  return path;
+}
+
+function stepOf(text: string): number | undefined {
+  try {
+    return (JSON.parse(text) as { step?: number }).step;
+  } catch {
+    return undefined;
+  }
+}
 
 const text = () => readFileSync(path, 'utf8');
 
@@ -83,6 +104,124 @@ test('the torn last line of a killed run goes', () => {
   metrics.write({ step: 2 });
   metrics.close();
   expect(text()).toBe('{"step":1}\n{"step":2}\n');
+});
+
+test('lines of programs that run again at the step go, and others of it stay', () => {
+  writeFileSync(
+    makeRun(),
+    '{"program":"train","step":4}\n{"program":"a","step":4}\n{"program":"b","step":4}\n',
+  );
+  new MetricsFile(path, { resumeStep: 4, again: ['a'] }).close();
+  expect(text()).toBe('{"program":"train","step":4}\n{"program":"b","step":4}\n');
+});
+
+test('what is no line of ours goes, a last line without its newline gets one', () => {
+  const lines = ['{"program":"train","step":1}', 'null', '\0\0', '', '[', '{"program":"note"}'];
+  writeFileSync(makeRun(), lines.join('\n'));
+  const metrics = new MetricsFile(path, { resumeStep: 1 });
+  metrics.write({ step: 2 });
+  metrics.close();
+  expect(text()).toBe('{"program":"train","step":1}\n{"program":"note"}\n{"step":2}\n');
+});
+
+test('a file above 512 MB, with a line longer than any buffer, is cut at its end, in place', () => {
+  // A hole of 600 MB counts as one line; it takes no room on the disk.
+  const hole = 600 << 20;
+  writeFileSync(makeRun(), '{"program":"train","step":1}\n');
+  truncateSync(path, hole);
+  appendFileSync(path, '\n{"program":"train","step":2}\n{"program":"eval","step":2}\n');
+  const { size, ino } = statSync(path);
+  appendFileSync(path, '{"program":"train","step":3}\n{"program":"train","st');
+  new MetricsFile(path, { resumeStep: 2 }).close();
+  expect(statSync(path)).toMatchObject({ size, ino });
+  // Where no line of training stays, the hole goes: it is no line.
+  new MetricsFile(path, { resumeStep: 0 }).close();
+  expect(text()).toBe('');
+});
+
+test('whatever stands in the file, what is left is what a reader of all lines would keep', () => {
+  const line = fc.oneof(
+    fc.record({ program: fc.constantFrom('eval', 'note'), step: fc.nat(9) }).map((l) => JSON.stringify(l)),
+    fc.constantFrom('{"program":"note"}', '', 'torn {', '5', '"x"'),
+    fc.nat(200_000).map((length) => JSON.stringify({ note: 'x'.repeat(length) })),
+  );
+  const training = fc.array(fc.array(line, { maxLength: 4 }), { maxLength: 9 });
+  fc.assert(
+    fc.property(training, fc.nat(10), fc.boolean(), (between, resumeStep, isTorn) => {
+      const all = between.flatMap((lines, step) => [`{"program":"train","step":${step}}`, ...lines]);
+      // Nothing of a later step stands before a line of training: training would have removed it.
+      let reached = -1;
+      const valid = all.filter((text) => {
+        const step = stepOf(text);
+        if (text.includes('"train"')) reached = step!;
+        return step === undefined || step <= reached;
+      });
+      writeFileSync(makeRun(), valid.map((text) => `${text}\n`).join('') + (isTorn ? '{"st' : ''));
+      new MetricsFile(path, { resumeStep }).close();
+      const last = valid.findLastIndex((text) => text.includes('"train"') && stepOf(text)! <= resumeStep);
+      const expected = valid.filter((text, at) => {
+        if (at <= last) return true;
+        const step = stepOf(text);
+        return text.startsWith('{') && (step === undefined || step <= resumeStep);
+      });
+      expect(text()).toBe(expected.map((kept) => `${kept}\n`).join(''));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('a file that is removed while the run goes on is told and made anew', () => {
+  const told: string[] = [];
+  const metrics = new MetricsFile(path, { notify: (message) => told.push(message) });
+  metrics.write({ step: 1 });
+  rmSync(join(directory, 'run'), { recursive: true });
+  metrics.write({ step: 2 });
+  metrics.write({ step: 3 });
+  expect(text()).toBe('{"step":2}\n{"step":3}\n');
+  expect(told).toEqual([`${path} was removed or replaced meanwhile; it goes on in a new file.`]);
+  metrics.close();
+});
+
+test('lines that cannot be written wait, and what never could is an error at the end', () => {
+  const told: string[] = [];
+  const metrics = new MetricsFile(path, { notify: (message) => told.push(message) });
+  const block = () => {
+    rmSync(path);
+    mkdirSync(path);
+  };
+  block();
+  metrics.write({ step: 1 });
+  metrics.write({ step: 2 });
+  expect(told).toEqual([
+    expect.stringMatching(/metrics\.jsonl cannot be written: .*\. What belongs there waits in memory\.$/),
+  ]);
+  rmdirSync(path);
+  metrics.write({ step: 3 });
+  expect(text()).toBe('{"step":1}\n{"step":2}\n{"step":3}\n');
+  expect(told.slice(1)).toEqual([
+    `${path} was removed or replaced meanwhile; it goes on in a new file.`,
+    `${path} is written again.`,
+  ]);
+  block();
+  metrics.write({ step: 4 });
+  expect(() => metrics.close()).toThrow(/metrics\.jsonl ends early, without 1 record: /);
+});
+
+test('a named pipe is refused, not waited for; a link stays one', () => {
+  execFileSync('mkfifo', [makeRun()]);
+  expect(() => new MetricsFile(path)).toThrow(
+    `${path}: summaries cannot be written here: ${path} is not a regular file`,
+  );
+  rmSync(path);
+  const elsewhere = join(directory, 'elsewhere');
+  writeFileSync(
+    elsewhere,
+    '{"program":"eval","step":1}\n{"program":"x","step":9}\n{"program":"eval","step":2}\n',
+  );
+  symlinkSync(elsewhere, path);
+  new MetricsFile(path, { resumeStep: 5 }).close();
+  expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  expect(readFileSync(elsewhere, 'utf8')).toBe('{"program":"eval","step":1}\n{"program":"eval","step":2}\n');
 });
 
 test('a path that cannot be written is named with the cause', () => {

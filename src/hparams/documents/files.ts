@@ -114,7 +114,7 @@ export function saveConfigFile(root: unknown, file: string): void {
     format === 'json' ? `${JSON.stringify(toJSON(root, { paths: true }), null, 1)}\n` : toYAML(root);
   const draft = `${file}.${process.pid}.tmp`;
   try {
-    writeFileSync(draft, text);
+    writeFileSync(draft, text, { flush: true });
     renameSync(draft, file);
   } catch (error) {
     rmSync(draft, { force: true });

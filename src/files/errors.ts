@@ -1,0 +1,32 @@
+/** @file What is the matter with a file: the system's words, what to do about them, and whether it is damage. */
+
+/** Something stands where a regular file belongs: a directory, a pipe, a device; or one that is far too long. */
+export class UnfitFileError extends Error {
+  override readonly name = 'UnfitFileError';
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  ENOSPC: 'free some space on that disk',
+  EDQUOT: 'free some of your quota on that disk, or have it raised',
+  EROFS: 'that file system is mounted read-only: remount it, or use another directory',
+  EIO: 'the device or the network file system failed: see the system log',
+  EACCES: 'check the permissions of the file and of the directories above it',
+  EPERM: 'check the owner, the permissions and the attributes of the file',
+  EMFILE: 'raise the limit of open files, ulimit -n',
+  ENFILE: 'too many files are open on this machine',
+};
+
+/** The system's words for an error, and what to do about it where that is known. */
+export function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const advice = ADVICE[(error as NodeJS.ErrnoException).code ?? ''];
+  return advice === undefined ? error.message : `${error.message} (${advice})`;
+}
+
+/** Codes of errors that speak of what is on the disk, and not of whether it may or can be read at present. */
+const DAMAGE = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']);
+
+/** Whether a file could not be read because it is missing, or something else stands in its place. */
+export function isDamage(error: unknown): boolean {
+  return error instanceof UnfitFileError || DAMAGE.has((error as NodeJS.ErrnoException).code ?? '');
+}
