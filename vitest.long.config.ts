@@ -1,15 +1,26 @@
 /** @file What takes long: faults that are injected, random programs by the thousand. `npm run test:long` runs it. */
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { globSync } from 'tinyglobby';
 import { defineConfig } from 'vitest/config';
+
+/** Suites that draw a part of their programs or graphs in the run of every day. */
+const random = globSync('test/**/*.test.ts').filter((file) =>
+  /^import \{.*\bruns\b.*\} from '.*\/faults\/campaign\.js';$/m.test(readFileSync(file, 'utf8')),
+);
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.long.ts'],
+    include: ['test/**/*.long.ts', ...random],
     // A campaign ends by its own counts; this only ends one that hangs.
     testTimeout: 3_600_000,
     hookTimeout: 120_000,
     maxWorkers: '100%',
     globalSetup: ['test/temporaryFolders.ts'],
-    env: { XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)) },
+    env: {
+      XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)),
+      ORT_DISABLE_TELEMETRY: '1',
+      LONG: '1',
+    },
   },
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/program.js';
+import { runs } from '../faults/campaign.js';
 import { type Campaign, campaign, smallest } from './campaign.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, stepsArbitrary } from './programs.js';
@@ -12,7 +13,7 @@ import { differentiated, programInputs, stepsArbitrary } from './programs.js';
  * each.
  */
 const programsOf = (engine: Engine): number =>
-  Number(process.env.PROGRAMS ?? (engine === 'native' ? 250 : 1000));
+  Number(process.env.PROGRAMS ?? runs(engine === 'native' ? 250 : 1000));
 const seed = Number(process.env.SEED ?? 20260101);
 
 /** Summation in another order, and functions that differ in their last bits. */

@@ -14,6 +14,9 @@ const isShort = process.env.SHORT === '1';
 /** How many tries a campaign makes. */
 export const tries = (all: number, short: number): number => (isShort ? short : all);
 
+/** How many programs or graphs a random suite draws: all in `npm run test:long`, which has these suites too, else a fifth. */
+export const runs = (all: number): number => (process.env.LONG === '1' ? all : Math.ceil(all / 5));
+
 /** Draws from the seed; `salt` keeps campaigns apart. */
 export const draw = <T>(arbitrary: fc.Arbitrary<T>, count: number, salt: number): T[] =>
   fc.sample(arbitrary, { numRuns: count, seed: seed ^ salt });

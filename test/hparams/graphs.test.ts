@@ -14,6 +14,7 @@ import {
   print,
   toJSON,
 } from '../../src/hparams/index.js';
+import { runs } from '../faults/campaign.js';
 import {
   type AnyNode,
   chain,
@@ -26,7 +27,7 @@ import {
   recipes,
 } from './randomGraphs.js';
 
-const runs = { numRuns: 300 };
+const tries = { numRuns: runs(300) };
 
 test('copies and JSON give equal graphs with the same sharing', () => {
   fc.assert(
@@ -44,7 +45,7 @@ test('copies and JSON give equal graphs with the same sharing', () => {
       const inDeepCopy = new Set<unknown>(iterate(deepCopy(graph)).map((visit) => visit.config));
       expect(iterate(graph).some((visit) => inDeepCopy.has(visit.config))).toBe(false);
     }),
-    runs,
+    tries,
   );
 });
 
@@ -56,7 +57,7 @@ test('graphs are equal exactly if they print alike', () => {
       expect(isEqual(left, right)).toBe(print(left) === print(right));
       expect(isEqual(right, left)).toBe(isEqual(left, right));
     }),
-    runs,
+    tries,
   );
 });
 
@@ -82,7 +83,7 @@ test('derive does what the same edit does to a deep copy, and leaves the origina
       expect(print(derived)).toBe(print(copied));
       expect(isEqual(derived, copied)).toBe(true);
     }),
-    runs,
+    tries,
   );
 });
 
@@ -103,7 +104,7 @@ test('one config object is one built object', () => {
       if ([...objects].some((node) => node instanceof Holder)) return;
       expect(objects.size).toBe(iterate(graph, { defaults: true }).length);
     }),
-    runs,
+    tries,
   );
 });
 

@@ -17,6 +17,7 @@ import {
   unset,
   unsetPath,
 } from '../../src/hparams/index.js';
+import { runs } from '../faults/campaign.js';
 import {
   Box,
   childrenOf,
@@ -330,6 +331,6 @@ test('random programs: configs read as a plain model of them does, in recipes to
       }
       expect(shown(Box.config(), false)).toBe(shown(model(true), true));
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

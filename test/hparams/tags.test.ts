@@ -33,6 +33,7 @@ import {
   tagged,
   toJSON,
 } from '../../src/hparams/index.js';
+import { runs } from '../faults/campaign.js';
 import { type AnyNode, makeGraph, recipes } from './randomGraphs.js';
 import { messageOf } from './support.js';
 import { decay, dtype, Layer, nameOnly, names, Optimizer, rate, size } from './tagFixtures.js';
@@ -362,6 +363,6 @@ test('tags survive copies and derive on random graphs', () => {
       expect(isEqual(derived, graph)).toBe(true);
       expect(isEqual(derived, graph, { tags: true })).toBe(false);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

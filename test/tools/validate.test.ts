@@ -1,7 +1,7 @@
 /** @file `luthier validate` as a person runs it: on experiments that are wrong in every way, in one project. */
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { runLuthier, startCommand, temporaryDirectory } from '../command.js';
+import { oneProcess, runLuthier, startCommand, temporaryDirectory } from '../command.js';
 import { family, project } from './experiments.js';
 
 const files = {
@@ -72,7 +72,7 @@ export class Rejects extends Family {
 }
 export class Hangs extends Family {
   override task() {
-    for (;;);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     return super.task();
   }
 }
@@ -344,7 +344,7 @@ export class AnExit extends Family {
 export class Before extends Family {}
 export class Memory extends Family {
   override task() {
-    for (const held: unknown[] = []; ; ) held.push(new Array(1000).fill(held.length));
+    for (const held: unknown[] = []; ; ) held.push(new Array(1_000_000).fill(held.length + 0.5));
     return super.task();
   }
 }
@@ -381,8 +381,9 @@ test('names that no experiment has, or several, and levels that there are not', 
     'experiments/a.ts': `import { Family } from './base.js';\nexport class Same extends Family {}\n`,
     'experiments/b.ts': `import { Family } from './base.js';\nexport class Same extends Family {}\n`,
   });
+  const luthier = oneProcess('src/tools/main.ts', own);
   const run = async (...args: string[]) => {
-    const { stderr, code } = await runLuthier(['validate', ...args], own);
+    const { stderr, code } = await luthier(['validate', ...args]);
     expect(code).toBe(2);
     return stderr;
   };

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type CodegenOptions, codegen } from '../../../src/hparams/codegen/codegen.js';
 import * as luthier from '../../../src/hparams/index.js';
 import { isEqual, iterate } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import * as graphs from '../randomGraphs.js';
 import { makeGraph, recipes } from '../randomGraphs.js';
 import { evaluate, findings } from './program.js';
@@ -28,7 +29,7 @@ describe('codegen of random graphs', () => {
         expect(isEqual(made, root, { tags: true })).toBe(true);
         expect(iterate(made)).toHaveLength(iterate(root).length);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

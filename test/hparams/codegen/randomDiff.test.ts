@@ -6,6 +6,7 @@ import { codegenDiff } from '../../../src/hparams/codegen/codegenDiff.js';
 import type { Diff } from '../../../src/hparams/diff/types.js';
 import * as luthier from '../../../src/hparams/index.js';
 import { applyDiff, buildDiff, isEqual } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import * as graphs from '../randomGraphs.js';
 import { makeGraph, type Recipe, recipes } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
@@ -53,7 +54,7 @@ describe('codegenDiff of random graphs', () => {
         expect(isEqual(made, applyDiff(diff, old), { tags: true })).toBe(true);
         expect(isEqual(old, makeGraph(left))).toBe(true);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

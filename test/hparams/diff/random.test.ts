@@ -7,9 +7,10 @@ import { diffFromJSON, diffToJSON } from '../../../src/hparams/diff/diffJson.js'
 import { invertDiff } from '../../../src/hparams/diff/invert.js';
 import { mergeConfigs } from '../../../src/hparams/diff/merge.js';
 import { isEqual, print } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { pairs } from './edits.js';
 
-const runs = { numRuns: 1000 };
+const tries = { numRuns: runs(1000) };
 
 test('the diff of two graphs, applied to the first, gives the second with the same sharing', () => {
   fc.assert(
@@ -19,7 +20,7 @@ test('the diff of two graphs, applied to the first, gives the second with the sa
       expect(isEqual(made, now, { tags: true })).toBe(true);
       expect(print(old)).toBe(before);
     }),
-    runs,
+    tries,
   );
 });
 
@@ -32,7 +33,7 @@ test('an inverted diff makes the first graph of the second', () => {
       expect(isEqual(applyDiff<unknown>(inverse, made), old, { tags: true })).toBe(true);
       expect(isEqual(applyDiff<unknown>(invertDiff(inverse), old), now, { tags: true })).toBe(true);
     }),
-    runs,
+    tries,
   );
 });
 
@@ -44,7 +45,7 @@ test('a diff that went through JSON does the same, forth and back', () => {
       expect(isEqual(made, now, { tags: true })).toBe(true);
       expect(isEqual(applyDiff<unknown>(invertDiff(diff), made), old, { tags: true })).toBe(true);
     }),
-    runs,
+    tries,
   );
 });
 
@@ -58,6 +59,6 @@ test('a merge with what did not change is the other, two equal edits are one, an
       const both = mergeConfigs<unknown>(root(base, other), root(ours, other), root(base, theirs));
       expect(isEqual(both, root(ours, theirs), { tags: true })).toBe(true);
     }),
-    runs,
+    tries,
   );
 });

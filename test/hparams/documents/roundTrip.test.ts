@@ -19,6 +19,7 @@ import {
   toJSON,
   toYAML,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { type AnyNode, chain, diamond, makeGraph, recipes } from '../randomGraphs.js';
 
 const Warm = defineTag('DocumentWarm', 'Fields that tests of documents tag.');
@@ -49,7 +50,7 @@ test('JSON, YAML and one line give equal graphs with the same sharing and tags',
       same(fromYAML(toYAML(graph)), graph);
       same(configFromString(configToString(graph)), graph);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 
@@ -124,7 +125,7 @@ test('any text, key and number survives YAML', () => {
       const config = Anything.config({ value });
       expect(isEqual(fromYAML(toYAML(config)), config)).toBe(true);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
   const long = Anything.config({ value: { ['k'.repeat(2000)]: 'v'.repeat(5000) } });
   expect(isEqual(fromYAML(toYAML(long)), long)).toBe(true);
@@ -192,7 +193,7 @@ test.each([
       // What was read is whole: it can be written and read again.
       expect(isEqual(fromJSON(toJSON(back)), back)).toBe(true);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
   expect(Object.getOwnPropertyNames(Object.prototype).length).toBe(members);
 });

@@ -33,6 +33,7 @@ import {
   updateCallable,
   withDefaultsTrimmed,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { type AnyNode, chain, diamond, Holder, Inner, Leaf, makeGraph, recipes } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
 
@@ -308,7 +309,7 @@ test('random graphs: trimming, materializing and casting keep what they say they
       trimmed(graph, { depth: 1, longValues: 3 });
       expect(print(graph)).toBe(text);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

@@ -25,6 +25,7 @@ import {
   tagged,
   withOrigin,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { chain, diamond, Holder, Inner, Leaf, makeGraph, type Node, recipes } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
 
@@ -378,7 +379,7 @@ test('random graphs: replacing every leaf by its copy gives an equal graph, with
       }
       expect(isEqual(graph, before)).toBe(true);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

@@ -10,6 +10,7 @@ import {
   registerClass,
   sub,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { messageOf } from '../support.js';
 
 class Shape extends Configurable.with({ sides: z.int().default(4) }) {}
@@ -146,7 +147,7 @@ test('what formatLiteral writes, coerce reads back, whatever the schema', () => 
     fc.property(typed, ({ schema, value }) => {
       expect(coerce(schema, formatLiteral(value))).toStrictEqual(value);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { quickCheckOf } from '../../../src/hparams/fields/quickCheck.js';
+import { runs } from '../../faults/campaign.js';
 
 enum Level {
   Low,
@@ -66,7 +67,7 @@ test.each(Object.entries(schemas))(
         if (check?.(value) !== true) return;
         expect(schema.safeParse(value)).toEqual({ success: true, data: value });
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   },
 );

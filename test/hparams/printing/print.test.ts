@@ -15,6 +15,7 @@ import {
   tagged,
   toJSON,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { chain, diamond, Inner, makeGraph, nodeClasses, recipes } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
 
@@ -258,6 +259,6 @@ test('random graphs: each config is opened once', () => {
         .filter((line) => / : (Inner|Leaf|Holder)( \(partial\))?$/.test(line));
       expect(opened.length).toBe(configsIn(root).length);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

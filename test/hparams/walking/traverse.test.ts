@@ -21,6 +21,7 @@ import {
   sub,
   traverse,
 } from '../../../src/hparams/index.js';
+import { runs } from '../../faults/campaign.js';
 import { chain, diamond, Inner, makeGraph, recipes } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
 
@@ -258,7 +259,7 @@ test('random graphs: identity gives the root, copying every config an equal grap
       for (const { config, path } of visits) expect(getPath(root, path)).toBe(config);
       expect(pathOf(root, visits.at(-1)!.config)).toBe(formatPath(visits.at(-1)!.path));
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 
@@ -272,7 +273,7 @@ test('parsePath reads all that formatPath writes', () => {
       expect(parsePath(text)).toEqual(path);
       expect(text).not.toMatch(/[\n\r\t]/);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
   expect(parsePath(`a[-1]["b\\"c"]['\\n']`)).toEqual(['a', -1, { key: 'b"c' }, { key: '\n' }]);
   expect(formatPath(['no name'])).toBe("['no name']");
