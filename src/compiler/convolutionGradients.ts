@@ -5,17 +5,19 @@
 import {
   backend_util,
   concat,
+  div,
   engine,
-  getGradient,
+  gather,
   mul,
+  range,
   registerGradient,
   reshape,
   slice,
-  stridedSlice,
   type Tensor,
   type Tensor4D,
   tensor,
   zeros,
+  zerosLike,
 } from '@tensorflow/tfjs-core';
 import { notedPrecision, runInPrecision } from './precision.js';
 
@@ -61,44 +63,49 @@ function filterGradient(kernel: string, x: Tensor, filter: Tensor, dy: Tensor, a
   const [height, width, ...channels] = filterShape as [number, number, number, number];
   const wide = [(height - 1) * down + 1, (width - 1) * across + 1, ...channels];
   const gradient = run(kernel, { x, dy }, { ...attrs, dilations: 1, filterShape: wide });
-  return stridedSlice(gradient, [0, 0, 0, 0], wide, [down, across, 1, 1]);
+  // Not a strided slice, which has no gradient.
+  const taps = (count: number, dilation: number) => range(0, count * dilation, dilation, 'int32');
+  return gather(gather(gradient, taps(height, down), 0), taps(width, across), 1);
 }
 
-for (const kernelName of ['Conv2D', 'DepthwiseConv2dNative']) {
+type Pair = readonly [Tensor, Tensor];
+
+/** Gradients of an operation over two tensors that multiplies, which multiply in its precision. */
+function registerProduct(
+  kernelName: string,
+  inputs: readonly [string, string],
+  gradients: (dy: Tensor, saved: Pair, attrs: Attrs) => readonly [() => Tensor, () => Tensor],
+): void {
   registerGradient({
     kernelName,
-    inputsToSave: ['x', 'filter'],
+    inputsToSave: [...inputs],
     gradFunc: (dy, saved, attrs) => {
-      const [x, filter] = saved as [Tensor, Tensor];
+      const works = gradients(dy as Tensor, saved as unknown as Pair, attrs);
       const precision = notedPrecision(attrs);
-      return {
-        x: () =>
-          runInPrecision(precision, () =>
-            inputGradient(`${kernelName}BackpropInput`, x, filter, dy as Tensor, attrs),
-          ),
-        filter: () =>
-          runInPrecision(precision, () =>
-            filterGradient(`${kernelName}BackpropFilter`, x, filter, dy as Tensor, attrs),
-          ),
-      };
+      return Object.fromEntries(inputs.map((name, i) => [name, () => runInPrecision(precision, works[i]!)]));
     },
   });
 }
 
-/** What transposed convolutions are made of, and its gradients are convolutions of the same precision. */
-const ofTransposed = getGradient('Conv2DBackpropInput');
-registerGradient({
-  ...ofTransposed,
-  gradFunc: (dy, saved, attrs) => {
-    const gradients = ofTransposed.gradFunc(dy, saved, attrs) as Record<string, () => Tensor>;
-    return Object.fromEntries(
-      Object.entries(gradients).map(([name, work]) => [
-        name,
-        () => runInPrecision(notedPrecision(attrs), work),
-      ]),
-    );
-  },
-});
+/** A convolution and its two gradients are linear in two of x, filter and dy: each one's gradients are the others. */
+for (const kernel of ['Conv2D', 'DepthwiseConv2dNative']) {
+  const [backInput, backFilter] = [`${kernel}BackpropInput`, `${kernel}BackpropFilter`];
+  const forward = (x: Tensor, filter: Tensor, attrs: Attrs): Tensor =>
+    run(kernel, { x, filter }, { ...attrs, dilations: attrs.dilations ?? 1 });
+  registerProduct(kernel, ['x', 'filter'], (dy, [x, filter], attrs) => [
+    () => inputGradient(backInput, x, filter, dy, attrs),
+    () => filterGradient(backFilter, x, filter, dy, attrs),
+  ]);
+  // Transposed convolutions are such, too.
+  registerProduct(backInput, ['dy', 'filter'], (x, [dy, filter], attrs) => [
+    () => forward(x, filter, attrs),
+    () => filterGradient(backFilter, x, filter, dy, attrs),
+  ]);
+  registerProduct(backFilter, ['x', 'dy'], (filter, [x, dy], attrs) => [
+    () => inputGradient(backInput, x, filter, dy, attrs),
+    () => forward(x, filter, attrs),
+  ]);
+}
 
 /** The cells of each window that are no padding, along one axis. */
 const cellsAlong = (size: number, count: number, taps: number, stride: number, before: number): number[] =>
@@ -107,21 +114,46 @@ const cellsAlong = (size: number, count: number, taps: number, stride: number, b
     return Math.min(size, begin + taps) - Math.max(0, begin);
   });
 
+/** How many times fewer cells than a whole window each has. */
+function windowFactors(shape: Tensor4D['shape'], { filterSize, strides, pad }: Attrs): Tensor {
+  const info = backend_util.computePool2DInfo(shape, filterSize, strides, 1, pad);
+  const { filterHeight: height, filterWidth: width, padInfo } = info;
+  const down = cellsAlong(info.inHeight, info.outHeight, height, info.strideHeight, padInfo.top);
+  const across = cellsAlong(info.inWidth, info.outWidth, width, info.strideWidth, padInfo.left);
+  const factors = down.flatMap((rows) => across.map((columns) => (height * width) / (rows * columns)));
+  return tensor(factors, [info.outHeight, info.outWidth, 1]);
+}
+
+const isPadded = (shape: Tensor4D['shape'], { filterSize, strides, pad }: Attrs): boolean => {
+  const { padInfo } = backend_util.computePool2DInfo(shape, filterSize, strides, 1, pad);
+  return padInfo.top + padInfo.bottom + padInfo.left + padInfo.right > 0;
+};
+
+const windowsOf = ({ filterSize, strides, pad }: Attrs): Attrs => ({ filterSize, strides, pad });
+
 /** The kernel divides by the cells of a whole window: what each window gives is made larger by as much as it has fewer. */
 registerGradient({
   kernelName: 'AvgPool',
   inputsToSave: ['x'],
-  gradFunc: (dy, saved, raw) => {
+  gradFunc: (dy, saved, attrs) => {
     const [x] = saved as [Tensor4D];
-    const { filterSize, strides, pad } = raw as Attrs;
-    const info = backend_util.computePool2DInfo(x.shape, filterSize, strides, 1, pad);
-    const { filterHeight: height, filterWidth: width, padInfo } = info;
-    const down = cellsAlong(info.inHeight, info.outHeight, height, info.strideHeight, padInfo.top);
-    const across = cellsAlong(info.inWidth, info.outWidth, width, info.strideWidth, padInfo.left);
-    const factors = down.flatMap((rows) => across.map((columns) => (height * width) / (rows * columns)));
-    const isWhole = factors.every((factor) => factor === 1);
-    const part = (): Tensor4D =>
-      isWhole ? (dy as Tensor4D) : mul(dy as Tensor4D, tensor(factors, [info.outHeight, info.outWidth, 1]));
-    return { x: () => run('AvgPoolGrad', { dy: part(), input: x }, { filterSize, strides, pad }) };
+    const part = (): Tensor =>
+      isPadded(x.shape, attrs) ? mul(dy as Tensor, windowFactors(x.shape, attrs)) : (dy as Tensor);
+    return { x: () => run('AvgPoolGrad', { dy: part(), input: x }, windowsOf(attrs)) };
+  },
+});
+
+/** Of its operands, the kernel reads the input's shape alone. */
+registerGradient({
+  kernelName: 'AvgPoolGrad',
+  inputsToSave: ['input'],
+  gradFunc: (ddx, saved, attrs) => {
+    const [input] = saved as [Tensor4D];
+    const means = (): Tensor =>
+      run('AvgPool', { x: ddx as Tensor }, { ...windowsOf(attrs), dimRoundingMode: undefined });
+    return {
+      dy: () => (isPadded(input.shape, attrs) ? div(means(), windowFactors(input.shape, attrs)) : means()),
+      input: () => zerosLike(input),
+    };
   },
 });

@@ -3,15 +3,25 @@
  * belong to no layer; here they carry the scope of the operation that they are the gradient of.
  */
 import * as tf from './tfjs.js';
+import { CompilerError } from './types.js';
 
 /** What tfjs keeps of an operation that a gradient may be asked of. */
-interface TapeNode {
+export interface TapeNode {
+  readonly inputs: Readonly<Record<string, tf.Tensor>>;
+  readonly outputs: readonly tf.Tensor[];
   gradient?: (dys: tf.Tensor[]) => Record<string, () => tf.Tensor>;
 }
 
-interface TapeKeeper {
-  addTapeNode(...args: unknown[]): void;
-  readonly state: { readonly activeTape: TapeNode[] };
+/** What of tfjs's engine keeps operations for gradients. */
+export interface TapeKeeper {
+  addTapeNode(
+    name: string,
+    inputs: TapeNode['inputs'],
+    outputs: TapeNode['outputs'],
+    ...rest: unknown[]
+  ): void;
+  gradients(...args: unknown[]): unknown;
+  readonly state: { activeTape: TapeNode[] };
 }
 
 /** How the tracer is told where an operation belongs. */
@@ -20,18 +30,26 @@ export interface ScopeKeeper {
   current(): string | null;
   /** Runs `f` within the gradient of what was recorded in `scope`. */
   within<T>(scope: string, f: () => T): T;
+  /** Runs `f`, which works gradients out; what it records between two of them is theirs, and what follows is not. */
+  around<T>(f: () => T): T;
 }
 
 /** Has tfjs's engine run every gradient within the scope of its operation. Called once. */
 export function carryScopes(scopes: ScopeKeeper): void {
   const engine = tf.engine() as unknown as TapeKeeper;
-  const original = engine.addTapeNode.bind(engine);
-  engine.addTapeNode = (...args) => {
-    original(...args);
-    const node = engine.state.activeTape.at(-1)!;
+  const addTapeNode = engine.addTapeNode.bind(engine);
+  const gradients = engine.gradients.bind(engine);
+  engine.gradients = (...args) => scopes.around(() => gradients(...args));
+  engine.addTapeNode = (name, inputs, outputs, ...rest) => {
+    addTapeNode(name, inputs, outputs, ...rest);
+    const node = engine.state.activeTape.findLast((node) => node.outputs === outputs)!;
     const scope = scopes.current();
     const { gradient } = node;
-    if (scope === null || gradient === undefined) return;
+    if (scope === null) return;
+    if (gradient === undefined) {
+      node.gradient = () => scopes.within(scope, () => refuse(name));
+      return;
+    }
     node.gradient = (dys) => {
       const gradients = scopes.within(scope, () => gradient(dys));
       return Object.fromEntries(
@@ -39,6 +57,13 @@ export function carryScopes(scopes: ScopeKeeper): void {
       );
     };
   };
+}
+
+function refuse(op: string): never {
+  throw new CompilerError(
+    `The operation '${op}' has no gradient${/Grad$|Backprop/.test(op) ? ' itself' : ''}. ` +
+      'Compute what is differentiated without it, or give it one with tf.customGrad.',
+  );
 }
 
 /** Scopes of gradients begin with this. */

@@ -1,6 +1,5 @@
 /** @file Gradients over structures of tensors. */
 import * as tf from './tfjs.js';
-import { withGradients } from './trace.js';
 import { flattenTree, mapTree } from './tree.js';
 import type { Tree } from './types.js';
 
@@ -35,7 +34,7 @@ export function valueAndGrad<P extends Tree<tf.Tensor>, A extends Tree<tf.Tensor
     aux = mapTree<tf.Tensor, tf.Tensor>(result.aux, isTensor, (tensor) => tf.keep(tensor)) as A;
     return result.value as tf.Scalar;
   };
-  const { value, grads } = withGradients(() => tf.valueAndGrads(flat)(leaves.map((leaf) => leaf.value)));
+  const { value, grads } = tf.valueAndGrads(flat)(leaves.map((leaf) => leaf.value));
   let next = 0;
   return {
     value,

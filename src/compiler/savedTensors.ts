@@ -1,11 +1,16 @@
 /**
  * @file What tfjs saves for gradients. It copies every such tensor by an operation of its own, so that one that is disposed
- * of stays for the gradient; in a trace nothing goes away, and a third of all operations would be such copies.
+ * of stays for the gradient; in a trace nothing goes away, and a third of all operations would be such copies. It also
+ * writes down the copy of a result before the operation that gave it, and then gradients of gradients find no way back
+ * from the copy: those of exp, tanh, sigmoid, softmax and others that save their result would be wrong.
  */
-import * as tf from './tfjs.js';
+import * as tfjs from '@tensorflow/tfjs-core';
+import type { TapeKeeper } from './gradientScopes.js';
+import type * as tf from './tfjs.js';
 
 /** What of tfjs's engine copies tensors. */
 interface Copier {
+  readonly backend: tf.KernelBackend;
   clone(x: tf.Tensor): tf.Tensor;
   makeTensorFromTensorInfo(info: tf.TensorInfo): tf.Tensor;
   runKernel(name: string, inputs: { readonly x: tf.Tensor }, attrs: object): tf.Tensor;
@@ -19,13 +24,46 @@ interface Copier {
   ): void;
 }
 
+/** Has tfjs's engine write down copies of a result behind the operation that gave it. */
+function keepTapeInOrder(): void {
+  const engine = tfjs.engine() as unknown as TapeKeeper;
+  const original = engine.addTapeNode.bind(engine);
+  engine.addTapeNode = (name, inputs, outputs, ...rest) => {
+    original(name, inputs, outputs, ...rest);
+    const tape = engine.state.activeTape;
+    const node = tape.pop()!;
+    let at = tape.length;
+    while (at > 0 && Object.values(tape[at - 1]!.inputs).some((input) => outputs.includes(input))) at--;
+    tape.splice(at, 0, node);
+  };
+}
+
+/** Has gradients that are asked for within a gradient, or that fail, leave the tape as it was. */
+function restoreTape(): void {
+  const engine = tfjs.engine() as unknown as TapeKeeper;
+  const original = engine.gradients.bind(engine);
+  engine.gradients = (...args) => {
+    const tape = engine.state.activeTape;
+    try {
+      return original(...args);
+    } finally {
+      engine.state.activeTape = tape;
+    }
+  };
+}
+
+keepTapeInOrder();
+restoreTape();
+
 /** Has tfjs's engine copy tensors, while it traces, by another name for the same data. Called once. */
 export function saveWithoutOperations(isTracing: () => boolean): void {
-  const engine = tf.engine() as unknown as Copier;
+  const engine = tfjs.engine() as unknown as Copier;
   const original = engine.clone.bind(engine);
   engine.clone = (x) => {
     if (!isTracing()) return original(x);
     const { dataId, shape, dtype } = x;
+    // The copy goes away with the tape, and x may be the caller's.
+    engine.backend.incRef(dataId);
     const copy = engine.makeTensorFromTensorInfo({ dataId, shape, dtype });
     // Gradients of gradients go through what is saved.
     const gradient = (dy: tf.Tensor) => ({

@@ -5,6 +5,7 @@
  */
 import './tfjsLayers.js';
 import './convolutionGradients.js';
+import './savedTensors.js';
 import './tfjsGradients.js';
 
 export * from '@tensorflow/tfjs-core';

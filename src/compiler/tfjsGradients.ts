@@ -4,14 +4,22 @@
  */
 import {
   backend_util,
+  cast,
   cumsum,
+  engine,
   fill,
   getGradient,
+  less,
+  mul,
+  pad,
   registerGradient,
   reshape,
+  reverse,
+  slice,
   stack,
   sum,
   type Tensor,
+  transpose,
   util,
 } from '@tensorflow/tfjs-core';
 import { notedPrecision, runInPrecision } from './precision.js';
@@ -95,4 +103,48 @@ registerGradient({
   gradFunc: (dy, _, attrs) => ({
     value: () => stack(Array.isArray(dy) ? dy : [dy], attrs.axis as unknown as number),
   }),
+});
+
+/** tfjs has none. */
+registerGradient({
+  kernelName: 'EluGrad',
+  inputsToSave: ['dy', 'y'],
+  gradFunc: (ddx, saved) => {
+    const [dy, y] = saved as [Tensor, Tensor];
+    const run = (dy: Tensor): Tensor => engine().runKernel('EluGrad', { dy, y }) as Tensor;
+    return {
+      dy: () => run(ddx as Tensor),
+      y: () => mul(mul(ddx as Tensor, dy), cast(less(y, 0), 'float32')),
+    };
+  },
+});
+
+/** Along the last axis, the product of all elements in front of each: by 1, then 2, then 4 of them, at a time. */
+function productsBefore(x: Tensor): Tensor {
+  const shift = (y: Tensor, by: number): Tensor => {
+    const pads = y.shape.map((_, axis): [number, number] => [axis === y.rank - 1 ? by : 0, 0]);
+    return slice(pad(y, pads, 1), new Array<number>(y.rank).fill(0), y.shape);
+  };
+  let products = shift(x, 1);
+  for (let count = 1; count < x.shape.at(-1)!; count *= 2) products = mul(products, shift(products, count));
+  return products;
+}
+
+/** tfjs's takes a kernel for which the compiler has no rule. The product of all others, also where one is 0. */
+registerGradient({
+  kernelName: 'Prod',
+  inputsToSave: ['x'],
+  gradFunc: (dy, saved, attrs) => {
+    const [x] = saved as [Tensor];
+    const axes = util.parseAxisParam((attrs as unknown as { axis: number[] }).axis, x.shape);
+    const kept = x.shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
+    const order = [...kept, ...axes];
+    const moved = transpose(x, order);
+    const rows = kept.map((axis) => x.shape[axis]!);
+    const flat = reshape(moved, [...rows, -1]);
+    const others = mul(productsBefore(flat), reverse(productsBefore(reverse(flat, -1)), -1));
+    const gradient = mul(others, reshape(dy as Tensor, [...rows, 1]));
+    const back = order.map((_, axis) => order.indexOf(axis));
+    return { x: () => transpose(reshape(gradient, moved.shape), back) };
+  },
 });

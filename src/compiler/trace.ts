@@ -59,8 +59,8 @@ export function withScope<T>(scope: string, f: () => T): T {
   }
 }
 
-/** Runs `f`, which may ask for gradients: these belong to the layers of what they are gradients of, as 'grad lm/softmax'. */
-export function withGradients<T>(f: () => T): T {
+/** Runs `f`, which works gradients out: these belong to the layers of what they are gradients of, as 'grad lm/softmax'. */
+function aroundGradients<T>(f: () => T): T {
   const outer = lastGradient;
   try {
     return f();
@@ -179,9 +179,14 @@ class TraceBackend extends tf.KernelBackend {
     return this.readSync(dataId);
   }
 
-  /** tf.tidy and tf.customGrad drop tensors that the program still needs, so data live until the trace ends. */
-  override disposeData(): boolean {
-    return true;
+  /**
+   * Whether no tensor has these data any more. tf.tidy and tf.customGrad drop tensors that the program still needs: what a
+   * tensor stands for lives as long as anybody knows it.
+   */
+  override disposeData(dataId: tf.DataId, force = false): boolean {
+    const stored = this.storedOf(dataId);
+    stored.refCount--;
+    return force || stored.refCount <= 0;
   }
 
   override incRef(dataId: tf.DataId): void {
@@ -226,7 +231,11 @@ function isUniform(values: ArrayLike<number>): boolean {
 function traceBackend(): TraceBackend {
   if (backend !== null) return backend;
   backend = new TraceBackend();
-  carryScopes({ current: () => (isTracing() ? (scopes.at(-1) ?? '') : null), within: withinGradient });
+  carryScopes({
+    current: () => (isTracing() ? (scopes.at(-1) ?? '') : null),
+    within: withinGradient,
+    around: aroundGradients,
+  });
   saveWithoutOperations(isTracing);
   refuseHostDraws(isTracing);
   tf.registerBackend(TRACE_BACKEND, () => backend!, 0);

@@ -12,23 +12,10 @@ import { lowerings } from '../../src/compiler/onnx/rules.js';
 import { compositeOf } from '../../src/compiler/ops/composite.js';
 import { traceProgram } from '../../src/compiler/program.js';
 import { opNames, ruleOf } from '../../src/compiler/rules/index.js';
-import type { Case, CaseTable } from './cases/case.js';
-import { compositeCases } from './cases/composites.js';
-import { convolutionCases } from './cases/convolution.js';
-import { elementwiseCases } from './cases/elementwise.js';
-import { indexingCases, reduceCases } from './cases/reduce.js';
-import { shapeCases } from './cases/shape.js';
+import type { Case } from './cases/case.js';
+import { caseTable as table } from './cases/index.js';
 import { engines } from './engines.js';
 import { expectClose, leavesOf, runOnce, tf, weightedSum, withGradient } from './support.js';
-
-const table: CaseTable = {
-  ...elementwiseCases,
-  ...shapeCases,
-  ...reduceCases,
-  ...indexingCases,
-  ...compositeCases,
-  ...convolutionCases,
-};
 
 /** The case as a program: its outputs, and its gradients where it has any. */
 const program =

@@ -1,6 +1,7 @@
 /** @file Composites: operations with a name of their own that carry their decomposition into tf operations. */
 
 import type { Attrs } from '../graph.js';
+import { precisionOf, runInPrecision } from '../precision.js';
 import { defineOp, ruleOf } from '../rules/index.js';
 import type { OpRule } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
@@ -55,7 +56,60 @@ export function callComposite(
   const call = tf.customGrad((...args: any[]) => {
     const all: tf.Tensor[] = [...args.slice(0, differentiable), ...rest];
     const outputs = recordOp(name, all, attrs);
-    return { value: outputs[0]!, gradFunc: (dy: tf.Tensor) => composite.gradient!(dy, all, outputs, attrs) };
+    const gradFunc = (dy: tf.Tensor) => callGradient(composite, dy, all, outputs, attrs, differentiable);
+    return { value: outputs[0]!, gradFunc };
   });
   return call(...inputs.slice(0, differentiable));
+}
+
+/** What of tfjs's engine works with functions that have gradients. */
+interface Differentiator {
+  runKernelFunc(call: {
+    readonly forwardFunc: () => tf.Tensor[];
+    readonly backwardsFunc: (dys: tf.Tensor | tf.Tensor[]) => Record<string, () => tf.Tensor>;
+    readonly inputs: Readonly<Record<string, tf.Tensor>>;
+  }): tf.Tensor[];
+  gradients(
+    f: () => tf.Tensor,
+    xs: readonly tf.Tensor[],
+    dy: tf.Tensor | undefined,
+    allowNoGradients: boolean,
+  ): { readonly grads: readonly (tf.Tensor | null)[] };
+}
+
+const engine = (): Differentiator => tf.engine() as unknown as Differentiator;
+
+/** Gradients of `f`, which reads `xs`; zeros by those that it does not depend on. */
+const gradientsBy = (f: () => tf.Tensor, xs: readonly tf.Tensor[], dy?: tf.Tensor): tf.Tensor[] =>
+  engine()
+    .gradients(f, xs, dy, true)
+    .grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));
+
+/**
+ * Calls a composite's gradient as one operation, whose own gradients are those of the decomposition's gradient: tfjs
+ * differentiates that as often as it is asked to.
+ */
+function callGradient(
+  composite: Composite,
+  dy: tf.Tensor,
+  inputs: readonly tf.Tensor[],
+  outputs: readonly tf.Tensor[],
+  attrs: Attrs,
+  differentiable: number,
+): tf.Tensor[] {
+  const xs = inputs.slice(0, differentiable);
+  const value = (): tf.Tensor => composite.decompose(inputs, attrs)[0]!;
+  const backwardsFunc = (dys: tf.Tensor | tf.Tensor[]): Record<string, () => tf.Tensor> => {
+    const weights = [dys].flat();
+    // The sum of what the gradients are multiplied by: its gradients are what is asked for.
+    const weighted = (): tf.Tensor =>
+      gradientsBy(value, xs, dy)
+        .map((gradient, i) => tf.sum(tf.mul(gradient, weights[i]!)) as tf.Tensor)
+        .reduce((sum, term) => tf.add(sum, term));
+    const gradients = runInPrecision(precisionOf(attrs), () => gradientsBy(weighted, [dy, ...xs]));
+    return Object.fromEntries(gradients.map((gradient, i) => [i, () => gradient]));
+  };
+  const forwardFunc = () => composite.gradient!(dy, inputs, outputs, attrs);
+  const named = Object.fromEntries([dy, ...xs].map((arg, i) => [i, arg]));
+  return engine().runKernelFunc({ forwardFunc, backwardsFunc, inputs: named });
 }

@@ -15,8 +15,12 @@ export function embeddingLookup(table: tf.Tensor, ids: tf.Tensor): tf.Tensor {
   const call = tf.customGrad((x: any) => ({
     value: recordOp('GatherV2', [x, ids], { axis: 0 })[0]!,
     gradFunc: (dy: tf.Tensor) => {
-      const flat = [tf.reshape(dy, [ids.size, depth]), tf.reshape(ids, [ids.size])];
-      return recordOp('UnsortedSegmentSum', flat, { numSegments: rows })[0]!;
+      // Through tfjs, which knows its gradient.
+      return tf.unsortedSegmentSum(
+        tf.reshape(dy, [ids.size, depth]),
+        tf.reshape(ids, [ids.size]) as tf.Tensor1D,
+        rows,
+      );
     },
   }));
   return call(table);

@@ -49,8 +49,15 @@ export const reduceCases: CaseTable = {
   Mean: [...reduction(tf.mean), ...reductionInt(tf.mean)],
   Max: [...reduction(tf.max), ...reductionInt(tf.max)],
   Min: [...reduction(tf.min), ...reductionInt(tf.min)],
-  // tfjs's gradient of a product needs Cumprod, for which there is no rule.
-  Prod: [...reduction(tf.prod, constant), ...reductionInt(tf.prod)],
+  Prod: [
+    ...reduction(tf.prod),
+    ...reductionInt(tf.prod),
+    // With zeros, whose gradient is the product of all others.
+    ...over(
+      (x) => tf.prod(x, -1),
+      [[host([3, 4], [0, 2, 0.5, -1, 0, 1, 0, 2, 1, -2, 0.5, 3])], [host([5], [2, 1, -1, 0, 0.5])]],
+    ),
+  ],
   All: reductionInt(tf.all, boolsOf),
   Any: reductionInt(tf.any, boolsOf),
   ArgMax: [

@@ -1,0 +1,16 @@
+/** @file The cases of every operation. */
+import type { CaseTable } from './case.js';
+import { compositeCases } from './composites.js';
+import { convolutionCases } from './convolution.js';
+import { elementwiseCases } from './elementwise.js';
+import { indexingCases, reduceCases } from './reduce.js';
+import { shapeCases } from './shape.js';
+
+export const caseTable: CaseTable = {
+  ...elementwiseCases,
+  ...shapeCases,
+  ...reduceCases,
+  ...indexingCases,
+  ...compositeCases,
+  ...convolutionCases,
+};
