@@ -1,9 +1,10 @@
 /** @file The rule that imports point one way only. Each room names the rooms it may import; docs/architecture.md draws it. */
 const MAY_IMPORT = {
   hparams: [],
-  compiler: [],
+  system: [],
+  compiler: ['system'],
   workers: [],
-  files: [],
+  files: ['system'],
   editor: [],
   checkpoints: ['hparams', 'compiler', 'workers', 'files'],
   summaries: ['hparams', 'compiler', 'workers', 'files'],
@@ -24,7 +25,7 @@ const MAY_IMPORT = {
     'summaries',
   ],
   registry: ['hparams', 'tasks', 'inputs'],
-  cli: ['hparams', 'registry'],
+  cli: ['hparams', 'registry', 'system'],
   programs: [
     'hparams',
     'compiler',
@@ -38,6 +39,7 @@ const MAY_IMPORT = {
     'tasks',
     'workers',
     'files',
+    'system',
   ],
 };
 

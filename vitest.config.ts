@@ -8,8 +8,8 @@ const include = ['test/**/*.test.ts'];
 const alone = [
   'test/compiler/trace.test.ts',
   'test/hparams/graphs/dot.test.ts',
-  'test/programs/signals.test.ts',
   'test/programs/taskState.test.ts',
+  'test/system/signals.test.ts',
 ];
 
 /** Where the tests are that take long: they start processes, compile C, or run through a thousand random graphs. */

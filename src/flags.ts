@@ -1,12 +1,9 @@
-/** @file The command line of main.ts: one table of flags, parsed strictly; those that change the experiment keep their order. */
+/** @file The command line of a run: one table of flags, parsed strictly; those that change the experiment keep their order. */
 import { overrideFlags, sweepFlags } from './cli/changeFlags.js';
 import { type FlagTable, nonEmpty, oneOf, parseFlagTable, positive, valuesOf } from './cli/flagTable.js';
+import { type Mode, modes } from './cli/modes.js';
 import { UsageError } from './registry/errors.js';
 import { type Change, type DumpFormat, dumpFormats } from './registry/overrides.js';
-
-/** What a run does; see docs/guide/running.md. */
-const modes = ['train', 'eval', 'decode', 'decode_once', 'train_and_eval', 'train_and_decode'] as const;
-type Mode = (typeof modes)[number];
 
 /** The compiler's engines; named here, for it is not loaded where only flags are read. */
 const engines = ['auto', 'native', 'onnx', 'eager'] as const;

@@ -1,104 +1,26 @@
-/** @file The command: parse flags, find the experiment, run one mode. */
-import { pathToFileURL } from 'node:url';
-import { flagsHelp } from './cli/flagTable.js';
+/** @file `tsx src/main.ts …`: what `luthier train …` does. */
+import { constants } from 'node:os';
 import { runCommand } from './cli/report.js';
-import { type Flags, flagTable, parseFlags } from './flags.js';
-import { UsageError } from './registry/errors.js';
-import type { ResolvedExperiment } from './registry/index.js';
+import { isUnderTsx, OwnProcess, StopSignal } from './system/index.js';
 
-async function help(flags: Flags): Promise<void> {
-  const intro =
-    'Trains, evaluates and decodes experiments.\n\n' +
-    '  npx tsx src/main.ts --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
-  process.stdout.write(`${intro}${flagsHelp(flagTable)}\n`);
-  if (flags.exp === undefined) return;
-  const { settingsHelp } = await import('./registry/help.js');
-  const text = settingsHelp(await resolve(flags.exp, flags), flags.changes, process.stdout.columns);
-  process.stdout.write(`\n${text}\n`);
-}
-
-/** The experiment; classes of the library can be named by the flags that change it. */
-async function resolve(exp: string, { changes }: Flags): Promise<ResolvedExperiment> {
-  const { registerExports, resolveExperiment } = await import('./registry/index.js');
-  const resolved = await resolveExperiment(exp);
-  // Experiments are made of it: it is loaded by now.
-  if (changes.length > 0) registerExports(await import('./index.js'));
-  return resolved;
-}
-
-function required(value: string | undefined, message: string): string {
-  if (value !== undefined) return value;
-  throw new UsageError(`${message} --help lists all flags.`);
-}
-
-function warn(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
-
-/** Runs one command; returns the exit code. */
-async function run(argv: readonly string[]): Promise<number> {
-  const flags = parseFlags(argv);
-  if (flags.help) {
-    await help(flags);
-    return 0;
-  }
-  const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
-  if (flags.dump !== undefined) {
-    const { dumpText } = await import('./registry/index.js');
-    process.stdout.write(dumpText(await resolve(exp, flags), flags.changes, flags.dump, warn));
-    return 0;
-  }
-  const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
-  return flags.changes.some(({ kind }) => kind === 'sweep')
-    ? runSweep(exp, flags, jobLogDir)
-    : runOne(exp, flags, jobLogDir);
-}
-
-async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
-  // Loading the programs takes as long as loading the experiment: do both at once.
-  const loadingPrograms = import('./programs/index.js');
-  loadingPrograms.catch(() => {});
-  const { classVarsText, configure, shellText } = await import('./registry/index.js');
-  const resolved = await resolve(exp, flags);
-  const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
-  const { warnings, ...configured } = configure(resolved, overrides);
-  for (const warning of warnings) warn(warning);
-  // A device that is not there ends the command before it writes anything.
-  if (flags.device === 'gpu') await (await import('./compiler/index.js')).loadBackend('gpu');
-  const { endWithSweep, exitCodeOfSignal, runJob } = await loadingPrograms;
-  endWithSweep();
-  const { signal } = await runJob({
-    ...configured,
-    moduleUrl: pathToFileURL(resolved.file).href,
-    jobLogDir,
-    mode: flags.mode,
-    overrides: overrides.map(shellText),
-    classVars: classVarsText(configured.experiment),
-    engine: flags.engine,
-    device: flags.device,
-    numThreads: flags.numThreads,
-    peakTflops: flags.peakTflops,
-    restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
-    profile: flags.profile,
+/**
+ * Runs the command in a process beneath this one, which does nothing but answer: tsx's wrapper kills what does not
+ * acknowledge a signal within 60 ms.
+ */
+async function runBeneath(flags: readonly string[]): Promise<number> {
+  const stop = new StopSignal({
+    first: (signal) => beneath.stop(signal),
+    again: () => beneath.kill(),
   });
-  return signal === undefined ? 0 : exitCodeOfSignal[signal];
+  stop.listen();
+  const beneath = new OwnProcess(['train', ...flags]);
+  const end = await beneath.ended;
+  return typeof end === 'number' ? end : 128 + constants.signals[end];
 }
 
-async function runSweep(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
-  const { checkedCombinations, flagOf, shellText } = await import('./registry/index.js');
-  const resolved = await resolve(exp, flags);
-  const combinations = checkedCombinations(flags.changes, resolved);
-  const { runSweepJob } = await import('./programs/index.js');
-  return runSweepJob({
-    name: resolved.name,
-    directory: jobLogDir,
-    sweeps: flags.changes.map(shellText),
-    runs: combinations.map(({ name, settings, overrides }) => ({
-      name,
-      settings: settings.map(({ path, text }) => `${path}=${text}`),
-      flags: [...flags.common, ...overrides.flatMap(flagOf)],
-    })),
-  });
-}
-
-await runCommand(() => run(process.argv.slice(2)));
+const flags = process.argv.slice(2);
+await runCommand(async () => {
+  if (isUnderTsx()) return runBeneath(flags);
+  const { runFlags } = await import('./command.js');
+  return runFlags(flags);
+});

@@ -1,11 +1,14 @@
 /** @file Errors as a command ends with them: those that a person can mend are one message, all others keep their stacks. */
 
+import { exitCodeOfSignal, onOutputGone } from '../system/index.js';
+
 /** Exit codes of errors that a person can mend, by the error's name; every other error keeps its stack and exits with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
   UsageError: 2,
   ConfigError: 2,
   DeviceError: 1,
   JobError: 1,
+  JobInUseError: 2,
   SummaryError: 1,
   InputError: 1,
   CheckpointError: 1,
@@ -37,6 +40,7 @@ export function describeError(error: unknown): { text: string; code: number } {
 
 /** Runs a command to its end: what it prints is written out, and the process ends with its exit code. */
 export async function runCommand(run: () => Promise<number>): Promise<void> {
+  onOutputGone(() => process.exit(exitCodeOfSignal.SIGPIPE));
   const code = await run().catch((error: unknown) => {
     const told = describeError(error);
     process.stderr.write(`${told.text}\n`);

@@ -1,4 +1,5 @@
 /** @file What every lowering gives: a compiled program that runs on host memory. */
+import { letEventsIn } from '../system/index.js';
 import { productPrecision } from './cost.js';
 import { findBad, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { findComputed } from './onnx/indices.js';
@@ -162,6 +163,7 @@ export class Executable {
         this.checkAlive();
         if (runs > 1 && times > runs)
           throw new CompilerError(`${this.name}: bound for ${runs} runs at a time, and asked for ${times}.`);
+        await letEventsIn();
         for (let i = 0; i < times; i++) {
           const bad = this.badIndex(read, parted, i);
           if (bad === undefined) continue;

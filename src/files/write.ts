@@ -20,6 +20,7 @@ import {
 import { dirname } from 'node:path';
 import type { LineRange } from './lines.js';
 import { openRegularFile, readFully } from './read.js';
+import { temporaryName } from './temporaries.js';
 
 const isDirectory = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -68,7 +69,6 @@ export function removeQuietly(path: string): void {
   }
 }
 
-const temporaryOf = (path: string): string => `${path}.${process.pid}.tmp`;
 
 /** Behind links, the file that is there to be replaced. */
 function targetOf(path: string): string {
@@ -86,7 +86,7 @@ export function writeWhole(path: string, text: string): void {
 }
 
 function replaceWith(target: string, write: (temporary: string) => void): void {
-  const temporary = temporaryOf(target);
+  const temporary = temporaryName(target);
   try {
     write(temporary);
     renameSync(temporary, target);
@@ -164,15 +164,15 @@ export function writeTogether(rewrites: readonly Rewrite[]): void {
   const done: Rewrite[] = [];
   try {
     for (const { path, text } of rewrites) {
-      writeFileSync(temporaryOf(path), text, { flush: true });
-      chmodSync(temporaryOf(path), statSync(path).mode);
+      writeFileSync(temporaryName(path), text, { flush: true });
+      chmodSync(temporaryName(path), statSync(path).mode);
     }
     for (const { path, before } of rewrites) {
       if (readFileSync(path, 'utf8') !== before) throw new Error(`${path} was changed meanwhile`);
       keepAs(path, backupOf(path));
     }
     for (const rewrite of rewrites) {
-      renameSync(temporaryOf(rewrite.path), rewrite.path);
+      renameSync(temporaryName(rewrite.path), rewrite.path);
       done.push(rewrite);
     }
     for (const directory of new Set(rewrites.map(({ path }) => dirname(path)))) syncDirectory(directory);
@@ -181,7 +181,7 @@ export function writeTogether(rewrites: readonly Rewrite[]): void {
     for (const { path } of done) renameSync(backupOf(path), path);
     throw error;
   } finally {
-    for (const { path } of rewrites) [temporaryOf(path), backupOf(path)].forEach(removeQuietly);
+    for (const { path } of rewrites) [temporaryName(path), backupOf(path)].forEach(removeQuietly);
   }
 }
 

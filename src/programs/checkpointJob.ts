@@ -4,6 +4,7 @@ import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
 import type { Profiler } from '../compiler/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
+import type { StopSignal } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { JobError } from './errors.js';
@@ -12,7 +13,6 @@ import { writeJobFiles } from './jobFiles.js';
 import { machineOf } from './machine.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
-import type { StopSignal } from './signals.js';
 import { paramsOf } from './taskState.js';
 import type { FlatTrainState } from './trainProgram.js';
 
@@ -72,6 +72,7 @@ export async function runEvaluation(options: JobOptions, stop: StopSignal): Prom
   });
   const steps = new EvalSteps(options, task, state);
   const programs = datasets.map((dataset) => new EvalProgram(options, steps, dataset));
+  stop.postpone('leaving');
   try {
     for (const program of programs) {
       const result = await program.run(() => stop.received !== undefined);
@@ -96,6 +97,7 @@ export async function runDecoding(options: JobOptions, stop: StopSignal): Promis
     firstStep: state.step,
   });
   const programs = options.decodeDatasets.map((dataset) => new DecodeProgram(options, task, state, dataset));
+  stop.postpone('leaving');
   try {
     for (const program of programs) {
       const result = await program.run(state.step, () => stop.received !== undefined);

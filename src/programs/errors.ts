@@ -4,3 +4,8 @@
 export class JobError extends Error {
   override readonly name = 'JobError';
 }
+
+/** Another process works in the job's directory; the message says which. The process exits with 2. */
+export class JobInUseError extends Error {
+  override readonly name = 'JobInUseError';
+}

@@ -1,17 +1,16 @@
 /** @file Programs: the only loops. A job is one run of the command: training, evaluation or decoding. */
 import { Profiler } from '../compiler/index.js';
+import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
 import { runDecoding, runEvaluation } from './checkpointJob.js';
-import { makeJobDirectory } from './jobFiles.js';
+import { openJobDirectory } from './jobDirectory.js';
 import type { JobOptions } from './options.js';
-import { StopSignal, type StopSignalName } from './signals.js';
 import { runTraining } from './trainJob.js';
 
 export type { DecodedExample, DecodeResult, Sample } from './decodeProgram.js';
-export { JobError } from './errors.js';
+export { JobError, JobInUseError } from './errors.js';
 export type { EvalResult } from './evalProgram.js';
 export type { JobMode, JobOptions } from './options.js';
-export { exitCodeOfSignal, type StopSignalName } from './signals.js';
-export { endWithSweep, runSweepJob, type SweepOptions } from './sweepJob.js';
+export { runSweepJob, type SweepOptions } from './sweepJob.js';
 export type { TrainReport } from './trainProgram.js';
 
 /** How a job ended. */
@@ -21,24 +20,29 @@ export interface JobResult {
 }
 
 /**
- * Runs one job. The first SIGINT or SIGTERM makes it save and return, a second one ends the process.
+ * Runs one job. The first signal makes it save and return, or end the process where there is nothing to save yet; a
+ * second one ends the process.
  *
- * @throws ConfigError for configs that don't fit, InputError, CheckpointError or JobError for what is around it.
+ * @param stop may listen already.
+ * @throws JobInUseError where another process works in the directory, ConfigError for configs that don't fit, InputError,
+ *   CheckpointError or JobError for what is around it.
  */
-export async function runJob(job: JobOptions): Promise<JobResult> {
+export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<JobResult> {
   const options = job.profile ? { ...job, profiler: new Profiler() } : job;
-  const isTraining = options.mode.startsWith('train');
-  const stop = new StopSignal((signal) => {
-    const what = isTraining ? 'saving a checkpoint, then leaving' : 'leaving';
-    process.stderr.write(`\n${signal}: ${what}. Once more leaves at once.\n`);
-  });
+  const { mode, jobLogDir } = options;
   stop.listen();
   try {
-    if (isTraining) {
-      makeJobDirectory(options.jobLogDir);
-      await runTraining(options, stop);
-    } else if (options.mode === 'eval') await runEvaluation(options, stop);
-    else await runDecoding(options, stop);
+    const directory = await openJobDirectory(jobLogDir, mode);
+    try {
+      if (mode.startsWith('train')) await runTraining(options, stop);
+      else if (mode === 'eval') await runEvaluation(options, stop);
+      else await runDecoding(options, stop);
+    } finally {
+      directory.close();
+    }
+  } catch (error) {
+    // What a signal interrupted has no other reason to fail.
+    if (!(error instanceof InterruptedError) || stop.received === undefined) throw error;
   } finally {
     stop.close();
   }

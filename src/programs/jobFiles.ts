@@ -1,30 +1,12 @@
 /** @file The files that describe a run in its job_log_dir: experiment.json, model_params.txt, experiment_cls_vars.txt. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { explain, makeDirectory, writeWhole } from '../files/index.js';
+import { explain, writeWhole } from '../files/index.js';
 import { print, toJSON } from '../hparams/index.js';
-import { JobError } from './errors.js';
 import type { Machine } from './machine.js';
 import type { JobOptions } from './options.js';
-
-/**
- * Makes the directory and everything above it.
- *
- * @throws JobError that says which path can't be written and why.
- */
-export function makeJobDirectory(directory: string): void {
-  try {
-    makeDirectory(directory);
-    const probe = join(directory, `.${process.pid}.tmp`);
-    writeFileSync(probe, '');
-    rmSync(probe);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new JobError(`--job_log_dir=${directory}: can't be written (${code ?? message}).`);
-  }
-}
 
 /** Commit of the repository that holds `start`, read from .git without starting git; undefined outside of one. */
 export function gitRevision(start: string): string | undefined {

@@ -8,11 +8,11 @@ import {
   ProgressLine,
   SummaryWriter,
 } from '../summaries/index.js';
+import type { StopSignalName } from '../system/index.js';
 import type { SingleTask, WeightedValues } from '../tasks/index.js';
 import type { DecodedExample, DecodeResult } from './decodeProgram.js';
 import type { EvalResult } from './evalProgram.js';
 import type { JobOptions } from './options.js';
-import type { StopSignalName } from './signals.js';
 import type { Scalars, TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 

@@ -1,8 +1,7 @@
 /** @file A sweep: one run after another, each in a process and a directory of its own. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { makeJobDirectory } from './jobFiles.js';
-import { exitCodeOfSignal, StopSignal } from './signals.js';
+import { exitCodeOfSignal, OwnProcess, StopSignal } from '../system/index.js';
+import { openJobDirectory } from './jobDirectory.js';
 import { lastLoss, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
 
 /** What a sweep is asked to do. */
@@ -15,44 +14,18 @@ export interface SweepOptions {
   readonly runs: readonly SweepRun[];
 }
 
-/** Set in the processes of a sweep's runs: they end when the sweep does. */
-const runVariable = 'LUTHIER_SWEEP_RUN';
-
-/** In the process of a sweep's run: a sweep that was killed takes its run along, which saves and leaves. */
-export function endWithSweep(): void {
-  if (process.env[runVariable] === undefined) return;
-  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
-}
-
-/** Starts this very command with other flags. */
-function startRun(flags: readonly string[]): ChildProcess {
-  // A group of its own: Ctrl-C reaches the sweep alone, which hands it on once. Twice would end the run unsaved.
-  return spawn(process.execPath, [...process.execArgv, process.argv[1]!, ...flags], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    detached: true,
-    env: { ...process.env, [runVariable]: '1' },
-  });
-}
-
-async function execute(run: RunRecord, directory: string, stop: StopSignal): Promise<void> {
+/** Runs to the end; `begin` is told of the process while it runs. */
+async function execute(
+  run: RunRecord,
+  directory: string,
+  begin: (process: OwnProcess) => void,
+): Promise<void> {
   const started = performance.now();
-  const child = startRun([...run.flags, `--job_log_dir=${directory}`]);
-  const handOn = () => child.kill(stop.received);
-  process.on('SIGINT', handOn).on('SIGTERM', handOn);
-  // A signal that came while the process was being started.
-  if (stop.received !== undefined) handOn();
-  try {
-    run.exit = await new Promise<number | string>((resolve, reject) => {
-      child.on('error', reject);
-      child.on('exit', (code, signal) => resolve(code ?? signal ?? 1));
-    });
-  } finally {
-    process.off('SIGINT', handOn).off('SIGTERM', handOn);
-  }
+  const process = new OwnProcess(['train', ...run.flags, `--job_log_dir=${directory}`]);
+  begin(process);
+  run.exit = await process.ended;
   run.seconds = Math.round((performance.now() - started) / 100) / 10;
   Object.assign(run, lastLoss(directory));
-  const stopped = run.exit !== 0 && stop.received !== undefined;
-  run.status = run.exit === 0 ? 'finished' : stopped ? 'stopped' : 'failed';
 }
 
 /**
@@ -61,18 +34,24 @@ async function execute(run: RunRecord, directory: string, stop: StopSignal): Pro
  * reach the present run, which saves, and end the sweep.
  *
  * @returns the exit code: 0 where all runs finished, 1 where one failed, 130 or 143 after a signal.
- * @throws JobError for a directory that can't be written, or that has a sweep.json of something else.
+ * @throws JobInUseError where another process works in the directory, JobError for one that can't be written, or that has a
+ *   sweep.json of something else.
  */
 export async function runSweepJob(options: SweepOptions): Promise<number> {
   const { name, directory, sweeps, runs } = options;
-  makeJobDirectory(directory);
-  const record = new SweepRecord(directory, name, sweeps, runs);
-  record.save();
-  const stop = new StopSignal((signal) => {
-    process.stderr.write(`\n${signal}: the sweep ends with the present run.\n`);
+  let running: OwnProcess | undefined;
+  const stop = new StopSignal({
+    first: (signal) => {
+      process.stderr.write(`\n${signal}: the sweep ends with the present run.\n`);
+      running?.stop(signal);
+    },
+    again: () => running?.kill(),
   });
+  const opened = await openJobDirectory(directory, 'sweep');
   stop.listen();
+  const record = new SweepRecord(directory, name, sweeps, runs);
   try {
+    record.save();
     for (const [i, run] of record.runs.entries()) {
       const title = `Run ${i + 1} of ${record.runs.length}: ${run.name}`;
       if (stop.received !== undefined) break;
@@ -83,11 +62,15 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
       process.stdout.write(`${title}\n`);
       run.status = 'running';
       record.save();
-      await execute(run, join(directory, run.name), stop);
+      await execute(run, join(directory, run.name), (process) => {
+        running = process;
+      });
+      run.status = run.exit === 0 ? 'finished' : stop.received !== undefined ? 'stopped' : 'failed';
       record.save();
     }
   } finally {
     stop.close();
+    opened.close();
   }
   process.stdout.write(`\n${summary(record.runs)}\n`);
   if (stop.received !== undefined) return exitCodeOfSignal[stop.received];

@@ -5,6 +5,7 @@ import { flatViews, takeMemory } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import type { InputSource, InputState } from '../inputs/index.js';
 import { sumOfSquares } from '../learners/index.js';
+import type { StopSignal } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
@@ -14,7 +15,6 @@ import { findPeak, modelCost } from './mfu.js';
 import { openDataset } from './openDataset.js';
 import { type JobOptions, phase } from './options.js';
 import { Reporter } from './reporter.js';
-import type { StopSignal } from './signals.js';
 import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
 import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
@@ -110,6 +110,7 @@ async function trainLoop(training: Training): Promise<void> {
   const { options, task, state, stop, checkpointer, reporter } = training;
   const { numTrainSteps } = task.hp.train.hp;
   // The newest checkpoint on the disk may be one that was passed over as broken.
+  stop.postpone('saving a checkpoint, then leaving');
   let saved = checkpointer.latestStep() === undefined ? undefined : state.step;
   const save = async () => {
     await phase(options, 'checkpoints', () =>

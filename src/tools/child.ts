@@ -1,7 +1,6 @@
 /** @file A process beside this one that runs a module of the library and talks with it in messages: its crash is an answer. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { atEnd } from './cleanup.js';
 
 /** Why a child gives no answer. */
@@ -42,8 +41,8 @@ export class Child<Sent, Received> {
   private readonly closed: Promise<void>;
 
   constructor(module: URL, { cwd, env }: ChildOptions = {}) {
-    const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-    this.process = spawn(process.execPath, ['--import', tsx, fileURLToPath(module)], {
+    const typescript = new URL('../system/typescript.js', import.meta.url).href;
+    this.process = spawn(process.execPath, ['--import', typescript, fileURLToPath(module)], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       ...(cwd !== undefined && { cwd }),
       ...(env !== undefined && { env }),

@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** @file The `luthier` command: TypeScript is loaded as it is, that of the project and that of the experiments. */
-import { register } from 'tsx/esm/api';
+import '../system/typescript.js';
 
-register();
 await import('./main.ts');

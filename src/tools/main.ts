@@ -1,4 +1,6 @@
 /** @file `luthier COMMAND …`: finds the command, runs it, writes its report. */
+
+import { type Mode, modes } from '../cli/modes.js';
 import { runCommand } from '../cli/report.js';
 import { didYouMean } from '../hparams/names.js';
 import { UsageError } from '../registry/errors.js';
@@ -10,14 +12,17 @@ function help(): string {
   const widest = Math.max(...Object.keys(commands).map((name) => name.length));
   const lines = Object.entries(commands).map(([name, { about }]) => `  ${name.padEnd(widest)}  ${about}`);
   return [
-    'Shows what experiments are, and what a change does to them.',
+    'Runs experiments, shows what they are, and what a change does to them.',
     '',
+    '  npx luthier train --exp=lm.Small --job_log_dir=out/lm_small',
     '  npx luthier COMMAND [arguments] [flags]',
+    '',
+    `Runs: ${modes.join(', ')}.`,
     '',
     'Commands:',
     ...lines,
     '',
-    'luthier COMMAND --help tells the flags of a command.',
+    'luthier COMMAND --help tells the flags of a command or a run.',
     'Exit codes: 0; 1 where what was asked for does not hold or fails; 2 for a wrong command line or config.',
   ].join('\n');
 }
@@ -38,9 +43,14 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
     process.stdout.write(`${help()}\n`);
     return name === undefined ? 2 : 0;
   }
+  if (modes.includes(name as Mode)) {
+    const { runFlags } = await import('../command.js');
+    // Of a flag given twice the last one counts.
+    return runFlags([`--mode=${name}`, ...rest]);
+  }
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (entry === undefined) {
-    const names = Object.keys(commands);
+    const names = [...modes, ...Object.keys(commands)];
     throw new UsageError(
       `luthier has no command '${name}'.${didYouMean(name, names)} The commands are: ${names.join(', ')}.`,
     );

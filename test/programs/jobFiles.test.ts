@@ -1,10 +1,10 @@
 /** @file The records of a run. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type AbstractClass, Configurable, fromJSON } from '../../src/hparams/index.js';
 import * as luthier from '../../src/index.js';
-import { gitRevision, makeJobDirectory } from '../../src/programs/jobFiles.js';
+import { gitRevision } from '../../src/programs/jobFiles.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 import { engines } from '../compiler/engines.js';
 
@@ -21,16 +21,6 @@ test('the git revision is read from HEAD, from the branch it names, or from pack
   expect(gitRevision(root)).toBe('def456');
   writeFileSync(join(git, 'HEAD'), '789abc\n');
   expect(gitRevision(root)).toBe('789abc');
-});
-
-test('a job directory is made, without leftovers; one that can’t be written is named', () => {
-  const directory = join(temporaryDirectory(), 'a/b');
-  makeJobDirectory(directory);
-  expect(readdirSync(directory)).toEqual([]);
-  writeFileSync(join(directory, 'x.txt'), '');
-  expect(() => makeJobDirectory(join(directory, 'x.txt'))).toThrow(
-    `--job_log_dir=${directory}/x.txt: can't be written (EEXIST).`,
-  );
 });
 
 function isConfigurable(value: unknown): value is AbstractClass {

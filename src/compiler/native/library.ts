@@ -1,4 +1,5 @@
 /** @file The functions of compiled libraries, called through koffi; and addresses of typed arrays. */
+import { loadKoffi as loadAnyKoffi } from '../../system/index.js';
 import type { Draw } from '../draws.js';
 import { type BoundArray, CompilerError } from '../types.js';
 
@@ -24,30 +25,18 @@ export interface AddressTable {
   readonly table: BigUint64Array;
 }
 
-/** Kernels keep small arrays on the stack, and koffi's stacks for calls off the main thread are 128 kB. */
-const stackBytes = 8 << 20;
-
 let loading: Promise<Koffi> | undefined;
 
 /** Loaded at first use: other engines do without it. */
 function loadKoffi(): Promise<Koffi> {
-  loading ??= importKoffi();
-  return loading;
-}
-
-async function importKoffi(): Promise<Koffi> {
-  try {
-    const koffi = await import('koffi');
-    // Refused once a function was called, of another copy of this module perhaps.
-    if (koffi.config().async_stack_size !== stackBytes) koffi.config({ async_stack_size: stackBytes });
-    return koffi;
-  } catch (error) {
+  loading ??= loadAnyKoffi().catch((error: Error) => {
     throw new CompilerError(
       `koffi, which calls compiled programs, could not be loaded on ${process.platform} ${process.arch}: ` +
-        `${(error as Error).message}. Reinstall with npm ci.`,
+        `${error.message}. Reinstall with npm ci.`,
       { cause: error },
     );
-  }
+  });
+  return loading;
 }
 
 /** A C function that koffi knows. */

@@ -1,5 +1,5 @@
-/** @file Starts the compiler: never through a shell, never for ever. */
-import { spawn } from 'node:child_process';
+/** @file Starts the compiler: never through a shell, never for ever, and not beyond a signal that stops this process. */
+import { InterruptedError, spawnGroup } from '../../../system/index.js';
 
 /** How a process ended. */
 export interface Ended {
@@ -26,29 +26,31 @@ const mostOutput = 1 << 20;
  * Runs a program to its end, its arguments as they are given. Messages come in English, whatever the user's language.
  *
  * @param command an absolute path.
+ * @throws InterruptedError where it was ended because this process was told to stop.
  */
 export function runProcess(command: string, args: readonly string[], options: RunOptions): Promise<Ended> {
   const { cwd, env, seconds } = options;
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     let output = '';
     let late = false;
-    const child = spawn(command, args, {
+    const { child, kill, wasStopped } = spawnGroup(command, args, {
       ...(cwd === undefined ? {} : { cwd }),
       env: { ...env, LC_ALL: 'C' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const timer = setTimeout(() => {
       late = true;
-      child.kill('SIGKILL');
+      kill();
     }, seconds * 1000);
-    for (const stream of [child.stdout, child.stderr]) {
+    for (const stream of [child.stdout!, child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         if (output.length < mostOutput) output += text;
       });
     }
     const end = (code: number | string): void => {
       clearTimeout(timer);
-      resolve({ code, output });
+      if (wasStopped()) reject(new InterruptedError(`${command} was ended, for this process is to stop.`));
+      else resolve({ code, output });
     };
     child.on('error', (error) => end(error.message));
     child.on('close', (code, signal) =>

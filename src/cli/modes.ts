@@ -1,0 +1,11 @@
+/** @file What a run does; see docs/guide/running.md. */
+
+export const modes = [
+  'train',
+  'eval',
+  'decode',
+  'decode_once',
+  'train_and_eval',
+  'train_and_decode',
+] as const;
+export type Mode = (typeof modes)[number];

@@ -1,0 +1,104 @@
+/** @file One run: parse flags, find the experiment, run one mode. */
+import { pathToFileURL } from 'node:url';
+import { flagsHelp } from './cli/flagTable.js';
+import { type Flags, flagTable, parseFlags } from './flags.js';
+import { UsageError } from './registry/errors.js';
+import type { ResolvedExperiment } from './registry/index.js';
+import { exitCodeOfSignal, StopSignal } from './system/index.js';
+
+async function help(flags: Flags): Promise<void> {
+  const intro =
+    'Trains, evaluates and decodes experiments.\n\n' +
+    '  npx luthier train --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
+  process.stdout.write(`${intro}${flagsHelp(flagTable)}\n`);
+  if (flags.exp === undefined) return;
+  const { settingsHelp } = await import('./registry/help.js');
+  const text = settingsHelp(await resolve(flags.exp, flags), flags.changes, process.stdout.columns);
+  process.stdout.write(`\n${text}\n`);
+}
+
+/** The experiment; classes of the library can be named by the flags that change it. */
+async function resolve(exp: string, { changes }: Flags): Promise<ResolvedExperiment> {
+  const { registerExports, resolveExperiment } = await import('./registry/index.js');
+  const resolved = await resolveExperiment(exp);
+  // Experiments are made of it: it is loaded by now.
+  if (changes.length > 0) registerExports(await import('./index.js'));
+  return resolved;
+}
+
+function required(value: string | undefined, message: string): string {
+  if (value !== undefined) return value;
+  throw new UsageError(`${message} --help lists all flags.`);
+}
+
+function warn(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** Does what the flags say; returns the exit code. */
+export async function runFlags(argv: readonly string[]): Promise<number> {
+  const flags = parseFlags(argv);
+  if (flags.help) {
+    await help(flags);
+    return 0;
+  }
+  const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
+  if (flags.dump !== undefined) {
+    const { dumpText } = await import('./registry/index.js');
+    process.stdout.write(dumpText(await resolve(exp, flags), flags.changes, flags.dump, warn));
+    return 0;
+  }
+  const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
+  return flags.changes.some(({ kind }) => kind === 'sweep')
+    ? runSweep(exp, flags, jobLogDir)
+    : runOne(exp, flags, jobLogDir);
+}
+
+async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
+  const stop = new StopSignal();
+  stop.listen();
+  // Loading the programs takes as long as loading the experiment: do both at once.
+  const loadingPrograms = import('./programs/index.js');
+  loadingPrograms.catch(() => {});
+  const { classVarsText, configure, shellText } = await import('./registry/index.js');
+  const resolved = await resolve(exp, flags);
+  const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
+  const { warnings, ...configured } = configure(resolved, overrides);
+  for (const warning of warnings) warn(warning);
+  // A device that is not there ends the command before it writes anything.
+  if (flags.device === 'gpu') await (await import('./compiler/index.js')).loadBackend('gpu');
+  const { runJob } = await loadingPrograms;
+  const job = {
+    ...configured,
+    moduleUrl: pathToFileURL(resolved.file).href,
+    jobLogDir,
+    mode: flags.mode,
+    overrides: overrides.map(shellText),
+    classVars: classVarsText(configured.experiment),
+    engine: flags.engine,
+    device: flags.device,
+    numThreads: flags.numThreads,
+    peakTflops: flags.peakTflops,
+    restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
+    profile: flags.profile,
+  };
+  const { signal } = await runJob(job, stop);
+  return signal === undefined ? 0 : exitCodeOfSignal[signal];
+}
+
+async function runSweep(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
+  const { checkedCombinations, flagOf, shellText } = await import('./registry/index.js');
+  const resolved = await resolve(exp, flags);
+  const combinations = checkedCombinations(flags.changes, resolved);
+  const { runSweepJob } = await import('./programs/index.js');
+  return runSweepJob({
+    name: resolved.name,
+    directory: jobLogDir,
+    sweeps: flags.changes.map(shellText),
+    runs: combinations.map(({ name, settings, overrides }) => ({
+      name,
+      settings: settings.map(({ path, text }) => `${path}=${text}`),
+      flags: [...flags.common, ...overrides.flatMap(flagOf)],
+    })),
+  });
+}

@@ -1,0 +1,12 @@
+/** @file What the system gives a process: signals, other processes, locks, C functions. */
+
+export { onOutputGone } from './brokenOutput.js';
+export { letEventsIn } from './eventLoop.js';
+export { exitCodeOfSignal, type StopSignalName } from './exitCodes.js';
+export { InterruptedError, spawnGroup } from './groups.js';
+export { loadKoffi } from './koffi.js';
+export { isUnderTsx } from './launchers.js';
+export { acquireLock, describeHolder, type Lock, LockedError } from './lock.js';
+export { OwnProcess } from './ownProcess.js';
+export { isAlive } from './processes.js';
+export { StopSignal } from './signals.js';

@@ -1,0 +1,109 @@
+/** @file Exclusive locks that the system holds for a process: one that is killed leaves none behind. */
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { basename } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Flock, loadFlock } from './flock.js';
+import { isAlive } from './processes.js';
+import { listenAlone } from './soleListener.js';
+
+/** Who holds a lock, as its file says. */
+export interface Holder {
+  readonly pid: number;
+  readonly host: string;
+  /** ISO 8601. */
+  readonly since: string;
+  readonly command: string;
+}
+
+/** A lock that this process holds. */
+export interface Lock {
+  release(): void;
+}
+
+/** Another process holds the lock. */
+export class LockedError extends Error {
+  override readonly name: string = 'LockedError';
+
+  constructor(
+    readonly path: string,
+    /** Undefined where the file does not say. */
+    readonly holder: Holder | undefined,
+  ) {
+    super(`${path} is locked by ${describeHolder(holder)}.`);
+  }
+}
+
+/** `process 123 on host since 2026-01-31T12:00:00.000Z (luthier train --exp=lm.Small)`. */
+export function describeHolder(holder: Holder | undefined): string {
+  if (holder === undefined) return 'another process';
+  const { pid, host, since, command } = holder;
+  return `process ${pid} on ${host} since ${since} (${command})`;
+}
+
+/**
+ * Locks a file, made where it is not there, for this process alone; the file stays when the lock goes. The system holds the
+ * lock: by flock(2), across machines where their file system does so; where there is none, by an address that only one
+ * process of this machine can listen on.
+ *
+ * @param flock undefined where the system has none.
+ * @throws LockedError where another process, or another part of this one, has the lock; the system's error where the file
+ *   can't be written.
+ */
+export async function acquireLock(path: string, flock = loadFlock()): Promise<Lock> {
+  const file = await lockedFile(path, await flock);
+  const release = file === 'unsupported' ? await listenAlone(path) : () => closeSync(file);
+  if (release === undefined) throw new LockedError(path, await readHolder(path));
+  if (file === 'unsupported') {
+    const written = openSync(path, 'a');
+    describeMyself(written);
+    closeSync(written);
+  } else describeMyself(file);
+  return { release };
+}
+
+/** The file, open and locked: closing it ends the lock. */
+async function lockedFile(path: string, flock: Flock | undefined): Promise<number | 'unsupported'> {
+  for (;;) {
+    const file = openSync(path, 'a');
+    const outcome = flock?.(file) ?? 'unsupported';
+    // A file that was removed in between locks nobody out.
+    if (outcome === 'held' && isSame(file, path)) return file;
+    closeSync(file);
+    if (outcome === 'taken') throw new LockedError(path, await readHolder(path));
+    if (outcome === 'unsupported') return outcome;
+  }
+}
+
+function isSame(file: number, path: string): boolean {
+  const [open, named] = [fstatSync(file), statSync(path, { throwIfNoEntry: false })];
+  return named?.ino === open.ino && named.dev === open.dev;
+}
+
+/** Says in the lock's file who holds it, for those who come later. */
+function describeMyself(file: number): void {
+  const [, script = '', ...flags] = process.argv;
+  const holder: Holder = {
+    pid: process.pid,
+    host: hostname(),
+    since: new Date().toISOString(),
+    command: [basename(script), ...flags].join(' '),
+  };
+  ftruncateSync(file);
+  writeSync(file, `${JSON.stringify(holder)}\n`);
+}
+
+/** Who holds the lock; waits a little where the holder has not said so yet and the one before it is still named. */
+async function readHolder(path: string): Promise<Holder | undefined> {
+  let holder: Holder | undefined;
+  for (let tries = 0; tries < 20; tries++) {
+    try {
+      holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
+      if (holder.host !== hostname() || isAlive(holder.pid)) return holder;
+    } catch {
+      // Being written.
+    }
+    await sleep(25);
+  }
+  return undefined;
+}

@@ -1,0 +1,30 @@
+/** @file Other processes: whether they live, what started them. */
+import { readFileSync } from 'node:fs';
+
+/** Whether there is a process of this number on this machine. */
+export function isAlive(pid: number): boolean {
+  const state = statOf(pid)?.state;
+  // Killed, and not yet waited for by its parent.
+  if (state !== undefined) return state !== 'Z' && state !== 'X';
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** The state and the parent of a process, where the system tells by /proc. */
+function statOf(pid: number): { state: string; parent: number } | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The command's name stands in parentheses and may hold any character.
+    const [state = '', parent] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return { state, parent: Number(parent) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The parent of a process; undefined where it has ended, or the system has no /proc. */
+export const parentOf = (pid: number): number | undefined => statOf(pid)?.parent;

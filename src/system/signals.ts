@@ -1,0 +1,94 @@
+/** @file Stopping: a first signal asks the run to save and leave, one a second later or more leaves at once. */
+import { onOutputGone } from './brokenOutput.js';
+import { exitCodeOfSignal, type StopSignalName } from './exitCodes.js';
+import { stopGroups } from './groups.js';
+import { isOrphaned, launchers } from './launchers.js';
+import { listenToParent } from './ownProcess.js';
+import { isDetached } from './terminal.js';
+
+/** What is done in place of, or besides, saying so and leaving. */
+export interface StopActs {
+  /** At the first signal; the process then ends by itself. */
+  readonly first?: (name: StopSignalName) => void;
+  /** At the second, before the process exits. */
+  readonly again?: () => void;
+}
+
+/** The terminal, npm and tsx each deliver what is one key press. */
+const sameSignalMs = 1000;
+const orphanCheckMs = 500;
+
+/**
+ * Watches for signals from `listen` to `close`: SIGINT, SIGTERM, SIGHUP, what a process of ours above this one hands on, the
+ * end of npm, npx or tsx that started this process, and of who reads its output. A process that was started to outlive its
+ * terminal outlives the last four.
+ */
+export class StopSignal {
+  /** The signal that asked the run to stop. */
+  received: StopSignalName | undefined;
+  private receivedAt = 0;
+  /** What the run does between the first signal and its end; until there is something, it leaves at once. */
+  private finish: string | undefined;
+  private readonly undo: (() => void)[] = [];
+
+  constructor(private readonly acts: StopActs = {}) {}
+
+  listen(): void {
+    if (this.undo.length > 0) return;
+    const detached = isDetached();
+    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      const handler = () => {
+        if (name !== 'SIGHUP' || !detached) this.receive(name);
+      };
+      process.on(name, handler);
+      this.undo.push(() => process.off(name, handler));
+    }
+    this.undo.push(onOutputGone(() => this.receive('SIGPIPE')));
+    const byOurs = listenToParent((name) => this.receive(name));
+    if (byOurs !== undefined) this.undo.push(byOurs);
+    else if (!detached) this.watchLaunchers();
+  }
+
+  close(): void {
+    for (const undo of this.undo.splice(0)) undo();
+  }
+
+  /** From here on the first signal only asks, for there is something to finish: `saving a checkpoint, then leaving`. */
+  postpone(finish: string): void {
+    this.finish = finish;
+  }
+
+  private watchLaunchers(): void {
+    const above = launchers();
+    if (above.length === 0) return;
+    const timer = setInterval(() => {
+      if (isOrphaned(above)) this.receive('SIGHUP');
+    }, orphanCheckMs);
+    timer.unref();
+    this.undo.push(() => clearInterval(timer));
+  }
+
+  private receive(name: StopSignalName): void {
+    if (this.received !== undefined) {
+      // A person or a system that asks again; terminals and pipes go only once.
+      const asks = name === 'SIGINT' || name === 'SIGTERM';
+      if (asks && performance.now() - this.receivedAt >= sameSignalMs) this.leave(name);
+      return;
+    }
+    this.received = name;
+    this.receivedAt = performance.now();
+    if (this.acts.first !== undefined) {
+      this.acts.first(name);
+      return;
+    }
+    const { finish } = this;
+    process.stderr.write(`\n${name}: ${finish ?? 'leaving'}.${finish ? ' Once more leaves at once.' : ''}\n`);
+    stopGroups();
+    if (finish === undefined) this.leave(name);
+  }
+
+  private leave(name: StopSignalName): void {
+    this.acts.again?.();
+    process.exit(exitCodeOfSignal[name]);
+  }
+}
