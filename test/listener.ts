@@ -15,7 +15,7 @@ export interface Listener {
   readonly env: Record<string, string>;
   /** Names that were looked up and sockets for other machines, in order. */
   heard(): string[];
-  /** Files in the home. */
+  /** Files in the home, besides translations of TypeScript. */
   written(): string[];
 }
 
@@ -41,7 +41,8 @@ export async function buildListener(folder: string): Promise<() => Listener> {
       written: () =>
         readdirSync(home, { recursive: true, withFileTypes: true })
           .filter((entry) => entry.isFile())
-          .map((entry) => relative(home, join(entry.parentPath, entry.name))),
+          .map((entry) => relative(home, join(entry.parentPath, entry.name)))
+          .filter((path) => !path.startsWith('.cache/luthier/typescript/')),
     };
   };
 }

@@ -69,7 +69,6 @@ export function removeQuietly(path: string): void {
   }
 }
 
-
 /** Behind links, the file that is there to be replaced. */
 function targetOf(path: string): string {
   return statSync(path, { throwIfNoEntry: false })?.isFile() ? realpathSync(path) : path;
@@ -160,7 +159,7 @@ export interface Rewrite {
  * @throws where one cannot be written, or is no longer as it was; then all are as they were.
  */
 export function writeTogether(rewrites: readonly Rewrite[]): void {
-  const backupOf = (path: string) => `${path}.${process.pid}.before.tmp`;
+  const backupOf = (path: string) => temporaryName(`${path}.before`);
   const done: Rewrite[] = [];
   try {
     for (const { path, text } of rewrites) {

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { explain, writeWhole } from '../files/index.js';
 import { print, toJSON } from '../hparams/index.js';
+import { JobError } from './errors.js';
 import type { Machine } from './machine.js';
 import type { JobOptions } from './options.js';
 

@@ -1,10 +1,9 @@
-/** @file `node --import THIS`: the process may import TypeScript. */
+/** @file `node --import THIS`: the process may import and require TypeScript. */
 import typescript from './typescript.cjs';
 
 const restore = typescript.keepTranslationsApart();
 try {
-  const { register } = await import('tsx/esm/api');
-  register();
+  await import('tsx');
 } finally {
   restore();
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { modes } from '../../src/cli/modes.js';
 import { commandHelp } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
 import { paintFor, plain } from '../../src/tools/paint.js';
@@ -17,7 +18,9 @@ describe('luthier', () => {
   it('lists its commands, and says that one is missing where there is none', async () => {
     const [asked, bare] = await Promise.all([runLuthier(['--help']), runLuthier([])]);
     expect(asked).toMatchObject({ code: 0, stderr: '' });
-    expect(asked.stdout).toMatch(/^Shows what experiments are, and what a change does to them\.\n/);
+    expect(asked.stdout).toMatch(
+      /^Runs experiments, shows what they are, and what a change does to them\.\n/,
+    );
     const listed = asked.stdout.split('\n').flatMap((line) => /^ {2}([a-z-]+) {2,}\S/.exec(line)?.[1] ?? []);
     expect(listed).toEqual(names);
     expect(bare).toEqual({ ...asked, code: 2 });
@@ -27,9 +30,24 @@ describe('luthier', () => {
     expect(await luthier(['dmup', 'tiny.Tiny'])).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: `luthier has no command 'dmup'. Did you mean 'dump'? The commands are: ${names.join(', ')}.\n`,
+      stderr: `luthier has no command 'dmup'. Did you mean 'dump'? The commands are: ${[...modes, ...names].join(', ')}.\n`,
     });
     expect((await luthier(['constructor'])).stderr).toMatch(/^luthier has no command 'constructor'\./);
+  });
+
+  it('runs experiments: a mode is a command, and of two modes the last one counts', async () => {
+    const flags = ['--exp=tiny.Tiny', '--sweep', 'modelDims=8,16'];
+    const refused = (mode: string) => ({
+      code: 2,
+      stderr: expect.stringContaining(`--mode=${mode} do not go together`),
+    });
+    expect(await luthier(['eval', ...flags])).toMatchObject(refused('eval'));
+    expect(await luthier(['train', ...flags, '--mode=decode'])).toMatchObject(refused('decode'));
+    const { code, stdout } = await luthier(['train', '--help']);
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining('npx luthier train --exp=lm.Small --job_log_dir=out/lm_small\n'),
+    ]);
   });
 
   it('runs in any directory, by a link to it, as package managers make one', () => {
