@@ -1,4 +1,5 @@
 /** @file The compiler's front door: compile, jit, evalShape, exportOnnx. */
+import { compileWithinBorder } from './border.js';
 import { productPrecision } from './cost.js';
 import { compileEager, type EagerDevice } from './eager/cpu.js';
 import { compileGraph, type Engine } from './engine.js';
@@ -97,7 +98,9 @@ async function lower(
 ): Promise<Backend> {
   const { engine, device } = options;
   if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device, options.name);
-  return compileGraph(program.graph, { ...options, following });
+  return compileWithinBorder(program.graph, following, (graph, then) =>
+    compileGraph(graph, { ...options, following: then }),
+  );
 }
 
 const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;

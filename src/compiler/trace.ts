@@ -6,7 +6,7 @@ import { carryScopes, GRADIENT, readScope } from './gradientScopes.js';
 import { type Attrs, type Graph, type Node, newValue, type Value } from './graph.js';
 import { refuseHostDraws } from './hostDraws.js';
 import { notePrecision, type Precision, runInPrecision } from './precision.js';
-import { kernelRules, ruleOf } from './rules/index.js';
+import { inferOutputs, kernelRules, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { saveWithoutOperations } from './savedTensors.js';
 import * as tf from './tfjs.js';
@@ -102,13 +102,19 @@ class TraceBackend extends tf.KernelBackend {
     this.nodes = nodes;
   }
 
-  record(op: string, inputs: readonly Value[], raw: RawAttrs): readonly Value[] {
+  record(op: string, given: readonly Value[], raw: RawAttrs): readonly Value[] {
     const rule = ruleOf(op);
-    const attrs: Attrs = rule.attrs?.(raw, inputs) ?? {};
+    const dtypes = rule.takes?.(given);
+    const inputs = dtypes === undefined ? given : given.map((value, i) => this.cast(value, dtypes[i]!));
+    const attrs: Attrs = withinRule(op, () => rule.attrs?.(raw, inputs)) ?? {};
     if (attrs.precision !== undefined) notePrecision(raw);
-    const outputs = rule.infer(inputs, attrs).map((output) => newValue(output));
+    const outputs = inferOutputs(op, inputs, attrs).map((output) => newValue(output));
     this.nodes.push({ op, inputs, outputs, attrs, scope: scopes.at(-1) ?? lastGradient });
     return outputs;
+  }
+
+  private cast(value: Value, dtype: DType): Value {
+    return value.dtype === dtype ? value : this.record('Cast', [value], { dtype })[0]!;
   }
 
   /** A tensor that stands for `value`. */

@@ -7,8 +7,9 @@ import type { Program, TensorFunction } from '../program.js';
 import { isSpec } from '../program.js';
 import * as tf from '../tfjs.js';
 import { withBackend } from '../trace.js';
-import { flattenTree, mapTree } from '../tree.js';
-import { DeviceError, type TensorSpec, type Tree } from '../types.js';
+import { flattenTree, type Leaf, mapTree } from '../tree.js';
+import { CompilerError, DeviceError, formatSpec, sameShape, type TensorSpec, type Tree } from '../types.js';
+import { answerForEmpties } from './empties.js';
 
 /** Backends that the eager engine can run on. */
 export type EagerDevice = 'cpu' | 'gpu';
@@ -19,12 +20,14 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
     await import('@tensorflow/tfjs-backend-cpu');
     // Its first use would print an advertisement for tfjs-node.
     (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
+    answerForEmpties('cpu');
     return 'cpu';
   }
   const name = '@tensorflow/tfjs-node-gpu';
   try {
     // Missing, or installed without its binary: both mean that there is no GPU backend.
     await import(name);
+    answerForEmpties('tensorflow');
     return 'tensorflow';
   } catch (error) {
     const reason = (error as Error).message.split('\n')[0]!.replace(/\.$/, '');
@@ -43,6 +46,24 @@ function indexError(program: string, error: unknown): IndexError | undefined {
   if (value === undefined) return undefined;
   const addressed = { limit: Number(last) + 1, what: `${Number(last) + 1} that there are`, where: where! };
   return new IndexError(program, { ...UNKNOWN_INDEX, problem: problemOf(Number(value), addressed) });
+}
+
+/**
+ * The rules say what shapes and dtypes operations give; this is where that is held against what they do give.
+ *
+ * @throws CompilerError where a result is not of the shape and dtype that it was traced with.
+ */
+function checkResults(results: readonly Leaf<tf.Tensor>[], { graph, outputPaths }: Program): void {
+  const isSame = ({ value: { shape, dtype } }: Leaf<tf.Tensor>, spec: TensorSpec): boolean =>
+    dtype === spec.dtype && sameShape(shape, spec.shape);
+  results.forEach((result, i) => {
+    const spec = graph.outputs[i]!;
+    if (isSame(result, spec)) return;
+    throw new CompilerError(
+      `Output '${outputPaths[i]}' was traced as ${formatSpec(spec)}, and tfjs gives ${formatSpec(result.value as TensorSpec)}: ` +
+        "the rule of one of its operations (src/compiler/rules) is wrong, or tfjs's kernel.",
+    );
+  });
 }
 
 /** Wraps `f` so that it runs eagerly on host memory. */
@@ -73,6 +94,7 @@ export async function compileEager(
               tf.tensor(inputs[next++]!.slice() as Float32Array, [...shape], dtype),
             );
             const results = flattenTree<tf.Tensor>(call(tree), isTensor);
+            checkResults(results, program);
             results.forEach(({ value }, i) => void outputs[i]!.set(value.dataSync()));
             // valueAndGrad keeps its auxiliary results beyond any tidy.
             for (const { value } of results) if (value.kept) value.dispose();

@@ -1,6 +1,12 @@
 /** @file The graph as the native lowering wants it: composites but attention expanded, softmax and the like as plain steps. */
 import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../graph.js';
-import { eliminateDeadCode, expandComposites, foldConstants, simplify } from '../passes/index.js';
+import {
+  dropEmpties,
+  eliminateDeadCode,
+  expandComposites,
+  foldConstants,
+  simplify,
+} from '../passes/index.js';
 import { type Shape, sizeOf, type TensorSpec } from '../types.js';
 
 /** Adds a node with one output to a graph under construction. */
@@ -180,7 +186,7 @@ function withLogSums(graph: Graph): Graph {
  */
 export function prepareForNative(graph: Graph): Graph {
   const keep = keepsWhole(graph);
-  let current = eliminateDeadCode(expandComposites(graph, keep));
+  let current = dropEmpties(eliminateDeadCode(expandComposites(graph, keep)));
   current = simplify(foldConstants(current));
   return eliminateDeadCode(withLogSums(expandOps(current)));
 }

@@ -2,10 +2,11 @@
 
 import type { Attrs } from '../graph.js';
 import { currentPrecision, precisionAttr } from '../precision.js';
-import { spec } from '../rules/rule.js';
+import { broadcastShapes } from '../rules/elementwise.js';
+import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { hostConstant, recordOp } from '../trace.js';
-import { CompilerError, formatSpec, sizeOf, type TensorSpec } from '../types.js';
+import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
 /** Added to the logits of masked positions: large enough to vanish after softmax, finite so that no NaN arises. */
@@ -79,6 +80,22 @@ function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs): void 
   }
 }
 
+/** What comes behind q, k and v: a mask that broadcasts to the logits, the number of keys. */
+function checkExtras([q, k, , ...extras]: readonly TensorSpec[], { counted }: Attrs): void {
+  const masks = counted ? extras.slice(0, -1) : extras;
+  const visible = counted ? extras.at(-1) : undefined;
+  const logits = [q!.shape[0]!, q!.shape[2]!, q!.shape[1]!, k!.shape[1]!];
+  const isMask = ({ dtype, shape }: TensorSpec): boolean =>
+    dtype === 'float32' && sameShape(broadcastShapes(shape, logits), logits);
+  expects(
+    masks.length <= 1 && masks.every(isMask),
+    `at most one mask float32 that broadcasts to [${logits}]`,
+    masks,
+  );
+  const isCount = visible === undefined || (visible.dtype === 'int32' && visible.shape.length === 0);
+  expects(isCount, 'a number of keys int32[]', visible);
+}
+
 const matmulFlops = (inputs: readonly TensorSpec[]): number =>
   2 * sizeOf(inputs[0]!.shape) * inputs[1]!.shape[1]!;
 
@@ -91,6 +108,8 @@ defineComposite('Attention', {
   attrs: attrsOf,
   infer: (inputs, attrs) => {
     checkShapes(inputs, attrs);
+    expectsDtypes(inputs.slice(0, 3), FLOAT);
+    checkExtras(inputs, attrs);
     const [q, k, v] = inputs;
     const [b, t, n] = q!.shape as [number, number, number];
     return [spec([b, t, n, v!.shape[3]!], 'float32'), spec([b, n, t, k!.shape[1]!], 'float32')];
@@ -112,7 +131,20 @@ defineComposite('Attention', {
 defineComposite('AttentionGrad', {
   inputs: ['dy', 'q', 'k', 'v', 'out', 'weights'],
   attrs: attrsOf,
-  infer: ([, q, k, v]) => [q!, k!, v!],
+  infer: (inputs, attrs) => {
+    const [dy, q, k, v, out, weights] = inputs;
+    expectsDtypes(inputs, FLOAT);
+    checkShapes([q!, k!, v!], attrs);
+    const [b, t, n] = q!.shape as [number, number, number];
+    const [result, logits] = [
+      [b, t, n, v!.shape[3]!],
+      [b, n, t, k!.shape[1]!],
+    ];
+    const fit =
+      sameShape(dy!.shape, result) && sameShape(out!.shape, result) && sameShape(weights!.shape, logits);
+    expects(fit, `dy and out [${result}], and weights [${logits}]`, [dy, out, weights]);
+    return [q!, k!, v!].map(({ shape }) => spec(shape, 'float32'));
+  },
   flops: ([, q, k]) => 4 * matmulFlops([q!, k!]),
   decompose: ([dy, q, k, v, out, weights], attrs) => {
     const scale = attrs.scale as number;

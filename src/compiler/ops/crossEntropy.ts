@@ -1,8 +1,9 @@
 /** @file Softmax cross-entropy against integer labels. */
 
-import { perInputElement, perOutputElement, spec } from '../rules/rule.js';
+import { expects, perInputElement, perOutputElement, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../trace.js';
+import { sameShape, type TensorSpec } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
 /** Rows with a 1 at the label. A program's labels are checked apart; eagerly a gather refuses those that are no class. */
@@ -12,10 +13,25 @@ function oneHot(labels: tf.Tensor, like: tf.Tensor): tf.Tensor {
   return tf.oneHot(checked as tf.Tensor1D, classes);
 }
 
+function expectsLabels(logits: TensorSpec, labels: TensorSpec): void {
+  const fit = logits.shape.length > 0 && sameShape(labels.shape, logits.shape.slice(0, -1));
+  expects(
+    fit &&
+      (logits.shape.at(-1) !== 0 || labels.shape.includes(0)) &&
+      logits.dtype === 'float32' &&
+      labels.dtype === 'int32',
+    'logits float32[...,V] of V classes, 1 or more, and labels int32[...]',
+    [logits, labels],
+  );
+}
+
 /** Outputs: the cross-entropy of each position, and the log-probabilities, which the gradient reads. */
 defineComposite('SoftmaxCrossEntropy', {
   inputs: ['logits', 'labels'],
-  infer: ([logits, labels]) => [spec(labels!.shape, 'float32'), logits!],
+  infer: ([logits, labels]) => {
+    expectsLabels(logits!, labels!);
+    return [spec(labels!.shape, 'float32'), spec(logits!.shape, 'float32')];
+  },
   flops: perInputElement(6),
   decompose: ([logits, labels]) => {
     const logProbs = tf.logSoftmax(logits!);
@@ -28,7 +44,14 @@ defineComposite('SoftmaxCrossEntropy', {
 /** dy * (softmax - onehot(labels)). */
 defineComposite('SoftmaxCrossEntropyGrad', {
   inputs: ['dy', 'logProbs', 'labels'],
-  infer: ([, logProbs]) => [logProbs!],
+  infer: ([dy, logProbs, labels]) => {
+    expectsLabels(logProbs!, labels!);
+    expects(dy!.dtype === 'float32' && sameShape(dy!.shape, labels!.shape), 'a gradient for each label', [
+      dy,
+      labels,
+    ]);
+    return [spec(logProbs!.shape, 'float32')];
+  },
   flops: perOutputElement(3),
   decompose: ([dy, logProbs, labels]) => [
     tf.mul(tf.sub(tf.exp(logProbs!), oneHot(labels!, logProbs!)), tf.expandDims(dy!, -1)),

@@ -1,8 +1,10 @@
 /** @file The Gaussian error linear unit (Hendrycks and Gimpel, 2016). */
 
-import { perInputElement } from '../rules/rule.js';
+import { expects, expectsDtypes, FLOAT, perInputElement, spec } from '../rules/rule.js';
+
 import * as tf from '../tfjs.js';
 import { recordOp } from '../trace.js';
+import { sameShape } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
 /** sqrt(2 / pi) and the cubic coefficient of the tanh approximation. */
@@ -15,7 +17,10 @@ const tanhPart = (x: tf.Tensor): tf.Tensor =>
 defineComposite('Gelu', {
   inputs: ['x'],
   attrs: (raw) => ({ approximate: raw.approximate }),
-  infer: ([x]) => [x!],
+  infer: ([x]) => {
+    expectsDtypes([x!], FLOAT);
+    return [spec(x!.shape, 'float32')];
+  },
   flops: perInputElement(8),
   decompose: ([x], { approximate }) => {
     const twiceCdf = tf.add(approximate ? tanhPart(x!) : tf.erf(tf.mul(x!, Math.SQRT1_2)), 1);
@@ -28,7 +33,11 @@ defineComposite('Gelu', {
 defineComposite('GeluGrad', {
   inputs: ['dy', 'x'],
   attrs: (raw) => ({ approximate: raw.approximate }),
-  infer: ([dy]) => [dy!],
+  infer: ([dy, x]) => {
+    expectsDtypes([dy!, x!], FLOAT);
+    expects(sameShape(dy!.shape, x!.shape), 'two tensors of one shape', [dy, x]);
+    return [spec(x!.shape, 'float32')];
+  },
   flops: perInputElement(12),
   decompose: ([dy, x], { approximate }) => {
     if (approximate) {

@@ -1,8 +1,9 @@
 /** @file A matrix product that adds to another matrix: what residual connections and sums of gradients become. */
 
 import { precisionAttr } from '../precision.js';
+import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
-import { sizeOf } from '../types.js';
+import { sameShape, sizeOf } from '../types.js';
 import { defineComposite } from './composite.js';
 
 /** alpha * op(a) op(b) + c, for matrices; c has the shape of the product. Made by a pass, not by callers. */
@@ -14,7 +15,18 @@ defineComposite('MatMulAdd', {
     alpha: raw.alpha,
     ...precisionAttr(raw),
   }),
-  infer: ([, , c]) => [c!],
+  infer: ([a, b, c], { transposeA, transposeB }) => {
+    expectsDtypes([a!, b!, c!], FLOAT);
+    const [rows, inner] = transposeA ? a!.shape.toReversed() : a!.shape;
+    const [innerB, columns] = transposeB ? b!.shape.toReversed() : b!.shape;
+    const isProduct = [a!, b!].every(({ shape }) => shape.length === 2) && inner === innerB;
+    expects(isProduct && sameShape(c!.shape, [rows!, columns!]), 'matrices a, b, and c like their product', [
+      a,
+      b,
+      c,
+    ]);
+    return [spec(c!.shape, 'float32')];
+  },
   flops: ([a], [out], { transposeA }) =>
     2 * sizeOf(out!.shape) * a!.shape.at(transposeA ? 0 : 1)! + sizeOf(out!.shape),
   decompose: ([a, b, c], { transposeA, transposeB, alpha }) => {

@@ -1,7 +1,7 @@
 /** @file Layer norm and RMS norm over the last axis. */
 
 import type { Attrs } from '../graph.js';
-import { type OpRule, perInputElement, spec } from '../rules/rule.js';
+import { expects, expectsDtypes, FLOAT, type OpRule, perInputElement, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import type { TensorSpec } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
@@ -24,6 +24,23 @@ const common: Pick<OpRule, 'inputs' | 'attrs'> = {
   inputs: 'list',
   attrs: (raw) => ({ epsilon: raw.epsilon, hasScale: raw.hasScale, hasBias: raw.hasBias }),
 };
+
+/** [x, scale?, bias?] of one width, and so many statistics of each row. */
+const infer =
+  (count: number): OpRule['infer'] =>
+  (inputs, attrs) => {
+    const [x, ...weights] = inputs;
+    expectsDtypes(inputs, FLOAT);
+    const wanted = Number(attrs.hasScale) + Number(attrs.hasBias);
+    const width = x!.shape.at(-1);
+    const fits = ({ shape }: TensorSpec): boolean => shape.length === 1 && shape[0] === width;
+    expects(
+      width !== undefined && weights.length === wanted && weights.every(fits),
+      `x of rank 1 or more, and ${wanted} weights of the size of its last axis`,
+      inputs,
+    );
+    return [spec(x!.shape, 'float32'), ...new Array<TensorSpec>(count).fill(statistics(x!))];
+  };
 
 /** Gradients of y = n * scale + bias, given the gradient of the normalized n as a function of n's own. */
 function affineGradients(
@@ -51,7 +68,7 @@ function affine(
 /** Outputs: y, the mean and the reciprocal standard deviation of each row. */
 defineComposite('LayerNorm', {
   ...common,
-  infer: ([x]) => [x!, statistics(x!), statistics(x!)],
+  infer: infer(2),
   flops: perInputElement(8),
   decompose: (inputs, attrs) => {
     const { x, ...weights } = optional(inputs, attrs);
@@ -73,7 +90,7 @@ defineComposite('LayerNorm', {
 /** Outputs: y and the reciprocal root mean square of each row. */
 defineComposite('RmsNorm', {
   ...common,
-  infer: ([x]) => [x!, statistics(x!)],
+  infer: infer(1),
   flops: perInputElement(5),
   decompose: (inputs, attrs) => {
     const { x, ...weights } = optional(inputs, attrs);

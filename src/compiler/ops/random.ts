@@ -1,10 +1,10 @@
 /** @file Counter-based random numbers inside programs: values depend on key and position alone. */
 
 import { defineOp } from '../rules/index.js';
-import { perOutputElement, spec } from '../rules/rule.js';
+import { expects, expectsShape, perOutputElement, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../trace.js';
-import { CompilerError, type Shape } from '../types.js';
+import { CompilerError, type Shape, sameShape, type TensorSpec } from '../types.js';
 
 /**
  * A bijection of 32-bit words with little bias (Ellis, "Hash function prospector": lowbias32). It needs only
@@ -43,17 +43,27 @@ export function randomUniformHost(key: ArrayLike<number>, size: number): Float32
   return result;
 }
 
+const expectsKey = (key: TensorSpec): void =>
+  expects(key.dtype === 'int32' && sameShape(key.shape, [2]), 'a key int32[2]', key);
+
 defineOp('RandomUniform', {
   inputs: ['key'],
   attrs: (raw) => ({ shape: [...raw.shape] }),
-  infer: (_, attrs) => [spec(attrs.shape as Shape, 'float32')],
+  infer: ([key], { shape }) => {
+    expectsKey(key!);
+    expectsShape(shape);
+    return [spec(shape, 'float32')];
+  },
   flops: perOutputElement(12),
 });
 
 defineOp('FoldIn', {
   inputs: ['key'],
   attrs: (raw) => ({ data: raw.data }),
-  infer: () => [spec([2], 'int32')],
+  infer: ([key]) => {
+    expectsKey(key!);
+    return [spec([2], 'int32')];
+  },
 });
 
 /**

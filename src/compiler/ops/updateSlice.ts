@@ -69,5 +69,6 @@ defineComposite('UpdateSlice', {
  */
 export function updateSlice(x: tf.Tensor, rows: tf.Tensor, index: tf.Tensor, axis: number): tf.Tensor {
   checkShapes([x, rows, index] as unknown as TensorSpec[], axis);
+  if (rows.shape[axis] === 0) return x;
   return callComposite('UpdateSlice', [x, rows, index], { axis }, 2);
 }

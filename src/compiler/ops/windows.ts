@@ -1,5 +1,5 @@
 /** @file Windows over an axis by pads and slices: the cells that each tap reads, and back from taps to cells. */
-import { spec } from '../rules/rule.js';
+import { expects, isWithin, spec } from '../rules/rule.js';
 import type { Windows } from '../rules/windows.js';
 import * as tf from '../tfjs.js';
 import type { Shape } from '../types.js';
@@ -47,9 +47,18 @@ function padBy(x: tf.Tensor, pads: readonly [number, number][], value = 0): tf.T
 defineComposite('SlidingWindows', {
   inputs: ['x'],
   attrs: ({ begin, count, stride, taps, step }) => ({ begin, count, stride, taps, step }),
-  infer: ([x], { count, taps }) => [
-    spec([...x!.shape.slice(0, -2), count as number, (taps as number) * x!.shape.at(-1)!], x!.dtype),
-  ],
+  infer: ([x], attrs) => {
+    const { begin, count, stride, taps, step } = attrs as Readonly<Record<string, number>>;
+    const size = x!.shape.at(-2) ?? 0;
+    const last = begin! + (count! - 1) * stride! + (taps! - 1) * step!;
+    const fits = [begin, last].every((cell) => isWithin(cell, 0, size - 1));
+    expects(
+      fits && isWithin(count, 1) && isWithin(taps, 1),
+      `windows within ${size} cells`,
+      `cells ${begin} to ${last}`,
+    );
+    return [spec([...x!.shape.slice(0, -2), count!, taps! * x!.shape.at(-1)!], x!.dtype)];
+  },
   decompose: ([x], attrs) => {
     const { begin, count, stride, taps, step } = attrs as Readonly<Record<string, number>>;
     const cells = Array.from({ length: taps! }, (_, t) =>

@@ -2,11 +2,14 @@
 import type { Graph } from '../graph.js';
 import { eliminateCommonSubexpressions } from './cse.js';
 import { eliminateDeadCode } from './dce.js';
+import { dropEmpties } from './empty.js';
 import { foldConstants } from './fold.js';
 import { simplify } from './simplify.js';
+import { verify } from './verify.js';
 
 export { eliminateCommonSubexpressions } from './cse.js';
 export { eliminateDeadCode } from './dce.js';
+export { dropEmpties, isEmpty } from './empty.js';
 export { expandComposites } from './expand.js';
 export { foldConstants } from './fold.js';
 export { fuseMatMulAdd } from './fuseMatMulAdd.js';
@@ -14,9 +17,10 @@ export { simplify } from './simplify.js';
 
 /** The passes that every lowering wants: less to compute, the same results. */
 export function optimize(graph: Graph): Graph {
-  let current = eliminateDeadCode(graph);
+  let current = dropEmpties(eliminateDeadCode(graph));
   current = foldConstants(current);
   current = simplify(current);
-  current = eliminateCommonSubexpressions(current);
-  return eliminateDeadCode(current);
+  current = eliminateDeadCode(eliminateCommonSubexpressions(current));
+  verify(current);
+  return current;
 }

@@ -1,8 +1,17 @@
 /** @file Rules of convolutions and poolings over [batch, height, width, channels], and of their gradients. */
 import type { Attrs } from '../graph.js';
 import { precisionAttr } from '../precision.js';
-import { type Shape, sizeOf } from '../types.js';
-import { type OpRule, type RawAttrs, type RuleTable, spec } from './rule.js';
+import { type DType, type Shape, sameShape, sizeOf, type TensorSpec } from '../types.js';
+import {
+  expects,
+  expectsDtypes,
+  FLOAT,
+  NUMBERS,
+  type OpRule,
+  type RawAttrs,
+  type RuleTable,
+  spec,
+} from './rule.js';
 import { windowAttrs, windowsOf } from './windows.js';
 
 const ints = (value: unknown): readonly number[] => value as readonly number[];
@@ -31,6 +40,29 @@ const perTap =
 
 const one = (): number => 1;
 
+/** [batch, height, width, channels] of these dtypes. */
+function expectsImages(images: readonly TensorSpec[], dtypes = FLOAT): void {
+  expectsDtypes(images, dtypes);
+  expects(
+    images.every(({ shape }) => shape.length === 4),
+    'tensors of rank 4',
+    images,
+  );
+}
+
+/** What stands for an input of this shape, and what the node's windows are over. */
+function expectsWindows(x: Shape, attrs: Attrs, given: readonly TensorSpec[]): void {
+  const [height, width] = windowsOf(attrs);
+  const fits = x.length === 4 && x[1] === height.size && x[2] === width.size;
+  expects(fits, `an input of ${height.size}x${width.size} cells`, given);
+}
+
+/** The gradient of an output, by its windows. */
+function expectsGradient(dy: TensorSpec, batch: number, attrs: Attrs, channels: number): void {
+  const expected = windowed(batch, attrs, channels);
+  expects(sameShape(dy.shape, expected), `a gradient of shape [${expected}]`, dy);
+}
+
 /** A convolution: `outChannels` of the filter's shape, `channels` that each of its sums runs over. */
 const convolution = (
   name: string,
@@ -43,13 +75,19 @@ const convolution = (
     ...windowAttrs(name, x!.shape, sizes(filter!.shape), raw),
     ...precision(raw),
   }),
-  infer: ([x, filter], attrs) => [spec(windowed(x!.shape[0]!, attrs, outChannels(filter!.shape)), 'float32')],
+  infer: ([x, filter], attrs) => {
+    expectsImages([x!, filter!]);
+    expectsWindows(x!.shape, attrs, [x!]);
+    expects(x!.shape[3] === filter!.shape[2], "as many channels as the filter's axis 2 has", [x, filter]);
+    return [spec(windowed(x!.shape[0]!, attrs, outChannels(filter!.shape)), 'float32')];
+  },
   flops: perTap('output', ([, filter]) => channels(filter!)),
 });
 
 /** The gradient of a convolution by its input. */
 const backpropInput = (
   name: string,
+  outChannels: (filter: Shape) => number,
   channels: (filter: Shape) => number,
   precision: (raw: RawAttrs) => Attrs,
 ): OpRule => ({
@@ -59,13 +97,21 @@ const backpropInput = (
     inputShape: [...raw.inputShape],
     ...precision(raw),
   }),
-  infer: (_, attrs) => [spec(ints(attrs.inputShape), 'float32')],
+  infer: ([dy, filter], attrs) => {
+    expectsImages([dy!, filter!]);
+    const shape = ints(attrs.inputShape);
+    expectsWindows(shape, attrs, [spec(shape, 'float32')]);
+    expects(shape[3] === filter!.shape[2], "as many channels as the filter's axis 2 has", [dy, filter]);
+    expectsGradient(dy!, shape[0]!, attrs, outChannels(filter!.shape));
+    return [spec(shape, 'float32')];
+  },
   flops: perTap(0, ([, filter]) => channels(filter!)),
 });
 
 /** The gradient of a convolution by its filter. */
 const backpropFilter = (
   name: string,
+  outChannels: (filter: Shape) => number,
   channels: (filter: Shape) => number,
   precision: (raw: RawAttrs) => Attrs,
 ): OpRule => ({
@@ -75,7 +121,17 @@ const backpropFilter = (
     filterShape: [...raw.filterShape],
     ...precision(raw),
   }),
-  infer: (_, attrs) => [spec(ints(attrs.filterShape), 'float32')],
+  infer: ([x, dy], attrs) => {
+    expectsImages([x!, dy!]);
+    const shape = ints(attrs.filterShape);
+    expectsWindows(x!.shape, attrs, [x!]);
+    expects(shape.length === 4 && shape[2] === x!.shape[3], "as many channels as the filter's axis 2 has", [
+      x,
+      dy,
+    ]);
+    expectsGradient(dy!, x!.shape[0]!, attrs, outChannels(shape));
+    return [spec(shape, 'float32')];
+  },
   flops: perTap(1, (_, attrs) => channels(ints(attrs.filterShape))),
 });
 
@@ -90,17 +146,26 @@ const poolAttrs =
     return windowAttrs(name, inputs[input]!.shape, window, raw);
   };
 
-const pooling = (name: string): OpRule => ({
+const pooling = (name: string, takes: readonly DType[]): OpRule => ({
   inputs: ['x'],
   attrs: poolAttrs(name, 0),
-  infer: ([x], attrs) => [spec(windowed(x!.shape[0]!, attrs, x!.shape[3]!), x!.dtype)],
+  infer: ([x], attrs) => {
+    expectsImages([x!], takes);
+    expectsWindows(x!.shape, attrs, [x!]);
+    return [spec(windowed(x!.shape[0]!, attrs, x!.shape[3]!), x!.dtype)];
+  },
   flops: (_, [out], attrs) => sizeOf(out!.shape) * tapsOf(attrs),
 });
 
 const poolingGradient = (name: string, inputs: readonly string[]): OpRule => ({
   inputs,
   attrs: poolAttrs(name, 1),
-  infer: ([, x]) => [x!],
+  infer: ([dy, x, y], attrs) => {
+    expectsImages([dy!, x!, y ?? dy!]);
+    expectsWindows(x!.shape, attrs, [x!]);
+    for (const output of [dy!, y ?? dy!]) expectsGradient(output, x!.shape[0]!, attrs, x!.shape[3]!);
+    return [spec(x!.shape, x!.dtype)];
+  },
   flops: ([dy], _, attrs) => sizeOf(dy!.shape) * tapsOf(attrs),
 });
 
@@ -113,25 +178,37 @@ const allChannels = (filter: Shape): number => filter[2]! * filter[3]!;
 export const convolutionRules: RuleTable = {
   /** x [B, H, W, C] with filter [height, width, C, O]: [B, H', W', O]. */
   Conv2D: convolution('conv2d', outputChannels, inputChannels, precisionAttr),
-  Conv2DBackpropInput: backpropInput('The gradient of conv2d by its input', inputChannels, precisionAttr),
-  Conv2DBackpropFilter: backpropFilter('The gradient of conv2d by its filter', inputChannels, precisionAttr),
+  Conv2DBackpropInput: backpropInput(
+    'The gradient of conv2d by its input',
+    outputChannels,
+    inputChannels,
+    precisionAttr,
+  ),
+  Conv2DBackpropFilter: backpropFilter(
+    'The gradient of conv2d by its filter',
+    outputChannels,
+    inputChannels,
+    precisionAttr,
+  ),
   /** x [B, H, W, C] with filter [height, width, C, M], each channel on its own: [B, H', W', C * M]. */
   DepthwiseConv2dNative: convolution('depthwiseConv2d', allChannels, one, exact),
   DepthwiseConv2dNativeBackpropInput: backpropInput(
     'The gradient of depthwiseConv2d by its input',
+    allChannels,
     one,
     exact,
   ),
   DepthwiseConv2dNativeBackpropFilter: backpropFilter(
     'The gradient of depthwiseConv2d by its filter',
+    allChannels,
     one,
     exact,
   ),
   /** The largest cell of each window; padding is never it. NaN is, where tfjs's cpu kernel passes over it. */
-  MaxPool: pooling('maxPool'),
+  MaxPool: pooling('maxPool', NUMBERS),
   MaxPoolGrad: poolingGradient('The gradient of maxPool', ['dy', 'input', 'output']),
   /** The mean of the cells of each window that are no padding. */
-  AvgPool: pooling('avgPool'),
+  AvgPool: pooling('avgPool', FLOAT),
   /** dy / (cells of a window), also where some of them are padding: see the gradient of AvgPool. */
   AvgPoolGrad: poolingGradient('The gradient of avgPool', ['dy', 'input']),
 };

@@ -1,17 +1,21 @@
 /** @file Rules of operations that work element by element, with broadcasting. */
+import { type DType, type HostTensor, newHostArray, type Shape, sameShape, sizeOf } from '../types.js';
 import {
-  CompilerError,
-  type DType,
-  formatSpec,
-  type HostTensor,
-  newHostArray,
-  type Shape,
-  sameShape,
-  sizeOf,
-} from '../types.js';
-import { type OpRule, perOutputElement, type RuleTable, spec } from './rule.js';
+  ANY,
+  BOOL,
+  expects,
+  expectsDtypes,
+  expectsOneDtype,
+  FLOAT,
+  Misfit,
+  NUMBERS,
+  type OpRule,
+  perOutputElement,
+  type RuleTable,
+  spec,
+} from './rule.js';
 
-/** The shape that two shapes broadcast to, by NumPy's rule. */
+/** The shape that two shapes broadcast to, by NumPy's rule. @throws Misfit where they do not. */
 export function broadcastShapes(a: Shape, b: Shape): number[] {
   if (sameShape(a, b)) return [...a];
   const rank = Math.max(a.length, b.length);
@@ -19,8 +23,8 @@ export function broadcastShapes(a: Shape, b: Shape): number[] {
     const da = a[i - rank + a.length] ?? 1;
     const db = b[i - rank + b.length] ?? 1;
     if (da !== db && da !== 1 && db !== 1) {
-      throw new CompilerError(
-        `Shapes [${a.join(',')}] and [${b.join(',')}] do not broadcast (dimension ${i}: ${da} and ${db}).`,
+      throw new Misfit(
+        `expected shapes that broadcast, got [${a.join(',')}] and [${b.join(',')}], of ${da} and ${db} in dimension ${i}`,
       );
     }
     return da === 1 ? db : da;
@@ -76,29 +80,47 @@ function foldElementwise(
   return { shape, dtype, data };
 }
 
-const unary = (f: ((x: number) => number) | null, flops = 1, result?: DType): OpRule => ({
-  inputs: ['x'],
-  infer: ([x]) => [spec(x!.shape, result ?? x!.dtype)],
-  flops: perOutputElement(flops),
-  ...(f && { fold: ([x]: readonly HostTensor[]) => foldElementwise([x!], result ?? x!.dtype, f) }),
-});
+/** What an operation takes, and what it gives where that is something else. */
+interface Types {
+  readonly takes?: readonly DType[];
+  readonly gives?: DType;
+  readonly flops?: number;
+}
 
-const binary = (f: (a: number, b: number) => number, flops = 1, result?: DType): OpRule => ({
-  inputs: ['a', 'b'],
-  infer: ([a, b]) => {
-    if (a!.dtype !== b!.dtype) {
-      throw new CompilerError(
-        `Operands have different dtypes: ${formatSpec(a!)} and ${formatSpec(b!)}. Cast one with tf.cast.`,
-      );
-    }
-    return [spec(broadcastShapes(a!.shape, b!.shape), result ?? a!.dtype)];
+const unary = (
+  f: ((x: number) => number) | null,
+  { takes = NUMBERS, gives, flops = 1 }: Types = {},
+): OpRule => ({
+  inputs: ['x'],
+  infer: ([x]) => {
+    expectsDtypes([x!], takes);
+    return [spec(x!.shape, gives ?? x!.dtype)];
   },
   flops: perOutputElement(flops),
-  fold: ([a, b]) => foldElementwise([a!, b!], result ?? a!.dtype, f),
+  ...(f && { fold: ([x]: readonly HostTensor[]) => foldElementwise([x!], gives ?? x!.dtype, f) }),
 });
 
-const compare = (f: (a: number, b: number) => boolean): OpRule =>
-  binary((a, b) => Number(f(a, b)), 1, 'bool');
+/** Of float32 alone: integers would be cut off. */
+const real = (f: ((x: number) => number) | null, flops = 1): OpRule => unary(f, { takes: FLOAT, flops });
+
+/** Of int32 and bool too, which become float32 before, as in tfjs's kernels. */
+const toReal = { takes: () => FLOAT } as const;
+
+const binary = (
+  f: (a: number, b: number) => number,
+  { takes = NUMBERS, gives, flops = 1 }: Types = {},
+): OpRule => ({
+  inputs: ['a', 'b'],
+  infer: ([a, b]) => {
+    expectsOneDtype([a!, b!], takes);
+    return [spec(broadcastShapes(a!.shape, b!.shape), gives ?? a!.dtype)];
+  },
+  flops: perOutputElement(flops),
+  fold: ([a, b]) => foldElementwise([a!, b!], gives ?? a!.dtype, f),
+});
+
+const compare = (f: (a: number, b: number) => boolean, takes = ANY): OpRule =>
+  binary((a, b) => Number(f(a, b)), { takes, gives: 'bool' });
 
 /** tfjs's Round and ONNX's agree: halves go to the even neighbour. */
 function roundHalfEven(x: number): number {
@@ -120,77 +142,76 @@ export const elementwiseRules: RuleTable = {
   Add: binary((a, b) => a + b),
   Sub: binary((a, b) => a - b),
   Multiply: binary((a, b) => a * b),
-  RealDiv: { ...binary((a, b) => a / b) },
+  RealDiv: binary((a, b) => a / b, { takes: FLOAT }),
   /** int32 also for float32 operands, as in tfjs's kernels. */
-  FloorDiv: binary((a, b) => Math.floor(a / b), 1, 'int32'),
+  FloorDiv: binary((a, b) => Math.floor(a / b), { gives: 'int32' }),
   Mod: binary(floorMod),
   Pow: binary((a, b) => a ** b),
   Maximum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.max(a, b))),
   Minimum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.min(a, b))),
-  SquaredDifference: binary((a, b) => (a - b) * (a - b), 2),
+  SquaredDifference: binary((a, b) => (a - b) * (a - b), { flops: 2 }),
   Greater: compare((a, b) => a > b),
   GreaterEqual: compare((a, b) => a >= b),
   Less: compare((a, b) => a < b),
   LessEqual: compare((a, b) => a <= b),
   Equal: compare((a, b) => a === b),
   NotEqual: compare((a, b) => a !== b),
-  LogicalAnd: compare((a, b) => a !== 0 && b !== 0),
-  LogicalOr: compare((a, b) => a !== 0 || b !== 0),
-  LogicalNot: unary((x) => Number(x === 0), 1, 'bool'),
+  LogicalAnd: compare((a, b) => a !== 0 && b !== 0, BOOL),
+  LogicalOr: compare((a, b) => a !== 0 || b !== 0, BOOL),
+  LogicalNot: unary((x) => Number(x === 0), { takes: BOOL }),
   Neg: unary((x) => -x),
   Abs: unary(Math.abs),
   Sign: unary(sign),
-  Floor: unary(Math.floor),
-  Ceil: unary(Math.ceil),
+  Floor: real(Math.floor),
+  Ceil: real(Math.ceil),
   Round: unary(roundHalfEven),
-  Exp: unary(Math.exp),
-  Expm1: unary(Math.expm1, 2),
-  Log: unary(Math.log),
-  Log1p: unary(Math.log1p, 2),
-  Sqrt: unary(Math.sqrt),
-  Rsqrt: unary((x) => 1 / Math.sqrt(x), 2),
+  Exp: { ...real(Math.exp), ...toReal },
+  Expm1: real(Math.expm1, 2),
+  Log: real(Math.log),
+  Log1p: real(Math.log1p, 2),
+  Sqrt: real(Math.sqrt),
+  Rsqrt: real((x) => 1 / Math.sqrt(x), 2),
   Square: unary((x) => x * x),
-  Reciprocal: unary((x) => 1 / x),
-  Sin: unary(Math.sin),
-  Cos: unary(Math.cos),
-  Tanh: unary(Math.tanh),
-  Sigmoid: unary((x) => 1 / (1 + Math.exp(-x)), 3),
-  Softplus: unary((x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))), 3),
-  Erf: unary(null),
+  Reciprocal: real((x) => 1 / x),
+  Sin: real(Math.sin),
+  Cos: real(Math.cos),
+  Tanh: real(Math.tanh),
+  Sigmoid: real((x) => 1 / (1 + Math.exp(-x)), 3),
+  Softplus: real((x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))), 3),
+  Erf: real(null),
   Relu: unary((x) => Math.max(x, 0)),
   Relu6: unary((x) => Math.min(Math.max(x, 0), 6)),
-  Elu: unary((x) => (x >= 0 ? x : Math.expm1(x)), 2),
-  IsNan: unary((x) => Number(Number.isNaN(x)), 1, 'bool'),
-  IsInf: unary((x) => Number(Math.abs(x) === Number.POSITIVE_INFINITY), 1, 'bool'),
-  IsFinite: unary((x) => Number(Number.isFinite(x)), 1, 'bool'),
-  Identity: { ...unary((x) => x), flops: () => 0 },
+  Elu: real((x) => (x >= 0 ? x : Math.expm1(x)), 2),
+  IsNan: unary((x) => Number(Number.isNaN(x)), { takes: FLOAT, gives: 'bool' }),
+  IsInf: unary((x) => Number(Math.abs(x) === Number.POSITIVE_INFINITY), { takes: FLOAT, gives: 'bool' }),
+  IsFinite: unary((x) => Number(Number.isFinite(x)), { takes: FLOAT, gives: 'bool' }),
+  Identity: unary((x) => x, { takes: ANY, flops: 0 }),
   LeakyRelu: {
-    inputs: ['x'],
+    ...real(null, 2),
+    ...toReal,
     attrs: (raw) => ({ alpha: raw.alpha ?? 0.2 }),
-    infer: ([x]) => [spec(x!.shape, x!.dtype)],
-    flops: perOutputElement(2),
   },
   EluGrad: {
     inputs: ['dy', 'y'],
-    infer: ([dy]) => [dy!],
+    infer: ([dy, y]) => {
+      expectsDtypes([dy!, y!], FLOAT);
+      expects(sameShape(dy!.shape, y!.shape), 'two tensors of one shape', [dy, y]);
+      return [spec(dy!.shape, 'float32')];
+    },
     flops: perOutputElement(3),
   },
-  Step: {
-    inputs: ['x'],
-    attrs: (raw) => ({ alpha: raw.alpha ?? 0 }),
-    infer: ([x]) => [spec(x!.shape, x!.dtype)],
-    flops: perOutputElement(),
-  },
+  Step: { ...unary(null), attrs: (raw) => ({ alpha: raw.alpha ?? 0 }) },
   ClipByValue: {
-    inputs: ['x'],
+    ...unary(null, { flops: 2 }),
     attrs: (raw) => ({ min: raw.clipValueMin, max: raw.clipValueMax }),
-    infer: ([x]) => [spec(x!.shape, x!.dtype)],
-    flops: perOutputElement(2),
   },
   Cast: {
     inputs: ['x'],
     attrs: (raw) => ({ dtype: raw.dtype }),
-    infer: ([x], attrs) => [spec(x!.shape, attrs.dtype as DType)],
+    infer: ([x], attrs) => {
+      expects(ANY.includes(attrs.dtype as DType), 'dtype float32, int32 or bool', attrs.dtype);
+      return [spec(x!.shape, attrs.dtype as DType)];
+    },
     fold: ([x], attrs) => {
       const dtype = attrs.dtype as DType;
       return foldElementwise(
@@ -202,13 +223,30 @@ export const elementwiseRules: RuleTable = {
   },
   Select: {
     inputs: ['condition', 't', 'e'],
-    infer: ([c, t, e]) => [spec([c!, t!, e!].map((x) => x.shape).reduce(broadcastShapes), t!.dtype)],
+    takes: ([c, t, e]) => {
+      const widest = ANY.find((dtype) => t!.dtype === dtype || e!.dtype === dtype)!;
+      return [c!.dtype, widest, widest];
+    },
+    infer: ([c, t, e]) => {
+      expects(c!.dtype === 'bool', 'a condition of dtype bool', c);
+      expectsOneDtype([t!, e!]);
+      return [spec([c!, t!, e!].map((x) => x.shape).reduce(broadcastShapes), t!.dtype)];
+    },
     flops: perOutputElement(),
     fold: ([c, t, e]) => foldElementwise([c!, t!, e!], t!.dtype, (cond, a, b) => (cond ? a : b)),
   },
   AddN: {
     inputs: 'list',
-    infer: ([x]) => [spec(x!.shape, x!.dtype)],
+    infer: (inputs) => {
+      const [x] = inputs;
+      expectsOneDtype(inputs, NUMBERS);
+      expects(
+        x !== undefined && inputs.every(({ shape }) => sameShape(shape, x.shape)),
+        'tensors of one shape',
+        inputs,
+      );
+      return [spec(x.shape, x.dtype)];
+    },
     flops: (inputs, outputs) => (inputs.length - 1) * sizeOf(outputs[0]!.shape),
   },
 };

@@ -1,11 +1,12 @@
 /** @file The table of all operations that a program may hold. Composites add themselves through `defineOp`. */
-import { CompilerError } from '../types.js';
+import type { Attrs } from '../graph.js';
+import { CompilerError, type TensorSpec } from '../types.js';
 import { convolutionRules } from './convolution.js';
 import { elementwiseRules } from './elementwise.js';
 import { indexingRules } from './indexing.js';
 import { matmulRules } from './matmul.js';
 import { reduceRules } from './reduce.js';
-import type { OpRule } from './rule.js';
+import { Misfit, type OpRule } from './rule.js';
 import { shapeRules } from './shape.js';
 
 /** The rules of tfjs's own kernels. */
@@ -35,3 +36,37 @@ export function ruleOf(op: string): OpRule {
   if (rule === undefined) throw new CompilerError(`Operation '${op}' has no rule.`);
   return rule;
 }
+
+/** tfjs's functions that have other names than their kernels. */
+const FUNCTIONS: Readonly<Record<string, string>> = {
+  Multiply: 'mul',
+  RealDiv: 'div',
+  Select: 'where',
+  Pack: 'stack',
+  Unpack: 'unstack',
+  SplitV: 'split',
+  PadV2: 'pad',
+  GatherV2: 'gather',
+  BatchMatMul: 'matMul',
+  DepthwiseConv2dNative: 'depthwiseConv2d',
+};
+
+/** What a call of an operation is told as: 'concat'. */
+const callOf = (op: string): string => FUNCTIONS[op] ?? `${op[0]!.toLowerCase()}${op.slice(1)}`;
+
+/** Runs a part of an operation's rule. @throws CompilerError that names the operation where a call does not fit. */
+export function withinRule<T>(op: string, f: () => T): T {
+  try {
+    return f();
+  } catch (error) {
+    if (!(error instanceof Misfit)) throw error;
+    throw new CompilerError(`${callOf(op)}: ${error.message}.`);
+  }
+}
+
+/** Shapes and dtypes of an operation's outputs. @throws CompilerError where inputs or attributes are not as its rule wants them. */
+export const inferOutputs = (
+  op: string,
+  inputs: readonly TensorSpec[],
+  attrs: Attrs,
+): readonly TensorSpec[] => withinRule(op, () => ruleOf(op).infer(inputs, attrs));

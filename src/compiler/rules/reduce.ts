@@ -1,7 +1,20 @@
 /** @file Rules of reductions, of softmax, and of what sorts or accumulates along an axis. */
-import * as tf from '../tfjs.js';
 import type { DType, Shape } from '../types.js';
-import { type OpRule, perInputElement, type RuleTable, resolveAxis, spec } from './rule.js';
+import {
+  BOOL,
+  expects,
+  expectsAxes,
+  expectsDtypes,
+  FLOAT,
+  isWithin,
+  NUMBERS,
+  type OpRule,
+  perInputElement,
+  type RuleTable,
+  resolveAxes,
+  resolveAxis,
+  spec,
+} from './rule.js';
 
 function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean): number[] {
   return keepDims
@@ -9,67 +22,77 @@ function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean):
     : shape.filter((_, i) => !axes.includes(i));
 }
 
-const reduction = (result?: DType): OpRule => ({
+const reduction = (takes = NUMBERS, gives?: DType): OpRule => ({
   inputs: ['x'],
   attrs: (raw, [x]) => ({
-    axes: tf.util.parseAxisParam(raw.axis ?? raw.reductionIndices, [...x!.shape]),
+    axes: resolveAxes(raw.axis ?? raw.reductionIndices, x!.shape.length),
     keepDims: Boolean(raw.keepDims),
   }),
-  infer: ([x], attrs) => [
-    spec(
-      reducedShape(x!.shape, attrs.axes as readonly number[], attrs.keepDims as boolean),
-      result ?? x!.dtype,
-    ),
-  ],
+  infer: ([x], attrs) => {
+    const axes = attrs.axes as readonly number[];
+    expectsDtypes([x!], takes);
+    expectsAxes(axes, x!.shape.length);
+    return [spec(reducedShape(x!.shape, axes, attrs.keepDims as boolean), gives ?? x!.dtype)];
+  },
   flops: perInputElement(),
 });
 
 const argReduction: OpRule = {
   inputs: ['x'],
-  attrs: (raw, [x]) => ({ axis: tf.util.parseAxisParam(raw.axis, [...x!.shape])[0]! }),
-  infer: ([x], attrs) => [spec(reducedShape(x!.shape, [attrs.axis as number], false), 'int32')],
+  attrs: (raw, [x]) => {
+    const axes = [raw.axis].flat();
+    expects(axes.length === 1, 'one axis', axes);
+    return { axis: resolveAxis(axes[0], x!.shape.length) };
+  },
+  infer: ([x], { axis }) => {
+    expectsDtypes([x!], NUMBERS);
+    expectsAxes([axis as number], x!.shape.length);
+    expects(x!.shape[axis as number] !== 0, `elements along axis ${axis}`, x);
+    return [spec(reducedShape(x!.shape, [axis as number], false), 'int32')];
+  },
   flops: perInputElement(),
 };
 
-const alongAxis = (input: string, axisName: string, flops: number): OpRule => ({
+const alongAxis = (input: string, axisName: string, takes: readonly DType[], flops: number): OpRule => ({
   inputs: [input],
   attrs: (raw, [x]) => ({ axis: resolveAxis(raw[axisName], x!.shape.length) }),
-  infer: ([x]) => [spec(x!.shape, x!.dtype)],
+  infer: ([x], attrs) => {
+    expectsDtypes([x!], takes);
+    expectsAxes([attrs.axis as number], x!.shape.length);
+    return [spec(x!.shape, x!.dtype)];
+  },
   flops: perInputElement(flops),
 });
 
 export const reduceRules: RuleTable = {
   Sum: reduction(),
-  Mean: {
-    ...reduction(),
-    infer: ([x], attrs) => [
-      spec(reducedShape(x!.shape, attrs.axes as readonly number[], attrs.keepDims as boolean), 'float32'),
-    ],
-  },
+  Mean: { ...reduction(NUMBERS, 'float32'), takes: ([x]) => [x!.dtype === 'bool' ? 'float32' : x!.dtype] },
   Max: reduction(),
   Min: reduction(),
   Prod: reduction(),
-  All: reduction('bool'),
-  Any: reduction('bool'),
+  All: reduction(BOOL),
+  Any: reduction(BOOL),
   ArgMax: argReduction,
   ArgMin: argReduction,
-  Softmax: alongAxis('logits', 'dim', 5),
-  LogSoftmax: alongAxis('logits', 'axis', 5),
+  Softmax: alongAxis('logits', 'dim', FLOAT, 5),
+  LogSoftmax: alongAxis('logits', 'axis', FLOAT, 5),
   Cumsum: {
-    inputs: ['x'],
+    ...alongAxis('x', 'axis', NUMBERS, 1),
     attrs: (raw, [x]) => ({
       axis: resolveAxis(raw.axis, x!.shape.length),
       exclusive: Boolean(raw.exclusive),
       reverse: Boolean(raw.reverse),
     }),
-    infer: ([x]) => [spec(x!.shape, x!.dtype)],
-    flops: perInputElement(),
+    takes: ([x]) => [x!.dtype === 'bool' ? 'int32' : x!.dtype],
   },
   TopK: {
     inputs: ['x'],
     attrs: (raw) => ({ k: raw.k, sorted: Boolean(raw.sorted) }),
     infer: ([x], attrs) => {
-      const shape = [...x!.shape.slice(0, -1), attrs.k as number];
+      expectsDtypes([x!], NUMBERS);
+      const most = x!.shape.at(-1);
+      expects(most !== undefined && isWithin(attrs.k, 0, most), `k from 0 to ${most ?? 0}`, attrs.k);
+      const shape = [...x!.shape.slice(0, -1), attrs.k];
       return [spec(shape, x!.dtype), spec(shape, 'int32')];
     },
     flops: perInputElement(),

@@ -1,6 +1,6 @@
 /** @file What the compiler knows of an operation, whatever it is lowered to. */
 import type { Attrs } from '../graph.js';
-import { type DType, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../types.js';
+import { type DType, formatSpec, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../types.js';
 
 /** Attributes as tfjs hands them to a kernel. */
 export type RawAttrs = Readonly<Record<string, any>>;
@@ -13,7 +13,9 @@ export interface OpRule {
   readonly listOfOutputs?: boolean;
   /** Canonical attributes: defaults filled in, axes non-negative. Absent: the operation has none. */
   readonly attrs?: (raw: RawAttrs, inputs: readonly TensorSpec[]) => Attrs;
-  /** Shapes and dtypes of the outputs. Throws CompilerError where the inputs don't fit. */
+  /** The dtypes that inputs become before they are recorded, as tfjs's kernels convert them. Absent: they stay as they are. */
+  readonly takes?: (inputs: readonly TensorSpec[]) => readonly DType[];
+  /** Shapes and dtypes of the outputs. Throws Misfit unless inputs and attributes are such as every lowering may rely on. */
   readonly infer: (inputs: readonly TensorSpec[], attrs: Attrs) => readonly TensorSpec[];
   /** Floating-point operations of one execution; absent means that data are only moved. */
   readonly flops?: (inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attrs: Attrs) => number;
@@ -38,7 +40,75 @@ export const perInputElement =
   (inputs: readonly TensorSpec[]): number =>
     perElement * sizeOf(inputs[0]!.shape);
 
-/** `axis` counted from the front. */
-export function resolveAxis(axis: number, rank: number): number {
+/** What a rule throws where a call does not fit; the tracer adds which operation's it was, and where it stands. */
+export class Misfit extends Error {}
+
+/** Inputs of a call or a part of its attributes, for messages. */
+const format = (got: unknown): string => {
+  const isSpec = (value: unknown): value is TensorSpec => typeof value === 'object' && 'dtype' in value!;
+  if (!Array.isArray(got)) return isSpec(got) ? formatSpec(got) : String(got);
+  if (!got.some(isSpec)) return `[${got.join(',')}]`;
+  return got.length === 1
+    ? format(got[0])
+    : `${got.slice(0, -1).map(format).join(', ')} and ${format(got.at(-1))}`;
+};
+
+/** Fails, unless `fits`, with what was expected and got. */
+export function expects(fits: boolean, expected: string, got: unknown): asserts fits {
+  if (!fits) throw new Misfit(`expected ${expected}, got ${format(got)}`);
+}
+
+/** Fails unless each input has one of these dtypes. */
+export function expectsDtypes(inputs: readonly TensorSpec[], dtypes: readonly DType[]): void {
+  const expected = `${dtypes.join(' or ')} (tf.cast converts)`;
+  expects(
+    inputs.every(({ dtype }) => dtypes.includes(dtype)),
+    expected,
+    inputs,
+  );
+}
+
+/** Fails unless all inputs have one dtype, which is one of these. */
+export function expectsOneDtype(inputs: readonly TensorSpec[], dtypes: readonly DType[] = ANY): void {
+  const isSame = inputs.every(({ dtype }) => dtype === inputs[0]!.dtype);
+  expects(isSame, 'tensors of one dtype (tf.cast converts)', inputs);
+  expectsDtypes(inputs, dtypes);
+}
+
+export const FLOAT: readonly DType[] = ['float32'];
+export const NUMBERS: readonly DType[] = ['float32', 'int32'];
+export const BOOL: readonly DType[] = ['bool'];
+export const ANY: readonly DType[] = ['float32', 'int32', 'bool'];
+
+/** Whether `value` is an integer from `low` to `high`. */
+export const isWithin = (value: unknown, low: number, high = Number.MAX_SAFE_INTEGER): value is number =>
+  Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
+
+/** Fails unless `shape` is a list of sizes. */
+export function expectsShape(shape: unknown): asserts shape is Shape {
+  const isShape = Array.isArray(shape) && shape.every((dim) => isWithin(dim, 0));
+  expects(isShape, 'dimensions that are integers, 0 or more', shape);
+}
+
+/** `axis` counted from the front. @throws Misfit where a tensor of this rank has no such axis. */
+export function resolveAxis(axis: unknown, rank: number): number {
+  expects(isWithin(axis, -rank, rank - 1), axesOf(rank), axis);
   return axis < 0 ? axis + rank : axis;
 }
+
+/** `axes` counted from the front; all of them where there are none. @throws Misfit as `resolveAxis`, and where one comes twice. */
+export function resolveAxes(axes: number | readonly number[] | null | undefined, rank: number): number[] {
+  const given = axes ?? Array.from({ length: rank }, (_, axis) => axis);
+  const resolved = [given].flat().map((axis) => resolveAxis(axis, rank));
+  expects(new Set(resolved).size === resolved.length, 'axes that differ', given);
+  return resolved;
+}
+
+/** Fails unless canonical axes are axes of this rank, each once. */
+export function expectsAxes(axes: readonly number[], rank: number): void {
+  const fit = new Set(axes).size === axes.length && axes.every((axis) => isWithin(axis, 0, rank - 1));
+  expects(fit, `axes below ${rank}, each once`, axes);
+}
+
+const axesOf = (rank: number): string =>
+  rank === 0 ? 'no axis of a scalar' : `an axis from ${-rank} to ${rank - 1}`;

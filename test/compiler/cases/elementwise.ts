@@ -125,7 +125,7 @@ export const elementwiseCases: CaseTable = {
   Floor: [...unary(tf.floor, -9, 9), ...over(tf.floor, [[halves([40], 1)]])],
   Ceil: [...unary(tf.ceil, -9, 9), ...over(tf.ceil, [[halves([40], 1)]])],
   Round: [...unary(tf.round, -9, 9), ...over(tf.round, [[halves([40], 1)]])],
-  Exp: unary(tf.exp),
+  Exp: [...unary(tf.exp), ...over(tf.exp, [[ints([3, 5], -9, 9)], [bools([4])]], constant)],
   Expm1: [
     ...unary(tf.expm1),
     ...unary(tf.expm1, -1e-4, 1e-4, { tolerance: { relative: 1e-6, absolute: 0 } }),
@@ -149,7 +149,11 @@ export const elementwiseCases: CaseTable = {
   Relu6: unary(tf.relu6, -3, 9),
   Elu: unary(tf.elu, -4, 4),
   EluGrad: unary(tf.elu, -4, 4),
-  LeakyRelu: [...unary(tf.leakyRelu), ...unary((x) => tf.leakyRelu(x, 0.05))],
+  LeakyRelu: [
+    ...over(tf.leakyRelu, [[ints([3, 5], -9, 9)], [bools([4])]], constant),
+    ...unary(tf.leakyRelu),
+    ...unary((x) => tf.leakyRelu(x, 0.05)),
+  ],
   Step: [...unary(tf.step), ...unary((x) => tf.step(x, 0.25))],
   IsNan: over(tf.isNaN, [[host([3], [1, Number.NaN, Number.POSITIVE_INFINITY])]], constant),
   IsInf: over(tf.isInf, [[host([4], [1, Number.NaN, Number.POSITIVE_INFINITY, -Infinity])]], constant),
@@ -173,7 +177,16 @@ export const elementwiseCases: CaseTable = {
       ],
       { differentiable: 2 },
     ),
-    ...over((a, b, c) => tf.where(c, a, b), [[whole([5], 1), whole([5], 2), bools([5])]], constant),
+    ...over(
+      (a, b, c) => tf.where(c, a, b),
+      [
+        [whole([5], 1), whole([5], 2), bools([5])],
+        [whole([5], 1), real([5], 2), bools([5])],
+        [real([5], 1), bools([5], 7), bools([5])],
+        [bools([5], 7), whole([5], 2), bools([5])],
+      ],
+      constant,
+    ),
   ],
   AddN: over(
     (...xs) => tf.addN(xs),

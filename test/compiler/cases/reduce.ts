@@ -46,7 +46,11 @@ export const reduceCases: CaseTable = {
     ...reductionInt(tf.sum),
     ...over((x) => tf.sum(x, 0), [[bools([5, 2])]], constant),
   ],
-  Mean: [...reduction(tf.mean), ...reductionInt(tf.mean)],
+  Mean: [
+    ...reduction(tf.mean),
+    ...reductionInt(tf.mean),
+    ...over((x) => tf.mean(x, 0), [[bools([5, 2])]], constant),
+  ],
   Max: [...reduction(tf.max), ...reductionInt(tf.max)],
   Min: [...reduction(tf.min), ...reductionInt(tf.min)],
   Prod: [
@@ -88,7 +92,7 @@ export const reduceCases: CaseTable = {
     ...over((x) => tf.cumsum(x, -1, true), [[floats([2, 5])]], { oracle: (x) => tf.cumsum(x, 1, true) }),
     ...over((x) => tf.cumsum(x, 0), [[floats([3, 3])]]),
     ...over((x) => tf.cumsum(x, 1, false, true), [[floats([2, 3, 2])]]),
-    ...over((x) => tf.cumsum(x, 0, true, true), [[ints([6], -4, 4)]], constant),
+    ...over((x) => tf.cumsum(x, 0, true, true), [[ints([6], -4, 4)], [bools([6])]], constant),
   ],
   TopK: over(
     (x) => {
@@ -240,7 +244,11 @@ export const indexingCases: CaseTable = {
       ],
       { differentiable: 1 },
     ),
-    ...over((x, i) => tf.unsortedSegmentSum(x, i, 4), [[ints([5, 3], 0, 9), ids]], constant),
+    // tfjs's cpu kernel makes int32 float32.
+    ...over((x, i) => tf.unsortedSegmentSum(x, i, 4), [[ints([5, 3], 0, 9), ids]], {
+      ...constant,
+      oracle: (x, i) => tf.cast(tf.unsortedSegmentSum(x, i, 4), 'int32'),
+    }),
     ...over(
       (x, i) => tf.unsortedSegmentSum(x, i, 700),
       [

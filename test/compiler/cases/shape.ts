@@ -147,6 +147,8 @@ export const shapeCases: CaseTable = {
   Range: over(
     () => [
       tf.range(0, 5),
+      tf.range(4, -2),
+      tf.range(2, 0, 1, 'int32'),
       tf.range(5, -3, -2, 'int32'),
       tf.range(0, 1, 0.1),
       tf.range(0, 2 ** 20 + 3, 1, 'int32'),

@@ -1,0 +1,45 @@
+/** @file Empty tensors on tfjs's backends, whose kernels answer with what was in memory, with NaN, or not at all. */
+import { elementOfEmpty } from '../rules/empty.js';
+import { inferOutputs, kernelRules, ruleOf, withinRule } from '../rules/index.js';
+import type { RawAttrs } from '../rules/rule.js';
+import * as tf from '../tfjs.js';
+import { newHostArray, sizeOf, type TensorSpec } from '../types.js';
+
+const prepared = new Set<string>();
+
+const isEmpty = (spec: { readonly shape: readonly number[] } | null | undefined): boolean =>
+  spec?.shape.includes(0) === true;
+
+/** Has the kernels of a backend give for empty operands what compiled programs give. */
+export function answerForEmpties(backendName: string): void {
+  if (prepared.has(backendName)) return;
+  prepared.add(backendName);
+  for (const name of Object.keys(kernelRules)) {
+    const kernel = tf.getKernel(name, backendName);
+    if (kernel === undefined) continue;
+    tf.unregisterKernel(name, backendName);
+    tf.registerKernel({ ...kernel, kernelFunc: answering(name, kernel.kernelFunc) });
+  }
+}
+
+/** A kernel that is asked only where all operands have elements, or its rule tells no element for those that have none. */
+function answering(op: string, kernelFunc: tf.KernelFunc): tf.KernelFunc {
+  const { inputs: names, attrs: attrsOf, listOfOutputs } = ruleOf(op);
+  return (args) => {
+    const all = Object.values(args.inputs);
+    if (!all.some(isEmpty)) return kernelFunc(args);
+    const inputs = (names === 'list'
+      ? all
+      : names.map((name) => args.inputs[name])) as unknown as TensorSpec[];
+    const attrs = withinRule(op, () => attrsOf?.((args.attrs ?? {}) as RawAttrs, inputs)) ?? {};
+    const outputs = inferOutputs(op, inputs, attrs);
+    const fills = outputs.map((out) => (isEmpty(out) ? 0 : elementOfEmpty(op, out.dtype, attrs)));
+    if (fills.includes(undefined)) return kernelFunc(args);
+    const backend = args.backend as tf.KernelBackend;
+    const infos = outputs.map(({ shape, dtype }, i): tf.TensorInfo => {
+      const values = newHostArray(dtype, sizeOf(shape)).fill(fills[i]!);
+      return { dataId: backend.write(values, [...shape], dtype), shape: [...shape], dtype };
+    });
+    return infos.length === 1 && !listOfOutputs ? infos[0]! : infos;
+  };
+}

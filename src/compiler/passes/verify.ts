@@ -1,0 +1,43 @@
+/** @file Verification: what every pass and lowering may rely on. A graph that breaks it is a fault of the compiler. */
+import type { Graph, Node, Value } from '../graph.js';
+import { inferOutputs } from '../rules/index.js';
+import { CompilerError, formatSpec, newHostArray, sameShape, sizeOf, type TensorSpec } from '../types.js';
+
+const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);
+
+const listed = (specs: readonly TensorSpec[]): string => specs.map(formatSpec).join(', ') || 'nothing';
+
+function fault({ op, scope }: Node, what: string): never {
+  throw new CompilerError(`A pass left ${op}${scope === '' ? '' : ` of '${scope}'`} wrong: ${what}.`);
+}
+
+function checkConstant(node: Node, value: Value): void {
+  const { data } = value;
+  if (data === undefined) return;
+  const fits =
+    data.length === sizeOf(value.shape) && data.constructor === newHostArray(value.dtype, 0).constructor;
+  if (!fits) fault(node, `a constant ${formatSpec(value)} is a ${data.constructor.name} of ${data.length}`);
+}
+
+/**
+ * Checks that each node reads what earlier nodes make, and makes what its rule says of its inputs and attributes.
+ *
+ * @throws CompilerError that names the first node for which that does not hold.
+ */
+export function verify(graph: Graph): void {
+  const pending = new Set<Value>(graph.nodes.flatMap((node) => node.outputs));
+  for (const node of graph.nodes) {
+    for (const input of node.inputs) {
+      if (pending.has(input)) fault(node, `it reads ${formatSpec(input)} before that is made`);
+      checkConstant(node, input);
+    }
+    const inferred = inferOutputs(node.op, node.inputs, node.attrs);
+    const { outputs } = node;
+    if (inferred.length !== outputs.length || !inferred.every((spec, i) => isSame(spec, outputs[i]!)))
+      fault(
+        node,
+        `it gives ${listed(inferred)} of ${listed(node.inputs)}, and is said to give ${listed(outputs)}`,
+      );
+    for (const output of outputs) pending.delete(output);
+  }
+}

@@ -1,0 +1,59 @@
+/** @file What a pass may not leave behind. */
+import { expect, test } from 'vitest';
+import { type Attrs, type Graph, type Node, newValue, type Value } from '../../../src/compiler/graph.js';
+import { optimize } from '../../../src/compiler/passes/index.js';
+import { verify } from '../../../src/compiler/passes/verify.js';
+import { traceProgram } from '../../../src/compiler/program.js';
+import { differentiated, programInputs } from '../programs.js';
+
+const x = newValue({ shape: [2, 3], dtype: 'float32' }, { name: 'x' });
+
+const node = (op: string, inputs: Value[], shape: number[], attrs: Attrs = {}): Node => ({
+  op,
+  inputs,
+  outputs: [newValue({ shape, dtype: 'float32' })],
+  attrs,
+  scope: 'lm/x',
+});
+
+const graph = (...nodes: Node[]): Graph => ({ inputs: [x], outputs: nodes.at(-1)!.outputs, nodes });
+
+const square = node('Square', [x], [2, 3]);
+
+test.each([
+  [
+    'another shape than the rule gives',
+    graph(node('Sum', [x], [3], { axes: [1], keepDims: false })),
+    "A pass left Sum of 'lm/x' wrong: it gives float32[2] of float32[2,3], and is said to give float32[3].",
+  ],
+  [
+    'an attribute out of range',
+    graph(node('Slice', [x], [2, 3], { begin: [1, 0], size: [2, 3] })),
+    'slice: expected a part of float32[2,3], got begin [1,0] and size [2,3].',
+  ],
+  [
+    'a value that is read before it is made',
+    graph(node('Neg', square.outputs as Value[], [2, 3]), square),
+    "A pass left Neg of 'lm/x' wrong: it reads float32[2,3] before that is made.",
+  ],
+  [
+    'a constant of another length',
+    graph(
+      node('Add', [x, newValue({ shape: [3], dtype: 'float32' }, { data: new Float32Array(2) })], [2, 3]),
+    ),
+    "A pass left Add of 'lm/x' wrong: a constant float32[3] is a Float32Array of 2.",
+  ],
+])('%s is told', (_, broken, message) => {
+  expect(() => verify(broken)).toThrow(message);
+});
+
+test('a program that is optimized holds', () => {
+  const steps = ['gram', 'attention', 'layerNorm', 'conv2d', 'crossEntropy', 'gather'].map((op, i) => ({
+    op,
+    a: i,
+    b: i,
+    n: i,
+  }));
+  const traced = traceProgram(differentiated(steps) as any, programInputs as any).graph;
+  expect(() => verify(optimize(traced))).not.toThrow();
+});
