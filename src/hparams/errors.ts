@@ -8,6 +8,15 @@ export interface ConfigErrorOptions {
   cause?: unknown;
 }
 
+const longest = 8_000;
+
+/** A message, its middle left out where a flag, a path or a value in it is so long that nobody reads it. */
+export function bounded(message: string): string {
+  if (message.length <= longest) return message;
+  const left = countText(message.length - longest);
+  return `${message.slice(0, longest * 0.75)}… (${left} more characters) …${message.slice(-longest * 0.25)}`;
+}
+
 /** Everything that can be wrong with a config: names, values, missing fields, cycles, failed builds. */
 export class ConfigError extends Error {
   readonly path: string | undefined;
@@ -17,9 +26,9 @@ export class ConfigError extends Error {
 
   constructor(problem: string, options: ConfigErrorOptions = {}) {
     const where = options.place === undefined ? '' : ` (at ${options.place})`;
-    super(problem + where, options.cause === undefined ? {} : { cause: options.cause });
+    super(bounded(problem) + bounded(where), options.cause === undefined ? {} : { cause: options.cause });
     this.name = 'ConfigError';
-    this.problem = problem;
+    this.problem = bounded(problem);
     this.path = options.path;
     this.place = options.place;
   }

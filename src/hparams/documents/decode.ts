@@ -53,7 +53,7 @@ export class Decoder {
     private readonly parsed: Parsed,
     private readonly writer: Origin,
     private readonly options: ReadOptions = {},
-    private readonly fill: Fill = (node, fields, where) => this.writeAll(node, fields, where),
+    private readonly fill: Fill = (node, fields, where) => this.writeAll(node, fields, where, true),
   ) {
     this.notify = notifier(options);
   }
@@ -207,7 +207,7 @@ export class Decoder {
     this.inline.set(entry, node);
     this.open.add(entry);
     if (inPlace) this.fill(node, entry, where);
-    else this.writeAll(node, entry.values as Record<string, unknown>, where);
+    else this.writeAll(node, entry.values as Record<string, unknown>, where, false);
     this.open.delete(entry);
     const tags = entry[`${mark}tags`];
     if (tags !== undefined) {
@@ -237,9 +237,8 @@ export class Decoder {
     }
   }
 
-  /** Writes each of `fields` as it stands; names such as `$class` describe the config itself. */
-  private writeAll(node: ConfigNode, fields: Record<string, unknown>, where: Where): void {
-    const inPlace = Object.hasOwn(fields, '$class');
+  /** Writes each of `fields` as it stands; in place, names such as `$class` describe the config itself. */
+  private writeAll(node: ConfigNode, fields: Record<string, unknown>, where: Where, inPlace: boolean): void {
     for (const name of Object.keys(fields)) {
       if (inPlace && reservedNames.has(name)) continue;
       const at = this.inside(where, fields, name, name);
