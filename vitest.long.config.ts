@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';
 import { defineConfig } from 'vitest/config';
 
-/** Suites that draw a part of their programs or graphs in the run of every day. */
-const random = globSync('test/**/*.test.ts').filter((file) =>
+/** Suites that repeat what they do less often in the run of every day. */
+const repeated = globSync('test/**/*.test.ts').filter((file) =>
   /^import \{.*\bruns\b.*\} from '.*\/faults\/campaign\.js';$/m.test(readFileSync(file, 'utf8')),
 );
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.long.ts', ...random],
+    include: ['test/**/*.long.ts', ...repeated],
     // A campaign ends by its own counts; this only ends one that hangs.
     testTimeout: 3_600_000,
     hookTimeout: 120_000,

@@ -14,7 +14,7 @@ const isShort = process.env.SHORT === '1';
 /** How many tries a campaign makes. */
 export const tries = (all: number, short: number): number => (isShort ? short : all);
 
-/** How many programs or graphs a random suite draws: all in `npm run test:long`, which has these suites too, else a fifth. */
+/** How often a suite repeats what it does: all times in `npm run test:long`, which has these suites too, else a fifth. */
 export const runs = (all: number): number => (process.env.LONG === '1' ? all : Math.ceil(all / 5));
 
 /** Draws from the seed; `salt` keeps campaigns apart. */

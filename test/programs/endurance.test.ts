@@ -3,9 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { compile, tf } from '../../src/compiler/index.js';
 import { startCommand } from '../command.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { runs } from '../faults/campaign.js';
 import { tinyTraining, tokens } from './tinyTraining.js';
 
 const megabyte = 1 << 20;
+const [steps, times] = [runs(10_000), runs(200)];
 
 interface Memory {
   readonly resident: number;
@@ -101,18 +103,18 @@ describe.skipIf(!hasCompiler)('the native engine', () => {
   });
 
   test.skipIf(process.platform !== 'linux')(
-    'takes no more memory with 10,000 steps',
+    `takes no more memory with ${steps} steps`,
     async () => {
-      const { warm, end } = await watched('steps', '10000');
+      const { warm, end } = await watched('steps', `${steps}`);
       expect(end.resident - warm.resident).toBeLessThan(16 * megabyte);
     },
     300_000,
   );
 
   test.skipIf(process.platform !== 'linux')(
-    'gives back what a program had: 200 times opened, run and disposed of',
+    `gives back what a program had: ${times} times opened, run and disposed of`,
     async () => {
-      const { warm, end } = await watched('open', '200');
+      const { warm, end } = await watched('open', `${times}`);
       // Each has 4 MB or more; the heap of the process comes and goes by a few.
       expect(end.resident - warm.resident).toBeLessThan(64 * megabyte);
       expect(end.mapped - warm.mapped).toBeLessThan(256 * megabyte);
