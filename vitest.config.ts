@@ -27,11 +27,11 @@ class LongFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // Tests that start real processes take seconds; nothing asserts a time.
-    testTimeout: 120_000,
+    // Nothing asserts a time: this only ends what hangs, however busy the machine is.
+    testTimeout: 600_000,
     // One a core: most tests wait for processes of their own half of the time.
     maxWorkers: '100%',
-    hookTimeout: 120_000,
+    hookTimeout: 600_000,
     sequence: { sequencer: LongFirst },
     globalSetup: ['test/temporaryFolders.ts'],
     env: {

@@ -14,7 +14,7 @@ export default defineConfig({
     include: ['test/**/*.long.ts', ...repeated],
     // A campaign ends by its own counts; this only ends one that hangs.
     testTimeout: 3_600_000,
-    hookTimeout: 120_000,
+    hookTimeout: 600_000,
     maxWorkers: '100%',
     globalSetup: ['test/temporaryFolders.ts'],
     env: {

@@ -86,16 +86,12 @@ const usage: [string, string[], string][] = [
 
 const command = oneProcess('src/main.ts');
 
-test.each(usage)(
-  'exit code 2: %s',
-  async (_, flags, message) => {
-    const { code, stdout, stderr } = await command(flags);
-    // How many experiments come with the project is not this test's business.
-    const told = stderr.replaceAll(/\d+(?= in \w+\.\*)/g, 'N');
-    expect({ code, stdout, told }).toEqual({ code: 2, stdout: '', told: `${message}\n` });
-  },
-  120_000,
-);
+test.each(usage)('exit code 2: %s', async (_, flags, message) => {
+  const { code, stdout, stderr } = await command(flags);
+  // How many experiments come with the project is not this test's business.
+  const told = stderr.replaceAll(/\d+(?= in \w+\.\*)/g, 'N');
+  expect({ code, stdout, told }).toEqual({ code: 2, stdout: '', told: `${message}\n` });
+});
 
 test('exit code 2 is that of the process, too', async () => {
   const [[, flags, message]] = usage as [(typeof usage)[number]];
@@ -111,7 +107,7 @@ test('exit code 1: a corpus that is not there, and nothing is written', async ()
     /^TextInput 'train': No file matches 'corpus\/countng\.txt' \(looked in .*\)\. Did you mean 'corpus\/counting\.txt'\? .*\n$/,
   );
   expect(existsSync(join(directory, 'experiment.json'))).toBe(false);
-}, 120_000);
+});
 
 test('exit code 1: a directory that cannot be written', async () => {
   const file = join(temporaryDirectory(), 'a_file');
@@ -121,19 +117,15 @@ test('exit code 1: a directory that cannot be written', async () => {
     code: 1,
     stderr: `--job_log_dir=${file}/job: can't be written (ENOTDIR).\n`,
   });
-}, 120_000);
+});
 
-test.runIf(existsSync('/proc/self'))(
-  'exit code 1: a file system without room for directories',
-  async () => {
-    const { code, stderr } = await runCommand(['--exp=Tiny', '--job_log_dir=/proc/luthier']);
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: "--job_log_dir=/proc/luthier: can't be written (ENOENT).\n",
-    });
-  },
-  120_000,
-);
+test.runIf(existsSync('/proc/self'))('exit code 1: a file system without room for directories', async () => {
+  const { code, stderr } = await runCommand(['--exp=Tiny', '--job_log_dir=/proc/luthier']);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: "--job_log_dir=/proc/luthier: can't be written (ENOENT).\n",
+  });
+});
 
 test('exit code 1: --device=gpu without its package says what to install', async () => {
   const flags = ['--exp=Tiny', `--job_log_dir=${temporaryDirectory()}`, '--device=gpu'];
@@ -142,7 +134,7 @@ test('exit code 1: --device=gpu without its package says what to install', async
   expect(stderr).toMatch(
     /^--device=gpu needs the package @tensorflow\/tfjs-node-gpu, which could not be loaded \(.*\)\. Install it with `npm install @tensorflow\/tfjs-node-gpu@4\.22\.0` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu\.\n$/,
   );
-}, 120_000);
+});
 
 test('exit code 1: an error inside an experiment keeps its stack', async () => {
   const { code, stderr } = await command(['--exp=failing.Anything', '--job_log_dir=unused']);
@@ -150,7 +142,7 @@ test('exit code 1: an error inside an experiment keeps its stack', async () => {
   expect(stderr).toMatch(
     /^Experiment 'failing\.Anything': experiments\/failing\.ts failed to load\.\nError: this module fails while it loads\n {4}at .*failing\.ts/,
   );
-}, 120_000);
+});
 
 test('exit code 1: evaluating where there is no checkpoint', async () => {
   const directory = temporaryDirectory();
@@ -161,7 +153,7 @@ test('exit code 1: evaluating where there is no checkpoint', async () => {
       `--job_log_dir=${directory}: --mode=eval needs a checkpoint, and there is none in ${directory}/checkpoints. ` +
       'Train with --mode=train first, or give the directory of a run that was trained.\n',
   });
-}, 120_000);
+});
 
 test('--help lists the flags; with --exp also what can be set', async () => {
   const plain = await command(['--help']);
@@ -177,14 +169,14 @@ test('--help lists the flags; with --exp also what can be set', async () => {
   expect(stdout).toMatch(
     /^ {2}datasets\[0\]\.batchSize +a positive integer = 2, set at experiments\/tiny\.ts:\d+$/m,
   );
-}, 120_000);
+});
 
 test('--help of an experiment whose constants are not all set says so', async () => {
   const { code, stdout } = await command(['--help', '--exp=lm.ShakespeareChar']);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^ {2}dataPath +a non-empty string = \(not set\).*\n +The text file: nanoGPT's/m);
   expect(stdout).toContain('Set it with --set dataPath=PATH');
-}, 120_000);
+});
 
 test('--dump prints the configs without a job_log_dir, and its output is taken back', async () => {
   const flags = ['--exp=Fiddled', '--set', 'modelDims=8', '--fiddler', 'batches(5)'];
@@ -194,7 +186,7 @@ test('--dump prints the configs without a job_log_dir, and its output is taken b
   writeFileSync(file, first.stdout);
   const second = await command(['--exp=Fiddled', '--config_file', file, '--dump=yaml']);
   expect(second.stdout).toBe(first.stdout);
-}, 120_000);
+});
 
 test('a constant that no config is made with is warned of', async () => {
   const flags = ['--exp=Fiddled', '--set', 'spare=7', '--set', 'modelDims=8', '--dump'];
@@ -204,7 +196,7 @@ test('a constant that no config is made with is warned of', async () => {
     stderr:
       '--set spare=7: Fiddled never reads the constant spare while it makes its configs, so this changes nothing.\n',
   });
-}, 120_000);
+});
 
 test('exit code 1: a fiddler that fails keeps its stack', async () => {
   const { code, stderr } = await command(['--exp=Fiddled', '--dump', '--fiddler', 'broken()']);
@@ -212,4 +204,4 @@ test('exit code 1: a fiddler that fails keeps its stack', async () => {
   expect(stderr).toMatch(
     /^--fiddler broken\(\): broken\(\) failed\.\nTypeError: a fault of the fiddler\n {4}at .*fiddled\.ts/,
   );
-}, 120_000);
+});

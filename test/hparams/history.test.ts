@@ -270,7 +270,7 @@ beforeAll(() => {
   transpile(source, join(directory, 'program.js'));
   const sourceLibrary = pathToFileURL(join(library, 'index.ts')).href;
   writeFileSync(source, program.replace('@library', sourceLibrary));
-}, 60_000);
+});
 
 afterAll(() => rmSync(directory, { recursive: true }));
 
@@ -282,15 +282,15 @@ test('every way to write is attributed to the line of the caller: under tsx', ()
   expect(run('--import', import.meta.resolve('tsx'), 'program.ts')).toEqual(
     markedLines(program).map((line) => `program.ts:${line}`),
   );
-}, 60_000);
+});
 
 test('every way to write is attributed to the line of the caller: compiled', () => {
   const compiled = readFileSync(join(directory, 'program.js'), 'utf8');
   expect(run('program.js')).toEqual(markedLines(compiled).map((line) => `program.js:${line}`));
-}, 60_000);
+});
 
 test('every way to write is attributed to the line of the caller: compiled, with source maps', () => {
   expect(run('--enable-source-maps', 'program.js')).toEqual(
     markedLines(program).map((line) => `program.ts:${line}`),
   );
-}, 60_000);
+});

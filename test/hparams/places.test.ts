@@ -53,4 +53,4 @@ test('places are those of the source, relative to the working directory', () => 
   } finally {
     rmSync(directory, { recursive: true });
   }
-}, 60_000);
+});

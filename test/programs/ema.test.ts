@@ -26,7 +26,7 @@ test('evaluation during training, and of the checkpoint, looks at the average wh
   expect(await evaluate('--set', 'task.train.evalUseEmaStates=true')).toBe(average);
   expect(average).toBeGreaterThan(0);
   expect(await evaluate()).not.toBe(average);
-}, 240_000);
+});
 
 test('a run that kept no average has none to evaluate', async () => {
   const directory = await wholeRun((own) => flags(own, '--mode=train'));
@@ -38,4 +38,4 @@ test('a run that kept no average has none to evaluate', async () => {
       "  optimizer slot 'ema' is only in the model\n" +
       'Use another --job_log_dir, or the settings that the checkpoint was trained with.\n',
   );
-}, 240_000);
+});

@@ -67,7 +67,7 @@ test('a run records its experiment, its configs as they were built, and who set 
       '--set modelDims=8:\n  modelDims: 8\n',
   );
   expect(existsSync(join(directory, 'summaries/train'))).toBe(true);
-}, 120_000);
+});
 
 for (const [title, { engine, available }] of engines) {
   const name = `gradients that are not finite change nothing and are counted; the run goes on (${title})`;

@@ -44,15 +44,11 @@ const byProducts = /^(\w+) matmul of (\d+) x \2, the best of 512, 1024, 1536$/;
 test.each([
   ['auto', hasCompiler ? inRegisters : byProducts],
   ['onnx', byProducts],
-] as const)(
-  'else it is measured, as engine %s multiplies',
-  async (engine, expected) => {
-    for (const precision of ['float32', 'bfloat16'] as const) {
-      const { flops, source } = await findPeak({ ...options, engine }, precision);
-      expect(flops).toBeGreaterThan(0);
-      expect(source).toMatch(expected);
-      expect(source.startsWith(precision)).toBe(true);
-    }
-  },
-  60_000,
-);
+] as const)('else it is measured, as engine %s multiplies', async (engine, expected) => {
+  for (const precision of ['float32', 'bfloat16'] as const) {
+    const { flops, source } = await findPeak({ ...options, engine }, precision);
+    expect(flops).toBeGreaterThan(0);
+    expect(source).toMatch(expected);
+    expect(source.startsWith(precision)).toBe(true);
+  }
+});

@@ -20,42 +20,36 @@ let uninterrupted: string;
 
 beforeAll(async () => {
   uninterrupted = await wholeRun(flags);
-}, 120_000);
+});
 
 test('SIGKILL at a random step, twice, then to the end', async () => {
   const directory = await killedRun(flags, steps - 10);
   expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
   expect(trainLosses(directory)).toEqual(trainLosses(uninterrupted));
-}, 240_000);
+});
 
 test.each([
   ['SIGTERM', 143],
   ['SIGINT', 130],
-] as const)(
-  '%s saves, exits with %i, and the run goes on from there',
-  async (signal, code) => {
-    const directory = temporaryDirectory();
-    const run = startCommand(flags(directory));
-    await stepReached(directory, 2, run);
-    run.child.kill(signal);
-    const stopped = await run.finished;
-    expect(stopped.code).toBe(code);
-    expect(stopped.stderr).toBe(
-      `\n${signal}: saving a checkpoint, then leaving. Once more leaves at once.\n`,
-    );
-    const lastStep = Number(trainLosses(directory).at(-1)![0]);
-    const newest = readdirSync(join(directory, 'checkpoints')).sort().at(-1);
-    expect(newest).toBe(`checkpoint_${String(lastStep).padStart(8, '0')}`);
-    expect(stopped.stdout).toContain(
-      `Saved at step ${lastStep} of ${steps}; the same command goes on from there.`,
-    );
+] as const)('%s saves, exits with %i, and the run goes on from there', async (signal, code) => {
+  const directory = temporaryDirectory();
+  const run = startCommand(flags(directory));
+  await stepReached(directory, 2, run);
+  run.child.kill(signal);
+  const stopped = await run.finished;
+  expect(stopped.code).toBe(code);
+  expect(stopped.stderr).toBe(`\n${signal}: saving a checkpoint, then leaving. Once more leaves at once.\n`);
+  const lastStep = Number(trainLosses(directory).at(-1)![0]);
+  const newest = readdirSync(join(directory, 'checkpoints')).sort().at(-1);
+  expect(newest).toBe(`checkpoint_${String(lastStep).padStart(8, '0')}`);
+  expect(stopped.stdout).toContain(
+    `Saved at step ${lastStep} of ${steps}; the same command goes on from there.`,
+  );
 
-    const resumed = await runCommand(flags(directory));
-    expect(resumed.stdout).toContain(`Going on from ${directory}/checkpoints/${newest}`);
-    expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
-  },
-  240_000,
-);
+  const resumed = await runCommand(flags(directory));
+  expect(resumed.stdout).toContain(`Going on from ${directory}/checkpoints/${newest}`);
+  expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
+});
 
 test('in bfloat16 too; a run in float32 can go on in it', async () => {
   const bfloat16 = ['--set', 'task.model.fpropDtype=bfloat16'];
@@ -73,7 +67,7 @@ test('in bfloat16 too; a run in float32 can go on in it', async () => {
   expect([resumed.code, goneOn.code], goneOn.stderr).toEqual([0, 0]);
   expect(finalState(stopped).equals(finalState(whole))).toBe(true);
   expect(trainLosses(changed).at(-1)![0]).toBe(steps + 5);
-}, 240_000);
+});
 
 test('a finished run that is started again evaluates and decodes without another step', async () => {
   const directory = temporaryDirectory();
@@ -85,7 +79,7 @@ test('a finished run that is started again evaluates and decodes without another
   const programs = metricLines(directory).map((line) => line.program);
   expect(programs).toContain('eval_test_validation');
   expect(programs).toContain('decode_test_validation');
-}, 240_000);
+});
 
 test('evaluation and decoding read the newest checkpoint; another number of samples is another file', async () => {
   const directory = temporaryDirectory();
@@ -109,7 +103,7 @@ test('evaluation and decoding read the newest checkpoint; another number of samp
     expect(sampled).toHaveLength(3);
   }
   expect(decoded.stdout).toContain(`---\n${examples[0].prefix}\n>>>\n${examples[0].decoded_substr}`);
-}, 240_000);
+});
 
 test('a truncated checkpoint is named and left in place; the one before it needs a flag', async () => {
   const directory = temporaryDirectory();
@@ -128,7 +122,7 @@ test('a truncated checkpoint is named and left in place; the one before it needs
   const allowed = await runCommand([...flags(directory), '--restore_previous_checkpoint']);
   expect(allowed.code, allowed.stderr).toBe(0);
   expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
-}, 240_000);
+});
 
 test('a checkpoint of other shapes is refused', async () => {
   const { code, stderr } = await runCommand([...flags(uninterrupted), '--set', 'modelDims=24']);
@@ -136,4 +130,4 @@ test('a checkpoint of other shapes is refused', async () => {
   expect(stderr).toContain('checkpoint_00000060');
   expect(stderr).toContain('lm/');
   expect(stderr).not.toContain('    at ');
-}, 120_000);
+});

@@ -87,7 +87,7 @@ test('2 x 2 runs: stopped by SIGTERM in the second, started again, finished; fin
     '--set modelDims=16',
     '--set learningRate=2e-2',
   ]);
-}, 300_000);
+});
 
 test('a sweep that is killed takes its run along, and is started again', async () => {
   const directory = temporaryDirectory();
@@ -100,7 +100,7 @@ test('a sweep that is killed takes its run along, and is started again', async (
   // The pipes are closed when the run has ended, too.
   expect(stderr).toContain('SIGTERM: saving a checkpoint, then leaving');
   expect(record(directory)).toEqual([expect.objectContaining({ name, status: 'running' })]);
-}, 120_000);
+});
 
 test('a run that fails does not keep the others from running', async () => {
   const directory = temporaryDirectory();
@@ -110,7 +110,7 @@ test('a run that fails does not keep the others from running', async () => {
   expect(stderr).toContain("No file matches 'corpus/none.txt'");
   expect(record(directory).map(({ status }) => status)).toEqual(['failed', 'finished']);
   expect(stdout).toMatch(/dataPath=corpus_none\.txt-[\da-f]{8} +failed \(1\)\n/);
-}, 120_000);
+});
 
 test('what is no record of a sweep is left alone', async () => {
   const directory = temporaryDirectory();
@@ -121,4 +121,4 @@ test('what is no record of a sweep is left alone', async () => {
     stderr: `${directory}/sweep.json is not what a sweep wrote: move it away, or take another --job_log_dir.\n`,
   });
   expect(readFileSync(join(directory, 'sweep.json'), 'utf8')).toBe('{"mine": true}');
-}, 120_000);
+});

@@ -191,7 +191,7 @@ test('a chain of 10,000, a diamond of 60 levels and a cycle have graphs of linea
   const root = Inner.config();
   root.left = root;
   expect(toDot(root)).toContain('n0:r1:e -> n0:top:w');
-}, 60_000);
+});
 
 /** The configs in `root`, without the carriers of tags: those are no nodes of their own. */
 function configsIn(root: unknown) {
@@ -218,4 +218,4 @@ test('random graphs: Graphviz has nothing to say, each config is one node, each 
     }),
     { numRuns: 200 },
   );
-}, 60_000);
+});

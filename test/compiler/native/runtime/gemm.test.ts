@@ -59,7 +59,7 @@ describe.skipIf(!hasCompiler)('products', () => {
     ]);
     const objects = [`${program}.o`, ...[...kept, ...rest].map((file) => join(folder, `${file}.o`))];
     await execute(compilerPath(), [...sanitized, ...objects, '-o', program, '-lpthread', '-ldl', '-lm']);
-  }, 120_000);
+  });
 
   /** What the program says where all is right. */
   const report = (float32: string, bfloat16: string): string =>
@@ -77,15 +77,11 @@ describe.skipIf(!hasCompiler)('products', () => {
     ['avx2', 'avx2'],
     ['avx512', 'avx512'],
     ['avx512bf16', 'avx512'],
-  ])(
-    '%s',
-    async (kernel, float32) => {
-      const { stdout } = await execute(program, [kernel], { timeout: 120_000 });
-      const here = kernel === 'portable' || stdout !== `${kernel}: not here\n`;
-      expect(stdout).toBe(here ? report(float32, kernel) : `${kernel}: not here\n`);
-    },
-    120_000,
-  );
+  ])('%s', async (kernel, float32) => {
+    const { stdout } = await execute(program, [kernel], { timeout: 120_000 });
+    const here = kernel === 'portable' || stdout !== `${kernel}: not here\n`;
+    expect(stdout).toBe(here ? report(float32, kernel) : `${kernel}: not here\n`);
+  });
 
   it('knows no other kernel', async () => {
     expect((await execute(program, ['sse'])).stdout).toBe('sse: not here\n');
