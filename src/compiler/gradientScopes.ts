@@ -9,6 +9,7 @@ import { CompilerError } from './types.js';
 export interface TapeNode {
   readonly inputs: Readonly<Record<string, tf.Tensor>>;
   readonly outputs: readonly tf.Tensor[];
+  readonly saved?: readonly tf.Tensor[];
   gradient?: (dys: tf.Tensor[]) => Record<string, () => tf.Tensor>;
 }
 
@@ -21,7 +22,7 @@ export interface TapeKeeper {
     ...rest: unknown[]
   ): void;
   gradients(...args: unknown[]): unknown;
-  readonly state: { activeTape: TapeNode[] };
+  readonly state: { activeTape: TapeNode[]; readonly gradientDepth: number };
 }
 
 /** How the tracer is told where an operation belongs. */

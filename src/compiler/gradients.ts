@@ -1,15 +1,27 @@
 /** @file Gradients over structures of tensors. */
 import * as tf from './tfjs.js';
+import { keepCopy } from './trace.js';
 import { flattenTree, mapTree } from './tree.js';
 import type { Tree } from './types.js';
 
 export const isTensor = (value: unknown): value is tf.Tensor => value instanceof tf.Tensor;
 
+const auxiliary = new WeakSet<tf.Tensor>();
+
+/** Whether a tensor is an auxiliary result of `valueAndGrad`: it is nobody else's, and no tidy disposes of it. */
+export const isAuxiliary = (tensor: tf.Tensor): boolean => auxiliary.has(tensor);
+
+function keepAuxiliary(tensor: tf.Tensor): tf.Tensor {
+  const copy = keepCopy(tensor);
+  auxiliary.add(copy);
+  return copy;
+}
+
 /** What a differentiated function gives. */
 export interface ValueAndGrad<P, A> {
   /** The scalar loss. */
   readonly value: tf.Tensor;
-  /** Whatever else the function returned. */
+  /** Whatever else the function returned; eagerly, the caller's to dispose of. */
   readonly aux: A;
   /** d value / d params, of the same structure as the parameters. */
   readonly grads: P;
@@ -30,8 +42,8 @@ export function valueAndGrad<P extends Tree<tf.Tensor>, A extends Tree<tf.Tensor
   const flat = (...tensors: tf.Tensor[]): tf.Scalar => {
     let next = 0;
     const result = f(mapTree<tf.Tensor, tf.Tensor>(params, isTensor, () => tensors[next++]!) as P);
-    // The surrounding tidy would drop what is not returned; the caller owns it from here.
-    aux = mapTree<tf.Tensor, tf.Tensor>(result.aux, isTensor, (tensor) => tf.keep(tensor)) as A;
+    // The surrounding tidy would drop what is not returned.
+    aux = mapTree<tf.Tensor, tf.Tensor>(result.aux, isTensor, keepAuxiliary) as A;
     return result.value as tf.Scalar;
   };
   const { value, grads } = tf.valueAndGrads(flat)(leaves.map((leaf) => leaf.value));

@@ -10,7 +10,7 @@ import type * as tf from './tfjs.js';
 
 /** What of tfjs's engine copies tensors. */
 interface Copier {
-  readonly backend: tf.KernelBackend;
+  readonly state: { readonly tensorInfo: WeakMap<object, { readonly backend: tf.KernelBackend }> };
   clone(x: tf.Tensor): tf.Tensor;
   makeTensorFromTensorInfo(info: tf.TensorInfo): tf.Tensor;
   runKernel(name: string, inputs: { readonly x: tf.Tensor }, attrs: object): tf.Tensor;
@@ -43,11 +43,16 @@ function restoreTape(): void {
   const engine = tfjs.engine() as unknown as TapeKeeper;
   const original = engine.gradients.bind(engine);
   engine.gradients = (...args) => {
-    const tape = engine.state.activeTape;
+    const { state } = engine;
+    const tape = state.activeTape;
     try {
       return original(...args);
+    } catch (error) {
+      if (state.gradientDepth === 0 && state.activeTape !== tape)
+        for (const { saved } of state.activeTape ?? []) for (const tensor of saved ?? []) tensor.dispose();
+      throw error;
     } finally {
-      engine.state.activeTape = tape;
+      state.activeTape = tape;
     }
   };
 }
@@ -63,7 +68,7 @@ export function saveWithoutOperations(isTracing: () => boolean): void {
     if (!isTracing()) return original(x);
     const { dataId, shape, dtype } = x;
     // The copy goes away with the tape, and x may be the caller's.
-    engine.backend.incRef(dataId);
+    engine.state.tensorInfo.get(dataId)?.backend.incRef(dataId);
     const copy = engine.makeTensorFromTensorInfo({ dataId, shape, dtype });
     // Gradients of gradients go through what is saved.
     const gradient = (dy: tf.Tensor) => ({

@@ -43,6 +43,8 @@ interface Trace {
   readonly abstract: boolean;
   /** The constants made by `hostConstant`, by key. */
   readonly constants: Map<string, Value>;
+  /** Tensors that live until the trace ends. */
+  readonly kept: tf.Tensor[];
 }
 
 let current: Trace | null = null;
@@ -192,7 +194,10 @@ class TraceBackend extends tf.KernelBackend {
   override disposeData(dataId: tf.DataId, force = false): boolean {
     const stored = this.storedOf(dataId);
     stored.refCount--;
-    return force || stored.refCount <= 0;
+    if (!force && stored.refCount > 0) return false;
+    // Other backends' data may come back, with other values.
+    if (!(dataId instanceof Stored)) this.storage.delete(dataId);
+    return true;
   }
 
   override incRef(dataId: tf.DataId): void {
@@ -306,6 +311,14 @@ export function hostConstant(
   return tf.engine().makeTensorFromTensorInfo(trace.wrap(value)) as tf.Tensor;
 }
 
+/** The same values in a tensor that no tidy disposes of: in a trace until it ends, eagerly until its owner does. */
+export function keepCopy(tensor: tf.Tensor): tf.Tensor {
+  // Not an operation in a trace.
+  const copy = tf.keep((tf.engine() as unknown as { clone(x: tf.Tensor): tf.Tensor }).clone(tensor));
+  current?.kept.push(copy);
+  return copy;
+}
+
 /** Records one operation on traced tensors, outside tfjs's gradient tape. For composites. */
 export function recordOp(op: string, inputs: readonly tf.Tensor[], attrs: RawAttrs): tf.Tensor[] {
   const trace = traceBackend();
@@ -352,7 +365,7 @@ export function traceGraph(
   let nodes: Node[] = [];
   const enclosing = trace.reset();
   const outer = current;
-  current = { abstract, constants: new Map() };
+  current = { abstract, constants: new Map(), kept: [] };
   try {
     withBackend(TRACE_BACKEND, () =>
       // The graph leaves through variables: tidy walks over whatever its function returns.
@@ -366,6 +379,7 @@ export function traceGraph(
   } catch (error) {
     throw explain(error, '');
   } finally {
+    for (const tensor of current.kept) tensor.dispose();
     current = outer;
     nodes = trace.reset();
     trace.restore(enclosing);

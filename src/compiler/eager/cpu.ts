@@ -1,7 +1,7 @@
 /** @file Runs a function op by op on a tfjs backend: `cpu` is the oracle of the tests. */
 
 import type { Backend } from '../executable.js';
-import { isTensor } from '../gradients.js';
+import { isAuxiliary, isTensor } from '../gradients.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { Program, TensorFunction } from '../program.js';
 import { isSpec } from '../program.js';
@@ -96,8 +96,7 @@ export async function compileEager(
             const results = flattenTree<tf.Tensor>(call(tree), isTensor);
             checkResults(results, program);
             results.forEach(({ value }, i) => void outputs[i]!.set(value.dataSync()));
-            // valueAndGrad keeps its auxiliary results beyond any tidy.
-            for (const { value } of results) if (value.kept) value.dispose();
+            for (const { value } of results) if (isAuxiliary(value)) value.dispose();
           }),
         );
       },
