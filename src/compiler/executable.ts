@@ -3,6 +3,7 @@ import { letEventsIn } from '../system/index.js';
 import { productPrecision } from './cost.js';
 import { findBad, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { findComputed } from './onnx/indices.js';
+import { type Bound, checkOutputsApart, checkOutputsOnInputs } from './overlap.js';
 import type { Precision } from './precision.js';
 import type { Program } from './program.js';
 import { isSpec } from './program.js';
@@ -120,10 +121,11 @@ export class Executable {
 
   /**
    * Fixes the memory of a call. Arrays may be views into one larger buffer (over a SharedArrayBuffer they are copied at
-   * each run), and an output may lie on an input's memory
-   * where the program writes each element only after its last read.
+   * each run), and an output may lie on an input of as many elements, where the program writes each only after its last
+   * read.
    *
-   * @throws CompilerError where an array is missing, of another type or of another length than its tensor.
+   * @throws CompilerError where an array is missing, of another type or of another length than its tensor, and where an
+   *   output lies on another, on a part of an input, or on an input that is read in another order.
    */
   bind({ inputs, outputs = null, carried = {}, runs = 1 }: Binding): BoundCall {
     this.checkAlive();
@@ -145,6 +147,7 @@ export class Executable {
     const results = this.match('output', wanted, partsOf).map(
       (array, i) => array ?? this.newArray('output', i, partsOf('output', i)),
     ) as HostArray[];
+    this.checkOverlaps(read, results);
     const areParted = (kind: 'input' | 'output', arrays: readonly HostArray[]) =>
       arrays.map(({ length }, i) => length > sizeOf(this.specsOf(kind)[i]!.shape));
     const parted = { runs, inputs: areParted('input', read), outputs: areParted('output', results) };
@@ -287,6 +290,20 @@ export class Executable {
     const { dtype, shape } = this.specsOf(kind)[index]!;
     const size = parts * sizeOf(shape);
     return this.isHalf(kind, index) ? new Uint16Array(size) : newHostArray(dtype, size);
+  }
+
+  /** What follows in the same run may write over what the first function has read, and reads what it has written. */
+  private checkOverlaps(read: readonly BoundArray[], results: readonly BoundArray[]): void {
+    const { graph, inputPaths, outputPaths } = this.program;
+    const inputs = read.map((array, i): Bound => ({ path: inputPaths[i]!, value: graph.inputs[i]!, array }));
+    const outputs = results.map(
+      (array, i): Bound => ({ path: outputPaths[i]!, value: graph.outputs[i]!, array }),
+    );
+    checkOutputsApart(this.name, outputs);
+    for (const turn of this.follows ? ['0.', '1.'] : ['']) {
+      const ofTurn = ({ path }: Bound): boolean => path.startsWith(turn);
+      checkOutputsOnInputs(this.name, graph, inputs.filter(ofTurn), outputs.filter(ofTurn));
+    }
   }
 
   private match<T extends BoundArray | null>(

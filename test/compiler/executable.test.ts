@@ -129,6 +129,39 @@ test.each([
   expect(() => executable.bind(binding as any)).toThrow(message);
 });
 
+const buffer = new Float32Array(8);
+const [front, back] = [buffer.subarray(0, 4), buffer.subarray(4)];
+
+test.each<[string, (t: any) => any, object, string]>([
+  [
+    'two outputs on one array',
+    ({ x }) => ({ y: tf.neg(x), z: tf.square(x) }),
+    { inputs: { x: front }, outputs: { y: back, z: back } },
+    "step: outputs 'y' and 'z' are bound to the same memory; bind each to memory of its own.",
+  ],
+  [
+    'outputs that overlap',
+    ({ x }) => ({ y: tf.neg(x), z: tf.square(x) }),
+    { inputs: { x: new Float32Array(4) }, outputs: { y: buffer.subarray(2, 6), z: front } },
+    "step: outputs 'z' and 'y' are bound to the same memory; bind each to memory of its own.",
+  ],
+  [
+    'an output on a part of an input',
+    ({ x }) => ({ y: tf.neg(x) }),
+    { inputs: { x: front }, outputs: { y: buffer.subarray(1, 5) } },
+    "step: output 'y' is bound to memory of input 'x', and they are not the same elements; bind it to memory of its own.",
+  ],
+  [
+    'an output on an input that is read in another order',
+    ({ x }) => ({ y: tf.matMul(tf.reshape(x, [2, 2]), tf.reshape(x, [2, 2])) }),
+    { inputs: { x: front }, outputs: { y: front } },
+    "step: output 'y' is bound to memory of input 'x', which BatchMatMul does not read element by element; bind it to memory of its own.",
+  ],
+])('%s is refused', async (_, f, binding, message) => {
+  const executable = await compiled(f, { x });
+  expect(() => executable.bind(binding as any)).toThrow(message);
+});
+
 test('two threads give the same bits on every run', async () => {
   const steps = ['gram', 'exp', 'product', 'layerNorm', 'sum', 'softmax', 'lookup', 'tile'].map((op, i) => ({
     op,

@@ -251,7 +251,7 @@ test.each<[string, (t: any) => Tensor | Tensor[], string]>([
   ],
   [
     'a product of batches that differ',
-    (t: any) => tf.matMul(tf.zeros([2, 2, 3]), tf.zeros([3, 3, 2])),
+    () => tf.matMul(tf.zeros([2, 2, 3]), tf.zeros([3, 3, 2])),
     'matMul: expected shapes that broadcast, got [2] and [3], of 2 and 3 in dimension 0.',
   ],
   [
@@ -286,7 +286,7 @@ test.each<[string, (t: any) => Tensor | Tensor[], string]>([
   ],
   [
     'a filter of other channels',
-    (t: any) =>
+    () =>
       tf
         .engine()
         .runKernel(
