@@ -1,5 +1,6 @@
 /** @file ONNX Runtime's telemetry, turned off before the library is loaded. */
 import { isMainThread } from 'node:worker_threads';
+import { loadKoffi } from '../../system/index.js';
 import { CompilerError } from '../types.js';
 
 /** The library reads it when the first session of the process is made, and from then on keeps to what it read. */
@@ -16,8 +17,7 @@ export async function disableTelemetry(): Promise<void> {
   // On Windows the library has no such code. A worker's `process.env` is a copy, which C doesn't see.
   if (isMainThread || process.platform === 'win32') return;
   try {
-    const { load } = await import('koffi');
-    const program = load(null);
+    const program = (await loadKoffi()).load(null);
     const get = program.func('const char *getenv(const char *name)');
     if (get(variable) === '1') return;
     program.func('int setenv(const char *name, const char *value, int overwrite)')(variable, '1', 1);
