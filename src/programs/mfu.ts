@@ -16,6 +16,8 @@ import { type FlatTrainState, trainSpecs } from './trainProgram.js';
 
 /** Edges of the square matrices that are multiplied to find the peak. */
 const sizes = [512, 1024, 1536];
+/** tfjs is as fast on small ones, and takes half a minute for the others, in which nothing else is answered. */
+const eagerSizes = [128, 256];
 /** Each size is tried for this long, and at least twice: the first runs warm up caches and threads. */
 const millisecondsPerSize = 80;
 
@@ -41,7 +43,9 @@ export async function findPeak(options: EngineOptions, precision: Precision): Pr
   if (options.peakTflops !== undefined) return statedPeak(options.peakTflops);
   const flops = mayBeNative(options) ? await nativePeak(precision, options.numThreads) : null;
   if (flops !== null) return { flops, source: `${precision} multiply-adds in registers` };
-  const peak = await calibratePeak((size) => matmulGflops(options, precision, size), sizes);
+  const isEager = options.engine === 'eager' && options.device !== 'gpu';
+  const measured = isEager ? eagerSizes : sizes;
+  const peak = await calibratePeak((size) => matmulGflops(options, precision, size), measured);
   return { ...peak, source: `${precision} ${peak.source}` };
 }
 

@@ -46,23 +46,44 @@ function isLauncher(words: readonly string[]): boolean {
 const isShell = ([shell = '', flag]: readonly string[]): boolean =>
   /^(ba|da|a|z|k)?sh$/.test(basename(shell)) && flag === '-c';
 
+/** Who takes over processes whose parent has ended. */
+const isReaper = ({ pid, words }: Ancestor): boolean =>
+  pid === 1 || /^(init|launchd|systemd)$/.test(basename(words[0] ?? ''));
+
+/** What stands above a process. */
+interface Above {
+  /** Nearest first, up to the farthest launcher. */
+  readonly launchers: readonly number[];
+  /** Whether there was a launcher, and it has ended already. */
+  readonly ended: boolean;
+}
+
 /**
- * The processes above this one, nearest first, up to the farthest launcher. A shell counts where a launcher started it: one
- * that a person works in may end, and what was started in it lives on.
+ * The processes above this one that started it for a person. A shell counts where a launcher started it: one that a person
+ * works in may end, and what was started in it lives on.
+ *
+ * @param env says whether npm has started something in the line.
  */
-export function launchers(start = process.ppid, read = readAncestor): number[] {
+export function launchersAbove(
+  start = process.ppid,
+  env: NodeJS.ProcessEnv = process.env,
+  read: (pid: number) => Ancestor | undefined = readAncestor,
+): Above {
   const pids: number[] = [];
   let counted = 0;
-  for (let pid = start; pid > 1 && pids.length < mostAncestors; ) {
-    const ancestor = read(pid);
-    if (ancestor === undefined) break;
-    const launches = isLauncher(ancestor.words);
-    if (!launches && !isShell(ancestor.words)) break;
+  let last: Ancestor | undefined;
+  for (let pid = start; pid > 0 && pids.length < mostAncestors; ) {
+    last = read(pid);
+    if (last === undefined) break;
+    const launches = isLauncher(last.words);
+    if (!launches && !isShell(last.words)) break;
     pids.push(pid);
     if (launches) counted = pids.length;
-    pid = ancestor.parent;
+    pid = last.parent;
   }
-  return pids.slice(0, counted);
+  const ended =
+    counted === 0 && env.npm_lifecycle_event !== undefined && last !== undefined && isReaper(last);
+  return { launchers: pids.slice(0, counted), ended };
 }
 
 /** Whether one of these processes has ended: the next below it has another parent then. */

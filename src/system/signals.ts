@@ -2,7 +2,7 @@
 import { onOutputGone } from './brokenOutput.js';
 import { exitCodeOfSignal, type StopSignalName } from './exitCodes.js';
 import { stopGroups } from './groups.js';
-import { isOrphaned, launchers } from './launchers.js';
+import { isOrphaned, launchersAbove } from './launchers.js';
 import { listenToParent } from './ownProcess.js';
 import { isDetached } from './terminal.js';
 
@@ -59,10 +59,11 @@ export class StopSignal {
   }
 
   private watchLaunchers(): void {
-    const above = launchers();
-    if (above.length === 0) return;
+    const { launchers, ended } = launchersAbove();
+    if (ended) this.receive('SIGHUP');
+    if (launchers.length === 0) return;
     const timer = setInterval(() => {
-      if (isOrphaned(above)) this.receive('SIGHUP');
+      if (isOrphaned(launchers)) this.receive('SIGHUP');
     }, orphanCheckMs);
     timer.unref();
     this.undo.push(() => clearInterval(timer));

@@ -1,14 +1,16 @@
 /** @file Which processes above one started it for a person, by their command lines. */
 import { expect, test } from 'vitest';
-import { isOrphaned, launchers } from '../../src/system/launchers.js';
+import { isOrphaned, launchersAbove } from '../../src/system/launchers.js';
 
-/** Command lines of a process's ancestors, nearest first. */
-function found(...commands: string[]): number {
+/** What is above a process with these command lines of its ancestors, nearest first; a last one of `init` is process 1. */
+function above(commands: readonly string[], env = {}) {
+  const pidOf = (i: number) => (commands[i] === 'init' ? 1 : 100 + i);
   const read = (pid: number) => {
-    const command = commands[pid - 100];
-    return command === undefined ? undefined : { pid, parent: pid + 1, words: command.split(' ') };
+    const i = pid === 1 ? commands.indexOf('init') : pid - 100;
+    const command = commands[i];
+    return command === undefined ? undefined : { pid, parent: pidOf(i + 1), words: command.split(' ') };
   };
-  return launchers(100, read).length;
+  return launchersAbove(pidOf(0), env, read);
 }
 
 test.each<[number, string[]]>([
@@ -26,7 +28,22 @@ test.each<[number, string[]]>([
   [0, ['bash', 'sh -c bash', 'npm exec bash']],
   [0, ['node /p/node_modules/vitest/dist/workers/forks.js', 'npm test']],
 ])('%i launchers above: %j', (count, commands) => {
-  expect(found(...commands)).toBe(count);
+  expect(above(commands)).toEqual({
+    launchers: Array.from({ length: count }, (_, i) => 100 + i),
+    ended: false,
+  });
+});
+
+test.each<[boolean, string[]]>([
+  [true, ['init']],
+  [true, ["sh -c 'luthier' train", 'init']],
+  [true, ['sh -c tsx', '/usr/lib/systemd/systemd --user']],
+  // In a shell or a terminal of an npm script that has ended, a person works.
+  [false, ['bash', 'tmux new', 'init']],
+  [false, ["sh -c 'luthier' train", 'npm exec luthier', 'init']],
+])('a launcher had ended before anybody looked: %s for %j', (ended, commands) => {
+  expect(above(commands, { npm_lifecycle_event: 'npx' }).ended).toBe(ended);
+  expect(above(commands).ended).toBe(false);
 });
 
 test('a process is orphaned where its parent is another one than before', () => {

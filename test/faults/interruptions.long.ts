@@ -1,0 +1,127 @@
+/** @file Training that is killed and stopped at any time, through the documented commands: nothing is lost. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { listCheckpoints } from '../../src/checkpoints/directory.js';
+import { runCommand, temporaryDirectory } from '../command.js';
+import { metricLines, stateAt, trainLosses } from '../programs/runs.js';
+import { draw, title, tries } from './campaign.js';
+import { type Form, forms, type Started, start, trainer } from './documented.js';
+
+const endless = 1_000_000;
+const flags = (numTrainSteps: number): string[] => [
+  '--exp=tiny.Tiny',
+  ...['--set', `numTrainSteps=${numTrainSteps}`],
+  ...['--set', 'task.train.evalIntervalSteps=1000000'],
+  ...['--engine=onnx', '--num_threads=1'],
+];
+
+const newest = (directory: string): number =>
+  [...listCheckpoints(join(directory, 'checkpoints')).keys()].at(-1) ?? -1;
+const lastStep = (directory: string): number => Number(trainLosses(directory).at(-1)?.[0] ?? 0);
+
+/** When a run is disturbed: so many steps after it has begun to train, and so many milliseconds later. */
+interface Moment {
+  readonly form: Form;
+  readonly steps: number;
+  readonly delay: number;
+  readonly how: 'group' | 'launcher' | 'trainer';
+  /** Before it has begun to train. */
+  readonly early: boolean;
+}
+const moment = fc.record({
+  form: fc.constantFrom(...forms),
+  steps: fc.integer({ min: 1, max: 9 }),
+  delay: fc.integer({ min: 0, max: 60 }),
+  how: fc.constantFrom('group', 'launcher', 'trainer'),
+  early: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
+});
+
+/** Waits for the moment; false where the run ended before it, which it must not. */
+async function reach({ steps, delay, early }: Moment, directory: string, run: Started): Promise<void> {
+  if (early) return void (await sleep(delay * 50));
+  const until = Math.max(0, newest(directory)) + steps;
+  while (lastStep(directory) < until || trainer(directory) === undefined) {
+    if (run.child.exitCode !== null) throw new Error(`The run ended before step ${until}:\n${run.output()}`);
+    await sleep(10);
+  }
+  await sleep(delay);
+}
+
+/** The metrics have every step once, in order, and no line that is torn. */
+function checkMetrics(directory: string): void {
+  const steps = trainLosses(directory).map(([step]) => step);
+  expect(steps).toEqual(steps.map((_, i) => i + 1));
+}
+
+/** The run goes on to an end, which is that of a run that nobody disturbed; nothing half-written is left. */
+async function checkTrajectory(directory: string): Promise<void> {
+  const last = Math.max(newest(directory), lastStep(directory)) + 3;
+  const undisturbed = temporaryDirectory();
+  for (const each of [directory, undisturbed]) {
+    const { code, stderr } = await runCommand([...flags(last), `--job_log_dir=${each}`]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  }
+  expect(stateAt(directory, last).equals(stateAt(undisturbed, last))).toBe(true);
+  expect(trainLosses(directory)).toEqual(trainLosses(undisturbed));
+  const names = [...readdirSync(directory), ...readdirSync(join(directory, 'checkpoints'))];
+  expect(names.filter((name) => /tmp|replaced/.test(name))).toEqual([]);
+}
+
+test(title('SIGKILL at random moments'), async () => {
+  const directory = temporaryDirectory();
+  let saved = -1;
+  for (const at of draw(moment, tries(200, 8), 0x5161)) {
+    const run = start(at.form, directory, flags(endless));
+    await reach(at, directory, run);
+    const pid = trainer(directory);
+    if (at.how === 'group') process.kill(-run.child.pid!, 'SIGKILL');
+    else if (at.how === 'launcher' || pid === undefined) run.child.kill('SIGKILL');
+    else process.kill(pid, 'SIGKILL');
+    await run.ended();
+    expect(newest(directory), JSON.stringify(at)).toBeGreaterThanOrEqual(saved);
+    saved = newest(directory);
+  }
+  await checkTrajectory(directory);
+  checkMetrics(directory);
+});
+
+test.each([
+  ['Ctrl-C', 130],
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)(title('%s at random moments: the checkpoint has the newest step'), async (what, code) => {
+  const directory = temporaryDirectory();
+  for (const at of draw(moment, tries(40, 3), code)) {
+    const run = start(at.form, directory, flags(endless), what === 'Ctrl-C' && at.how !== 'group');
+    await reach(at, directory, run);
+    if (what === 'Ctrl-C') run.interrupt();
+    else if (at.how === 'group') process.kill(-run.child.pid!, what);
+    else run.child.kill(what);
+    const ended = await run.ended();
+    const told = `${JSON.stringify(at)}\n${run.output().slice(-2000)}`;
+    expect(ended, told).toBe(code);
+    expect(Math.max(0, newest(directory)), told).toBe(lastStep(directory));
+    checkMetrics(directory);
+  }
+  await checkTrajectory(directory);
+});
+
+test(title('two writers on one directory'), async () => {
+  const directory = temporaryDirectory();
+  for (const [first, second] of draw(fc.tuple(moment, moment), tries(20, 2), 0x2222)) {
+    const runs = [first, second].map(({ form }) => start(form, directory, flags(endless)));
+    const refused = await Promise.race(runs.map((run) => run.closed.then(() => run)));
+    expect(refused.output()).toMatch(/in use by process \d+ on .* since /);
+    const other = runs.find((run) => run !== refused)!;
+    await reach({ ...first, early: false }, directory, other);
+    other.interrupt();
+    expect(await Promise.all([refused.closed, other.ended()])).toEqual([2, 130]);
+    expect(newest(directory)).toBe(lastStep(directory));
+    checkMetrics(directory);
+  }
+  await checkTrajectory(directory);
+  expect(metricLines(directory).length).toBeGreaterThan(0);
+});
