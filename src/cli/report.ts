@@ -32,8 +32,10 @@ export function describeError(error: unknown): { text: string; code: number } {
     return { text: `${error.message}\n${cause.text}`, code: cause.code };
   }
   const stack = error.stack ?? error.message;
+  // A layer's error has its cause's message and stack.
+  const isWhole = error.cause === undefined || error.name === 'LayerError';
   return {
-    text: error.cause === undefined ? stack : `${stack}\n${describeError(error.cause).text}`,
+    text: isWhole ? stack : `${stack}\n${describeError(error.cause).text}`,
     code: 1,
   };
 }

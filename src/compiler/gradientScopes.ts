@@ -4,6 +4,7 @@
  */
 import * as tf from './tfjs.js';
 import { CompilerError } from './types.js';
+import { showUsersFrame } from './usersFrame.js';
 
 /** What tfjs keeps of an operation that a gradient may be asked of. */
 export interface TapeNode {
@@ -48,7 +49,9 @@ export function carryScopes(scopes: ScopeKeeper): void {
     const { gradient } = node;
     if (scope === null) return;
     if (gradient === undefined) {
-      node.gradient = () => scopes.within(scope, () => refuse(name));
+      // Where it was called; the gradient is asked for elsewhere.
+      const call = new Error();
+      node.gradient = () => scopes.within(scope, () => refuse(name, call));
       return;
     }
     node.gradient = (dys) => {
@@ -60,11 +63,13 @@ export function carryScopes(scopes: ScopeKeeper): void {
   };
 }
 
-function refuse(op: string): never {
-  throw new CompilerError(
-    `The operation '${op}' has no gradient${/Grad$|Backprop/.test(op) ? ' itself' : ''}. ` +
-      'Compute what is differentiated without it, or give it one with tf.customGrad.',
+function refuse(op: string, call: Error): never {
+  const error = new CompilerError(
+    `The operation '${op}' has no gradient${/Grad$|Backprop/.test(op) ? ' itself' : ''}: compute what is differentiated ` +
+      'without it, or give it one with tf.customGrad.',
   );
+  showUsersFrame(error, call);
+  throw error;
 }
 
 /** Scopes of gradients begin with this. */

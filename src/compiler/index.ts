@@ -31,3 +31,4 @@ export * as tf from './tfjs.js';
 export { isTracing, withBackend, withPrecision, withScope } from './trace.js';
 export type { BoundArray, DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './types.js';
 export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf } from './types.js';
+export { showUsersFrame } from './usersFrame.js';

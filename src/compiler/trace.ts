@@ -11,6 +11,7 @@ import type { RawAttrs } from './rules/rule.js';
 import { saveWithoutOperations } from './savedTensors.js';
 import * as tf from './tfjs.js';
 import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf, type TensorSpec } from './types.js';
+import { DEEP, showUsersFrame } from './usersFrame.js';
 
 /** Name under which the tracing backend is known to tfjs. */
 const TRACE_BACKEND = 'luthier-trace';
@@ -365,6 +366,8 @@ export function traceGraph(
   let nodes: Node[] = [];
   const enclosing = trace.reset();
   const outer = current;
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = DEEP;
   current = { abstract, constants: new Map(), kept: [] };
   try {
     withBackend(TRACE_BACKEND, () =>
@@ -381,6 +384,7 @@ export function traceGraph(
   } finally {
     for (const tensor of current.kept) tensor.dispose();
     current = outer;
+    Error.stackTraceLimit = stackTraceLimit;
     nodes = trace.reset();
     trace.restore(enclosing);
   }
@@ -394,21 +398,23 @@ export function placeOf(scope: string): string {
   return isGradient ? ` (in the gradient of layer '${layer}')` : ` (in layer '${layer}')`;
 }
 
-/** Adds to an error where it came from, once; tells tfjs's message for a missing kernel in our terms. */
+/** Adds to an error where it came from, once, and shows the user's line; tells tfjs's message for a missing kernel in our terms. */
 function explain(error: unknown, scope: string): unknown {
   if (!(error instanceof Error)) return error;
   const where = placeOf(scope);
   const missing = /Kernel '(\w+)' not registered/.exec(error.message);
   if (missing) {
-    return new CompilerError(
+    const told = new CompilerError(
       `The compiler has no rule for the operation '${missing[1]}'${where}. Write it with operations that have one ` +
         '(src/compiler/rules), or add a rule there and its lowering in src/compiler/onnx.',
-      { cause: error },
     );
+    showUsersFrame(told, error);
+    return told;
   }
   // tfjs's own checks throw plain errors.
   const ours = error instanceof CompilerError || error.constructor === Error;
-  if (ours && where !== '' && !/ \((in layer '|in the gradient of|where)/.test(error.message))
-    error.message += where;
+  if (!ours) return error;
+  if (where !== '' && !/ \((in layer '|in the gradient of|where)/.test(error.message)) error.message += where;
+  showUsersFrame(error);
   return error;
 }

@@ -5,6 +5,7 @@ import {
   type DType,
   hashString,
   ops,
+  showUsersFrame,
   type Tensor,
   type TensorSpec,
   withPrecision,
@@ -363,7 +364,9 @@ export abstract class BaseLayer extends Configurable.with({
         // The compiler's own errors name the scope already.
         if (error instanceof LayerError || error instanceof CompilerError || !(error instanceof Error))
           throw error;
-        throw this.error(`${name}: ${error.message}`, { cause: error });
+        const told = this.error(`${name}: ${error.message}`, { cause: error });
+        showUsersFrame(told, error);
+        throw told;
       }
     };
     Object.defineProperty(this, name, { value: guarded });

@@ -84,7 +84,7 @@ async function checkRefusal([c]: readonly Case[], engine: Engine): Promise<void>
   const layer = withScope.bind(null, 'net/pool');
   const f = (...xs: Tensor[]) => layer(() => c!.f(...xs)) as Tensor;
   await expect(compile(second({ ...c!, f }) as any, [...c!.inputs], { engine })).rejects.toThrow(
-    "The operation 'MaxPoolGrad' has no gradient itself. Compute what is differentiated without it, or give it one " +
+    "The operation 'MaxPoolGrad' has no gradient itself: compute what is differentiated without it, or give it one " +
       "with tf.customGrad. (in the gradient of layer 'net/pool')",
   );
 }
