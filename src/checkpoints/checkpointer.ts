@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
 import { CheckpointError } from './errors.js';
-import { describeState } from './metadata.js';
+import { describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
 import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
 import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 import { SaveThread } from './saveThread.js';
@@ -43,6 +43,8 @@ export interface CheckpointerOptions {
 export interface SaveOptions {
   /** State of the training input, anything that JSON holds. */
   readonly inputState?: unknown;
+  /** What else a run needs to go on as if it had not stopped, anything that JSON holds. */
+  readonly progress?: unknown;
   /**
    * Whether training is sound: the last step was valid and the state is finite. Default true. Retention never deletes
    * the newest checkpoint that is.
@@ -219,7 +221,7 @@ export class Checkpointer {
 
   #request(state: TrainState, options: SaveOptions): WriteRequest {
     const existing = listCheckpoints(this.directory).get(state.step);
-    const { inputState, isGood = true } = options;
+    const { inputState, progress, isGood = true } = options;
     const slots = Object.keys(state.slots).join('\n');
     if (this.#snapshot?.of !== state.layout || this.#snapshot.slots !== slots) {
       this.#snapshot = { of: state.layout, slots, value: new StateSnapshot(state) };
@@ -233,7 +235,7 @@ export class Checkpointer {
       description: describeState(state, this.#options.experiment, savedAt, isGood),
       prefix: snapshot.prefix,
       data: snapshot.data,
-      trainInput: inputState === undefined || inputState === null ? null : `${JSON.stringify(inputState)}\n`,
+      texts: textsOf({ [TRAIN_INPUT_FILE]: inputState, [PROGRESS_FILE]: progress }),
       existing:
         existing === undefined ? null : { name: existing, setAside: this.#asideName(state.step, existing) },
       letGo: this.#namesToLetGo(state.step),

@@ -12,6 +12,7 @@ const CHECKPOINT_VERSION = '1.0';
 export const STATE_FILE = 'state.safetensors';
 export const METADATA_FILE = 'metadata.json';
 export const TRAIN_INPUT_FILE = 'train_input.json';
+export const PROGRESS_FILE = 'progress.json';
 
 const digestSchema = z.strictObject({
   byteLength: z.int().nonnegative(),
@@ -60,6 +61,12 @@ export function describeState(
     slots: Object.keys(state.slots),
     ...(!isGood && { isGood }),
   };
+}
+
+/** Values that are saved beside the state as texts of JSON, by file name; those that are absent have none. */
+export function textsOf(values: Readonly<Record<string, unknown>>): Record<string, string> {
+  const present = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(present.map(([name, value]) => [name, `${JSON.stringify(value)}\n`]));
 }
 
 /** The file's text; its last field is the SHA-256 of all the others. */

@@ -11,6 +11,7 @@ import {
   decodeMetadata,
   digestOfBytes,
   METADATA_FILE,
+  PROGRESS_FILE,
   STATE_FILE,
   TRAIN_INPUT_FILE,
 } from './metadata.js';
@@ -22,6 +23,8 @@ export interface CheckpointContents {
   readonly metadata: CheckpointMetadata;
   /** State of the training input when the checkpoint was saved; null when none was saved. */
   readonly inputState: unknown;
+  /** `progress` of the save; null when none was saved. */
+  readonly progress: unknown;
 }
 
 export interface ReadOptions {
@@ -52,7 +55,9 @@ export function readCheckpoint(
       : [metadata.slots.filter((name) => name === slot), slot === null ? [] : [slot]];
   const differences = [...compareVariables(metadata, state), ...compareSlots(saved, ours)];
   if (differences.length > 0) throw differencesError(directory, differences);
-  const inputState = readTrainInput(directory, metadata);
+  const [inputState, progress] = [TRAIN_INPUT_FILE, PROGRESS_FILE].map((name) =>
+    readJson(directory, name, metadata),
+  );
   const file = openState(directory, metadata);
   try {
     checkDigest(file.path, metadata.files[STATE_FILE], file.digest());
@@ -64,7 +69,7 @@ export function readCheckpoint(
     file.close();
   }
   state.step = metadata.step;
-  return { metadata, inputState };
+  return { metadata, inputState, progress };
 }
 
 /** More than the metadata of a million variables. */
@@ -142,10 +147,11 @@ function differencesError(directory: string, differences: readonly string[]): Ch
   );
 }
 
-function readTrainInput(directory: string, metadata: CheckpointMetadata): unknown {
-  const expected = metadata.files[TRAIN_INPUT_FILE];
+/** A text that was saved beside the state; null where there is none. */
+function readJson(directory: string, name: string, metadata: CheckpointMetadata): unknown {
+  const expected = metadata.files[name];
   if (expected === undefined) return null;
-  const path = join(directory, TRAIN_INPUT_FILE);
+  const path = join(directory, name);
   const bytes = read(path, () => readRegularFile(path));
   checkDigest(path, expected, digestOfBytes(bytes));
   return JSON.parse(bytes.toString());

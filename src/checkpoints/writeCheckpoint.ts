@@ -4,13 +4,7 @@ import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isThere, makeDirectory, removeQuietly, syncDirectory } from '../files/index.js';
 import { checkpointName, replacedName, temporaryName } from './directory.js';
-import {
-  type CheckpointDescription,
-  encodeMetadata,
-  METADATA_FILE,
-  STATE_FILE,
-  TRAIN_INPUT_FILE,
-} from './metadata.js';
+import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE } from './metadata.js';
 import { type FileDigest, writeFileDurably } from './safetensorsFile.js';
 
 /** Everything that a save needs, in a form that crosses to a worker thread without copying the weights. */
@@ -20,8 +14,8 @@ export interface WriteRequest {
   /** The state file: its header, then its data section. */
   readonly prefix: Uint8Array;
   readonly data: SharedArrayBuffer;
-  /** JSON text of the training input's state, or null when there is none. */
-  readonly trainInput: string | null;
+  /** Texts that are saved beside the state, by file name. */
+  readonly texts: Readonly<Record<string, string>>;
   /** A checkpoint that stands where this one goes: replaced by it, or set aside under this other name. */
   readonly existing: { readonly name: string; readonly setAside: string | null } | null;
   /** Names of checkpoints to let go once this one is safe. */
@@ -56,9 +50,8 @@ function writeFiles(temporary: string, request: WriteRequest): void {
   const files: Record<string, FileDigest> = {};
   const data = new Uint8Array(request.data);
   files[STATE_FILE] = writeFileDurably(join(temporary, STATE_FILE), [request.prefix, data]);
-  if (request.trainInput !== null) {
-    files[TRAIN_INPUT_FILE] = writeText(join(temporary, TRAIN_INPUT_FILE), request.trainInput);
-  }
+  for (const [name, text] of Object.entries(request.texts))
+    files[name] = writeText(join(temporary, name), text);
   writeText(join(temporary, METADATA_FILE), encodeMetadata({ ...request.description, files }));
 }
 

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
+import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './errors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
 
@@ -29,15 +30,22 @@ export abstract class BaseInput
       inputRandomSeed: z.int().min(0).nullable().default(null).describe('Seed of the order; null is 0.'),
       resetForEval: z
         .boolean()
-        .default(false)
-        .describe('Evaluation starts over at the first batch each time.'),
+        .default(true)
+        .describe(
+          'Each evaluation starts at the first batch, so that figures compare; false goes on where the last one ' +
+            'stopped, over and over the data.',
+        ),
       evalLoopNumBatches: z
         .int()
         .refine((count) => count > 0 || count === -1, {
           error: (issue) => `evalLoopNumBatches must be positive or -1, found ${issue.input}.`,
         })
-        .default(1)
-        .describe('Batches of one evaluation; -1 reads to the end of the data.'),
+        .nullable()
+        .default(null)
+        .describe(
+          'Batches of one evaluation or decode; -1 reads to the end of the data. null is -1 in an evaluation that ' +
+            'starts at the first batch of data that ends, else 1.',
+        ),
       isTraining: z.boolean().default(false).describe('Whether training reads it: shuffled, without end.'),
       prefetchBatches: z
         .int()
@@ -75,6 +83,16 @@ export abstract class BaseInput
 
   getGlobalBatchSize(): number {
     return this.hp.batchSize * this.hp.numInfeedHosts;
+  }
+
+  /** Whether `getNext` gives batches for ever; an evaluation can't read such data to its end. */
+  get isEndless(): boolean {
+    return this.hp.isTraining;
+  }
+
+  /** What an own input does not say is neither recorded nor compared. */
+  dataIdentity(): DataIdentity {
+    return {};
   }
 
   /**

@@ -1,6 +1,6 @@
 /** @file Finds the files of a corpus: paths, globs and globs inside an installed package, always in one order. */
 
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -66,9 +66,30 @@ function splitGlob(pattern: string): { base: string; glob: string } {
   };
 }
 
-const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-const isDirectory = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+/** What is at a path, if anything. @throws InputError with the system's reason where that can't be known */
+function lookAt(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new InputError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const isFile = (path: string): boolean => lookAt(path)?.isFile() ?? false;
+const isDirectory = (path: string): boolean => lookAt(path)?.isDirectory() ?? false;
+
+/** Links may lead to one file by several names, in a circle even: it is read once, under the shortest of them. */
+function withoutLinksTwice(files: readonly CorpusFile[]): CorpusFile[] {
+  const depth = (file: CorpusFile): number => file.path.split('/').length;
+  const shortest = new Map<string, CorpusFile>();
+  for (const file of files) {
+    const real = realpathSync.native(file.path);
+    const known = shortest.get(real);
+    if (known === undefined || depth(file) < depth(known)) shortest.set(real, file);
+  }
+  const kept = new Set(shortest.values());
+  return files.filter((file) => kept.has(file));
+}
 
 function matches(directory: string, pattern: string): CorpusFile[] {
   // A file whose name looks like a glob, 'notes (1).txt', is still that file.
@@ -79,7 +100,10 @@ function matches(directory: string, pattern: string): CorpusFile[] {
   const cwd = resolve(directory, base);
   if (!isDirectory(cwd)) return [];
   const names = globSync(glob, { cwd, expandDirectories: false, onlyFiles: true });
-  return names.sort(byCodeUnit).map((name) => ({ path: join(cwd, name), name: posix.join(base, name) }));
+  const files = names
+    .sort(byCodeUnit)
+    .map((name) => ({ path: join(cwd, name), name: posix.join(base, name) }));
+  return withoutLinksTwice(files);
 }
 
 /** The existing name nearest to what was asked for, or what is missing on the way to it. */

@@ -15,6 +15,7 @@ export {
   specsOf,
 } from './batch.js';
 export { charVocabularyOf } from './characters.js';
+export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
 export { EndOfData, InputError } from './errors.js';
 export { type CorpusFile, packageDirectory, resolveFiles, resolvePackageFiles } from './files.js';
 export type { IdRows, InputSource, InputState, JsonValue } from './inputSource.js';

@@ -1,6 +1,7 @@
 /** @file The contract between inputs and the programs that read them. */
 
 import type { Batch } from './batch.js';
+import type { DataIdentity } from './dataIdentity.js';
 
 /** A value that JSON keeps as it is. */
 export type JsonValue =
@@ -26,6 +27,10 @@ export interface InputSource {
   readonly batchSize: number;
   /** Rows of each batch of all hosts together. */
   getGlobalBatchSize(): number;
+  /** Whether there is always a next batch. */
+  readonly isEndless: boolean;
+  /** What the batches are made from, read where it has not been yet. @throws InputError for what is wrong with it */
+  dataIdentity(): DataIdentity;
   /** The next batch, which is the caller's to keep. @throws EndOfData after the last one, until `reset` */
   getNext(): Promise<Batch>;
   /** The batch that `getNext` will give, without taking it. @throws EndOfData as `getNext` */

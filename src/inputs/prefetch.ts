@@ -1,5 +1,6 @@
 /** @file Reads an input ahead in a worker thread, so that the main thread finds each batch ready. */
 
+import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { build, type Config, type JsonDocument, toJSON } from '../hparams/index.js';
@@ -7,6 +8,7 @@ import { startWorker } from '../workers/index.js';
 import type { BaseInput } from './baseInput.js';
 import type { Batch } from './batch.js';
 import { type BatchLayout, layoutOf, readBatch } from './batchLayout.js';
+import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
 import { EndOfData, InputError } from './errors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
 import { Pace } from './pace.js';
@@ -35,7 +37,9 @@ export function openInput(config: Config<BaseInput>, options: OpenInputOptions =
   const input = build(config);
   input.getState();
   if (input.prefetch === 'never') return input;
-  return new PrefetchedInput(input, toJSON(config), options.modules ?? []);
+  // The thread reads the files again: a tokenizer must not learn another vocabulary from what they are by then.
+  const document = toJSON(withTokenizerOf(config, input.dataIdentity()));
+  return new PrefetchedInput(input, document, options.modules ?? []);
 }
 
 /** What the input gave: a batch and the state after it, or its end. */
@@ -83,6 +87,14 @@ class PrefetchedInput implements InputSource {
 
   get batchSize(): number {
     return this.#input.batchSize;
+  }
+
+  get isEndless(): boolean {
+    return this.#input.isEndless;
+  }
+
+  dataIdentity(): DataIdentity {
+    return this.#input.dataIdentity();
   }
 
   /** Whether the worker makes the batches now; at first the main thread does. */
@@ -258,8 +270,12 @@ class PrefetchedInput implements InputSource {
   }
 
   #failed(error: Error): InputError {
-    return new InputError(`Input '${this.name}' failed in its prefetch thread: ${error.message}`, {
-      cause: error,
-    });
+    // The thread reads the files once more, and they may be gone since the first time.
+    const gone = (this.dataIdentity().files ?? []).filter(({ path }) => !existsSync(path));
+    const reason =
+      gone.length === 0
+        ? error.message
+        : `${gone.map(({ path }) => path).join(', ')} was deleted after the start. Bring it back.`;
+    return new InputError(`Input '${this.name}' failed in its prefetch thread: ${reason}`, { cause: error });
   }
 }

@@ -1,26 +1,42 @@
-/** @file RowInput: an input whose data is numbered rows. Sharding, padding and exact resume live here, once. */
+/** @file RowInput: an input whose data is numbered rows. Order, sharding, padding and exact resume live here, once. */
 
 import { BaseInput } from './baseInput.js';
 import { type Batch, type BatchSpecs, specsOf } from './batch.js';
 import { EndOfData, InputError } from './errors.js';
 import type { InputState, JsonValue } from './inputSource.js';
+import { permutation, streamKey } from './random.js';
+
+/** Purpose of the random stream of the order under the input's seed; the epoch is added. */
+const ORDER = 2 ** 40;
 
 /**
- * Rows are given out in their order: a batch of all hosts together takes the next batchSize · numInfeedHosts of
+ * Training reads rows in another random order each epoch, without end; elsewhere they come in their order, once. A batch of all hosts together takes the next batchSize · numInfeedHosts of
  * them, and host h fills its batch with the h-th run of batchSize. The one thing to remember is how many rows were
  * given out, so a run goes on exactly where it stopped, also with another number of hosts or another batch size.
  */
 export abstract class RowInput extends BaseInput.with({}) {
   static override readonly isAbstract = true;
   #position = 0;
+  #epoch = -1;
+  #order: Uint32Array = new Uint32Array(0);
 
-  /** How many rows the data has; Infinity for data without end. Rows from there on are padding of weight 0. */
+  /** How many rows the data has; Infinity for data without end, whose order is its own. */
   protected abstract get numRows(): number;
 
   /** A batch of padding, freshly allocated. */
   protected abstract emptyBatch(): Batch;
 
-  /** Writes row `row` (counted on through the epochs) to place `b` of a batch made by `emptyBatch`. */
+  /** Whether the first row comes again after the last one. */
+  protected get repeats(): boolean {
+    return this.hp.isTraining;
+  }
+
+  /** Whether each epoch has a random order of its own. */
+  protected get shuffles(): boolean {
+    return this.hp.isTraining;
+  }
+
+  /** Writes row `row`, below `numRows`, to place `b` of a batch made by `emptyBatch`. */
   protected abstract fillRow(row: number, batch: Batch, b: number): void;
 
   /** What must be the same for a saved position to mean the same rows, by the name that messages give it. */
@@ -29,6 +45,10 @@ export abstract class RowInput extends BaseInput.with({}) {
   /** Those of `emptyBatch`; inputs of large batches say it without making one. */
   override batchSpecs(): BatchSpecs {
     return specsOf(this.emptyBatch());
+  }
+
+  override get isEndless(): boolean {
+    return this.repeats || this.numRows === Number.POSITIVE_INFINITY;
   }
 
   override async getNext(): Promise<Batch> {
@@ -46,7 +66,7 @@ export abstract class RowInput extends BaseInput.with({}) {
   }
 
   override getState(): InputState {
-    return { position: this.#position, ...this.identity() };
+    return { position: this.#position, ...this.#identity() };
   }
 
   override setState(state: InputState): void {
@@ -56,7 +76,7 @@ export abstract class RowInput extends BaseInput.with({}) {
         `Input '${this.name}': a state has a position that is 0 or a positive integer, got ${JSON.stringify(state)}.`,
       );
     }
-    const changed = Object.entries(this.identity())
+    const changed = Object.entries(this.#identity())
       .filter(([name, now]) => now !== saved[name])
       .map(([name, now]) => `${name} is ${now}, was ${saved[name] ?? 'not recorded'}`);
     if (changed.length > 0) {
@@ -67,13 +87,36 @@ export abstract class RowInput extends BaseInput.with({}) {
     this.#position = position;
   }
 
+  /** With what the order of rows depends on; data without end has said all there is. */
+  #identity(): { readonly [name: string]: JsonValue } {
+    const own = this.identity();
+    if (!this.shuffles || this.numRows === Number.POSITIVE_INFINITY) return own;
+    return { ...own, rows: this.numRows, shuffleSeed: this.hp.inputRandomSeed ?? 0 };
+  }
+
   #batchAt(position: number): Batch {
-    if (position >= this.numRows) throw new EndOfData(this.name);
     const { batchSize, infeedHostIndex } = this.hp;
+    const end = this.repeats && this.numRows > 0 ? Number.POSITIVE_INFINITY : this.numRows;
+    if (position >= end) throw new EndOfData(this.name);
     const first = position + infeedHostIndex * batchSize;
     const batch = this.emptyBatch();
-    const count = Math.min(batchSize, this.numRows - first);
-    for (let b = 0; b < count; b++) this.fillRow(first + b, batch, b);
+    // Rows past the end are padding of weight 0.
+    const count = Math.min(batchSize, end - first);
+    for (let b = 0; b < count; b++) this.fillRow(this.#rowAt(first + b), batch, b);
     return batch;
+  }
+
+  /** The row that is the n-th to be given out. */
+  #rowAt(n: number): number {
+    const { numRows } = this;
+    if (numRows === Number.POSITIVE_INFINITY) return n;
+    const epoch = Math.floor(n / numRows);
+    if (!this.shuffles) return n - epoch * numRows;
+    if (epoch !== this.#epoch) {
+      const key = streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch);
+      this.#order = permutation(key, numRows);
+      this.#epoch = epoch;
+    }
+    return this.#order[n - epoch * numRows]!;
   }
 }

@@ -10,6 +10,7 @@ import {
   lmBatchSpecs,
   type PackedLmBatch,
 } from './batch.js';
+import type { DataIdentity } from './dataIdentity.js';
 import type { JsonValue } from './inputSource.js';
 import { streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
@@ -59,6 +60,10 @@ export class SyntheticLmInput extends RowInput.with({
     const { segmentIds, segmentPos } = batch as PackedLmBatch;
     segmentIds.data.fill(1, at, at + seqLen);
     for (let t = 0; t < seqLen; t++) segmentPos.data[at + t] = t;
+  }
+
+  override dataIdentity(): DataIdentity {
+    return { vocabSize: this.hp.vocabSize };
   }
 
   protected override identity(): { readonly [name: string]: JsonValue } {

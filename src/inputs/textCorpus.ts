@@ -1,6 +1,7 @@
 /** @file Reads the part of a text corpus that an input asks for, as tokens. */
 
 import { createHash } from 'node:crypto';
+import type { DataFile } from './dataIdentity.js';
 import { InputError } from './errors.js';
 import { resolveFiles } from './files.js';
 import { readFiles } from './source.js';
@@ -16,11 +17,19 @@ export interface TextCorpusOptions {
   readonly validationFiles: readonly string[];
 }
 
+/** What was read. */
+interface TextCorpus {
+  /** The tokens of the split, document by document. */
+  readonly stream: TokenStream;
+  /** The files that they are of. */
+  readonly files: readonly DataFile[];
+}
+
 /**
- * The tokens of one split, document by document.
+ * Reads one split.
  * @throws InputError for files that are missing or cannot be encoded, and for a split without a token to predict
  */
-export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokenizer): TokenStream {
+export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokenizer): TextCorpus {
   const { split } = options;
   const held = resolveFiles(options.validationFiles);
   const heldPaths = new Set(held.map((file) => file.path));
@@ -39,7 +48,8 @@ export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokeni
   const documents = wanted.map((file) => tokenizer.encodeFile(file));
   const stream = concatenate(documents.filter((document) => document.length > 0));
   const part = byFile ? stream : splitStream(stream, options.validationFraction, split);
-  if (part.tokens.length >= 2) return part;
+  const sizes = wanted.map(({ name, path, bytes }) => ({ name, path, size: bytes.length }));
+  if (part.tokens.length >= 2) return { stream: part, files: sizes };
 
   const paths = files.slice(0, 3).map((file) => file.path);
   const where = `${plural(files.length, 'file')} (${paths.join(', ')}${files.length > 3 ? ', …' : ''})`;

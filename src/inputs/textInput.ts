@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { instance } from '../hparams/index.js';
 import { type BatchSpecs, emptyLmBatch, emptyPackedLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
+import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './errors.js';
 import type { IdRows, JsonValue } from './inputSource.js';
 import { drawBelow, permutation, streamKey } from './random.js';
@@ -20,6 +21,7 @@ const OFFSET = 2 ** 42;
 /** What an input reads its rows from. */
 interface TextData {
   readonly stream: TokenStream;
+  readonly files: readonly DataFile[];
   readonly rows: RowSource;
 }
 
@@ -107,8 +109,13 @@ export class TextInput extends RowInput.with({
   }
 
   /** `repeat` with its default. */
-  get repeats(): boolean {
+  override get repeats(): boolean {
     return this.hp.repeat ?? this.hp.isTraining;
+  }
+
+  /** `sampling` says the order. */
+  protected override get shuffles(): boolean {
+    return false;
   }
 
   protected override get numRows(): number {
@@ -139,10 +146,23 @@ export class TextInput extends RowInput.with({
     }
   }
 
-  protected override identity(): { readonly [name: string]: JsonValue } {
-    this.#fingerprint ??= fingerprint(this.#load().stream);
+  override dataIdentity(): DataIdentity {
+    const { tokenizer } = this;
     return {
-      corpus: this.#fingerprint,
+      vocabSize: tokenizer.vocabSize,
+      tokenizer: {
+        class: tokenizer.constructor.name,
+        identity: tokenizer.identity(),
+        learned: tokenizer.learned(),
+      },
+      files: this.#load().files,
+      contents: this.#contents,
+    };
+  }
+
+  protected override identity(): { readonly [name: string]: JsonValue } {
+    return {
+      corpus: this.#contents,
       tokenizer: this.tokenizer.identity(),
       seqLen: this.hp.seqLen,
       packed: this.hp.packed,
@@ -150,6 +170,11 @@ export class TextInput extends RowInput.with({
       repeat: this.repeats,
       seed: this.#seed,
     };
+  }
+
+  get #contents(): string {
+    this.#fingerprint ??= fingerprint(this.#load().stream);
+    return this.#fingerprint;
   }
 
   get #seed(): number {
@@ -188,7 +213,7 @@ export class TextInput extends RowInput.with({
   #load(): TextData {
     if (this.#data) return this.#data;
     try {
-      const stream = readTextCorpus(this.hp, this.hp.tokenizer);
+      const { stream, files } = readTextCorpus(this.hp, this.hp.tokenizer);
       const { seqLen, packed } = this.hp;
       const rows = packed ? packedRows(stream, seqLen) : windowRows(stream.tokens, seqLen);
       if (rows.numRows === 0)
@@ -198,7 +223,7 @@ export class TextInput extends RowInput.with({
           `sampling 'random' needs more than seqLen = ${seqLen} tokens, and split '${this.hp.split}' has ${stream.tokens.length}.`,
         );
       }
-      this.#data = { stream, rows: rows as RowSource };
+      this.#data = { stream, files, rows: rows as RowSource };
       return this.#data;
     } catch (error) {
       if (!(error instanceof InputError)) throw error;

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import { charVocabulary, decodeUtf8, encodeCharacters } from './characters.js';
 import { InputError } from './errors.js';
+import type { JsonValue } from './inputSource.js';
 import type { SourceFile } from './source.js';
 import type { TokenArray } from './tokens.js';
 
@@ -31,6 +32,14 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   /** Whether `fit` must see the corpus before anything is encoded. */
   get needsCorpus(): boolean {
     return false;
+  }
+
+  /**
+   * Fields of its config that `fit` filled in: set, they make a tokenizer of the same ids without the corpus. A run saves
+   * them, and every process that reads for it later sets them.
+   */
+  learned(): { readonly [field: string]: JsonValue } {
+    return {};
   }
 
   /** Learns the vocabulary from a whole corpus, training and validation. */
@@ -108,6 +117,10 @@ export class CharTokenizer extends BaseTokenizer.with({
 
   override fit(corpus: readonly SourceFile[]): void {
     if (this.needsCorpus) this.#learn([...charVocabulary(corpus.map((file) => decodeUtf8(file)))]);
+  }
+
+  override learned(): { readonly [field: string]: JsonValue } {
+    return { vocabulary: this.vocabulary };
   }
 
   override encode(text: string): Int32Array {

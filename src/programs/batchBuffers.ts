@@ -3,7 +3,9 @@ import {
   formatSpec,
   type HostArray,
   type HostTensor,
+  type IndexError,
   newHostArray,
+  sizeOf,
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
@@ -25,6 +27,12 @@ function mapBatch<T>(batch: Batch, map: (tensor: HostTensor, path: string) => T,
       isHostTensor(value) ? map(value, prefix + name) : mapBatch(value, map, `${prefix}${name}.`),
     ]),
   );
+}
+
+/** The error of a batch that has an index out of range. @param what names input and step. */
+export function badIndexError(what: string, { input, at, problem }: IndexError): JobError {
+  const array = input.replace(/^(\d+\.)?batch\./, '');
+  return new JobError(`${what}: ${array}[${at.join(',')}] of its batch, ${problem}.`);
 }
 
 /** Arrays with the shapes of an input's first batch, for so many batches; later ones are copied into them. */
@@ -53,6 +61,20 @@ export class BatchBuffers {
     this.unit = unit;
     this.size = count;
     this.load(first);
+  }
+
+  /** The batch at a place, where it lies. */
+  batchAt(place: number): Tree<HostTensor> {
+    const at = (specs: BatchSpecs, prefix: string): Tree<HostTensor> =>
+      Object.fromEntries(
+        Object.entries(specs).map(([name, spec]) => {
+          const held = this.#byPath.get(prefix + name);
+          if (held === undefined) return [name, at(spec as BatchSpecs, `${prefix}${name}.`)];
+          const size = sizeOf(held.spec.shape);
+          return [name, { ...held.spec, data: held.data.subarray(place * size, (place + 1) * size) }];
+        }),
+      );
+    return at(this.specs, '');
   }
 
   /** Copies a batch to a place, counted from 0. @throws JobError where it differs from the first one in names, shapes or dtypes. */

@@ -6,6 +6,7 @@ import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
 import type { StopSignal } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
+import { thenClose } from './closing.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { JobError } from './errors.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
@@ -13,8 +14,8 @@ import { writeJobFiles } from './jobFiles.js';
 import { machineOf } from './machine.js';
 import type { JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
+import type { FlatTrainState } from './stepCalls.js';
 import { paramsOf } from './taskState.js';
-import type { FlatTrainState } from './trainProgram.js';
 
 /** Restores the parameters of the newest checkpoint, or in their place their average; other slots are not read. */
 async function restoreParams(
@@ -71,17 +72,15 @@ export async function runEvaluation(options: JobOptions, stop: StopSignal): Prom
     firstStep: state.step,
   });
   const steps = new EvalSteps(options, task, state);
-  const programs = datasets.map((dataset) => new EvalProgram(options, steps, dataset));
+  const programs = datasets.map((dataset) => new EvalProgram(options, task, steps, dataset));
   stop.postpone('leaving');
-  try {
+  await thenClose([reporter, ...programs], async () => {
     for (const program of programs) {
-      const result = await program.run(() => stop.received !== undefined);
+      const result = await program.run(state.step, () => stop.received !== undefined);
       if (result) reporter.evaluated(program.name, state.step, result);
     }
-    if (options.profiler) reporter.profiled(await profileOf(options, options.profiler));
-  } finally {
-    await Promise.all([reporter, ...programs].map((part) => part.close()));
-  }
+    if (options.profiler) reporter.tell(await profileOf(options, options.profiler));
+  });
 }
 
 /** Decodes the newest checkpoint on every decode dataset. */
@@ -98,13 +97,11 @@ export async function runDecoding(options: JobOptions, stop: StopSignal): Promis
   });
   const programs = options.decodeDatasets.map((dataset) => new DecodeProgram(options, task, state, dataset));
   stop.postpone('leaving');
-  try {
+  await thenClose([reporter, ...programs], async () => {
     for (const program of programs) {
       const result = await program.run(state.step, () => stop.received !== undefined);
       if (result) reporter.decoded(program.name, state.step, result);
     }
-    if (options.profiler) reporter.profiled(await profileOf(options, options.profiler));
-  } finally {
-    await Promise.all([reporter, ...programs].map((part) => part.close()));
-  }
+    if (options.profiler) reporter.tell(await profileOf(options, options.profiler));
+  });
 }

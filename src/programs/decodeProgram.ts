@@ -45,6 +45,8 @@ export interface DecodeResult {
   readonly seconds: number;
   /** Tokens drawn. */
   readonly tokens: number;
+  /** How the data differs from what the run read at first; told once. */
+  readonly changes?: string | undefined;
 }
 
 /** Decodes one dataset whenever it is asked to; input and step are made at the first time. */
@@ -54,6 +56,7 @@ export class DecodeProgram {
   readonly datasetName: string;
   private readonly model: LanguageModel;
   #input: InputSource | undefined;
+  #changes: string | undefined;
   #stepper: Stepper | undefined;
 
   /** @throws ConfigError where the task's model can't be decoded. */
@@ -73,13 +76,13 @@ export class DecodeProgram {
     this.model = task.model;
   }
 
-  /** Decodes `evalLoopNumBatches` batches (-1: all) from the first one on. The same step gives the same text. */
+  /** Decodes `evalLoopNumBatches` batches (null: one; -1: all) from the first one on. The same step gives the same text. */
   async run(step: number, isStopped: () => boolean): Promise<DecodeResult | undefined> {
-    const input = (this.#input ??= openDataset(this.options, this.dataset));
+    const input = this.#input ?? this.#open();
     input.reset();
     // Training has changed the parameters since.
     this.#stepper?.refresh();
-    const { evalLoopNumBatches: limit } = this.dataset;
+    const limit = this.dataset.evalLoopNumBatches ?? 1;
     const stream = foldIn(prngKey(this.task.hp.decode.hp.randomSeed), hashString(this.name));
     const started = performance.now();
     const examples: DecodedExample[] = [];
@@ -93,13 +96,24 @@ export class DecodeProgram {
     const seconds = (performance.now() - started) / 1000;
     const drawn = (e: DecodedExample) =>
       (e.sampled ?? [e]).reduce((sum, s) => sum + s.decode_length - e.prefix_length, 0);
-    return { examples, path, seconds, tokens: examples.reduce((sum, e) => sum + drawn(e), 0) };
+    const tokens = examples.reduce((sum, e) => sum + drawn(e), 0);
+    const changes = this.#changes;
+    this.#changes = undefined;
+    return { examples, path, seconds, tokens, ...(changes !== undefined && { changes }) };
   }
 
   async close(): Promise<void> {
     await this.#input?.close();
     await this.#stepper?.dispose();
     this.#stepper = undefined;
+  }
+
+  #open(): InputSource {
+    const { task, dataset, name } = this;
+    const { input, changes } = openDataset(this.options, { task, dataset, program: name });
+    this.#changes = changes;
+    this.#input = input;
+    return input;
   }
 
   private async decodeBatch(input: InputSource, batch: LmBatch, key: PrngKey): Promise<DecodedExample[]> {

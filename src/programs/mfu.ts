@@ -12,7 +12,7 @@ import { calibratePeak, type Peak, statedPeak, trainFlopsPerToken } from '../sum
 import { forwardStep, type SingleTask } from '../tasks/index.js';
 import type { BatchBuffers } from './batchBuffers.js';
 import { compileOptions, type EngineOptions } from './options.js';
-import { type FlatTrainState, trainSpecs } from './trainProgram.js';
+import { type FlatTrainState, trainSpecs } from './stepCalls.js';
 
 /** Edges of the square matrices that are multiplied to find the peak. */
 const sizes = [512, 1024, 1536];

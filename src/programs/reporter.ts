@@ -25,6 +25,8 @@ export interface Course {
   readonly numTrainSteps: number;
   /** A line in a log at multiples of this step. */
   readonly logIntervalSteps?: number;
+  /** Programs that run again at the first step: what they wrote of it before goes. */
+  readonly again?: readonly string[];
 }
 
 /** Metrics under the tags of Pax's eval programs. */
@@ -45,13 +47,15 @@ export class Reporter {
   readonly #isTraining: boolean;
   #wroteHow = false;
   readonly #notify = (line: string) => this.tell(line);
+  /** Evaluations and decodes of this process that failed. */
+  failures = 0;
 
   constructor(
     private readonly options: JobOptions,
     private readonly course: Course,
   ) {
     this.#isTraining = options.mode.startsWith('train');
-    const resume = this.#isTraining ? { resumeStep: course.firstStep } : {};
+    const resume = this.#isTraining ? { resumeStep: course.firstStep, again: course.again } : {};
     this.#metrics = new MetricsFile(join(options.jobLogDir, 'metrics.jsonl'), {
       ...resume,
       notify: this.#notify,
@@ -105,7 +109,8 @@ export class Reporter {
     );
   }
 
-  evaluated(program: string, step: number, { metrics, batches, seconds }: EvalResult): void {
+  evaluated(program: string, step: number, { metrics, batches, seconds, changes }: EvalResult): void {
+    this.#dataChanged(program, changes);
     this.#writer(program).scalars(step, { ...metricScalars(metrics), batches });
     // Metrics that are equal are one thing under several names (total_loss and avg_xent without auxiliary losses).
     const values = new Set<number>([0]);
@@ -116,7 +121,8 @@ export class Reporter {
     this.#line.message(`${program} at step ${step}: ${shown.join(', ')}${took}`);
   }
 
-  decoded(program: string, step: number, { examples, path, seconds, tokens }: DecodeResult): void {
+  decoded(program: string, step: number, { examples, path, seconds, tokens, changes }: DecodeResult): void {
+    this.#dataChanged(program, changes);
     const scalars = {
       'decode_metrics/num_examples': examples.length,
       'decode_metrics/tokens_per_sec': tokens / seconds,
@@ -127,19 +133,39 @@ export class Reporter {
     for (const example of examples.slice(0, printedExamples)) this.#line.message(describe(example));
   }
 
-  trainingEnds(step: number, signal: StopSignalName | undefined): void {
-    const { jobLogDir, name, mode } = this.options;
-    const left = signal && step < this.course.numTrainSteps;
+  /** An evaluation or a decode that gave nothing. */
+  failed(program: string, step: number, error: Error, goesOn: boolean): void {
+    this.failures += 1;
+    // Whoever wrote the input or the layer looks for the line that threw.
+    const isOwn = /^(Type|Range|Reference|Syntax)?Error$/.test(error.name);
+    const told = isOwn ? error.stack : error.message;
     this.#line.message(
-      left
-        ? `Saved at step ${step} of ${this.course.numTrainSteps}; the same command goes on from there.`
-        : `Trained ${name} to step ${step}; everything is in ${jobLogDir}${mode === 'train' ? '' : ', TensorBoard events in its summaries'}`,
+      `${program} at step ${step} failed, ${goesOn ? 'training goes on' : 'training stops (onEvalError)'}: ${told}`,
+    );
+    this.#metrics.write({ program, step, error: error.message });
+  }
+
+  /** What became of the state at the end. */
+  saved(step: number): void {
+    this.#line.message(
+      `Saved at step ${step} of ${this.course.numTrainSteps}; the same command goes on from there.`,
     );
   }
 
-  /** The tables of a profile. */
-  profiled(text: string): void {
-    this.#line.message(text);
+  trainingEnds(step: number, signal: StopSignalName | undefined): void {
+    const { jobLogDir, name, mode } = this.options;
+    if (this.failures > 0) {
+      const what =
+        this.failures === 1 ? 'One evaluation or decode' : `${this.failures} evaluations or decodes`;
+      this.#line.message(`${what} failed; see above, and "error" in ${join(jobLogDir, 'metrics.jsonl')}.`);
+    }
+    if (signal && step < this.course.numTrainSteps) {
+      this.saved(step);
+      return;
+    }
+    this.#line.message(
+      `Trained ${name} to step ${step}; everything is in ${jobLogDir}${mode === 'train' ? '' : ', TensorBoard events in its summaries'}`,
+    );
   }
 
   async close(): Promise<void> {
@@ -158,6 +184,13 @@ export class Reporter {
       model_flops_per_token: cost.flops,
       seconds_to_first_step: firstStepSeconds ?? null,
     };
+  }
+
+  #dataChanged(program: string, changes: string | undefined): void {
+    if (changes !== undefined)
+      this.#line.message(
+        `${program}: its data is not what this run read at first, so figures of before do not compare: ${changes}.`,
+      );
   }
 
   #writer(program: string): SummaryWriter {

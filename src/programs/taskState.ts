@@ -9,7 +9,7 @@ import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
 import type { FlatParams } from './flatParams.js';
 import type { EngineOptions } from './options.js';
-import type { FlatTrainState, TrainMemory } from './trainProgram.js';
+import type { FlatTrainState, TrainMemory } from './stepCalls.js';
 
 const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleString('en-US')} GB`;
 

@@ -1,58 +1,62 @@
-/** @file The training loop, in Pax's order: save, stop, step, evaluate, decode; at the end a forced save. */
+/** @file The training loop, in Pax's order: save, stop, step, evaluate, decode; whatever ends it, the state is saved. */
 import { join } from 'node:path';
 import { Checkpointer } from '../checkpoints/index.js';
-import { flatViews, takeMemory } from '../compiler/index.js';
+import { takeMemory } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
-import type { InputSource, InputState } from '../inputs/index.js';
-import { sumOfSquares } from '../learners/index.js';
+import { InputError, type InputSource, type InputState } from '../inputs/index.js';
 import type { StopSignal } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { DecodeProgram } from './decodeProgram.js';
-import { EvalProgram, EvalSteps } from './evalProgram.js';
+import { thenClose } from './closing.js';
+import { forgetData } from './dataRecord.js';
+import { Evaluations } from './evaluations.js';
+import { invalidStepsError, mostInvalidSteps } from './invalidSteps.js';
 import { writeJobFiles } from './jobFiles.js';
 import { machineChanges, machineOf, recordedMachine } from './machine.js';
-import { findPeak, modelCost } from './mfu.js';
-import { openDataset } from './openDataset.js';
+import { type OpenedDataset, openDataset, TRAIN } from './openDataset.js';
 import { type JobOptions, phase } from './options.js';
+import { type Progress, readProgress, savedWith } from './progress.js';
 import { Reporter } from './reporter.js';
-import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
+import type { TrainMemory } from './stepCalls.js';
+import { beginToInitialize, trainStateOf } from './taskState.js';
 import { trainingDataset } from './trainingDataset.js';
 import { TrainMeter } from './trainMeter.js';
-import { type FlatTrainState, type TrainMemory, TrainProgram, type TrainReport } from './trainProgram.js';
+import { TrainProgram } from './trainProgram.js';
+import { writeSummary } from './trainSummary.js';
 
 /** Everything that a training run holds. */
 interface Training {
   readonly options: JobOptions;
   readonly stop: StopSignal;
   readonly task: SingleTask;
-  readonly state: FlatTrainState;
+  readonly state: TrainMemory;
   readonly input: InputSource;
   readonly checkpointer: Checkpointer;
   readonly reporter: Reporter;
   readonly program: TrainProgram;
   readonly meter: TrainMeter;
-  readonly evalSteps: EvalSteps;
-  readonly evals: readonly EvalProgram[];
-  readonly decodes: readonly DecodeProgram[];
+  readonly evaluations: Evaluations;
   /** Steps of this process. */
   taken: number;
 }
 
-/** Trains to the task's last step, or until a signal; either way the present state is saved at the end. */
+/** Trains to the task's last step, or until a signal or an error; in each case the present state is saved at the end. */
 export async function runTraining(options: JobOptions, stop: StopSignal): Promise<void> {
   const training = await openTraining(options, stop);
-  try {
-    await trainLoop(training);
-  } finally {
-    const { input, checkpointer, reporter, evals, decodes } = training;
-    await Promise.all([input, checkpointer, reporter, ...evals, ...decodes].map((part) => part.close()));
-  }
+  const { input, checkpointer, reporter, evaluations } = training;
+  await thenClose([input, checkpointer, reporter, evaluations], async () => {
+    try {
+      await trainLoop(training);
+    } catch (error) {
+      await saveAfterError(training);
+      throw error;
+    }
+  });
 }
 
 async function openTraining(options: JobOptions, stop: StopSignal): Promise<Training> {
   const task = build(options.task);
   const { train } = task.hp;
-  const input = openDataset(options, trainingDataset(options));
+  const dataset = trainingDataset(options);
   let tell: (line: string) => void = (line) => process.stdout.write(`${line}\n`);
   const checkpointer = new Checkpointer({
     directory: join(options.jobLogDir, 'checkpoints'),
@@ -62,33 +66,39 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     saveKeepIntervalDuration: train.hp.saveKeepIntervalDuration,
     notify: ({ message }) => tell(message),
   });
+  if (checkpointer.latestStep() === undefined) forgetData(options.jobLogDir);
+  const opened = openDataset(options, { task, dataset, program: TRAIN });
+  const { input } = opened;
   const state = trainStateOf(task);
-  const restored = await restoreNewest(options, state, input, checkpointer);
+  const restored = await restoreNewest(options, state, opened, checkpointer);
+  const evaluations = new Evaluations(options, task, state, input);
   const { numTrainSteps, summaryIntervalSteps, logTrainOutputIntervalSteps } = train.hp;
-  const logIntervalSteps = logTrainOutputIntervalSteps ?? summaryIntervalSteps;
-  const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step, logIntervalSteps });
+  if (restored?.progress) evaluations.restore(restored.progress.pending, restored.progress.positions);
+  // A finished run that is started again shows what came of it.
+  if (state.step >= numTrainSteps) evaluations.reach(state.step);
+  const reporter = new Reporter(options, {
+    ...{ numTrainSteps, firstStep: state.step, again: evaluations.pending },
+    logIntervalSteps: logTrainOutputIntervalSteps ?? summaryIntervalSteps,
+  });
   tell = (line) => reporter.tell(line);
-  reporter.trainingStarts(task, input.getGlobalBatchSize(), restored);
+  reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
   // Other threads draw initial values while this one compiles.
   const beginning = restored === undefined ? await beginToInitialize(options, task, state) : undefined;
   const creating = TrainProgram.create(options, task, state, input);
   const [program] = await Promise.all([creating, beginning?.done]);
   const machine = await machineOf(options, program.executable);
-  if (restored !== undefined)
+  if (restored !== undefined) {
     reporter.tell(...machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
+    if (opened.changes !== undefined)
+      reporter.tell(`Going on with data that is not what the run began with: ${opened.changes}.`);
+  }
   // Only now: a run that can't go on from what is there must not write over it.
   writeJobFiles(options, machine);
-  const evalSteps = new EvalSteps(options, task, train.hp.evalUseEmaStates ? averaged(state) : state);
-  const decodedParams = train.hp.decodeUseEmaStates ? averaged(state) : state;
-  const { mode, datasets, decodeDatasets } = options;
-  const evaluated = mode === 'train' ? [] : datasets.filter((dataset) => !dataset.isTraining);
-  const decoded = mode === 'train_and_decode' ? decodeDatasets : [];
+  const meter = new TrainMeter(program);
+  if (restored?.progress) meter.restore(restored.progress.meter);
   return {
-    ...{ options, stop, task, state, input, checkpointer, reporter, program, evalSteps },
-    meter: new TrainMeter(program),
+    ...{ options, stop, task, state, input, checkpointer, reporter, program, meter, evaluations },
     taken: 0,
-    evals: evaluated.map((dataset) => new EvalProgram(options, evalSteps, dataset)),
-    decodes: decoded.map((dataset) => new DecodeProgram(options, task, decodedParams, dataset)),
   };
 }
 
@@ -96,47 +106,74 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
 async function restoreNewest(
   options: JobOptions,
   state: TrainMemory,
-  input: InputSource,
+  { input, changes }: OpenedDataset,
   checkpointer: Checkpointer,
-): Promise<string | undefined> {
+): Promise<{ readonly path: string; readonly progress: Progress | undefined } | undefined> {
   if (checkpointer.latestStep() === undefined) return undefined;
   await takeMemory([state.params, ...Object.values(state.slots), state.grads], options);
   const restored = await checkpointer.restore(state, { allowPrevious: options.restorePreviousCheckpoint });
-  if (restored.inputState !== null) input.setState(restored.inputState as InputState);
-  return restored.path;
+  try {
+    if (restored.inputState !== null) input.setState(restored.inputState as InputState);
+  } catch (error) {
+    if (!(error instanceof InputError) || changes === undefined) throw error;
+    throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
+  }
+  return { path: restored.path, progress: readProgress(restored.progress, restored.path) };
 }
 
 async function trainLoop(training: Training): Promise<void> {
-  const { options, task, state, stop, checkpointer, reporter } = training;
+  const { options, task, state, stop, checkpointer, reporter, evaluations, meter } = training;
   const { numTrainSteps } = task.hp.train.hp;
   // The newest checkpoint on the disk may be one that was passed over as broken.
   stop.postpone('saving a checkpoint, then leaving');
   let saved = checkpointer.latestStep() === undefined ? undefined : state.step;
   const save = async () => {
-    await phase(options, 'checkpoints', () =>
-      checkpointer.save(state, { inputState: training.input.getState() }),
-    );
+    await phase(options, 'checkpoints', () => checkpointer.save(state, savedWith(training)));
     saved = state.step;
   };
-  const evaluateAndDecode = async () => {
-    await phase(options, 'evaluation', () => evaluateIfDue(training));
-    await phase(options, 'decoding', () => decodeIfDue(training));
-  };
-  if (state.step >= numTrainSteps) {
-    // A finished run that is started again shows what came of it.
-    await evaluateAndDecode();
-  }
+  const evaluate = () => evaluations.run({ reporter, meter, isStopped: () => stop.received !== undefined });
+  await evaluate();
   for (;;) {
     const preempted = stop.received !== undefined;
     if (saved !== state.step && checkpointer.shouldSave(state.step, { preempted })) await save();
     if (preempted || state.step >= numTrainSteps) break;
     await takeSteps(training);
-    await evaluateAndDecode();
+    await evaluate();
   }
   if (saved === undefined || saved < state.step) await save();
   await phase(options, 'checkpoints', () => checkpointer.waitUntilFinished());
+  if (meter.skipped > 0)
+    reporter.tell(`Of ${state.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
   reporter.trainingEnds(state.step, stop.received);
   await reportProfile(training);
+}
+
+/** Saves what an error has left, if that is the state of a step. Never throws: the error is what the user must see. */
+async function saveAfterError(training: Training): Promise<void> {
+  const { state, checkpointer, reporter, program } = training;
+  // A save that failed is no reason not to try another.
+  await checkpointer.waitUntilFinished().catch(() => {});
+  let problem = `the step after ${state.step} failed half-way, so the state is that of no step`;
+  if (program.isWhole) {
+    try {
+      await checkpointer.save(state, savedWith(training));
+      await checkpointer.waitUntilFinished();
+      return reporter.saved(state.step);
+    } catch (error) {
+      problem = (error as Error).message;
+    }
+  }
+  reporter.tell(`Not saved at step ${state.step}: ${problem}. ${newestCheckpoint(checkpointer)}`);
+}
+
+function newestCheckpoint(checkpointer: Checkpointer): string {
+  try {
+    const newest = checkpointer.latestStep();
+    if (newest !== undefined) return `The newest checkpoint is that of step ${newest}.`;
+  } catch {
+    // The directory can't even be listed.
+  }
+  return 'There is no checkpoint.';
 }
 
 async function reportProfile({ options, reporter, meter, taken }: Training): Promise<void> {
@@ -145,14 +182,15 @@ async function reportProfile({ options, reporter, meter, taken }: Training): Pro
   const { writeProfile } = await import('./profile/write.js');
   // The first of several steps warms up, and is not counted.
   const steps = taken > 1 ? taken - 1 : taken;
-  reporter.profiled(await writeProfile(options, profiler, steps, meter.cost?.peak));
+  reporter.tell(await writeProfile(options, profiler, steps, meter.cost?.peak));
 }
 
 async function takeSteps(training: Training): Promise<void> {
-  const { task, state, program, meter, reporter, options } = training;
+  const { task, state, program, meter, reporter, options, evaluations } = training;
   const { numTrainSteps, summaryIntervalSteps } = task.hp.train.hp;
   const first = state.step;
   const reports = await program.runSteps(stepsAtOnce(training));
+  evaluations.reach(state.step);
   meter.lap(reports.length);
   for (const [i, report] of reports.entries()) {
     const step = first + i + 1;
@@ -164,6 +202,7 @@ async function takeSteps(training: Training): Promise<void> {
   }
   if (training.taken === 0 && state.step < numTrainSteps) options.profiler?.restart();
   training.taken += reports.length;
+  if (meter.invalidInARow >= mostInvalidSteps(task)) throw await invalidStepsError(training, reports.at(-1)!);
 }
 
 /** How many steps are taken before anybody asks what came of them. */
@@ -172,64 +211,6 @@ function stepsAtOnce({ task, state, program, meter }: Training): number {
     task.hp.train.hp;
   const intervals = [summaryIntervalSteps, evalIntervalSteps, saveIntervalSteps, decodeIntervalSteps];
   const due = intervals.map((steps) => (steps === null ? numTrainSteps : steps - (state.step % steps)));
-  return Math.min(program.timelySteps(meter.stepSeconds), numTrainSteps - state.step, ...due);
-}
-
-async function writeSummary(training: Training, report: TrainReport): Promise<void> {
-  const { task, state, program, meter, reporter } = training;
-  const { learner, variableNormSummary } = task.hp.train.hp;
-  meter.pause();
-  // Counting FLOPs and measuring the peak take a while; the first step does not wait for them.
-  if (!meter.cost && meter.speed !== undefined) {
-    const { flops, precision } = modelCost(task, state, program.buffers);
-    meter.cost = { flops, peak: await findPeak(training.options, precision) };
-  }
-  const scalars = meter.take(report);
-  if (learner.hp.varNormSummary) scalars['learning/var_norm'] = program.updater.varNorm();
-  if (learner.hp.gradNormIndividualVars) {
-    for (const [path, norm] of Object.entries(program.updater.gradNorms()))
-      scalars[`per_var_grad_norm/${path}`] = norm;
-  }
-  if (variableNormSummary) Object.assign(scalars, rootMeanSquares(state));
-  reporter.trainSummary(state.step, scalars, meter);
-  meter.resume();
-}
-
-/** Root mean square of every variable, by summary tag. */
-function rootMeanSquares({ layout, params }: FlatTrainState): Record<string, number> {
-  const entries = Object.entries(flatViews(layout, params)).map(([path, values]) => {
-    const sum = sumOfSquares(values, 0, values.length);
-    return [`vars/${path}`, Math.sqrt(sum / Math.max(1, values.length))] as const;
-  });
-  return Object.fromEntries(entries);
-}
-
-async function evaluateIfDue(training: Training): Promise<void> {
-  const { task, state, stop, meter, reporter, input, evals, evalSteps } = training;
-  const { numTrainSteps, evalIntervalSteps, evalSkipTrain } = task.hp.train.hp;
-  if (state.step % evalIntervalSteps !== 0 && state.step < numTrainSteps) return;
-  meter.pause();
-  if (!evalSkipTrain) {
-    const metrics = await evalSteps.run(input.name, await input.peek());
-    reporter.evaluated('eval_train', state.step, { metrics, batches: 1, seconds: 0 });
-  }
-  for (const program of evals) {
-    const result = await program.run(() => stop.received !== undefined);
-    if (result) reporter.evaluated(program.name, state.step, result);
-  }
-  meter.resume();
-}
-
-async function decodeIfDue(training: Training): Promise<void> {
-  const { task, state, stop, meter, reporter, decodes } = training;
-  const { numTrainSteps, decodeIntervalSteps, decodeStartAfterNSteps } = task.hp.train.hp;
-  const isFinal = state.step >= numTrainSteps;
-  const isDue = decodeIntervalSteps !== null && state.step % decodeIntervalSteps === 0;
-  if (!isFinal && !(isDue && state.step >= decodeStartAfterNSteps)) return;
-  meter.pause();
-  for (const program of decodes) {
-    const result = await program.run(state.step, () => stop.received !== undefined);
-    if (result) reporter.decoded(program.name, state.step, result);
-  }
-  meter.resume();
+  const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
+  return Math.min(program.timelySteps(meter.stepSeconds), numTrainSteps - state.step, untilEnd, ...due);
 }

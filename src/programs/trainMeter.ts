@@ -1,10 +1,27 @@
 /** @file What training reports: means since the last summary, speed without pauses, MFU, norms. */
+import { z } from 'zod';
 import { mfu, type Peak } from '../summaries/index.js';
 import { WeightedMeans } from '../tasks/index.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
 /** Scalars by summary tag. */
 export type Scalars = Record<string, number>;
+
+const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
+const pair = z.tuple([number, number]);
+
+/** What a meter has counted since the last summary, and in all: JSON that checkpoints keep. */
+export const meterState = z.strictObject({
+  /** Sum and count. */
+  loss: pair,
+  /** Σ value·weight and Σ weight, by metric. */
+  means: z.record(z.string(), pair),
+  skipped: z.int(),
+  invalidInARow: z.int(),
+});
+
+/** JSON has no other words for them; `meterState` reads these. */
+const asJson = (value: number): number | string => (Number.isFinite(value) ? value : String(value));
 
 /** Time that passes while training, not while it is paused for an evaluation. */
 class Stopwatch {
@@ -29,8 +46,10 @@ class Stopwatch {
 export class TrainMeter {
   /** Seconds from the start of the process to the end of its first step. */
   firstStepSeconds: number | undefined;
-  /** Steps of this process whose update was left out, because a gradient was not finite or too large. */
+  /** Steps of the run whose update was left out, because a gradient was not finite or too large. */
   skipped = 0;
+  /** How many of them are the last steps of all. */
+  invalidInARow = 0;
   /** Model FLOPs for each token (or example) and the machine's peak, once they are known. */
   cost: { readonly flops: number; readonly peak: Peak } | undefined;
   lastLoss = Number.NaN;
@@ -49,7 +68,24 @@ export class TrainMeter {
     this.lastLoss = report.loss;
     this.#means.add(report.metrics);
     this.#loss = { sum: this.#loss.sum + report.loss, count: this.#loss.count + 1 };
-    if (report.update.isValidStep === 0) this.skipped += 1;
+    const isValid = report.update.isValidStep === 1;
+    this.invalidInARow = isValid ? 0 : this.invalidInARow + 1;
+    if (!isValid) this.skipped += 1;
+  }
+
+  /** For `restore`, in this process or a later one. */
+  state(): z.input<typeof meterState> {
+    const { skipped, invalidInARow } = this;
+    const means = Object.entries(this.#means.sumsByName()).map(([name, sums]) => [name, sums.map(asJson)]);
+    const loss = [asJson(this.#loss.sum), asJson(this.#loss.count)];
+    return { loss, means: Object.fromEntries(means), skipped, invalidInARow } as z.input<typeof meterState>;
+  }
+
+  /** Goes on from there: the next summary is of the steps before it, too. Its speed is of this process's steps. */
+  restore({ loss: [sum, count], means, skipped, invalidInARow }: z.output<typeof meterState>): void {
+    this.#loss = { sum, count };
+    this.#means.restore(means);
+    Object.assign(this, { skipped, invalidInARow });
   }
 
   /** Counts the time since the last call, in which so many steps were taken. */
@@ -73,6 +109,7 @@ export class TrainMeter {
   }
 
   resume(): void {
+    if (this.firstStepSeconds === undefined) return;
     this.#watch.start();
     this.#recent.at = this.#watch.seconds;
   }

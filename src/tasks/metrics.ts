@@ -34,6 +34,17 @@ export class WeightedMeans {
     return Object.fromEntries(means);
   }
 
+  /** The sums so far, [Σ value·weight, Σ weight] by name. */
+  sumsByName(): Record<string, readonly [number, number]> {
+    return Object.fromEntries([...this.sums].map(([name, { sum, weight }]) => [name, [sum, weight]]));
+  }
+
+  /** Goes on from such sums. */
+  restore(sums: Readonly<Record<string, readonly [number, number]>>): void {
+    this.clear();
+    for (const [name, [sum, weight]] of Object.entries(sums)) this.sums.set(name, { sum, weight });
+  }
+
   clear(): void {
     this.sums.clear();
   }

@@ -45,6 +45,21 @@ export class Train extends Configurable.with({
     .default(null)
     .describe('A line is logged every so many steps; null: with the summaries.'),
   evalIntervalSteps: interval.default(100).describe('Evaluation every so many steps, and at the end.'),
+  maxInvalidSteps: z
+    .int()
+    .positive()
+    .nullable()
+    .default(20)
+    .describe(
+      'So many steps in a row whose update was left out end the training with an error; null: none do.',
+    ),
+  onEvalError: z
+    .enum(['continue', 'stop'])
+    .default('continue')
+    .describe(
+      'Whether training goes on or stops where an evaluation or a decode fails. The error is told either way, and ' +
+        'what stops is saved.',
+    ),
   evalSkipTrain: z
     .boolean()
     .default(false)

@@ -1,10 +1,11 @@
-import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { InputError } from '../../src/inputs/errors.js';
 import { packageDirectory, resolveFiles, resolvePackageFiles } from '../../src/inputs/files.js';
+import { corpusDirectory } from './corpus.js';
 
 const VALID =
   "A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.";
@@ -90,4 +91,17 @@ test('a package that is not installed, or a spec without a file, is an error', (
     `No package 'no-such-package' is installed (looked upwards from ${source} and from ${directory}).`,
   );
   expect(messageOf('pkg:typescript')).toBe(`'pkg:typescript' names no file in a package. ${VALID}`);
+});
+
+test('a file that links lead to by several names is read once, and a circle of links is no trap', () => {
+  const corpus = corpusDirectory({ 'a/deep/x.txt': 'x', 'b.txt': 'b' });
+  symlinkSync('..', join(corpus, 'a/up'));
+  symlinkSync('../b.txt', join(corpus, 'a/b.txt'));
+  symlinkSync('nowhere.txt', join(corpus, 'dangling.txt'));
+  symlinkSync('self.txt', join(corpus, 'self.txt'));
+  const names = resolveFiles([`${corpus}/**/*.txt`]).map(({ path }) => relative(corpus, path));
+  expect(names).toEqual(['a/deep/x.txt', 'b.txt']);
+  expect(messageOf(join(corpus, 'self.txt'))).toBe(
+    `${corpus}/self.txt cannot be read: ELOOP: too many symbolic links encountered, stat '${corpus}/self.txt'`,
+  );
 });

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, expect, test, vi } from 'vitest';
 import { build } from '../../src/hparams/index.js';
-import { EndOfData, type InputSource, openInput, TextInput } from '../../src/inputs/index.js';
+import { CharTokenizer, EndOfData, type InputSource, openInput, TextInput } from '../../src/inputs/index.js';
 import { corpusDirectory, readAll, take } from './corpus.js';
 import { CountingInput } from './ownInput.js';
 
@@ -186,4 +187,39 @@ test('under tsx the worker takes over too, and never keeps the process alive', a
     timeout: 60_000,
   });
   expect(stdout).toBe('the worker reads ahead\n');
+});
+
+/** Takes batches until one fails. */
+async function untilFailure(input: InputSource): Promise<void> {
+  for (;;) {
+    await input.getNext();
+    await sleep(5);
+  }
+}
+
+test('files that are deleted before the thread reads them are named', async () => {
+  const directory = corpusDirectory({ 'a.txt': 'the quick brown fox '.repeat(20), 'b.txt': 'jumps' });
+  const config = textConfig();
+  config.files = [join(directory, '*.txt')];
+  const input = open(config);
+  rmSync(join(directory, 'b.txt'));
+  await expect(untilFailure(input)).rejects.toThrow(
+    `Input 'train' failed in its prefetch thread: ${directory}/b.txt was deleted after the start. Bring it back.`,
+  );
+});
+
+test('the thread reads with the vocabulary that was learned at the start', async () => {
+  const path = join(corpusDirectory({ 'a.txt': 'It was the best of times, '.repeat(20) }), 'a.txt');
+  const config = textConfig();
+  Object.assign(config, { files: [path], tokenizer: CharTokenizer.config() });
+  const input = open(config);
+  expect(input.dataIdentity()).toMatchObject({
+    vocabSize: 14,
+    tokenizer: { class: 'CharTokenizer', learned: { vocabulary: ' ,Iabefhimostw' } },
+    files: [{ name: path, path, size: 520 }],
+  });
+  writeFileSync(path, 'It was the worst of times, '.repeat(20));
+  await expect(untilFailure(input)).rejects.toThrow(
+    `Input 'train' failed in its prefetch thread: TextInput 'train': CharTokenizer: the character "r" (U+0072) at line 1, column 14 of ${path} is not among the 14 characters of its vocabulary.`,
+  );
 });

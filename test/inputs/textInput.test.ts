@@ -267,8 +267,9 @@ test('names are letters, digits and a few signs', () => {
   );
 });
 
-test('evalLoopNumBatches is positive or -1', () => {
+test('evalLoopNumBatches is positive, -1, or null by default; an evaluation starts at the first batch', () => {
   const config = TextInput.config();
+  expect([config.evalLoopNumBatches, config.resetForEval]).toEqual([null, true]);
   config.evalLoopNumBatches = -1;
   for (const count of [0, -2]) {
     expect(() => (config.evalLoopNumBatches = count)).toThrow(

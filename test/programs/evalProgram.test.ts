@@ -9,10 +9,11 @@ import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import { EvalProgram, EvalSteps } from '../../src/programs/evalProgram.js';
 import type { JobOptions } from '../../src/programs/index.js';
 import type { SingleTask } from '../../src/tasks/index.js';
-import { project } from '../command.js';
+import { project, temporaryDirectory } from '../command.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 
 let options: JobOptions;
+let task: SingleTask;
 let steps: EvalSteps;
 
 beforeAll(async () => {
@@ -26,9 +27,9 @@ beforeAll(async () => {
       overrides: [],
       classVars: '',
     },
-    ...{ moduleUrl: import.meta.url, jobLogDir: 'unused', mode: 'eval' },
+    ...{ moduleUrl: import.meta.url, jobLogDir: temporaryDirectory(), mode: 'eval' },
   };
-  const task = build(taskConfig);
+  task = build(taskConfig);
   const layout = task.layout();
   const { params } = createTrainState(layout);
   await task.initialize(flatViews(layout, params));
@@ -41,14 +42,14 @@ function validation(values: Partial<Config<TextInput>>): EvalProgram {
     ...{ files, seqLen: 16, split: 'validation', batchSize: 1, evalLoopNumBatches: -1 },
     ...values,
   });
-  return new EvalProgram(options, steps, dataset);
+  return new EvalProgram(options, task, steps, dataset);
 }
 
 const never = () => false;
 
 test('batches of 1, 3 and 7 rows, with and without padding rows, give one result', async () => {
   const results = [];
-  for (const batchSize of [1, 3, 7]) results.push(await validation({ batchSize }).run(never));
+  for (const batchSize of [1, 3, 7]) results.push(await validation({ batchSize }).run(0, never));
   const [one, three, seven] = results.map((result) => result!.metrics.log_pplx!);
   expect(results.map((result) => result!.batches)).toEqual([14, 5, 2]);
   expect(three!.weight).toBe(one!.weight);
@@ -57,19 +58,49 @@ test('batches of 1, 3 and 7 rows, with and without padding rows, give one result
   expect(seven!.value).toBeCloseTo(one!.value, 5);
 });
 
-test('the whole split is read anew each time; a limited evaluation goes on unless it is reset', async () => {
-  const whole = validation({ batchSize: 3 });
-  expect((await whole.run(never))!.metrics).toEqual((await whole.run(never))!.metrics);
+test('an evaluation reads the same batches each time, all of them where nothing is said', async () => {
+  const whole = validation({ batchSize: 3, evalLoopNumBatches: null });
+  const [first, second] = [await whole.run(1, never), await whole.run(2, never)];
+  expect([first!.batches, second!.batches]).toEqual([5, 5]);
+  expect(second!.metrics).toEqual(first!.metrics);
   const limited = validation({ batchSize: 3, evalLoopNumBatches: 2 });
-  const [first, second] = [(await limited.run(never))!.metrics, (await limited.run(never))!.metrics];
-  expect(second.log_pplx!.value).not.toBe(first.log_pplx!.value);
-  const reset = validation({ batchSize: 3, evalLoopNumBatches: 2, resetForEval: true });
-  expect([(await reset.run(never))!.metrics, (await reset.run(never))!.metrics]).toEqual([first, first]);
+  const runs = [await limited.run(1, never), await limited.run(2, never)];
+  expect(runs.map((run) => run!.batches)).toEqual([2, 2]);
+  expect(runs[1]!.metrics).toEqual(runs[0]!.metrics);
+});
+
+test('a rolling evaluation goes on at each step, over and over its data, in a later process too', async () => {
+  const rolling = () => validation({ batchSize: 3, evalLoopNumBatches: 2, resetForEval: false });
+  const program = rolling();
+  const weights: number[] = [];
+  for (let step = 1; step <= 6; step++)
+    weights.push((await program.run(step, never))!.metrics.log_pplx!.weight);
+  // Batches of 48, 48, 48, 48 and 26 labels.
+  expect(weights).toEqual([96, 96, 74, 96, 74, 96].map((_, i) => weights[i]));
+  expect(new Set(weights).size).toBe(2);
+  expect(weights.filter((weight) => weight !== 96)).toHaveLength(2);
+  const fourth = rolling();
+  for (let step = 1; step <= 3; step++) await fourth.run(step, never);
+  const later = rolling();
+  later.goOnFrom(JSON.parse(JSON.stringify(fourth.position)));
+  const expected = await fourth.run(4, never);
+  expect((await later.run(4, never))!.metrics).toEqual(expected!.metrics);
+  // At the same step it reads the same batches; stopped, it has not begun.
+  expect(await later.run(5, () => true)).toBeUndefined();
+  expect((await later.run(4, never))!.metrics).toEqual(expected!.metrics);
+});
+
+test('data without end is evaluated for one batch, and refused where all of it is asked for', async () => {
+  expect((await validation({ repeat: true, evalLoopNumBatches: null }).run(0, never))!.batches).toBe(1);
+  await expect(validation({ name: 'v', repeat: true }).run(0, never)).rejects.toThrow(
+    "Input 'v' has no end, so evalLoopNumBatches -1 would evaluate for ever. " +
+      'Set it to a number of batches, or let the data end (repeat, numBatches, isTraining).',
+  );
 });
 
 test('a stopped evaluation has no result', async () => {
   let batches = 0;
-  expect(await validation({}).run(() => ++batches > 2)).toBeUndefined();
+  expect(await validation({}).run(0, () => ++batches > 2)).toBeUndefined();
 });
 
 test('a batch that differs from the first is named', () => {

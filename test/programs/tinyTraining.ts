@@ -5,8 +5,9 @@ import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import type { JobOptions } from '../../src/programs/options.js';
+import type { FlatTrainState } from '../../src/programs/stepCalls.js';
 import { trainStateOf } from '../../src/programs/taskState.js';
-import { type FlatTrainState, TrainProgram } from '../../src/programs/trainProgram.js';
+import { TrainProgram } from '../../src/programs/trainProgram.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';
 
 /** Rows of several blocks of a chain. */

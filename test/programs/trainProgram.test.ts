@@ -45,7 +45,8 @@ describe.skipIf(!hasCompiler)('steps of machine code', () => {
     expect(await program.runSteps(3)).toHaveLength(2);
     expect(state.step).toBe(5);
     await expect(program.runSteps(3)).rejects.toThrow(
-      "Input 'train' ended at step 5: a training input must repeat.",
+      "Input 'train' has no more data at step 5, and training reads its data over and over. Set repeat=true of the input, " +
+        'let an input of your own start over, or end the training here: --set task.train.numTrainSteps=5.',
     );
   });
 

@@ -23,6 +23,8 @@ export async function takeStep(
 ): Promise<StepProblem[]> {
   const { name, task, datasets, decodeDatasets, experiment } = configured;
   task.train.numTrainSteps = 1;
+  task.train.maxInvalidSteps = null;
+  task.train.onEvalError = 'stop';
   for (const dataset of datasets) if (!dataset.isTraining) dataset.evalLoopNumBatches = 1;
   const jobLogDir = mkdtempSync(join(directory, 'step-'));
   try {

@@ -1,0 +1,79 @@
+/** @file What batches are made from: tokenizer, files, contents. Recorded by the first process, compared by later ones. */
+
+import { type Config, type Configurable, classOf, deepCopy, iterate } from '../hparams/index.js';
+import type { JsonValue } from './inputSource.js';
+
+/** A tokenizer by what its ids depend on. */
+interface TokenizerIdentity {
+  /** Name of its class. */
+  readonly class: string;
+  /** Equal where the ids are: the class with its size and a digest of its vocabulary. */
+  readonly identity: string;
+  /** Fields of its config that it filled in from the corpus; set, they give the same ids with any corpus. */
+  readonly learned: { readonly [field: string]: JsonValue };
+}
+
+/** A file as it was when it was read. */
+export interface DataFile {
+  /** The path as messages give it. */
+  readonly name: string;
+  /** Absolute path. */
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** What an input reads; each part is absent where the input does not have it. */
+export interface DataIdentity {
+  /** Ids are below it. */
+  readonly vocabSize?: number;
+  readonly tokenizer?: TokenizerIdentity;
+  /** The files of the split, in their order. */
+  readonly files?: readonly DataFile[];
+  /** Size and digest of all tokens of the split. */
+  readonly contents?: string;
+}
+
+/**
+ * A copy of a dataset's config whose tokenizers have what was learned from the corpus of `identity`, where nothing else
+ * is set; the config itself where there is nothing to fill in.
+ */
+export function withTokenizerOf<T extends Configurable>(
+  config: Config<T>,
+  { tokenizer }: DataIdentity,
+): Config<T> {
+  if (tokenizer === undefined) return config;
+  const learned = Object.entries(tokenizer.learned);
+  const copied = deepCopy(config);
+  let changed = false;
+  for (const { config: part } of iterate(copied, { defaults: true })) {
+    if (classOf(part).name !== tokenizer.class) continue;
+    for (const [field, value] of learned) {
+      const fields = part as unknown as Record<string, JsonValue>;
+      if (fields[field] !== null) continue;
+      fields[field] = value;
+      changed = true;
+    }
+  }
+  return changed ? copied : config;
+}
+
+const count = (value: number, noun: string): string => `${value} ${noun}${value === 1 ? '' : 's'}`;
+
+/** How the files and contents of an input differ from those that were recorded, a phrase each; none where they don't. */
+export function dataChanges(recorded: DataIdentity, now: DataIdentity): string[] {
+  if (recorded.contents === now.contents) return [];
+  const before = new Map(recorded.files?.map((file) => [file.name, file.size]));
+  const after = new Map(now.files?.map((file) => [file.name, file.size]));
+  const changes = [...before].flatMap(([name, size]) => {
+    const found = after.get(name);
+    if (found === undefined) return [`${name} is gone`];
+    return found === size ? [] : [`${name} has ${count(found, 'byte')}, had ${size}`];
+  });
+  const added = [...after.keys()].filter((name) => !before.has(name)).map((name) => `${name} is new`);
+  return [
+    ...changes,
+    ...added,
+    `the data is ${now.contents ?? 'unknown'}, was ${recorded.contents ?? 'unknown'}`,
+  ];
+}

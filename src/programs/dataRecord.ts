@@ -1,0 +1,52 @@
+/** @file What the inputs of a run were made from: recorded by the first process that reads them, compared by later ones. */
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { makeDirectory, writeWhole } from '../files/index.js';
+import type { DataIdentity } from '../inputs/index.js';
+import { JobError } from './errors.js';
+
+const schema = z.strictObject({
+  vocabSize: z.int().positive().optional(),
+  tokenizer: z
+    .strictObject({ class: z.string(), identity: z.string(), learned: z.record(z.string(), z.json()) })
+    .optional(),
+  files: z.array(z.strictObject({ name: z.string(), path: z.string(), size: z.int() })).optional(),
+  contents: z.string().optional(),
+});
+
+/** The record of a program's input: `data/train.json`, `data/eval_test_<dataset>.json` … */
+export function dataRecordPath(jobLogDir: string, program: string): string {
+  return join(jobLogDir, 'data', `${program}.json`);
+}
+
+/** What the run has recorded of a program's input, if anything. @throws JobError where it can't be read */
+export function recordedData(jobLogDir: string, program: string): DataIdentity | undefined {
+  const path = dataRecordPath(jobLogDir, program);
+  if (!existsSync(path)) return undefined;
+  try {
+    return schema.parse(JSON.parse(readFileSync(path, 'utf8'))) as DataIdentity;
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
+    throw new JobError(
+      `${path}: not the record of an input (${reason}). Bring it back, or delete it to have the data as it is now recorded.`,
+      { cause },
+    );
+  }
+}
+
+/** Forgets what runs before this one read. */
+export function forgetData(jobLogDir: string): void {
+  rmSync(join(jobLogDir, 'data'), { recursive: true, force: true });
+}
+
+/** @throws JobError where it can't be written */
+export function recordData(jobLogDir: string, program: string, identity: DataIdentity): void {
+  const path = dataRecordPath(jobLogDir, program);
+  try {
+    makeDirectory(join(jobLogDir, 'data'));
+    writeWhole(path, `${JSON.stringify(identity, null, 1)}\n`);
+  } catch (cause) {
+    throw new JobError(`${path}: can't be written: ${(cause as Error).message}`, { cause });
+  }
+}

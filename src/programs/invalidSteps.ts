@@ -1,0 +1,63 @@
+/** @file The end of a run whose updates are left out, one after the other: which layer and operation is to blame. */
+import type { Checkpointer } from '../checkpoints/index.js';
+import type { NonFinite } from '../compiler/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { JobError } from './errors.js';
+import type { TrainMeter } from './trainMeter.js';
+import type { TrainProgram, TrainReport } from './trainProgram.js';
+
+/** Steps in a row without an update that end a run: all steps of a short one do. */
+export function mostInvalidSteps({ hp }: SingleTask): number {
+  const { maxInvalidSteps, numTrainSteps } = hp.train.hp;
+  return maxInvalidSteps === null ? Number.POSITIVE_INFINITY : Math.min(maxInvalidSteps, numTrainSteps);
+}
+
+interface Ended {
+  readonly task: SingleTask;
+  readonly program: TrainProgram;
+  readonly meter: TrainMeter;
+  readonly checkpointer: Checkpointer;
+}
+
+/** The error that ends it; the last step is run again, with checks. @param report of the last step */
+export async function invalidStepsError(ended: Ended, { loss, update }: TrainReport): Promise<JobError> {
+  const { task, program, meter, checkpointer } = ended;
+  const { numTrainSteps } = task.hp.train.hp;
+  const count = meter.invalidInARow;
+  const steps =
+    count === 1 ? 'the update of the last step was' : `the updates of the last ${count} steps were`;
+  const good = checkpointer.latestGoodStep();
+  return new JobError(
+    [
+      `Training ended at step ${program.state.step} of ${numTrainSteps}: ${steps} left out, ` +
+        `loss ${loss}, gradient norm ${update.rawGradNorm}.`,
+      await reasonOf(task, program, update.rawGradNorm),
+      good === undefined
+        ? 'There is no checkpoint of a step before them.'
+        : `The newest checkpoint before them is that of step ${good}; it is kept.`,
+      'A lower learning rate or clipGradientNormToValue of the optimizer may help; ' +
+        'task.train.maxInvalidSteps=null goes on nevertheless.',
+    ].join(' '),
+  );
+}
+
+async function reasonOf(task: SingleTask, program: TrainProgram, norm: number): Promise<string> {
+  const { skipStepGradientNormValue: bound } = task.hp.train.hp.learner.hp;
+  if (Number.isFinite(norm) && bound > 0)
+    return `Gradients must have a norm below ${bound} (learner.skipStepGradientNormValue).`;
+  try {
+    return describeNonFinite(await program.firstNonFinite());
+  } catch (error) {
+    return `Running the step again to find the reason failed: ${(error as Error).message}`;
+  }
+}
+
+function describeNonFinite(found: NonFinite | undefined): string {
+  if (found === undefined)
+    return 'Run again on ONNX Runtime, which rounds otherwise, all values of the step were finite.';
+  const { layer, op, isGradient, value, spec, input } = found;
+  if (input !== '') return `The first value that is not finite is handed in: ${value} in ${input} (${spec}).`;
+  const whose = layer === '' ? 'outside of all layers' : `layer '${layer}'`;
+  const where = isGradient ? `the gradient of ${whose}` : whose;
+  return `The first value that is not finite is ${value} in the result of ${op} (${spec}), in ${where}.`;
+}

@@ -1,0 +1,156 @@
+/** @file The calls that a training step is made of: gradients and update, in one executable or in several. */
+import type { TrainState } from '../checkpoints/index.js';
+import {
+  type BoundCall,
+  compile,
+  type Executable,
+  type FlatLayout,
+  flatViews,
+  type HostTensor,
+  type IndexError,
+  type TensorSpec,
+  type Tree,
+} from '../compiler/index.js';
+import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
+import type { FlatUpdater, FusedUpdate, UpdateReport } from '../learners/index.js';
+import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
+import { BatchBuffers } from './batchBuffers.js';
+import { paramSpecs } from './flatParams.js';
+import { compileOptions, type JobOptions, phase } from './options.js';
+
+/** A state whose layout is the compiler's. */
+export type FlatTrainState = TrainState & { readonly layout: FlatLayout };
+
+/** All memory that updates work on. */
+export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
+
+/** What a step computes beside gradients. */
+export interface StepOutputs {
+  readonly loss: HostTensor;
+  readonly metrics: StepMetrics;
+  readonly summaries: Readonly<Record<string, HostTensor>>;
+}
+
+/** Steps that one call may take: so many that the calls themselves, and the work between them, cost next to nothing. */
+const STEPS_OF_A_CALL = 16;
+/** Batches of a call take no more memory than this, if they are more than one. */
+const BATCHES_BYTES = 64 << 20;
+
+/** Specs of a training step's inputs. */
+export function trainSpecs(
+  state: FlatTrainState,
+  { specs }: Pick<BatchBuffers, 'specs'>,
+): Record<string, Tree<TensorSpec>> {
+  return { params: paramSpecs(state), batch: specs, prngKey: { shape: [2], dtype: 'int32' } };
+}
+
+/** Gradients of batches and the updates that they ask for, over fixed memory. */
+export interface StepCalls {
+  readonly executable: Executable;
+  /** Tells norms of what it updates. */
+  readonly updater: FlatUpdater | FusedUpdate;
+  readonly buffers: BatchBuffers;
+  /** Keys of each step, two words. */
+  readonly keys: Int32Array;
+  /** Steps that `run` may take at once. */
+  readonly mostSteps: number;
+  /** Whether an update has begun and not come to its end. */
+  isUpdating: boolean;
+  /** What is wrong with the batch at a place, if anything. */
+  problemOf(place: number): IndexError | undefined;
+  /** Takes `count` steps from step number `first` on; gives what the steps told, each in its part, and the updates. */
+  run(
+    first: number,
+    count: number,
+  ): Promise<{ readonly outputs: StepOutputs; readonly updates: readonly UpdateReport[] }>;
+}
+
+/** A structure like `outputs` that leaves every array to the binding. */
+function ownMemory(outputs: object): Tree<null> {
+  return Object.fromEntries(
+    Object.entries(outputs).map(([name, value]) => [name, 'dtype' in value ? null : ownMemory(value)]),
+  );
+}
+
+/**
+ * Compiles a step: one executable where it is machine code, else one for the gradients and others for the update, which
+ * looks at the gradients' norm in between.
+ */
+export async function compileStep(
+  options: JobOptions,
+  task: SingleTask,
+  state: TrainMemory,
+  inputName: string,
+  batch: Batch,
+): Promise<StepCalls> {
+  const { learner } = task.hp.train.hp;
+  const { layout, params, slots, grads } = state;
+  const updated = { params, grads, slots };
+  const specs = specsOf(batch);
+  const fitting = Math.floor(BATCHES_BYTES / batchBytes(batch));
+  const steps = Math.max(1, Math.min(STEPS_OF_A_CALL, fitting));
+  const fused = learner.fuseUpdate(layout, updated, steps);
+  const executable = await compile(trainStep(task), trainSpecs(state, { specs }), {
+    ...compileOptions(options, 'train_step'),
+    following: fused.following,
+  });
+  const mostSteps = executable.follows ? steps : 1;
+  const buffers = new BatchBuffers(inputName, batch, mostSteps);
+  const keys = new Int32Array(2 * mostSteps);
+  const gradViews = flatViews(layout, grads);
+  const inputs = { params: flatViews(layout, params), batch: buffers.arrays, prngKey: keys };
+  const results = (executable.follows ? (executable.outputs as Tree<TensorSpec>[])[0] : executable.outputs)!;
+  const { summaries, metrics } = results as unknown as StepOutputs;
+  const outputs = {
+    loss: null,
+    metrics: ownMemory(metrics),
+    summaries: ownMemory(summaries),
+    grads: Object.fromEntries(task.trainablePaths().map((path) => [path, gradViews[path]!])),
+  };
+  const held = { executable, buffers, keys, mostSteps, isUpdating: false };
+  if (executable.follows) {
+    const call = executable.bind({
+      inputs: [inputs, fused.inputs as unknown as Tree<Float32Array>],
+      outputs: [outputs, fused.outputs],
+      runs: mostSteps,
+    });
+    const calls: StepCalls = {
+      ...{ ...held, updater: fused },
+      problemOf: (place) => call.problemOf(place),
+      run: async (first, count) => {
+        calls.isUpdating = true;
+        const told = await runFused(options, fused, call, first, count);
+        calls.isUpdating = false;
+        return told;
+      },
+    };
+    return calls;
+  }
+  const call = executable.bind({ inputs, outputs });
+  const updater = await learner.createUpdater(layout, updated, compileOptions(options, 'update'));
+  const calls: StepCalls = {
+    ...{ ...held, updater },
+    problemOf: () => call.problemOf(0),
+    run: async (step) => {
+      const told = (await phase(options, 'gradients', () => call.run())) as unknown as StepOutputs;
+      calls.isUpdating = true;
+      const update = await phase(options, 'update', () => updater.run(step));
+      calls.isUpdating = false;
+      return { outputs: told, updates: [update] };
+    },
+  };
+  return calls;
+}
+
+/** Several steps in one call. */
+async function runFused(
+  options: JobOptions,
+  fused: FusedUpdate,
+  call: BoundCall,
+  first: number,
+  count: number,
+): ReturnType<StepCalls['run']> {
+  for (let i = 0; i < count; i++) fused.prepare(first + i, i);
+  const [outputs] = (await phase(options, 'step', () => call.run(count))) as unknown as [StepOutputs];
+  return { outputs, updates: Array.from({ length: count }, (_, i) => fused.report(i)) };
+}

@@ -1,0 +1,89 @@
+/** @file What training fixed of its data is what later processes read with, or compare with what is there by then. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+import { oneProcess, temporaryDirectory } from '../command.js';
+import { corpusDirectory } from '../inputs/corpus.js';
+import { metricLines } from './runs.js';
+
+const run = oneProcess('src/main.ts', fileURLToPath(new URL('../fixtures/faults', import.meta.url)));
+
+const text = Array.from({ length: 200 }, (_, i) => `${i} and ${i + 1}\n`).join('');
+const corpus = join(corpusDirectory({ 'counting.txt': text }), 'counting.txt');
+const directory = temporaryDirectory();
+const record = join(directory, 'data/train.json');
+
+const flags = (mode: string, ...sets: readonly string[]) => [
+  ...['--exp=faulty.Characters', `--job_log_dir=${directory}`, `--mode=${mode}`],
+  ...[`dataPath=${corpus}`, 'numTrainSteps=6', ...sets].flatMap((set) => ['--set', set]),
+];
+
+const lastLoss = () => {
+  const lines = metricLines(directory).filter(({ program }) => program === 'eval_test_validation');
+  return lines.at(-1)!['Metrics/log_pplx'];
+};
+
+let trained: unknown;
+
+beforeAll(async () => {
+  const { code, stderr } = await run(flags('train_and_eval'));
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  trained = lastLoss();
+}, 240_000);
+
+test('training records tokenizer and files of what it reads', () => {
+  expect(JSON.parse(readFileSync(record, 'utf8'))).toEqual({
+    vocabSize: 15,
+    tokenizer: {
+      class: 'CharTokenizer',
+      identity: expect.stringMatching(/^CharTokenizer of 15 characters \(sha256 [0-9a-f]{16}\)$/),
+      learned: { vocabulary: '\n 0123456789adn' },
+    },
+    files: [{ name: corpus, path: corpus, size: text.length }],
+    contents: expect.stringMatching(/^1 document of \d+ tokens \(sha256 [0-9a-f]{16}\)$/),
+  });
+});
+
+test('an evaluation reads with the vocabulary of training, whatever the text would teach it by now', async () => {
+  expect((await run(flags('eval'))).code).toBe(0);
+  expect(lastLoss()).toBe(trained);
+  // The training part loses the digit 0: a vocabulary that is learned anew has other ids from there on.
+  const cut = Math.floor(text.length * 0.9);
+  const changed = text.slice(0, cut).replaceAll('0', '1') + text.slice(cut);
+  writeFileSync(corpus, changed.replaceAll('0', '1'));
+  const { code, stderr, stdout } = await run(flags('eval'));
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(
+    /^eval_test_validation: its data is not what this run read at first, so figures of before do not compare: the data is 1 document of .*, was 1 document of .* \(.*data\/eval_test_validation\.json\)\.\n/,
+  );
+  expect(Math.abs(Number(lastLoss()) - Number(trained))).toBeLessThan(0.5);
+}, 240_000);
+
+test('characters that training did not know, and tokenizers of other ids, are errors', async () => {
+  writeFileSync(corpus, `${text.slice(0, -1)}!`);
+  const grown = await run(flags('eval'));
+  expect(grown).toMatchObject({
+    code: 1,
+    stderr:
+      `TextInput 'validation': CharTokenizer: the character "!" (U+0021) at line 200, column 12 of ${corpus} is not ` +
+      `among the 15 characters of its vocabulary. The run is trained with the tokenizer of ${record}.\n`,
+  });
+  writeFileSync(corpus, text);
+  const other = await run(flags('eval', 'datasets[1].tokenizer=ByteTokenizer'));
+  expect(other).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^Input 'validation': its tokenizer is ByteTokenizer, and the run is trained with CharTokenizer of 15 characters \(sha256 [0-9a-f]{16}\) \(.*data\/train\.json\)\. The same ids would mean other text: give the input the tokenizer of training, or use another --job_log_dir\.\n$/,
+    ),
+  });
+}, 240_000);
+
+test('training that goes on says which files changed', async () => {
+  writeFileSync(corpus, text + text);
+  const { code, stderr } = await run(flags('train', 'numTrainSteps=9'));
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^Input 'train' cannot go on from the saved state, for its data has changed since: corpus is .*\. Bring back what it was, or start a new run in another directory\. Since the run began: .*counting\.txt has \d+ bytes, had \d+; the data is /,
+  );
+}, 240_000);

@@ -1,0 +1,187 @@
+/** @file Whatever ends a run, its work is saved, told, and gone on with as if nothing had been. */
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
+import { metricLines, stateAt, stepReached } from './runs.js';
+
+const faults = fileURLToPath(new URL('../fixtures/faults', import.meta.url));
+const run = oneProcess('src/main.ts', faults);
+const corpus = join(project, 'corpus/counting.txt');
+
+const flags = (directory: string, ...sets: readonly string[]) => [
+  ...['--exp=faulty.Faulty', `--job_log_dir=${directory}`, '--mode=train_and_decode'],
+  ...[`dataPath=${corpus}`, 'numTrainSteps=12', ...sets].flatMap((set) => ['--set', set]),
+];
+
+const checkpoints = (directory: string) =>
+  readdirSync(join(directory, 'checkpoints')).map((name) => Number(name.replace('checkpoint_', '')));
+
+/** Fields that tell of time, or of the process. */
+const timed = /sec|mfu|peak|flops/i;
+
+/** The lines of metrics.jsonl without what no two runs have alike. */
+const untimed = (directory: string) =>
+  metricLines(directory).map((line) =>
+    Object.fromEntries(Object.entries(line).filter(([name]) => !timed.test(name))),
+  );
+
+let whole: string;
+
+beforeAll(async () => {
+  whole = temporaryDirectory();
+  const { code, stderr } = await run(flags(whole));
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+}, 240_000);
+
+/** Starts it again as it should have been, and looks whether it comes to what an undisturbed run comes to. */
+async function expectToGoOn(directory: string): Promise<void> {
+  const { code, stderr, stdout } = await run(flags(directory));
+  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' });
+  expect(stateAt(directory, 12).equals(stateAt(whole, 12))).toBe(true);
+  expect(untimed(directory)).toEqual(untimed(whole));
+}
+
+test('evaluations read all of the data from its start; rolling ones go on and start over', () => {
+  const lines = untimed(whole);
+  const of = (name: string) => lines.filter(({ program }) => program === name);
+  expect(lines.filter(({ program }) => program === 'train').map(({ step }) => step)).toEqual([5, 10, 12]);
+  expect(of('eval_test_validation').map(({ step, batches }) => [step, batches])).toEqual(
+    [3, 6, 9, 12].map((step) => [step, 5]),
+  );
+  // 14 rows in batches of 3: the fifth batch has 2 rows, and 1 label fewer.
+  const weights = of('eval_test_rolling').map((line) => line['Metrics/log_pplx-weight']);
+  expect(weights).toEqual([96, 96, expect.any(Number), 96]);
+  expect(weights[2]).toBeLessThan(96);
+  expect(of('decode_test_validation').map(({ step }) => step)).toEqual([6, 12]);
+});
+
+test('an input that fails: its error, the state of the last step, and the same end as without it', async () => {
+  const directory = temporaryDirectory();
+  const { code, stderr, stdout } = await run(flags(directory, 'datasets[0].failsAt=7'));
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^Error: the shelf fell over\n {4}at FaultyText\.getNext .*faulty\.ts/);
+  expect(stdout).toContain('\nSaved at step 7 of 12; the same command goes on from there.\n');
+  expect(checkpoints(directory).at(-1)).toBe(7);
+  await expectToGoOn(directory);
+}, 240_000);
+
+test('an id out of range is told with its place; what comes before it is trained on, and saved', async () => {
+  const directory = temporaryDirectory();
+  const { code, stderr, stdout } = await run(flags(directory, 'datasets[0].badIdAt=7'));
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^Input 'train', step 8: ids\[1,1\] of its batch, 300 is not one of the 256 rows of float32\[256,16\], 0 to 255 \(in layer 'lm\/[\w/]+'\)\.\n$/,
+  );
+  expect(stdout).toContain('\nSaved at step 7 of 12; the same command goes on from there.\n');
+  await expectToGoOn(directory);
+}, 240_000);
+
+test('a training input that ends says by name what to do, at every start', async () => {
+  const directory = temporaryDirectory();
+  for (const start of ['first', 'second']) {
+    const { code, stderr } = await run(flags(directory, 'datasets[0].endsAt=7'));
+    expect({ code, stderr }, start).toEqual({
+      code: 1,
+      stderr:
+        "Input 'train' has no more data at step 7, and training reads its data over and over. Set repeat=true of " +
+        'the input, let an input of your own start over, or end the training here: --set task.train.numTrainSteps=7.\n',
+    });
+    expect(checkpoints(directory).at(-1)).toBe(7);
+  }
+  await expectToGoOn(directory);
+}, 240_000);
+
+test('an evaluation that fails is told, and training goes on', async () => {
+  const directory = temporaryDirectory();
+  const { code, stdout, stderr } = await run(flags(directory, 'datasets[1].failsAt=1'));
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain(
+    '\neval_test_validation at step 3 failed, training goes on: Error: the shelf fell over\n    at ',
+  );
+  expect(stdout).toContain(
+    `\n4 evaluations or decodes failed; see above, and "error" in ${directory}/metrics.jsonl.\nTrained faulty.Faulty`,
+  );
+  expect(stateAt(directory, 12).equals(stateAt(whole, 12))).toBe(true);
+  const [failed, others] = [true, false].map((isFailed) =>
+    untimed(directory).filter(({ program }) => (program === 'eval_test_validation') === isFailed),
+  );
+  expect(failed).toEqual(
+    [3, 6, 9, 12].map((step) => ({ program: 'eval_test_validation', step, error: 'the shelf fell over' })),
+  );
+  expect(others).toEqual(untimed(whole).filter(({ program }) => program !== 'eval_test_validation'));
+}, 240_000);
+
+test('or training stops, saved, and goes on with the evaluations that are missing', async () => {
+  const directory = temporaryDirectory();
+  const stopping = flags(directory, 'datasets[2].failsAt=0', 'task.train.onEvalError=stop');
+  const { code, stdout, stderr } = await run(stopping);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^Error: the shelf fell over\n/);
+  expect(stdout).toContain(
+    '\neval_test_rolling at step 3 failed, training stops (onEvalError): Error: the shelf',
+  );
+  expect(stdout).toContain('\nSaved at step 3 of 12; the same command goes on from there.\n');
+  await expectToGoOn(directory);
+  // A finished run that is started again tells its figures again, and nothing twice in metrics.jsonl.
+  await expectToGoOn(directory);
+}, 240_000);
+
+test('steps without an update, one after the other, end the run; the good checkpoint before them stays', async () => {
+  const directory = temporaryDirectory();
+  const bad = ['datasets[0].nanFrom=4', 'numTrainSteps=40', 'task.train.maxInvalidSteps=7'];
+  const { code, stdout, stderr } = await run(flags(directory, ...bad, 'task.train.evalIntervalSteps=100'));
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      'Training ended at step 11 of 40: the updates of the last 7 steps were left out, loss NaN, gradient norm NaN. ' +
+      'The first value that is not finite is handed in: NaN in batch.weights (float32[2,16]). ' +
+      'The newest checkpoint before them is that of step 4; it is kept. ' +
+      'A lower learning rate or clipGradientNormToValue of the optimizer may help; ' +
+      'task.train.maxInvalidSteps=null goes on nevertheless.\n',
+  });
+  expect(stdout).toContain('Saved at step 11 of 40');
+  expect(checkpoints(directory)).toEqual([4, 8, 11]);
+  expect(stateAt(directory, 11).subarray(-4096).equals(stateAt(directory, 4).subarray(-4096))).toBe(true);
+
+  const hot = ['learningRate=1e38', 'task.train.maxInvalidSteps=3', 'task.train.evalSkipTrain=true'];
+  const unending = await run(flags(temporaryDirectory(), ...hot, 'task.train.maxInvalidSteps=null'));
+  expect(unending).toMatchObject({ code: 0, stderr: '' });
+  expect(unending.stdout).toMatch(
+    /\nOf 12 steps, \d+ changed nothing: their updates were left out\.\nTrained/,
+  );
+  const burnt = await run(flags(temporaryDirectory(), ...hot));
+  expect(burnt.code).toBe(1);
+  expect(burnt.stderr).toMatch(
+    /steps were left out.* The first value that is not finite is (NaN|infinity) in the result of \w+ \(float32\[[\d,]*\]\), in (the gradient of )?layer 'lm/,
+  );
+}, 240_000);
+
+test('where nothing can be saved, the error is still that of the run', async () => {
+  const directory = temporaryDirectory();
+  const training = startCommand(
+    flags(directory, 'numTrainSteps=60', 'task.train.summaryIntervalSteps=1'),
+    faults,
+  );
+  await stepReached(directory, 2, training);
+  rmSync(join(directory, 'checkpoints'), { recursive: true });
+  writeFileSync(join(directory, 'checkpoints'), '');
+  const { code, stdout, stderr } = await training.finished;
+  expect(code, stdout).toBe(1);
+  expect(stderr).toContain(`${directory}/checkpoints`);
+  expect(stderr).toContain('ENOTDIR');
+  expect(stdout).toMatch(/\nNot saved at step 60: .*ENOTDIR.* There is no checkpoint\.\n/);
+}, 240_000);
+
+test('more ids than the model has are an error before the first step', async () => {
+  const directory = temporaryDirectory();
+  const { code, stderr } = await run(flags(directory, 'task.model.lmTpl.vocabSize=60'));
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr:
+      "Input 'train': its tokenizer, ByteTokenizer, has 256 ids, and task.model.lmTpl.vocabSize is 60: the model knows " +
+      'ids 0 to 59. Set task.model.lmTpl.vocabSize to 256 or more, or give the input a tokenizer with fewer ids.\n',
+  });
+  expect(existsSync(join(directory, 'experiment.json'))).toBe(false);
+}, 240_000);
