@@ -91,6 +91,6 @@ export class SaveThread {
   }
 }
 
-function systemError({ message, code }: Failure): Error {
-  return Object.assign(new Error(message), code === undefined ? {} : { code });
+function systemError({ message, code, errno }: Failure): Error {
+  return Object.assign(new Error(message), { code, errno });
 }

@@ -7,6 +7,7 @@ import { letGo, type WriteRequest, writeCheckpoint } from './writeCheckpoint.js'
 export interface Failure {
   readonly message: string;
   readonly code: string | undefined;
+  readonly errno: number | undefined;
 }
 
 /** The worker's answer: why the checkpoint could not be written, and which old ones could not be let go. */
@@ -16,8 +17,9 @@ export interface WriteReply {
 }
 
 function failureOf(error: unknown): Failure {
-  if (!(error instanceof Error)) return { message: String(error), code: undefined };
-  return { message: error.message, code: (error as NodeJS.ErrnoException).code };
+  if (!(error instanceof Error)) return { message: String(error), code: undefined, errno: undefined };
+  const { message, code, errno } = error as NodeJS.ErrnoException;
+  return { message, code, errno };
 }
 
 parentPort!.on('message', (request: WriteRequest) => {

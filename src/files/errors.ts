@@ -1,5 +1,7 @@
 /** @file What is the matter with a file: the system's words, what to do about them, and whether it is damage. */
 
+import { constants } from 'node:os';
+
 /** Something stands where a regular file belongs: a directory, a pipe, a device; or one that is far too long. */
 export class UnfitFileError extends Error {
   override readonly name = 'UnfitFileError';
@@ -19,8 +21,12 @@ const ADVICE: Readonly<Record<string, string>> = {
 /** The system's words for an error, and what to do about it where that is known. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const advice = ADVICE[(error as NodeJS.ErrnoException).code ?? ''];
-  return advice === undefined ? error.message : `${error.message} (${advice})`;
+  const { errno, code = '', message } = error as NodeJS.ErrnoException;
+  const isQuota = errno === -constants.errno.EDQUOT;
+  // Node has no name for it.
+  const words = isQuota ? `EDQUOT: disk quota exceeded (${message})` : message;
+  const advice = ADVICE[isQuota ? 'EDQUOT' : code];
+  return advice === undefined ? words : `${words} (${advice})`;
 }
 
 /** Codes of errors that speak of what is on the disk, and not of whether it may or can be read at present. */

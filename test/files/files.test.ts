@@ -12,10 +12,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  explain,
   linesFromEnd,
   makeDirectory,
   readRegularFile,
@@ -96,6 +98,17 @@ test('only regular files are read, of a length that is asked for', () => {
   writeFileSync(large, 'abc');
   expect(readRegularFile(large, 3).toString()).toBe('abc');
   expect(() => readRegularFile(large, 2)).toThrow(`${large} has 3 bytes; expected at most 2`);
+});
+
+test('system errors are told with what to do, those too that Node has no name for', () => {
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  expect(explain(full)).toBe('ENOSPC: no space left on device, write (free some space on that disk)');
+  const errno = -constants.errno.EDQUOT;
+  const quota = Object.assign(new Error('UNKNOWN: unknown error, write'), { code: 'UNKNOWN', errno });
+  expect(explain(quota)).toBe(
+    'EDQUOT: disk quota exceeded (UNKNOWN: unknown error, write) (free some of your quota on that disk, or have it raised)',
+  );
+  expect(explain(new Error('another'))).toBe('another');
 });
 
 test('lines come from the end, whatever their length and the size of the blocks that are read', () => {

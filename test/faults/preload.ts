@@ -1,0 +1,62 @@
+/** @file Processes whose system calls fail at a chosen place: what a full disk, a broken one or a kill does to them. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Whether faults can be made here. */
+export const canInject = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0;
+
+/** What happens to a call. */
+export interface Fault {
+  /** Kinds of calls that count: open, create, read, write, fsync, ftruncate, rename, mkdir, unlink, rmdir. */
+  readonly calls: readonly string[];
+  /** Which of them, from 1; 0: none. */
+  readonly nth: number;
+  /** How many in a row. */
+  readonly times?: number;
+  readonly how: 'ENOSPC' | 'EIO' | 'EACCES' | 'EDQUOT' | 'EROFS' | 'EINTR' | 'short' | 'kill';
+}
+
+let library: string | undefined;
+
+function build(folder: string): string {
+  const path = join(mkdtempSync(join(folder, 'preload-')), 'faults.so');
+  const source = fileURLToPath(new URL('faults.c', import.meta.url));
+  execFileSync('cc', ['-shared', '-fPIC', '-O1', '-Wall', '-o', path, source, '-ldl']);
+  return path;
+}
+
+/** The environment of a process to which it happens, on files under `directory`; calls are noted in `log`. */
+export function faultEnv(
+  folder: string,
+  directory: string,
+  fault: Fault,
+  log: string,
+): Record<string, string> {
+  library ??= build(folder);
+  const isErrno = fault.how !== 'short' && fault.how !== 'kill';
+  return {
+    LD_PRELOAD: library,
+    FAULT_DIR: directory,
+    FAULT_CALLS: fault.calls.join(','),
+    FAULT_NTH: String(fault.nth),
+    FAULT_TIMES: String(fault.times ?? 1),
+    FAULT_HOW: isErrno ? 'errno' : fault.how,
+    FAULT_ERRNO: isErrno ? String(constants.errno[fault.how]) : '0',
+    FAULT_LOG: log,
+  };
+}
+
+/** The calls that a log has, in order. */
+export function callsIn(log: string): { call: string; path: string }[] {
+  if (!existsSync(log)) return [];
+  const lines = readFileSync(log, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
+  return lines.map((line) => {
+    const at = line.indexOf(' ');
+    return { call: line.slice(0, at), path: line.slice(at + 1) };
+  });
+}
