@@ -30,7 +30,7 @@ beforeAll(async () => {
   const { code, stderr } = await run(flags('train_and_eval'));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   trained = lastLoss();
-}, 240_000);
+});
 
 test('training records tokenizer and files of what it reads', () => {
   expect(JSON.parse(readFileSync(record, 'utf8'))).toEqual({
@@ -58,7 +58,7 @@ test('an evaluation reads with the vocabulary of training, whatever the text wou
     /^eval_test_validation: its data is not what this run read at first, so figures of before do not compare: the data is 1 document of .*, was 1 document of .* \(.*data\/eval_test_validation\.json\)\.\n/,
   );
   expect(Math.abs(Number(lastLoss()) - Number(trained))).toBeLessThan(0.5);
-}, 240_000);
+});
 
 test('characters that training did not know, and tokenizers of other ids, are errors', async () => {
   writeFileSync(corpus, `${text.slice(0, -1)}!`);
@@ -77,7 +77,7 @@ test('characters that training did not know, and tokenizers of other ids, are er
       /^Input 'validation': its tokenizer is ByteTokenizer, and the run is trained with CharTokenizer of 15 characters \(sha256 [0-9a-f]{16}\) \(.*data\/train\.json\)\. The same ids would mean other text: give the input the tokenizer of training, or use another --job_log_dir\.\n$/,
     ),
   });
-}, 240_000);
+});
 
 test('training that goes on says which files changed', async () => {
   writeFileSync(corpus, text + text);
@@ -86,4 +86,4 @@ test('training that goes on says which files changed', async () => {
   expect(stderr).toMatch(
     /^Input 'train' cannot go on from the saved state, for its data has changed since: corpus is .*\. Bring back what it was, or start a new run in another directory\. Since the run began: .*counting\.txt has \d+ bytes, had \d+; the data is /,
   );
-}, 240_000);
+});

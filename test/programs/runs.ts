@@ -17,6 +17,16 @@ export function metricLines(directory: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line));
 }
 
+/** Fields that tell of time. */
+const timed = /sec|mfu|peak|flops/i;
+
+/** The complete lines without what no two runs have alike: those of a run that goes on are those of one that did not stop. */
+export function untimedLines(directory: string): Record<string, unknown>[] {
+  return metricLines(directory).map((line) =>
+    Object.fromEntries(Object.entries(line).filter(([name]) => !timed.test(name))),
+  );
+}
+
 /** Steps with their losses. */
 export function trainLosses(directory: string): [unknown, unknown][] {
   return metricLines(directory)

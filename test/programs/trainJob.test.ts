@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
-import { metricLines, stateAt, stepReached } from './runs.js';
+import { stateAt, stepReached, untimedLines as untimed } from './runs.js';
 
 const faults = fileURLToPath(new URL('../fixtures/faults', import.meta.url));
 const run = oneProcess('src/main.ts', faults);
@@ -18,22 +18,13 @@ const flags = (directory: string, ...sets: readonly string[]) => [
 const checkpoints = (directory: string) =>
   readdirSync(join(directory, 'checkpoints')).map((name) => Number(name.replace('checkpoint_', '')));
 
-/** Fields that tell of time, or of the process. */
-const timed = /sec|mfu|peak|flops/i;
-
-/** The lines of metrics.jsonl without what no two runs have alike. */
-const untimed = (directory: string) =>
-  metricLines(directory).map((line) =>
-    Object.fromEntries(Object.entries(line).filter(([name]) => !timed.test(name))),
-  );
-
 let whole: string;
 
 beforeAll(async () => {
   whole = temporaryDirectory();
   const { code, stderr } = await run(flags(whole));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-}, 240_000);
+});
 
 /** Starts it again as it should have been, and looks whether it comes to what an undisturbed run comes to. */
 async function expectToGoOn(directory: string): Promise<void> {
@@ -65,7 +56,7 @@ test('an input that fails: its error, the state of the last step, and the same e
   expect(stdout).toContain('\nSaved at step 7 of 12; the same command goes on from there.\n');
   expect(checkpoints(directory).at(-1)).toBe(7);
   await expectToGoOn(directory);
-}, 240_000);
+});
 
 test('an id out of range is told with its place; what comes before it is trained on, and saved', async () => {
   const directory = temporaryDirectory();
@@ -76,7 +67,7 @@ test('an id out of range is told with its place; what comes before it is trained
   );
   expect(stdout).toContain('\nSaved at step 7 of 12; the same command goes on from there.\n');
   await expectToGoOn(directory);
-}, 240_000);
+});
 
 test('a training input that ends says by name what to do, at every start', async () => {
   const directory = temporaryDirectory();
@@ -91,7 +82,7 @@ test('a training input that ends says by name what to do, at every start', async
     expect(checkpoints(directory).at(-1)).toBe(7);
   }
   await expectToGoOn(directory);
-}, 240_000);
+});
 
 test('an evaluation that fails is told, and training goes on', async () => {
   const directory = temporaryDirectory();
@@ -111,7 +102,7 @@ test('an evaluation that fails is told, and training goes on', async () => {
     [3, 6, 9, 12].map((step) => ({ program: 'eval_test_validation', step, error: 'the shelf fell over' })),
   );
   expect(others).toEqual(untimed(whole).filter(({ program }) => program !== 'eval_test_validation'));
-}, 240_000);
+});
 
 test('or training stops, saved, and goes on with the evaluations that are missing', async () => {
   const directory = temporaryDirectory();
@@ -126,7 +117,7 @@ test('or training stops, saved, and goes on with the evaluations that are missin
   await expectToGoOn(directory);
   // A finished run that is started again tells its figures again, and nothing twice in metrics.jsonl.
   await expectToGoOn(directory);
-}, 240_000);
+});
 
 test('steps without an update, one after the other, end the run; the good checkpoint before them stays', async () => {
   const directory = temporaryDirectory();
@@ -156,7 +147,7 @@ test('steps without an update, one after the other, end the run; the good checkp
   expect(burnt.stderr).toMatch(
     /steps were left out.* The first value that is not finite is (NaN|infinity) in the result of \w+ \(float32\[[\d,]*\]\), in (the gradient of )?layer 'lm/,
   );
-}, 240_000);
+});
 
 test('where nothing can be saved, the error is still that of the run', async () => {
   const directory = temporaryDirectory();
@@ -172,7 +163,7 @@ test('where nothing can be saved, the error is still that of the run', async () 
   expect(stderr).toContain(`${directory}/checkpoints`);
   expect(stderr).toContain('ENOTDIR');
   expect(stdout).toMatch(/\nNot saved at step 60: .*ENOTDIR.* There is no checkpoint\.\n/);
-}, 240_000);
+});
 
 test('more ids than the model has are an error before the first step', async () => {
   const directory = temporaryDirectory();
@@ -184,4 +175,4 @@ test('more ids than the model has are an error before the first step', async () 
       'ids 0 to 59. Set task.model.lmTpl.vocabSize to 256 or more, or give the input a tokenizer with fewer ids.\n',
   });
   expect(existsSync(join(directory, 'experiment.json'))).toBe(false);
-}, 240_000);
+});
