@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { listCheckpoints } from '../../src/checkpoints/directory.js';
+import { lastLoss } from '../../src/programs/sweepRecord.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 import { metricLines, stateAt, trainLosses } from '../programs/runs.js';
 import { draw, title, tries } from './campaign.js';
@@ -20,7 +21,8 @@ const flags = (numTrainSteps: number): string[] => [
 
 const newest = (directory: string): number =>
   [...listCheckpoints(join(directory, 'checkpoints')).keys()].at(-1) ?? -1;
-const lastStep = (directory: string): number => Number(trainLosses(directory).at(-1)?.[0] ?? 0);
+/** The last step in the metrics. */
+const lastStep = (directory: string): number => lastLoss(directory)?.step ?? 0;
 
 /** When a run is disturbed: so many steps after it has begun to train, and so many milliseconds later. */
 interface Moment {
@@ -95,7 +97,9 @@ test.each([
 ] as const)(title('%s at random moments: the checkpoint has the newest step'), async (what, code) => {
   const directory = temporaryDirectory();
   for (const at of draw(moment, tries(40, 3), code)) {
-    const run = start(at.form, directory, flags(endless), what === 'Ctrl-C' && at.how !== 'group');
+    // What is typed before a terminal has its process is lost.
+    const onTerminal = what === 'Ctrl-C' && at.how !== 'group' && !at.early;
+    const run = start(at.form, directory, flags(endless), onTerminal);
     await reach(at, directory, run);
     if (what === 'Ctrl-C') run.interrupt();
     else if (at.how === 'group') process.kill(-run.child.pid!, what);
