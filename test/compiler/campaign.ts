@@ -1,12 +1,14 @@
 /** @file Runs many random programs on an engine and on the oracle, and tells where they differ. */
 import fc from 'fast-check';
 import { compile, type Engine, type HostTensor, type Precision } from '../../src/compiler/index.js';
-import { differentiated, programInputs, type Step, stepsArbitrary } from './programs.js';
+import { differentiated, programInputs, type Step, stepsArbitrary, twiceDifferentiated } from './programs.js';
 
 /** What is to be tried. */
 export interface Campaign {
   readonly engine: Engine;
   readonly precision?: Precision;
+  /** Of the gradients: the second are those of a sum of the first. */
+  readonly order?: 1 | 2;
   readonly programs: number;
   readonly seed: number;
 }
@@ -18,11 +20,12 @@ const TOGETHER = 50;
 async function run(
   programs: readonly Step[][],
   engine: Engine,
-  precision: Precision,
+  { precision = 'float32', order = 1 }: Campaign,
 ): Promise<HostTensor[][]> {
   // Each has inputs of its own: programs that share some would be merged in part.
   const inputs = programs.map(() => programInputs);
-  const all = (each: any[]) => programs.map((steps, i) => differentiated(steps, precision)(each[i]));
+  const differentiate = order === 1 ? differentiated : twiceDifferentiated;
+  const all = (each: any[]) => programs.map((steps, i) => differentiate(steps, precision)(each[i]));
   const executable = await compile(all, inputs as any, { engine, numThreads: 1, name: 'random programs' });
   const results = (await executable.run(inputs as any)) as unknown as HostTensor[][];
   await executable.dispose();
@@ -58,9 +61,9 @@ export interface Outcome {
   readonly error?: string;
 }
 
-async function tryTogether(programs: readonly Step[][], { engine, precision = 'float32' }: Campaign) {
-  const actual = await run(programs, engine, precision);
-  const expected = await run(programs, 'eager', precision);
+async function tryTogether(programs: readonly Step[][], plan: Campaign) {
+  const actual = await run(programs, plan.engine, plan);
+  const expected = await run(programs, 'eager', plan);
   return programs.map((steps, i): Outcome => ({ steps, difference: differences(actual[i]!, expected[i]!) }));
 }
 

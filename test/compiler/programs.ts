@@ -332,3 +332,20 @@ export const differentiated =
     const { grads } = tf.valueAndGrads(loss)([...inputs.floats]);
     return [...outputs, ...grads];
   };
+
+/** Max pooling's gradient has none. */
+const hasSecond = ({ op }: Step): boolean => op !== 'largestNear';
+
+/** The gradients, with respect to all float inputs, of a weighted sum of the gradients. */
+export const twiceDifferentiated =
+  (steps: readonly Step[], precision: Precision = 'float32') =>
+  (inputs: Inputs<Tensor>): Tensor[] => {
+    const kept = steps.map((step) => (hasSecond(step) ? step : { ...step, op: 'same' }));
+    const slopes = (...leaves: Tensor[]): any => {
+      const all = differentiated(kept, precision)({ ...inputs, floats: leaves });
+      // Every input takes part, so that every gradient exists.
+      return tf.add(weightedSum(all.slice(-leaves.length)), weightedSum(leaves.map((x) => tf.square(x))));
+    };
+    const { value, grads } = tf.valueAndGrads(slopes)([...inputs.floats]);
+    return [value, ...grads];
+  };

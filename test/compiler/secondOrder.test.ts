@@ -13,8 +13,11 @@ import {
   valueAndGrad,
   withScope,
 } from '../../src/compiler/index.js';
+import { runs } from '../faults/campaign.js';
+import { campaign, smallest } from './campaign.js';
 import type { Case } from './cases/case.js';
 import { caseTable } from './cases/index.js';
+import { engines } from './engines.js';
 import { leavesOf, tf, weightedSum, withGradient } from './support.js';
 
 /** Operations with jumps: the gradient is that of the pieces. */
@@ -93,4 +96,16 @@ describe.each<Engine>(['onnx', 'eager'])('%s', (engine) => {
   test.each(cases)('second gradient of %s', (op, cases) =>
     op.startsWith('MaxPool') ? checkRefusal(cases, engine) : check(op, cases, engine),
   );
+});
+
+/** Second gradients are sums of many terms: their differences are those of summation in another order, some times over. */
+const AGREEMENT = 1e-4;
+
+test.each(engines)('random programs, %s', async (_, { engine, available }) => {
+  if (!available) return;
+  const programs = runs(engine === 'native' ? 25 : 250);
+  const plan = { engine, programs, seed: 20260102, order: 2 } as const;
+  const failures = (await campaign(plan)).filter(({ difference }) => difference > AGREEMENT);
+  const least = failures.length > 0 && (await smallest(failures[0]!, plan, AGREEMENT));
+  expect(least, `${failures.length} of ${programs}: ${JSON.stringify(least)}`).toBe(false);
 });
