@@ -7,7 +7,7 @@ import { CompilerError } from './types.js';
 import { showUsersFrame } from './usersFrame.js';
 
 /** What tfjs keeps of an operation that a gradient may be asked of. */
-export interface TapeNode {
+interface TapeNode {
   readonly inputs: Readonly<Record<string, tf.Tensor>>;
   readonly outputs: readonly tf.Tensor[];
   readonly saved?: readonly tf.Tensor[];
