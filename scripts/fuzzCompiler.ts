@@ -23,7 +23,15 @@ for (const name of ['programs', 'seed'] as const) {
 console.log(`${values.programs} random programs; --seed=${values.seed} runs them again.`);
 const { status } = spawnSync(
   'npx',
-  ['vitest', 'run', 'test/compiler/programs.test.ts', '-t', `${values.engine} agrees`],
+  [
+    'vitest',
+    'run',
+    '--config',
+    'vitest.long.config.ts',
+    'test/faults/programs.long.ts',
+    '-t',
+    `${values.engine} agrees`,
+  ],
   { stdio: 'inherit', env: { ...process.env, PROGRAMS: values.programs, SEED: values.seed } },
 );
 process.exitCode = status ?? 1;

@@ -3,37 +3,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/program.js';
-import { runs } from '../faults/campaign.js';
-import { type Campaign, campaign, smallest } from './campaign.js';
+import { BFLOAT16, expectAgreement, FLOAT32 } from './agreement.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, stepsArbitrary } from './programs.js';
 
-/**
- * `npm run fuzz:compiler` runs others than those of every test run, and more: a C compiler takes a tenth of a second for
- * each.
- */
-const programsOf = (engine: Engine): number =>
-  Number(process.env.PROGRAMS ?? runs(engine === 'native' ? 250 : 1000));
-const seed = Number(process.env.SEED ?? 20260101);
-
-/** Summation in another order, and functions that differ in their last bits. */
-const FLOAT32 = 1e-5;
-/** An operand whose last bit differs may be rounded to the neighbour in bfloat16, of 8 bits; what follows differs by that. */
-const BFLOAT16 = 2 ** -5;
-
-async function expectAgreement(plan: Campaign, tolerance: number) {
-  const results = await campaign(plan);
-  const failures = results.filter(({ difference }) => difference > tolerance);
-  if (failures.length > 0) {
-    const shortest = failures.reduce((a, b) => (b.steps.length < a.steps.length ? b : a));
-    const { steps, difference, error } = await smallest(shortest, plan, tolerance);
-    expect.fail(
-      `${failures.length} of ${results.length} programs differ. The least, by ${difference} of its largest element: ` +
-        `${JSON.stringify(steps)} (seed ${plan.seed})${error === undefined ? '' : `: ${error}`}`,
-    );
-  }
-  return results;
-}
+/** Few, and the same in every run: test/faults/programs.long.ts tries others, and more. */
+const programsOf = (engine: Engine): number => (engine === 'native' ? 50 : 200);
+const seed = 20260101;
 
 describe.each(engines)('%s', (_, { engine, available }) => {
   const programs = programsOf(engine);

@@ -1,7 +1,14 @@
 /** @file Random programs: graphs of many operations with broadcasting, shared parts and views of views. */
 import fc from 'fast-check';
-import { type HostTensor, type Precision, type Tensor, withPrecision } from '../../src/compiler/index.js';
-import { floats, host, ints, ops, tf, weightedSum } from './support.js';
+import {
+  type HostTensor,
+  ops,
+  type Precision,
+  type Tensor,
+  tf,
+  withPrecision,
+} from '../../src/compiler/index.js';
+import { floats, host, ints, weightedSum } from './values.js';
 
 /** One step: an operation on values made before; the numbers choose operands and axes, whatever there is. */
 export interface Step {
@@ -24,6 +31,8 @@ interface Place {
 
 interface Inputs<T> {
   readonly floats: readonly T[];
+  /** NaN, infinities, zeros of both signs, the smallest and the largest numbers: float32 [16]. */
+  readonly special: T;
   readonly ids: T;
   readonly key: T;
 }
@@ -194,6 +203,55 @@ const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
   lookup: ({ x, inputs }) =>
     x.rank !== 2 ? x : ops.embeddingLookup(x, tf.mod(inputs.ids, tf.scalar(x.shape[0]!, 'int32'))),
   dropout: ({ x, n, inputs }) => half(ops.dropout(x, ops.foldIn(inputs.key, n), 0.75)),
+  // Parts without elements, and what is made of them.
+  empty: ({ x, axis }) => (x.rank === 0 ? x : emptyPart(x, axis)),
+  besideEmpty: ({ x, axis, n }) => {
+    if (x.rank === 0) return x;
+    const nothing = emptyPart(x, axis);
+    return n % 2 ? tf.concat([nothing, x, nothing], axis) : tf.concat([x, nothing], axis);
+  },
+  padEmpty: ({ x, axis, n }) => {
+    if (x.rank === 0) return x;
+    const pads = x.shape.map((_, i): [number, number] => (i === axis ? [1 + (n % 2), 0] : [0, 0]));
+    return tf.pad(emptyPart(x, axis), pads, 0.5);
+  },
+  reduceEmpty: ({ x, axis, n }) => {
+    if (x.rank === 0) return x;
+    const nothing = emptyPart(x, axis);
+    if (n % 3 === 0) return tf.sum(nothing, axis, n % 2 === 0);
+    return flat(
+      (y) => tf.tanh(n % 3 === 1 ? tf.max(y, axis) : tf.cast(tf.prod(y, axis), 'float32')),
+      nothing,
+    );
+  },
+  productOverNothing: ({ x, n }) => {
+    if (x.rank !== 2) return x;
+    const nothing = emptyPart(x, n % 2);
+    return tf.add(tf.matMul(nothing, nothing, n % 2 === 0, n % 2 === 1), 0.25);
+  },
+  gatherNothing: ({ x, inputs }) =>
+    x.rank === 0 ? x : tf.sum(tf.gather(x, tf.slice(inputs.ids, [0], [0]) as any), 0),
+  // Indices that the program works out, in each way that a lowering may fuse.
+  gatherComputed: ({ x, axis, n, inputs }) => {
+    if (x.rank === 0) return x;
+    const indices = computedIndices(inputs.ids, x.shape[axis]!, n);
+    return half(tf.gather(x, indices as any, axis));
+  },
+  lookupComputed: ({ x, n, inputs }) =>
+    x.rank !== 2 ? x : half(ops.embeddingLookup(x, computedIndices(inputs.ids, x.shape[0]!, n))),
+  integers: ({ x, n, inputs }) => {
+    const other = tf.add(tf.reverse(inputs.ids), scalarInt(1));
+    const whole = integers[n % integers.length]!(tf.sub(inputs.ids, scalarInt(2)), other);
+    return tf.mul(tf.tanh(tf.mul(tf.sum(tf.cast(whole, 'float32')), 0.1)), tf.mean(x));
+  },
+  truths: ({ x, n, inputs }) => {
+    const [a, b] = [
+      tf.greater(inputs.ids, scalarInt(1)),
+      tf.equal(tf.mod(inputs.ids, scalarInt(2)), scalarInt(0)),
+    ];
+    const truth = truths[n % truths.length]!(a, b);
+    return tf.mul(tf.mean(tf.cast(truth, 'float32')), tf.tanh(tf.mean(x)));
+  },
   // Kinks and jumps only at inputs: a value that differs in its last bit must not take another branch.
   where: ({ x, n, inputs }) => {
     const leaf = inputs.floats[n % inputs.floats.length]!;
@@ -229,6 +287,119 @@ const shapes: Record<string, (place: Place) => Tensor | Tensor[]> = {
     return tf.where(tf.logicalOr(found, tf.isNaN(x)), tf.neg(x), x);
   },
 };
+
+/** No elements along an axis. */
+const emptyPart = (x: Tensor, axis: number): Tensor =>
+  tf.slice(
+    x,
+    x.shape.map((dim, i) => (i === axis ? dim >> 1 : 0)),
+    x.shape.map((dim, i) => (i === axis ? 0 : dim)),
+  );
+
+const scalarInt = (value: number): Tensor => tf.scalar(value, 'int32');
+
+/** Indices below `limit`, of ids by arithmetic. */
+function computedIndices(ids: Tensor, limit: number, n: number): Tensor {
+  const [next, last] = [tf.add(ids, scalarInt(n)), scalarInt(limit - 1)];
+  const forms: readonly (() => Tensor)[] = [
+    () => tf.mod(next, scalarInt(limit)),
+    () => tf.minimum(next, last),
+    () => tf.maximum(tf.minimum(tf.sub(ids, scalarInt(2)), last), scalarInt(0)),
+    () => tf.clipByValue(next, 0, limit - 1),
+    () => tf.where(tf.less(next, scalarInt(limit)), next, tf.zerosLike(next)),
+    () => tf.minimum(tf.cast(tf.mul(tf.cast(ids, 'float32'), 0.7), 'int32'), last),
+    () => tf.minimum(tf.cast(tf.greater(ids, scalarInt(1)), 'int32'), last),
+    () => tf.minimum(tf.floorDiv(tf.reshape(next, [2, 2]), scalarInt(2)), last),
+  ];
+  return forms[n % forms.length]!();
+}
+
+/** Of int32 [4]; `b` is 1 or more. */
+const integers: readonly ((a: Tensor, b: Tensor) => Tensor)[] = [
+  tf.add,
+  tf.sub,
+  tf.mul,
+  tf.floorDiv,
+  tf.mod,
+  tf.maximum,
+  tf.minimum,
+  tf.squaredDifference,
+  (a) => tf.abs(tf.neg(a)),
+  (a, b) => tf.cumsum(tf.where(tf.less(a, b), tf.square(a), b), 0),
+  (a, b) => tf.matMul(tf.reshape(a, [2, 2]), tf.reshape(b, [2, 2]), false, true),
+  (a, b) => tf.stack([tf.sum(a), tf.prod(b), tf.max(a), tf.min(b)]),
+  (a, b) => tf.clipByValue(tf.concat([a, b]), -1, 2),
+  (a, b) => tf.add(tf.relu(a), tf.cast(tf.exp(tf.minimum(b, scalarInt(3))), 'int32')),
+];
+
+/** Of bool [4]. */
+const truths: readonly ((a: Tensor, b: Tensor) => Tensor)[] = [
+  tf.logicalAnd,
+  tf.logicalOr,
+  tf.logicalXor,
+  tf.equal,
+  tf.notEqual,
+  (a) => tf.logicalNot(a),
+  (a, b) => tf.stack([tf.any(a), tf.all(b)]),
+  (a, b) => tf.where(a, b, tf.logicalNot(b)),
+  (a, b) => tf.reverse(tf.concat([tf.tile(a, [2]), b]), 0),
+  (a, b) => tf.greaterEqual(tf.sum(tf.cast(a, 'int32')), tf.cast(b, 'int32')),
+];
+
+/** Of special values alone: their results are results of the program, and nothing goes on with them. */
+const specials: Record<string, (x: Tensor, n: number) => Tensor> = {
+  specialExact: (x, n) => exact[n % exact.length]!(x),
+  // Of one sign: the order of terms may not decide whether a sum is infinite.
+  specialSum: (x, n) => tf.sum(tf.abs(tf.slice(x, [n], [3]))),
+  specialCompare: (x, n) => compared[n % compared.length]!(x, tf.reverse(x, 0)),
+  specialMove: (x, n) => tf.concat([tf.slice(x, [n], [2]), tf.gather(x, tf.tensor1d([n, 3, 3], 'int32'))]),
+};
+
+/** Which are exact, or nearly, everywhere. */
+const exact: readonly ((x: Tensor) => Tensor)[] = [
+  tf.neg,
+  tf.abs,
+  tf.relu,
+  tf.floor,
+  tf.ceil,
+  tf.square,
+  tf.sqrt,
+  tf.tanh,
+  tf.sigmoid,
+  tf.isNaN,
+  tf.isInf,
+  tf.isFinite,
+];
+
+const compared: readonly ((x: Tensor, y: Tensor) => Tensor)[] = [
+  tf.add,
+  tf.sub,
+  tf.mul,
+  tf.div,
+  tf.greater,
+  tf.lessEqual,
+  tf.equal,
+  tf.notEqual,
+  (x, y) => tf.where(tf.greater(x, y), x, y),
+  tf.maximum,
+  tf.minimum,
+];
+
+/** Steps that take tensors without elements; others pass them on. */
+const takesEmpty = new Set([
+  ...Object.keys(smooth),
+  ...Object.keys(pairs),
+  'expandDims',
+  'transpose',
+  'rotate',
+  'reverse',
+  'stack',
+  'broadcast',
+  'softmax',
+  'cumsum',
+  'layerNorm',
+  'rmsNorm',
+]);
 
 /** A batch of images [B, H, W, C], of a tensor of rank 2 to 4. */
 const imageOf = (x: Tensor): any =>
@@ -278,6 +449,7 @@ export const stepsArbitrary = fc.array(
       ...Object.keys(pairs),
       ...Object.keys(shapes),
       ...Object.keys(pairs),
+      ...Object.keys(specials),
     ),
     a: fc.nat(1000),
     b: fc.nat(1000),
@@ -295,23 +467,58 @@ export const programInputs: Inputs<HostTensor> = {
     floats([], -2, 2, 24),
     floats([2, 2, 3, 1], -2, 2, 25),
   ],
+  special: host(
+    [16],
+    [
+      NaN,
+      Infinity,
+      -Infinity,
+      0,
+      -0,
+      1e-45,
+      -1e-40,
+      1.2e-38,
+      3.4e38,
+      -3.4e38,
+      1e20,
+      -1e-20,
+      0.5,
+      -2.5,
+      1,
+      16777217,
+    ],
+  ),
   ids: ints([4], 0, 5),
   key: host([2], [3, 4], 'int32'),
 };
 
-/** Runs the steps; the results are those that no later step may have used, and some in between. */
-function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Tensor[] {
+/** What a program gives. */
+interface Results {
+  /** Values that no later step may have used, and some in between. */
+  readonly values: Tensor[];
+  /** What special values gave; it has no gradient. */
+  readonly special: Tensor[];
+}
+
+/** Runs the steps. */
+function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Results {
   const pool = [...inputs.floats];
+  const special: Tensor[] = [];
   for (const { op, a, b, n } of steps) {
+    if (op in specials) {
+      special.push(specials[op]!(inputs.special, n));
+      continue;
+    }
     // Later values are chosen more often: programs become deep.
     const x = pool[pool.length - 1 - (a % Math.min(pool.length, 6))]!;
+    if (x.size === 0 && !takesEmpty.has(op)) continue;
     const partners = pool.filter((candidate) => broadcasts(candidate.shape, x.shape));
     const y = partners[b % partners.length]!;
     const axis = x.rank === 0 ? 0 : b % x.rank;
     const made = smooth[op]?.(x) ?? pairs[op]?.(x, y) ?? shapes[op]!({ x, y, n, axis, inputs });
     pool.push(...[made].flat().filter(fits));
   }
-  return pool.slice(-3).concat(pool[Math.floor(pool.length / 2)]!);
+  return { values: pool.slice(-3).concat(pool[Math.floor(pool.length / 2)]!), special };
 }
 
 /**
@@ -325,9 +532,10 @@ export const differentiated =
     let outputs: Tensor[] = [];
     const loss = (...leaves: Tensor[]): any => {
       const run = () => runSteps(steps, { ...inputs, floats: leaves });
-      outputs = withPrecision(precision, run).map((x) => tf.keep(x));
+      const { values, special } = withPrecision(precision, run);
+      outputs = [...values, ...special].map((x) => tf.keep(x));
       // Every input takes part, so that every gradient exists.
-      return tf.add(weightedSum(outputs), weightedSum(leaves));
+      return tf.add(weightedSum(values), weightedSum(leaves));
     };
     const { grads } = tf.valueAndGrads(loss)([...inputs.floats]);
     return [...outputs, ...grads];

@@ -3,52 +3,19 @@ import { expect, vi } from 'vitest';
 import {
   type CompileOptions,
   compile,
-  type DType,
   type HostTensor,
   ops,
-  prngKey,
   type Tensor,
   type Tree,
   tf,
-  uniform,
   valueAndGrad,
 } from '../../src/compiler/index.js';
 import { isSpec } from '../../src/compiler/program.js';
 import { flattenTree } from '../../src/compiler/tree.js';
-import { hostArrayFrom, sizeOf } from '../../src/compiler/types.js';
+import { weightedSum } from './values.js';
 
 // Many small programs are compiled in one test, maybe on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
-
-/** A host tensor of given values. */
-export const host = (shape: number[], values: ArrayLike<number>, dtype: DType = 'float32'): HostTensor => ({
-  shape,
-  dtype,
-  data: hostArrayFrom(dtype, values),
-});
-
-/** float32 values, uniform in [low, high). */
-export const floats = (shape: number[], low = -2, high = 2, seed = 1): HostTensor =>
-  host(
-    shape,
-    uniform(prngKey(seed), sizeOf(shape)).map((u) => low + u * (high - low)),
-  );
-
-/** int32 values, uniform in [low, high). */
-export const ints = (shape: number[], low: number, high: number, seed = 2): HostTensor =>
-  host(
-    shape,
-    uniform(prngKey(seed), sizeOf(shape)).map((u) => Math.floor(low + u * (high - low))),
-    'int32',
-  );
-
-/** bool values, half of them true. */
-export const bools = (shape: number[], seed = 3): HostTensor =>
-  host(
-    shape,
-    uniform(prngKey(seed), sizeOf(shape)).map((u) => Number(u < 0.5)),
-    'bool',
-  );
 
 export const leavesOf = (tree: Tree<HostTensor>): HostTensor[] =>
   flattenTree<HostTensor>(tree, isSpec as (value: unknown) => value is HostTensor).map((leaf) => leaf.value);
@@ -97,15 +64,6 @@ export function expectCloseToLargest(actual: HostTensor, expected: HostTensor, w
   expectClose(actual, expected, { relative: 0, absolute: 1e-5 * largest }, what);
 }
 
-/** A sum of all outputs' elements, each with a weight of its own, so that no two gradients are alike. */
-export function weightedSum(outputs: readonly Tensor[]): Tensor {
-  const terms = outputs.map((output, i) => {
-    const weights = uniform(prngKey(100 + i), output.size).map((u) => u + 0.5);
-    return tf.sum(tf.mul(tf.cast(output, 'float32'), tf.tensor(weights, output.shape)));
-  });
-  return terms.reduce((sum, term) => tf.add(sum, term));
-}
-
 /** `f` with its gradient: outputs of `f`, and d weightedSum(f) / d params, where params are the first `count` inputs. */
 export const withGradient =
   (f: (...args: any[]) => Tensor | Tensor[], count: number) =>
@@ -121,4 +79,5 @@ export const withGradient =
     return { value, aux, grads };
   };
 
+export * from './values.js';
 export { ops, tf };

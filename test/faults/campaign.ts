@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 
 /** The seed of this run, which a failure names. */
-const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+export const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
 
 const isShort = process.env.SHORT === '1';
 

@@ -250,7 +250,6 @@ const RENAMED: Readonly<Record<string, string>> = {
   Elu: 'Elu',
   IsNan: 'IsNaN',
   IsInf: 'IsInf',
-  Select: 'Where',
   Identity: 'Identity',
 };
 
@@ -260,6 +259,11 @@ const renamed = Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [
 export const lowerings: Readonly<Record<string, Lowering>> = {
   ...renamed,
   ...indexingLowerings,
+  // ONNX Runtime has no Where of truth values.
+  Select: ({ outputs: [out] }, [c, t, e], b) =>
+    out!.dtype === 'bool'
+      ? [b.emit('Or', [b.emit('And', [c!, t!]), b.emit('And', [b.emit('Not', [c!]), e!])])]
+      : [b.emit('Where', [c!, t!, e!])],
   NotEqual: (_, inputs, b) => [b.emit('Not', [b.emit('Equal', inputs)])],
   SquaredDifference: squaredDifference,
   FloorDiv: floorDiv,

@@ -184,6 +184,7 @@ export const elementwiseCases: CaseTable = {
         [whole([5], 1), real([5], 2), bools([5])],
         [real([5], 1), bools([5], 7), bools([5])],
         [bools([5], 7), whole([5], 2), bools([5])],
+        [bools([5], 7), bools([2, 5], 8), bools([5])],
       ],
       constant,
     ),

@@ -1,0 +1,23 @@
+/** @file Campaigns of random programs as assertions: the least of those that differ is what a failure tells. */
+import { expect } from 'vitest';
+import { type Campaign, campaign, type Outcome, smallest } from './campaign.js';
+
+/** Summation in another order, and functions that differ in their last bits. */
+export const FLOAT32 = 1e-5;
+/** An operand whose last bit differs may be rounded to the neighbour in bfloat16, of 8 bits; what follows differs by that. */
+export const BFLOAT16 = 2 ** -5;
+
+/** Runs a campaign, and fails with the fewest steps that still differ by more than `tolerance`. */
+export async function expectAgreement(plan: Campaign, tolerance: number): Promise<Outcome[]> {
+  const results = await campaign(plan);
+  const failures = results.filter(({ difference }) => difference > tolerance);
+  if (failures.length > 0) {
+    const shortest = failures.reduce((a, b) => (b.steps.length < a.steps.length ? b : a));
+    const { steps, difference, error } = await smallest(shortest, plan, tolerance);
+    expect.fail(
+      `${failures.length} of ${results.length} programs differ. The least, by ${difference} of its largest element: ` +
+        `${JSON.stringify(steps)} (seed ${plan.seed})${error === undefined ? '' : `: ${error}`}`,
+    );
+  }
+  return results;
+}
