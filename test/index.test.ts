@@ -1,4 +1,7 @@
-/** @file The public API: what fromJSON and --set know classes by. */
+/** @file The classes of configs: what fromJSON and --set know them by, and which they cannot build. */
+import { readFileSync } from 'node:fs';
+import { globSync } from 'tinyglobby';
+import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { Configurable } from '../src/hparams/index.js';
 import * as luthier from '../src/index.js';
@@ -9,4 +12,33 @@ test('every class of configs has the name that it is exported by, so that no two
   );
   expect(classes.length).toBeGreaterThan(50);
   expect(classes.map(([, value]) => (value as { name: string }).name)).toEqual(classes.map(([name]) => name));
+});
+
+/** The name of what a class extends: `Base` of `extends Base` and of `extends Base.with(…)`. */
+const extended = /\bclass (\w+)(?:<[^{]*?>)?\s+extends\s+(\w+)/g;
+
+test('every abstract class of configs says so to files and flags, which cannot see the keyword', () => {
+  const texts = globSync(['src/**/*.ts', 'experiments/**/*.ts']).map((file) => readFileSync(file, 'utf8'));
+  const bases = new Map(
+    texts.flatMap((text) => [...text.matchAll(extended)].map(([, name, base]) => [name!, base!] as const)),
+  );
+  const isOfConfigs = (name: string | undefined): boolean =>
+    name === 'Configurable' || (name !== undefined && isOfConfigs(bases.get(name)));
+  const found: string[] = [];
+  const unmarked: string[] = [];
+  const look = (node: ts.Node): void => {
+    if (ts.isClassDeclaration(node) && isOfConfigs(node.name?.text)) {
+      const isMarked = node.members.some((member) => member.name?.getText() === 'isAbstract');
+      const isAbstract = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AbstractKeyword) === true;
+      if (isAbstract && node.name?.text !== 'Configurable')
+        (isMarked ? found : unmarked).push(node.name!.text);
+    }
+    ts.forEachChild(node, look);
+  };
+  for (const text of texts.filter((text) => /\babstract class /.test(text))) {
+    look(ts.createSourceFile('file.ts', text, ts.ScriptTarget.Latest, true));
+  }
+  expect(unmarked).toEqual([]);
+  // Bases that are found through `with`, over several lines, and through another abstract class.
+  expect(found).toEqual(expect.arrayContaining(['BaseLayer', 'BaseInput', 'BaseModel', 'RowInput']));
 });

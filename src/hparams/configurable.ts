@@ -1,10 +1,10 @@
 /** @file The base of every class that configs describe. */
 // biome-ignore-all lint/complexity/noThisInStatic: `this` is the subclass that the method is called on; that is the point.
 import { z } from 'zod';
-import { refusePromise } from './asynchronous.js';
 import { RULES, type Rule, rulesFrom } from './building/rules.js';
 import { assignValues } from './editing/assign.js';
 import { ConfigError } from './errors.js';
+import { refusePromise } from './fields/asynchronous.js';
 import { FIELDS, infoOf, MAKE } from './fields/fields.js';
 import { isFieldName, OLD_NAMES, type OldNames, withOldNames } from './fields/renamed.js';
 import { newConfig, origin } from './nodes/config.js';

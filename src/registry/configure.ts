@@ -1,6 +1,6 @@
 /** @file Makes an experiment's configs: constants from the command line first, then its methods, then what edits the configs. */
 import { append } from '../hparams/append.js';
-import { refusePromise } from '../hparams/asynchronous.js';
+import { refusePromise } from '../hparams/fields/asynchronous.js';
 import {
   applyAssignments,
   type Config,

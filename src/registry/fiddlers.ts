@@ -1,5 +1,5 @@
 /** @file Runs the fiddlers of a command line: functions of the experiment's file that edit its configs. */
-import { refusePromise } from '../hparams/asynchronous.js';
+import { refusePromise } from '../hparams/fields/asynchronous.js';
 import { ConfigError, classOf, isConfig, showValue, withOrigin } from '../hparams/index.js';
 import { configRoots, type ExperimentConfigs } from './configs.js';
 import { showFile } from './directories.js';

@@ -1,7 +1,7 @@
 /** @file From configs to what they describe. */
 import { freeze, isDraftable } from 'immer';
 import { ConfigError } from '../errors.js';
-import { problemOf } from '../fields/check.js';
+import { parseWith, problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { withBuilt } from '../fields/holders.js';
@@ -199,7 +199,7 @@ function frozenCopy(value: unknown, leaf: (value: unknown) => unknown): unknown 
 
 /** What the schema makes of the value. */
 function parsed(node: ConfigNode, field: FieldInfo, value: unknown, resolve: Resolve): unknown {
-  const result = withBuilt(resolve, () => field.check.safeParse(value));
+  const result = withBuilt(resolve, () => parseWith(field.check, value, `${node.info.name}.${field.name}`));
   if (result.success) return freeze(result.data, true);
   const problem = result.error.issues.map((issue) => issue.message).join('; ');
   throw new ConfigError(`${node.info.name}.${field.name}: ${problem}, got ${showValue(value)}`, {

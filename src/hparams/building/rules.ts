@@ -1,7 +1,7 @@
 /** @file Rules across the fields of one config: declared beside the fields, or reported by the class's own hook. */
 import { z } from 'zod';
-import { PromiseError, refusePromise } from '../asynchronous.js';
 import { ConfigError, NotSetError } from '../errors.js';
+import { PromiseError, refuseAsync, refusePromise } from '../fields/asynchronous.js';
 import { type ClassInfo, FIELDS } from '../fields/fields.js';
 import { definitionOf } from '../fields/schema.js';
 import { mapContainers } from '../nodes/containers.js';
@@ -44,20 +44,11 @@ export function rulesFrom(where: string, rules: ((schema: z.ZodType) => z.ZodTyp
       { place: placeText(captureTrace()) },
     );
   }
+  refuseAsync(refined, 'a rule');
   return checks.map((check) => ({
-    schema: z.any().check(synchronous(check as unknown as z.core.$ZodCheck<unknown>)),
+    schema: z.any().check(check as unknown as z.core.$ZodCheck<unknown>),
     aborts: (check._zod.def as { abort?: boolean }).abort === true,
   }));
-}
-
-/** `check`, which may return no promise: zod would let go of it, and what it throws would end the process. */
-function synchronous(check: z.core.$ZodCheck<unknown>): z.core.$ZodCheck<unknown> {
-  const guarded: z.core.$ZodCheckInternals<unknown>['check'] = (payload) => {
-    const result = check._zod.check(payload);
-    refusePromise(result, 'a rule', whyNotAsync);
-    return result;
-  };
-  return { ...check, _zod: { ...check._zod, check: guarded } };
 }
 
 const whyNotAsync = 'what it finds counts when it returns';

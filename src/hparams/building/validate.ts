@@ -2,7 +2,7 @@
 
 import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
-import { problemOf } from '../fields/check.js';
+import { parseWith, problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { fits, withBuilt } from '../fields/holders.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
@@ -157,7 +157,8 @@ export function builtEdges(node: ConfigNode, path: PathLink | undefined): readon
 function onlyBuilt(node: ConfigNode, field: FieldInfo, edges: Edge[]): Edge[] {
   const wanted = new Set<unknown>();
   const note = (config: AnyConfig): unknown => wanted.add(config) && config;
-  withBuilt(note, () => field.check.safeParse(withoutCarriers(rawValue(node, field))));
+  const value = withoutCarriers(rawValue(node, field));
+  withBuilt(note, () => parseWith(field.check, value, `${node.info.name}.${field.name}`));
   return edges.filter((edge) => wanted.has(edge.node.proxy));
 }
 

@@ -1,4 +1,5 @@
 /** @file JSON with the place of every part: slower than JSON.parse, and used where a message needs a line. */
+import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import { longestWritten } from './format.js';
 import { formatSpot, Lines, type Parsed } from './text.js';
@@ -17,12 +18,39 @@ export function parseJson<R>(text: string, file: string | undefined, use: (parse
     scanJson(text, file, false);
     throw new ConfigError(`This is not JSON: ${(cause as Error).message}`, { place: file, cause });
   }
+  // JSON.parse keeps the last of equal keys. What people write is short enough to be asked.
+  if (text.length <= longestWritten && writtenKeys(text) !== keptKeys(value)) scanJson(text, file);
   try {
     return use({ value, file });
   } catch (error) {
     if (!(error instanceof ConfigError) || text.length > longestWritten) throw error;
     return use(scanJson(text, file));
   }
+}
+
+/** How many keys a JSON text has: colons outside of strings. */
+function writtenKeys(text: string): number {
+  let count = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 92) at += 1;
+    else if (code === 34) inString = !inString;
+    else if (code === 58 && !inString) count += 1;
+  }
+  return count;
+}
+
+function keptKeys(value: unknown): number {
+  let count = 0;
+  const open = [value];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next !== 'object' || next === null) continue;
+    const parts = Object.values(next);
+    if (!Array.isArray(next)) count += parts.length;
+    append(open, parts);
+  }
+  return count;
 }
 
 /** An array or record that is being read. */

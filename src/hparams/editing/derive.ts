@@ -1,7 +1,7 @@
 /** @file Copy-on-write editing of configs: drafts, and what they keep of a recipe's writes. */
 
-import { refusePromise } from '../asynchronous.js';
 import { ConfigError } from '../errors.js';
+import { refusePromise } from '../fields/asynchronous.js';
 import { showValue } from '../fields/describe.js';
 import { proxyFor } from '../nodes/config.js';
 import { Defaults, type Draft, type DraftSession, seenFrom } from '../nodes/configNode.js';

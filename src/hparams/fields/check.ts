@@ -3,9 +3,19 @@ import type { z } from 'zod';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
 import { partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
+import { PromiseError } from './asynchronous.js';
 import { describeFor, describeSchema, showValue } from './describe.js';
 import { acceptsUndefined, type FieldInfo } from './fields.js';
 import { partSchema } from './schema.js';
+
+/** What `schema` makes of `value`. @throws PromiseError that names `label` where a function in the schema is async. */
+export function parseWith(schema: z.ZodType, value: unknown, label: string): z.ZodSafeParseResult<unknown> {
+  try {
+    return schema.safeParse(value);
+  } catch (error) {
+    throw error instanceof PromiseError ? new PromiseError(`${label}: ${error.problem}`) : error;
+  }
+}
 
 /** What is wrong with `value` as the field's value, beginning with the field's name, or undefined. */
 export function problemOf(field: FieldInfo, value: unknown): string | undefined {
@@ -14,7 +24,13 @@ export function problemOf(field: FieldInfo, value: unknown): string | undefined 
     return `${field.name}: expected ${describeSchema(field.check)}, got undefined${hint}`;
   }
   const plain = withoutCarriers(value);
-  const result = field.check.safeParse(plain);
+  let result: z.ZodSafeParseResult<unknown>;
+  try {
+    result = parseWith(field.check, plain, field.name);
+  } catch (error) {
+    if (error instanceof PromiseError) return error.problem.replace(/\.$/, '');
+    throw error;
+  }
   if (result.success) return undefined;
   const issues = plain === value ? result.error.issues : besidesUnset(result.error.issues as Issue[], value);
   if (issues.length === 0) return undefined;

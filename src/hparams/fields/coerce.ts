@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import { nearest } from '../names.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
+import { refuseAsync } from './asynchronous.js';
 import { describeFor, showValue } from './describe.js';
 import { abstractProblem, classesNamed, concreteClasses } from './fields.js';
 import { type Literal, parseLiteral } from './literals.js';
@@ -21,23 +22,25 @@ const failed = Symbol('failed');
  */
 export function coerce(schema: z.ZodType, text: string, label?: string): unknown {
   const prefix = label === undefined ? '' : `${label}: `;
-  let value: unknown;
-  try {
-    value = read(schema, parseLiteral(text), true);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    throw new ConfigError(`${prefix}${error.problem}`);
-  }
-  return checked(schema, value, text, prefix);
+  return checked(schema, () => read(schema, parseLiteral(text), true), text, prefix);
 }
 
 /** Like `coerce`, of a literal that was read already. @throws ConfigError as `coerce` does. */
 export function coerceLiteral(schema: z.ZodType, literal: Literal, label: string): unknown {
-  return checked(schema, read(schema, literal, false), literal.text, `${label}: `);
+  return checked(schema, () => read(schema, literal, false), literal.text, `${label}: `);
 }
 
-function checked(schema: z.ZodType, value: unknown, text: string, prefix: string): unknown {
-  const result = value === failed ? undefined : schema.safeParse(value);
+function checked(schema: z.ZodType, readValue: () => unknown, text: string, prefix: string): unknown {
+  refuseAsync(schema);
+  let value: unknown;
+  let result: z.ZodSafeParseResult<unknown> | undefined;
+  try {
+    value = readValue();
+    if (value !== failed) result = schema.safeParse(value);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(`${prefix}${error.problem}`);
+  }
   if (result?.success === true) return value;
   const own = result?.error?.issues.find(
     (issue) => issue.code === 'custom' && issue.message !== 'Invalid input',

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { sortTags } from '../nodes/nodeTags.js';
 import type { Tag } from '../tags.js';
 import type { AbstractClass, AnyConfig, Fields } from '../types.js';
+import { refuseAsync } from './asynchronous.js';
 import { type QuickCheck, quickCheckOf } from './quickCheck.js';
 import { OLD_NAMES, type OldNames } from './renamed.js';
 import {
@@ -166,6 +167,7 @@ function fieldInfo(name: string, schema: z.ZodType): FieldInfo {
 }
 
 function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
+  refuseAsync(schema);
   const { check, value } = readDefault(schema);
   const holders = holdersIn(schema);
   const buildsAll = holders.every((holder) => holder.kind !== 'sub') && !holdsUnknown(schema);

@@ -175,7 +175,7 @@ function childSchemas(schema: z.ZodType): z.ZodType[] {
 }
 
 /** Every schema in `schema`, itself included, each once. */
-function allSchemas(schema: z.ZodType): Set<z.ZodType> {
+export function allSchemas(schema: z.ZodType): Set<z.ZodType> {
   const seen = new Set([schema]);
   for (const each of seen) {
     if (definitionOf(each)[HOLDER] === undefined) for (const child of childSchemas(each)) seen.add(child);

@@ -1,6 +1,6 @@
 /** @file The object that users hold: a proxy that reads and writes a node's fields like plain properties. */
 import { inspect } from 'node:util';
-import { refusePromise } from '../asynchronous.js';
+import { refusePromise } from '../fields/asynchronous.js';
 import type { ClassInfo } from '../fields/fields.js';
 import { captureTrace } from '../source.js';
 import type { AnyConfig } from '../types.js';

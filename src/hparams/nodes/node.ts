@@ -110,7 +110,7 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
 
 /** What the field is to hold, in words, with its tags: who misses the value may look for what sets them. */
 export function wantedOf(node: ConfigNode, field: FieldInfo): string {
-  const tags = fieldTags(node, field).map((tag) => tag.name);
+  const tags = fieldTags(node, field);
   const tagged = tags.length === 0 ? '' : `, tagged ${tags.join(', ')}`;
   return `${describeSchema(field.check)}${tagged}`;
 }

@@ -1,6 +1,6 @@
 /** @file How writes become entries of a config's history. */
 
-import { refusePromise } from '../asynchronous.js';
+import { refusePromise } from '../fields/asynchronous.js';
 import type { ConfigNode, Origin, WriteKind } from './configNode.js';
 import { mapContainers } from './containers.js';
 

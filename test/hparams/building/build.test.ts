@@ -2,16 +2,19 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import {
+  addTag,
   build,
   type Config,
   type ConfigError,
   Configurable,
   configurable,
   copy,
+  defineTag,
   derive,
   factory,
   instance,
   sub,
+  tagged,
   unset,
   withOrigin,
 } from '../../../src/hparams/index.js';
@@ -140,6 +143,30 @@ test('missing fields are reported all at once, before anything is made', () => {
     ].join('\n'),
   );
   expect(made).toEqual([]);
+});
+
+test('what is missing is told with its tags, those added to a config and those of values in containers too', () => {
+  const size = defineTag('build.size', 'Sizes.');
+  const depth = defineTag('build.depth', 'Depths.', { parent: size });
+  class Tagged extends Configurable.with({
+    depth: tagged(z.int().positive(), depth),
+    name: z.string(),
+    sizes: z.record(z.string(), z.int()).default({}),
+  }) {}
+  const config = Tagged.config({ sizes: { 'a b': size.new() } });
+  addTag(config, 'depth', size);
+  addTag(config, 'name', size);
+  expect(messageOf(() => build([config])).replace(/made at [^)]*/, 'made at LINE')).toBe(
+    [
+      '3 hyperparameters are not set:',
+      '  [0].depth (Tagged): expected a positive integer, tagged #build.depth, #build.size',
+      '  [0].name (Tagged): expected a string, tagged #build.size',
+      "  [0].sizes['a b'] (Tagged): expected a value for what is tagged #build.size (made at LINE)",
+    ].join('\n'),
+  );
+  expect(messageOf(() => config.depth)).toBe(
+    'Tagged.depth is not set and has no default: expected a positive integer, tagged #build.depth, #build.size.',
+  );
 });
 
 test('errors of constructors and setup are thrown as they are, and gain the path', () => {

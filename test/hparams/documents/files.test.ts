@@ -212,6 +212,10 @@ test('files that are no config files fail cleanly', () => {
   expect(load('a.json', '{"note": "x",\n "note": "y"}')).toBe(
     'This is not JSON: the key "note" is given twice, first at FILE:1:2. (at FILE:2:2)',
   );
+  const document = JSON.stringify(toJSON(FileTask.config({ note: ': "\\' })), null, 1);
+  expect(load('a.json', document.replace('"note"', '"note": "x",\n"note"'))).toMatch(
+    /^This is not JSON: the key "note" is given twice, first at FILE:11:5\. \(at FILE:12:1\)$/,
+  );
   expect(load('a.yaml', 'note: x\nnote: y')).toBe(
     'This is not YAML for configs: the key "note" is given twice, first at FILE:1:1. (at FILE:2:1)',
   );

@@ -1,0 +1,84 @@
+/** @file Async functions in the schemas of fields: refused by the field's name, and what they throw later ends nothing. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  build,
+  ConfigError,
+  Configurable,
+  configurable,
+  instance,
+  setPath,
+} from '../../../src/hparams/index.js';
+
+const unhandled: unknown[] = [];
+const note = (error: unknown) => unhandled.push(error);
+beforeEach(() => {
+  process.on('unhandledRejection', note);
+});
+afterEach(async () => {
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  process.off('unhandledRejection', note);
+  expect(unhandled.splice(0)).toEqual([]);
+});
+
+const late = async (): Promise<never> => {
+  await null;
+  throw new Error('later');
+};
+const refined = z.string().refine(late);
+
+class Fields extends Configurable.with({
+  name: refined.optional(),
+  same: refined.optional(),
+  list: z.array(z.int().superRefine(late)).default([]),
+  union: z.union([z.int(), z.custom<string>(late)]).default(1),
+  made: z
+    .int()
+    .transform(late as () => never)
+    .optional(),
+  written: z
+    .int()
+    .overwrite(late as never)
+    .optional(),
+  checked: z.string().check(late).optional(),
+  lazy: z.lazy(() => refined).optional(),
+}) {}
+
+const refinement = 'a refinement must not be async: what it finds counts when it returns';
+const places = / \(at test\/hparams\/fields\/asynchronous\.test\.ts:\d+\)$/;
+
+test.each([
+  [{ name: 'a' }, `Fields.name: ${refinement}`],
+  [{ same: 'a' }, `Fields.same: ${refinement}`],
+  [{ list: [1] }, `Fields.list: ${refinement}`],
+  [{ union: 'a' }, `Fields.union: ${refinement}`],
+  [{ made: 1 }, 'Fields.made: a transform must not be async: what it gives counts when it returns'],
+  [{ written: 1 }, 'Fields.written: an overwrite must not be async: what it gives counts when it returns'],
+  [{ checked: 'a' }, `Fields.checked: ${refinement}`],
+  [{ lazy: 'a' }, `Fields.lazy: ${refinement}`],
+])('%j', (values, message) => {
+  let error: unknown;
+  try {
+    Fields.config(values as never);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect((error as Error).message).toMatch(places);
+  expect((error as Error).message.replace(places, '')).toBe(message);
+});
+
+test('a flag, a default that is built, and the call of a factory', () => {
+  expect(() => setPath(Fields.config(), 'name', 'a', '--set=name=a')).toThrow(
+    new ConfigError(`name: ${refinement}.`, { path: 'name', place: '--set=name=a' }),
+  );
+  expect(() => setPath(Fields.config(), 'union', 'a', '--set=union=a')).toThrow(
+    new ConfigError(`union: ${refinement}.`, { path: 'union', place: '--set=union=a' }),
+  );
+  class Part extends Configurable {}
+  class Owner extends Configurable.with({ part: instance(Part).refine(late) }) {}
+  expect(() => build(Owner.config())).toThrow(
+    new ConfigError(`Owner.part: ${refinement}.\n  while building Owner`),
+  );
+  const call = configurable(({ name }) => name, { name: refined }, { name: 'call' });
+  expect(() => build(call.partial())({ name: 'a' })).toThrow(new ConfigError(`call.name: ${refinement}`));
+});
