@@ -1,5 +1,6 @@
 /** @file The evaluations and decodes of a training run: which are due at a step, which have yet to run, what comes of them. */
 import { EndOfData, type InputSource } from '../inputs/index.js';
+import { InterruptedError } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps, type RollingPosition } from './evalProgram.js';
@@ -117,6 +118,8 @@ export class Evaluations {
     try {
       return await program.run(isStopped);
     } catch (cause) {
+      // The signal stopped its compiler: it runs when training goes on.
+      if (cause instanceof InterruptedError && isStopped()) return undefined;
       const error = cause instanceof Error ? cause : new Error(String(cause));
       const goesOn = this.task.hp.train.hp.onEvalError === 'continue';
       reporter.failed(program.name, this.state.step, error, goesOn);
