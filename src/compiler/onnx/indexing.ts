@@ -19,7 +19,7 @@ const oneHot = (b: OnnxBuilder, indices: string, depth: number, off = 0, on = 1)
     { attrs: { axis: -1 } },
   );
 
-/** Indices with those below 0, which ONNX counts from the end, above all others: they are refused, too. */
+/** Indices with those below 0, which ONNX counts from the end, above all others: they are out of range, too. */
 const unwrapped = (b: OnnxBuilder, indices: string, count: number): string =>
   b.emit('Where', [b.emit('Less', [indices, b.scalar(0, 'int32')]), b.scalar(count, 'int32'), indices]);
 
@@ -121,7 +121,8 @@ export const indexingLowerings: Readonly<Record<string, Lowering>> = {
     // ONNX takes no scalar of indices.
     const isScalar = inputs[0]!.shape.length === 0;
     const ids = isScalar ? b.emit('Reshape', [indices!, b.ints([1])]) : indices!;
-    const row = oneHot(b, ids, attrs.depth as number, attrs.offValue as number, attrs.onValue as number);
+    const depth = attrs.depth as number;
+    const row = oneHot(b, unwrapped(b, ids, depth), depth, attrs.offValue as number, attrs.onValue as number);
     const hot = isScalar ? b.emit('Reshape', [row, b.ints(outputs[0]!.shape)]) : row;
     return [attrs.dtype === 'float32' ? hot : b.cast(hot, OnnxType[attrs.dtype as 'int32' | 'bool'])];
   },

@@ -260,6 +260,12 @@ export const indexingCases: CaseTable = {
     ),
   ],
   OneHot: [
+    // What is not in range is off, from either end.
+    ...over(
+      (i) => tf.oneHot(i, 4),
+      [[host([5], [-1, 4, 0, -4, 9], 'int32')], [host([], [-2], 'int32')]],
+      constant,
+    ),
     ...over((i) => tf.oneHot(i, 4), [[ids], [ints([2, 3], 0, 4)], [ints([], 0, 4)]], constant),
     ...over(
       (i) => [tf.oneHot(i, 3, 5, -1), tf.oneHot(i, 3, 1, 0, 'int32'), tf.oneHot(i, 3, 1, 0, 'bool')],
