@@ -9,26 +9,26 @@ import { hostConstant, recordOp } from '../trace.js';
 import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
-/** Added to the logits of masked positions: large enough to vanish after softmax, finite so that no NaN arises. */
-const MASKED = -1e9;
+/** The logit of a key that a query can't see: no mask that is added to the keys it sees makes them as small. */
+const UNSEEN = Number.NEGATIVE_INFINITY;
 
 const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
 
-/** 0 where query t may see key s, else MASKED; queries are the last of the keys' positions. Shape [T, S]. */
+/** 0 where query t may see key s, else -Infinity; queries are the last of the keys' positions. Shape [T, S]. */
 export function causalMask(queries: number, keys: number): tf.Tensor {
   return hostConstant(`causalMask ${queries} ${keys}`, { shape: [queries, keys], dtype: 'float32' }, () => {
     const values = new Float32Array(queries * keys);
-    for (let t = 0; t < queries; t++) values.fill(MASKED, t * keys + t + keys - queries + 1, (t + 1) * keys);
+    for (let t = 0; t < queries; t++) values.fill(UNSEEN, t * keys + t + keys - queries + 1, (t + 1) * keys);
     return values;
   });
 }
 
-/** Of the first `visible` of S keys, 0 for those that each query may see, else MASKED: [T, S]. */
+/** Of the first `visible` of S keys, 0 for those that each query may see, else -Infinity: [T, S]. */
 function visibleMask(visible: tf.Tensor, queries: number, keys: number, causal: boolean): tf.Tensor {
   const key = tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]);
   const ends = causal ? tf.range(1 - queries, 1, 1, 'int32') : tf.zeros([queries], 'int32');
   const end = tf.reshape(tf.add(ends, visible), [queries, 1]);
-  return tf.mul(tf.cast(tf.greaterEqual(key, end), 'float32'), MASKED);
+  return tf.where(tf.less(key, end), tf.scalar(0), tf.scalar(UNSEEN));
 }
 
 /** What a composite's inputs beyond q, k and v are. */
@@ -39,6 +39,13 @@ const extrasOf = (
   ...(counted ? { visible: inputs.at(-1)! } : {}),
   ...(inputs.length > (counted ? 4 : 3) ? { mask: inputs[3]! } : {}),
 });
+
+/** Softmax; zeros where every logit is -Infinity. */
+function softmaxOfSeen(logits: tf.Tensor): tf.Tensor {
+  const unseen = tf.equal(tf.max(logits, -1, true), UNSEEN);
+  const zeros = tf.zerosLike(logits);
+  return tf.where(unseen, zeros, tf.softmax(tf.where(unseen, zeros, logits)));
+}
 
 /** Softmax weights [B, N, T, S]. */
 function probabilities(
@@ -54,7 +61,8 @@ function probabilities(
   if (visible) logits = tf.add(logits, visibleMask(visible, queries, keys, attrs.causal as boolean));
   else if (attrs.causal) logits = tf.add(logits, causalMask(queries, keys));
   if (mask) logits = tf.add(logits, mask);
-  return tf.softmax(logits);
+  // Where it is causal alone, every query sees a key.
+  return mask || visible ? softmaxOfSeen(logits) : tf.softmax(logits);
 }
 
 const attrsOf = (raw: any): Attrs => ({
@@ -169,7 +177,7 @@ export interface AttentionOptions {
   readonly causal?: boolean;
   /** Logits become cap * tanh(logits / cap); 0 for none (Pax's atten_logit_cap). */
   readonly logitCap?: number;
-  /** Added to the logits; broadcasts to [B, N, T, S]. Has no gradient. */
+  /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. Has no gradient. */
   readonly mask?: tf.Tensor;
   /**
    * int32 scalar: only the first so many keys are there, as in a cache that is not full; where it is causal, queries are
@@ -179,7 +187,8 @@ export interface AttentionOptions {
 }
 
 /**
- * softmax(q k^T * scale + masks) v, for each head.
+ * softmax(q k^T * scale + masks) v, for each head. Keys that are later than a causal query, or not there, take no part
+ * whatever the mask; a query that sees no key gets zeros, and gives its operands gradients of zero.
  *
  * @param q float32 [B, T, N, H]. @param k float32 [B, S, N, H]. @param v float32 [B, S, N, H].
  * @returns float32 [B, T, N, H].

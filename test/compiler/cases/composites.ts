@@ -39,6 +39,13 @@ const mask = (t: number, s: number): HostTensor =>
     Array.from({ length: t * s }, (_, i) => (i % s === s - 1 ? -1e9 : 0)),
   );
 
+/** Hides the first key of every row by one value, and every key of the second row by another. */
+const hiding = (t: number, s: number, first: number, row: number): HostTensor =>
+  host(
+    [1, 1, t, s],
+    Array.from({ length: t * s }, (_, i) => (Math.floor(i / s) === 1 ? row : i % s === 0 ? first : 0)),
+  );
+
 const attention =
   (options: object): CaseFunction =>
   (q, k, v, m) =>
@@ -56,6 +63,19 @@ const attentionCases: Case[] = [
       [...qkv(2, 2, 4, 2, 3), floats([2, 2, 2, 4])],
     ],
     { differentiable: 3 },
+  ),
+  // A causal query whose only key is hidden by a number sees it still, by -Infinity none; few queries and many.
+  ...[true, false].flatMap((causal) =>
+    over(
+      attention({ causal }),
+      [
+        [...qkv(1, 3, 3, 2, 2), hiding(3, 3, -1e9, 0)],
+        [...qkv(1, 3, 3, 2, 2), hiding(3, 3, -Infinity, -Infinity)],
+        [...qkv(1, 20, 20, 1, 2), hiding(20, 20, -1e9, -Infinity)],
+        [...qkv(1, 20, 20, 1, 2), hiding(20, 20, -Infinity, 0)],
+      ],
+      { differentiable: 3 },
+    ),
   ),
 ];
 

@@ -108,7 +108,7 @@ static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, co
     }
   }
   for (int64_t c = 0; c < of->queries; c++) {
-    if (lt_visible(a, of->query + c) == 0) continue;
+    if (lt_visible(a, of->query + c) == 0 || totals[c] == 0.0f) continue;
     shifts[c] = maxima[c];
     biases[c] = -1.44269504f * lt_logf(totals[c]);
   }
@@ -157,7 +157,7 @@ static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt
     int large = 0;
     const int64_t first = index * b->width;
     for (int64_t c = first; c < first + at.lanes; c++) {
-      const int seen = c < in->queries && lt_visible(a, in->query + c) > 0;
+      const int seen = c < in->queries && lt_visible(a, in->query + c) > 0 && lse[c] != -LT_INFINITY;
       b->lanes.shifts[c] = seen ? lse[c] * unscale : LT_INFINITY;
       b->lanes.biases[c] = 0.0f;
       b->lanes.deltas[c] = seen ? row_product(outs, douts, c, s->value_dims) : 0.0f;

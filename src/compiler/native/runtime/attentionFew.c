@@ -224,7 +224,7 @@ static void few_item(const lt_shape *a, lt_heads q, lt_heads k, lt_heads v, lt_h
   }
   for (int64_t t = 0; t < s->queries; t++) {
     const few_query *state = &states[t];
-    const float share = state->seen > 0 ? 1.0f / state->total : 0.0f;
+    const float share = state->seen > 0 && state->total != 0.0f ? 1.0f / state->total : 0.0f;
     lt_store_rows(lt_head_rows(out, batch, head, t), state->sums, 0, &share, 1, s->value_dims);
     if (lse != NULL)
       lse[item * s->queries + t] = state->seen > 0 ? state->maximum + lt_logf(state->total) : -LT_INFINITY;

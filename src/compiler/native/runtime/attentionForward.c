@@ -57,7 +57,7 @@ static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, flo
   float factors[LT_STRIP], logs[LT_STRIP];
 #pragma omp simd
   for (int i = 0; i < LT_STRIP; i++) {
-    factors[i] = 1.0f / totals[i];
+    factors[i] = totals[i] == 0.0f ? 0.0f : 1.0f / totals[i]; /* 0: every key is hidden by -infinity */
     logs[i] = maxima[i] * a->scale + lt_logf(totals[i]);
   }
   for (int64_t i = 0; i < queries && lt_visible(a, query + i) == 0; i++) {
