@@ -2,6 +2,22 @@
 import type { Attrs, Node } from '../graph.js';
 import { precisionOf } from '../precision.js';
 import { CompilerError, type DType, type Shape, sizeOf } from '../types.js';
+import {
+  accumulate,
+  argReduce,
+  eluGrad,
+  expm1,
+  extremum,
+  floorDiv,
+  log1p,
+  mod,
+  ofFloats,
+  reduce,
+  reduceBool,
+  rounding,
+  step,
+  toInt,
+} from './arithmetic.js';
 import { MICROSOFT, type OnnxBuilder } from './builder.js';
 import { indexingLowerings } from './indexing.js';
 import { OnnxType } from './proto.js';
@@ -15,26 +31,6 @@ const ints = (value: Attrs[string] | undefined): readonly number[] => value as r
 const same =
   (op: string, domain = ''): Lowering =>
   (_, inputs, b) => [b.emit(op, inputs, { domain })];
-
-/** A reduction over given axes; to ONNX, an empty list alone would mean all of them. */
-const reduce =
-  (op: string): Lowering =>
-  ({ attrs }, [x], b) => [
-    b.emit(op, [x!, b.ints(ints(attrs.axes))], {
-      attrs: { keepdims: Number(attrs.keepDims), noop_with_empty_axes: 1 },
-    }),
-  ];
-
-/** any = max and all = min over 0 and 1. */
-const reduceBool =
-  (op: string): Lowering =>
-  (node, [x], b) => [b.cast(reduce(op)(node, [b.cast(x!, OnnxType.int32)], b)[0]!, OnnxType.bool)];
-
-const argReduce =
-  (op: string): Lowering =>
-  ({ attrs }, [x], b) => [
-    b.cast(b.emit(op, [x!], { attrs: { axis: attrs.axis as number, keepdims: 0 } }), OnnxType.int32),
-  ];
 
 const reshape: Lowering = ({ outputs }, [x], b) => [b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)])];
 
@@ -131,63 +127,6 @@ const gelu: Lowering = ({ attrs }, [x], b) => [
   b.emit('Gelu', [x!], { attrs: { approximate: attrs.approximate ? 'tanh' : 'none' } }),
 ];
 
-/** Division that rounds down; ONNX's integer Div cuts towards zero, so the remainder goes first. */
-const floorDiv: Lowering = ({ inputs: [x] }, [a, b], builder) => {
-  if (x!.dtype === 'float32') {
-    const quotient = builder.emit('Floor', [builder.emit('Div', [a!, b!])]);
-    return [builder.cast(quotient, OnnxType.int32)];
-  }
-  const remainder = builder.emit('Mod', [a!, b!]);
-  return [builder.emit('Div', [builder.emit('Sub', [a!, remainder]), b!])];
-};
-
-/** tfjs's Mod has the sign of the divisor, like Python's. ONNX's integer Mod has too; its float form has not. */
-const mod: Lowering = ({ outputs: [out] }, [a, b], builder) => {
-  if (out!.dtype !== 'float32') return [builder.emit('Mod', [a!, b!])];
-  const zero = builder.scalar(0);
-  const remainder = builder.emit('Mod', [a!, b!], { attrs: { fmod: 1 } });
-  const signs = [remainder, b!].map((x) => builder.emit('Less', [x, zero]));
-  const wrong = builder.emit('And', [
-    builder.emit('Xor', signs),
-    builder.emit('Not', [builder.emit('Equal', [remainder, zero])]),
-  ]);
-  return [builder.emit('Where', [wrong, builder.emit('Add', [remainder, b!]), remainder])];
-};
-
-/** exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), which cancels nothing near 0. */
-const expm1: Lowering = (_, [x], b) => [
-  b.emit('Mul', [
-    b.emit('Tanh', [b.emit('Mul', [x!, b.scalar(0.5)])]),
-    b.emit('Add', [b.emit('Exp', [x!]), b.scalar(1)]),
-  ]),
-];
-
-/** log(u) * x / (u - 1) with u = 1 + x rounded: the rounding of u cancels (Higham 2002, section 1.14.1). */
-const log1p: Lowering = (_, [x], b) => {
-  const one = b.scalar(1);
-  const u = b.emit('Add', [x!, one]);
-  const log = b.emit('Log', [u]);
-  const exact = b.emit('Mul', [log, b.emit('Div', [x!, b.emit('Sub', [u, one])])]);
-  const small = b.emit('Where', [b.emit('Equal', [u, one]), x!, exact]);
-  return [b.emit('Where', [b.emit('IsInf', [u]), log, small])];
-};
-
-/** x at 0 and above, else alpha; NaN stays NaN as in tfjs. */
-const step: Lowering = ({ attrs }, [x], b) => {
-  const value = b.emit('Where', [
-    b.emit('Greater', [x!, b.scalar(0)]),
-    b.scalar(1),
-    b.scalar(attrs.alpha as number),
-  ]);
-  return [b.emit('Where', [b.emit('IsNaN', [x!]), x!, value])];
-};
-
-/** The gradient of elu from its result y: dy where y >= 0, else dy * (y + 1). */
-const eluGrad: Lowering = (_, [dy, y], b) => {
-  const slope = b.emit('Min', [b.emit('Add', [y!, b.scalar(1)]), b.scalar(1)]);
-  return [b.emit('Mul', [dy!, slope])];
-};
-
 /** Ranges that are too long to be folded. */
 const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
   const { start, step } = attrs as { start: number; step: number };
@@ -233,31 +172,32 @@ const RENAMED: Readonly<Record<string, string>> = {
   Neg: 'Neg',
   Abs: 'Abs',
   Sign: 'Sign',
-  Floor: 'Floor',
-  Ceil: 'Ceil',
-  Round: 'Round',
-  Exp: 'Exp',
-  Log: 'Log',
-  Sqrt: 'Sqrt',
-  Reciprocal: 'Reciprocal',
-  Sin: 'Sin',
-  Cos: 'Cos',
-  Tanh: 'Tanh',
-  Sigmoid: 'Sigmoid',
-  Softplus: 'Softplus',
-  Erf: 'Erf',
   Relu: 'Relu',
-  Elu: 'Elu',
-  IsNan: 'IsNaN',
-  IsInf: 'IsInf',
   Identity: 'Identity',
 };
+
+/** Functions that ONNX has under the same name, of float32 alone. */
+const FUNCTIONS = [
+  'Exp',
+  'Log',
+  'Sqrt',
+  'Reciprocal',
+  'Sin',
+  'Cos',
+  'Tanh',
+  'Sigmoid',
+  'Softplus',
+  'Erf',
+  'Elu',
+];
 
 const renamed = Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [op, same(onnx)]));
 
 /** The table. */
 export const lowerings: Readonly<Record<string, Lowering>> = {
   ...renamed,
+  ...Object.fromEntries(FUNCTIONS.map((op) => [op, ofFloats(same(op))])),
+  ...Object.fromEntries(['Floor', 'Ceil', 'Round'].map((op) => [op, rounding(op)])),
   ...indexingLowerings,
   // ONNX Runtime has no Where of truth values.
   Select: ({ outputs: [out] }, [c, t, e], b) =>
@@ -269,20 +209,30 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   FloorDiv: floorDiv,
   Mod: mod,
   Square: (_, [x], b) => [b.emit('Mul', [x!, x!])],
-  Rsqrt: (_, [x], b) => [b.emit('Reciprocal', [b.emit('Sqrt', [x!])])],
-  Expm1: expm1,
-  Log1p: log1p,
-  Relu6: (_, [x], b) => [b.emit('Clip', [x!, b.scalar(0), b.scalar(6)])],
-  IsFinite: (_, [x], b) => [b.emit('Not', [b.emit('Or', [b.emit('IsNaN', [x!]), b.emit('IsInf', [x!])])])],
-  LeakyRelu: ({ attrs }, [x], b) => [
-    b.emit('LeakyRelu', [x!], { attrs: { alpha: { float: attrs.alpha as number } } }),
+  Rsqrt: ofFloats((_, [x], b) => [b.emit('Reciprocal', [b.emit('Sqrt', [x!])])]),
+  Expm1: ofFloats(expm1),
+  Log1p: ofFloats(log1p),
+  Relu6: ({ inputs: [x] }, [name], b) => [
+    b.emit('Clip', [name!, b.scalar(0, x!.dtype), b.scalar(6, x!.dtype)]),
   ],
+  IsNan: ofFloats(same('IsNaN')),
+  IsInf: ofFloats(same('IsInf')),
+  IsFinite: ofFloats((_, [x], b) => [
+    b.emit('Not', [b.emit('Or', [b.emit('IsNaN', [x!]), b.emit('IsInf', [x!])])]),
+  ]),
+  LeakyRelu: ofFloats(({ attrs }, [x], b) => [
+    b.emit('LeakyRelu', [x!], { attrs: { alpha: { float: attrs.alpha as number } } }),
+  ]),
   EluGrad: eluGrad,
   Step: step,
   ClipByValue: ({ attrs, inputs: [x] }, [name], b) => [
     b.emit('Clip', [name!, b.scalar(attrs.min as number, x!.dtype), b.scalar(attrs.max as number, x!.dtype)]),
   ],
-  Cast: ({ attrs }, [x], b) => [b.cast(x!, OnnxType[attrs.dtype as DType])],
+  Cast: ({ attrs, inputs: [x] }, [name], b) => [
+    x!.dtype === 'float32' && attrs.dtype === 'int32'
+      ? toInt(b, name!)
+      : b.cast(name!, OnnxType[attrs.dtype as DType]),
+  ],
   AddN: (_, inputs, b) => [inputs.reduce((sum, x) => b.emit('Add', [sum, x]))],
   Reshape: reshape,
   ExpandDims: reshape,
@@ -327,12 +277,12 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   Range: range,
   ZerosLike: fill(() => 0),
   OnesLike: fill(() => 1),
-  Sum: reduce('ReduceSum'),
+  Sum: accumulate('ReduceSum'),
   Mean: (node, [x], b) =>
     reduce('ReduceMean')(node, [node.inputs[0]!.dtype === 'float32' ? x! : b.cast(x!, OnnxType.float32)], b),
-  Max: reduce('ReduceMax'),
-  Min: reduce('ReduceMin'),
-  Prod: reduce('ReduceProd'),
+  Max: extremum('ReduceMax'),
+  Min: extremum('ReduceMin'),
+  Prod: accumulate('ReduceProd'),
   All: reduceBool('ReduceMin'),
   Any: reduceBool('ReduceMax'),
   ArgMax: argReduce('ArgMax'),

@@ -134,6 +134,14 @@ function floorMod(a: number, b: number): number {
   return remainder !== 0 && remainder < 0 !== b < 0 ? remainder + b : remainder;
 }
 
+/** A product of int32 is exact modulo 2^32, where a double would be rounded. */
+const productOf = (dtype: DType): ((a: number, b: number) => number) =>
+  dtype === 'int32' ? Math.imul : (a, b) => a * b;
+
+/** As IEEE 754 has it: 1 to any power is 1, NaN too; -1 to an infinite one is. JavaScript gives NaN. */
+const power = (a: number, b: number): number =>
+  a === 1 || (a === -1 && Math.abs(b) === Number.POSITIVE_INFINITY) ? 1 : a ** b;
+
 /** The sign of `x` as tfjs defines it: -1, 0 or 1, and NaN for NaN. */
 const sign = (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x);
 
@@ -141,12 +149,15 @@ const sign = (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x);
 export const elementwiseRules: RuleTable = {
   Add: binary((a, b) => a + b),
   Sub: binary((a, b) => a - b),
-  Multiply: binary((a, b) => a * b),
+  Multiply: {
+    ...binary((a, b) => a * b),
+    fold: ([a, b]) => foldElementwise([a!, b!], a!.dtype, productOf(a!.dtype)),
+  },
   RealDiv: binary((a, b) => a / b, { takes: FLOAT }),
   /** int32 also for float32 operands, as in tfjs's kernels. */
   FloorDiv: binary((a, b) => Math.floor(a / b), { gives: 'int32' }),
   Mod: binary(floorMod),
-  Pow: binary((a, b) => a ** b),
+  Pow: binary(power),
   Maximum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.max(a, b))),
   Minimum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.min(a, b))),
   SquaredDifference: binary((a, b) => (a - b) * (a - b), { flops: 2 }),
@@ -171,7 +182,10 @@ export const elementwiseRules: RuleTable = {
   Log1p: real(Math.log1p, 2),
   Sqrt: real(Math.sqrt),
   Rsqrt: real((x) => 1 / Math.sqrt(x), 2),
-  Square: unary((x) => x * x),
+  Square: {
+    ...unary((x) => x * x),
+    fold: ([x]) => foldElementwise([x!, x!], x!.dtype, productOf(x!.dtype)),
+  },
   Reciprocal: real((x) => 1 / x),
   Sin: real(Math.sin),
   Cos: real(Math.cos),

@@ -196,7 +196,9 @@ class LoopWriter {
   private expression(node: LoopNode, phase: number): string {
     if (node.op === 'GatherV2') return this.gather(node, phase);
     const args = node.reads.map((read, i) => this.operand(read, node.types[i]!, node.wide, phase));
-    if (node.op === 'FirstIndex') return `(${args[0]} == ${args[1]} ? (int32_t)j : INT32_MAX)`;
+    // An extremum that is NaN equals none: the first NaN is meant.
+    if (node.op === 'FirstIndex')
+      return `((${args[0]} == ${args[1]}) | (${args[0]} != ${args[0]}) ? (int32_t)j : INT32_MAX)`;
     const reducer = REDUCERS[node.op];
     return reducer !== undefined
       ? args[0]!

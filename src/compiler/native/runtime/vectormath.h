@@ -83,8 +83,14 @@ LT_MATH int32_t lt_clipi(int32_t x, int32_t lo, int32_t hi) { return lt_mini(lt_
 LT_MATH int32_t lt_absi(int32_t x) { return (int32_t)(x < 0 ? 0u - (uint32_t)x : (uint32_t)x); }
 LT_MATH int32_t lt_squarei(int32_t x) { return (int32_t)((uint32_t)x * (uint32_t)x); }
 
-/* Truncated; 0 for NaN and what int32 can't hold. */
-LT_MATH int32_t lt_to_int(float x) { return (int32_t)((x >= -2147483648.0f) & (x < 2147483648.0f) ? x : 0.0f); }
+/* Truncated and taken modulo 2^32, as typed arrays do; 0 for NaN and infinities. Every step is exact. */
+LT_MATH int32_t lt_to_int(float x) {
+  const float whole = __builtin_truncf(x);
+  const float rest = whole - __builtin_truncf(whole * 0x1p-32f) * 0x1p32f;
+  const float low = rest < -2147483648.0f ? rest + 0x1p32f : rest;
+  const float inside = low >= 2147483648.0f ? low - 0x1p32f : low;
+  return (int32_t)(inside == inside ? inside : 0.0f);
+}
 
 /* The floor of the quotient, 0 where b is 0; doubles hold it exactly. -2^31 / -1 wraps. */
 LT_MATH int32_t lt_floordiv(int32_t a, int32_t b) {
@@ -284,13 +290,33 @@ LT_MATH float lt_gelu_slopef(float x) {
   return 0.5f + (lt_absf(x) > 6.3f ? __builtin_copysignf(0.5f, x) : inside);
 }
 
-/* x - quadrant * pi / 2 in doubles, so that no digits are lost at |x| <= 1e5 and few up to 1e9; the quadrant. */
+/* The bits of 2 / pi, behind 32 zeros. */
+__attribute__((unused)) static const uint32_t lt_two_over_pi[] = {
+    0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041};
+
+/* |x| = m 2^e with e >= 0 in quadrants, modulo 4, times 2^30: of 2 / pi, only 64 bits from place e - 2 on matter to it
+   (Payne & Hanek). The error is 2^-30 of a quadrant. */
+LT_MATH uint32_t lt_far_quadrants(uint32_t size) {
+  const uint32_t biased = size >> 23, e = biased < 150 ? 0 : biased > 254 ? 104 : biased - 150;
+  const uint32_t word = (e + 30) >> 5, shift = (e + 30) & 31;
+  const uint64_t first = lt_two_over_pi[word], second = lt_two_over_pi[word + 1], third = lt_two_over_pi[word + 2];
+  const uint64_t m = (size & 0x7fffffu) | 0x800000u;
+  const uint64_t high = (uint32_t)(((first << 32 | second) << shift) >> 32);
+  const uint64_t low = (uint32_t)(((second << 32 | third) << shift) >> 32);
+  return (uint32_t)(m * high) + (uint32_t)((m * low) >> 32);
+}
+
+/* x - quadrant * pi / 2, to 1e-8 whatever the size of x; the quadrant, modulo 4. */
 LT_MATH float lt_quadrant(float x, int32_t *quadrant) {
   const double shifted = (double)x * 0.63661977236758134308 + 6755399441055744.0;
-  *quadrant = (int32_t)(uint32_t)lt_bits64(shifted);
-  const double r = (double)x - (shifted - 6755399441055744.0) * 1.57079632679489661923;
-  const float rest = (float)(r * (__builtin_fabsf(x) < LT_INFINITY ? 1.0 : (double)LT_NAN));
-  return lt_clipf(rest, -0.8f, 0.8f); /* no number of a size without a known angle leaves [-1, 1] */
+  const float near = (float)((double)x - (shifted - 6755399441055744.0) * 1.57079632679489661923);
+  const uint32_t turns = lt_far_quadrants(lt_bits(x) & 0x7fffffffu), whole = (turns + 0x20000000u) >> 30;
+  const float size = (float)(int32_t)(turns - (whole << 30)) * 1.46291807926716e-9f; /* pi / 2 * 2^-30 */
+  const int32_t far_quadrant = x < 0.0f ? -(int32_t)whole : (int32_t)whole;
+  const int far = lt_absf(x) >= 0x1p23f;
+  *quadrant = far ? far_quadrant : (int32_t)(uint32_t)lt_bits64(shifted);
+  const float rest = far ? (x < 0.0f ? -size : size) : near;
+  return lt_absf(x) < LT_INFINITY ? rest : LT_NAN;
 }
 
 /* sin(rest + quadrant * pi / 2). */
@@ -308,7 +334,7 @@ LT_MATH float lt_wave(float rest, int32_t quadrant) {
   return quadrant & 2 ? -value : value;
 }
 
-/* Absolute errors, for |x| <= 1e5. */
+/* Absolute errors. */
 LT_MATH float lt_sinf(float x) {
   int32_t quadrant;
   const float rest = lt_quadrant(x, &quadrant);
@@ -370,15 +396,15 @@ LT_MATH float lt_powf(float a, float b) {
   return one;
 }
 
-/* The remainder with the divisor's sign, exact while |a / b| < 2^29; NaN where a is infinite, b is 0, or b is infinite
-   and of another sign than a. */
+/* The remainder with the divisor's sign, exact while |a / b| < 2^29; NaN where a is infinite or b is 0, b where that is
+   infinite and of another sign than a. */
 LT_MATH float lt_floormodf(float a, float b) {
   const double x = (double)a, y = (double)b;
   double rest = x - __builtin_floor(x / y) * y;
   rest = (rest < 0.0) != (y < 0.0) && rest != 0.0 ? rest + y : rest;
   const float finite = (float)rest;
   const int same = (a == 0.0f) | ((a < 0.0f) == (b < 0.0f));
-  const float infinite = (lt_absf(a) < LT_INFINITY) & same ? a : LT_NAN;
+  const float infinite = lt_absf(a) < LT_INFINITY ? (same ? a : b) : LT_NAN;
   return lt_absf(b) == LT_INFINITY ? infinite : finite;
 }
 

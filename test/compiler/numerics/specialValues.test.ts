@@ -1,0 +1,107 @@
+/** @file The guide's table of special values: each engine gives what it says, and the page says what the table has. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { compile, type Engine, type HostTensor, type Tree } from '../../../src/compiler/index.js';
+import { optimize } from '../../../src/compiler/passes/index.js';
+import { traceProgram } from '../../../src/compiler/program.js';
+import { isElementwise } from '../../../src/compiler/wasm/lower.js';
+import { compileWasm } from '../../../src/compiler/wasm/session.js';
+import { engines } from '../engines.js';
+import { host, leavesOf, tf } from '../support.js';
+import { numericsPage } from './page.js';
+import { SECTIONS, type SpecialRow, type Values } from './table.js';
+
+const rows = SECTIONS.flatMap((section) => section.rows);
+
+/** Each operand of a row, over all of its values. */
+const inputsOf = ({ dtype, values }: SpecialRow): HostTensor[] =>
+  values[0]![0].map((_, i) =>
+    host(
+      [values.length],
+      values.map(([operands]) => operands[i]!),
+      dtype,
+    ),
+  );
+
+/** Subnormal results may be 0. */
+const SUBNORMAL = 2 ** -126;
+
+function agrees(got: number, want: number): boolean {
+  if (Object.is(want, -0)) return Object.is(got, -0);
+  if (got === want || (Number.isNaN(got) && Number.isNaN(want))) return true;
+  return Math.abs(got - want) <= 1e-6 * Math.abs(want) + SUBNORMAL;
+}
+
+/** What is not as the table says. */
+const differences = (
+  { call, dtype, values }: SpecialRow,
+  { data }: HostTensor,
+  expected: (v: Values) => number,
+) =>
+  values.flatMap((value, i) => {
+    const want = expected(value);
+    const [got] = [data[i]!];
+    return agrees(got, want) ? [] : [`${call} of ${dtype} ${value[0].join(', ')}: ${got}, expected ${want}`];
+  });
+
+/** All rows in one program, which is compiled once. */
+async function runAll(engine: Engine): Promise<HostTensor[]> {
+  const inputs = rows.map(inputsOf);
+  const program = (lists: any[][]) => rows.map(({ f }, i) => f(...lists[i]!));
+  const executable = await compile(program as any, inputs as any, { engine, numThreads: 1 });
+  const results = leavesOf((await executable.run(inputs as any)) as Tree<HostTensor>);
+  await executable.dispose();
+  return results;
+}
+
+describe.each(engines)('%s', (_, { engine, available }) => {
+  test.skipIf(!available)('gives what the table says', async () => {
+    const results = await runAll(engine);
+    expect(rows.flatMap((row, i) => differences(row, results[i]!, ([, result]) => result))).toEqual([]);
+  });
+});
+
+test('folding constants gives what the table says', async () => {
+  const constants = ({ f, ...row }: SpecialRow) =>
+    f(...inputsOf({ f, ...row }).map(({ data, shape, dtype }) => tf.tensor(data as any, [...shape], dtype)));
+  const { graph } = traceProgram(() => rows.map(constants), []);
+  const folded = optimize(graph).outputs;
+  const results = rows.flatMap((row, i) => {
+    const { data, shape, dtype } = folded[i]!;
+    return data === undefined ? [] : differences(row, { data, shape, dtype }, ([, result]) => result);
+  });
+  expect(results).toEqual([]);
+  expect(folded.filter(({ data }) => data !== undefined).length).toBeGreaterThan(30);
+});
+
+test('tfjs gives what the table says, and differs where it says so', async () => {
+  const results = await runAll('eager');
+  expect(
+    rows.flatMap((row, i) => differences(row, results[i]!, ([, result, tfjs]) => tfjs ?? result)),
+  ).toEqual([]);
+});
+
+test('WebAssembly gives what the table says, of the operations that it has', async () => {
+  const done: string[] = [];
+  for (const row of rows) {
+    const inputs = inputsOf(row);
+    const { graph } = traceProgram(((tensors: any[]) => row.f(...tensors)) as any, inputs as any);
+    const optimized = optimize(graph);
+    if (!isElementwise(optimized)) continue;
+    done.push(row.call);
+    const backend = await compileWasm(optimized);
+    const output = new Float32Array(row.values.length);
+    await backend.bind({ inputs: inputs.map(({ data }) => data), outputs: [output] })();
+    const result = host([output.length], output);
+    expect(differences(row, result, ([, wanted]) => wanted)).toEqual([]);
+  }
+  expect(done).toEqual(expect.arrayContaining(['maximum(a, b)', 'sqrt(x)', 'div(a, b)']));
+});
+
+test('the page has the table', () => {
+  const file = new URL('../../../docs/guide/numerics.md', import.meta.url);
+  const [, rest] = readFileSync(file, 'utf8').split(/(?=## Empty tensors)/);
+  const page = `${numericsPage()}\n${rest}`;
+  if (process.env.WRITE_PAGES === '1') writeFileSync(file, page);
+  expect(readFileSync(file, 'utf8')).toBe(page);
+});

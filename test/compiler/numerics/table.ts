@@ -1,0 +1,448 @@
+/** @file What operations give for special values, one table for the guide's page and for the suite over all engines. */
+import type { DType, Tensor } from '../../../src/compiler/index.js';
+import { tf } from '../support.js';
+
+/** Operands, the result, and what tfjs's cpu backend gives where that is another. */
+export type Values = readonly [operands: readonly number[], result: number, tfjs?: number];
+
+/** One operation over special values. */
+export interface SpecialRow {
+  /** As the page has it. */
+  readonly call: string;
+  readonly f: (...operands: any[]) => Tensor;
+  /** Of the operands. */
+  readonly dtype: DType;
+  readonly values: readonly Values[];
+}
+
+/** Rows under one heading of the page. */
+export interface Section {
+  readonly title: string;
+  /** What holds for all of them. */
+  readonly text: string;
+  readonly rows: readonly SpecialRow[];
+}
+
+const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
+const [least, most] = [-(2 ** 31), 2 ** 31 - 1];
+const large = 3.4e38;
+const subnormal = 1e-40;
+
+const floats = (call: string, f: SpecialRow['f'], values: readonly Values[]): SpecialRow => ({
+  call,
+  f,
+  dtype: 'float32',
+  values,
+});
+const ints = (call: string, f: SpecialRow['f'], values: readonly Values[]): SpecialRow => ({
+  call,
+  f,
+  dtype: 'int32',
+  values,
+});
+
+/** The first of two elements' place. */
+const pair = (f: (x: any, axis: number) => Tensor) => (a: any, b: any) => f(tf.stack([a, b], 1), 1);
+
+const sign: SpecialRow[] = [
+  floats('neg(x)', tf.neg, [
+    [[0], -0],
+    [[nan], nan],
+  ]),
+  floats('abs(x)', tf.abs, [
+    [[-0], 0],
+    [[-inf], inf],
+    [[nan], nan],
+  ]),
+  floats('sign(x)', tf.sign, [
+    [[-0], 0],
+    [[-inf], -1],
+    [[nan], nan, 0],
+  ]),
+  floats('maximum(a, b)', tf.maximum, [
+    [[nan, 1], nan],
+    [[1, nan], nan],
+    [[-inf, inf], inf],
+    [[0, -0], 0],
+  ]),
+  floats('minimum(a, b)', tf.minimum, [
+    [[nan, 1], nan],
+    [[1, nan], nan],
+    [[-inf, inf], -inf],
+    [[0, -0], 0],
+  ]),
+  floats('clipByValue(x, -1, 1)', (x) => tf.clipByValue(x, -1, 1), [
+    [[inf], 1],
+    [[-inf], -1],
+    [[nan], nan],
+  ]),
+  floats('greater(a, b)', tf.greater, [
+    [[nan, 1], 0],
+    [[1, nan], 0],
+    [[0, -0], 0],
+    [[inf, large], 1],
+  ]),
+  floats('lessEqual(a, b)', tf.lessEqual, [
+    [[nan, 1], 0],
+    [[1, nan], 0],
+    [[0, -0], 1],
+  ]),
+  floats('equal(a, b)', tf.equal, [
+    [[nan, nan], 0],
+    [[0, -0], 1],
+    [[inf, inf], 1],
+  ]),
+  floats('notEqual(a, b)', tf.notEqual, [
+    [[nan, nan], 1],
+    [[0, -0], 0],
+  ]),
+  floats('where(greater(x, 0), x, 2)', (x) => tf.where(tf.greater(x, 0), x, tf.scalar(2)), [
+    [[nan], 2],
+    [[inf], inf],
+  ]),
+  floats('argMax([a, b])', pair(tf.argMax), [
+    [[1, 1], 0],
+    [[0, nan], 1, 0],
+    [[nan, 1], 0],
+    [[-inf, -inf], 0],
+  ]),
+  floats('argMin([a, b])', pair(tf.argMin), [
+    [[1, 1], 0],
+    [[0, nan], 1, 0],
+    [[nan, -1], 0],
+  ]),
+  floats('max([a, b])', pair(tf.max), [
+    [[nan, 1], nan],
+    [[1, nan], nan],
+    [[-inf, -inf], -inf],
+  ]),
+  floats('min([a, b])', pair(tf.min), [
+    [[nan, 1], nan],
+    [[1, nan], nan],
+    [[inf, inf], inf],
+  ]),
+];
+
+const rounding: SpecialRow[] = [
+  floats('round(x)', tf.round, [
+    [[0.5], 0],
+    [[1.5], 2],
+    [[2.5], 2],
+    [[-0.5], -0, 0],
+    [[-1.5], -2],
+    [[8388609], 8388609],
+    [[-inf], -inf],
+    [[nan], nan],
+  ]),
+  floats('floor(x)', tf.floor, [
+    [[-0.5], -1],
+    [[-0], -0],
+    [[nan], nan],
+  ]),
+  floats('ceil(x)', tf.ceil, [
+    [[-0.5], -0],
+    [[nan], nan],
+  ]),
+  floats("cast(x, 'int32')", (x) => tf.cast(x, 'int32'), [
+    [[1.9], 1],
+    [[-1.9], -1],
+    [[nan], 0],
+    [[inf], 0],
+    [[-inf], 0],
+    [[3e9], -1294967296],
+    [[-3e9], 1294967296],
+    [[2 ** 31], least],
+    [[2 ** 40], 0],
+    [[1e30], 0],
+  ]),
+  floats("cast(x, 'bool')", (x) => tf.cast(x, 'bool'), [
+    [[0], 0],
+    [[-0], 0],
+    [[0.1], 1],
+    [[subnormal], 1],
+    [[nan], 1],
+  ]),
+];
+
+const arithmetic: SpecialRow[] = [
+  floats('add(a, b)', tf.add, [
+    [[inf, -inf], nan],
+    [[large, large], inf],
+    [[nan, 1], nan],
+  ]),
+  floats('mul(a, b)', tf.mul, [
+    [[inf, 0], nan],
+    [[large, -2], -inf],
+    [[1, nan], nan],
+  ]),
+  floats('div(a, b)', tf.div, [
+    [[1, 0], inf],
+    [[1, -0], -inf],
+    [[-1, 0], -inf],
+    [[0, 0], nan],
+    [[inf, inf], nan],
+    [[1, inf], 0],
+  ]),
+  floats('floorDiv(a, b)', tf.floorDiv, [
+    [[-7, 2], -4],
+    [[1, 0], 0],
+    [[0, 0], 0],
+    [[3e9, 1], -1294967296],
+  ]),
+  floats('mod(a, b)', tf.mod, [
+    [[-7, 3], 2],
+    [[7, -3], -2],
+    [[5.5, 2], 1.5],
+    [[1, 0], nan],
+    [[inf, 2], nan],
+    [[2, inf], 2],
+    [[2, -inf], -inf, nan],
+    [[nan, 2], nan],
+  ]),
+  floats('sqrt(x)', tf.sqrt, [
+    [[-0], -0],
+    [[-1], nan],
+    [[inf], inf],
+    [[nan], nan],
+  ]),
+  floats('rsqrt(x)', tf.rsqrt, [
+    [[0], inf],
+    [[inf], 0],
+    [[-1], nan],
+  ]),
+  floats('reciprocal(x)', tf.reciprocal, [
+    [[0], inf],
+    [[-0], -inf],
+    [[-inf], -0],
+  ]),
+  floats('square(x)', tf.square, [
+    [[-inf], inf],
+    [[3e38], inf],
+    [[nan], nan],
+  ]),
+  floats('pow(a, b)', tf.pow, [
+    [[0, 0], 1],
+    [[nan, 0], 1],
+    [[1, nan], 1, nan],
+    [[-1, inf], 1, nan],
+    [[2, nan], nan],
+    [[-2, 3], -8],
+    [[-2, 0.5], nan],
+    [[0, -1], inf],
+    [[-0, -1], -inf],
+    [[-0, 3], -0],
+    [[0.5, inf], 0],
+    [[2, -inf], 0],
+    [[-inf, 3], -inf],
+    [[-inf, 0.5], inf],
+    [[10, 39], inf],
+  ]),
+];
+
+const functions: SpecialRow[] = [
+  floats('exp(x)', tf.exp, [
+    [[-0], 1],
+    [[inf], inf],
+    [[-inf], 0],
+    [[88.8], inf],
+    [[-100], Math.exp(-100)],
+    [[-200], 0],
+    [[nan], nan],
+  ]),
+  floats('expm1(x)', tf.expm1, [
+    [[1e-8], 1e-8],
+    [[-0], -0],
+    [[-inf], -1],
+    [[inf], inf],
+    [[nan], nan],
+  ]),
+  floats('log(x)', tf.log, [
+    [[0], -inf],
+    [[-0], -inf],
+    [[-1], nan],
+    [[subnormal], Math.log(Math.fround(subnormal))],
+    [[inf], inf],
+    [[nan], nan],
+  ]),
+  floats('log1p(x)', tf.log1p, [
+    [[1e-8], 1e-8],
+    [[-1], -inf],
+    [[-2], nan],
+    [[inf], inf],
+    [[nan], nan],
+  ]),
+  floats('sin(x)', tf.sin, [
+    [[-0], -0],
+    [[1e5], Math.sin(1e5)],
+    [[1e10], Math.sin(1e10)],
+    [[-1e20], -Math.sin(Math.fround(1e20))],
+    [[large], Math.sin(Math.fround(large))],
+    [[inf], nan],
+    [[nan], nan],
+  ]),
+  floats('cos(x)', tf.cos, [
+    [[0], 1],
+    [[1e20], Math.cos(Math.fround(1e20))],
+    [[-large], Math.cos(Math.fround(large))],
+    [[-inf], nan],
+    [[nan], nan],
+  ]),
+  floats('tanh(x)', tf.tanh, [
+    [[-0], -0],
+    [[1e-30], 1e-30],
+    [[20], 1],
+    [[-inf], -1],
+    [[nan], nan],
+  ]),
+  floats('sigmoid(x)', tf.sigmoid, [
+    [[-0], 0.5],
+    [[inf], 1],
+    [[-inf], 0],
+    [[-100], Math.exp(-100)],
+    [[nan], nan],
+  ]),
+  floats('softplus(x)', tf.softplus, [
+    [[100], 100],
+    [[-30], Math.exp(-30)],
+    [[inf], inf],
+    [[-inf], 0],
+    [[nan], nan],
+  ]),
+  floats('erf(x)', tf.erf, [
+    [[inf], 1],
+    [[-inf], -1],
+    [[nan], nan],
+  ]),
+  floats('relu(x)', tf.relu, [
+    [[-inf], 0],
+    [[-0], 0],
+    [[nan], nan],
+  ]),
+  floats('relu6(x)', tf.relu6, [
+    [[inf], 6],
+    [[-inf], 0],
+    [[nan], nan],
+  ]),
+  floats('leakyRelu(x, 0.2)', (x) => tf.leakyRelu(x, 0.2), [
+    [[-inf], -inf],
+    [[nan], nan],
+  ]),
+  floats('elu(x)', tf.elu, [
+    [[-inf], -1],
+    [[inf], inf],
+    [[nan], nan],
+  ]),
+  floats('step(x)', tf.step, [
+    [[0], 0],
+    [[inf], 1],
+    [[nan], nan],
+  ]),
+  floats('isNaN(x)', tf.isNaN, [
+    [[nan], 1],
+    [[inf], 0],
+  ]),
+  floats('isFinite(x)', tf.isFinite, [
+    [[nan], 0],
+    [[-inf], 0],
+    [[large], 1],
+  ]),
+  floats('softmax([a, b])[0]', (a, b) => tf.unstack(tf.softmax(tf.stack([a, b], 1)), 1)[0]!, [
+    [[1000, -1000], 1],
+    [[-inf, 0], 0],
+    [[-inf, -inf], nan],
+    [[inf, 0], nan],
+    [[nan, 0], nan],
+  ]),
+];
+
+const integers: SpecialRow[] = [
+  ints('add(a, b)', tf.add, [[[most, 1], least]]),
+  ints('sub(a, b)', tf.sub, [[[least, 1], most]]),
+  ints('mul(a, b)', tf.mul, [
+    [[65536, 65536], 0],
+    [[65536, 32768], least],
+    [[most, most], 1, 0],
+  ]),
+  ints('square(x)', tf.square, [[[65536], 0]]),
+  ints('neg(x)', tf.neg, [[[least], least]]),
+  ints('abs(x)', tf.abs, [[[least], least]]),
+  ints('floorDiv(a, b)', tf.floorDiv, [
+    [[-7, 2], -4],
+    [[7, -2], -4],
+    [[1, 0], 0],
+    [[-1, 0], 0],
+    [[least, -1], least],
+    [[most, -1], -most],
+  ]),
+  ints('mod(a, b)', tf.mod, [
+    [[-7, 3], 2],
+    [[7, -3], -2],
+    [[7, 0], 0],
+    [[least, -1], 0],
+  ]),
+  ints('pow(a, b)', tf.pow, [
+    [[2, 31], least],
+    [[3, 2], 9],
+    [[2, -1], 0],
+    [[0, 0], 1],
+    [[-1, -3], -1],
+  ]),
+  ints('maximum(a, b)', tf.maximum, [[[least, most], most]]),
+  ints('sum([a, b])', pair(tf.sum), [[[most, 1], least]]),
+  ints('prod([a, b])', pair(tf.prod), [[[65536, 65536], 0]]),
+  ints('round(x)', tf.round, [[[most], most]]),
+  ints('relu(x)', tf.relu, [
+    [[least], 0],
+    [[most], most],
+  ]),
+  ints('relu6(x)', tf.relu6, [
+    [[-1], 0],
+    [[most], 6],
+  ]),
+  ints('step(x)', tf.step, [
+    [[-1], 0],
+    [[most], 1],
+  ]),
+  ints('sign(x)', tf.sign, [[[least], -1]]),
+  ints('exp(x)', tf.exp, [
+    [[0], 1],
+    [[-200], 0],
+  ]),
+  ints("cast(x, 'float32')", (x) => tf.cast(x, 'float32'), [[[most], 2 ** 31]]),
+  ints("cast(x, 'bool')", (x) => tf.cast(x, 'bool'), [
+    [[-1], 1],
+    [[0], 0],
+  ]),
+];
+
+export const SECTIONS: readonly Section[] = [
+  {
+    title: 'Order and comparison',
+    text: 'NaN is unequal to everything, and wins in `max` and `min`. Of 0 and −0 either may be the larger one.',
+    rows: sign,
+  },
+  {
+    title: 'Rounding and casts',
+    text:
+      'Halves go to the even neighbour. A cast to int32 cuts off the fraction and is taken modulo 2³², as JavaScript does; ' +
+      'NaN and infinities become 0. A cast to bool is false for zeros alone.',
+    rows: rounding,
+  },
+  {
+    title: 'Arithmetic of float32',
+    text: 'As in IEEE 754. `floorDiv` gives an int32, cast as above; `mod` has the sign of the divisor.',
+    rows: arithmetic,
+  },
+  {
+    title: 'Functions of float32',
+    text:
+      'A subnormal result, smaller than 1.2e-38, may be 0 instead. Elsewhere errors are below 1e-6 of the result, ' +
+      'for `sin` and `cos` of 1, however large the angle.',
+    rows: functions,
+  },
+  {
+    title: 'int32',
+    text: 'Sums, differences and products are exact modulo 2³². Whatever is divided by zero is 0.',
+    rows: integers,
+  },
+];
