@@ -89,8 +89,8 @@ class Aligner {
   ) {
     this.alignment = new Alignment(oldRoot, newRoot);
     ({ contents: this.contents, old: this.old, now: this.now } = this.alignment);
-    this.oldByContent = new ByContent(this.old.contents, this.contents.count);
-    this.newByContent = new ByContent(this.now.contents, this.contents.count);
+    this.oldByContent = new ByContent(this.old.contents);
+    this.newByContent = new ByContent(this.now.contents);
   }
 
   run(): Alignment {
@@ -334,33 +334,28 @@ class Aligner {
 
 /** The configs of a structure by their contents. */
 class ByContent {
-  private readonly counts: Int32Array;
-  /** The first config with each content, plus 1, and the one after each config. */
-  private readonly heads: Int32Array;
-  private readonly after: Int32Array;
+  private readonly known = new Map<number, { readonly configs: number[]; next: number }>();
 
-  constructor(contents: readonly number[], count: number) {
-    this.counts = new Int32Array(count);
-    this.heads = new Int32Array(count);
-    this.after = new Int32Array(contents.length);
-    for (let i = contents.length - 1; i >= 0; i--) {
-      const content = contents[i]!;
-      this.counts[content]! += 1;
-      this.after[i] = this.heads[content]!;
-      this.heads[content] = i + 1;
+  constructor(contents: readonly number[]) {
+    for (const [config, content] of contents.entries()) {
+      const known = this.known.get(content);
+      if (known === undefined) this.known.set(content, { configs: [config], next: 0 });
+      else known.configs.push(config);
     }
   }
 
   /** The config with this content, if there is just one. */
   only(content: number): number | undefined {
-    return this.counts[content] === 1 && this.heads[content] !== 0 ? this.heads[content]! - 1 : undefined;
+    const { configs, next } = this.known.get(content) ?? none;
+    return configs.length === 1 && next === 0 ? configs[0] : undefined;
   }
 
   /** The next config with this content that `fits`; those before it are not found again. */
   next(content: number, fits: (config: number) => boolean): number | undefined {
-    let head = this.heads[content] ?? 0;
-    while (head !== 0 && !fits(head - 1)) head = this.after[head - 1]!;
-    if (content < this.heads.length) this.heads[content] = head;
-    return head === 0 ? undefined : head - 1;
+    const known = this.known.get(content) ?? none;
+    while (known.next < known.configs.length && !fits(known.configs[known.next]!)) known.next += 1;
+    return known.configs[known.next];
   }
 }
+
+const none = { configs: [], next: 0 };

@@ -1,15 +1,13 @@
 /** @file One of the two structures that are compared: its configs by number, and what is known of each. */
 import type { ConfigNode } from '../nodes/node.js';
-import { ConfigTable } from '../walking/configTable.js';
 import { walk } from '../walking/traverse.js';
 import type { Contents, KnownContents } from './contents.js';
 import { shownEdges } from './shown.js';
 import type { Path } from './types.js';
 
 /**
- * The configs of a structure, numbered in the order in which they are met, outer before inner. One table leads to the
- * numbers; what is known of the configs stands in arrays by number, for a hundred thousand configs are more than
- * processors keep at hand, and their tables more than a collector of garbage copies in passing.
+ * The configs of a structure, numbered in the order in which they are met, outer before inner; what is known of them
+ * stands in arrays by number.
  */
 export class Structure implements KnownContents {
   readonly nodes: ConfigNode[] = [];
@@ -31,7 +29,7 @@ export class Structure implements KnownContents {
   /** Those that stand in more than one place. */
   readonly shared = new Set<number>();
   private readonly paths: Path[] = [];
-  private readonly numbers = new ConfigTable<unknown>();
+  private readonly numbers = new Map<unknown, unknown>();
   private order: number[] | undefined;
   private grew = false;
 

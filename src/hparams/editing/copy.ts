@@ -14,7 +14,6 @@ import {
   setDefaultCopier,
 } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
-import { ConfigTable } from '../walking/configTable.js';
 import { walk } from '../walking/traverse.js';
 
 /** A config with the same values: sub-configs are shared with the original, arrays and records are not. */
@@ -35,7 +34,7 @@ export function deepCopy<C extends AnyConfig>(config: C): C {
 
 /** A copy of any value: of the configs in it, and of the containers. */
 export function deepCopyOf(value: unknown): unknown {
-  const copies = new ConfigTable<unknown>();
+  const copies = new Map<unknown, unknown>();
   const swap = (held: ConfigNode): ConfigNode => (copies.get(held) as ConfigNode | undefined) ?? held;
   walk(value, { leave: (node) => copyNode(node, swap), results: copies });
   return swapConfigs(value, swap);

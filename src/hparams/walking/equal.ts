@@ -5,7 +5,6 @@ import { isContainer, partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, nodeOf, rawValue } from '../nodes/node.js';
 import { sameTags } from '../nodes/nodeTags.js';
-import { ConfigTable } from './configTable.js';
 import { isSameStep } from './paths.js';
 
 /**
@@ -16,8 +15,8 @@ import { isSameStep } from './paths.js';
  */
 export function isEqual(left: unknown, right: unknown, options: { tags?: boolean } = {}): boolean {
   const withTags = options.tags === true;
-  const partner = new ConfigTable<ConfigNode>();
-  const partnerOfRight = new ConfigTable<ConfigNode>();
+  const partner = new Map<ConfigNode, ConfigNode>();
+  const partnerOfRight = new Map<ConfigNode, ConfigNode>();
   const open: Parts[] = [{ left: [left], right: [right], next: 0 }];
   for (let parts = open.at(-1); parts !== undefined; parts = open.at(-1)) {
     const at = parts.next++;

@@ -7,7 +7,6 @@ import { isCarrier } from '../nodes/carriers.js';
 import { deeper, partsOf } from '../nodes/containers.js';
 import { ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
-import { ConfigTable } from './configTable.js';
 import { formatLink, type PathLink, type Segment, segmentsOf } from './paths.js';
 
 /** What a traversal does at each step; a step is one way to reach an object. */
@@ -25,13 +24,7 @@ export interface Steps<S> {
   /** Visits a shared object once, the default, or once for each path to it. */
   memoized?: boolean;
   /** Where it is kept which objects were met, and what their results are. */
-  met?: Met;
-}
-
-/** What Map does for a traversal. */
-interface Met {
-  get(target: unknown): unknown;
-  set(target: unknown, known: unknown): void;
+  met?: Map<unknown, unknown>;
 }
 
 // What a traversal knows of an object that it is inside of, and of one that was left without a result.
@@ -61,7 +54,7 @@ class Listed<S> implements Source<S> {
  * @throws ConfigError that names both paths where an object contains itself.
  */
 export function depthFirst<S>(root: S, steps: Steps<S>): void {
-  const met: Met = steps.met ?? new Map<unknown, unknown>();
+  const met = steps.met ?? new Map<unknown, unknown>();
   // The steps to the objects that are being visited, and what gives their next children.
   const open: S[] = [];
   const sources: Source<S>[] = [];
@@ -91,7 +84,7 @@ export function depthFirst<S>(root: S, steps: Steps<S>): void {
 }
 
 /** Whether the object is met for the first time. @throws ConfigError where it is one of those that are `open`. */
-function isNew<S>(step: S, steps: Steps<S>, met: Met, open: readonly S[]): boolean {
+function isNew<S>(step: S, steps: Steps<S>, met: Map<unknown, unknown>, open: readonly S[]): boolean {
   const target = steps.target(step);
   const known = met.get(target);
   if (known === undefined) return true;
@@ -103,7 +96,7 @@ function isNew<S>(step: S, steps: Steps<S>, met: Met, open: readonly S[]): boole
   return false;
 }
 
-function leave<S>(step: S, steps: Steps<S>, met: Met): void {
+function leave<S>(step: S, steps: Steps<S>, met: Map<unknown, unknown>): void {
   const result = steps.leave?.(step);
   met.set(steps.target(step), steps.memoized === false ? undefined : (result ?? left));
 }
@@ -154,7 +147,7 @@ export interface WalkOptions {
   /** Where the root stands: paths go on from here. */
   at?: PathLink | undefined;
   /** Where the results of the configs are put, as soon as they are left: a table of its own would be as large again. */
-  results?: ConfigTable<unknown>;
+  results?: Map<unknown, unknown>;
 }
 
 /** A config, or one of the containers that the walk began with. */
@@ -180,7 +173,7 @@ export function walk(root: unknown, options: WalkOptions): void {
     leave: (step) => step.node && leave?.(step.node, step.path),
     again: (step) => step.node && again?.(step.node, step.path),
     ...(options.memoized === false ? { memoized: false } : {}),
-    met: options.results ?? new ConfigTable(),
+    ...(options.results === undefined ? {} : { met: options.results }),
   });
 }
 
