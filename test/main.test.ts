@@ -115,7 +115,7 @@ test('exit code 1: a directory that cannot be written', async () => {
   const { code, stderr } = await runCommand(['--exp=Tiny', `--job_log_dir=${file}/job`]);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `--job_log_dir=${file}/job: can't be written (ENOTDIR).\n`,
+    stderr: `--job_log_dir=${file}/job: can't be written: ENOTDIR: not a directory, mkdir '${file}/job'.\n`,
   });
 });
 
@@ -123,7 +123,8 @@ test.runIf(existsSync('/proc/self'))('exit code 1: a file system without room fo
   const { code, stderr } = await runCommand(['--exp=Tiny', '--job_log_dir=/proc/luthier']);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: "--job_log_dir=/proc/luthier: can't be written (ENOENT).\n",
+    stderr:
+      "--job_log_dir=/proc/luthier: can't be written: ENOENT: no such file or directory, mkdir '/proc/luthier'.\n",
   });
 });
 

@@ -7,9 +7,11 @@ import {
   fsyncSync,
   ftruncateSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -18,6 +20,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { UnfitFileError } from './errors.js';
 import type { LineRange } from './lines.js';
 import { openRegularFile, readFully } from './read.js';
 import { temporaryName } from './temporaries.js';
@@ -29,7 +32,7 @@ const isDirectory = (path: string): boolean =>
  * Makes a directory and everything above it; one that is there is left alone. `mkdirSync` with `recursive` never
  * returns where the system answers ENOENT for an existing parent, as /proc does.
  *
- * @throws the system's error where one of them can't be made.
+ * @throws UnfitFileError where something else stands in the place of one of them; the system's error where it can't be made.
  */
 export function makeDirectory(path: string): void {
   if (existsSync(path) && isDirectory(path)) return;
@@ -38,10 +41,17 @@ export function makeDirectory(path: string): void {
     mkdirSync(path);
   } catch (error) {
     // Another process may have made it in between.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !isDirectory(path)) throw error;
-    return;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (isDirectory(path)) return;
+    throw new UnfitFileError(`${path} is not a directory${linkText(path)}`, { cause: error });
   }
   syncDirectory(dirname(path));
+}
+
+/** Where a link leads: an unmounted disk is known by its name. */
+function linkText(path: string): string {
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  return isLink ? ` but a link to ${readlinkSync(path)}, which is none or not there` : '';
 }
 
 /** What file systems answer that can't sync a directory, and systems where it may not be opened. */

@@ -1,8 +1,8 @@
 /** @file What the inputs of a run were made from: recorded by the first process that reads them, compared by later ones. */
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { makeDirectory, writeWhole } from '../files/index.js';
+import { explain, isThere, makeDirectory, readRegularFile, writeWhole } from '../files/index.js';
 import type { DataIdentity } from '../inputs/index.js';
 import { JobError } from './errors.js';
 
@@ -23,11 +23,11 @@ export function dataRecordPath(jobLogDir: string, program: string): string {
 /** What the run has recorded of a program's input, if anything. @throws JobError where it can't be read */
 export function recordedData(jobLogDir: string, program: string): DataIdentity | undefined {
   const path = dataRecordPath(jobLogDir, program);
-  if (!existsSync(path)) return undefined;
+  if (!isThere(path)) return undefined;
   try {
-    return schema.parse(JSON.parse(readFileSync(path, 'utf8'))) as DataIdentity;
+    return schema.parse(JSON.parse(readRegularFile(path).toString())) as DataIdentity;
   } catch (cause) {
-    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : explain(cause);
     throw new JobError(
       `${path}: not the record of an input (${reason}). Bring it back, or delete it to have the data as it is now recorded.`,
       { cause },
@@ -47,6 +47,6 @@ export function recordData(jobLogDir: string, program: string, identity: DataIde
     makeDirectory(join(jobLogDir, 'data'));
     writeWhole(path, `${JSON.stringify(identity, null, 1)}\n`);
   } catch (cause) {
-    throw new JobError(`${path}: can't be written: ${(cause as Error).message}`, { cause });
+    throw new JobError(`${path}: can't be written: ${explain(cause)}.`, { cause });
   }
 }

@@ -1,7 +1,7 @@
 /** @file The directory of a job: one process writes there at a time, and nothing lies about that one was writing when it was killed. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory, removeTemporaries } from '../files/index.js';
+import { explain, makeDirectory, removeTemporaries } from '../files/index.js';
 import { acquireLock, describeHolder, type Lock, LockedError } from '../system/index.js';
 import { JobError, JobInUseError } from './errors.js';
 import type { JobMode } from './options.js';
@@ -47,7 +47,6 @@ async function lockDirectory(directory: string, writer: Writer): Promise<Lock> {
           'Wait until it has ended, or take another directory.',
       );
     }
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new JobError(`--job_log_dir=${directory}: can't be written (${code ?? message}).`);
+    throw new JobError(`--job_log_dir=${directory}: can't be written: ${explain(error)}.`, { cause: error });
   }
 }

@@ -1,8 +1,15 @@
 /** @file sweep.json: which runs a sweep has, how far each came, and what came of it. */
-import { closeSync, existsSync, fstatSync } from 'node:fs';
+import { closeSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { linesFromEnd, openRegularFile, readRegularFile, writeWhole } from '../files/index.js';
+import {
+  explain,
+  isThere,
+  linesFromEnd,
+  openRegularFile,
+  readRegularFile,
+  writeWhole,
+} from '../files/index.js';
 import { JobError } from './errors.js';
 
 /** One run of a sweep, as the command line asks for it. */
@@ -62,7 +69,7 @@ export class SweepRecord {
     this.#others = [...known.values()];
   }
 
-  /** Writes the file: whole, or not at all. */
+  /** Writes the file: whole, or not at all. @throws JobError where it can't be written */
   save(): void {
     const file: SweepFile = {
       format: 'luthier-sweep',
@@ -71,12 +78,17 @@ export class SweepRecord {
       sweeps: this.sweeps,
       runs: [...this.runs, ...this.#others],
     };
-    writeWhole(join(this.directory, 'sweep.json'), `${JSON.stringify(file, null, 1)}\n`);
+    const path = join(this.directory, 'sweep.json');
+    try {
+      writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
+    } catch (cause) {
+      throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
+    }
   }
 }
 
 function readRecords(path: string): readonly RunRecord[] {
-  if (!existsSync(path)) return [];
+  if (!isThere(path)) return [];
   let file: Partial<SweepFile> | undefined;
   try {
     file = JSON.parse(readRegularFile(path).toString()) as Partial<SweepFile>;

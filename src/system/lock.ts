@@ -1,5 +1,14 @@
 /** @file Exclusive locks that the system holds for a process: one that is killed leaves none behind. */
-import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -55,17 +64,23 @@ export async function acquireLock(path: string, flock = loadFlock()): Promise<Lo
   const release = file === 'unsupported' ? await listenAlone(path) : () => closeSync(file);
   if (release === undefined) throw new LockedError(path, await readHolder(path));
   if (file === 'unsupported') {
-    const written = openSync(path, 'a');
+    const written = openLock(path);
     describeMyself(written);
     closeSync(written);
   } else describeMyself(file);
   return { release };
 }
 
+/** What is in its place is not waited for, as a pipe would be. */
+function openLock(path: string): number {
+  const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0 } = constants;
+  return openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o666);
+}
+
 /** The file, open and locked: closing it ends the lock. */
 async function lockedFile(path: string, flock: Flock | undefined): Promise<number | 'unsupported'> {
   for (;;) {
-    const file = openSync(path, 'a');
+    const file = openLock(path);
     const outcome = flock?.(file) ?? 'unsupported';
     // A file that was removed in between locks nobody out.
     if (outcome === 'held' && isSame(file, path)) return file;

@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -271,7 +272,12 @@ test('a directory that cannot be written is named with the cause', () => {
   writeFileSync(directory, 'a file where the directory should be');
   expect(() => open()).toThrow(CheckpointError);
   expect(() => open()).toThrow(
-    `${directory}: checkpoints cannot be written here: EEXIST: file already exists`,
+    `${directory}: checkpoints cannot be written here: ${directory} is not a directory`,
+  );
+  const link = `${directory}_link`;
+  symlinkSync('/disk/that/is/away', link);
+  expect(() => open({ directory: link })).toThrow(
+    `${link}: checkpoints cannot be written here: ${link} is not a directory but a link to /disk/that/is/away, which is none or not there`,
   );
   expect(() => open({ directory: '/proc/luthier' })).toThrow(
     /^\/proc\/luthier: checkpoints cannot be written here: E/,
@@ -334,7 +340,9 @@ test('an old checkpoint that cannot be let go is told, and the new one is saved'
   await checkpointer.waitUntilFinished();
   expect(checkpointer.steps()).toEqual([1, 2]);
   expect(told).toEqual([
-    expect.stringContaining(`${join(directory, 'checkpoint_00000001')}: cannot be removed: EEXIST`),
+    expect.stringContaining(
+      `${join(directory, 'checkpoint_00000001')}: cannot be removed: ${directory}/archive is not a directory`,
+    ),
   ]);
 });
 

@@ -46,16 +46,20 @@ test('a directory behind a link is a directory', () => {
   expect(readdirSync(join(root, 'real'))).toEqual(['below']);
 });
 
-test('what stands in the way is named by the system', () => {
+test('what stands in the way is named', () => {
   const root = temporaryDirectory();
   const file = join(root, 'file');
   writeFileSync(file, '');
   symlinkSync('nowhere', join(root, 'dangling'));
-  expect(() => makeDirectory(file)).toThrow(`EEXIST: file already exists, mkdir '${file}'`);
+  expect(() => makeDirectory(file)).toThrow(`${file} is not a directory`);
   expect(() => makeDirectory(join(file, 'below'))).toThrow(
     `ENOTDIR: not a directory, mkdir '${join(file, 'below')}'`,
   );
-  expect(() => makeDirectory(join(root, 'dangling'))).toThrow('EEXIST');
+  const dangling = join(root, 'dangling');
+  for (const path of [dangling, join(dangling, 'below')])
+    expect(() => makeDirectory(path)).toThrow(
+      `${dangling} is not a directory but a link to nowhere, which is none or not there`,
+    );
 });
 
 test.runIf(existsSync('/proc/self'))('a system that has no room for a directory says so, at once', () => {

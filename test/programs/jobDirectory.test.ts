@@ -1,5 +1,14 @@
 /** @file A job's directory: one writer of each kind, told apart before anything is written; leftovers of dead ones go. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -22,7 +31,55 @@ test('it is made; one that can’t be written is named', async () => {
   expect(readdirSync(directory)).toEqual(['.train.lock']);
   writeFileSync(join(directory, 'x.txt'), '');
   await expect(openJobDirectory(join(directory, 'x.txt'), 'train')).rejects.toThrow(
-    `--job_log_dir=${directory}/x.txt: can't be written (EEXIST).`,
+    `--job_log_dir=${directory}/x.txt: can't be written: ${directory}/x.txt is not a directory.`,
+  );
+});
+
+/** Forbids writing in a directory; undefined where that can't be done: root needs chattr(1), and a file system that has it. */
+function forbidWriting(directory: string): (() => void) | undefined {
+  if (process.getuid?.() !== 0) {
+    chmodSync(directory, 0o555);
+    return () => chmodSync(directory, 0o755);
+  }
+  try {
+    execFileSync('chattr', ['+i', directory], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  return () => execFileSync('chattr', ['-i', directory]);
+}
+
+const directoryToForbid = temporaryDirectory();
+const allowWriting = forbidWriting(directoryToForbid);
+allowWriting?.();
+
+test(`one in which nothing may be written is told${allowWriting ? '' : ' (not tried: it can’t be forbidden here)'}`, async () => {
+  if (allowWriting === undefined) return;
+  forbidWriting(directoryToForbid);
+  const lock = join(directoryToForbid, '.train.lock');
+  const system = `E(ACCES: permission denied|PERM: operation not permitted), open '${lock}'`;
+  const [told] = await Promise.allSettled([openJobDirectory(directoryToForbid, 'train')]);
+  allowWriting();
+  expect(told).toMatchObject({
+    reason: {
+      name: 'JobError',
+      message: expect.stringMatching(
+        new RegExp(`^--job_log_dir=${directoryToForbid}: can't be written: ${system} \\(check .*\\)\\.$`),
+      ),
+    },
+  });
+});
+
+test('one that is a link to a disk that is not there, and what is no file in the place of its lock, are told', async () => {
+  const directory = temporaryDirectory();
+  const link = join(directory, 'job');
+  symlinkSync('/disk/that/is/away', link);
+  await expect(openJobDirectory(link, 'train')).rejects.toThrow(
+    `--job_log_dir=${link}: can't be written: ${link} is not a directory but a link to /disk/that/is/away, which is none or not there.`,
+  );
+  execFileSync('mkfifo', [join(directory, '.train.lock')]);
+  await expect(openJobDirectory(directory, 'train')).rejects.toThrow(
+    `--job_log_dir=${directory}: can't be written: ENXIO: no such device or address, open '${directory}/.train.lock'.`,
   );
 });
 

@@ -1,8 +1,9 @@
 /** @file A sweep of real runs: one is killed, the sweep goes on with it when it is started again. */
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { SweepRecord } from '../../src/programs/sweepRecord.js';
 import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
 
 const flags = (directory: string, steps: number, ...more: string[]) => [
@@ -114,11 +115,15 @@ test('a run that fails does not keep the others from running', async () => {
 
 test('what is no record of a sweep is left alone', async () => {
   const directory = temporaryDirectory();
+  const refused = `${directory}/sweep.json is not what a sweep wrote: move it away, or take another --job_log_dir.`;
+  symlinkSync('nowhere', join(directory, 'sweep.json'));
+  expect(() => new SweepRecord(directory, 'a', [], [])).toThrow(refused);
+  rmSync(join(directory, 'sweep.json'));
   writeFileSync(join(directory, 'sweep.json'), '{"mine": true}');
   const { code, stderr } = await runCommand(flags(directory, 2, ...grid));
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `${directory}/sweep.json is not what a sweep wrote: move it away, or take another --job_log_dir.\n`,
+    stderr: `${refused}\n`,
   });
   expect(readFileSync(join(directory, 'sweep.json'), 'utf8')).toBe('{"mine": true}');
 });
