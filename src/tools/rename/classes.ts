@@ -1,83 +1,42 @@
-/** @file The configurable classes, functions and experiments of a program: what they extend, and what fields they have. */
-import { type Sources, ts, visitNodes } from './sources.js';
+/** @file Configurable classes and experiments in source text: what they extend, where their fields have their schemas. */
+import {
+  type ClassDeclaration,
+  type Expression,
+  Node,
+  type PropertyAssignment,
+  type ShorthandPropertyAssignment,
+  type SourceFile,
+  SyntaxKind,
+} from 'ts-morph';
 
-/** What declares hyperparameters or constants. */
+/** Where a field of a class has its schema: a property of the object given to `with`. */
+export type Schema = PropertyAssignment | ShorthandPropertyAssignment;
+
+/** A class that has hyperparameters, or an experiment. */
 export interface ClassEntry {
   readonly name: string;
-  readonly kind: 'class' | 'function' | 'experiment';
-  readonly node: ts.ClassLikeDeclaration | ts.VariableDeclaration;
+  readonly kind: 'class' | 'experiment';
+  readonly node: ClassDeclaration;
   readonly base: ClassEntry | undefined;
+  /** What this class itself, not its base, gives to `with`. */
+  readonly fields: readonly Expression[];
 }
 
-/** All of a program. */
+/** The classes of a program. */
 export class Classes {
   readonly all: readonly ClassEntry[];
-  private readonly entries = new Map<ts.Node, ClassEntry | undefined>();
+  readonly #entries = new Map<ClassDeclaration, ClassEntry | undefined>();
 
-  constructor(readonly sources: Sources) {
-    const found: ClassEntry[] = [];
-    for (const file of sources.program.getSourceFiles()) {
-      if (file.isDeclarationFile) continue;
-      visitNodes(file, (node) => {
-        const entry = this.entryOf(node);
-        if (entry?.base !== undefined || entry?.kind === 'function') found.push(entry);
-      });
-    }
-    this.all = found;
+  constructor(sources: readonly SourceFile[]) {
+    this.all = sources
+      .flatMap((file) => file.getDescendantsOfKind(SyntaxKind.ClassDeclaration))
+      .flatMap((node) => this.#entryOf(node) ?? [])
+      .filter(({ base }) => base !== undefined);
   }
 
-  /** The entry of a declaration, undefined for one that declares no fields. */
-  entryOf(node: ts.Node | undefined): ClassEntry | undefined {
-    if (node === undefined || !(ts.isClassLike(node) || ts.isVariableDeclaration(node))) return undefined;
-    if (this.entries.has(node)) return this.entries.get(node);
-    this.entries.set(node, undefined);
-    const entry = this.makeEntry(node);
-    this.entries.set(node, entry);
-    return entry;
-  }
-
-  private makeEntry(node: ts.ClassLikeDeclaration | ts.VariableDeclaration): ClassEntry | undefined {
-    if (ts.isVariableDeclaration(node)) return this.functionEntry(node);
-    const name = node.name?.text ?? '';
-    const clause = node.heritageClauses?.find(({ token }) => token === ts.SyntaxKind.ExtendsKeyword);
-    const [extended] = clause?.types ?? [];
-    if (extended === undefined) {
-      if (name === 'Configurable') return { name, kind: 'class', node, base: undefined };
-      return name === 'Experiment' ? { name, kind: 'experiment', node, base: undefined } : undefined;
-    }
-    const base = this.entryOf(this.headOf(extended.expression));
-    return base && { name, kind: base.kind, node, base };
-  }
-
-  /** `const cosine = configurable(…)`. */
-  private functionEntry(node: ts.VariableDeclaration): ClassEntry | undefined {
-    const made = node.initializer;
-    if (made === undefined || !ts.isCallExpression(made) || !ts.isIdentifier(node.name)) return undefined;
-    const isMade = ts.isIdentifier(made.expression) && made.expression.text === 'configurable';
-    return isMade ? { name: node.name.text, kind: 'function', node, base: undefined } : undefined;
-  }
-
-  /** The class at the head of `Base.with({…})`, also where a constant holds what `with` gave. */
-  private headOf(expression: ts.Expression): ts.Node | undefined {
-    if (ts.isParenthesizedExpression(expression) || ts.isAsExpression(expression)) {
-      return this.headOf(expression.expression);
-    }
-    if (ts.isCallExpression(expression)) {
-      const called = expression.expression;
-      const isWith = ts.isPropertyAccessExpression(called) && called.name.text === 'with';
-      return isWith ? this.headOf(called.expression) : undefined;
-    }
-    const declaration = this.resolved(expression)?.valueDeclaration;
-    if (declaration === undefined || ts.isClassLike(declaration)) return declaration;
-    const isConstant = ts.isVariableDeclaration(declaration) && declaration.initializer !== undefined;
-    return isConstant ? this.headOf(declaration.initializer!) : undefined;
-  }
-
-  /** What a name stands for, imports followed. */
-  resolved(node: ts.Node): ts.Symbol | undefined {
-    const { checker } = this.sources;
-    const symbol = checker.getSymbolAtLocation(node);
-    return symbol && (symbol.flags & ts.SymbolFlags.Alias) !== 0 ? checker.getAliasedSymbol(symbol) : symbol;
+  /** The classes that an entry extends, the nearest first. */
+  ancestors({ base }: ClassEntry): ClassEntry[] {
+    return base === undefined ? [] : [base, ...this.ancestors(base)];
   }
 
   /** The entry and all that extend it. */
@@ -85,60 +44,72 @@ export class Classes {
     return this.all.filter((each) => each === entry || this.ancestors(each).includes(entry));
   }
 
-  /** What an entry extends, the nearest first. */
-  ancestors(entry: ClassEntry): ClassEntry[] {
-    const above: ClassEntry[] = [];
-    for (let at = entry.base; at !== undefined; at = at.base) above.push(at);
-    return above;
+  #entryOf(node: ClassDeclaration): ClassEntry | undefined {
+    if (this.#entries.has(node)) return this.#entries.get(node);
+    this.#entries.set(node, undefined);
+    const entry = this.#makeEntry(node);
+    this.#entries.set(node, entry);
+    return entry;
   }
 
-  /** The type that has the entry's fields as properties. */
-  fieldsType(entry: ClassEntry): ts.Type | undefined {
-    const { checker } = this.sources;
-    const { node, kind } = entry;
-    if (kind === 'function') {
-      const config = checker.getPropertyOfType(checker.getTypeAtLocation(node), 'config');
-      const [signature] = config === undefined ? [] : checker.getTypeOfSymbol(config).getCallSignatures();
-      return signature && checker.getReturnTypeOfSignature(signature);
+  #makeEntry(node: ClassDeclaration): ClassEntry | undefined {
+    const name = node.getName() ?? '';
+    const extended = node.getExtends()?.getExpression();
+    if (extended === undefined) {
+      const kind = name === 'Experiment' ? 'experiment' : name === 'Configurable' ? 'class' : undefined;
+      return kind && { name, kind, node, base: undefined, fields: [] };
     }
-    const instance = checker.getTypeAtLocation(node);
-    return kind === 'experiment' ? instance : this.phantom(instance, 'INPUTS');
-  }
-
-  /** The type of a property that is there for types alone. */
-  private phantom(type: ts.Type, name: string): ts.Type | undefined {
-    const symbol = type.getProperties().find((each) => each.name.startsWith(`__@${name}@`));
-    return symbol && this.sources.checker.getTypeOfSymbol(symbol);
-  }
-
-  /** The entry that a type is a config of. */
-  configured(type: ts.Type): ClassEntry | undefined {
-    const built = this.phantom(type, 'BUILT');
-    const made = built?.getCallSignatures()[0]?.getReturnType() ?? built;
-    return this.entryOf(made?.symbol?.valueDeclaration);
-  }
-
-  /** Where the schemas of a field stand: its own, and those of the bases that declare it too. */
-  declarations(entry: ClassEntry, field: string): ts.Declaration[] {
-    const found = this.sources.declarationsIn(this.fieldsType(entry), field);
-    // A class field that sets a constant says nothing of the schema.
-    const schemas = found.filter(isSchemaProperty);
-    const inherited = found.length > schemas.length && entry.base !== undefined;
-    return inherited ? [...schemas, ...this.declarations(entry.base!, field)] : schemas;
-  }
-
-  /** The names of an entry's fields. */
-  fieldNames(entry: ClassEntry): string[] {
-    const properties = this.fieldsType(entry)?.getProperties() ?? [];
-    return properties
-      .map(({ name }) => name)
-      .filter((name) => !name.startsWith('__@') && this.declarations(entry, name).length > 0);
+    const { head, fields } = headOf(extended);
+    const base = head && this.#entryOf(head);
+    return base && { name, kind: base.kind, node, base, fields };
   }
 }
 
-/** Whether a declaration may give a field its schema: a property of an object. */
-export function isSchemaProperty(
-  node: ts.Node,
-): node is ts.PropertyAssignment | ts.ShorthandPropertyAssignment {
-  return ts.isPropertyAssignment(node) || ts.isShorthandPropertyAssignment(node);
+/** The class at the head of `Base.with(…).with(…)`, also where a constant holds what `with` gave. */
+function headOf(expression: Expression): { head: ClassDeclaration | undefined; fields: Expression[] } {
+  if (Node.isParenthesizedExpression(expression) || Node.isAsExpression(expression))
+    return headOf(expression.getExpression());
+  if (Node.isCallExpression(expression)) {
+    const called = expression.getExpression();
+    if (!Node.isPropertyAccessExpression(called) || called.getName() !== 'with')
+      return { head: undefined, fields: [] };
+    const { head, fields } = headOf(called.getExpression());
+    const [given] = expression.getArguments();
+    return { head, fields: given === undefined ? fields : [...fields, given as Expression] };
+  }
+  const symbol = expression.getSymbol();
+  const declaration = (symbol?.getAliasedSymbol() ?? symbol)?.getValueDeclaration();
+  if (Node.isClassDeclaration(declaration)) return { head: declaration, fields: [] };
+  const made = Node.isVariableDeclaration(declaration) ? declaration.getInitializer() : undefined;
+  return made === undefined ? { head: undefined, fields: [] } : headOf(made);
+}
+
+/** Where this very class gives a field its schema. */
+export function schemasOf(entry: ClassEntry, field: string): Schema[] {
+  return entry.fields.flatMap((given) => {
+    const found = given.getType().getProperty(field)?.getDeclarations() ?? [];
+    return found.filter(isSchema);
+  });
+}
+
+/** The fields that this very class declares. */
+export function ownFields(entry: ClassEntry): string[] {
+  return entry.fields.flatMap((given) =>
+    given
+      .getType()
+      .getProperties()
+      .map((property) => property.getName()),
+  );
+}
+
+function isSchema(node: Node): node is Schema {
+  return Node.isPropertyAssignment(node) || Node.isShorthandPropertyAssignment(node);
+}
+
+/** `lm.Small` for the class Small that experiments/lm.ts exports; undefined for a class that has no such name. */
+export function experimentName({ kind, name, node }: ClassEntry): string | undefined {
+  const file = node.getSourceFile().getFilePath();
+  const below = /(?:^|\/)experiments\/(?!.*\/experiments\/)(.+)\.[cm]?[jt]s$/.exec(file)?.[1];
+  if (kind !== 'experiment' || below === undefined || !node.isExported()) return undefined;
+  return `${below.replaceAll('/', '.')}.${name}`;
 }

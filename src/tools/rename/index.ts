@@ -1,5 +1,4 @@
-/** @file `luthier rename` and `luthier rename-class`: changes of names in all of a project at once. */
-
+/** @file `luthier rename` and `luthier rename-class`: a new name for a field or class, the old one kept readable. */
 import { writeTogether } from '../../files/index.js';
 import { UsageError } from '../../registry/errors.js';
 import type { Arguments, Command, Report } from '../command.js';
@@ -24,12 +23,17 @@ async function rename(plan: Planner, { positionals, values }: Arguments): Promis
   const isRefused = planned.errors.length > 0 && values.force !== true;
   if (isRefused || values.dryRun === true) return renameReport(planned, isRefused ? 'refused' : 'dry run');
   try {
-    writeTogether(planned.files.map(({ file, before, after }) => ({ path: file, before, text: after })));
+    writeTogether(planned.files);
   } catch (error) {
     throw new UsageError(`Nothing was written: ${(error as Error).message}`, { cause: error });
   }
   return renameReport(planned, 'written');
 }
+
+const shared = [
+  'Strings, comments, scripts, pages and config files that say the old name are listed for a look by hand: which of',
+  'them mean it, only a person knows.',
+];
 
 export const renameField: Command = {
   usage: 'CLASS.field NEW_NAME',
@@ -37,16 +41,16 @@ export const renameField: Command = {
   flags,
   changes: false,
   details: [
-    'Changes the declaration of a hyperparameter, or of the constant of an experiment, and every use, in the TypeScript of',
-    'the project, in --set, --unset and --sweep of its scripts, workflows and pages, and in its config files. What cannot be',
-    'decided is listed, and left as it is. renamed(…) in the declaration keeps the old name: what was saved under it is read',
-    'with a notice. Of several classes with one name say which: src/layers/linears.ts:Linear.inputDims, or lm.Small.numPrompts.',
+    'Changes the declaration of a hyperparameter, or of the constant of an experiment, and every use that its type leads',
+    'to. renamed(…) in the declaration keeps the old name: documents, flags and config files that say it are read with a',
+    'notice. Of several classes with one name say which: src/layers/linears.ts:Linear.inputDims, or lm.Small.numPrompts.',
+    ...shared,
     '',
     '  npx luthier rename LmExperiment.numHeads heads --dry_run',
     '',
     'Exit codes: 0; 1 where the compiler would find new errors; 2 for a wrong command line.',
   ].join('\n'),
-  run: async (args) => rename((await import('./renameField.js')).planFieldRename, args),
+  run: async (args) => rename((await import('./plan.js')).planFieldRename, args),
 };
 
 export const renameClass: Command = {
@@ -55,13 +59,13 @@ export const renameClass: Command = {
   flags,
   changes: false,
   details: [
-    'Changes the name of a configurable class, or of an experiment, in the TypeScript of the project, in documents, and in',
-    '--exp of its scripts, workflows and pages. What cannot be decided is listed, and left as it is. registerAlias(…) behind a',
-    'configurable class keeps the old name: what was saved under it is read with a notice.',
+    'Changes the name of a configurable class, or of an experiment, in the TypeScript of the project. registerAlias(…)',
+    'behind a configurable class keeps the old name: documents that say it are read with a notice.',
+    ...shared,
     '',
     '  npx luthier rename-class lm.Small Tiny --dry_run',
     '',
     'Exit codes: 0; 1 where the compiler would find new errors; 2 for a wrong command line.',
   ].join('\n'),
-  run: async (args) => rename((await import('./renameClass.js')).planClassRename, args),
+  run: async (args) => rename((await import('./plan.js')).planClassRename, args),
 };

@@ -1,44 +1,182 @@
-/** @file What a renaming would do: the files that change, what to look at by hand, and what the compiler would say. */
-import type { ChangedFile, Edits } from './edits.js';
-import type { Look, Looks } from './look.js';
-import { commentsNaming } from './prose.js';
-import type { Sources, ts } from './sources.js';
-import { type CompilerError, newTypeErrors } from './typeErrors.js';
+/** @file A renaming worked out: TypeScript's own, the alias, the errors that the compiler would add, places to look at. */
+import { Node, type PropertyAssignment, type SourceFile, ts } from 'ts-morph';
+import { importName, oldClassNameEdit, oldNameEdits } from './aliases.js';
+import { type ClassEntry, Classes, experimentName } from './classes.js';
+import { applyEdits, type Edit, editOf } from './edits.js';
+import { type Mention, mentionsOf } from './mentions.js';
+import { RenameProject } from './project.js';
+import { checkClassName, checkFieldName, classMeant, fieldMeant } from './target.js';
 
-/** A renaming, worked out. */
+/** A file before and after. */
+export interface ChangedFile {
+  /** Absolute. */
+  readonly path: string;
+  readonly before: string;
+  readonly text: string;
+}
+
+/** An error of the compiler. */
+export interface CompilerError {
+  /** `file:line`. */
+  readonly place: string;
+  readonly message: string;
+}
+
+/** What a renaming would do. */
 export interface Plan {
-  /** The folder of the project. */
   readonly root: string;
   /** `Linear.inputDims`, and what it is called after. */
   readonly old: string;
   readonly present: string;
   readonly files: readonly ChangedFile[];
-  readonly looks: readonly Look[];
-  /** Errors of the compiler that are not there now. */
+  readonly mentions: readonly Mention[];
+  /** Errors that are not there now. */
   readonly errors: readonly CompilerError[];
 }
 
-/** What was found of a renaming. */
-interface Findings {
-  readonly old: string;
-  readonly present: string;
-  /** The bare name that changes. */
-  readonly name: string;
-  readonly edits: Edits;
-  readonly looks: Looks;
-  /** Strings of which it is known what they mean. */
-  readonly settled: ReadonlySet<ts.Node>;
+/** Whether the old name is kept as an alias. */
+interface Options {
+  readonly alias: boolean;
 }
 
-/** Works the edits out, and what the compiler says of them. */
-export function planOf(sources: Sources, { old, present, name, edits, looks, settled }: Findings): Plan {
-  const files = edits.apply((file) => sources.textOf(file));
-  for (const changed of files) {
-    for (const position of commentsNaming(sources, changed, name, settled))
-      looks.at(changed.file, position, 'a text or comment names it');
+type EditsByFile = Map<SourceFile, Edit[]>;
+
+/**
+ * What renaming a field does to the project in `root`. Nothing is written.
+ *
+ * @throws UsageError for a field that is not there, or can't have the new name.
+ */
+export function planFieldRename(root: string, text: string, newName: string, { alias }: Options): Plan {
+  const project = new RenameProject(root);
+  const classes = new Classes(project.all);
+  const target = fieldMeant(project, classes, text);
+  checkFieldName(project, classes, target, newName);
+  const { name, owner, family } = target;
+  const before = new Map(project.sources.map((file) => [file, file.getFullText()]));
+  // Renaming `{ steps }` would rename the constant that is its value.
+  const schemas = target.schemas.map((schema) =>
+    Node.isShorthandPropertyAssignment(schema)
+      ? (schema.replaceWithText(`${name}: ${name}`) as PropertyAssignment)
+      : schema,
+  );
+  const edits: EditsByFile = new Map();
+  if (alias) {
+    for (const schema of schemas)
+      addEdits(edits, schema.getSourceFile(), oldNameEdits(schema, name, newName));
   }
-  const listed = looks.all;
-  const typed = files.filter(({ file }) => sources.program.getSourceFile(file) !== undefined);
-  const errors = newTypeErrors(sources, new Map(typed.map(({ file, after }) => [file, after])));
-  return { root: sources.root, old, present, files, looks: listed, errors };
+  // TypeScript's renaming does not lead from a constant's schema to the class fields that override it.
+  const overrides = owner.kind === 'class' ? [] : family.flatMap(({ node }) => node.getProperty(name) ?? []);
+  for (const node of [...schemas, ...overrides]) rename(project, node.getNameNode(), newName, edits);
+  const imported = alias ? new Set(schemas.map((schema) => schema.getSourceFile())) : [];
+  return finish(project, before, edits, {
+    ...{ old: `${owner.name}.${name}`, present: `${owner.name}.${newName}`, name },
+    isKept: (line) => alias && line.includes('renamed('),
+    changed: () => {
+      for (const file of imported) importName(file, 'renamed', project.show(file.getFilePath()));
+    },
+  });
+}
+
+/**
+ * What renaming a class does to the project in `root`. Nothing is written.
+ *
+ * @throws UsageError for a class that is not there, is not the only one of its name, or can't have the new name.
+ */
+export function planClassRename(root: string, text: string, newName: string, { alias }: Options): Plan {
+  const project = new RenameProject(root);
+  const entry = classMeant(project, new Classes(project.all), text);
+  checkClassName(project, entry, newName);
+  const { node, name } = entry;
+  const edits: EditsByFile = new Map();
+  // No document names an experiment's class.
+  const isAliased = alias && entry.kind === 'class';
+  if (isAliased) addEdits(edits, node.getSourceFile(), [oldClassNameEdit(entry, newName)]);
+  rename(project, node.getNameNodeOrThrow(), newName, edits);
+  const file = node.getSourceFile();
+  const before = new Map([...edits.keys()].map((each) => [each, each.getFullText()]));
+  return finish(project, before, edits, {
+    ...{ old: fullName(entry, name), present: fullName(entry, newName), name },
+    isKept: (line) => isAliased && (line.startsWith('registerAlias(') || line.startsWith('// Configs that')),
+    changed: () => {
+      if (isAliased) importName(file, 'registerAlias', project.show(file.getFilePath()));
+    },
+  });
+}
+
+function fullName(entry: ClassEntry, name: string): string {
+  return experimentName({ ...entry, name }) ?? name;
+}
+
+function addEdits(edits: EditsByFile, file: SourceFile, added: readonly Edit[]): void {
+  edits.set(file, [...(edits.get(file) ?? []), ...added]);
+}
+
+function rename(project: RenameProject, name: Node, newName: string, edits: EditsByFile): void {
+  const service = name.getProject().getLanguageService();
+  const found = service.findRenameLocations(name as never, { usePrefixAndSuffixText: true });
+  for (const location of found) {
+    const file = location.getSourceFile();
+    if (project.isOwn(file)) addEdits(edits, file, [editOf(location, newName)]);
+  }
+}
+
+function finish(
+  project: RenameProject,
+  before: ReadonlyMap<SourceFile, string>,
+  edits: EditsByFile,
+  {
+    old,
+    present,
+    name,
+    isKept,
+    changed,
+  }: {
+    old: string;
+    present: string;
+    name: string;
+    isKept: (line: string) => boolean;
+    /** Called once the sources have their new texts. */
+    changed: () => void;
+  },
+): Plan {
+  const files = [...edits.keys()];
+  const reached = dependents(project, files);
+  const known = new Set(errorsOf(project, reached).map(({ key }) => key));
+  for (const [file, own] of edits) file.replaceWithText(applyEdits(file.getFullText(), own));
+  changed();
+  const errors = errorsOf(project, reached).filter(({ key }) => !known.has(key));
+  return {
+    ...{ root: project.root, old, present },
+    files: files
+      .map((file) => ({ path: file.getFilePath(), before: before.get(file)!, text: file.getFullText() }))
+      .sort((a, b) => (a.path < b.path ? -1 : 1)),
+    mentions: mentionsOf(project, name, isKept),
+    errors: errors.map(({ place, message }) => ({ place, message })),
+  };
+}
+
+/** The project's files that import one of `files`, directly or through others; those themselves among them. */
+function dependents(project: RenameProject, files: readonly SourceFile[]): SourceFile[] {
+  const reached = new Set(files);
+  for (const file of reached) for (const importer of file.getReferencingSourceFiles()) reached.add(importer);
+  return [...reached].filter((file) => project.isOwn(file));
+}
+
+/** The compiler's errors; `key` is the same for an error that only moved to another line. */
+function errorsOf(
+  project: RenameProject,
+  files: readonly SourceFile[],
+): (CompilerError & { readonly key: string })[] {
+  return files.flatMap((file) => {
+    const path = project.show(file.getFilePath());
+    const counts = new Map<string, number>();
+    return file.getPreEmitDiagnostics().map((diagnostic) => {
+      const text = ts.flattenDiagnosticMessageText(diagnostic.compilerObject.messageText, '\n');
+      const message = `TS${diagnostic.getCode()}: ${text}`;
+      const count = counts.get(message) ?? 0;
+      counts.set(message, count + 1);
+      const place = `${path}:${diagnostic.getLineNumber() ?? 1}`;
+      return { place, message, key: `${path}:${message}:${count}` };
+    });
+  });
 }

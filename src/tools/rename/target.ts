@@ -1,22 +1,33 @@
-/** @file What the command line names: a class, or a field of one, and whether it may have the new name. */
-
+/** @file What the command line names, a class or a field of one, and whether it may have the new name. */
 import { isFieldName } from '../../hparams/fields/renamed.js';
 import { didYouMean } from '../../hparams/index.js';
 import { UsageError } from '../../registry/errors.js';
 import { oldNamesOf } from './aliases.js';
-import { type ClassEntry, type Classes, isSchemaProperty } from './classes.js';
-import { experimentName } from './experiments.js';
-import type { FieldTarget } from './fieldUses.js';
-import { type Sources, ts } from './sources.js';
+import {
+  type ClassEntry,
+  type Classes,
+  experimentName,
+  ownFields,
+  type Schema,
+  schemasOf,
+} from './classes.js';
+import type { RenameProject } from './project.js';
+
+/** A field, with all classes that have it. */
+export interface FieldTarget {
+  readonly name: string;
+  readonly owner: ClassEntry;
+  /** The owner, and what extends it. */
+  readonly family: readonly ClassEntry[];
+  /** Where the owner declares it, and subclasses declare it anew. */
+  readonly schemas: readonly Schema[];
+}
 
 const classForm = /^(?:(.+\.[cm]?[jt]s):)?([A-Za-z_$][\w$]*)$/;
 
-/** The classes of the project that a text means: `Linear`, `src/layers/linears.ts:Linear`, or the experiment `lm.Small`. */
-function classesMeant(sources: Sources, classes: Classes, text: string): ClassEntry[] {
-  const own = classes.all.filter(({ node }) => {
-    const source = node.getSourceFile();
-    return sources.isOwn(source) && !sources.isPage(source);
-  });
+/** The classes that a text means: `Linear`, `src/layers/linears.ts:Linear`, or the experiment `lm.Small`. */
+function classesMeant(project: RenameProject, classes: Classes, text: string): ClassEntry[] {
+  const own = classes.all.filter(({ node }) => project.isOwn(node.getSourceFile()));
   const experiments = own.filter((entry) => experimentName(entry) === text);
   if (experiments.length > 0) return experiments;
   const [, file, name] = classForm.exec(text) ?? [];
@@ -25,49 +36,40 @@ function classesMeant(sources: Sources, classes: Classes, text: string): ClassEn
     const hint = didYouMean(text, names) || ' Write NAME, file.ts:NAME, or the name of an experiment.';
     throw new UsageError(`'${text}' names no class.${hint}`);
   }
-  const found = own.filter(
-    (entry) => entry.name === name && (file === undefined || isIn(sources, entry, file)),
-  );
+  const isNamed = (entry: ClassEntry) => {
+    const shown = project.show(entry.node.getSourceFile().getFilePath());
+    return entry.name === name && (file === undefined || shown === file || shown.endsWith(`/${file}`));
+  };
+  const found = own.filter(isNamed);
   if (found.length > 0) return found;
-  const foreign = classes.all.find((entry) => entry.name === name);
-  if (foreign !== undefined && file === undefined) {
-    throw new UsageError(
-      `${name} is declared at ${sources.place(foreign.node)}, which is not a file of this project.`,
-    );
+  const foreign = file === undefined ? classes.all.find((entry) => entry.name === name) : undefined;
+  if (foreign !== undefined) {
+    const place = project.place(foreign.node);
+    throw new UsageError(`${name} is declared at ${place}, which is not a file of this project.`);
   }
-  const names = own.map((entry) => entry.name);
+  const where = file === undefined ? '' : ` in ${file}`;
+  const hint = didYouMean(
+    name,
+    own.map((entry) => entry.name),
+  );
   throw new UsageError(
-    `No configurable class or experiment of the project is called '${name}'${file === undefined ? '' : ` in ${file}`}.` +
-      didYouMean(name, names),
+    `No configurable class or experiment of the project is called '${name}'${where}.${hint}`,
   );
 }
 
-function isIn(sources: Sources, entry: ClassEntry, file: string): boolean {
-  const shown = sources.show(entry.node.getSourceFile().fileName);
-  return shown === file || shown.endsWith(`/${file}`);
-}
-
-function oneOf(
-  sources: Sources,
-  found: readonly ClassEntry[],
-  text: (entry: ClassEntry) => string,
-): ClassEntry {
+function oneOf(project: RenameProject, found: readonly ClassEntry[], suffix = ''): ClassEntry {
   if (found.length === 1) return found[0]!;
-  const list = found.map((entry) => `\n  ${text(entry)}  (${sources.place(entry.node)})`).join('');
-  throw new UsageError(`There are ${found.length} classes called ${found[0]!.name}: say which.${list}`);
-}
-
-/** A class in the form that names no other. */
-function fullName(sources: Sources, entry: ClassEntry): string {
-  return `${sources.show(entry.node.getSourceFile().fileName)}:${entry.name}`;
+  const list = found.map((entry) => {
+    const file = project.show(entry.node.getSourceFile().getFilePath());
+    return `\n  ${file}:${entry.name}${suffix}  (${project.place(entry.node)})`;
+  });
+  const title = `There are ${found.length} classes called ${found[0]!.name}: say which.`;
+  throw new UsageError(title + list.join(''));
 }
 
 /** The class that `text` means. @throws UsageError where there is none, or more than one. */
-export function classMeant(sources: Sources, classes: Classes, text: string): ClassEntry {
-  const found = classesMeant(sources, classes, text);
-  const entry = oneOf(sources, found, (each) => fullName(sources, each));
-  if (entry.kind !== 'function') return entry;
-  throw new UsageError(`${entry.name} is a configurable function: rename-class takes classes.`);
+export function classMeant(project: RenameProject, classes: Classes, text: string): ClassEntry {
+  return oneOf(project, classesMeant(project, classes, text));
 }
 
 /**
@@ -75,116 +77,78 @@ export function classMeant(sources: Sources, classes: Classes, text: string): Cl
  *
  * @throws UsageError for an unknown class or field, for a class that is not the only one, and for an inherited field.
  */
-export function fieldMeant(sources: Sources, classes: Classes, text: string): FieldTarget {
+export function fieldMeant(project: RenameProject, classes: Classes, text: string): FieldTarget {
   const dot = text.lastIndexOf('.');
   const [classText, name] = [text.slice(0, dot), text.slice(dot + 1)];
   if (dot <= 0 || name === '') throw new UsageError(`'${text}' names no field: write CLASS.field.`);
-  const named = classesMeant(sources, classes, classText);
-  const having = named.filter((entry) => classes.declarations(entry, name).length > 0);
-  if (having.length === 0) throw unknownField(classes, named, name);
-  const owner = oneOf(sources, having, (each) => `${fullName(sources, each)}.${name}`);
-  const above = classes
-    .ancestors(owner)
-    .filter((each) => classes.declarations(each, name).length > 0)
-    .at(-1);
-  if (above !== undefined) {
-    const isOwn = sources.isOwn(above.node.getSourceFile());
-    throw new UsageError(
-      `${owner.name} has '${name}' from ${above.name} (${sources.place(above.node)}): ` +
-        (isOwn
-          ? `rename ${above.name}.${name}, and it changes here, too.`
-          : 'which is not a class of this project.'),
-    );
+  const named = classesMeant(project, classes, classText);
+  const line = (entry: ClassEntry) => [entry, ...classes.ancestors(entry)];
+  const declaring = (entry: ClassEntry) => line(entry).filter((each) => schemasOf(each, name).length > 0);
+  const having = named.filter((entry) => declaring(entry).length > 0);
+  if (having.length === 0) throw unknownField(named[0]!, line(named[0]!).flatMap(ownFields), name);
+  const owner = oneOf(project, having, `.${name}`);
+  const top = declaring(owner).at(-1)!;
+  if (top !== owner) {
+    const advice = project.isOwn(top.node.getSourceFile())
+      ? `rename ${top.name}.${name}, and it changes here, too.`
+      : 'which is not a class of this project.';
+    const place = project.place(top.node);
+    throw new UsageError(`${owner.name} has '${name}' from ${top.name} (${place}): ${advice}`);
   }
-  return targetOf(sources, classes, owner, name);
-}
-
-function unknownField(classes: Classes, named: readonly ClassEntry[], name: string): UsageError {
-  const [entry] = named;
-  const names = classes.fieldNames(entry!).sort();
-  const what = entry!.kind === 'experiment' ? 'constant' : 'hyperparameter';
-  return new UsageError(
-    `${entry!.name} has no ${what} '${name}'.${didYouMean(name, names)} It has ${names.join(', ') || 'none'}.`,
+  const family = classes.family(owner);
+  const schemas = [...new Set(family.flatMap((entry) => schemasOf(entry, name)))];
+  const foreign = schemas.find((schema) => !project.isOwn(schema.getSourceFile()));
+  if (foreign === undefined) return { name, owner, family, schemas };
+  throw new UsageError(
+    `${owner.name}.${name} is declared at ${project.place(foreign)}, which is not a file of this project.`,
   );
 }
 
-/** The field with all classes that have it: those below its owner, and others that take the schema from one object. */
-function targetOf(sources: Sources, classes: Classes, owner: ClassEntry, name: string): FieldTarget {
-  const family = new Set(classes.family(owner));
-  const schemas = new Set([...family].flatMap((entry) => classes.declarations(entry, name)));
-  // Whoever takes fields from an object of its own, or from a function, may not be the only one.
-  const others = [...schemas].every(isInWith) ? [] : classes.all;
-  for (const entry of others) {
-    if (!classes.declarations(entry, name).some((each) => schemas.has(each))) continue;
-    for (const each of classes.family(entry)) family.add(each);
-  }
-  for (const entry of family) for (const each of classes.declarations(entry, name)) schemas.add(each);
-  const foreign = [...schemas].find((each) => !sources.isOwn(each.getSourceFile()));
-  if (foreign !== undefined) {
-    throw new UsageError(
-      `${owner.name}.${name} is declared at ${sources.place(foreign)}, which is not a file of this project.`,
-    );
-  }
-  return { name, owner, family: [...family], schemas: [...schemas].filter(isSchemaProperty) };
+function unknownField({ name, kind }: ClassEntry, fields: readonly string[], field: string): UsageError {
+  const what = kind === 'experiment' ? 'constant' : 'hyperparameter';
+  const names = [...new Set(fields)].sort();
+  return new UsageError(
+    `${name} has no ${what} '${field}'.${didYouMean(field, names)} It has ${names.join(', ') || 'none'}.`,
+  );
 }
 
-/** Whether a schema stands in the fields of `with` themselves. */
-function isInWith(schema: ts.Node): boolean {
-  const call = schema.parent?.parent;
-  if (call === undefined || !ts.isCallExpression(call)) return false;
-  const { expression: called } = call;
-  return ts.isPropertyAccessExpression(called) && called.name.text === 'with';
-}
-
-/** @throws UsageError where the field cannot have the new name: it is no name, or stands for something in a class. */
+/** @throws UsageError where the field can't have the new name: it is no name, or stands for something in a class. */
 export function checkFieldName(
-  sources: Sources,
+  project: RenameProject,
   classes: Classes,
-  target: FieldTarget,
+  { name, owner, family }: FieldTarget,
   newName: string,
 ): void {
-  const { name, owner, family } = target;
   const what = `${owner.name}.${name} cannot be called '${newName}'`;
   if (!isFieldName(newName)) throw new UsageError(`${what}: that is no identifier that a field may have.`);
   if (newName === name) throw new UsageError(`${owner.name}.${name} is called that already.`);
-  for (const entry of family) {
-    const type = classes.fieldsType(entry);
-    const taken = type && sources.checker.getPropertyOfType(type, newName);
+  for (const entry of family.flatMap((each) => [each, ...classes.ancestors(each)])) {
+    const [field] = schemasOf(entry, newName);
+    const member = entry.kind === 'experiment' ? entry.node.getInstanceMember(newName) : undefined;
+    const taken = field ?? member;
     if (taken !== undefined) {
-      const [declaration] = sources.declarationsOf(taken);
-      const where = declaration === undefined ? '' : ` (${sources.place(declaration)})`;
-      throw new UsageError(
-        `${what}: ${entry.name} has a ${isConstant(declaration) ? 'field' : 'member'} of that name${where}.`,
-      );
+      const kind = field === undefined ? 'member' : 'field';
+      throw new UsageError(`${what}: ${entry.name} has a ${kind} of that name (${project.place(taken)}).`);
     }
-    for (const other of classes.fieldNames(entry)) {
-      const schemas = classes.declarations(entry, other).filter(isSchemaProperty);
-      const old = other === name ? undefined : schemas.find((each) => oldNamesOf(each).includes(newName));
-      if (old === undefined) continue;
+    for (const other of ownFields(entry)) {
+      const old = schemasOf(entry, other).find((schema) => oldNamesOf(schema).includes(newName));
+      if (old === undefined || other === name) continue;
       throw new UsageError(
-        `${what}: ${entry.name}.${other} was called that before (${sources.place(old)}), and what was saved then would be read into the wrong field.`,
+        `${what}: ${entry.name}.${other} was called that before (${project.place(old)}), ` +
+          'and what was saved then would be read into the wrong field.',
       );
     }
   }
 }
 
-function isConstant(declaration: unknown): boolean {
-  return declaration !== undefined && isSchemaProperty(declaration as never);
-}
-
-/** @throws UsageError where the class cannot have the new name. */
-export function checkClassName(sources: Sources, entry: ClassEntry, newName: string): void {
+/** @throws UsageError where the class can't have the new name. */
+export function checkClassName(project: RenameProject, entry: ClassEntry, newName: string): void {
   const what = `${entry.name} cannot be called '${newName}'`;
   if (!isFieldName(newName)) throw new UsageError(`${what}: that is no identifier.`);
   if (newName === entry.name) throw new UsageError(`${entry.name} is called that already.`);
-  const module = sources.checker.getSymbolAtLocation(entry.node.getSourceFile());
-  const exported = module && sources.checker.getExportsOfModule(module).find(({ name }) => name === newName);
-  const name = experimentName(entry);
-  if (exported !== undefined) {
-    const shown =
-      name === undefined
-        ? 'its file'
-        : `experiment file ${sources.show(entry.node.getSourceFile().fileName)}`;
-    throw new UsageError(`${what}: ${shown} exports something of that name.`);
-  }
+  const file = entry.node.getSourceFile();
+  if (!file.getExportedDeclarations().has(newName)) return;
+  const isExperiment = experimentName(entry) !== undefined;
+  const shown = isExperiment ? `experiment file ${project.show(file.getFilePath())}` : 'its file';
+  throw new UsageError(`${what}: ${shown} exports something of that name.`);
 }

@@ -1,0 +1,78 @@
+/** @file The TypeScript project that a renaming works on: its own sources, its other texts, places in both. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, lstatSync, readFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { globSync } from 'tinyglobby';
+import { type Node, Project, type SourceFile } from 'ts-morph';
+import { UsageError } from '../../registry/errors.js';
+
+/** Larger files are data. */
+const largest = 2 ** 20;
+/** Packages, lockfiles, and what `luthier snapshot` writes anew. */
+const ignored =
+  /(^|\/)(node_modules|__snapshots__|package-lock\.json|npm-shrinkwrap\.json)(\/|$)|\.[cm]?[jt]sx?$/;
+
+/** The sources and texts of the project in a folder. */
+export class RenameProject {
+  /** The project's own source files. */
+  readonly sources: readonly SourceFile[];
+
+  /** @throws UsageError where the folder has no tsconfig.json. */
+  constructor(readonly root: string) {
+    const tsConfigFilePath = join(root, 'tsconfig.json');
+    if (!existsSync(tsConfigFilePath)) {
+      throw new UsageError(
+        `${root} has no tsconfig.json: renaming works in the folder of a TypeScript project.`,
+      );
+    }
+    const project = new Project({ tsConfigFilePath });
+    this.all = project.getSourceFiles().filter((file) => !file.isDeclarationFile());
+    this.sources = this.all.filter((file) => this.isOwn(file));
+  }
+
+  /** The source files, those of packages that are TypeScript among them. */
+  readonly all: readonly SourceFile[];
+
+  isOwn(file: SourceFile): boolean {
+    const path = file.getFilePath();
+    return path.startsWith(`${this.root.split(sep).join('/')}/`) && !path.includes('/node_modules/');
+  }
+
+  /** A file as messages name it. */
+  show(file: string): string {
+    return relative(this.root, file).split(sep).join('/');
+  }
+
+  /** `src/layers/linears.ts:12` for where a node begins. */
+  place(node: Node): string {
+    return `${this.show(node.getSourceFile().getFilePath())}:${node.getStartLineNumber()}`;
+  }
+
+  /** The text files that are no TypeScript, by absolute path: what git knows; binary and very large ones are left out. */
+  *texts(): Generator<[file: string, text: string]> {
+    for (const name of this.listed().sort()) {
+      const file = join(this.root, name);
+      const stat = lstatSync(file, { throwIfNoEntry: false });
+      // The target of a link has a name of its own, if it is the project's.
+      if (ignored.test(name) || stat === undefined || !stat.isFile() || stat.size > largest) continue;
+      const text = readFileSync(file, 'utf8');
+      if (!text.includes('\0')) yield [file, text];
+    }
+  }
+
+  private listed(): string[] {
+    try {
+      const flags = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+      const output = execFileSync('git', flags, {
+        cwd: this.root,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+        maxBuffer: 2 ** 28,
+      });
+      return [...new Set(output.split('\0').filter((name) => name !== ''))];
+    } catch {
+      const ignore = ['**/node_modules/**', '**/.git/**', 'out/**'];
+      return globSync('**', { cwd: this.root, dot: true, ignore });
+    }
+  }
+}
