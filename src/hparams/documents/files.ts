@@ -12,10 +12,9 @@ import { applyOne, FileReader } from './assignments.js';
 import { longestJson, longestWritten, type ReadOptions } from './format.js';
 import { documentIn, readDocument, toJSON } from './json.js';
 import { notifier } from './notices.js';
-import { parseYaml } from './parseYaml.js';
+import { parseJson, parseYaml, withPlaces } from './parse.js';
 import { isRecord } from './parts.js';
 import { type DocumentProblem, problemFrom, throwProblems } from './problems.js';
-import { parseJson, scanJson } from './scanJson.js';
 import type { Assignment } from './sections.js';
 import { type Parsed, readText } from './text.js';
 import { toYAML } from './yaml.js';
@@ -42,7 +41,7 @@ export function readConfigFile(file: string, options: ReadOptions = {}): Assignm
   if (format === 'yaml') return read(parseYaml(text, file));
   return parseJson(text, file, (parsed) => {
     if (documentIn(parsed.value) !== undefined || parsed.spotOf !== undefined) return read(parsed);
-    if (text.length <= (options.maxBytes ?? longestWritten)) return read(scanJson(text, file));
+    if (text.length <= (options.maxBytes ?? longestWritten)) return read(withPlaces(parsed, text));
     throw new ConfigError(
       `A file of overrides has at most ${longestWritten} bytes, unless the option maxBytes says otherwise.`,
       { place: file },

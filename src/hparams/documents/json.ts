@@ -16,9 +16,9 @@ import {
   type ReadOptions,
   version,
 } from './format.js';
+import { parseJson } from './parse.js';
 import { isRecord, shortPath } from './parts.js';
 import { type DocumentProblem, throwProblems } from './problems.js';
-import { parseJson } from './scanJson.js';
 import { tagNames } from './tagNames.js';
 import { checkText, type Parsed } from './text.js';
 

@@ -4,7 +4,7 @@ import { ConfigError } from '../errors.js';
 import { origin } from '../nodes/config.js';
 import { longestWritten, type ReadOptions } from './format.js';
 import { encodeAll, readDocument } from './json.js';
-import { parseYaml } from './parseYaml.js';
+import { parseYaml } from './parse.js';
 import { reservedNames } from './parts.js';
 import { throwProblems } from './problems.js';
 import { checkText } from './text.js';

@@ -219,9 +219,9 @@ test('files that are no config files fail cleanly', () => {
   expect(load('a.yaml', 'note: x\nnote: y')).toBe(
     'This is not YAML for configs: the key "note" is given twice, first at FILE:1:1. (at FILE:2:1)',
   );
-  expect(load('a.json', '{"note": x}')).toBe('This is not JSON: expected a value, got "x". (at FILE:1:10)');
+  expect(load('a.json', '{"note": x}')).toBe("This is not JSON: unexpected 'x'. (at FILE:1:10)");
   expect(load('a.json', '{"note": "x"')).toBe(
-    "This is not JSON: the text ends where ',' or '}' should follow. (at FILE:1:13)",
+    "This is not JSON: expected ',' or '}' after property value in JSON. (at FILE:1:13)",
   );
   expect(load('a.yaml', 'note: [x')).toContain('(at FILE:1:9)');
   expect(load('a.yaml', '- x')).toBe("A config file holds fields by name, got ['x']. (at FILE)");

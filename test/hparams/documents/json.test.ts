@@ -194,12 +194,14 @@ test('text that is not JSON, and wrong documents, are told by line and column', 
     "Entry 0, left: Leaf.size: expected an integer, got 'x' (at line 11, column 5)",
   );
   expect(fails('"size": 1', '"size" 1')).toBe(
-    "This is not JSON: expected ':' after a key. (at line 11, column 12)",
+    "This is not JSON: expected ':' after property name in JSON. (at line 11, column 12)",
   );
   expect(fails('"size": 1', '"size": 1,')).toBe(
-    'This is not JSON: expected a key in double quotes, got "}". (at line 12, column 4)',
+    'This is not JSON: expected double-quoted property name in JSON. (at line 12, column 4)',
   );
-  expect(messageOf(() => fromJSON(`${text} x`))).toContain('This is not JSON: expected the end of the text.');
+  expect(messageOf(() => fromJSON(`${text} x`))).toContain(
+    'This is not JSON: unexpected non-whitespace character after JSON.',
+  );
   expect(messageOf(() => fromJSON('\uFEFF'))).toContain('The config document is empty.');
   expect(isEqual(fromJSON(`\uFEFF${text}`), fromJSON(text))).toBe(true);
   expect(messageOf(() => fromJSON(text, { maxBytes: 10 }))).toContain('at most 10 are read');
