@@ -26,9 +26,7 @@ export {
   OldPart,
   type PartConfig,
 } from './diff/types.js';
-export { registerAlias } from './documents/classes.js';
-export { configFromString, configToString } from './documents/compact.js';
-export { registerConstant } from './documents/constants.js';
+export { type Assignment, Section } from './documents/assignments.js';
 export {
   applyAssignments,
   applyConfigFile,
@@ -37,12 +35,19 @@ export {
   saveConfigFile,
 } from './documents/files.js';
 export type { JsonDocument, ReadOptions } from './documents/format.js';
-export { fromJSON, toJSON } from './documents/json.js';
+export {
+  checkSerializable,
+  configFromString,
+  configToString,
+  fromJSON,
+  serializationProblems,
+  toJSON,
+} from './documents/json.js';
 export type { DocumentProblem } from './documents/problems.js';
-export { type Assignment, Section } from './documents/sections.js';
-export { checkSerializable, serializationProblems } from './documents/serializable.js';
+export { registerAlias, registerConstant } from './documents/registered.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';
+export { assign, classOf, isConfig, isSet, unset } from './editing/assign.js';
 export { copy, deepCopy } from './editing/copy.js';
 export { derive } from './editing/derive.js';
 export { cast, copyWith, deepCopyWith, materializeDefaults, updateCallable } from './editing/edit.js';
@@ -88,22 +93,24 @@ export {
 } from './fields/renamed.js';
 export { type ConfigurableOptions, configurable } from './functions.js';
 export { type DiffGraphOptions, diffToDot, diffToSvg } from './graphs/diff.js';
-export { type GraphOptions, toDot } from './graphs/dot.js';
+export { type GraphOptions, toDot, toSvg } from './graphs/dot.js';
 export type { Cell, Direction } from './graphs/html.js';
-export { toSvg } from './graphs/svg.js';
-export { clearHistory, type HistoryEntry, history } from './history.js';
+export {
+  type BaselineStyle,
+  checkBaselineStyle,
+  clearHistory,
+  type HistoryEntry,
+  history,
+} from './history.js';
 export { didYouMean, nearest } from './names.js';
 export { withOrigin } from './nodes/config.js';
 export { type ContainerHandler, registerContainer } from './nodes/containerTypes.js';
 export { suspendTracking } from './nodes/record.js';
-export { asDictFlattened, type FlattenOptions } from './printing/dict.js';
 export { type GrepOptions, grep } from './printing/grep.js';
 export { type PrintHistoryOptions, printHistory } from './printing/history.js';
-export { type PrintOptions, print } from './printing/print.js';
+export { asDictFlattened, type FlattenOptions, type PrintOptions, print } from './printing/print.js';
 export { printTree, type TreeOptions } from './printing/tree.js';
-export { assign, classOf, isConfig, isSet, unset } from './queries.js';
 export { excludeFromPlaces, type Place } from './source.js';
-export { type BaselineStyle, checkBaselineStyle } from './style.js';
 export {
   combinationNames,
   parseSweptPath,

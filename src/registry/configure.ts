@@ -1,5 +1,5 @@
 /** @file Makes an experiment's configs: constants from the command line first, then its methods, then what edits the configs. */
-import { append } from '../hparams/append.js';
+
 import { refusePromise } from '../hparams/fields/asynchronous.js';
 import {
   applyAssignments,
@@ -16,6 +16,7 @@ import {
   unsetPath,
   withOrigin,
 } from '../hparams/index.js';
+import { append } from '../hparams/nodes/containers.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { configRoots, type ExperimentConfigs, isConfigPath, makeConfigs } from './configs.js';

@@ -1,6 +1,5 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
-import { append } from '../hparams/append.js';
 import {
   type Config,
   ConfigError,
@@ -10,6 +9,7 @@ import {
   presentNameHint,
   withOldNames,
 } from '../hparams/index.js';
+import { append } from '../hparams/nodes/containers.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './constants.js';

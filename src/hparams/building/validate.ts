@@ -1,11 +1,11 @@
 /** @file What a graph of configs is built from, in order, and all that is wrong with it. */
 
-import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { fits, withBuilt } from '../fields/holders.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
+import { append } from '../nodes/containers.js';
 import {
   type ConfigNode,
   freezeExisting,

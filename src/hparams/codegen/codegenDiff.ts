@@ -1,7 +1,6 @@
 /** @file A diff as TypeScript: a module whose function derives the new config from the old one. */
 
 import { type ConfigEdits, groupChanges } from '../diff/edits.js';
-import { PathTable } from '../diff/pathTable.js';
 import {
   AddedPart,
   type Diff,
@@ -10,7 +9,9 @@ import {
   OldPart,
   type PartConfig,
   type Path,
+  PathTable,
 } from '../diff/types.js';
+import { unset } from '../editing/assign.js';
 import { deepCopy } from '../editing/copy.js';
 import { derive } from '../editing/derive.js';
 import { updateCallable } from '../editing/edit.js';
@@ -20,18 +21,16 @@ import { proxyFor } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
 import { ConfigNode, fieldTags } from '../nodes/node.js';
 import { withFieldTags } from '../nodes/nodeTags.js';
-import { unset } from '../queries.js';
 import { addTag, removeTag } from '../tags.js';
 import { formatLink } from '../walking/paths.js';
 import { action, type Code, call, object, signature, statement, text } from './code.js';
 import { functionName, moduleText } from './codegen.js';
 import { writeContents } from './contents.js';
-import { Imports, type Modules } from './imports.js';
+import { configType, Imports, type Modules, targetName } from './imports.js';
 import { stringText } from './literals.js';
 import { Names, nameCandidates } from './names.js';
 import { Places } from './places.js';
 import { Body } from './plan.js';
-import { configType, targetName } from './targets.js';
 import { ConfigWriter } from './writer.js';
 
 /** What `codegenDiff` takes. */

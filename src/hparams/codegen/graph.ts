@@ -1,6 +1,7 @@
 /** @file The configs that code must write out, with the fields to state and how often each config is used. */
-import { append } from '../append.js';
+
 import type { FieldInfo } from '../fields/fields.js';
+import { append } from '../nodes/containers.js';
 import { type ConfigNode, collectNodes, isPristine, rawValue } from '../nodes/node.js';
 import type { PathLink } from '../walking/paths.js';
 import { type Edge, edgesIn, walk } from '../walking/traverse.js';

@@ -1,7 +1,11 @@
 /** @file What generated code imports: found by identity, for at run time a class does not know its module. */
 
+import { Configurable } from '../configurable.js';
+import { derive } from '../editing/derive.js';
 import { ConfigError } from '../errors.js';
+import type { ClassInfo } from '../fields/fields.js';
 import { didYouMean } from '../names.js';
+import type { NodeKind } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
 import { isIdentifier, stringText } from './literals.js';
 import type { Names } from './names.js';
@@ -160,4 +164,18 @@ function placeOf(part: string): number {
   if (/\d/.test(part)) return marks.length + Number(part[0]);
   const lower = part.toLowerCase();
   return 100 + lower.codePointAt(0)! * 2 + (part === lower ? 1 : 0);
+}
+
+/** The local name of a class, or of what `configurable` made. @throws ConfigError where no module exports it. */
+export function targetName(imports: Imports, info: ClassInfo, path?: PathLink, isType = false): string {
+  const what = info.cls.prototype instanceof Configurable ? 'class' : 'target';
+  return imports.require(info.cls, what, info.name, path, isType);
+}
+
+/** The type of the configs of a class. */
+export function configType(imports: Imports, info: ClassInfo, kind: NodeKind): string {
+  const target = targetName(imports, info, undefined, true);
+  // What the config of a configurable function is called is known to its own types alone.
+  if (!(info.cls.prototype instanceof Configurable)) return `ReturnType<typeof ${target}.${kind}>`;
+  return `${imports.type(derive, kind === 'partial' ? 'PartialConfig' : 'Config')}<${target}>`;
 }

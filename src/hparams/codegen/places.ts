@@ -1,8 +1,6 @@
 /** @file The old configs that code of a diff speaks of: by their paths, or by names that are taken before anything moves. */
 
-import type { PathTable } from '../diff/pathTable.js';
-import { splitPath } from '../diff/pathTable.js';
-import type { DiffPlace, Path } from '../diff/types.js';
+import { type DiffPlace, type Path, type PathTable, splitPath } from '../diff/types.js';
 import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
 import { isCarrierClass } from '../fields/fields.js';

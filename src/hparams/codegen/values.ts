@@ -1,6 +1,6 @@
 /** @file The values of configs as expressions. */
 
-import { constantNameOf } from '../documents/constants.js';
+import { constantNameOf } from '../documents/registered.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { isContainer, partsOf, refusedKeys } from '../nodes/containers.js';

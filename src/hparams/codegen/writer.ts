@@ -1,16 +1,16 @@
 /** @file Writes configs as expressions, and statements for those that need names. */
-import { append } from '../append.js';
+
 import { carriedBy, carrierTags, hasCarried, isCarrier } from '../nodes/carriers.js';
+import { append } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, originText, rawValue } from '../nodes/node.js';
 import { addTag, clearTags, explicitTags } from '../tags.js';
 import type { PathLink } from '../walking/paths.js';
 import { action, type Code, call, type Entry, object, statement, text } from './code.js';
 import { itemsIn } from './graph.js';
-import type { Imports } from './imports.js';
+import { configType, type Imports, targetName } from './imports.js';
 import { stringText } from './literals.js';
 import { type Names, nameCandidates } from './names.js';
 import { type Body, type Plan, planFor } from './plan.js';
-import { configType, targetName } from './targets.js';
 import { type ValueContext, valueCode } from './values.js';
 
 /** How configs are written. */

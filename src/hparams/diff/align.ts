@@ -5,8 +5,7 @@ import { formatSegment } from '../walking/paths.js';
 import { listed } from '../walking/traverse.js';
 import { Contents } from './contents.js';
 import { alignLists, commonEnds } from './lists.js';
-import { isTouched, shownEdges } from './shown.js';
-import { Structure } from './structure.js';
+import { isTouched, Structure, shownEdges } from './structure.js';
 
 /** Partners, one to one: configs, and the arrays and records that configs own. */
 export class Alignment {

@@ -25,10 +25,16 @@ import { formatLink } from '../walking/paths.js';
 import { type Edge, edgesIn, walk } from '../walking/traverse.js';
 import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
 import { ValueEditor } from './editValue.js';
-import { PathTable } from './pathTable.js';
 import { Resolver } from './resolve.js';
-import { isTouched, shownEdges } from './shown.js';
-import type { ClassChange, Diff, PartConfig, Path, TagChange } from './types.js';
+import { isTouched, shownEdges } from './structure.js';
+import {
+  type ClassChange,
+  type Diff,
+  type PartConfig,
+  type Path,
+  PathTable,
+  type TagChange,
+} from './types.js';
 
 export interface ApplyOptions {
   /** Who writes, for the history: the text of a flag, say. The default is the caller's line. */

@@ -8,10 +8,8 @@ import { explicitTags } from '../tags.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type Segment } from '../walking/paths.js';
 import { type Alignment, alignStructures } from './align.js';
-import { listEdits } from './listEdits.js';
-import { commonEnds } from './lists.js';
-import { PathTable } from './pathTable.js';
-import { isTouched } from './shown.js';
+import { commonEnds, listEdits } from './lists.js';
+import { isTouched } from './structure.js';
 import {
   AddedPart,
   type Change,
@@ -21,6 +19,7 @@ import {
   OldPart,
   type PartConfig,
   type Path,
+  PathTable,
   type TagState,
 } from './types.js';
 

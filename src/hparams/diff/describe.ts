@@ -1,12 +1,11 @@
 /** @file How two configs differ, for the messages of tests. */
 
-import { append } from '../append.js';
 import { showLong } from '../fields/describe.js';
-import { partsOf } from '../nodes/containers.js';
+import { append, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatLink, formatSegment } from '../walking/paths.js';
-import { isTouched } from './shown.js';
+import { isTouched } from './structure.js';
 import type { Path } from './types.js';
 
 /**

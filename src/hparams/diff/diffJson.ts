@@ -1,10 +1,10 @@
 /** @file Diffs as JSON: a config document, in which the configs that a diff names are configs that name them. */
 import { z } from 'zod';
 import { Configurable } from '../configurable.js';
-import { findClass } from '../documents/classes.js';
 import type { JsonDocument, ReadOptions } from '../documents/format.js';
 import { fromJSON, toJSON } from '../documents/json.js';
-import { notifier } from '../documents/notices.js';
+import { notifier } from '../documents/problems.js';
+import { findClass } from '../documents/registered.js';
 import { ConfigError } from '../errors.js';
 import { type ClassInfo, infoOf } from '../fields/fields.js';
 import { mapContainers } from '../nodes/containers.js';
@@ -12,8 +12,15 @@ import { type NodeKind, nodeOf } from '../nodes/node.js';
 import { findTag } from '../tags.js';
 import type { AnyConfig } from '../types.js';
 import type { Segment } from '../walking/paths.js';
-import { PathTable } from './pathTable.js';
-import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from './types.js';
+import {
+  AddedPart,
+  type Change,
+  type Diff,
+  OldPart,
+  type PartConfig,
+  type Path,
+  PathTable,
+} from './types.js';
 
 const format = 'luthier-diff';
 const version = 1;

@@ -5,7 +5,7 @@ import { leavesMatch } from '../walking/equal.js';
 import { formatSegment } from '../walking/paths.js';
 import type { ValueEdits } from './edits.js';
 import type { Resolver } from './resolve.js';
-import { showDiffValue } from './show.js';
+import { showDiffValue } from './text.js';
 import { AddedPart, type Diff, type DiffPlace, type DiffValue, OldPart, type Path } from './types.js';
 
 type Whole = ValueEdits['whole'][number];

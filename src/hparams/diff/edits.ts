@@ -1,18 +1,18 @@
 /** @file The changes of a diff, sorted by the config, field and part that each is about. */
 
-import { append } from '../append.js';
+import { append } from '../nodes/containers.js';
 import type { Tag } from '../tags.js';
 import { formatSegment } from '../walking/paths.js';
-import { splitPath } from './pathTable.js';
-import type {
-  Change,
-  ClassChange,
-  InsertChange,
-  KindChange,
-  MoveChange,
-  Path,
-  RemoveChange,
-  TagChange,
+import {
+  type Change,
+  type ClassChange,
+  type InsertChange,
+  type KindChange,
+  type MoveChange,
+  type Path,
+  type RemoveChange,
+  splitPath,
+  type TagChange,
 } from './types.js';
 
 /** What happens to one value: replaced as a whole, or changed inside. */

@@ -1,8 +1,17 @@
 /** @file A diff without some of its changes. */
 import { parsePath, type Segment } from '../walking/paths.js';
-import { collectParts, mapChange, mapPart } from './parts.js';
-import { PathTable } from './pathTable.js';
-import { AddedPart, type Change, type Diff, type DiffPlace, type OldPart, type Path } from './types.js';
+import {
+  AddedPart,
+  type Change,
+  collectParts,
+  type Diff,
+  type DiffPlace,
+  mapChange,
+  mapPart,
+  type OldPart,
+  type Path,
+  PathTable,
+} from './types.js';
 
 /** `diff` without the changes that `ignore` says; added configs that nothing uses any more go as well. */
 export function ignoringChanges(diff: Diff, ignore: (change: Change) => boolean): Diff {

@@ -8,8 +8,6 @@ import { formatLink, formatSegment } from '../walking/paths.js';
 import { type ApplyOptions, applyDiff } from './apply.js';
 import { buildDiff } from './build.js';
 import { changesStructure, prune } from './filter.js';
-import { mapChange, mapPart } from './parts.js';
-import { PathTable, splitPath } from './pathTable.js';
 import { formatChange } from './text.js';
 import {
   AddedPart,
@@ -17,9 +15,13 @@ import {
   type Diff,
   type DiffPlace,
   type DiffValue,
+  mapChange,
+  mapPart,
   OldPart,
   type PartConfig,
   type Path,
+  PathTable,
+  splitPath,
 } from './types.js';
 
 /** Two changes that cannot both be made. */

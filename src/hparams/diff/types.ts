@@ -1,8 +1,9 @@
-/** @file What two configs differ in, as plain data: changes at paths of the old one, and the configs that came and went. */
+/** @file What a diff is made of: changes, the configs in their values, and paths. */
 import type { ClassInfo } from '../fields/fields.js';
+import { mapContainers, partsOf } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';
 import type { Tag } from '../tags.js';
-import type { PathLink } from '../walking/paths.js';
+import { formatSegment, type PathLink, type Segment } from '../walking/paths.js';
 
 /**
  * A path as a chain of steps, so that long paths share their beginnings: `segmentsOf(path)` gives the steps and
@@ -160,4 +161,78 @@ export interface Diff {
   readonly removed: readonly PartConfig[];
   /** The configs that paths, old and new, lead to or through, each once. */
   readonly places: readonly DiffPlace[];
+}
+
+/** The configs named in a value, in order. */
+export function collectParts(value: DiffValue, into: (OldPart | AddedPart)[] = []): (OldPart | AddedPart)[] {
+  if (value instanceof OldPart || value instanceof AddedPart) into.push(value);
+  else for (const [, part] of partsOf(value) ?? []) collectParts(part, into);
+  return into;
+}
+
+/** A value with each config in it replaced. */
+function mapParts(value: DiffValue, swap: (part: OldPart | AddedPart) => DiffValue): DiffValue {
+  return mapContainers(value, (leaf) =>
+    leaf instanceof OldPart || leaf instanceof AddedPart ? swap(leaf) : leaf,
+  );
+}
+
+/** A change with each config in its values replaced. */
+export function mapChange<C extends Change>(change: C, swap: (part: OldPart | AddedPart) => DiffValue): C {
+  if (change.kind === 'class' || change.kind === 'kind') return change;
+  const made: { -readonly [K in 'old' | 'value']?: DiffValue } = {};
+  if ('old' in change) made.old = mapParts(change.old, swap);
+  if ('value' in change) made.value = mapParts(change.value, swap);
+  return { ...change, ...made };
+}
+
+/** A config with each config in its values replaced. */
+export function mapPart(part: PartConfig, swap: (part: OldPart | AddedPart) => DiffValue): PartConfig {
+  return { ...part, values: mapParts(part.values, swap) as Record<string, DiffValue> };
+}
+
+/** Keeps one chain for each path that it was asked for. */
+export class PathTable {
+  private readonly known = new Map<PathLink, PathLink>();
+  private readonly steps = new Map<Path, Map<string, PathLink>>();
+
+  /** The path one step on. `parent` is a path of this table. */
+  step(parent: Path, segment: Segment): PathLink {
+    let steps = this.steps.get(parent);
+    if (steps === undefined) this.steps.set(parent, (steps = new Map()));
+    const text = formatSegment(segment, true);
+    // A field and a record's key of the same name are different steps.
+    const name = typeof segment === 'object' ? `key ${text}` : text;
+    let link = steps.get(name);
+    if (link === undefined) steps.set(name, (link = { parent, segment }));
+    return link;
+  }
+
+  /** The table's own chain for a path. */
+  intern(path: Path): Path {
+    const open: PathLink[] = [];
+    let at = path;
+    let own: Path;
+    for (; at !== undefined; at = at.parent) {
+      own = this.known.get(at);
+      if (own !== undefined) break;
+      open.push(at);
+    }
+    for (let link = open.pop(); link !== undefined; link = open.pop()) {
+      own = this.step(own, link.segment);
+      this.known.set(link, own);
+    }
+    return own;
+  }
+}
+
+/** The path of the config that a path ends in, and the steps from there on: a field, and what is inside of it. */
+export function splitPath(path: Path): { config: Path; field: string | undefined; inner: Segment[] } {
+  const inner: Segment[] = [];
+  for (let at = path; at !== undefined; at = at.parent) {
+    if (typeof at.segment === 'string')
+      return { config: at.parent, field: at.segment, inner: inner.reverse() };
+    inner.push(at.segment);
+  }
+  return { config: undefined, field: undefined, inner: inner.reverse() };
 }

@@ -1,4 +1,5 @@
-/** @file Reading what a config file assigns, and making the assignments. */
+/** @file What a config file assigns: values and nested fields, each to a path; reading them, and making the assignments. */
+
 import { getPath, writePath } from '../editing/access.js';
 import { PresentNames } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
@@ -16,10 +17,30 @@ import { formatPath, parsePath, type Segment } from '../walking/paths.js';
 import { Decoder, type Where } from './decode.js';
 import type { ReadOptions } from './format.js';
 import { isRecord, reservedNames } from './parts.js';
-import { throwProblems } from './problems.js';
-import { repeatsIn } from './repeats.js';
-import { type Assignment, Section } from './sections.js';
+import { type DocumentProblem, throwProblems } from './problems.js';
 import type { Parsed } from './text.js';
+
+/** One thing that a file sets. */
+export interface Assignment {
+  readonly path: readonly Segment[];
+  /** A plain value, a config, or a `Section`. */
+  readonly value: unknown;
+  /** `file:line`. */
+  readonly place: string;
+}
+
+/** Nested fields: assignments to the parts of what stands there, or, where no config does, a record. */
+export class Section {
+  /** What to throw where it is a record that would replace what the file set before. */
+  refuseRecord: ConfigError | undefined;
+
+  constructor(
+    /** What it assigns; the paths begin at the section's own place. */
+    readonly assignments: readonly Assignment[],
+    /** The record that it is where it cannot be gone into. */
+    readonly toRecord: () => unknown,
+  ) {}
+}
 
 /** Reads a file that is no document: nested fields, paths, and configs written in place. */
 export class FileReader {
@@ -198,4 +219,49 @@ function replace(root: unknown, value: unknown, place: string): void {
     if (isExplicit(source, field.name)) writeField(target, field.name, rawValue(source, field), place);
     else if (isExplicit(target, field.name)) deleteField(target, field.name, place);
   }
+}
+
+/** A place that was set, and those on the way to it. */
+interface Known {
+  readonly place: string;
+  readonly path: string;
+}
+
+/** The assignments, those in sections too, whose place an earlier one has set, or a part of it. */
+function repeatsIn(assignments: readonly Assignment[]): DocumentProblem[] {
+  const problems: DocumentProblem[] = [];
+  const set = new Map<string, Known>();
+  const below = new Map<string, Known>();
+  const look = (found: readonly Assignment[], around: readonly Segment[]): void => {
+    for (const { path: own, value, place } of found) {
+      const steps = [...around, ...own];
+      const path = formatPath(steps);
+      const names = steps.map((step) => (typeof step === 'object' ? step.key : step));
+      const keys = names.map((_, i) => JSON.stringify(names.slice(0, i + 1)));
+      const key = keys.at(-1) ?? '[]';
+      if (value instanceof Section) {
+        // A section of a config adds to it, and one of a record is the whole of it.
+        const earlier = set.get(key) ?? below.get(key);
+        if (earlier !== undefined) value.refuseRecord = undoes(path, earlier, place, set.has(key));
+        look(value.assignments, steps);
+        continue;
+      }
+      const earlier = set.get(key) ?? below.get(key);
+      if (earlier !== undefined) {
+        problems.push({ problem: undoes(path, earlier, place, set.has(key)).problem, path, place });
+        continue;
+      }
+      set.set(key, { place, path });
+      for (const outer of keys.slice(0, -1)) if (!below.has(outer)) below.set(outer, { place, path });
+    }
+  };
+  look(assignments, []);
+  return problems;
+}
+
+function undoes(path: string, earlier: Known, place: string, isSame: boolean): ConfigError {
+  const problem = isSame
+    ? `${path}: set twice, first at ${earlier.place}`
+    : `${path}: replaces ${earlier.path}, which is set at ${earlier.place}; set the whole before its parts`;
+  return new ConfigError(problem, { path, place });
 }

@@ -8,13 +8,11 @@ import { proxyFor } from '../nodes/config.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
 import type { PathLink, Segment } from '../walking/paths.js';
-import { findClass } from './classes.js';
 import { deepestDocument, type ReadOptions } from './format.js';
 import { decodeMark } from './marks.js';
-import { notifier } from './notices.js';
-import { entryLinks, isRecord, joinPaths, reservedNames, shortPath } from './parts.js';
-import type { DocumentProblem } from './problems.js';
-import { readTags } from './tagNames.js';
+import { entryLinks, isRecord, joinPaths, readTags, reservedNames, shortPath } from './parts.js';
+import { type DocumentProblem, notifier } from './problems.js';
+import { findClass } from './registered.js';
 import { formatSpot, type Parsed, type Spot } from './text.js';
 
 /** Where a value stands: in the config, and in what was parsed. */

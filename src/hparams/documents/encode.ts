@@ -5,8 +5,8 @@ import { deeper, isContainer } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
-import { constantNameOf } from './constants.js';
 import type { JsonValue } from './format.js';
+import { constantNameOf } from './registered.js';
 
 /** Arrays of numbers by the name they have in documents. Buffer stands first: its instances are Uint8Arrays too. */
 export const numberArrays = {

@@ -1,21 +1,19 @@
 /** @file Config files that people write: overrides of a config, or complete ones, in YAML or JSON. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import { isConfig } from '../editing/assign.js';
 import { deepCopy } from '../editing/copy.js';
 import { PresentNames } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import { isConfig } from '../queries.js';
 import type { AnyConfig } from '../types.js';
 import { formatPath } from '../walking/paths.js';
-import { applyOne, FileReader } from './assignments.js';
+import { type Assignment, applyOne, FileReader } from './assignments.js';
 import { longestJson, longestWritten, type ReadOptions } from './format.js';
 import { documentIn, readDocument, toJSON } from './json.js';
-import { notifier } from './notices.js';
 import { parseJson, parseYaml, withPlaces } from './parse.js';
 import { isRecord } from './parts.js';
-import { type DocumentProblem, problemFrom, throwProblems } from './problems.js';
-import type { Assignment } from './sections.js';
+import { type DocumentProblem, notifier, problemFrom, throwProblems } from './problems.js';
 import { type Parsed, readText } from './text.js';
 import { toYAML } from './yaml.js';
 

@@ -1,9 +1,11 @@
 /** @file Configs as JSON: a list of configs that refer to each other by number, so that sharing is kept. */
 
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { origin, setJsonForm } from '../nodes/config.js';
 import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../nodes/node.js';
+import { isEqual } from '../walking/equal.js';
 import type { PathLink } from '../walking/paths.js';
 import { walk } from '../walking/traverse.js';
 import { Decoder } from './decode.js';
@@ -17,9 +19,9 @@ import {
   version,
 } from './format.js';
 import { parseJson } from './parse.js';
-import { isRecord, shortPath } from './parts.js';
+import { isRecord, shortPath, tagNames } from './parts.js';
 import { type DocumentProblem, throwProblems } from './problems.js';
-import { tagNames } from './tagNames.js';
+import { findClass } from './registered.js';
 import { checkText, type Parsed } from './text.js';
 
 /**
@@ -102,12 +104,7 @@ export function fromJSON(document: JsonDocument | string, options: ReadOptions =
 }
 
 /** Reads the text of a document; where something is wrong, it is parsed again, slowly, for the lines. */
-export function readJsonText(
-  text: string,
-  writer: Origin,
-  options: ReadOptions,
-  file: string | undefined,
-): unknown {
+function readJsonText(text: string, writer: Origin, options: ReadOptions, file: string | undefined): unknown {
   return parseJson(text, file, (parsed) => readDocument(parsed, writer, options));
 }
 
@@ -160,4 +157,78 @@ function partsOfDocument(
     throw new ConfigError('A config document has "root", and a list "configs".', { place });
   }
   return { root: document.root, configs };
+}
+
+/** What every such line begins with, the version of its packing included. */
+const prefix = 'luthier-config:1:';
+
+/** `root` as one line of letters, digits, `-`, `_` and `:`: its JSON, compressed. @throws ConfigError as `toJSON` does. */
+export function configToString(root: unknown): string {
+  return prefix + deflateRawSync(JSON.stringify(toJSON(root))).toString('base64url');
+}
+
+/** What `configToString` was given. @throws ConfigError as `fromJSON` does, and for text that is cut off or changed. */
+export function configFromString(text: string, options: ReadOptions = {}): unknown {
+  const packed = text.trim();
+  if (!packed.startsWith(prefix)) {
+    throw new ConfigError(`A packed config begins with '${prefix}', got ${showValue(text)}.`);
+  }
+  const body = packed.slice(prefix.length);
+  if (!/^[\w-]+$/.test(body))
+    throw new ConfigError('The packed config holds characters that do not belong to it.');
+  const maxBytes = options.maxBytes ?? longestJson;
+  let json: string;
+  try {
+    // A few bytes can unpack to gigabytes.
+    json = inflateRawSync(Buffer.from(body, 'base64url'), { maxOutputLength: maxBytes }).toString('utf8');
+  } catch (cause) {
+    const isLong = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    const problem = isLong
+      ? `unpacks to more than ${maxBytes} bytes, which the option maxBytes may allow`
+      : 'is cut off or was changed';
+    throw new ConfigError(`The packed config ${problem}.`, { cause });
+  }
+  return readJsonText(checkText(json, maxBytes), origin(), options, undefined);
+}
+
+/**
+ * Everything that would keep `root` from being the same after `toJSON` and `fromJSON`, each with its path, and where it
+ * was set: values without a form, classes that their name does not lead back to, values that are refused when read.
+ */
+export function serializationProblems(root: unknown, options: ReadOptions = {}): DocumentProblem[] {
+  const { document, problems, nodes, links } = encodeAll(root);
+  const told = new Set<unknown>();
+  for (const [i, node] of nodes.entries()) {
+    const { cls, name } = node.info;
+    if (told.has(cls)) continue;
+    told.add(cls);
+    const path = shortPath(links[i]);
+    try {
+      const found = findClass(name, options.classes ?? [], () => undefined);
+      if (found === cls) continue;
+      problems.push({
+        path,
+        problem: `${path}: the name '${name}' leads to another class.`,
+        place: undefined,
+      });
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push({ path, problem: `${path}: ${error.problem}`, place: undefined });
+    }
+  }
+  if (problems.length > 0) return problems;
+  try {
+    if (isEqual(readDocument({ value: document }, 'serializationProblems()', options), root)) return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [{ path: error.path ?? '<root>', problem: error.problem, place: undefined }];
+  }
+  return [
+    { path: '<root>', problem: 'The config that is read back is not equal to this one.', place: undefined },
+  ];
+}
+
+/** @throws ConfigError with all that `serializationProblems` finds. */
+export function checkSerializable(root: unknown, options: ReadOptions = {}): void {
+  throwProblems(serializationProblems(root, options), 'checkSerializable()');
 }

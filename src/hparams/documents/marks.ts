@@ -3,9 +3,9 @@
 import { showValue } from '../fields/describe.js';
 import { didYouMean } from '../names.js';
 import { containerNamed } from '../nodes/containerTypes.js';
-import { constantNamed } from './constants.js';
 import type { Decoder, Where } from './decode.js';
 import { numberArrays } from './encode.js';
+import { constantNamed } from './registered.js';
 
 type Mark = (decoder: Decoder, value: unknown, where: Where) => unknown;
 

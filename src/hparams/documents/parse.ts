@@ -1,8 +1,8 @@
 /** @file YAML and JSON as plain values with the place of every part. */
 import { createRequire } from 'node:module';
 import type { Alias, CST, Document, Pair, ParsedNode, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
+import { append } from '../nodes/containers.js';
 import { deepestDocument, longestWritten, mostValues } from './format.js';
 import { type DocumentProblem, throwProblems } from './problems.js';
 import { formatSpot, Lines, type Parsed } from './text.js';

@@ -1,5 +1,6 @@
-/** @file What is wrong with a document, gathered and told at once. */
+/** @file What readers of documents tell: problems, gathered and told at once, and notices, each once. */
 import { ConfigError, countText, linesBelow } from '../errors.js';
+import type { ReadOptions } from './format.js';
 
 /** One thing that is wrong, where in the config, and where in the text or the code. */
 export interface DocumentProblem {
@@ -26,4 +27,15 @@ export function throwProblems(problems: readonly DocumentProblem[], what: string
 export function problemFrom(error: unknown, path: string, place?: string): DocumentProblem {
   if (!(error instanceof ConfigError)) throw error;
   return { path, problem: error.problem, place: place ?? error.place, cause: error.cause };
+}
+
+/** Tells `options.notify`, or else warns through Node; what was told already is not told again. */
+export function notifier(options: Pick<ReadOptions, 'notify'>): (notice: string) => void {
+  const told = new Set<string>();
+  const notify = options.notify ?? ((notice: string) => process.emitWarning(notice, 'ConfigWarning'));
+  return (notice) => {
+    if (told.has(notice)) return;
+    told.add(notice);
+    notify(notice);
+  };
 }

@@ -1,10 +1,10 @@
 /** @file Finding fields by tag anywhere below a root, and reading, setting or replacing their values. */
 
-import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carriedField, carriersIn, carrierTags, isCarrier } from '../nodes/carriers.js';
 import { origin } from '../nodes/config.js';
+import { append } from '../nodes/containers.js';
 import {
   type ConfigNode,
   fieldTags,

@@ -1,13 +1,12 @@
 /** @file Graphs of what two configs differ in: removed is red, added is green, changed has an arrow. */
 
-import { showDiffValue } from '../diff/show.js';
+import { showDiffValue } from '../diff/text.js';
 import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from '../diff/types.js';
 import { partsOf } from '../nodes/containers.js';
 import { nodeOf, rawValue } from '../nodes/node.js';
 import { formatPath, type Segment } from '../walking/paths.js';
-import { boxOf, Drawing, type GraphOptions, plainBox } from './dot.js';
+import { boxOf, Drawing, type GraphOptions, plainBox, svgOf } from './dot.js';
 import { type Box, type Cell, cut, dim, dotOf, type Row } from './html.js';
-import { svgOf } from './svg.js';
 
 export interface DiffGraphOptions extends Omit<GraphOptions, 'maxDepth'> {
   /** The structure that the diff begins with: with it, what did not change is drawn, too. */

@@ -1,5 +1,5 @@
 /** @file Graphs of configs for Graphviz: a box for each config, an edge for each place where it stands. */
-import { append } from '../append.js';
+import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { fieldItems, type Item, isSplit, partItems, rootItem } from '../printing/items.js';
 import { kindText, leafText } from '../printing/lines.js';
@@ -157,4 +157,20 @@ export function plainBox(value: unknown): Box {
     tooltip: '<root>',
     rows: [],
   };
+}
+
+/** The graph of `root`, as `toDot` has it, as the text of an SVG file. Needs no network and no installed Graphviz. */
+export async function toSvg(root: unknown, options: GraphOptions = {}): Promise<string> {
+  return svgOf(toDot(root, options));
+}
+
+/** Lays out a graph in the DOT language. */
+export async function svgOf(dot: string): Promise<string> {
+  // Loaded when first needed: a megabyte of WebAssembly that most runs have no use for.
+  const { Graphviz } = await import('@hpcc-js/wasm-graphviz');
+  const graphviz = await Graphviz.load();
+  // Where there is no Arial, a font like it.
+  return graphviz
+    .layout(dot, 'svg', 'dot')
+    .replaceAll('font-family="Arial"', 'font-family="Arial,Helvetica,sans-serif"');
 }

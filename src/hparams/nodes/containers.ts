@@ -1,5 +1,4 @@
 /** @file Arrays and records inside configs: owned by one field, and watched, so that edits in place are checked. */
-
 import { ConfigError } from '../errors.js';
 import { type Handlers, handledParts, handlerOf, type Part, shownContainer } from './containerTypes.js';
 
@@ -254,4 +253,9 @@ function undoingErrors(action: () => void, undo: () => void): void {
     undo();
     throw error;
   }
+}
+
+/** Adds `items` to `list`. Given to `push` as arguments, some hundred thousand of them overflow the stack. */
+export function append<T>(list: T[], items: Iterable<T>): void {
+  for (const item of items) list.push(item);
 }

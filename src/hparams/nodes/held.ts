@@ -1,12 +1,11 @@
 /** @file What a config's fields hold: explicit values, and defaults, which are made when they are first asked for. */
 
-import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import type { AnyConfig } from '../types.js';
 import { carrierOf } from './carriers.js';
 import { ConfigNode, Defaults, nodeOf, present, seenFrom } from './configNode.js';
-import { isContainer, mapContainers, partsOf } from './containers.js';
+import { append, isContainer, mapContainers, partsOf } from './containers.js';
 
 /** @throws ConfigError for a draft whose derive has ended. */
 export function assertOpen(node: ConfigNode): void {

@@ -1,8 +1,8 @@
 /** @file Searching a config for names, classes and values. */
 
-import { append } from '../append.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
+import { append } from '../nodes/containers.js';
 import { type Line, linesOf, pathText, valueText } from './lines.js';
 import { Places } from './places.js';
 

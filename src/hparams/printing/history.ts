@@ -1,6 +1,7 @@
 /** @file The history of every field of a config as text. */
-import { append } from '../append.js';
+
 import { showLong } from '../fields/describe.js';
+import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf, originText, type Write } from '../nodes/node.js';
 import type { Tag } from '../tags.js';
 import type { Item } from './items.js';

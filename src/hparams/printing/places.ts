@@ -1,5 +1,5 @@
 /** @file All the paths to a config that stands in several places, as many as one wants to read. */
-import { append } from '../append.js';
+import { append } from '../nodes/containers.js';
 import type { ConfigNode } from '../nodes/node.js';
 import type { Line } from './lines.js';
 

@@ -1,10 +1,11 @@
 /** @file Configs as a tree for a terminal. */
-import { append } from '../append.js';
+
+import { styleText } from 'node:util';
+import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
 import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
 import { kindText, leafText, oneLine, pathText } from './lines.js';
-import { cutTo, type Paint, painter, type Style } from './terminal.js';
 
 export interface TreeOptions {
   /** Colours; without it, where the stream is a terminal and the environment does not object. */
@@ -157,4 +158,45 @@ function paintLine(pieces: Piece[], paint: Paint, width: number): string {
     if (shown !== '') line += style === undefined ? shown : paint(style, shown);
   }
   return fitting === whole ? line : `${line}…`;
+}
+
+/** What `styleText` calls a colour or a style. */
+type Style = Parameters<typeof styleText>[0];
+
+/** Puts a style on a text, or leaves it as it is. */
+type Paint = (style: Style, text: string) => string;
+
+/**
+ * Paints where `colour` is true; where it is undefined, if `stream` is a terminal with colours. Then the environment
+ * has a say, too: NO_COLOR, NODE_DISABLE_COLORS and FORCE_COLOR.
+ */
+function painter(colour: boolean | undefined, stream: NodeJS.WriteStream = process.stdout): Paint {
+  if (colour === false) return (_, text) => text;
+  if (colour === true) return (style, text) => styleText(style, text, { validateStream: false });
+  return (style, text) => styleText(style, text, { stream });
+}
+
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u;
+const invisible = /[\p{Mn}\p{Me}\p{Cf}]/u;
+
+function columnsOf(character: string): number {
+  // Most of what is printed is plain: the patterns are dear.
+  if (character < '\u0300') return 1;
+  return invisible.test(character) ? 0 : wide.test(character) ? 2 : 1;
+}
+
+/** The text, cut so that it takes at most `columns` columns of a terminal; what is cut shows as `…`. */
+function cutTo(text: string, columns: number): string {
+  if (text.length * 2 <= columns) return text;
+  let used = 0;
+  let kept = 0;
+  let fits = '';
+  for (const character of text) {
+    used += columnsOf(character);
+    if (used > columns) return `${fits}…`;
+    kept += character.length;
+    if (used <= columns - 1) fits = text.slice(0, kept);
+  }
+  return text;
 }
