@@ -127,7 +127,6 @@ export {
   getTags,
   removeTag,
   setTags,
-  type Tag,
   tagged,
 } from './tags.js';
 export type {
@@ -150,6 +149,7 @@ export type {
   Report,
   Rules,
   RuleValues,
+  Tag,
 } from './types.js';
 export { isEqual } from './walking/equal.js';
 export { formatPath, parsePath, type Segment } from './walking/paths.js';

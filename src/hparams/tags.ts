@@ -18,15 +18,13 @@ import {
 import type { TagChanges } from './nodes/nodeTags.js';
 import { newCarrier } from './nodes/taggedValue.js';
 import { captureTrace, placeText, type Trace } from './source.js';
-import type { AnyConfig, NameIn } from './types.js';
+import type { AnyConfig, NameIn, Tag } from './types.js';
 
-/** A label for fields, made by `defineTag`. Fields that have a tag also count as tagged with its parents. */
-export class Tag {
+class NamedTag implements Tag {
   readonly name: string;
   readonly description: string;
   readonly parent: Tag | undefined;
 
-  /** Use `defineTag`: a tag that is not registered cannot be found by name. */
   constructor(name: string, description: string, parent: Tag | undefined) {
     this.name = name;
     this.description = description;
@@ -34,16 +32,11 @@ export class Tag {
     Object.freeze(this);
   }
 
-  /** Whether this tag is `other` or descends from it. */
   isA(other: Tag): boolean {
     for (let tag: Tag | undefined = this; tag !== undefined; tag = tag.parent) if (tag === other) return true;
     return false;
   }
 
-  /**
-   * A value with this tag, to be written to a field or into an array, a record or the like; typed as the value. A field
-   * takes the value and the tag; without a value, only the tag. In a container the value keeps the tag for itself.
-   */
   new(): never;
   new<V>(value: V): V;
   new(...value: [value?: unknown]): unknown {
@@ -81,7 +74,7 @@ export function defineTag(name: string, description: string, options: { parent?:
     const there = placeText(before.trace);
     fail(`The tag '${name}' is defined already${there === undefined ? '' : `, at ${there}`}.`);
   }
-  const tag = new Tag(name, description, options.parent);
+  const tag = new NamedTag(name, description, options.parent);
   defined.set(name, { tag, trace });
   return tag;
 }
@@ -153,7 +146,7 @@ function change(
 
 /** @throws ConfigError for anything but a tag. */
 export function requireTag(tag: unknown, operation: string, writer: Origin | undefined): asserts tag is Tag {
-  if (tag instanceof Tag) return;
+  if (tag instanceof NamedTag) return;
   const hint = typeof tag === 'string' ? ` findTag(${showValue(tag)}) finds a tag by its name.` : '';
   throw new ConfigError(`${operation}() takes tags made by defineTag(), got ${showValue(tag)}.${hint}`, {
     place: writer === undefined ? placeText(captureTrace()) : originText(writer),

@@ -1,6 +1,5 @@
 /** @file The types of configs: what a class declares, what its config holds, what its instance gets. */
 import type { z } from 'zod';
-import type { Configurable } from './configurable.js';
 import type { Segment } from './walking/paths.js';
 
 /** Key of the phantom property that carries the types of a class's config values. */
@@ -15,6 +14,28 @@ const CHECKED: unique symbol = Symbol('luthier.checked');
 /** What constructors are called with: hyperparameters that `build` has checked, which nothing else can make. */
 export type CheckedHp = { readonly [CHECKED]: true };
 
+/** What types of configs know of what they build: Configurable has it. */
+export interface Instance {
+  readonly [INPUTS]: {};
+  readonly hp: {};
+}
+
+/** A label for fields, made by `defineTag`. Fields that have a tag also count as tagged with its parents. */
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+  readonly parent: Tag | undefined;
+  /** Whether this tag is `other` or descends from it. */
+  isA(other: Tag): boolean;
+  /**
+   * A value with this tag, to be written to a field or into an array, a record or the like; typed as the value. A field
+   * takes the value and the tag; without a value, only the tag. In a container the value keeps the tag for itself.
+   */
+  'new'(): never;
+  'new'<V>(value: V): V;
+  toString(): string;
+}
+
 /** Hyperparameters by name, each a zod schema. */
 export type Fields = Record<string, z.ZodType>;
 
@@ -28,17 +49,17 @@ export type ConfigValues<T> = T extends { readonly [INPUTS]: infer V } ? V : nev
 export type HpOf<T> = T extends { readonly hp: infer H } ? H : never;
 
 /** Config of an instance of `T`: plain, writable fields. */
-export type Config<T extends Configurable = Configurable> = {
+export type Config<T extends Instance = Instance> = {
   -readonly [K in keyof T[typeof INPUTS]]: T[typeof INPUTS][K];
 } & { readonly [BUILT]: T; readonly [KIND]: 'config' };
 
 /** Config that builds to a factory of `T`. */
-export type PartialConfig<T extends Configurable = Configurable> = {
+export type PartialConfig<T extends Instance = Instance> = {
   -readonly [K in keyof T[typeof INPUTS]]: T[typeof INPUTS][K];
 } & { readonly [BUILT]: Factory<T>; readonly [KIND]: 'partial' };
 
 /** What a partial builds to: each call makes a new `T`; values given to the call win over the config's. */
-export type Factory<T extends Configurable> = (values?: Partial<HpOf<T>>) => T;
+export type Factory<T extends Instance> = (values?: Partial<HpOf<T>>) => T;
 
 /** What a field gets in `hp`. */
 export type HpFrom<F extends Fields> = { readonly [K in keyof F]: z.output<F[K]> };
@@ -107,8 +128,8 @@ export type Built<T> = T extends { readonly [BUILT]: infer B }
 /** Config of the class `Cls`. */
 export type ConfigOf<Cls extends AbstractClass> = Config<InstanceType<Cls>>;
 
-export type AbstractClass<T extends Configurable = Configurable> = abstract new (hp: any) => T;
-export type ConcreteClass<T extends Configurable = Configurable> = new (hp: any) => T;
+export type AbstractClass<T extends Instance = Instance> = abstract new (hp: any) => T;
+export type ConcreteClass<T extends Instance = Instance> = new (hp: any) => T;
 
 /** What configs can be of: a class, or a function or class that `configurable` made a target. */
 export type AnyTarget = AbstractClass | Target<any, any>;
@@ -129,7 +150,7 @@ export type ConfigLike<C extends AnyConfig, X> = C extends { readonly [KIND]: 'p
 /** The config `C` as a partial. */
 export type AsPartial<C extends AnyConfig> = C extends { readonly [KIND]: 'partial' }
   ? C
-  : BuiltOf<C> extends Configurable
+  : BuiltOf<C> extends Instance
     ? PartialConfig<BuiltOf<C>>
     : Pick<C, NameIn<C>> & {
         readonly [BUILT]: (values?: Partial<Pick<C, NameIn<C>>>) => BuiltOf<C>;

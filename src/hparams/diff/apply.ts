@@ -20,7 +20,7 @@ import {
   writeField,
   writeTags,
 } from '../nodes/node.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
 import { formatLink } from '../walking/paths.js';
 import { type Edge, edgesIn, walk } from '../walking/traverse.js';
 import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';

@@ -1,7 +1,7 @@
 /** @file The changes of a diff, sorted by the config, field and part that each is about. */
 
 import { append } from '../nodes/containers.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
 import { formatSegment } from '../walking/paths.js';
 import {
   type Change,

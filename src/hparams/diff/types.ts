@@ -2,7 +2,7 @@
 import type { ClassInfo } from '../fields/fields.js';
 import { mapContainers, partsOf } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
 import { formatSegment, type PathLink, type Segment } from '../walking/paths.js';
 
 /**

@@ -14,8 +14,9 @@ import {
   writeField,
 } from '../nodes/node.js';
 import { formatPath, parsePath, type Segment } from '../walking/paths.js';
-import { Decoder, type Where } from './decode.js';
+import { Decoder } from './decode.js';
 import type { ReadOptions } from './format.js';
+import type { Where } from './marks.js';
 import { isRecord, reservedNames } from './parts.js';
 import { type DocumentProblem, throwProblems } from './problems.js';
 import type { Parsed } from './text.js';

@@ -7,21 +7,13 @@ import { givenTwice, oldNameNotice } from '../fields/renamed.js';
 import { proxyFor } from '../nodes/config.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
-import type { PathLink, Segment } from '../walking/paths.js';
+import type { Segment } from '../walking/paths.js';
 import { deepestDocument, type ReadOptions } from './format.js';
-import { decodeMark } from './marks.js';
+import { decodeMark, type PartReader, type Where } from './marks.js';
 import { entryLinks, isRecord, joinPaths, readTags, reservedNames, shortPath } from './parts.js';
 import { type DocumentProblem, notifier } from './problems.js';
 import { findClass } from './registered.js';
 import { formatSpot, type Parsed, type Spot } from './text.js';
-
-/** Where a value stands: in the config, and in what was parsed. */
-export interface Where {
-  readonly link: PathLink | undefined;
-  readonly depth: number;
-  readonly owner: object;
-  readonly key: string | number;
-}
 
 /** Ends the reading of one value; without a problem, for one that was told of already. */
 class Fault extends Error {
@@ -36,7 +28,7 @@ type Fill = (node: ConfigNode, fields: Record<string, unknown>, where: Where) =>
 const kinds: readonly unknown[] = ['config', 'partial', 'argFactory'];
 
 /** Reads the values of one document. */
-export class Decoder {
+export class Decoder implements PartReader {
   private readonly found: NonNullable<Fault['found']>[] = [];
   private readonly made: (ConfigNode | undefined)[] = [];
   /** Configs written in place, by the record that describes them: an alias leads to the same record. */

@@ -3,11 +3,32 @@
 import { showValue } from '../fields/describe.js';
 import { didYouMean } from '../names.js';
 import { containerNamed } from '../nodes/containerTypes.js';
-import type { Decoder, Where } from './decode.js';
+import type { PathLink, Segment } from '../walking/paths.js';
 import { numberArrays } from './encode.js';
 import { constantNamed } from './registered.js';
 
-type Mark = (decoder: Decoder, value: unknown, where: Where) => unknown;
+/** Where a value stands: in the config, and in what was parsed. */
+export interface Where {
+  readonly link: PathLink | undefined;
+  readonly depth: number;
+  readonly owner: object;
+  readonly key: string | number;
+}
+
+/** What reads the values that marks hold. */
+export interface PartReader {
+  read(value: unknown, where: Where): unknown;
+  /** Where the part `key` of `owner`, which stands at `where`, stands itself. */
+  inside(where: Where, owner: object, key: string | number, segment: Segment): Where;
+  /** Refuses a key that would reach an object's prototype. */
+  checkKey(key: string, where: Where): void;
+  /** The config of an earlier entry. */
+  entryAt(number: unknown, where: Where): unknown;
+  /** Ends the reading of the value at `where`. */
+  fail(where: Where, problem: string, cause?: unknown): never;
+}
+
+type Mark = (decoder: PartReader, value: unknown, where: Where) => unknown;
 
 const numbers = new Map([
   ['NaN', Number.NaN],
@@ -84,7 +105,7 @@ const marks: Record<string, Mark> = {
 };
 
 /** What `{[mark]: value}` stands for. */
-export function decodeMark(decoder: Decoder, mark: string, value: unknown, where: Where): unknown {
+export function decodeMark(decoder: PartReader, mark: string, value: unknown, where: Where): unknown {
   if (Object.hasOwn(marks, mark)) return marks[mark]!(decoder, value, where);
   const hint = didYouMean(mark, ['$class', ...Object.keys(marks)]);
   return decoder.fail(
@@ -93,16 +114,16 @@ export function decodeMark(decoder: Decoder, mark: string, value: unknown, where
   );
 }
 
-function bad(decoder: Decoder, where: Where, expected: string, value: unknown): never {
+function bad(decoder: PartReader, where: Where, expected: string, value: unknown): never {
   return decoder.fail(where, `${String(where.key)}: expected ${expected}, got ${showValue(value)}.`);
 }
 
-function list(decoder: Decoder, value: unknown, where: Where): unknown[] {
+function list(decoder: PartReader, value: unknown, where: Where): unknown[] {
   if (!Array.isArray(value)) return bad(decoder, where, 'a list', value);
   return value.map((item, i) => decoder.read(item, decoder.inside(where, value, i, i)));
 }
 
-function pairs(decoder: Decoder, value: unknown, where: Where): [[unknown, unknown], Where][] {
+function pairs(decoder: PartReader, value: unknown, where: Where): [[unknown, unknown], Where][] {
   if (!Array.isArray(value)) return bad(decoder, where, 'a list of pairs', value);
   return value.map((pair: unknown, i) => {
     const at = { ...where, depth: where.depth + 1, owner: value, key: i };

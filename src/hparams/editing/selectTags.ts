@@ -15,7 +15,7 @@ import {
   readField,
   writeField,
 } from '../nodes/node.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
 import { walk } from '../walking/traverse.js';
 import { copyAlone } from './copy.js';
 import { writableEdges } from './edit.js';

@@ -17,8 +17,8 @@ import {
   writeTags,
 } from '../nodes/node.js';
 import { sortTags } from '../nodes/nodeTags.js';
-import { requireTag, type Tag } from '../tags.js';
-import type { AnyConfig } from '../types.js';
+import { requireTag } from '../tags.js';
+import type { AnyConfig, Tag } from '../types.js';
 import { edgesOf, walk } from '../walking/traverse.js';
 import { copyAlone, deepCopy, deepCopyOf } from './copy.js';
 import { allOrNothing } from './manyWrites.js';

@@ -1,8 +1,7 @@
 /** @file What a configurable class declares, worked out once a class; and the classes by name. */
 import type { z } from 'zod';
 import { sortTags } from '../nodes/nodeTags.js';
-import type { Tag } from '../tags.js';
-import type { AbstractClass, AnyConfig, Fields } from '../types.js';
+import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
 import { refuseAsync } from './asynchronous.js';
 import { type QuickCheck, quickCheckOf } from './quickCheck.js';
 import { OLD_NAMES, type OldNames } from './renamed.js';

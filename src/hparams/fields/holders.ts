@@ -1,6 +1,6 @@
 /** @file Fields that hold configs: templates, instances and factories. */
 import { z } from 'zod';
-import type { Configurable } from '../configurable.js';
+
 import { ConfigError } from '../errors.js';
 import { type ConfigNode, nodeOf } from '../nodes/configNode.js';
 import { handledParts, handlerOf } from '../nodes/containerTypes.js';
@@ -14,6 +14,7 @@ import type {
   Factory,
   Fields,
   HpFrom,
+  Instance,
   PartialConfig,
   Target,
 } from '../types.js';
@@ -75,25 +76,25 @@ function configSchema(
       );
 }
 
-type ConfigMaker<T extends Configurable> = (() => Config<T>) | null;
+type ConfigMaker<T extends Instance> = (() => Config<T>) | null;
 
 function configMaker(
   cls: AbstractClass,
   given: (() => AnyConfig) | null | undefined,
 ): (() => AnyConfig) | undefined {
   if (given === null) return undefined;
-  return given ?? (() => (cls as ConcreteClass & typeof Configurable).config() as AnyConfig);
+  return given ?? (() => (cls as unknown as { config(): AnyConfig }).config());
 }
 
 /**
  * A field that holds a template: a config of `cls` or a subclass, which the owner builds itself (Pax's template_field).
  * The default is `cls.config()`; an abstract class needs one given, and null means that the field must be set.
  */
-export function sub<T extends Configurable>(
+export function sub<T extends Instance>(
   cls: ConcreteClass<T>,
   makeDefault?: ConfigMaker<T>,
 ): z.ZodType<Config<T>, Config<T>>;
-export function sub<T extends Configurable>(
+export function sub<T extends Instance>(
   cls: AbstractClass<T>,
   makeDefault: ConfigMaker<T>,
 ): z.ZodType<Config<T>, Config<T>>;
@@ -109,11 +110,11 @@ export function sub(cls: any, makeDefault?: (() => AnyConfig) | null): z.ZodType
  * A field whose config `build` builds: `hp.x` is the instance (Pax's instance_field). One config in two fields is one
  * instance. Defaults are as in `sub`.
  */
-export function instance<T extends Configurable>(
+export function instance<T extends Instance>(
   cls: ConcreteClass<T>,
   makeDefault?: ConfigMaker<T>,
 ): z.ZodType<T, Config<T>>;
-export function instance<T extends Configurable>(
+export function instance<T extends Instance>(
   cls: AbstractClass<T>,
   makeDefault: ConfigMaker<T>,
 ): z.ZodType<T, Config<T>>;
@@ -149,7 +150,7 @@ export function container<I extends object, O extends object = I>(
 }
 
 /** A field that holds a partial of `cls`: `hp.x` is a function that makes instances, or results of a function. */
-export function factory<T extends Configurable>(
+export function factory<T extends Instance>(
   cls: AbstractClass<T>,
   makeDefault?: (() => PartialConfig<T>) | null,
 ): z.ZodType<Factory<T>, PartialConfig<T>>;

@@ -1,7 +1,6 @@
 /** @file Reading zod schemas: defaults, what they hold, and what they accept in words. */
 import type { z } from 'zod';
-import type { Tag } from '../tags.js';
-import type { AbstractClass, AnyConfig, Fields } from '../types.js';
+import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
 
 /** Key of the mark that `sub`, `instance` and `factory` leave in a schema's definition. */
 const HOLDER: unique symbol = Symbol('luthier.holder');

@@ -1,7 +1,7 @@
 /** @file Values with tags of their own inside arrays, records and other containers: found, and seen through. */
 
 import { type FieldInfo, isCarrierClass } from '../fields/fields.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
 import type { Segment } from '../walking/paths.js';
 import { type ConfigNode, nodeOf, present } from './configNode.js';
 import { deeper, mapContainers, partsOf } from './containers.js';

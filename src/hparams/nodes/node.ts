@@ -7,8 +7,7 @@ import { abstractProblem, type ClassInfo, type FieldInfo } from '../fields/field
 import { presentNameHint } from '../fields/renamed.js';
 import { didYouMean } from '../names.js';
 import { captureTrace, placeText } from '../source.js';
-import type { Tag } from '../tags.js';
-import type { AnyConfig } from '../types.js';
+import type { AnyConfig, Tag } from '../types.js';
 import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
 import { ConfigNode, Defaults, nodeOf, type Origin, present, seenFrom } from './configNode.js';
 import {

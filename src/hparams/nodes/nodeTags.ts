@@ -1,6 +1,11 @@
 /** @file Tags of a node's fields: what its class declares, and what was added and removed since. */
-import type { FieldInfo } from '../fields/fields.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
+
+/** What is read of a field here. */
+interface DeclaredTags {
+  readonly name: string;
+  readonly tags: readonly Tag[];
+}
 
 /** How a field's tags differ from those of its declaration; both lists are sorted by name. */
 export interface TagChange {
@@ -17,7 +22,7 @@ export function sortTags(tags: Iterable<Tag>): readonly Tag[] {
 }
 
 /** The tags of a field: declared, plus added, minus removed. */
-export function tagsAfter(field: FieldInfo, change: TagChange | undefined): readonly Tag[] {
+export function tagsAfter(field: DeclaredTags, change: TagChange | undefined): readonly Tag[] {
   if (change === undefined) return field.tags;
   return sortTags([...field.tags.filter((tag) => !change.removed.includes(tag)), ...change.added]);
 }
@@ -25,7 +30,7 @@ export function tagsAfter(field: FieldInfo, change: TagChange | undefined): read
 /** `changes` with those that make `wanted` the tags of the field. */
 export function withFieldTags(
   changes: TagChanges | undefined,
-  field: FieldInfo,
+  field: DeclaredTags,
   wanted: readonly Tag[],
 ): TagChanges | undefined {
   const added = wanted.filter((tag) => !field.tags.includes(tag));

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Configurable } from '../configurable.js';
 import { CARRIER, infoOf } from '../fields/fields.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
 import { newConfig } from './config.js';
 import type { ConfigNode, Origin } from './configNode.js';
 import { fieldTags, nodeOf, writeField, writeTags } from './node.js';

@@ -5,7 +5,7 @@ import { partSchema } from '../fields/schema.js';
 import { carriedBy, carrierOf, carrierTags, hasCarried } from '../nodes/carriers.js';
 import { deeper, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
-import type { Tag } from '../tags.js';
+import type { Tag } from '../types.js';
 import type { Segment } from '../walking/paths.js';
 
 /** Whether a value was written, fills in as a default, or is missing. */
