@@ -2,7 +2,7 @@
 const MAY_IMPORT = {
   hparams: [],
   system: [],
-  compiler: ['system'],
+  compiler: ['files', 'system'],
   workers: [],
   files: ['system'],
   editor: [],

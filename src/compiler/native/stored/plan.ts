@@ -1,6 +1,7 @@
 /** @file What lowering made of a program, kept in the cache: a process that traces the same graph opens it without. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { readRegularFile } from '../../../files/index.js';
 import type { Backend } from '../../executable.js';
 import type { Graph } from '../../graph.js';
 import type { Part } from '../../profile/part.js';
@@ -64,7 +65,7 @@ export class PlanPlace {
   find(): StoredPlan | undefined {
     const entry = this.cache.find(this.wanted);
     if (entry === undefined) return undefined;
-    const document = JSON.parse(readFileSync(entry.library, 'utf8')) as Document;
+    const document = JSON.parse(readRegularFile(entry.library).toString()) as Document;
     const constants = document.constants.map((constant) =>
       typeof constant === 'number' ? this.constants[constant]! : decode(constant),
     );

@@ -1,6 +1,7 @@
 /** @file How much all processes have added to a cache since one looked at its size, which takes time. */
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openRegularFile, readRegularFile, removeQuietly } from '../../../files/index.js';
 
 /** What was looked at in the first line, then the bytes of each addition. */
 const FILE = 'added';
@@ -14,8 +15,13 @@ const fileOf = (path: string): string => join(path, FILE);
 
 /** Notes an addition. @returns whether the cache may have become too large since someone looked, or none has. */
 export function noteAddition(path: string, limit: number, bytes: number): boolean {
-  appendFileSync(fileOf(path), `${bytes}\n`);
-  const [first, ...added] = readFileSync(fileOf(path), 'utf8').trimEnd().split('\n');
+  const file = openRegularFile(fileOf(path), constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
+  try {
+    writeFileSync(file, `${bytes}\n`);
+  } finally {
+    closeSync(file);
+  }
+  const [first, ...added] = readRegularFile(fileOf(path)).toString().trimEnd().split('\n');
   // Where the file begins with an addition, nobody has looked.
   return first !== firstLine(limit) || added.map(Number).reduce((a, b) => a + b) > limit * worthLooking;
 }
@@ -27,5 +33,5 @@ export function noteSize(path: string, limit: number): void {
 
 /** The next addition has the size looked at. */
 export function forgetAdditions(path: string): void {
-  rmSync(fileOf(path), { force: true });
+  removeQuietly(fileOf(path));
 }

@@ -1,18 +1,10 @@
 /** @file Compiled programs on disk: found by hash, written aside and renamed, bounded in size, safe among processes. */
 import { createHash, randomBytes } from 'node:crypto';
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readRegularFile } from '../../../files/index.js';
 import { CompilerError } from '../../types.js';
-import { noteAddition, noteSize } from './additions.js';
+import { forgetAdditions, noteAddition, noteSize } from './additions.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
 import { dropOld, FAILED, folderBytes, MANIFEST } from './entries.js';
 import { diskFullError, InterruptedBuild, isDiskFull } from './interrupted.js';
@@ -125,9 +117,13 @@ export class Cache {
   private findIn(folder: string): Entry | undefined {
     try {
       markUse(folder);
-      const manifest = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
+    } catch {
+      // Not there, or no room for the mark: an entry that can't be marked is used all the same.
+    }
+    try {
+      const manifest = JSON.parse(readRegularFile(join(folder, MANIFEST)).toString()) as Manifest;
       const library = join(folder, manifest.library);
-      if (sha256(readFileSync(library)) !== manifest.sha256) return undefined;
+      if (sha256(readRegularFile(library)) !== manifest.sha256) return undefined;
       const now = new Date();
       utimesSync(join(folder, MANIFEST), now, now);
       return { folder, library };
@@ -160,12 +156,17 @@ export class Cache {
     }
   }
 
-  /** Drops what is too much. */
+  /** Drops what is too much. The entry is there and stays, whatever goes wrong here. */
   private bound({ folder }: Entry): void {
     const { limit } = this.folder;
-    if (!noteAddition(this.path, limit, folderBytes(folder))) return;
-    noteSize(this.path, limit);
-    dropOld(this.path, limit);
+    try {
+      if (!noteAddition(this.path, limit, folderBytes(folder))) return;
+      noteSize(this.path, limit);
+      dropOld(this.path, limit);
+    } catch {
+      // A disk that is full, or no file in the place of the notes: without them, the next addition looks.
+      forgetAdditions(this.path);
+    }
   }
 
   private describe(folder: string, wanted: Wanted, digest: string): void {
@@ -177,7 +178,7 @@ export class Cache {
 
   private digest(folder: string, wanted: Wanted): string {
     const library = join(folder, this.libraryName(wanted));
-    if (existsSync(library)) return sha256(readFileSync(library));
+    if (existsSync(library)) return sha256(readRegularFile(library));
     throw new CompilerError(`${wanted.name}: ${wanted.compiler} ended without an error, and made nothing.`);
   }
 

@@ -1,6 +1,7 @@
 /** @file Looking at the entries of a cache, and dropping those that were used longest ago. */
-import { readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { readRegularFile } from '../../../files/index.js';
 import { inUse, isAlive } from './marks.js';
 
 export const MANIFEST = 'entry.json';
@@ -62,7 +63,10 @@ function describe(folder: string, fileName: string): CachedEntry | undefined {
 /** Undefined for an entry that is damaged, or failed. */
 function readManifest(folder: string): { name: string; compiler: string } | undefined {
   try {
-    return JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as { name: string; compiler: string };
+    return JSON.parse(readRegularFile(join(folder, MANIFEST)).toString()) as {
+      name: string;
+      compiler: string;
+    };
   } catch {
     return undefined;
   }

@@ -1,16 +1,7 @@
 /** @file What compilers have said of themselves, kept in the cache: starting one to ask takes as long as tracing a model. */
-import {
-  closeSync,
-  openSync,
-  readFileSync,
-  readSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, openSync, readSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { readRegularFile, removeQuietly } from '../../../files/index.js';
 import { cachePath, checkFolder } from './cacheFolder.js';
 import type { Ended } from './process.js';
 
@@ -48,7 +39,7 @@ function identityOf(command: string): string | undefined {
 
 /** The next process asks. */
 export function forgetCompilers(path: string): void {
-  rmSync(join(path, FILE), { force: true });
+  removeQuietly(join(path, FILE));
 }
 
 /** What `--version` printed, by the identities of compilers. */
@@ -88,7 +79,7 @@ export class KnownCompilers {
   private read(): [string, string][] {
     try {
       const path = checkFolder(cachePath(this.env));
-      const entries = JSON.parse(readFileSync(join(path, FILE), 'utf8')) as [string, string][];
+      const entries = JSON.parse(readRegularFile(join(path, FILE)).toString()) as [string, string][];
       return entries.filter((entry) => entry.length === 2 && entry.every((text) => typeof text === 'string'));
     } catch {
       // None yet, or not to be trusted.

@@ -1,5 +1,5 @@
 /** @file The cache: one build for all processes, whole entries only, a folder of the user's own, a bound on its size. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   appendFileSync,
   chmodSync,
@@ -116,6 +116,38 @@ describe('an entry', () => {
     expect((await put(cache, wanted('a'))).built).toBe(false);
   });
 
+  it('is built again where anything else stands in the place of one of its files, which is never waited for', async () => {
+    const cache = Cache.open(newEnv());
+    const want = wanted('a');
+    const { folder } = await put(cache, want);
+    for (const name of ['entry.json', cache.libraryName(want)]) {
+      const path = join(folder, name);
+      for (const make of [
+        () => execFileSync('mkfifo', [path]),
+        () => mkdirSync(join(path, 'below'), { recursive: true }),
+        () => symlinkSync('/dev/zero', path),
+        () => {
+          writeFileSync(path, '');
+          truncateSync(path, 6e9);
+        },
+      ]) {
+        rmSync(path);
+        make();
+        expect((await put(cache, want)).built, `${name}: ${make}`).toBe(true);
+      }
+    }
+  });
+
+  it('is used where it can’t be marked as used', async () => {
+    const cache = Cache.open(newEnv());
+    const { folder } = await put(cache, wanted('a'));
+    const mark = join(folder, readdirSync(folder).find((name) => name.startsWith('use-'))!);
+    rmSync(mark);
+    mkdirSync(mark);
+    expect((await put(cache, wanted('a'))).built).toBe(false);
+    rmSync(mark, { recursive: true });
+  });
+
   it('whose build fails is kept aside, and tried again', async () => {
     const cache = Cache.open(newEnv());
     const failing = cache.entry(wanted('a'), async (made) => {
@@ -200,6 +232,18 @@ describe('the size', () => {
       `.build-${process.pid}-0123`,
       'added',
     ]);
+  });
+
+  it('is looked at anew where its notes can’t be written', async () => {
+    const cache = Cache.open(newEnv({ LUTHIER_CACHE_MB: '0.01' }));
+    const notes = join(cache.path, 'added');
+    for (const make of [() => mkdirSync(notes), () => execFileSync('mkfifo', [notes])]) {
+      make();
+      expect((await put(cache, wanted(`${make}`))).built).toBe(true);
+      expect(existsSync(notes)).toBe(false);
+    }
+    await put(cache, wanted('b'));
+    expect(readFileSync(notes, 'utf8')).toBe('at most 10000\n');
   });
 
   it('is a number', () => {
