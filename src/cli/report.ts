@@ -7,6 +7,7 @@ const exitCodes: Readonly<Record<string, number>> = {
   UsageError: 2,
   ConfigError: 2,
   DeviceError: 1,
+  InterruptedBuild: 1,
   JobError: 1,
   JobInUseError: 2,
   SummaryError: 1,

@@ -77,7 +77,7 @@ export function formatSpec(spec: TensorSpec): string {
  * was read, a binding of the wrong size.
  */
 export class CompilerError extends Error {
-  override readonly name = 'CompilerError';
+  override readonly name: string = 'CompilerError';
 }
 
 /** A device that was asked for and is not there: the machine is to be mended, not the program. */

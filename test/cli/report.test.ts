@@ -1,6 +1,7 @@
 /** @file Errors as commands end with them. */
 import { describe, expect, it } from 'vitest';
 import { describeError } from '../../src/cli/report.js';
+import { diskFullError } from '../../src/compiler/native/toolchain/interrupted.js';
 import { ConfigError } from '../../src/hparams/index.js';
 import { ExperimentLoadError, UsageError } from '../../src/registry/index.js';
 
@@ -8,6 +9,8 @@ describe('describeError', () => {
   it('is the message alone where a person can mend it', () => {
     expect(describeError(new UsageError('a flag is wrong'))).toEqual({ text: 'a flag is wrong', code: 2 });
     expect(describeError(new ConfigError('too small', { path: 'a.b' }))).toMatchObject({ code: 2 });
+    const full = diskFullError('train_step', '/cache');
+    expect(describeError(full)).toEqual({ text: full.message, code: 1 });
   });
 
   it('keeps the stack of other errors, and of their causes', () => {

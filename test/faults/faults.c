@@ -1,6 +1,6 @@
 /*
  * Preloaded: makes the n-th call of some kinds on files under a directory fail, write half, or kill the process.
- * FAULT_DIR: the directory. FAULT_CALLS: kinds, such as "write,fsync". FAULT_NTH: which call, from 1; 0: none.
+ * FAULT_DIR: the directory. FAULT_PART: what the path must have in it, if given. FAULT_CALLS: kinds, such as "write,fsync". FAULT_NTH: which call, from 1; 0: none.
  * FAULT_TIMES: how many calls in a row. FAULT_ERRNO: a number; FAULT_HOW: "errno", "short" or "kill".
  * FAULT_LOG: a file outside of the directory, to which every such call is written: "kind path".
  */
@@ -50,6 +50,8 @@ static int asked(const char *kind) {
 static int fails(const char *kind, const char *path) {
   const char *directory = getenv("FAULT_DIR");
   if (directory == NULL || strncmp(path, directory, strlen(directory)) != 0 || !asked(kind)) return 0;
+  const char *part = getenv("FAULT_PART");
+  if (part != NULL && strstr(path, part) == NULL) return 0;
   note(kind, path);
   int nth = number("FAULT_NTH"), times = number("FAULT_TIMES");
   int at = atomic_fetch_add(&seen, 1) + 1;

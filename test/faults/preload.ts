@@ -12,6 +12,8 @@ export const canInject = process.platform === 'linux' && spawnSync('cc', ['--ver
 export interface Fault {
   /** Kinds of calls that count: open, create, read, write, fsync, ftruncate, rename, mkdir, unlink, rmdir. */
   readonly calls: readonly string[];
+  /** What the path of a file must have in it. */
+  readonly part?: string;
   /** Which of them, from 1; 0: none. */
   readonly nth: number;
   /** How many in a row. */
@@ -41,6 +43,7 @@ export function faultEnv(
     LD_PRELOAD: library,
     FAULT_DIR: directory,
     FAULT_CALLS: fault.calls.join(','),
+    ...(fault.part && { FAULT_PART: fault.part }),
     FAULT_NTH: String(fault.nth),
     FAULT_TIMES: String(fault.times ?? 1),
     FAULT_HOW: isErrno ? 'errno' : fault.how,

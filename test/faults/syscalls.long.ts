@@ -1,15 +1,16 @@
 /** @file System calls that fail while a run saves and reports: nothing that it said was saved is lost, and each is told. */
-import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Checkpointer } from '../../src/checkpoints/index.js';
-import { type Finished, startCommand, temporaryDirectory } from '../command.js';
+import { type Finished, project, temporaryDirectory } from '../command.js';
 import { metricLines } from '../programs/runs.js';
 import { draw, title, tries } from './campaign.js';
 import { callsIn, canInject, type Fault, faultEnv } from './preload.js';
 import { isStateOf, stateOf } from './savedState.js';
 import { savingRun } from './savingRun.js';
+import { bounded, crashes, END, TrainedJob, train } from './trainedJob.js';
 
 const KINDS = ['open', 'create', 'read', 'write', 'fsync', 'ftruncate', 'rename', 'mkdir', 'unlink', 'rmdir'];
 type How = Fault['how'];
@@ -44,15 +45,7 @@ async function run(directory: string, lastStep: number, fault?: Omit<Fault, 'cal
   const log = join(folder, `calls-${count++}`);
   const env = fault === undefined ? {} : faultEnv(folder, directory, { calls: KINDS, ...fault }, log);
   const args = [directory, String(lastStep)];
-  const running = startCommand(args, undefined, 'test/faults/savingProgram.ts', env);
-  let hung = false;
-  const timer = setTimeout(() => {
-    hung = true;
-    running.child.kill('SIGKILL');
-  }, 120_000);
-  const finished = await running.finished;
-  clearTimeout(timer);
-  return { ...finished, hung, calls: callsIn(log) };
+  return { ...(await bounded(args, 'test/faults/savingProgram.ts', env)), calls: callsIn(log) };
 }
 
 const newDirectory = () => mkdtempSync(join(folder, 'job-'));
@@ -120,8 +113,7 @@ async function problemsOf(place: Place, how: How, times: number): Promise<string
   const last = place.from + 6;
   const first = await run(directory, last, { nth: place.nth, how, times });
   const problems: (string | undefined)[] = [];
-  const { code, signal, stdout, stderr } = first;
-  const said = `${stdout}${stderr}`;
+  const { code, signal, said, stderr } = first;
   if (first.hung) problems.push('it hangs');
   if (how !== 'kill' && signal !== null) problems.push(`it was ended by ${signal}`);
   const known = Math.max(place.from === 6 ? 6 : -1, ...stepsSaid(first));
@@ -167,7 +159,113 @@ async function all<T>(items: readonly T[], act: (item: T) => Promise<string[]>):
   return found;
 }
 
+/** A call of training by the command: on the job that has begun, on a new one, or on the cache or the corpus. */
+interface CommandFault extends Omit<Fault, 'calls' | 'nth'> {
+  readonly what: string;
+  readonly call: string;
+  readonly nth?: number;
+  readonly on?: 'job' | 'cache' | 'corpus';
+  /** The job is new. */
+  readonly isNew?: boolean;
+  /** The compiled programs are not in the cache. */
+  readonly compiles?: boolean;
+  /** It ends well, without a word: what fails can be done without. */
+  readonly isQuiet?: boolean;
+}
+
+const ALWAYS = 1e6;
+
+const commandFaults: readonly CommandFault[] = [
+  {
+    what: 'a periodic save',
+    isNew: true,
+    call: 'write',
+    part: 'checkpoint_00000002/state',
+    how: 'ENOSPC',
+    times: 9,
+  },
+  { what: 'all saves', call: 'write', part: '/checkpoints/', how: 'EDQUOT', times: ALWAYS },
+  {
+    what: 'a line of metrics',
+    isNew: true,
+    call: 'write',
+    part: 'metrics.jsonl',
+    how: 'ENOSPC',
+    nth: 2,
+    times: 2,
+  },
+  { what: 'half a line of metrics', call: 'write', part: 'metrics.jsonl', how: 'short' },
+  { what: 'all metrics', call: 'write', part: 'metrics.jsonl', how: 'ENOSPC', times: ALWAYS },
+  { what: 'a record of events', call: 'write', part: 'tfevents', how: 'EIO', nth: 2 },
+  {
+    what: 'the rename of a checkpoint',
+    isNew: true,
+    call: 'rename',
+    part: 'checkpoint_00000004',
+    how: 'EIO',
+  },
+  { what: 'the last rename', call: 'rename', part: 'checkpoint_00000006', how: 'EIO', times: ALWAYS },
+  { what: 'a sync', call: 'fsync', part: 'checkpoint_00000006', how: 'kill' },
+  { what: 'a sync of a new job', isNew: true, call: 'fsync', part: 'checkpoint_00000004', how: 'kill' },
+  {
+    what: 'the removal of a checkpoint',
+    call: 'unlink',
+    part: 'checkpoint_00000002',
+    how: 'EIO',
+    times: ALWAYS,
+  },
+  { what: 'restoring', call: 'read', part: 'checkpoint_00000004/state', how: 'EIO' },
+  { what: 'the description', call: 'create', part: 'experiment.json', how: 'EACCES' },
+  { what: 'the record of the data', isNew: true, call: 'create', part: 'data/train', how: 'ENOSPC' },
+  { what: 'a directory', isNew: true, call: 'mkdir', part: 'summaries', how: 'EROFS' },
+  { what: 'the lock', call: 'create', part: '.train.lock', how: 'EACCES' },
+  { what: 'the corpus', on: 'corpus', call: 'read', how: 'EIO' },
+  { what: 'a compilation', on: 'cache', compiles: true, call: 'write', how: 'ENOSPC', times: ALWAYS },
+  { what: 'a compiled program', on: 'cache', compiles: true, call: 'rename', part: 'program-', how: 'kill' },
+  { what: 'marks', on: 'cache', call: 'create', part: 'use-', how: 'ENOSPC', times: ALWAYS, isQuiet: true },
+];
+
+const errnoName = (how: How) => (how === 'EDQUOT' ? /EDQUOT|quota/i : new RegExp(how));
+
+/** What went wrong with training at whose call something happened, and with that which goes on from it. */
+async function commandProblems(trained: TrainedJob, fault: CommandFault): Promise<string[]> {
+  const { what, call, on = 'job', isNew, compiles, isQuiet, nth = 1, ...more } = fault;
+  const places = trained.copy(isNew);
+  if (compiles)
+    for (const name of readdirSync(join(places.cache, 'luthier')).filter((name) =>
+      /^(plan|program)-/.test(name),
+    ))
+      rmSync(join(places.cache, 'luthier', name), { recursive: true });
+  const directory = { ...places, corpus: join(project, 'corpus') }[on];
+  const log = join(folder, `calls-${count++}`);
+  const first = await train(places, END, faultEnv(folder, directory, { ...more, calls: [call], nth }, log));
+  const problems = callsIn(log).length < nth ? ['it does not happen'] : [];
+  if (fault.how !== 'kill') problems.push(...crashes(first));
+  else if (first.signal !== 'SIGKILL') problems.push(`it is not killed: ${first.said}`);
+  const isTold = errnoName(fault.how).test(first.said) || (on === 'cache' && /is full/.test(first.said));
+  if (!['kill', 'short'].includes(fault.how) && isTold === (isQuiet ?? false))
+    problems.push(`${isTold ? 'a word too many' : 'it is not told'}: ${first.said}`);
+  if (isQuiet && first.code !== 0) problems.push(`it ends: ${first.said}`);
+  const isWhole = first.code === 0;
+  const next = isWhole ? first : await train(places, END);
+  if (next.code !== 0) problems.push(`the next run: ${next.said}`);
+  // Lines that there was never room for are told as lost.
+  problems.push(...crashes(next), ...trained.differences(places, !/without \d+ record/.test(first.said)));
+  return problems.map((problem) => `${what}, ${fault.how}: ${problem}`);
+}
+
 if (canInject) {
+  test(
+    title('training by the command goes on or ends saved when calls fail, then goes on to the same bits'),
+    async () => {
+      const trained = await TrainedJob.in(folder);
+      const order = draw(fc.nat(), commandFaults.length, 28);
+      const shuffled = [...commandFaults.keys()].sort((a, b) => order[a]! - order[b]!);
+      const chosen = shuffled.slice(0, tries(commandFaults.length, 3)).map((at) => commandFaults[at]!);
+      expect(await all(chosen, (fault) => commandProblems(trained, fault))).toEqual([]);
+    },
+  );
+
   test(title('system calls that fail lose nothing, and are told'), async () => {
     expect((await run(template, 6)).code).toBe(0);
     appendFileSync(join(template, 'metrics.jsonl'), '{"program":"eval","step":9}\n{"program":"train","st');

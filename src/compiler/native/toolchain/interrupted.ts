@@ -3,7 +3,9 @@ import { CompilerError } from '../../types.js';
 import type { Ended } from './process.js';
 
 /** A build that says nothing about its source. */
-export class InterruptedBuild extends CompilerError {}
+export class InterruptedBuild extends CompilerError {
+  override readonly name = 'InterruptedBuild';
+}
 
 /** What the drivers of gcc and clang say where a tool of theirs was killed, or the system gave no memory, room or file. */
 const systemSays =
