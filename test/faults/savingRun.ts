@@ -1,7 +1,7 @@
 /** @file A run that saves and reports as training does, without a model: what it says it saved must be there afterwards. */
 import { join } from 'node:path';
 import { Checkpointer } from '../../src/checkpoints/index.js';
-import { writeWhole } from '../../src/files/index.js';
+import { explain, writeWhole } from '../../src/files/index.js';
 import { EventFile, MetricsFile } from '../../src/summaries/index.js';
 import { isStateOf, SAVE_EVERY, stateAt, stateOf } from './savedState.js';
 
@@ -29,7 +29,13 @@ export async function savingRun(
   const notify = (line: string) => say(`told: ${line}`);
   const metrics = new MetricsFile(join(jobLogDir, 'metrics.jsonl'), { resumeStep: first, notify });
   const events = new EventFile(join(jobLogDir, 'summaries', 'train'), { resumeStep: first, notify });
-  writeWhole(join(jobLogDir, 'experiment.json'), JSON.stringify({ from: first }));
+  const description = join(jobLogDir, 'experiment.json');
+  try {
+    writeWhole(description, JSON.stringify({ from: first }));
+  } catch (error) {
+    // The system names no file where writing or syncing fails.
+    throw new Error(`${description} cannot be written: ${explain(error)}.`, { cause: error });
+  }
   for (let step = first; ; step++) {
     if (checkpointer.shouldSave(step) || step === lastStep) {
       await checkpointer.save(stateAt(step), { inputState: { batches: step } });
