@@ -6,6 +6,7 @@ import {
   type Precision,
   type Tensor,
   tf,
+  valueAndGrad,
   withPrecision,
 } from '../../src/compiler/index.js';
 import { floats, host, ints, weightedSum } from './values.js';
@@ -529,16 +530,17 @@ function runSteps(steps: readonly Step[], inputs: Inputs<Tensor>): Results {
 export const differentiated =
   (steps: readonly Step[], precision: Precision = 'float32') =>
   (inputs: Inputs<Tensor>): Tensor[] => {
-    let outputs: Tensor[] = [];
-    const loss = (...leaves: Tensor[]): any => {
-      const run = () => runSteps(steps, { ...inputs, floats: leaves });
-      const { values, special } = withPrecision(precision, run);
-      outputs = [...values, ...special].map((x) => tf.keep(x));
-      // Every input takes part, so that every gradient exists.
-      return tf.add(weightedSum(values), weightedSum(leaves));
-    };
-    const { grads } = tf.valueAndGrads(loss)([...inputs.floats]);
-    return [...outputs, ...grads];
+    const { aux, grads } = valueAndGrad(
+      (leaves: Tensor[]) => {
+        const run = () => runSteps(steps, { ...inputs, floats: leaves });
+        const { values, special } = withPrecision(precision, run);
+        // Every input takes part, so that every gradient exists.
+        const value = tf.add(weightedSum(values), weightedSum(leaves));
+        return { value, aux: [...values, ...special] };
+      },
+      [...inputs.floats],
+    );
+    return [...aux, ...grads];
   };
 
 /** Max pooling's gradient has none. */
