@@ -44,6 +44,8 @@ function withEmpties(backend: Backend, border: Border): Backend {
     repeats: backend.repeats === true,
     updatesInPlace: backend.updatesInPlace === true,
     ...(backend.halves && { halves: { inputs: halves('inputs'), outputs: halves('outputs') } }),
+    mayOverwrite: (output, input) =>
+      backend.mayOverwrite?.(place('outputs', output), place('inputs', input)) === true,
     bind,
     refresh: () => backend.refresh?.(),
     dispose: () => backend.dispose(),

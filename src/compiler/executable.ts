@@ -3,7 +3,7 @@ import { letEventsIn } from '../system/index.js';
 import { productPrecision } from './cost.js';
 import { findBad, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { findComputed } from './onnx/indices.js';
-import { type Bound, checkOutputsApart, checkOutputsOnInputs } from './overlap.js';
+import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
 import type { Precision } from './precision.js';
 import type { Program } from './program.js';
 import { isSpec } from './program.js';
@@ -28,8 +28,14 @@ export interface FlatBinding {
   readonly inputs: readonly HostArray[];
   readonly outputs: readonly HostArray[];
   /** Outputs that are copied to inputs after each run, for backends that repeat runs themselves. */
-  readonly carried?: readonly { readonly output: number; readonly input: number }[];
+  readonly carried?: readonly Carried[];
   readonly parted?: Parted | undefined;
+}
+
+/** Numbers of an output and of an input. */
+export interface Carried {
+  readonly output: number;
+  readonly input: number;
 }
 
 /** Which arrays of a call have a part for each run, one behind another, and for how many runs. */
@@ -51,6 +57,8 @@ export interface Backend {
   readonly repeats?: boolean;
   /** Whether a slice is replaced in place where the result is bound to its source's memory. */
   readonly updatesInPlace?: boolean;
+  /** Whether an output may lie on an input: no element is read after it is written. Never where absent. */
+  mayOverwrite?(output: number, input: number): boolean;
   /** Which inputs and outputs are bound to bfloat16 elements, Uint16Arrays; none where absent. */
   readonly halves?: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] } | undefined;
   /** Frozen inputs have changed. */
@@ -121,11 +129,11 @@ export class Executable {
 
   /**
    * Fixes the memory of a call. Arrays may be views into one larger buffer (over a SharedArrayBuffer they are copied at
-   * each run), and an output may lie on an input of as many elements, where the program writes each only after its last
-   * read.
+   * each run), and an output may lie on an input of as many elements: where the program would write some before their
+   * last read, it gets memory of its own, which is copied there after each run.
    *
    * @throws CompilerError where an array is missing, of another type or of another length than its tensor, and where an
-   *   output lies on another, on a part of an input, or on an input that is read in another order.
+   *   output lies on another or on a part of an input.
    */
   bind({ inputs, outputs = null, carried = {}, runs = 1 }: Binding): BoundCall {
     this.checkAlive();
@@ -147,11 +155,13 @@ export class Executable {
     const results = this.match('output', wanted, partsOf).map(
       (array, i) => array ?? this.newArray('output', i, partsOf('output', i)),
     ) as HostArray[];
-    this.checkOverlaps(read, results);
+    const shared = this.sharedMemory(read, results);
     const areParted = (kind: 'input' | 'output', arrays: readonly HostArray[]) =>
       arrays.map(({ length }, i) => length > sizeOf(this.specsOf(kind)[i]!.shape));
     const parted = { runs, inputs: areParted('input', read), outputs: areParted('output', results) };
-    const flat = { inputs: read, outputs: results, carried: pairs };
+    const copied = new Set(shared.map(({ output }) => output));
+    const written = results.map((array, i) => (copied.has(i) ? array.slice() : array));
+    const flat = { inputs: read, outputs: written, carried: [...pairs, ...shared] };
     const run = bindRepeated(this.backend, runs > 1 ? { ...flat, parted } : flat);
     let next = 0;
     const tree = mapTree<TensorSpec, HostTensor>(this.outputs, isSpec, ({ shape, dtype }) => ({
@@ -292,18 +302,30 @@ export class Executable {
     return this.isHalf(kind, index) ? new Uint16Array(size) : newHostArray(dtype, size);
   }
 
-  /** What follows in the same run may write over what the first function has read, and reads what it has written. */
-  private checkOverlaps(read: readonly BoundArray[], results: readonly BoundArray[]): void {
-    const { graph, inputPaths, outputPaths } = this.program;
-    const inputs = read.map((array, i): Bound => ({ path: inputPaths[i]!, value: graph.inputs[i]!, array }));
-    const outputs = results.map(
-      (array, i): Bound => ({ path: outputPaths[i]!, value: graph.outputs[i]!, array }),
-    );
+  /**
+   * Outputs on inputs that the program reads after it has written there. What follows in the same run may write over what the
+   * first function has read, and reads what it has written.
+   */
+  private sharedMemory(read: readonly BoundArray[], results: readonly BoundArray[]): Carried[] {
+    const bound = (paths: readonly string[], arrays: readonly BoundArray[]): Bound[] =>
+      arrays.map((array, index) => ({ path: paths[index]!, index, array }));
+    const inputs = bound(this.program.inputPaths, read);
+    const outputs = bound(this.program.outputPaths, results);
     checkOutputsApart(this.name, outputs);
-    for (const turn of this.follows ? ['0.', '1.'] : ['']) {
+    const turns = this.follows ? ['0.', '1.'] : [''];
+    return turns.flatMap((turn) => {
       const ofTurn = ({ path }: Bound): boolean => path.startsWith(turn);
-      checkOutputsOnInputs(this.name, graph, inputs.filter(ofTurn), outputs.filter(ofTurn));
-    }
+      const found = outputsOnInputs(this.name, inputs.filter(ofTurn), outputs.filter(ofTurn)).filter(
+        ({ output, input }) => this.backend.mayOverwrite?.(output, input) !== true,
+      );
+      for (const { output, input } of found) {
+        if (read[input]!.length === sizeOf(this.specsOf('input')[input]!.shape)) continue;
+        throw new CompilerError(
+          `${this.name}: output '${outputs[output]!.path}' is bound to memory of input '${inputs[input]!.path}', is written before that is read for the last time, and has a part for each run; bind it to memory of its own.`,
+        );
+      }
+      return found;
+    });
   }
 
   private match<T extends BoundArray | null>(

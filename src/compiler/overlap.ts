@@ -1,12 +1,11 @@
-/** @file Arrays of a call that share memory: which outputs may lie on which inputs. */
-import type { Graph, Node, Value } from './graph.js';
-import { elementwiseRules } from './rules/elementwise.js';
-import { type BoundArray, CompilerError, sizeOf } from './types.js';
+/** @file Arrays of a call that share memory: outputs on outputs, and outputs on inputs. */
+import { type BoundArray, CompilerError } from './types.js';
 
 /** An array of a call, and what it is bound to. */
 export interface Bound {
   readonly path: string;
-  readonly value: Value;
+  /** Its number among the inputs or the outputs. */
+  readonly index: number;
   readonly array: BoundArray;
 }
 
@@ -40,60 +39,25 @@ export function checkOutputsApart(name: string, outputs: readonly Bound[]): void
   }
 }
 
-/** Operations whose result is their input in another shape. */
-const SAME_ORDER = new Set(['Reshape', 'ExpandDims', 'Identity']);
-/** Operations that read all of their input before anyone has their result. */
-const REDUCTIONS = new Set(['Sum', 'Mean', 'Max', 'Min', 'Prod', 'All', 'Any']);
-
-/** An operation that reads `value`, or what has its memory, otherwise than element by element; undefined where none does. */
-function otherReader(value: Value, readers: ReadonlyMap<Value, Node[]>): Node | undefined {
-  for (const node of readers.get(value) ?? []) {
-    const [out] = node.outputs;
-    if (SAME_ORDER.has(node.op)) {
-      const other = otherReader(out!, readers);
-      if (other) return other;
-      continue;
-    }
-    const isElementwise = node.op in elementwiseRules && sizeOf(out!.shape) === sizeOf(value.shape);
-    const isReplaced = node.op === 'UpdateSlice' && node.inputs[0] === value;
-    if (!isElementwise && !isReplaced && !REDUCTIONS.has(node.op)) return node;
-  }
-  return undefined;
-}
-
 /**
- * An output may lie on an input whose elements are read one for one: each is then read before it is written.
+ * The outputs that lie on inputs.
  *
- * @throws CompilerError where an output lies on a part of an input, or on one that is read in another order.
+ * @throws CompilerError where an output lies on a part of an input.
  */
-export function checkOutputsOnInputs(
+export function outputsOnInputs(
   name: string,
-  graph: Graph,
   inputs: readonly Bound[],
   outputs: readonly Bound[],
-): void {
+): { readonly output: number; readonly input: number }[] {
   const groups = byBuffer(inputs);
-  let readers: Map<Value, Node[]> | undefined;
-  for (const output of outputs) {
-    for (const input of groups.get(output.array.buffer) ?? []) {
-      if (!overlap(input, output)) continue;
-      const told = `${name}: output '${output.path}' is bound to memory of input '${input.path}'`;
-      const isSame = input.array.byteOffset === output.array.byteOffset && endOf(input) === endOf(output);
-      if (!isSame)
-        throw new CompilerError(`${told}, and they are not the same elements; bind it to memory of its own.`);
-      readers ??= readersOf(graph);
-      const other = otherReader(input.value, readers);
-      if (other !== undefined)
+  return outputs.flatMap((output) => {
+    const shared = (groups.get(output.array.buffer) ?? []).filter((input) => overlap(input, output));
+    return shared.map((input) => {
+      if (input.array.byteOffset !== output.array.byteOffset || endOf(input) !== endOf(output))
         throw new CompilerError(
-          `${told}, which ${other.op}${other.scope === '' ? '' : ` (in layer '${other.scope}')`} does not read element by element; bind it to memory of its own.`,
+          `${name}: output '${output.path}' is bound to memory of input '${input.path}', and they are not the same elements; bind it to memory of its own.`,
         );
-    }
-  }
-}
-
-function readersOf({ nodes }: Graph): Map<Value, Node[]> {
-  const readers = new Map<Value, Node[]>();
-  for (const node of nodes)
-    for (const input of new Set(node.inputs)) readers.set(input, [...(readers.get(input) ?? []), node]);
-  return readers;
+      return { output: output.index, input: input.index };
+    });
+  });
 }

@@ -2,11 +2,6 @@
 import { expect } from 'vitest';
 import { type Campaign, campaign, type Outcome, smallest } from './campaign.js';
 
-/** Summation in another order, and functions that differ in their last bits. */
-export const FLOAT32 = 1e-5;
-/** An operand whose last bit differs may be rounded to the neighbour in bfloat16, of 8 bits; what follows differs by that. */
-export const BFLOAT16 = 2 ** -5;
-
 /** Runs a campaign, and fails with the fewest steps that still differ by more than `tolerance`. */
 export async function expectAgreement(plan: Campaign, tolerance: number): Promise<Outcome[]> {
   const results = await campaign(plan);

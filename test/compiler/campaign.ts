@@ -13,6 +13,13 @@ export interface Campaign {
   readonly seed: number;
 }
 
+/** Summation in another order, and functions that differ in their last bits. */
+export const FLOAT32 = 1e-5;
+/** Second gradients are sums of many terms: their differences are those of summation in another order, some times over. */
+export const SECOND = 1e-4;
+/** An operand whose last bit differs may be rounded to the neighbour in bfloat16, of 8 bits; what follows differs by that. */
+export const BFLOAT16 = 2 ** -5;
+
 /** Compiling takes longer than running: this many programs are compiled as one. */
 const TOGETHER = 50;
 

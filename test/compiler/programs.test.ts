@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/program.js';
-import { BFLOAT16, expectAgreement, FLOAT32 } from './agreement.js';
+import { expectAgreement } from './agreement.js';
+import { BFLOAT16, FLOAT32 } from './campaign.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, stepsArbitrary } from './programs.js';
 

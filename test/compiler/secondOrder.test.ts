@@ -14,7 +14,8 @@ import {
   withScope,
 } from '../../src/compiler/index.js';
 import { runs } from '../faults/campaign.js';
-import { campaign, smallest } from './campaign.js';
+import { expectAgreement } from './agreement.js';
+import { SECOND } from './campaign.js';
 import type { Case } from './cases/case.js';
 import { caseTable } from './cases/index.js';
 import { engines } from './engines.js';
@@ -98,14 +99,8 @@ describe.each<Engine>(['onnx', 'eager'])('%s', (engine) => {
   );
 });
 
-/** Second gradients are sums of many terms: their differences are those of summation in another order, some times over. */
-const AGREEMENT = 1e-4;
-
 test.each(engines)('random programs, %s', async (_, { engine, available }) => {
   if (!available) return;
   const programs = runs(engine === 'native' ? 25 : 250);
-  const plan = { engine, programs, seed: 20260102, order: 2 } as const;
-  const failures = (await campaign(plan)).filter(({ difference }) => difference > AGREEMENT);
-  const least = failures.length > 0 && (await smallest(failures[0]!, plan, AGREEMENT));
-  expect(least, `${failures.length} of ${programs}: ${JSON.stringify(least)}`).toBe(false);
+  await expectAgreement({ engine, programs, seed: 20260102, order: 2 }, SECOND);
 });

@@ -36,9 +36,9 @@ function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kep
   if ('missing' in lowered) return lowered;
   const { LUTHIER_DUMP } = process.env;
   if (LUTHIER_DUMP) writeDump(LUTHIER_DUMP, name, lowered);
-  const { source, halves, plan } = lowered;
+  const { source, halves, overwrites, plan } = lowered;
   const parts = profiler === undefined ? undefined : partsOf(plan);
-  return { source, halves, constants: plan.constants.map(({ data }) => data!), parts };
+  return { source, halves, overwrites, constants: plan.constants.map(({ data }) => data!), parts };
 }
 
 /**
@@ -73,6 +73,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
     inputs: joined.inputs,
     outputs: joined.outputs,
     halves: plan.halves,
+    overwrites: plan.overwrites,
   });
   return { backend };
 }

@@ -7,6 +7,7 @@ import { halvesOf, type Layout, layOut } from './layout.js';
 import { placeArena, placeScratch } from './memory.js';
 import { splitOnce } from './once.js';
 import { orderForFusion } from './order.js';
+import { type Overwrite, overwritesOf } from './overwrites.js';
 import { prepareForNative } from './prepare.js';
 import { type Chain, inTurn, joinSchedules, type Schedule, schedule } from './stages.js';
 import { type Plan, plan } from './steps.js';
@@ -19,6 +20,8 @@ export interface NativeProgram {
   /** The graph that was lowered: prepared, with plainer operations. */
   readonly graph: Graph;
   readonly plan: NativePlan;
+  /** Which outputs may lie on which inputs. */
+  readonly overwrites: readonly Overwrite[];
   /** Which inputs and outputs are stored in bfloat16. */
   readonly halves: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] };
 }
@@ -97,6 +100,7 @@ export function lowerToC(
     source: writeProgram(native.schedule, native.plan, native),
     graph: prepared,
     plan: native,
+    overwrites: overwritesOf(native.plan),
     halves: {
       inputs: prepared.inputs.map((input) => halves.has(input)),
       outputs: prepared.outputs.map((output) => halves.has(output)),

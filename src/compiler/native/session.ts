@@ -20,6 +20,7 @@ import {
   type ProgramFunctions,
   reserveThreads,
 } from './library.js';
+import type { Overwrite } from './overwrites.js';
 import type { Entry } from './toolchain/cache.js';
 import type { Toolchain } from './toolchain/index.js';
 
@@ -34,6 +35,8 @@ export interface OpenOptions {
   readonly outputs?: readonly TensorSpec[];
   /** Which of them are bound to bfloat16 elements. */
   readonly halves?: Backend['halves'];
+  /** Which outputs may lie on which inputs; none where absent. */
+  readonly overwrites?: readonly Overwrite[];
   /** Where the times of runs are collected, of a source that is compiled with LUTHIER_PROFILE. */
   readonly profile?: ProgramProfile | undefined;
 }
@@ -151,6 +154,10 @@ class Program implements Backend {
       this.last = run.catch(() => {});
       return run;
     };
+  }
+
+  mayOverwrite(output: number, input: number): boolean {
+    return this.options.overwrites?.some(([to, over]) => to === output && over === input) === true;
   }
 
   refresh(): void {

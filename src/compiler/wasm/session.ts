@@ -45,6 +45,8 @@ export async function compileWasm(graph: Graph): Promise<Backend> {
 
   return {
     runner: 'wasm',
+    // Blocks are read before they are written, and the scalars before all.
+    mayOverwrite: () => true,
     bind:
       ({ inputs: given, outputs: wanted }) =>
       async () => {

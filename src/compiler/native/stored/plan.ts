@@ -7,6 +7,7 @@ import type { Graph } from '../../graph.js';
 import type { Part } from '../../profile/part.js';
 import { type DType, type HostArray, newHostArray } from '../../types.js';
 import type { KeptInputs } from '../lower.js';
+import type { Overwrite } from '../overwrites.js';
 import type { Cache, Wanted } from '../toolchain/cache.js';
 import { programFlags } from '../toolchain/compileC.js';
 import type { Toolchain } from '../toolchain/index.js';
@@ -20,6 +21,8 @@ export interface StoredPlan {
   /** Arrays that the program reads. */
   readonly constants: readonly HostArray[];
   readonly halves: NonNullable<Backend['halves']>;
+  /** Which outputs may lie on which inputs. */
+  readonly overwrites: readonly Overwrite[];
   /** What its marks stand for, where it is compiled to be profiled. */
   readonly parts?: readonly (readonly Part[])[] | undefined;
 }

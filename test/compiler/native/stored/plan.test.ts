@@ -50,6 +50,7 @@ describe('a plan', () => {
     source: 'int x;\n',
     constants: folded,
     halves: { inputs: [true], outputs: [false] },
+    overwrites: [[0, 0]] as const,
     parts: [[part]],
   };
   const place = (

@@ -1,0 +1,114 @@
+/** @file Which outputs may lie on which inputs: those of whose elements each is read for the last time before it is written. */
+import { sameAccess } from './iteration.js';
+import { touchedReads, touchedWrites } from './stages.js';
+import { type Plan, partitionOf, type Step } from './steps.js';
+import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
+import type { Buffer, View } from './views.js';
+
+/** Numbers of an output and of an input. */
+export type Overwrite = readonly [output: number, input: number];
+
+const unitsOf = (step: Step): readonly Unit[] => {
+  if (step.kind === 'chain') return step.chain.units;
+  return 'stage' in step ? step.stage.units : [];
+};
+
+function readsOfStep(step: Step): Buffer[] {
+  if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
+  return step.kind === 'packProducts' ? step.products.flatMap(readsOf) : unitsOf(step).flatMap(readsOf);
+}
+
+function writesOfStep(step: Step): Buffer[] {
+  if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
+  return step.kind === 'multiply' ? step.products.flatMap(writesOf) : unitsOf(step).flatMap(writesOf);
+}
+
+/**
+ * Whether a loop reads each element of `input` no later than it writes that of `output`: in one pass over the row, by
+ * operations that come no later, on the same thread.
+ */
+function loopAllows(unit: LoopUnit, byColumns: boolean, output: Buffer, input: Buffer): boolean {
+  const { nodes } = unit;
+  const first = nodes.findIndex(({ write }) => write.buffer === output);
+  const hasPasses = nodes.some(({ role }) => role === 'row');
+  return nodes.every(({ op, role, reads, write, wide }, i) => {
+    if (write.buffer === output && role !== 'map') return false;
+    return reads.every((read) => {
+      if (typeof read === 'number' || read.buffer !== input) return true;
+      const isOneForOne = nodes.every(
+        (node) => node.write.buffer !== output || sameAccess({ ...node.write, buffer: input }, read),
+      );
+      // What is one for all columns is read by every thread.
+      const isOwn = !byColumns || (wide && read.column !== 0);
+      return op !== 'GatherV2' && !hasPasses && i <= first && isOneForOne && isOwn;
+    });
+  });
+}
+
+const sameView = (x: View, y: View): boolean =>
+  x.offset === y.offset && x.strides.every((stride, i) => stride === y.strides[i]);
+
+/** A slice is replaced in place. */
+const callAllows = ({ kind, inputs, outputs }: CallUnit, input: Buffer): boolean =>
+  kind === 'updateSlice' &&
+  sameView(inputs[0]!, outputs[0]!) &&
+  inputs.slice(1).every(({ buffer }) => buffer !== input);
+
+/** Whether the units of a chain that read `input` keep to the rows that those which write `output` write later. */
+function chainAllows(step: Extract<Step, { kind: 'chain' }>, output: Buffer, input: Buffer): boolean {
+  const { units, rows } = step.chain;
+  const written = units.flatMap((unit, i) =>
+    touchedWrites(unit, rows).flatMap(({ buffer, stride }) => (buffer === output ? [{ i, stride }] : [])),
+  );
+  return units.every((unit, i) =>
+    touchedReads(unit, rows).every(({ buffer, stride }) => {
+      if (buffer !== input) return true;
+      return written.every((write) =>
+        write.i === i
+          ? unit.kind === 'loop' && loopAllows(unit, false, output, input)
+          : write.i > i && stride !== null && stride === write.stride,
+      );
+    }),
+  );
+}
+
+/** Whether a step may write `output` over `input`, which it reads. */
+function stepAllows(step: Step, output: Buffer, input: Buffer): boolean {
+  if (step.kind === 'chain') return chainAllows(step, output, input);
+  const [unit] = unitsOf(step);
+  if (unit?.kind === 'loop') return loopAllows(unit, partitionOf(unit) === 'columns', output, input);
+  return step.kind === 'call' && callAllows(unit as CallUnit, input);
+}
+
+/** Of buffers of inputs or of outputs, the steps that touch them. */
+function touching(steps: readonly Step[], kind: 'input' | 'output'): Map<Buffer, Step[]> {
+  const found = new Map<Buffer, Step[]>();
+  for (const step of steps) {
+    const touched = kind === 'input' ? readsOfStep(step) : writesOfStep(step);
+    for (const buffer of new Set(touched.filter(({ home }) => home.kind === kind)))
+      found.set(buffer, [...(found.get(buffer) ?? []), step]);
+  }
+  return found;
+}
+
+/**
+ * The outputs that may lie on inputs of as many elements, by the schedule: every read is behind a barrier in front of every
+ * write, or in the same step and the same place.
+ */
+export function overwritesOf({ steps }: Plan): Overwrite[] {
+  const [read, written] = [touching(steps, 'input'), touching(steps, 'output')];
+  const allowed: Overwrite[] = [];
+  for (const [output, writes] of written) {
+    for (const [input, reads] of read) {
+      if (input.size !== output.size || input.storage !== output.storage) continue;
+      const isAllowed = reads.every((reading) =>
+        writes.every((writing) =>
+          reading === writing ? stepAllows(reading, output, input) : reading.epoch < writing.epoch,
+        ),
+      );
+      if (isAllowed)
+        allowed.push([(output.home as { index: number }).index, (input.home as { index: number }).index]);
+    }
+  }
+  return allowed;
+}
