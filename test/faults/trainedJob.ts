@@ -46,8 +46,10 @@ export interface Places {
   readonly cache: string;
 }
 
-/** The step at which jobs have begun, and that at which they end. Every second one is saved. */
-export const [BEGUN, END] = [4, 6];
+/** The step until which jobs have come before they are disturbed. Every second one is saved. */
+const BEGUN = 4;
+/** The step at which they end. */
+export const END = 6;
 
 /** Trains in C by the command until a step; from the newest checkpoint, where there is one. */
 export function train(
