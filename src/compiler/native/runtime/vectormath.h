@@ -290,33 +290,21 @@ LT_MATH float lt_gelu_slopef(float x) {
   return 0.5f + (lt_absf(x) > 6.3f ? __builtin_copysignf(0.5f, x) : inside);
 }
 
-/* The bits of 2 / pi, behind 32 zeros. */
-__attribute__((unused)) static const uint32_t lt_two_over_pi[] = {
-    0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041};
-
-/* |x| = m 2^e with e >= 0 in quadrants, modulo 4, times 2^30: of 2 / pi, only 64 bits from place e - 2 on matter to it
-   (Payne & Hanek). The error is 2^-30 of a quadrant. */
-LT_MATH uint32_t lt_far_quadrants(uint32_t size) {
-  const uint32_t biased = size >> 23, e = biased < 150 ? 0 : biased > 254 ? 104 : biased - 150;
-  const uint32_t word = (e + 30) >> 5, shift = (e + 30) & 31;
-  const uint64_t first = lt_two_over_pi[word], second = lt_two_over_pi[word + 1], third = lt_two_over_pi[word + 2];
-  const uint64_t m = (size & 0x7fffffu) | 0x800000u;
-  const uint64_t high = (uint32_t)(((first << 32 | second) << shift) >> 32);
-  const uint64_t low = (uint32_t)(((second << 32 | third) << shift) >> 32);
-  return (uint32_t)(m * high) + (uint32_t)((m * low) >> 32);
-}
-
-/* x - quadrant * pi / 2, to 1e-8 whatever the size of x; the quadrant, modulo 4. */
+/* x - quadrant * pi / 2, to 2e-8 whatever the size of x; the quadrant, modulo 4. Of 2 / pi, only those bits matter whose
+   products with x are neither multiples of 4 nor too small to tell (Payne & Hanek): for 26 exponents of x, the same 82. They
+   are selected, not looked up, so that the common angle pays little. The product with the first 29 is exact. */
 LT_MATH float lt_quadrant(float x, int32_t *quadrant) {
-  const double shifted = (double)x * 0.63661977236758134308 + 6755399441055744.0;
-  const float near = (float)((double)x - (shifted - 6755399441055744.0) * 1.57079632679489661923);
-  const uint32_t turns = lt_far_quadrants(lt_bits(x) & 0x7fffffffu), whole = (turns + 0x20000000u) >> 30;
-  const float size = (float)(int32_t)(turns - (whole << 30)) * 1.46291807926716e-9f; /* pi / 2 * 2^-30 */
-  const int32_t far_quadrant = x < 0.0f ? -(int32_t)whole : (int32_t)whole;
-  const int far = lt_absf(x) >= 0x1p23f;
-  *quadrant = far ? far_quadrant : (int32_t)(uint32_t)lt_bits64(shifted);
-  const float rest = far ? (x < 0.0f ? -size : size) : near;
-  return lt_absf(x) < LT_INFINITY ? rest : LT_NAN;
+  const float size = lt_absf(x);
+  double high = 0x1.45f306dp-1, low = 0x1.9391054a7f09dp-30;
+  high = size >= 0x1p51f ? 0x1.727220ap-27 : high, low = size >= 0x1p51f ? 0x1.29fc2757d1f53p-56 : low;
+  high = size >= 0x1p77f ? 0x1.4a7f09cp-54 : high, low = size >= 0x1p77f ? 0x1.5f47d4d377037p-82 : low;
+  high = size >= 0x1p103f ? 0x1.abe8fa9p-79 : high, low = size >= 0x1p103f ? 0x1.4ddc0db629599p-108 : low;
+  const double to_whole = 6755399441055744.0, first = (double)x * high; /* below 2^51 */
+  const double turned = first + to_whole;
+  const double sum = (first - (turned - to_whole)) + (double)x * low; /* below 2^23; NaN for infinities */
+  const double shifted = sum + to_whole;
+  *quadrant = (int32_t)((uint32_t)lt_bits64(turned) + (uint32_t)lt_bits64(shifted));
+  return (float)((sum - (shifted - to_whole)) * 1.57079632679489661923);
 }
 
 /* sin(rest + quadrant * pi / 2). */
