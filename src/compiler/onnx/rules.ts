@@ -1,5 +1,5 @@
 /** @file How each operation is written in ONNX: one table, keyed by the operation's name. */
-import type { Attrs, Node } from '../graph.js';
+import type { Node } from '../graph.js';
 import { precisionOf } from '../precision.js';
 import { CompilerError, type DType, type Shape, sizeOf } from '../types.js';
 import {
@@ -21,37 +21,15 @@ import {
 import { MICROSOFT, type OnnxBuilder } from './builder.js';
 import { indexingLowerings } from './indexing.js';
 import { OnnxType } from './proto.js';
+import { shapeLowerings } from './shapes.js';
 
 /** Writes one node; answers with the ONNX names of its outputs. */
 export type Lowering = (node: Node, inputs: readonly string[], builder: OnnxBuilder) => readonly string[];
-
-const ints = (value: Attrs[string] | undefined): readonly number[] => value as readonly number[];
 
 /** An ONNX operator of the same meaning. */
 const same =
   (op: string, domain = ''): Lowering =>
   (_, inputs, b) => [b.emit(op, inputs, { domain })];
-
-const reshape: Lowering = ({ outputs }, [x], b) => [b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)])];
-
-const fill =
-  (value: (attrs: Attrs) => number): Lowering =>
-  ({ outputs: [out], attrs }, _, b) => [
-    b.emit('Expand', [b.scalar(value(attrs), out!.dtype), b.ints(out!.shape)]),
-  ];
-
-/** ONNX's Slice with explicit starts, ends and steps on every axis. */
-function slice(
-  b: OnnxBuilder,
-  x: string,
-  begin: readonly number[],
-  end: readonly number[],
-  steps?: readonly number[],
-): string {
-  const axes = begin.map((_, i) => i);
-  const inputs = [x, b.ints(begin), b.ints(end), b.ints(axes)];
-  return b.emit('Slice', steps ? [...inputs, b.ints(steps)] : inputs);
-}
 
 /** FusedMatMul is for float32; integers are transposed first, and never get a factor. */
 const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
@@ -89,21 +67,6 @@ const matMulAdd: Lowering = (node, names, b) => {
   ];
 };
 
-const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
-  const axes = ints(attrs.axes);
-  const starts = axes.map((axis) => x!.shape[axis]! - 1);
-  const ends = axes.map((axis) => -x!.shape[axis]! - 1);
-  return [b.emit('Slice', [name!, b.ints(starts), b.ints(ends), b.ints(axes), b.ints(axes.map(() => -1))])];
-};
-
-/** ONNX pads by [all begins, all ends]. */
-const pad: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
-  const pairs = ints(attrs.paddings);
-  const begins = pairs.filter((_, i) => i % 2 === 0);
-  const ends = pairs.filter((_, i) => i % 2 === 1);
-  return [b.emit('Pad', [name!, b.ints([...begins, ...ends]), b.scalar(attrs.value as number, x!.dtype)])];
-};
-
 const topK: Lowering = ({ attrs }, [x], b) => {
   const [values, indices] = b.emitAll('TopK', [x!, b.ints([attrs.k as number])], {
     attrs: { axis: -1, sorted: 1 },
@@ -126,26 +89,6 @@ const layerNorm: Lowering = ({ attrs, inputs: [x] }, inputs, b) => {
 const gelu: Lowering = ({ attrs }, [x], b) => [
   b.emit('Gelu', [x!], { attrs: { approximate: attrs.approximate ? 'tanh' : 'none' } }),
 ];
-
-/** Ranges that are too long to be folded. */
-const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
-  const { start, step } = attrs as { start: number; step: number };
-  const counter = b.emit('Range', [
-    b.scalar(0, 'int32'),
-    b.scalar(sizeOf(out!.shape), 'int32'),
-    b.scalar(1, 'int32'),
-  ]);
-  const steps = out!.dtype === 'int32' ? counter : b.cast(counter, OnnxType[out!.dtype]);
-  return [b.emit('Add', [b.emit('Mul', [steps, b.scalar(step, out!.dtype)]), b.scalar(start, out!.dtype)])];
-};
-
-const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
-  // A negative step that runs to the front ends before element 0, which ONNX writes as a very negative end.
-  const ends = ints(attrs.end).map((end, i) => (ints(attrs.strides)[i]! < 0 && end < 0 ? -(2 ** 31) : end));
-  return [
-    b.emit('Reshape', [slice(b, x!, ints(attrs.begin), ends, ints(attrs.strides)), b.ints(out!.shape)]),
-  ];
-};
 
 const squaredDifference: Lowering = (_, inputs, b) => {
   const difference = b.emit('Sub', inputs);
@@ -199,6 +142,7 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   ...Object.fromEntries(FUNCTIONS.map((op) => [op, ofFloats(same(op))])),
   ...Object.fromEntries(['Floor', 'Ceil', 'Round'].map((op) => [op, rounding(op)])),
   ...indexingLowerings,
+  ...shapeLowerings,
   // ONNX Runtime has no Where of truth values.
   Select: ({ outputs: [out] }, [c, t, e], b) =>
     out!.dtype === 'bool'
@@ -234,49 +178,6 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
       : b.cast(name!, OnnxType[attrs.dtype as DType]),
   ],
   AddN: (_, inputs, b) => [inputs.reduce((sum, x) => b.emit('Add', [sum, x]))],
-  Reshape: reshape,
-  ExpandDims: reshape,
-  Transpose: ({ attrs }, [x], b) => [b.emit('Transpose', [x!], { attrs: { perm: ints(attrs.perm) } })],
-  BroadcastTo: ({ attrs }, [x], b) => [b.emit('Expand', [x!, b.ints(ints(attrs.shape))])],
-  Tile: ({ attrs }, [x], b) => [b.emit('Tile', [x!, b.ints(ints(attrs.reps))])],
-  Slice: ({ attrs }, [x], b) => {
-    const begin = ints(attrs.begin);
-    return [
-      slice(
-        b,
-        x!,
-        begin,
-        begin.map((start, i) => start + ints(attrs.size)[i]!),
-      ),
-    ];
-  },
-  StridedSlice: strided,
-  SplitV: ({ attrs }, [x], b) => {
-    const sizes = ints(attrs.sizes);
-    return b.emitAll('Split', [x!, b.ints(sizes)], {
-      attrs: { axis: attrs.axis as number },
-      outputs: sizes.length,
-    });
-  },
-  Concat: ({ attrs }, inputs, b) => [b.emit('Concat', inputs, { attrs: { axis: attrs.axis as number } })],
-  Pack: ({ attrs }, inputs, b) => {
-    const expanded = inputs.map((x) => b.emit('Unsqueeze', [x, b.ints([attrs.axis as number])]));
-    return [b.emit('Concat', expanded, { attrs: { axis: attrs.axis as number } })];
-  },
-  Unpack: ({ attrs, outputs }, [x], b) => {
-    const axis = attrs.axis as number;
-    const parts = b.emitAll('Split', [x!, b.ints(outputs.map(() => 1))], {
-      attrs: { axis },
-      outputs: outputs.length,
-    });
-    return parts.map((part) => b.emit('Squeeze', [part, b.ints([axis])]));
-  },
-  PadV2: pad,
-  Reverse: reverse,
-  Fill: fill((attrs) => attrs.value as number),
-  Range: range,
-  ZerosLike: fill(() => 0),
-  OnesLike: fill(() => 1),
   Sum: accumulate('ReduceSum'),
   Mean: (node, [x], b) =>
     reduce('ReduceMean')(node, [node.inputs[0]!.dtype === 'float32' ? x! : b.cast(x!, OnnxType.float32)], b),

@@ -1,0 +1,110 @@
+/** @file How what moves, cuts, joins or fills is written in ONNX. */
+import type { Attrs } from '../graph.js';
+import { sizeOf } from '../types.js';
+import type { OnnxBuilder } from './builder.js';
+import { OnnxType } from './proto.js';
+import type { Lowering } from './rules.js';
+
+const ints = (value: Attrs[string] | undefined): readonly number[] => value as readonly number[];
+
+const reshape: Lowering = ({ outputs }, [x], b) => [b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)])];
+
+const fill =
+  (value: (attrs: Attrs) => number): Lowering =>
+  ({ outputs: [out], attrs }, _, b) => [
+    b.emit('Expand', [b.scalar(value(attrs), out!.dtype), b.ints(out!.shape)]),
+  ];
+
+/** ONNX's Slice with explicit starts, ends and steps on every axis. */
+function slice(
+  b: OnnxBuilder,
+  x: string,
+  begin: readonly number[],
+  end: readonly number[],
+  steps?: readonly number[],
+): string {
+  const axes = begin.map((_, i) => i);
+  const inputs = [x, b.ints(begin), b.ints(end), b.ints(axes)];
+  return b.emit('Slice', steps ? [...inputs, b.ints(steps)] : inputs);
+}
+
+const reverse: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
+  const axes = ints(attrs.axes);
+  const starts = axes.map((axis) => x!.shape[axis]! - 1);
+  const ends = axes.map((axis) => -x!.shape[axis]! - 1);
+  return [b.emit('Slice', [name!, b.ints(starts), b.ints(ends), b.ints(axes), b.ints(axes.map(() => -1))])];
+};
+
+/** ONNX pads by [all begins, all ends]. */
+const pad: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
+  const pairs = ints(attrs.paddings);
+  const begins = pairs.filter((_, i) => i % 2 === 0);
+  const ends = pairs.filter((_, i) => i % 2 === 1);
+  return [b.emit('Pad', [name!, b.ints([...begins, ...ends]), b.scalar(attrs.value as number, x!.dtype)])];
+};
+
+/** Ranges that are too long to be folded. */
+const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
+  const { start, step } = attrs as { start: number; step: number };
+  const counter = b.emit('Range', [
+    b.scalar(0, 'int32'),
+    b.scalar(sizeOf(out!.shape), 'int32'),
+    b.scalar(1, 'int32'),
+  ]);
+  const steps = out!.dtype === 'int32' ? counter : b.cast(counter, OnnxType[out!.dtype]);
+  return [b.emit('Add', [b.emit('Mul', [steps, b.scalar(step, out!.dtype)]), b.scalar(start, out!.dtype)])];
+};
+
+const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
+  // A negative step that runs to the front ends before element 0, which ONNX writes as a very negative end.
+  const ends = ints(attrs.end).map((end, i) => (ints(attrs.strides)[i]! < 0 && end < 0 ? -(2 ** 31) : end));
+  return [
+    b.emit('Reshape', [slice(b, x!, ints(attrs.begin), ends, ints(attrs.strides)), b.ints(out!.shape)]),
+  ];
+};
+
+export const shapeLowerings: Readonly<Record<string, Lowering>> = {
+  Reshape: reshape,
+  ExpandDims: reshape,
+  Transpose: ({ attrs }, [x], b) => [b.emit('Transpose', [x!], { attrs: { perm: ints(attrs.perm) } })],
+  BroadcastTo: ({ attrs }, [x], b) => [b.emit('Expand', [x!, b.ints(ints(attrs.shape))])],
+  Tile: ({ attrs }, [x], b) => [b.emit('Tile', [x!, b.ints(ints(attrs.reps))])],
+  Slice: ({ attrs }, [x], b) => {
+    const begin = ints(attrs.begin);
+    return [
+      slice(
+        b,
+        x!,
+        begin,
+        begin.map((start, i) => start + ints(attrs.size)[i]!),
+      ),
+    ];
+  },
+  StridedSlice: strided,
+  SplitV: ({ attrs }, [x], b) => {
+    const sizes = ints(attrs.sizes);
+    return b.emitAll('Split', [x!, b.ints(sizes)], {
+      attrs: { axis: attrs.axis as number },
+      outputs: sizes.length,
+    });
+  },
+  Concat: ({ attrs }, inputs, b) => [b.emit('Concat', inputs, { attrs: { axis: attrs.axis as number } })],
+  Pack: ({ attrs }, inputs, b) => {
+    const expanded = inputs.map((x) => b.emit('Unsqueeze', [x, b.ints([attrs.axis as number])]));
+    return [b.emit('Concat', expanded, { attrs: { axis: attrs.axis as number } })];
+  },
+  Unpack: ({ attrs, outputs }, [x], b) => {
+    const axis = attrs.axis as number;
+    const parts = b.emitAll('Split', [x!, b.ints(outputs.map(() => 1))], {
+      attrs: { axis },
+      outputs: outputs.length,
+    });
+    return parts.map((part) => b.emit('Squeeze', [part, b.ints([axis])]));
+  },
+  PadV2: pad,
+  Reverse: reverse,
+  Fill: fill((attrs) => attrs.value as number),
+  Range: range,
+  ZerosLike: fill(() => 0),
+  OnesLike: fill(() => 1),
+};
