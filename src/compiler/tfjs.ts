@@ -7,5 +7,6 @@ import './tfjsLayers.js';
 import './convolutionGradients.js';
 import './savedTensors.js';
 import './tfjsGradients.js';
+import './zeroGradients.js';
 
 export * from '@tensorflow/tfjs-core';

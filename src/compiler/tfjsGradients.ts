@@ -7,10 +7,11 @@ import {
   cast,
   cumsum,
   engine,
-  fill,
+  expandDims,
   getGradient,
   less,
   mul,
+  oneHot,
   pad,
   registerGradient,
   reshape,
@@ -59,31 +60,6 @@ registerGradient({
   },
 });
 
-/** tfjs fails where a condition depends on a parameter; it has no slope anywhere. */
-const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
-  Greater: ['a', 'b'],
-  GreaterEqual: ['a', 'b'],
-  Less: ['a', 'b'],
-  LessEqual: ['a', 'b'],
-  Equal: ['a', 'b'],
-  NotEqual: ['a', 'b'],
-  LogicalAnd: ['a', 'b'],
-  LogicalOr: ['a', 'b'],
-  LogicalNot: ['x'],
-  IsNan: ['x'],
-  IsInf: ['x'],
-  IsFinite: ['x'],
-};
-
-for (const [kernelName, inputs] of Object.entries(CONDITIONS)) {
-  registerGradient({
-    kernelName,
-    inputsToSave: [...inputs],
-    gradFunc: (_, saved) =>
-      Object.fromEntries(inputs.map((name, i) => [name, () => fill(saved[i]!.shape, 0)])),
-  });
-}
-
 /** tfjs transposes once too often where the axis is not the last: wrong shapes, or wrong values of a square's. */
 registerGradient({
   kernelName: 'Cumsum',
@@ -116,6 +92,18 @@ registerGradient({
       dy: () => run(ddx as Tensor),
       y: () => mul(mul(ddx as Tensor, dy), cast(less(y, 0), 'float32')),
     };
+  },
+});
+
+/** tfjs has none. Each value is one of the elements: its slope is theirs. */
+registerGradient({
+  kernelName: 'TopK',
+  inputsToSave: ['x'],
+  outputsToSave: [false, true],
+  gradFunc: (dys, [x, indices]) => {
+    const [dy] = dys as unknown as Tensor[];
+    const chosen = oneHot(indices!, x!.shape.at(-1)!, 1, 0, 'float32');
+    return { x: () => sum(mul(chosen, expandDims(dy!, -1)), -2) };
   },
 });
 

@@ -235,6 +235,11 @@ const gradients: Readonly<Record<string, Case>> = {
     [rows, ids],
     'float32[0,3] ',
   ],
+  'one element that is repeated no times': [
+    withGradients((s, e) => tf.rsqrt(tf.mul(s, e)), 1),
+    [host([1], [2]), list],
+    'float32[1] 0',
+  ],
   'an empty part': [
     withGradients((x) => tf.split(x, [0, 3], 1), 1),
     [six],

@@ -12,16 +12,10 @@ import { lowerings } from '../../src/compiler/onnx/rules.js';
 import { compositeOf } from '../../src/compiler/ops/composite.js';
 import { traceProgram } from '../../src/compiler/program.js';
 import { opNames, ruleOf } from '../../src/compiler/rules/index.js';
-import type { Case } from './cases/case.js';
+import { type Case, program } from './cases/case.js';
 import { caseTable as table } from './cases/index.js';
 import { engines } from './engines.js';
-import { expectClose, leavesOf, runOnce, tf, weightedSum, withGradient } from './support.js';
-
-/** The case as a program: its outputs, and its gradients where it has any. */
-const program =
-  ({ differentiable }: Case, f: Case['f']) =>
-  (inputs: any[]) =>
-    differentiable > 0 ? withGradient(f, differentiable)(inputs) : [f(...inputs)].flat();
+import { expectClose, leavesOf, runOnce, tf, weightedSum } from './support.js';
 
 test('every operation has cases here, and a lowering or a decomposition', () => {
   expect(Object.keys(table).sort()).toEqual(opNames().sort());

@@ -8,11 +8,9 @@ import {
   type Tensor,
   type Tree,
   tf,
-  valueAndGrad,
 } from '../../src/compiler/index.js';
 import { isSpec } from '../../src/compiler/program.js';
 import { flattenTree } from '../../src/compiler/tree.js';
-import { weightedSum } from './values.js';
 
 // Many small programs are compiled in one test, maybe on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -63,21 +61,6 @@ export function expectCloseToLargest(actual: HostTensor, expected: HostTensor, w
   for (const value of expected.data) largest = Math.max(largest, Math.abs(value));
   expectClose(actual, expected, { relative: 0, absolute: 1e-5 * largest }, what);
 }
-
-/** `f` with its gradient: outputs of `f`, and d weightedSum(f) / d params, where params are the first `count` inputs. */
-export const withGradient =
-  (f: (...args: any[]) => Tensor | Tensor[], count: number) =>
-  (inputs: Tensor[]): Tree<Tensor> => {
-    const rest = inputs.slice(count);
-    const { value, aux, grads } = valueAndGrad(
-      (params: Tensor[]) => {
-        const outputs = [f(...params, ...rest)].flat();
-        return { value: weightedSum(outputs), aux: outputs };
-      },
-      inputs.slice(0, count),
-    );
-    return { value, aux, grads };
-  };
 
 export * from './values.js';
 export { ops, tf };

@@ -1,5 +1,14 @@
 /** @file Reproducible values for the compiler's tests, and for programs that run without a test runner. */
-import { type DType, type HostTensor, prngKey, type Tensor, tf, uniform } from '../../src/compiler/index.js';
+import {
+  type DType,
+  type HostTensor,
+  prngKey,
+  type Tensor,
+  type Tree,
+  tf,
+  uniform,
+  valueAndGrad,
+} from '../../src/compiler/index.js';
 import { hostArrayFrom, sizeOf } from '../../src/compiler/types.js';
 
 /** A host tensor of given values. */
@@ -40,3 +49,18 @@ export function weightedSum(outputs: readonly Tensor[]): Tensor {
   });
   return terms.reduce((sum, term) => tf.add(sum, term));
 }
+
+/** `f` with its gradient: outputs of `f`, and d weightedSum(f) / d params, where params are the first `count` inputs. */
+export const withGradient =
+  (f: (...args: any[]) => Tensor | Tensor[], count: number) =>
+  (inputs: Tensor[]): Tree<Tensor> => {
+    const rest = inputs.slice(count);
+    const { value, aux, grads } = valueAndGrad(
+      (params: Tensor[]) => {
+        const outputs = [f(...params, ...rest)].flat();
+        return { value: weightedSum(outputs), aux: outputs };
+      },
+      inputs.slice(0, count),
+    );
+    return { value, aux, grads };
+  };

@@ -1,6 +1,7 @@
 /** @file The form of a case: a function of tensors that uses an operation, and values to run it on. */
 import type { HostTensor, Tensor } from '../../../src/compiler/index.js';
 import type { Tolerance } from '../support.js';
+import { withGradient } from '../values.js';
 
 export type CaseFunction = (...tensors: any[]) => Tensor | Tensor[];
 
@@ -26,3 +27,9 @@ export const over = (
 
 /** For operations, or element types, without a gradient. */
 export const constant = { differentiable: 0 } as const;
+
+/** The case as a program: its outputs, and its gradients where it has any. */
+export const program =
+  ({ differentiable }: Case, f: CaseFunction) =>
+  (inputs: any[]) =>
+    differentiable > 0 ? withGradient(f, differentiable)(inputs) : [f(...inputs)].flat();

@@ -1,7 +1,7 @@
 /** @file Cases of the compiler's own operations; eagerly their decompositions run, and tfjs differentiates those. */
-import type { HostTensor } from '../../../src/compiler/index.js';
+import { type HostTensor, ops } from '../../../src/compiler/index.js';
 import { callComposite } from '../../../src/compiler/ops/composite.js';
-import { floats, host, ints, ops } from '../support.js';
+import { floats, host, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 const key = host([2], [12345, -678], 'int32');

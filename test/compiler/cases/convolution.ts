@@ -1,8 +1,8 @@
 /** @file Cases of convolutions and poolings: windows of all kinds, against tfjs's own kernels. */
 
-import type { HostTensor } from '../../../src/compiler/index.js';
+import { type HostTensor, tf } from '../../../src/compiler/index.js';
 import { callComposite } from '../../../src/compiler/ops/composite.js';
-import { floats, host, ints, tf } from '../support.js';
+import { floats, host, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 /** Windows: strides, padding and dilations as tfjs takes them. */

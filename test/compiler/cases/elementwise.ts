@@ -1,6 +1,6 @@
 /** @file Cases of the elementwise operations: each dtype that they take, broadcasting, gradients. */
-import type { HostTensor } from '../../../src/compiler/index.js';
-import { bools, floats, host, ints, tf } from '../support.js';
+import { type HostTensor, tf } from '../../../src/compiler/index.js';
+import { bools, floats, host, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 const SHAPES = [[], [1], [7], [3, 5], [2, 1, 4, 3]];

@@ -1,5 +1,6 @@
 /** @file Cases of reductions, softmax, products, and of what sorts, accumulates or addresses along an axis. */
-import { bools, floats, host, ints, ops, tf } from '../support.js';
+import { ops, tf } from '../../../src/compiler/index.js';
+import { bools, floats, host, ints } from '../values.js';
 import { type Case, type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 const FORMS: [number[], number[] | number | undefined, boolean][] = [
@@ -39,6 +40,11 @@ const product = (transposeA: boolean, transposeB: boolean, ...shapes: [number[],
     (a, b) => tf.matMul(a, b, transposeA, transposeB),
     shapes.map(([a, b]) => [floats(a), floats(b, -2, 2, 5)]),
   );
+
+const topThree: CaseFunction = (x) => {
+  const { values, indices } = tf.topk(x, 3);
+  return [values, indices];
+};
 
 export const reduceCases: CaseTable = {
   Sum: [
@@ -94,14 +100,10 @@ export const reduceCases: CaseTable = {
     ...over((x) => tf.cumsum(x, 1, false, true), [[floats([2, 3, 2])]]),
     ...over((x) => tf.cumsum(x, 0, true, true), [[ints([6], -4, 4)], [bools([6])]], constant),
   ],
-  TopK: over(
-    (x) => {
-      const { values, indices } = tf.topk(x, 3);
-      return [values, indices];
-    },
-    [[floats([7])], [floats([2, 5])], [ints([2, 9], 0, 4)], [ties]],
-    constant,
-  ),
+  TopK: [
+    ...over(topThree, [[floats([7])], [floats([2, 5])]]),
+    ...over(topThree, [[ints([2, 9], 0, 4)], [ties]], constant),
+  ],
   BatchMatMul: [
     ...product(
       false,
@@ -189,6 +191,18 @@ const ids = host([5], [2, 0, 2, 1, 2], 'int32');
 
 export const indexingCases: CaseTable = {
   GatherV2: [
+    // Indices that depend on what is differentiated, which has no slope by them.
+    ...over((x) => tf.gather(x, tf.argMax(x, 0), 1), [[floats([2, 3])]]),
+    ...over((x) => tf.gather(x, tf.reshape(tf.topk(x, 2).indices, [-1]), 1), [[floats([2, 3])]]),
+    ...over(
+      (x) => {
+        const [first, last] = [tf.argMax(x, 0), tf.argMin(x, 0)];
+        const next = tf.mod(tf.add(first, tf.scalar(1, 'int32')), tf.scalar(3, 'int32'));
+        const chosen = tf.where(tf.greater(first, last), tf.gather(next, last), tf.maximum(first, last));
+        return tf.gather(x, tf.reshape(tf.stack([chosen, next], 1), [-1]) as any, 1);
+      },
+      [[floats([3, 3])]],
+    ),
     ...over(
       (x, i) => tf.gather(x, i),
       [

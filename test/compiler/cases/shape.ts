@@ -1,5 +1,6 @@
 /** @file Cases of the operations that move, repeat or cut data. */
-import { bools, floats, ints, tf } from '../support.js';
+import { tf } from '../../../src/compiler/index.js';
+import { bools, floats, ints } from '../values.js';
 import { type CaseFunction, type CaseTable, constant, over } from './case.js';
 
 /** `f` on a float32 tensor with its gradient, and on int32 and bool without. */
