@@ -1,6 +1,7 @@
 /** @file Layout: gives every value a view of a buffer, so that nodes that only move data vanish or become copies. */
 
 import { type Graph, type Node, producers, type Value } from '../graph.js';
+import { verifyNoEmpties } from '../passes/index.js';
 import { type DType, sizeOf } from '../types.js';
 import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
@@ -350,12 +351,15 @@ export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Valu
 /**
  * Places all values of a graph, and of one that follows it in the same run; `halves` are inputs that are stored in
  * bfloat16.
+ *
+ * @throws CompilerError for an empty tensor, by operation and layer.
  */
 export function layOut(
   graph: Graph,
   halves: ReadonlySet<Value> = new Set(),
   then: Graph | null = null,
 ): Layout {
+  for (const each of then === null ? [graph] : [graph, then]) verifyNoEmpties(each);
   const [buffers, constants]: [Buffer[], Value[]] = [[], []];
   const ops = new Placement(graph, halvesOf(graph, halves), buffers, constants).run();
   const later =

@@ -5,7 +5,7 @@ import { eliminateDeadCode } from './dce.js';
 import { dropEmpties } from './empty.js';
 import { foldConstants } from './fold.js';
 import { simplify } from './simplify.js';
-import { verify } from './verify.js';
+import { verify, verifyNoEmpties } from './verify.js';
 
 export { eliminateCommonSubexpressions } from './cse.js';
 export { eliminateDeadCode } from './dce.js';
@@ -14,6 +14,7 @@ export { expandComposites } from './expand.js';
 export { foldConstants } from './fold.js';
 export { fuseMatMulAdd } from './fuseMatMulAdd.js';
 export { simplify } from './simplify.js';
+export { verifyNoEmpties } from './verify.js';
 
 /** The passes that every lowering wants: less to compute, the same results. */
 export function optimize(graph: Graph): Graph {
@@ -22,5 +23,6 @@ export function optimize(graph: Graph): Graph {
   current = simplify(current);
   current = eliminateDeadCode(eliminateCommonSubexpressions(current));
   verify(current);
+  verifyNoEmpties(current);
   return current;
 }

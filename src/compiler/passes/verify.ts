@@ -2,6 +2,7 @@
 import type { Graph, Node, Value } from '../graph.js';
 import { inferOutputs } from '../rules/index.js';
 import { CompilerError, formatSpec, newHostArray, sameShape, sizeOf, type TensorSpec } from '../types.js';
+import { isEmpty } from './empty.js';
 
 const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);
 
@@ -39,5 +40,18 @@ export function verify(graph: Graph): void {
         `it gives ${listed(inferred)} of ${listed(node.inputs)}, and is said to give ${listed(outputs)}`,
       );
     for (const output of outputs) pending.delete(output);
+  }
+}
+
+/**
+ * Checks that no node reads or makes an empty tensor: lowerings know nothing of dimensions of size 0, and would write past
+ * what has none.
+ *
+ * @throws CompilerError that names the first node that does.
+ */
+export function verifyNoEmpties(graph: Graph): void {
+  for (const node of graph.nodes) {
+    const empty = [...node.inputs, ...node.outputs].find(isEmpty);
+    if (empty !== undefined) fault(node, `it reads or makes ${formatSpec(empty)}, which is empty`);
   }
 }

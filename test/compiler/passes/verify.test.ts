@@ -1,8 +1,9 @@
 /** @file What a pass may not leave behind. */
 import { expect, test } from 'vitest';
 import { type Attrs, type Graph, type Node, newValue, type Value } from '../../../src/compiler/graph.js';
+import { layOut } from '../../../src/compiler/native/layout.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { verify } from '../../../src/compiler/passes/verify.js';
+import { verify, verifyNoEmpties } from '../../../src/compiler/passes/verify.js';
 import { traceProgram } from '../../../src/compiler/program.js';
 import { differentiated, programInputs } from '../programs.js';
 
@@ -56,4 +57,16 @@ test('a program that is optimized holds', () => {
   }));
   const traced = traceProgram(differentiated(steps) as any, programInputs as any).graph;
   expect(() => verify(optimize(traced))).not.toThrow();
+});
+
+test.each([
+  ['checked', verifyNoEmpties],
+  ['lowered to machine code', layOut],
+])('an empty tensor that is left when a graph is %s', (_, check) => {
+  const rows = newValue({ shape: [0, 3], dtype: 'float32' }, { name: 'rows' });
+  const joined = node('Concat', [x, rows], [2, 3], { axis: 0 });
+  expect(() => check(graph(square))).not.toThrow();
+  expect(() => check(graph(square, joined))).toThrow(
+    "A pass left Concat of 'lm/x' wrong: it reads or makes float32[0,3], which is empty.",
+  );
 });
