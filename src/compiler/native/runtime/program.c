@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PAGE = 1 << 21 };
 
@@ -40,8 +41,9 @@ typedef struct {
   const void **constants;
   char *memory;
   int64_t memory_bytes;
+  int64_t guard; /* bytes behind each region that nothing may touch: none, or a page */
   /* Offsets into the memory. */
-  int64_t workspace, threads_at, thread_bytes, row_at, work_at, accumulators_at, accumulator_stride;
+  int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at, accumulators_at, accumulator_stride;
   int64_t *packed;
   void **pointers;
   lt_timeline *timelines; /* of each thread; NULL where the program is not profiled */
@@ -55,6 +57,37 @@ typedef struct {
 static void *abandoned(program *p) {
   lt_close(p);
   return NULL;
+}
+
+/* The offset of a region that follows on others; guarded, it ends where a page begins that is closed once there is memory. */
+static int64_t place(const program *p, int64_t *end, int64_t bytes) {
+  const int64_t aligned = lt_align(bytes), padding = p->guard ? -aligned & (p->guard - 1) : 0, at = *end + padding;
+  *end = at + aligned + p->guard;
+  if (p->guard && p->memory != NULL) mprotect(p->memory + at + aligned, p->guard, PROT_NONE);
+  return at;
+}
+
+/* Gives all regions their offsets; the bytes of all. */
+static int64_t lay_out(program *p) {
+  const lt_program_text *text = p->text;
+  int64_t end = 0;
+  p->arena = place(p, &end, text->arena_bytes);
+  for (int64_t i = 0; i < text->packing_count; i++) {
+    const lt_packing *packing = &text->packings[i];
+    p->packed[i] = place(p, &end, lt_packed_bytes(packing->precision, packing->k, packing->n));
+  }
+  p->workspace = place(p, &end, text->workspace_bytes());
+  p->threads_at = end;
+  for (int i = 0; i < p->threads; i++) {
+    const int64_t begin = end;
+    p->scratch_at = place(p, &end, text->scratch_bytes) - begin;
+    p->row_at = place(p, &end, text->row_bytes) - begin;
+    p->work_at = place(p, &end, text->work_bytes()) - begin;
+    p->accumulators_at = place(p, &end, text->accumulator_bytes) - begin;
+    end += p->guard ? 0 : 64;
+    p->accumulator_stride = p->thread_bytes = end - begin;
+  }
+  return end;
 }
 
 void *lt_open(const lt_program_text *text, int threads, const void *const *constants) {
@@ -71,23 +104,13 @@ void *lt_open(const lt_program_text *text, int threads, const void *const *const
   p->constants = calloc(constant_count + 1, sizeof *p->constants);
   if (!p->packed || !p->pointers || !p->constants || (text->profiled && !p->timelines)) return abandoned(p);
   for (int64_t i = 0; i < constant_count; i++) p->constants[i] = constants[i];
-  int64_t end = lt_align(text->arena_bytes);
-  for (int64_t i = 0; i < text->packing_count; i++) {
-    const lt_packing *packing = &text->packings[i];
-    p->packed[i] = end;
-    end += lt_align(lt_packed_bytes(packing->precision, packing->k, packing->n));
-  }
-  p->workspace = end;
-  end += lt_align(text->workspace_bytes());
-  p->threads_at = end;
-  p->row_at = lt_align(text->scratch_bytes);
-  p->work_at = p->row_at + lt_align(text->row_bytes);
-  p->accumulators_at = p->work_at + lt_align(text->work_bytes());
-  p->accumulator_stride = p->thread_bytes = p->accumulators_at + lt_align(text->accumulator_bytes) + 64;
-  p->memory_bytes = end + threads * p->thread_bytes;
+  p->guard = getenv("LUTHIER_GUARD_PAGES") == NULL ? 0 : sysconf(_SC_PAGESIZE);
+  p->memory_bytes = lay_out(p);
   p->memory = lt_allocate(p->memory_bytes);
   p->stale = 1;
-  return p->memory == NULL ? abandoned(p) : p;
+  if (p->memory == NULL) return abandoned(p);
+  if (p->guard) lay_out(p);
+  return p;
 }
 
 void lt_close(void *handle) {
@@ -148,7 +171,7 @@ static void resolve(program *p, int64_t round) {
     const lt_place *place = &p->text->places[i];
     char *base = NULL;
     switch (place->space) {
-      case LT_ARENA: base = p->memory; break;
+      case LT_ARENA: base = p->memory + p->arena; break;
       case LT_INPUT: base = part_of(p->inputs, request->input_strides, place->index, round); break;
       case LT_OUTPUT: base = part_of(p->outputs, request->output_strides, place->index, round); break;
       case LT_CONSTANT: base = (char *)p->constants[place->index]; break;
@@ -196,7 +219,7 @@ static int stops(program *p, const lt_frame *frame, int64_t *barrier, int64_t ro
 static void take_steps(void *argument, int thread, int threads) {
   program *p = argument;
   char *own = p->memory + p->threads_at + thread * p->thread_bytes;
-  lt_frame frame = {.scratch = own,
+  lt_frame frame = {.scratch = own + p->scratch_at,
                     .row = own + p->row_at,
                     .work = own + p->work_at,
                     .accumulators = own + p->accumulators_at,

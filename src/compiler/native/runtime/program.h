@@ -171,7 +171,8 @@ typedef struct {
   } carries[]; /* outputs that are copied to inputs after each run */
 } lt_request;
 
-/* The exported functions of a program (runtime/program.c). */
+/* The exported functions of a program (runtime/program.c). Where the environment has LUTHIER_GUARD_PAGES, each region of a
+   program's memory ends at a page that nothing may touch: what reaches beyond is killed. */
 void *lt_open(const lt_program_text *text, int threads, const void *const *constants);
 int lt_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request);
 void lt_close(void *program);
