@@ -7,9 +7,10 @@ import { ConfigError } from './errors.js';
 import { refusePromise } from './fields/asynchronous.js';
 import { FIELDS, infoOf, MAKE } from './fields/fields.js';
 import { isFieldName, OLD_NAMES, type OldNames, withOldNames } from './fields/renamed.js';
-import { newConfig, origin } from './nodes/config.js';
+import { newConfig } from './nodes/config.js';
 import { refusedKeys } from './nodes/containers.js';
 import type { NodeKind } from './nodes/node.js';
+import { origin } from './nodes/record.js';
 import { captureTrace, placeText } from './source.js';
 import type {
   AbstractClass,

@@ -1,8 +1,8 @@
 /** @file What was written to a config, by whom, in order. */
 import { deepCopy } from './editing/copy.js';
 import { ConfigError } from './errors.js';
-import { origin } from './nodes/config.js';
 import { type ConfigNode, fieldOf, originText, requireNode, type WriteKind } from './nodes/node.js';
+import { origin } from './nodes/record.js';
 import { type Place, placeOf } from './source.js';
 import type { AnyConfig } from './types.js';
 import { formatLink } from './walking/paths.js';

@@ -103,12 +103,17 @@ export {
   history,
 } from './history.js';
 export { didYouMean, nearest } from './names.js';
-export { withOrigin } from './nodes/config.js';
 export { type ContainerHandler, registerContainer } from './nodes/containerTypes.js';
-export { suspendTracking } from './nodes/record.js';
-export { type GrepOptions, grep } from './printing/grep.js';
+export { suspendTracking, withOrigin } from './nodes/record.js';
 export { type PrintHistoryOptions, printHistory } from './printing/history.js';
-export { asDictFlattened, type FlattenOptions, type PrintOptions, print } from './printing/print.js';
+export {
+  asDictFlattened,
+  type FlattenOptions,
+  type GrepOptions,
+  grep,
+  type PrintOptions,
+  print,
+} from './printing/print.js';
 export { printTree, type TreeOptions } from './printing/tree.js';
 export { excludeFromPlaces, type Place } from './source.js';
 export {

@@ -1,24 +1,43 @@
 /** @file Tags: labels on fields, by which values that stand far apart are found and set together. */
-import type { z } from 'zod';
+import { z } from 'zod';
+import { Configurable } from './configurable.js';
 import { ConfigError } from './errors.js';
 import { showValue } from './fields/describe.js';
-import type { FieldInfo } from './fields/fields.js';
+import { CARRIER, type FieldInfo, infoOf } from './fields/fields.js';
 import { markTags } from './fields/schema.js';
 import { didYouMean } from './names.js';
-import { origin } from './nodes/config.js';
+import { newConfig } from './nodes/config.js';
 import {
   type ConfigNode,
   fieldOf,
   fieldTags,
+  nodeOf,
   type Origin,
   originText,
   requireNode,
+  writeField,
   writeTags,
 } from './nodes/node.js';
 import type { TagChanges } from './nodes/nodeTags.js';
-import { newCarrier } from './nodes/taggedValue.js';
+import { origin } from './nodes/record.js';
 import { captureTrace, placeText, type Trace } from './source.js';
 import type { AnyConfig, NameIn, Tag } from './types.js';
+
+/** Stands for its value: `build` unwraps it, reading the container that holds it gives the value. */
+class TaggedValue extends Configurable.with({ value: z.any() }) {
+  static readonly [CARRIER] = true;
+}
+
+const info = infoOf(TaggedValue);
+const field = info.fields.get('value')!;
+
+/** A carrier of tags and a value; without `value`, of tags alone. */
+function newCarrier(tags: readonly Tag[], value: readonly [unknown?], origin: Origin): ConfigNode {
+  const node = nodeOf(newConfig(info, 'config'))!;
+  if (value.length > 0) writeField(node, 'value', value[0], origin);
+  writeTags(node, field, [...fieldTags(node, field), ...tags], origin);
+  return node;
+}
 
 class NamedTag implements Tag {
   readonly name: string;

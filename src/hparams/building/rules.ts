@@ -9,7 +9,7 @@ import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue, readField } fr
 import { captureTrace, placeText } from '../source.js';
 import type { Report } from '../types.js';
 import { type PathLink, parsePath, type Segment } from '../walking/paths.js';
-import { messageOf } from './errorMessages.js';
+import { messageOf } from './buildErrors.js';
 import { type Readings, Violation, writesOf } from './violations.js';
 
 /** Key of the static property that holds a class's rules, those of its bases first. */

@@ -5,8 +5,7 @@ import { showValue } from '../fields/describe.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { signature, statement } from './code.js';
 import { Imports, type Modules } from './imports.js';
-import { isIdentifier } from './literals.js';
-import { Names } from './names.js';
+import { isIdentifier, Names } from './names.js';
 import { Body } from './plan.js';
 import { ConfigWriter } from './writer.js';
 

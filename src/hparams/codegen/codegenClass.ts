@@ -6,11 +6,9 @@ import { type ConfigNode, rawValue } from '../nodes/node.js';
 import { edgesIn } from '../walking/traverse.js';
 import { statement, text } from './code.js';
 import { type CodegenOptions, moduleText } from './codegen.js';
-import { itemsIn } from './graph.js';
 import { Imports } from './imports.js';
-import { isIdentifier } from './literals.js';
-import { Names } from './names.js';
-import { Body } from './plan.js';
+import { isIdentifier, Names } from './names.js';
+import { Body, itemsIn } from './plan.js';
 import { ConfigWriter, type WriterOptions } from './writer.js';
 
 /** What `codegenClass` takes. */

@@ -27,8 +27,7 @@ import { action, type Code, call, object, signature, statement, text } from './c
 import { functionName, moduleText } from './codegen.js';
 import { writeContents } from './contents.js';
 import { configType, Imports, type Modules, targetName } from './imports.js';
-import { stringText } from './literals.js';
-import { Names, nameCandidates } from './names.js';
+import { Names, nameCandidates, stringText } from './names.js';
 import { Places } from './places.js';
 import { Body } from './plan.js';
 import { ConfigWriter } from './writer.js';

@@ -7,8 +7,7 @@ import type { ClassInfo } from '../fields/fields.js';
 import { didYouMean } from '../names.js';
 import type { NodeKind } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
-import { isIdentifier, stringText } from './literals.js';
-import type { Names } from './names.js';
+import { isIdentifier, type Names, stringText } from './names.js';
 
 /** Modules by the specifier to import them by: `{ './layers.js': await import('./layers.js') }`. */
 export type Modules = Readonly<Record<string, object>>;

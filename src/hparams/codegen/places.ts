@@ -8,8 +8,7 @@ import { definitionOf, holderOf, innermost } from '../fields/schema.js';
 import { formatLink, formatPath, type PathLink, type Segment } from '../walking/paths.js';
 import { statement, text } from './code.js';
 import type { Imports } from './imports.js';
-import { stringText } from './literals.js';
-import { type Names, nameCandidates } from './names.js';
+import { type Names, nameCandidates, stringText } from './names.js';
 import type { Body } from './plan.js';
 import { memberText } from './values.js';
 

@@ -8,7 +8,7 @@ import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
 import { array, type Code, call, object, text } from './code.js';
 import type { Imports } from './imports.js';
-import { isIdentifier, keyText, numberCode, stringText } from './literals.js';
+import { isIdentifier, keyText, numberCode, stringText } from './names.js';
 
 /** How to write the parts of a value that are not plain. */
 export interface ValueContext {

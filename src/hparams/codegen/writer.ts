@@ -6,11 +6,9 @@ import { type ConfigNode, fieldTags, originText, rawValue } from '../nodes/node.
 import { addTag, clearTags, explicitTags } from '../tags.js';
 import type { PathLink } from '../walking/paths.js';
 import { action, type Code, call, type Entry, object, statement, text } from './code.js';
-import { itemsIn } from './graph.js';
 import { configType, type Imports, targetName } from './imports.js';
-import { stringText } from './literals.js';
-import { type Names, nameCandidates } from './names.js';
-import { type Body, type Plan, planFor } from './plan.js';
+import { type Names, nameCandidates, stringText } from './names.js';
+import { type Body, itemsIn, type Plan, planFor } from './plan.js';
 import { type ValueContext, valueCode } from './values.js';
 
 /** How configs are written. */

@@ -3,7 +3,7 @@
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/problems.js';
 import { problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
-import { origin as currentWriter, newConfig, proxyFor } from '../nodes/config.js';
+import { newConfig, proxyFor } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
 import {
   ConfigNode,
@@ -20,12 +20,12 @@ import {
   writeField,
   writeTags,
 } from '../nodes/node.js';
+import { origin as currentWriter } from '../nodes/record.js';
 import type { Tag } from '../types.js';
 import { formatLink } from '../walking/paths.js';
 import { type Edge, edgesIn, walk } from '../walking/traverse.js';
 import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
-import { ValueEditor } from './editValue.js';
-import { Resolver } from './resolve.js';
+import { Resolver, ValueEditor } from './editValue.js';
 import { isTouched, shownEdges } from './structure.js';
 import {
   type ClassChange,

@@ -1,8 +1,8 @@
 /** @file Two diffs of one structure as one, and three configs merged. */
 
 import { ConfigError } from '../errors.js';
-import { origin, withOrigin } from '../nodes/config.js';
 import { partsOf } from '../nodes/containers.js';
+import { origin, withOrigin } from '../nodes/record.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatLink, formatSegment } from '../walking/paths.js';
 import { type ApplyOptions, applyDiff } from './apply.js';

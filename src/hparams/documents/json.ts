@@ -3,13 +3,13 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import { origin, setJsonForm } from '../nodes/config.js';
+import { setJsonForm } from '../nodes/config.js';
 import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../nodes/node.js';
+import { origin } from '../nodes/record.js';
 import { isEqual } from '../walking/equal.js';
 import type { PathLink } from '../walking/paths.js';
 import { walk } from '../walking/traverse.js';
 import { Decoder } from './decode.js';
-import { Encoder } from './encode.js';
 import {
   format,
   type JsonConfig,
@@ -18,6 +18,7 @@ import {
   type ReadOptions,
   version,
 } from './format.js';
+import { Encoder } from './marks.js';
 import { parseJson } from './parse.js';
 import { isRecord, shortPath, tagNames } from './parts.js';
 import { type DocumentProblem, throwProblems } from './problems.js';

@@ -1,6 +1,6 @@
 /** @file Configs as YAML that people can read and edit, and back. */
 import { ConfigError } from '../errors.js';
-import { origin } from '../nodes/config.js';
+import { origin } from '../nodes/record.js';
 import {
   format,
   type JsonConfig,

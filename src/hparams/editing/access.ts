@@ -8,7 +8,6 @@ import type { FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
 import { partSchema } from '../fields/schema.js';
 import { didYouMean } from '../names.js';
-import { origin as currentWriter, withOrigin } from '../nodes/config.js';
 import { isContainer, partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
 import {
@@ -21,6 +20,7 @@ import {
   originText,
   rawValue,
 } from '../nodes/node.js';
+import { origin as currentWriter, withOrigin } from '../nodes/record.js';
 import {
   formatLink,
   formatPath,

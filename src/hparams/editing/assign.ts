@@ -2,7 +2,6 @@
 
 import { ConfigError, countText, linesBelow } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import { origin } from '../nodes/config.js';
 import {
   deleteField,
   fieldOf,
@@ -14,6 +13,7 @@ import {
   unreadable,
   writeField,
 } from '../nodes/node.js';
+import { origin } from '../nodes/record.js';
 import type { AnyConfig, BUILT, NameIn } from '../types.js';
 
 /** Whether `value` is a config (or a partial). */

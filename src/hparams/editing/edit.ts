@@ -5,7 +5,6 @@ import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import { FIELDS, infoOf } from '../fields/fields.js';
 import { didYouMean } from '../names.js';
-import { origin, withOrigin } from '../nodes/config.js';
 import {
   type ConfigNode,
   deleteField,
@@ -19,6 +18,7 @@ import {
   setClass,
   writeTags,
 } from '../nodes/node.js';
+import { origin, withOrigin } from '../nodes/record.js';
 import type { AnyConfig, AnyTarget, AsConfig, AsPartial, ConfigLike, NameIn } from '../types.js';
 import type { PathLink } from '../walking/paths.js';
 import { type Edge, edgesOf, walk } from '../walking/traverse.js';

@@ -2,9 +2,9 @@
 
 import { ConfigError, countText, linesBelow } from '../errors.js';
 import { problemOf } from '../fields/check.js';
-import { withOrigin } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, fieldOf, nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
+import { withOrigin } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { deepCopy } from './copy.js';
 

@@ -5,7 +5,6 @@ import { showValue } from '../fields/describe.js';
 import { FIELDS } from '../fields/fields.js';
 import { nearest } from '../names.js';
 import { isCarrier } from '../nodes/carriers.js';
-import { origin } from '../nodes/config.js';
 import { mapContainers, partsOf } from '../nodes/containers.js';
 import {
   type ConfigNode,
@@ -17,6 +16,7 @@ import {
   rawValue,
   readField,
 } from '../nodes/node.js';
+import { origin } from '../nodes/record.js';
 import { requireTag } from '../tags.js';
 import type { AnyConfig, AnyTarget, AsPartial, ConfigFor, NameIn } from '../types.js';
 import { edgesIn, walk } from '../walking/traverse.js';

@@ -3,7 +3,6 @@
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carriedField, carriersIn, carrierTags, isCarrier } from '../nodes/carriers.js';
-import { origin } from '../nodes/config.js';
 import { append } from '../nodes/containers.js';
 import {
   type ConfigNode,
@@ -15,6 +14,7 @@ import {
   readField,
   writeField,
 } from '../nodes/node.js';
+import { origin } from '../nodes/record.js';
 import type { Tag } from '../types.js';
 import { walk } from '../walking/traverse.js';
 import { copyAlone } from './copy.js';

@@ -4,7 +4,6 @@ import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carriedBy, carrierOf, carrierTags, hasCarried, holdsCarrier, isCarrier } from '../nodes/carriers.js';
-import { origin } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
 import {
   type ConfigNode,
@@ -17,6 +16,7 @@ import {
   writeTags,
 } from '../nodes/node.js';
 import { sortTags } from '../nodes/nodeTags.js';
+import { origin } from '../nodes/record.js';
 import { requireTag } from '../tags.js';
 import type { AnyConfig, Tag } from '../types.js';
 import { edgesOf, walk } from '../walking/traverse.js';

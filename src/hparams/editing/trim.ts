@@ -2,9 +2,10 @@
 
 import { showLong } from '../fields/describe.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';
-import { origin, proxyFor } from '../nodes/config.js';
+import { proxyFor } from '../nodes/config.js';
 import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
 import { ConfigNode, deleteField, isExplicit, nodeOf, rawValue, requireNode } from '../nodes/node.js';
+import { origin } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { isEqual } from '../walking/equal.js';
 import { edgesIn, edgesOf, walk } from '../walking/traverse.js';

@@ -1,8 +1,15 @@
 /** @file Graphs of configs for Graphviz: a box for each config, an edge for each place where it stands. */
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
-import { fieldItems, type Item, isSplit, partItems, rootItem } from '../printing/items.js';
-import { kindText, leafText } from '../printing/lines.js';
+import {
+  fieldItems,
+  type Item,
+  isSplit,
+  kindText,
+  leafText,
+  partItems,
+  rootItem,
+} from '../printing/lines.js';
 import { formatSegment } from '../walking/paths.js';
 import { type Box, type Cell, colourOf, cut, type Direction, dim, dotOf } from './html.js';
 

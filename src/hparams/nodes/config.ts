@@ -1,8 +1,6 @@
 /** @file The object that users hold: a proxy that reads and writes a node's fields like plain properties. */
 import { inspect } from 'node:util';
-import { refusePromise } from '../fields/asynchronous.js';
 import type { ClassInfo } from '../fields/fields.js';
-import { captureTrace } from '../source.js';
 import type { AnyConfig } from '../types.js';
 import {
   ConfigNode,
@@ -13,34 +11,11 @@ import {
   NODE,
   type NodeKind,
   nodeOf,
-  type Origin,
   readField,
   requireConcrete,
-  setEditTracer,
   writeField,
 } from './node.js';
-
-let currentOrigin: Origin | undefined;
-
-/** Attributes every write inside `action` to `origin`: the text of a flag, or a place found beforehand. */
-export function withOrigin<R>(origin: Origin, action: () => R): R {
-  const before = currentOrigin;
-  currentOrigin = origin;
-  try {
-    const result = action();
-    refusePromise(result, 'The function given to withOrigin()', 'what it writes later is not attributed');
-    return result;
-  } finally {
-    currentOrigin = before;
-  }
-}
-
-/** Who is writing now. */
-export function origin(frames?: number): Origin {
-  return currentOrigin ?? captureTrace(frames);
-}
-
-setEditTracer(() => origin());
+import { givenOrigin, origin } from './record.js';
 
 // Read by printers, test runners and promises from any object; a config answers "not there" instead of failing.
 const probed = new Set([
@@ -66,8 +41,9 @@ const handler: ProxyHandler<ConfigNode> = {
     return fieldOf(node, key, origin());
   },
   set(node, key, value) {
-    if (currentOrigin !== undefined) {
-      writeField(node, String(key), value, currentOrigin);
+    const given = givenOrigin();
+    if (given !== undefined) {
+      writeField(node, String(key), value, given);
       return true;
     }
     // Inlined captureTrace, for this frame and its caller, or Object.assign and its caller: each frame costs as much as

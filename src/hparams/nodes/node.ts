@@ -22,7 +22,7 @@ import {
 import { handlerOf } from './containerTypes.js';
 import { assertOpen, copyCarrier, isExplicit, storedValue } from './held.js';
 import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
-import { record } from './record.js';
+import { origin, record } from './record.js';
 
 export {
   ConfigNode,
@@ -134,13 +134,6 @@ export function readField(node: ConfigNode, field: FieldInfo): unknown {
   return viewOf(own, () => ownerOf(node, field));
 }
 
-let traceOfEdit: () => Origin = () => '';
-
-/** Tells this module how to find who edits a container. */
-export function setEditTracer(tracer: () => Origin): void {
-  traceOfEdit = tracer;
-}
-
 function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
   let newlyHeld: ConfigNode[] = [];
   const owner: Owner = {
@@ -167,10 +160,10 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       try {
         const carrier = carrierOf(before);
         if (carrier === undefined) {
-          return readable(node, field.name, traceOfEdit(), () => accept(node, value, newlyHeld));
+          return readable(node, field.name, origin(), () => accept(node, value, newlyHeld));
         }
         const next = copyCarrier(seenFrom(node, carrier));
-        writeField(next, 'value', value, traceOfEdit());
+        writeField(next, 'value', value, origin());
         return acceptNew(node, next);
       } catch (error) {
         newlyHeld = [];
@@ -178,23 +171,23 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       }
     },
     refuseKey(key) {
-      return readable(node, field.name, traceOfEdit(), () => {
+      return readable(node, field.name, origin(), () => {
         throw new ConfigError(keyProblem(key));
       });
     },
     edited(container) {
       const held = newlyHeld;
       newlyHeld = [];
-      const origin = traceOfEdit();
-      assertWritable(node, field.name, origin);
+      const writer = origin();
+      assertWritable(node, field.name, writer);
       const root = storedValue(node, field);
-      if (!standsIn(node, root, container)) throw detached(node, field, container, origin);
+      if (!standsIn(node, root, container)) throw detached(node, field, container, writer);
       const seen = node.draft === undefined ? root : mapContainers(root, (leaf) => present(node, leaf));
-      checkValue(node, field, seen, origin);
+      checkValue(node, field, seen, writer);
       makeExplicit(held);
       node.values[field.name] = root;
       node.containers?.delete(field.name);
-      record(node, field.name, 'edit', seen, origin);
+      record(node, field.name, 'edit', seen, writer);
     },
   };
   return owner;

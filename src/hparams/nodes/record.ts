@@ -1,8 +1,34 @@
-/** @file How writes become entries of a config's history. */
+/** @file Who writes, and how writes become entries of a config's history. */
 
 import { refusePromise } from '../fields/asynchronous.js';
+import { captureTrace } from '../source.js';
 import type { ConfigNode, Origin, WriteKind } from './configNode.js';
 import { mapContainers } from './containers.js';
+
+let currentOrigin: Origin | undefined;
+
+/** Attributes every write inside `action` to `origin`: the text of a flag, or a place found beforehand. */
+export function withOrigin<R>(origin: Origin, action: () => R): R {
+  const before = currentOrigin;
+  currentOrigin = origin;
+  try {
+    const result = action();
+    refusePromise(result, 'The function given to withOrigin()', 'what it writes later is not attributed');
+    return result;
+  } finally {
+    currentOrigin = before;
+  }
+}
+
+/** Who is writing now. */
+export function origin(frames?: number): Origin {
+  return currentOrigin ?? captureTrace(frames);
+}
+
+/** Whom `withOrigin` says; undefined where it is the caller. */
+export function givenOrigin(): Origin | undefined {
+  return currentOrigin;
+}
 
 let writes = 0;
 let tracking = true;

@@ -4,8 +4,7 @@ import { showLong } from '../fields/describe.js';
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf, originText, type Write } from '../nodes/node.js';
 import type { Tag } from '../types.js';
-import type { Item } from './items.js';
-import { type Line, linesOf, oneLine, pathText, valueText } from './lines.js';
+import { type Item, type Line, linesOf, oneLine, pathText, valueText } from './lines.js';
 
 export interface PrintHistoryOptions {
   /**

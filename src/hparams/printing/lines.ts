@@ -1,8 +1,14 @@
 /** @file A graph of configs as a sequence of lines with paths, from which the printed forms are made. */
+
+import type { z } from 'zod';
 import { showLong } from '../fields/describe.js';
-import { type ConfigNode, nodeOf } from '../nodes/node.js';
-import { formatSegment } from '../walking/paths.js';
-import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
+import type { FieldInfo } from '../fields/fields.js';
+import { partSchema } from '../fields/schema.js';
+import { carriedBy, carrierOf, carrierTags, hasCarried } from '../nodes/carriers.js';
+import { deeper, partsOf } from '../nodes/containers.js';
+import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import type { Tag } from '../types.js';
+import { formatSegment, type Segment } from '../walking/paths.js';
 
 // Written out in full, the paths of a long chain would take space that grows with the square of its length.
 const deepestPath = 64;
@@ -102,4 +108,117 @@ const short: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 export function oneLine(text: string): string {
   if (!hasUnprintable.test(text)) return text;
   return text.replace(unprintable, (c) => short[c] ?? `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Whether a value was written, fills in as a default, or is missing. */
+type State = 'set' | 'default' | 'unset';
+
+/** One value and where it stands. */
+export interface Item {
+  /** The step that leads here; undefined for the root. */
+  readonly segment: Segment | undefined;
+  readonly value: unknown;
+  readonly state: State;
+  /** The config and field that hold the value; the same for all parts of a field's container. */
+  readonly owner: ConfigNode | undefined;
+  readonly field: FieldInfo | undefined;
+  /** Whether the value is all that the field holds, not a part of it. */
+  readonly whole: boolean;
+  readonly schema: z.ZodType | undefined;
+  /** The tags of the field where the value is all that it holds, or those of the part. */
+  readonly tags: readonly Tag[];
+  /** How many containers are around the value. */
+  readonly nesting: number;
+}
+
+/** The item to begin with. */
+export function rootItem(value: unknown): Item {
+  return carried({
+    segment: undefined,
+    value,
+    state: 'set',
+    owner: undefined,
+    field: undefined,
+    whole: false,
+    schema: undefined,
+    tags: [],
+    nesting: 0,
+  });
+}
+
+/** The fields of the config that stands in `item`; with `hideDefaults`, those that nobody set are left out. */
+export function fieldItems(node: ConfigNode, item: Item, hideDefaults: boolean): Item[] {
+  const items: Item[] = [];
+  for (const field of node.info.fields.values()) {
+    const state = stateOf(node, field, item);
+    if (state === 'default' && hideDefaults) continue;
+    items.push({
+      segment: field.name,
+      value: state === 'unset' ? undefined : rawValue(node, field),
+      state,
+      owner: node,
+      field,
+      whole: true,
+      schema: field.check,
+      tags: fieldTags(node, field),
+      nesting: 0,
+    });
+  }
+  return items;
+}
+
+function stateOf(node: ConfigNode, field: FieldInfo, around: Item): State {
+  if (!hasValue(node, field)) return 'unset';
+  // A default config that nobody edited is a default throughout, whatever its maker wrote to it.
+  return around.state !== 'default' && isExplicit(node, field.name) ? 'set' : 'default';
+}
+
+/** Whether the parts of the value are shown one by one: there is a config among them. */
+export function isSplit(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return nodeOf(value) === undefined && partsOf(value) !== undefined && holdsConfig(value);
+}
+
+/** The parts of the container that stands in `item`. */
+export function partItems(item: Item): Item[] {
+  const nesting = deeper(item.nesting);
+  return partsOf(item.value)!.map(([segment, value]) =>
+    carried({
+      ...item,
+      segment,
+      value,
+      whole: false,
+      tags: [],
+      schema: item.schema && partSchema(item.schema, typeof segment === 'object' ? segment.key : segment),
+      nesting,
+    }),
+  );
+}
+
+/** The item with what a carrier of tags stands for in the place of the carrier. */
+function carried(item: Item): Item {
+  const carrier = carrierOf(item.value);
+  if (carrier === undefined) return item;
+  return {
+    ...item,
+    value: carriedBy(carrier),
+    state: hasCarried(carrier) ? item.state : 'unset',
+    tags: carrierTags(carrier),
+    nesting: deeper(item.nesting),
+  };
+}
+
+function holdsConfig(value: unknown): boolean {
+  const seen = new Set<unknown>();
+  const open = [value];
+  while (open.length > 0) {
+    const next = open.pop();
+    if (nodeOf(next) !== undefined) return true;
+    if (seen.has(next)) continue;
+    const parts = partsOf(next);
+    if (parts === undefined) continue;
+    seen.add(next);
+    for (const [, part] of parts) open.push(part);
+  }
+  return false;
 }

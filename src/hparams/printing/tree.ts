@@ -4,8 +4,17 @@ import { styleText } from 'node:util';
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
-import { fieldItems, type Item, isSplit, partItems, rootItem } from './items.js';
-import { kindText, leafText, oneLine, pathText } from './lines.js';
+import {
+  fieldItems,
+  type Item,
+  isSplit,
+  kindText,
+  leafText,
+  oneLine,
+  partItems,
+  pathText,
+  rootItem,
+} from './lines.js';
 
 export interface TreeOptions {
   /** Colours; without it, where the stream is a terminal and the environment does not object. */

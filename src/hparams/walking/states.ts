@@ -1,10 +1,10 @@
 /** @file Traversals by a function that decides, value by value, how to go on. */
 
 import { copy } from '../editing/copy.js';
-import { origin } from '../nodes/config.js';
 import { partsOf, rebuild } from '../nodes/containers.js';
 import { type ContainerHandler, type Handlers, prototypeOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, readField, writeField } from '../nodes/node.js';
+import { origin } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js';
 import { cycleError, depthFirst } from './traverse.js';
