@@ -1,4 +1,5 @@
-/** @file The one error family of configs: what is wrong, where in the config, where in the code. */
+/** @file The one error family of configs: what is wrong, where in the config, where in the code; and what was perhaps meant. */
+import { distance } from 'fastest-levenshtein';
 
 export interface ConfigErrorOptions {
   /** Path of the config or field inside the root that was worked on, such as `model.layers[0].inputDims`. */
@@ -47,3 +48,26 @@ export function countText(count: number): string {
 
 /** A value was read that is not set and has no default: those who only look (rules, say) may pass over it. */
 export class NotSetError extends ConfigError {}
+
+/** The candidate most like `name`, or undefined where none is near enough to be what was meant. */
+export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+  const wanted = name.toLowerCase();
+  let best: string | undefined;
+  // A third of the letters may differ: enough for a slip or two, too few to suggest an unrelated word.
+  let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const lower = candidate.toLowerCase();
+    const away = lower === wanted ? 0 : distance(wanted, lower);
+    if (away < bestDistance && away < Math.max(name.length, candidate.length)) {
+      best = candidate;
+      bestDistance = away;
+    }
+  }
+  return best;
+}
+
+/** ` Did you mean 'x'?` with a leading space, or the empty string where nothing is near. */
+export function didYouMean(name: string, candidates: Iterable<string>): string {
+  const suggestion = nearest(name, candidates);
+  return suggestion === undefined ? '' : ` Did you mean '${suggestion}'?`;
+}

@@ -34,7 +34,7 @@ export {
   readConfigFile,
   saveConfigFile,
 } from './documents/files.js';
-export type { JsonDocument, ReadOptions } from './documents/format.js';
+export type { DocumentProblem, JsonDocument, ReadOptions } from './documents/format.js';
 export {
   checkSerializable,
   configFromString,
@@ -43,7 +43,6 @@ export {
   serializationProblems,
   toJSON,
 } from './documents/json.js';
-export type { DocumentProblem } from './documents/problems.js';
 export { registerAlias, registerConstant } from './documents/registered.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';
@@ -69,7 +68,7 @@ export {
   setTagged,
 } from './editing/tagged.js';
 export { type TrimOptions, trimmed, withDefaultsTrimmed } from './editing/trim.js';
-export { ConfigError, type ConfigErrorOptions } from './errors.js';
+export { ConfigError, type ConfigErrorOptions, didYouMean, nearest } from './errors.js';
 export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
 export { describeSchema, showLong, showValue } from './fields/describe.js';
 export { registerClass } from './fields/fields.js';
@@ -101,11 +100,11 @@ export {
   clearHistory,
   type HistoryEntry,
   history,
+  type PrintHistoryOptions,
+  printHistory,
 } from './history.js';
-export { didYouMean, nearest } from './names.js';
 export { type ContainerHandler, registerContainer } from './nodes/containerTypes.js';
 export { suspendTracking, withOrigin } from './nodes/record.js';
-export { type PrintHistoryOptions, printHistory } from './printing/history.js';
 export {
   asDictFlattened,
   type FlattenOptions,

@@ -1,11 +1,10 @@
 /** @file Tags: labels on fields, by which values that stand far apart are found and set together. */
 import { z } from 'zod';
 import { Configurable } from './configurable.js';
-import { ConfigError } from './errors.js';
+import { ConfigError, didYouMean } from './errors.js';
 import { showValue } from './fields/describe.js';
 import { CARRIER, type FieldInfo, infoOf } from './fields/fields.js';
 import { markTags } from './fields/schema.js';
-import { didYouMean } from './names.js';
 import { newConfig } from './nodes/config.js';
 import {
   type ConfigNode,

@@ -1,5 +1,5 @@
 /** @file The experiment that a misspelt name may have meant. Loads nothing else, as `luthier list` wants it. */
-import { didYouMean } from '../hparams/names.js';
+import { didYouMean } from '../hparams/errors.js';
 
 /** ` Did you mean 'lm.Small'?`, also for a misspelt short name ('Smal' is near it by its last part); '' where none is near. */
 export function suggestExperiment(name: string, names: readonly string[]): string {

@@ -1,7 +1,7 @@
 /** @file `luthier cache`: what the native engine has compiled on this machine, and its removal. */
 import { basename } from 'node:path';
 import type { CachedEntry } from '../compiler/native/toolchain/entries.js';
-import { didYouMean } from '../hparams/names.js';
+import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/errors.js';
 import type { Command, Report } from './command.js';
 import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable, textTable } from './format.js';

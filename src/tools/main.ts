@@ -2,7 +2,7 @@
 
 import { type Mode, modes } from '../cli/modes.js';
 import { runCommand } from '../cli/report.js';
-import { didYouMean } from '../hparams/names.js';
+import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/errors.js';
 import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';

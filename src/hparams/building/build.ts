@@ -1,11 +1,10 @@
 /** @file From configs to what they describe. */
 import { freeze, isDraftable } from 'immer';
-import { ConfigError } from '../errors.js';
+import { ConfigError, didYouMean } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { withBuilt } from '../fields/holders.js';
-import { didYouMean } from '../names.js';
 import { withoutCarriers } from '../nodes/carriers.js';
 import { mapContainers, partsOf, rebuild } from '../nodes/containers.js';
 import {

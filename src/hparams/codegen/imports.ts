@@ -2,9 +2,8 @@
 
 import { Configurable } from '../configurable.js';
 import { derive } from '../editing/derive.js';
-import { ConfigError } from '../errors.js';
+import { ConfigError, didYouMean } from '../errors.js';
 import type { ClassInfo } from '../fields/fields.js';
-import { didYouMean } from '../names.js';
 import type { NodeKind } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
 import { isIdentifier, type Names, stringText } from './names.js';

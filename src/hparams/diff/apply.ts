@@ -1,6 +1,6 @@
 /** @file A diff applied to a config: that it was made from, or another. */
 
-import { type DocumentProblem, problemFrom, throwProblems } from '../documents/problems.js';
+import { type DocumentProblem, problemFrom, throwProblems } from '../documents/format.js';
 import { problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { newConfig, proxyFor } from '../nodes/config.js';

@@ -1,9 +1,8 @@
 /** @file Diffs as JSON: a config document, in which the configs that a diff names are configs that name them. */
 import { z } from 'zod';
 import { Configurable } from '../configurable.js';
-import type { JsonDocument, ReadOptions } from '../documents/format.js';
+import { type JsonDocument, notifier, type ReadOptions } from '../documents/format.js';
 import { fromJSON, toJSON } from '../documents/json.js';
-import { notifier } from '../documents/problems.js';
 import { findClass } from '../documents/registered.js';
 import { ConfigError } from '../errors.js';
 import { type ClassInfo, infoOf } from '../fields/fields.js';

@@ -15,10 +15,9 @@ import {
 } from '../nodes/node.js';
 import { formatPath, parsePath, type Segment } from '../walking/paths.js';
 import { Decoder } from './decode.js';
-import type { ReadOptions } from './format.js';
+import { type DocumentProblem, type ReadOptions, throwProblems } from './format.js';
 import type { Where } from './marks.js';
 import { isRecord, reservedNames } from './parts.js';
-import { type DocumentProblem, throwProblems } from './problems.js';
 import type { Parsed } from './text.js';
 
 /** One thing that a file sets. */

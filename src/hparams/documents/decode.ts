@@ -8,10 +8,9 @@ import { proxyFor } from '../nodes/config.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
 import type { Segment } from '../walking/paths.js';
-import { deepestDocument, type ReadOptions } from './format.js';
+import { type DocumentProblem, deepestDocument, notifier, type ReadOptions } from './format.js';
 import { decodeMark, type PartReader, type Where } from './marks.js';
 import { entryLinks, isRecord, joinPaths, readTags, reservedNames, shortPath } from './parts.js';
-import { type DocumentProblem, notifier } from './problems.js';
 import { findClass } from './registered.js';
 import { formatSpot, type Parsed, type Spot } from './text.js';
 

@@ -9,11 +9,18 @@ import { showValue } from '../fields/describe.js';
 import type { AnyConfig } from '../types.js';
 import { formatPath } from '../walking/paths.js';
 import { type Assignment, applyOne, FileReader } from './assignments.js';
-import { longestJson, longestWritten, type ReadOptions } from './format.js';
+import {
+  type DocumentProblem,
+  longestJson,
+  longestWritten,
+  notifier,
+  problemFrom,
+  type ReadOptions,
+  throwProblems,
+} from './format.js';
 import { documentIn, readDocument, toJSON } from './json.js';
 import { parseJson, parseYaml, withPlaces } from './parse.js';
 import { isRecord } from './parts.js';
-import { type DocumentProblem, notifier, problemFrom, throwProblems } from './problems.js';
 import { type Parsed, readText } from './text.js';
 import { toYAML } from './yaml.js';
 

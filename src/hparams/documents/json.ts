@@ -11,17 +11,18 @@ import type { PathLink } from '../walking/paths.js';
 import { walk } from '../walking/traverse.js';
 import { Decoder } from './decode.js';
 import {
+  type DocumentProblem,
   format,
   type JsonConfig,
   type JsonDocument,
   longestJson,
   type ReadOptions,
+  throwProblems,
   version,
 } from './format.js';
 import { Encoder } from './marks.js';
 import { parseJson } from './parse.js';
 import { isRecord, shortPath, tagNames } from './parts.js';
-import { type DocumentProblem, throwProblems } from './problems.js';
 import { findClass } from './registered.js';
 import { checkText, type Parsed } from './text.js';
 

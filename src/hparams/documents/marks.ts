@@ -1,6 +1,7 @@
 /** @file What JSON lacks: values as objects with one key that begins with '$', a mark, and what marks stand for. */
+
+import { didYouMean } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import { didYouMean } from '../names.js';
 import { deeper, isContainer } from '../nodes/containers.js';
 import { containerNamed, handlerOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';

@@ -3,8 +3,13 @@ import { createRequire } from 'node:module';
 import type { Alias, CST, Document, Pair, ParsedNode, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { ConfigError } from '../errors.js';
 import { append } from '../nodes/containers.js';
-import { deepestDocument, longestWritten, mostValues } from './format.js';
-import { type DocumentProblem, throwProblems } from './problems.js';
+import {
+  type DocumentProblem,
+  deepestDocument,
+  longestWritten,
+  mostValues,
+  throwProblems,
+} from './format.js';
 import { formatSpot, Lines, type Parsed } from './text.js';
 
 const require = createRequire(import.meta.url);

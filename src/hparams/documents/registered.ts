@@ -1,8 +1,7 @@
 /** @file What documents and generated code call by a name: classes, and values without a JSON form. */
-import { ConfigError } from '../errors.js';
+import { ConfigError, didYouMean } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { abstractProblem, classesNamed, concreteClasses } from '../fields/fields.js';
-import { didYouMean } from '../names.js';
 import { isContainer } from '../nodes/containers.js';
 import { nodeOf } from '../nodes/node.js';
 import { captureTrace, placeText } from '../source.js';

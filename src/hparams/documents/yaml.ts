@@ -8,12 +8,12 @@ import {
   type JsonValue,
   longestWritten,
   type ReadOptions,
+  throwProblems,
   version,
 } from './format.js';
 import { encodeAll, readDocument } from './json.js';
 import { parseYaml } from './parse.js';
 import { isRecord, reservedNames } from './parts.js';
-import { throwProblems } from './problems.js';
 import { checkText } from './text.js';
 
 /**

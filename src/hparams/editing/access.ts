@@ -1,13 +1,12 @@
 /** @file Reading, writing and listing by path, as command-line flags do. */
 
 import { z } from 'zod';
-import { ConfigError } from '../errors.js';
+import { ConfigError, didYouMean } from '../errors.js';
 import { coerce } from '../fields/coerce.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
 import { partSchema } from '../fields/schema.js';
-import { didYouMean } from '../names.js';
 import { isContainer, partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
 import {

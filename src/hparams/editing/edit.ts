@@ -1,10 +1,9 @@
 /** @file Edits of one config as a whole: another kind, another class, a copy with changes, defaults made explicit. */
 
-import { ConfigError, linesBelow } from '../errors.js';
+import { ConfigError, didYouMean, linesBelow } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import { FIELDS, infoOf } from '../fields/fields.js';
-import { didYouMean } from '../names.js';
 import {
   type ConfigNode,
   deleteField,

@@ -1,9 +1,8 @@
 /** @file Finding configs by class, or fields by tag, anywhere below a root, and reading, setting or replacing them. */
 
-import { ConfigError } from '../errors.js';
+import { ConfigError, nearest } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { FIELDS } from '../fields/fields.js';
-import { nearest } from '../names.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { mapContainers, partsOf } from '../nodes/containers.js';
 import {

@@ -1,7 +1,6 @@
 /** @file From the text of a command-line flag to a value, as the field's schema asks. */
 import type { z } from 'zod';
-import { ConfigError } from '../errors.js';
-import { nearest } from '../names.js';
+import { ConfigError, nearest } from '../errors.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
 import { refuseAsync } from './asynchronous.js';
 import { describeFor, showValue } from './describe.js';

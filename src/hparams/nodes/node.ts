@@ -1,11 +1,10 @@
 /** @file A config's node: its class, its explicit values and how they are read, checked, written and recorded. */
 
-import { ConfigError, NotSetError } from '../errors.js';
+import { ConfigError, didYouMean, NotSetError } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import { abstractProblem, type ClassInfo, type FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
-import { didYouMean } from '../names.js';
 import { captureTrace, placeText } from '../source.js';
 import type { AnyConfig, Tag } from '../types.js';
 import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';

@@ -1,5 +1,5 @@
 /** @file `luthier snapshot`: what experiments are, as committed text, so that a plain diff shows what a change does to them. */
-import { didYouMean } from '../../hparams/names.js';
+import { didYouMean } from '../../hparams/errors.js';
 import { UsageError } from '../../registry/errors.js';
 import { resolveExperiment } from '../../registry/index.js';
 import type { Command, Report } from '../command.js';

@@ -1,6 +1,6 @@
 /** @file `luthier validate`: checks experiments before somebody runs them. */
 import { positive } from '../../cli/flagTable.js';
-import { didYouMean } from '../../hparams/names.js';
+import { didYouMean } from '../../hparams/errors.js';
 import { directoriesFor } from '../../registry/directories.js';
 import { UsageError } from '../../registry/errors.js';
 import { flagOf } from '../../registry/overrides.js';
