@@ -2,7 +2,7 @@
 import { deepCopy } from './editing/copy.js';
 import { ConfigError } from './errors.js';
 import { showLong } from './fields/describe.js';
-import { append } from './nodes/containers.js';
+import { append, getOrMake } from './nodes/containers.js';
 import {
   type ConfigNode,
   fieldOf,
@@ -148,9 +148,7 @@ type WritesOfNodes = ReadonlyMap<ConfigNode, Map<string, Write[]>>;
 function writesOf(node: ConfigNode): Map<string, Write[]> {
   const byField = new Map<string, Write[]>();
   for (let write = node.last; write !== undefined; write = write.previous) {
-    const known = byField.get(write.field);
-    if (known === undefined) byField.set(write.field, [write]);
-    else known.push(write);
+    getOrMake(byField, write.field, () => []).push(write);
   }
   return byField;
 }

@@ -6,7 +6,7 @@ import type { FieldInfo } from '../fields/fields.js';
 import { carrierTags } from '../nodes/carriers.js';
 import { type ConfigNode, nodeOf, originText, rawValue, type Write, wantedOf } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
-import { formatLink, type PathLink, type Segment } from '../walking/paths.js';
+import { formatLink, type PathLink, type Segment, shorten } from '../walking/paths.js';
 import { lastWrites, placeOfDelete, placeText } from './buildErrors.js';
 
 /** A value that a rule looked at. */
@@ -98,10 +98,6 @@ function partOf(value: unknown, segments: readonly Segment[]): unknown {
     else part = (part as Record<PropertyKey, unknown> | null | undefined)?.[key];
   }
   return part;
-}
-
-function shorten(path: string): string {
-  return path.length <= 200 ? path : `${path.slice(0, 100)}…${path.slice(-99)}`;
 }
 
 /** Asks for the last writes to a config's fields when they are first needed, for many violations once. */

@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import type { ValueEdits } from '../diff/edits.js';
 import type { DiffValue } from '../diff/types.js';
 import { definitionOf } from '../fields/schema.js';
+import { getOrMake } from '../nodes/containers.js';
 import { action, type Code, call, statement, text } from './code.js';
 import type { Names } from './names.js';
 import type { Body } from './plan.js';
@@ -87,9 +88,7 @@ function listSteps(edits: ValueEdits, context: ContentsContext): Step[] {
   const gaps = new Map<number | 'end', Coming[]>();
   const leaving = new Set<number>();
   const put = (before: number | 'end', coming: Coming): void => {
-    const gap = gaps.get(before);
-    if (gap === undefined) gaps.set(before, [coming]);
-    else gap.push(coming);
+    getOrMake(gaps, before, () => []).push(coming);
   };
   for (const [order, { before, value: inserted }] of edits.inserts)
     put(before, { order, code: () => value(inserted) });

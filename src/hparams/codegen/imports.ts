@@ -4,6 +4,7 @@ import { Configurable } from '../configurable.js';
 import { derive } from '../editing/derive.js';
 import { ConfigError, didYouMean } from '../errors.js';
 import type { ClassInfo } from '../fields/fields.js';
+import { getOrMake } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
 import { isIdentifier, type Names, stringText } from './names.js';
@@ -73,8 +74,7 @@ export class Imports {
   }
 
   private local({ specifier, exported }: Source, isType: boolean): string {
-    let names = this.used.get(specifier);
-    if (names === undefined) this.used.set(specifier, (names = new Map()));
+    const names = getOrMake(this.used, specifier, () => new Map());
     const known = names.get(exported);
     if (known !== undefined) {
       known.isType &&= isType;

@@ -1,5 +1,5 @@
 /** @file Which config of the old structure is which of the new one. */
-import { isContainer, partsOf } from '../nodes/containers.js';
+import { getOrMake, isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
 import { listed } from '../walking/traverse.js';
@@ -317,9 +317,7 @@ class Aligner {
     for (const { node } of listed(shownEdges(b, undefined)).reverse()) {
       const now = this.now.numberOf(node);
       if (this.now.partners[now] !== -1) continue;
-      const known = byClass.get(node.info);
-      if (known === undefined) byClass.set(node.info, [now]);
-      else known.push(now);
+      getOrMake(byClass, node.info, () => []).push(now);
     }
     if (byClass.size === 0) return;
     for (const { node } of listed(shownEdges(a, undefined))) {
@@ -333,13 +331,11 @@ class Aligner {
 
 /** The configs of a structure by their contents. */
 class ByContent {
-  private readonly known = new Map<number, { readonly configs: number[]; next: number }>();
+  private readonly known = new Map<number, { configs: number[]; next: number }>();
 
   constructor(contents: readonly number[]) {
     for (const [config, content] of contents.entries()) {
-      const known = this.known.get(content);
-      if (known === undefined) this.known.set(content, { configs: [config], next: 0 });
-      else known.configs.push(config);
+      getOrMake(this.known, content, () => ({ configs: [], next: 0 })).configs.push(config);
     }
   }
 

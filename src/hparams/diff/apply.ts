@@ -4,7 +4,7 @@ import { type DocumentProblem, problemFrom, throwProblems } from '../documents/f
 import { problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { newConfig, proxyFor } from '../nodes/config.js';
-import { mapContainers } from '../nodes/containers.js';
+import { getOrMake, mapContainers } from '../nodes/containers.js';
 import {
   ConfigNode,
   collectNodes,
@@ -225,9 +225,7 @@ class Applier {
   }
 
   private planOf(node: ConfigNode): Plan {
-    let plan = this.plans.get(node);
-    if (plan === undefined) this.plans.set(node, (plan = this.plan(node, undefined, undefined)));
-    return plan;
+    return getOrMake(this.plans, node, () => this.plan(node, undefined, undefined));
   }
 
   private valuesOf(node: ConfigNode): Map<string, unknown> {
@@ -334,8 +332,7 @@ class Applier {
         this.report(at, `a ${node.info.name} has no '${name}'.`);
         continue;
       }
-      let tags = wanted.get(field);
-      if (tags === undefined) wanted.set(field, (tags = new Set(fieldTags(node, field))));
+      const tags = getOrMake(wanted, field, () => new Set(fieldTags(node, field)));
       if (tags.has(tag) === (kind === 'addTag')) {
         this.report(at, `it ${kind === 'addTag' ? 'has the tag' : 'lacks the tag'} ${tag} already.`);
       }

@@ -1,6 +1,6 @@
 /** @file The changes of a diff, sorted by the config, field and part that each is about. */
 
-import { append } from '../nodes/containers.js';
+import { append, getOrMake } from '../nodes/containers.js';
 import type { Tag } from '../types.js';
 import { formatSegment } from '../walking/paths.js';
 import {
@@ -62,9 +62,7 @@ export function groupChanges(changes: readonly Change[], intern: (path: Path) =>
   const root = new ValueEdits();
   const editsAt = (path: Path): ConfigEdits => {
     const own = intern(path);
-    let edits = configs.get(own);
-    if (edits === undefined) configs.set(own, (edits = new ConfigEdits()));
-    return edits;
+    return getOrMake(configs, own, () => new ConfigEdits());
   };
   for (const [order, change] of changes.entries()) {
     if (change.kind === 'class') editsAt(change.path).class.push(change);
@@ -79,8 +77,7 @@ export function groupChanges(changes: readonly Change[], intern: (path: Path) =>
       for (const segment of inner) {
         const key = typeof segment === 'object' ? segment.key : (segment as number);
         const name = formatSegment(segment, true);
-        let part = edits.parts.get(name);
-        if (part === undefined) edits.parts.set(name, (part = { key, edits: new ValueEdits() }));
+        const part = getOrMake(edits.parts, name, () => ({ key, edits: new ValueEdits() }));
         edits = part.edits;
       }
       if (change.kind === 'insert') edits.inserts.push([order, change]);
@@ -92,7 +89,5 @@ export function groupChanges(changes: readonly Change[], intern: (path: Path) =>
 }
 
 function fieldEdits(edits: ConfigEdits, field: string): ValueEdits {
-  let own = edits.fields.get(field);
-  if (own === undefined) edits.fields.set(field, (own = new ValueEdits()));
-  return own;
+  return getOrMake(edits.fields, field, () => new ValueEdits());
 }

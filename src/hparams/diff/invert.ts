@@ -1,7 +1,7 @@
 /** @file The way back: a diff that undoes another. */
 
 import { ConfigError } from '../errors.js';
-import { append, mapContainers } from '../nodes/containers.js';
+import { append, getOrMake, mapContainers } from '../nodes/containers.js';
 import { formatLink } from '../walking/paths.js';
 import {
   AddedPart,
@@ -205,9 +205,7 @@ class ListMap {
     if (change.kind !== 'insert') this.edits.set(i, change);
     if (change.kind === 'remove') return;
     const item: Item = change.kind === 'insert' ? { kind: 'insert', change } : { kind: 'old', i };
-    const gap = this.gaps.get(change.before);
-    if (gap === undefined) this.gaps.set(change.before, [item]);
-    else gap.push(item);
+    getOrMake(this.gaps, change.before, () => []).push(item);
   }
 
   /** The new list. */
@@ -240,9 +238,7 @@ function listMaps(changes: readonly Change[], intern: (path: Path) => Path): Map
   for (const change of changes) {
     if (change.kind !== 'insert' && change.kind !== 'remove' && change.kind !== 'move') continue;
     const list = intern(change.kind === 'insert' ? change.path : change.path?.parent);
-    let map = maps.get(list);
-    if (map === undefined) maps.set(list, (map = new ListMap(change.length)));
-    map.add(change);
+    getOrMake(maps, list, () => new ListMap(change.length)).add(change);
   }
   return maps;
 }

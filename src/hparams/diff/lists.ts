@@ -1,4 +1,5 @@
 /** @file How one list became another: which items stayed in order, which moved, went and came. */
+import { getOrMake } from '../nodes/containers.js';
 
 /** For lists of keys, equal where items are the same. */
 interface ListAlignment {
@@ -42,9 +43,7 @@ export function alignLists(before: readonly unknown[], after: readonly unknown[]
   for (let k = 1; k <= last; k += 1) match(before.length - k, after.length - k, true);
   const places = new Map<unknown, number[]>();
   for (let i = before.length - last - 1; i >= first; i -= 1) {
-    const known = places.get(before[i]);
-    if (known === undefined) places.set(before[i], [i]);
-    else known.push(i);
+    getOrMake(places, before[i], () => []).push(i);
   }
   const matched: number[] = [];
   for (let j = first; j < after.length - last; j += 1) {

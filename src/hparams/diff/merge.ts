@@ -1,7 +1,7 @@
 /** @file Two diffs of one structure as one, and three configs merged. */
 
 import { ConfigError } from '../errors.js';
-import { partsOf } from '../nodes/containers.js';
+import { getOrMake, partsOf } from '../nodes/containers.js';
 import { origin, withOrigin } from '../nodes/record.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatLink, formatSegment } from '../walking/paths.js';
@@ -152,12 +152,9 @@ class Merger {
   private slotsOf(diff: Diff): Map<Path, Map<string, Change[]>> {
     const slots = new Map<Path, Map<string, Change[]>>();
     for (const change of diff.changes) {
-      let at = slots.get(change.path);
-      if (at === undefined) slots.set(change.path, (at = new Map()));
+      const at = getOrMake(slots, change.path, () => new Map());
       const slot = slotOf(change);
-      const known = at.get(slot);
-      if (known === undefined) at.set(slot, [change]);
-      else known.push(change);
+      getOrMake(at, slot, () => []).push(change);
     }
     return slots;
   }

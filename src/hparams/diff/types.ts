@@ -1,6 +1,6 @@
 /** @file What a diff is made of: changes, the configs in their values, and paths. */
 import type { ClassInfo } from '../fields/fields.js';
-import { mapContainers, partsOf } from '../nodes/containers.js';
+import { getOrMake, mapContainers, partsOf } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';
 import type { Tag } from '../types.js';
 import { formatSegment, type PathLink, type Segment } from '../walking/paths.js';
@@ -198,14 +198,11 @@ export class PathTable {
 
   /** The path one step on. `parent` is a path of this table. */
   step(parent: Path, segment: Segment): PathLink {
-    let steps = this.steps.get(parent);
-    if (steps === undefined) this.steps.set(parent, (steps = new Map()));
+    const steps = getOrMake(this.steps, parent, () => new Map());
     const text = formatSegment(segment, true);
     // A field and a record's key of the same name are different steps.
     const name = typeof segment === 'object' ? `key ${text}` : text;
-    let link = steps.get(name);
-    if (link === undefined) steps.set(name, (link = { parent, segment }));
-    return link;
+    return getOrMake(steps, name, () => ({ parent, segment }));
   }
 
   /** The table's own chain for a path. */

@@ -1,7 +1,7 @@
 /** @file What a config file assigns: values and nested fields, each to a path; reading them, and making the assignments. */
 
 import { getPath, writePath } from '../editing/access.js';
-import { PresentNames } from '../editing/presentNames.js';
+import { PresentNames, partAt } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import {
@@ -183,16 +183,6 @@ export function applyOne(
 function recordOf(section: Section): unknown {
   if (section.refuseRecord !== undefined) throw section.refuseRecord;
   return section.toRecord();
-}
-
-/** What stands at `path`, undefined where nothing does: what is wrong with the path shows when it is written to. */
-function partAt(root: unknown, path: readonly Segment[]): unknown {
-  try {
-    return getPath(root, path);
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
-  }
 }
 
 function holdsConfigs(value: unknown): boolean {

@@ -50,7 +50,8 @@ export class PresentNames {
   }
 }
 
-function partAt(root: unknown, path: readonly Segment[]): unknown {
+/** What stands at `path`, undefined where nothing does: what is wrong with the path shows when it is written to. */
+export function partAt(root: unknown, path: readonly Segment[]): unknown {
   try {
     return getPath(root, path);
   } catch (error) {

@@ -255,6 +255,13 @@ function undoingErrors(action: () => void, undo: () => void): void {
   }
 }
 
+/** What `map` has for `key`; where it has nothing, what `make` gives, which it has from then on. */
+export function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
+}
+
 /** Adds `items` to `list`. Given to `push` as arguments, some hundred thousand of them overflow the stack. */
 export function append<T>(list: T[], items: Iterable<T>): void {
   for (const item of items) list.push(item);

@@ -24,6 +24,11 @@ export function formatPath(segments: readonly Segment[]): string {
   return text;
 }
 
+/** The text of a path, of a long one its beginning and end alone. */
+export function shorten(path: string): string {
+  return path.length <= 200 ? path : `${path.slice(0, 100)}…${path.slice(-99)}`;
+}
+
 const identifier = /^[A-Za-z_$][\w$-]*$/;
 // A key may hold anything, but a path stays on one line.
 const escapes: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 /** @file Traversals by a function that decides, value by value, how to go on. */
 
 import { copy } from '../editing/copy.js';
-import { partsOf, rebuild } from '../nodes/containers.js';
+import { getOrMake, partsOf, rebuild } from '../nodes/containers.js';
 import { type ContainerHandler, type Handlers, prototypeOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, readField, writeField } from '../nodes/node.js';
 import { origin } from '../nodes/record.js';
@@ -174,10 +174,8 @@ class Run<R> {
     const note = (place: Place<R>): void => {
       const { parent, link } = place;
       if (parent === undefined) return;
-      const known = arrivals.get(place.original);
       const arrival = { from: parent.original, segment: link!.segment };
-      if (known === undefined) arrivals.set(place.original, [arrival]);
-      else known.push(arrival);
+      getOrMake(arrivals, place.original, () => []).push(arrival);
     };
     depthFirst<Place<R>>(new Place(this, this.root.original, undefined, undefined), {
       target: (place) => place.original,

@@ -7,7 +7,7 @@ import { isCarrier } from '../nodes/carriers.js';
 import { deeper, partsOf } from '../nodes/containers.js';
 import { ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
-import { formatLink, type PathLink, type Segment, segmentsOf } from './paths.js';
+import { formatLink, type PathLink, type Segment, segmentsOf, shorten } from './paths.js';
 
 /** What a traversal does at each step; a step is one way to reach an object. */
 export interface Steps<S> {
@@ -120,10 +120,6 @@ function showKind(target: unknown): string {
   if (Array.isArray(target)) return 'array';
   const name = (target as object).constructor?.name;
   return name === undefined || name === 'Object' ? 'record' : name;
-}
-
-function shorten(path: string): string {
-  return path.length <= 200 ? path : `${path.slice(0, 100)}…${path.slice(-99)}`;
 }
 
 /** One place where a config stands inside another, or inside the containers that the walk began with. */
