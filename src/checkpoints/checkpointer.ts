@@ -4,16 +4,13 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
-import { CheckpointError } from './errors.js';
+import { brokenError, CheckpointError, unreadableError } from './errors.js';
 import { describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
 import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
 import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 import { SaveThread } from './saveThread.js';
 import { StateSnapshot, type TrainState } from './trainState.js';
 import type { WriteRequest } from './writeCheckpoint.js';
-
-/** The flag that allows an older checkpoint where the newest is broken; named in errors. */
-export const RESTORE_PREVIOUS_FLAG = '--restore_previous_checkpoint';
 
 export interface CheckpointerOptions {
   /** `<job_log_dir>/checkpoints`. */
@@ -278,33 +275,4 @@ export class Checkpointer {
     this.#known.set(step, described);
     return described;
   }
-}
-
-/** A checkpoint that can't be read may be whole: no older one takes its place unless the user moves it away. */
-function unreadableError(
-  path: string,
-  error: CheckpointError,
-  previous: number | undefined,
-): CheckpointError {
-  const older = previous === undefined ? '' : `, or move it away to go on from step ${previous}`;
-  const message = `${error.message}\nThe checkpoint ${path} may be whole: make it readable${older}.`;
-  return new CheckpointError('io', error.path, error.problem, { message, cause: error });
-}
-
-/** Names the broken checkpoint, says that it was left alone, and what could be used instead. */
-function brokenError(passedOver: readonly CheckpointError[], previous: number | undefined): CheckpointError {
-  const [newest, ...older] = passedOver;
-  const lines = [`checkpoint ${newest!.path} is broken and was left in place:`, `  ${newest!.problem}`];
-  for (const { problem } of older) lines.push(`  ${problem}`);
-  if (previous !== undefined) {
-    lines.push(
-      `The checkpoint before it is for step ${previous}; ${RESTORE_PREVIOUS_FLAG} resumes from there.`,
-    );
-  } else {
-    lines.push('There is no older checkpoint to go back to.');
-  }
-  return new CheckpointError('broken', newest!.path, newest!.problem, {
-    message: lines.join('\n'),
-    cause: newest,
-  });
 }

@@ -2,6 +2,9 @@
 
 import { explain } from '../files/index.js';
 
+/** The flag that allows an older checkpoint where the newest is broken; named in errors. */
+export const RESTORE_PREVIOUS_FLAG = '--restore_previous_checkpoint';
+
 /**
  * - `missing`: no such checkpoint or directory
  * - `broken`: a file is truncated, damaged or not what its name says
@@ -33,4 +36,36 @@ export class CheckpointError extends Error {
 export function ioError(path: string, doing: string, cause: unknown): CheckpointError {
   if (cause instanceof CheckpointError) return cause;
   return new CheckpointError('io', path, `${doing}: ${explain(cause)}`, { cause });
+}
+
+/** A checkpoint that can't be read may be whole: no older one takes its place unless the user moves it away. */
+export function unreadableError(
+  path: string,
+  error: CheckpointError,
+  previous: number | undefined,
+): CheckpointError {
+  const older = previous === undefined ? '' : `, or move it away to go on from step ${previous}`;
+  const message = `${error.message}\nThe checkpoint ${path} may be whole: make it readable${older}.`;
+  return new CheckpointError('io', error.path, error.problem, { message, cause: error });
+}
+
+/** Names the broken checkpoint, says that it was left alone, and what could be used instead. */
+export function brokenError(
+  passedOver: readonly CheckpointError[],
+  previous: number | undefined,
+): CheckpointError {
+  const [newest, ...older] = passedOver;
+  const lines = [`checkpoint ${newest!.path} is broken and was left in place:`, `  ${newest!.problem}`];
+  for (const { problem } of older) lines.push(`  ${problem}`);
+  if (previous !== undefined) {
+    lines.push(
+      `The checkpoint before it is for step ${previous}; ${RESTORE_PREVIOUS_FLAG} resumes from there.`,
+    );
+  } else {
+    lines.push('There is no older checkpoint to go back to.');
+  }
+  return new CheckpointError('broken', newest!.path, newest!.problem, {
+    message: lines.join('\n'),
+    cause: newest,
+  });
 }

@@ -3,13 +3,12 @@
 export {
   Checkpointer,
   type CheckpointerOptions,
-  RESTORE_PREVIOUS_FLAG,
   type RestoredCheckpoint,
   type RestoreOptions,
   type SaveOptions,
 } from './checkpointer.js';
 export { checkpointName, stepOfName } from './directory.js';
-export { CheckpointError, type CheckpointErrorKind } from './errors.js';
+export { CheckpointError, type CheckpointErrorKind, RESTORE_PREVIOUS_FLAG } from './errors.js';
 export type { CheckpointMetadata } from './metadata.js';
 export { type CheckpointContents, type ReadOptions, readCheckpoint, readMetadata } from './restore.js';
 export { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
