@@ -2,7 +2,7 @@
 import * as tf from './tfjs.js';
 import { keepCopy } from './trace.js';
 import { flattenTree, mapTree } from './tree.js';
-import type { Tree } from './types.js';
+import { CompilerError, type Tree } from './types.js';
 
 export const isTensor = (value: unknown): value is tf.Tensor => value instanceof tf.Tensor;
 
@@ -15,6 +15,15 @@ function keepAuxiliary(tensor: tf.Tensor): tf.Tensor {
   const copy = keepCopy(tensor);
   auxiliary.add(copy);
   return copy;
+}
+
+/** Parameters that a differentiated value does not follow from. */
+export class NoGradientError extends CompilerError {
+  /** @param paths of the parameters. */
+  constructor(readonly paths: readonly string[]) {
+    const names = paths.map((path) => `'${path}'`).join(', ');
+    super(`The differentiated value does not follow from ${names}: there is no gradient.`);
+  }
 }
 
 /** What a differentiated function gives. */
@@ -32,6 +41,7 @@ export interface ValueAndGrad<P, A> {
  * and while tracing.
  *
  * @param f returns the loss and a structure of other tensors, which carry no gradient.
+ * @throws NoGradientError for parameters that `value` does not follow from.
  */
 export function valueAndGrad<P extends Tree<tf.Tensor>, A extends Tree<tf.Tensor>>(
   f: (params: P) => { value: tf.Tensor; aux: A },
@@ -39,14 +49,17 @@ export function valueAndGrad<P extends Tree<tf.Tensor>, A extends Tree<tf.Tensor
 ): ValueAndGrad<P, A> {
   const leaves = flattenTree<tf.Tensor>(params, isTensor);
   let aux: A | undefined;
-  const flat = (...tensors: tf.Tensor[]): tf.Scalar => {
-    let next = 0;
-    const result = f(mapTree<tf.Tensor, tf.Tensor>(params, isTensor, () => tensors[next++]!) as P);
+  const forward = (): tf.Tensor => {
+    const result = f(params);
     // The surrounding tidy would drop what is not returned.
     aux = mapTree<tf.Tensor, tf.Tensor>(result.aux, isTensor, keepAuxiliary) as A;
-    return result.value as tf.Scalar;
+    return result.value;
   };
-  const { value, grads } = tf.valueAndGrads(flat)(leaves.map((leaf) => leaf.value));
+  // Not tf.valueAndGrads, which doesn't tell what has no gradient.
+  const tensors = leaves.map((leaf) => leaf.value);
+  const { value, grads } = tf.engine().gradients(forward, tensors, undefined, true);
+  const missing = leaves.filter((_, i) => grads[i] == null).map(({ path }) => path);
+  if (missing.length > 0) throw new NoGradientError(missing);
   let next = 0;
   return {
     value,

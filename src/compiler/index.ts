@@ -16,7 +16,7 @@ export type { BoundCall, Executable, Runner } from './executable.js';
 export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './firstNonFinite.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';
-export { type ValueAndGrad, valueAndGrad } from './gradients.js';
+export { NoGradientError, type ValueAndGrad, valueAndGrad } from './gradients.js';
 export { IndexError } from './indexChecks.js';
 export { type CompileOptions, compile, evalShape, exportOnnx, type Following, jit } from './jit.js';
 export { cpuName, type NativeTools, nativeTools } from './native/machine.js';

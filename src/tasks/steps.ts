@@ -1,5 +1,6 @@
 /** @file The functions that programs compile: a training step's loss and gradients, an evaluation step's metrics. */
-import { type HostTensor, type Tensor, type Tree, valueAndGrad } from '../compiler/index.js';
+import { type HostTensor, NoGradientError, type Tensor, type Tree, valueAndGrad } from '../compiler/index.js';
+import { ConfigError } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from '../models/index.js';
 import type { WeightedValues } from './metrics.js';
@@ -40,14 +41,34 @@ export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutpu
   const trainable = task.trainablePaths();
   return ({ params, batch, prngKey }) => {
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
-    const { value, aux, grads } = valueAndGrad((theta: Record<string, Tensor>) => {
+    const forward = (theta: Record<string, Tensor>) => {
       const summaries: Record<string, Tensor> = {};
       const context = { theta: { ...params, ...theta }, prngKey, summaries };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
       return { value: task.lossOf(metrics)[0], aux: { metrics: metricTensors(metrics), summaries } };
-    }, moved);
-    return { loss: value, ...aux, grads };
+    };
+    try {
+      const { value, aux, grads } = valueAndGrad(forward, moved);
+      return { loss: value, ...aux, grads };
+    } catch (error) {
+      throw error instanceof NoGradientError ? unusedError(task, error) : error;
+    }
   };
+}
+
+/** Variables that are to train, and that the loss does not follow from. */
+function unusedError({ hp }: SingleTask, cause: NoGradientError): ConfigError {
+  const { lossName } = hp.train.hp.learner.hp;
+  const path = 'task.train.learner.bpropVariableExclusion';
+  const names = cause.paths.slice(0, 3).map((path) => `'${path}'`);
+  const more = cause.paths.length - names.length;
+  const list = new Intl.ListFormat('en').format(more > 0 ? [...names, `${more} more`] : names);
+  const [noun, them] = cause.paths.length === 1 ? ['variable', 'it'] : ['variables', 'them'];
+  return new ConfigError(
+    `The loss '${lossName}' does not depend on the ${noun} ${list}: use ${them} in the model's loss, or leave ${them} ` +
+      `out of training with ${path}.`,
+    { path, cause },
+  );
 }
 
 /** The evaluation step of a task as a pure function: the model's metrics, without dropout. */

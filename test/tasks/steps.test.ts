@@ -1,7 +1,7 @@
 /** @file A task's step functions: the compiled gradients are the oracle's, and frozen variables have none. */
 import { expect, test } from 'vitest';
 import { compile, flatViews, type HostTensor, type TensorSpec } from '../../src/compiler/index.js';
-import { build } from '../../src/hparams/index.js';
+import { build, ConfigError } from '../../src/hparams/index.js';
 import { SyntheticLmInput } from '../../src/inputs/index.js';
 import { evalStep, forwardStep, metricValues, type StepMetrics, trainStep } from '../../src/tasks/index.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
@@ -66,6 +66,29 @@ test('excluded variables get no gradient and lie in a group of their own', async
   });
   expect(task.trainablePaths()).not.toContain('lm/position_emb/emb_var');
   expect(task.layout().entries.find((e) => e.name === 'lm/position_emb/emb_var')!.group).toBe('frozen');
+});
+
+test('variables that the loss does not follow from are named', async () => {
+  const { task, inputs } = await example();
+  const paths = task.trainablePaths();
+  const compiled = (unused: readonly string[]) => {
+    task.trainablePaths = () => [...paths, ...unused];
+    const spec = { shape: [3], dtype: 'float32' } as const;
+    const params = { ...inputs.params, ...Object.fromEntries(unused.map((path) => [path, spec])) };
+    return compile(trainStep(task), { ...inputs, params } as never, { engine: 'eager' });
+  };
+  const exclusion = 'task.train.learner.bpropVariableExclusion';
+  await expect(compiled(['lm/spare/w'])).rejects.toEqual(
+    new ConfigError(
+      "The loss 'total_loss' does not depend on the variable 'lm/spare/w': use it in the model's loss, or leave it out " +
+        `of training with ${exclusion}.`,
+      { path: exclusion },
+    ),
+  );
+  await expect(compiled(['a', 'b', 'c', 'd', 'e'])).rejects.toThrow(
+    "The loss 'total_loss' does not depend on the variables 'a', 'b', 'c', and 2 more: use them in the model's loss, " +
+      `or leave them out of training with ${exclusion}.`,
+  );
 });
 
 test('a loss that the model does not have is an error with a suggestion', async () => {
