@@ -118,15 +118,22 @@ function sorted(
   return { constants, edits };
 }
 
+/** Summaries, records and decoded texts are told apart by the names of the inputs. */
 function checkNames(experiment: Experiment, what: string, configs: readonly Config<BaseInput>[]): void {
-  const seen = new Set<string>();
-  for (const config of configs) {
+  const seen = new Map<string, number>();
+  for (const [i, config] of configs.entries()) {
     const name = config.name ?? (config.isTraining ? 'train' : 'input');
-    if (seen.has(name)) {
+    const first = seen.get(name);
+    if (first !== undefined) {
       const { name: cls } = experiment.constructor;
-      throw new ConfigError(`${cls}.${what}: two inputs are named '${name}'.`, { path: what });
+      const path = `${what}[${i}].name`;
+      throw new ConfigError(
+        `${cls}: ${what}[${first}] and ${what}[${i}] are both named '${name}', and would write the same summaries. ` +
+          `Give one of them another name: --set ${path}=NAME.`,
+        { path },
+      );
     }
-    seen.add(name);
+    seen.set(name, i);
   }
 }
 

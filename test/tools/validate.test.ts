@@ -170,7 +170,13 @@ test('every experiment has its own findings, whatever the others do', async () =
     },
     'bad.Twice': {
       ...failed('bad.ts:30', 'task', [
-        { level: 'datasets', message: "Twice.datasets: two inputs are named 'train'.", path: 'datasets' },
+        {
+          level: 'datasets',
+          message:
+            "Twice: datasets[0] and datasets[1] are both named 'train', and would write the same summaries. Give one of " +
+            'them another name: --set datasets[1].name=NAME.',
+          path: 'datasets[1].name',
+        },
       ]),
       parameters: 3888,
     },
