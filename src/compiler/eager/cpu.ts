@@ -10,6 +10,7 @@ import { withBackend } from '../trace.js';
 import { flattenTree, type Leaf, mapTree } from '../tree.js';
 import { CompilerError, DeviceError, formatSpec, sameShape, type TensorSpec, type Tree } from '../types.js';
 import { answerForEmpties } from './empties.js';
+import { checkSegmentIds } from './segmentIds.js';
 
 /** Backends that the eager engine can run on. */
 export type EagerDevice = 'cpu' | 'gpu';
@@ -21,6 +22,7 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
     // Its first use would print an advertisement for tfjs-node.
     (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
     answerForEmpties('cpu');
+    checkSegmentIds('cpu');
     return 'cpu';
   }
   const name = '@tensorflow/tfjs-node-gpu';
@@ -28,6 +30,7 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
     // Missing, or installed without its binary: both mean that there is no GPU backend.
     await import(name);
     answerForEmpties('tensorflow');
+    checkSegmentIds('tensorflow');
     return 'tensorflow';
   } catch (error) {
     const reason = (error as Error).message.split('\n')[0]!.replace(/\.$/, '');
@@ -39,7 +42,7 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
   }
 }
 
-/** What tfjs's gather says of an index, as other engines are told it; undefined for other errors. */
+/** What gather and the sum by segments say of an index, as other engines are told it; undefined for other errors. */
 function indexError(program: string, error: unknown): IndexError | undefined {
   const message = error instanceof Error ? error.message : '';
   const [, value, last, where] = /the index value (-?\d+) is not in \[0, (\d+)\](.*)/s.exec(message) ?? [];
