@@ -31,8 +31,9 @@ function mapBatch<T>(batch: Batch, map: (tensor: HostTensor, path: string) => T,
 
 /** The error of a batch that has an index out of range. @param what names input and step. */
 export function badIndexError(what: string, { input, at, problem }: IndexError): JobError {
-  const array = input.replace(/^(\d+\.)?batch\./, '');
-  return new JobError(`${what}: ${array}[${at.join(',')}] of its batch, ${problem}.`);
+  const array = input === '' ? 'indices' : input.replace(/^(\d+\.)?batch\./, '');
+  const place = at.length === 0 ? array : `${array}[${at.join(',')}]`;
+  return new JobError(`${what}: ${place} ${input === '' ? 'worked out from' : 'of'} its batch, ${problem}.`);
 }
 
 /** Arrays with the shapes of an input's first batch, for so many batches; later ones are copied into them. */

@@ -7,7 +7,7 @@ import {
   type FlatLayout,
   flatViews,
   type HostTensor,
-  type IndexError,
+  IndexError,
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
@@ -58,11 +58,18 @@ export interface StepCalls {
   isUpdating: boolean;
   /** What is wrong with the batch at a place, if anything. */
   problemOf(place: number): IndexError | undefined;
-  /** Takes `count` steps from step number `first` on; gives what the steps told, each in its part, and the updates. */
-  run(
-    first: number,
-    count: number,
-  ): Promise<{ readonly outputs: StepOutputs; readonly updates: readonly UpdateReport[] }>;
+  /** Takes `count` steps from step number `first` on. */
+  run(first: number, count: number): Promise<TakenSteps>;
+}
+
+/** What a call did. */
+export interface TakenSteps {
+  /** What the steps told, each in its part. */
+  readonly outputs: StepOutputs;
+  /** The update of each step that was taken. */
+  readonly updates: readonly UpdateReport[];
+  /** Why those behind them were not taken: an index that the step works out is out of range. */
+  readonly failure?: IndexError;
 }
 
 /** A structure like `outputs` that leaves every array to the binding. */
@@ -119,9 +126,9 @@ export async function compileStep(
       problemOf: (place) => call.problemOf(place),
       run: async (first, count) => {
         calls.isUpdating = true;
-        const told = await runFused(options, fused, call, first, count);
+        const taken = await runFused(options, fused, call, first, count);
         calls.isUpdating = false;
-        return told;
+        return taken;
       },
     };
     return calls;
@@ -132,25 +139,40 @@ export async function compileStep(
     ...{ ...held, updater },
     problemOf: () => call.problemOf(0),
     run: async (step) => {
-      const told = (await phase(options, 'gradients', () => call.run())) as unknown as StepOutputs;
+      const { failure } = await indexErrorOf(phase(options, 'gradients', () => call.run()));
+      const outputs = call.outputs as unknown as StepOutputs;
+      if (failure !== undefined) return { outputs, updates: [], failure };
       calls.isUpdating = true;
       const update = await phase(options, 'update', () => updater.run(step));
       calls.isUpdating = false;
-      return { outputs: told, updates: [update] };
+      return { outputs, updates: [update] };
     },
   };
   return calls;
 }
 
-/** Several steps in one call. */
+/** Several steps in one call. Where one works out a bad index, those before it are whole, and it has updated nothing. */
 async function runFused(
   options: JobOptions,
   fused: FusedUpdate,
   call: BoundCall,
   first: number,
   count: number,
-): ReturnType<StepCalls['run']> {
+): Promise<TakenSteps> {
   for (let i = 0; i < count; i++) fused.prepare(first + i, i);
-  const [outputs] = (await phase(options, 'step', () => call.run(count))) as unknown as [StepOutputs];
-  return { outputs, updates: Array.from({ length: count }, (_, i) => fused.report(i)) };
+  const { failure } = await indexErrorOf(phase(options, 'step', () => call.run(count)));
+  const [outputs] = call.outputs as unknown as [StepOutputs];
+  const updates = Array.from({ length: failure?.run ?? count }, (_, i) => fused.report(i));
+  return { outputs, updates, ...(failure && { failure }) };
+}
+
+/** The index that a call found to be out of range, if any. @throws what else it threw */
+async function indexErrorOf(call: Promise<unknown>): Promise<{ readonly failure?: IndexError }> {
+  try {
+    await call;
+    return {};
+  } catch (error) {
+    if (error instanceof IndexError) return { failure: error };
+    throw error;
+  }
 }

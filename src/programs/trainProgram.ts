@@ -5,6 +5,7 @@ import {
   foldIn,
   type HostTensor,
   hashString,
+  type IndexError,
   type NonFinite,
   type PrngKey,
   prngKey,
@@ -104,8 +105,8 @@ export class TrainProgram {
    * steps a call takes.
    *
    * @param count from 1 to `mostSteps`; fewer are taken where the input ends, at least one.
-   * @throws JobError where the input has ended, RangeError for another count; what the input threw, after the steps that
-   *   came before.
+   * @throws JobError where the input has ended or an index is out of range, RangeError for another count; what the input
+   *   threw. Always after the steps that came before.
    */
   async runSteps(count: number): Promise<TrainReport[]> {
     const { options, calls, state } = this;
@@ -113,11 +114,14 @@ export class TrainProgram {
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${calls.mostSteps}`);
     const first = state.step;
     const loaded = await phase(options, 'input', () => this.load(count));
-    for (let i = 0; i < loaded.count; i++) calls.keys.set(foldIn(this.stream, first + i), 2 * i);
-    const { outputs, updates } = await calls.run(first, loaded.count);
-    state.step = first + loaded.count;
-    this.#inputState = loaded.inputState;
-    this.#lastPlace = loaded.count - 1;
+    for (let i = 0; i < loaded.length; i++) calls.keys.set(foldIn(this.stream, first + i), 2 * i);
+    const { outputs, updates, failure } = await calls.run(first, loaded.length);
+    const taken = updates.length;
+    if (failure !== undefined) this.#failure = this.badIndex(failure, first + taken + 1);
+    if (taken === 0) throw this.#failure;
+    state.step = first + taken;
+    this.#inputState = loaded[taken - 1]!;
+    this.#lastPlace = taken - 1;
     return updates.map((update, i) => reportOf(outputs, update, i));
   }
 
@@ -149,25 +153,33 @@ export class TrainProgram {
     return firstNonFinite(trainStep(task), inputs, numThreads === undefined ? {} : { numThreads });
   }
 
-  /** Loads so many batches, or those that there are: what there is, is trained on before an error is told. */
-  private async load(count: number): Promise<{ readonly count: number; readonly inputState: InputState }> {
+  /**
+   * Loads so many batches, or those that there are: what there is, is trained on before an error is told.
+   *
+   * @returns where the input stands after each of them.
+   */
+  private async load(count: number): Promise<readonly InputState[]> {
     if (this.#failure !== undefined) throw this.#failure;
     const { input, buffers, calls, state } = this;
+    const loaded: InputState[] = [];
     for (let i = 0; i < count; i++) {
-      const inputState = input.getState();
+      const step = state.step + i;
       try {
         buffers.load(await input.getNext(), i);
         const problem = calls.problemOf(i);
-        if (problem !== undefined)
-          throw badIndexError(`Input '${input.name}', step ${state.step + i + 1}`, problem);
+        if (problem !== undefined) throw this.badIndex(problem, step + 1);
       } catch (error) {
-        const step = state.step + i;
         this.#failure = error instanceof EndOfData ? endOfTraining(input.name, step) : error;
         if (i === 0) throw this.#failure;
-        return { count: i, inputState };
+        break;
       }
+      loaded.push(input.getState());
     }
-    return { count, inputState: input.getState() };
+    return loaded;
+  }
+
+  private badIndex(error: IndexError, step: number): JobError {
+    return badIndexError(`Input '${this.input.name}', step ${step}`, error);
   }
 }
 

@@ -26,12 +26,13 @@ export async function tinyTraining(
   {
     fpropDtype = 'float32',
     input = tokens(),
-  }: { fpropDtype?: 'float32' | 'bfloat16'; input?: InputSource } = {},
+    Model = LanguageModel,
+  }: { fpropDtype?: 'float32' | 'bfloat16'; input?: InputSource; Model?: typeof LanguageModel } = {},
 ): Promise<{ program: TrainProgram; state: FlatTrainState }> {
   const lmTpl = gpt2Lm({ vocabSize, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: seqLen });
   const optimizer = AdamW.config({ learningRate: 1e-2, clipGradientNormToValue: 1 });
   const config = SingleTask.config({
-    model: LanguageModel.config({ fpropDtype, lmTpl }),
+    model: Model.config({ fpropDtype, lmTpl }),
     train: Train.config({ learner: Learner.config({ optimizer }) }),
   });
   const task = build(config);

@@ -1,6 +1,8 @@
 /** @file Steps: one or several a call, the same bits; batches that are not as the others; the end of the data. */
 import { describe, expect, test } from 'vitest';
+import { type Tensor, tf } from '../../src/compiler/index.js';
 import { type Batch, EndOfData, type InputSource } from '../../src/inputs/index.js';
+import { LanguageModel, type TensorBatch } from '../../src/models/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { tinyTraining, tokens } from './tinyTraining.js';
 
@@ -18,6 +20,52 @@ function limited(batches: number, bad = -1): InputSource {
   };
   return input;
 }
+
+/** Looks up the token behind each one: an index that the program works out. */
+class Shifted extends LanguageModel {
+  override fprop(batch: TensorBatch): ReturnType<LanguageModel['fprop']> {
+    const ids = tf.add(batch.ids as Tensor, tf.scalar(1, 'int32'));
+    return super.fprop({ ...batch, ids });
+  }
+}
+
+/** Tokens that have one behind them, but for the last one of row 2 in batch number `bad`, counted from 0. */
+function shiftable(bad: number): InputSource {
+  const input = tokens();
+  const getNext = input.getNext.bind(input);
+  let given = 0;
+  input.peek = getNext;
+  input.getNext = async (): Promise<Batch> => {
+    const batch = await getNext();
+    const { ids } = batch as unknown as { ids: { data: Int32Array } };
+    ids.data.forEach((id, i) => {
+      ids.data[i] = Math.min(id, 62);
+    });
+    if (given++ === bad) ids.data[47] = 63;
+    return batch;
+  };
+  return input;
+}
+
+test.each(['native', 'onnx', 'eager'] as const)(
+  '%s: an index that a step works out is told after the steps that came before, which are whole',
+  async (engine) => {
+    const opened = (bad: number) => tinyTraining(engine, 2, { input: shiftable(bad), Model: Shifted });
+    const [{ program, state }, sound] = [await opened(5), await opened(-1)];
+    for (let step = 0; step < 5; step++) await sound.program.run();
+    const most = Math.min(7, program.mostSteps);
+    while (state.step + most <= 5) await program.runSteps(most);
+    if (state.step < 5) expect(await program.runSteps(most)).toHaveLength(5);
+    await expect(program.runSteps(1)).rejects.toThrow(
+      /^Input 'train', step 6: indices\[2,15\] worked out from its batch, 64 is not one of the 64 rows of float32\[64,16\], 0 to 63 \(in layer 'lm\/.*'\)\.$/,
+    );
+    expect(state.step).toBe(5);
+    expect(program.isWhole).toBe(true);
+    expect(program.inputState).toEqual(sound.program.inputState);
+    expect(state.params).toEqual(sound.state.params);
+    expect(state.slots).toEqual(sound.state.slots);
+  },
+);
 
 describe.skipIf(!hasCompiler)('steps of machine code', () => {
   test.each([1, 2])(
