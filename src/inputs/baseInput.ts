@@ -95,6 +95,11 @@ export abstract class BaseInput
     return {};
   }
 
+  /** The part of `dataIdentity` that follows from the config alone; null where the data must be read to tell. */
+  knownIdentity(): DataIdentity | null {
+    return {};
+  }
+
   /**
    * Names, shapes and dtypes of what `getNext` will give, from the config alone: no data is read.
    *

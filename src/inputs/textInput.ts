@@ -147,16 +147,18 @@ export class TextInput extends RowInput.with({
   }
 
   override dataIdentity(): DataIdentity {
-    const { tokenizer } = this;
+    const { files } = this.#load();
+    return { ...this.knownIdentity(), files, contents: this.#contents };
+  }
+
+  /** What the tokenizer says of itself, unless it has yet to learn its vocabulary. */
+  override knownIdentity(): DataIdentity | null {
+    const { tokenizer } = this.hp;
+    if (tokenizer.needsCorpus) return null;
+    const [identity, learned] = [tokenizer.identity(), tokenizer.learned()];
     return {
       vocabSize: tokenizer.vocabSize,
-      tokenizer: {
-        class: tokenizer.constructor.name,
-        identity: tokenizer.identity(),
-        learned: tokenizer.learned(),
-      },
-      files: this.#load().files,
-      contents: this.#contents,
+      tokenizer: { class: tokenizer.constructor.name, identity, learned },
     };
   }
 

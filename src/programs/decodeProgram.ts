@@ -10,7 +10,7 @@ import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
 import { nextBatch } from './evalProgram.js';
 import type { FlatParams } from './flatParams.js';
-import { openDataset } from './openDataset.js';
+import { checkDataset, openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
 import { Stepper } from './stepper.js';
 
@@ -100,6 +100,11 @@ export class DecodeProgram {
     const changes = this.#changes;
     this.#changes = undefined;
     return { examples, path, seconds, tokens, ...(changes !== undefined && { changes }) };
+  }
+
+  /** Compares its tokenizer with the model and with training; opens the input where only its data can tell. */
+  checkDataset(): void {
+    if (!checkDataset(this.options, this.task, this.dataset)) this.#open();
   }
 
   async close(): Promise<void> {

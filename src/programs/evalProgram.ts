@@ -22,7 +22,7 @@ import {
 import { BatchBuffers, badIndexError } from './batchBuffers.js';
 import { JobError } from './errors.js';
 import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
-import { openDataset } from './openDataset.js';
+import { checkDataset, openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
 
 /** The evaluation step, compiled for batches of one shape. */
@@ -162,6 +162,11 @@ export class EvalProgram {
     this.#changes = undefined;
     const seconds = (performance.now() - started) / 1000;
     return { metrics: means.result(), batches, seconds, ...(changes !== undefined && { changes }) };
+  }
+
+  /** Compares its tokenizer with the model and with training; opens the input where only its data can tell. */
+  checkDataset(): void {
+    if (!checkDataset(this.options, this.task, this.dataset)) this.#open();
   }
 
   async close(): Promise<void> {

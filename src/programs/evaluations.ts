@@ -59,6 +59,11 @@ export class Evaluations {
     ];
   }
 
+  /** Says before the first step what is wrong with tokenizers. @throws JobError, ConfigError as `openDataset` */
+  checkDatasets(): void {
+    for (const program of [...this.#evals, ...this.#decodes]) program.checkDataset();
+  }
+
   /** Names of those that have yet to run at the present step. */
   get pending(): readonly string[] {
     return this.#pending;

@@ -1,5 +1,5 @@
 /** @file Opens the inputs of a job: as training fixed them, and compared with what earlier processes read. */
-import { type Config, ConfigError, classOf, iterate } from '../hparams/index.js';
+import { build, type Config, ConfigError, classOf, iterate } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -36,16 +36,43 @@ export interface DatasetToOpen {
 export function openDataset(options: JobOptions, wanted: DatasetToOpen): OpenedDataset {
   const { task, dataset, program } = wanted;
   const { jobLogDir } = options;
-  const training = recordedData(jobLogDir, TRAIN);
-  const input = openAs(options, dataset, training);
+  const input = openAs(options, dataset, recordedData(jobLogDir, TRAIN));
   const identity = input.dataIdentity();
-  checkTokenizer(input, identity, training, dataRecordPath(jobLogDir, TRAIN));
-  checkVocabulary(task, input, identity);
+  checkIdentity(options, task, input.name, identity);
   const recorded = recordedData(jobLogDir, program);
   if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, program, identity);
   const changes = recorded === undefined ? [] : inputs.dataChanges(recorded, identity);
   const path = dataRecordPath(jobLogDir, program);
   return { input, changes: changes.length === 0 ? undefined : `${changes.join('; ')} (${path})` };
+}
+
+/**
+ * Says before the first training step what would be wrong with the ids of a dataset that is read later. No data is read.
+ *
+ * @returns false where the tokenizer has to see the data first.
+ * @throws JobError and ConfigError as `openDataset`
+ */
+export function checkDataset(
+  options: JobOptions,
+  task: SingleTask,
+  dataset: Config<inputs.BaseInput>,
+): boolean {
+  const training = recordedData(options.jobLogDir, TRAIN) ?? {};
+  const input = build(inputs.withTokenizerOf(dataset, training));
+  const identity = input.knownIdentity();
+  if (identity !== null) checkIdentity(options, task, input.name, identity);
+  return identity !== null;
+}
+
+/** Ids must be those that training has, and that the model knows. */
+function checkIdentity(
+  { jobLogDir }: JobOptions,
+  task: SingleTask,
+  name: string,
+  identity: inputs.DataIdentity,
+): void {
+  checkTokenizer(name, identity, recordedData(jobLogDir, TRAIN), dataRecordPath(jobLogDir, TRAIN));
+  checkVocabulary(task, name, identity);
 }
 
 /**
@@ -70,7 +97,7 @@ function openAs(
 }
 
 function checkTokenizer(
-  { name }: inputs.InputSource,
+  name: string,
   { tokenizer: now }: inputs.DataIdentity,
   training: inputs.DataIdentity | undefined,
   record: string,
@@ -86,7 +113,7 @@ function checkTokenizer(
 /** More ids than the model has embeddings for would be read as others, or fail at some step. */
 function checkVocabulary(
   { model }: SingleTask,
-  { name }: inputs.InputSource,
+  name: string,
   { vocabSize: ids, tokenizer }: inputs.DataIdentity,
 ): void {
   if (ids === undefined || !(model instanceof LanguageModel)) return;

@@ -72,6 +72,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const state = trainStateOf(task);
   const restored = await restoreNewest(options, state, opened, checkpointer);
   const evaluations = new Evaluations(options, task, state, input);
+  evaluations.checkDatasets();
   const { numTrainSteps, summaryIntervalSteps, logTrainOutputIntervalSteps } = train.hp;
   if (restored?.progress) evaluations.restore(restored.progress.pending, restored.progress.positions);
   // A finished run that is started again shows what came of it.

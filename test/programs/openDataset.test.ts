@@ -79,6 +79,38 @@ test('characters that training did not know, and tokenizers of other ids, are er
   });
 });
 
+test('tokenizers of evaluations and decodes are compared before the first step', async () => {
+  const fresh = temporaryDirectory();
+  const start = (...sets: string[]) =>
+    run(
+      [...flags('train_and_decode', ...sets), `--job_log_dir=${fresh}`].filter(
+        (flag) => !flag.includes(directory),
+      ),
+    );
+  // The size of the vocabulary is known without the text; a vocabulary that is to be learned is not.
+  for (const path of ['datasets[1]', 'decodeDatasets[0]']) {
+    const { code, stderr, stdout } = await start(`${path}.tokenizer=ByteTokenizer`);
+    expect({ code, stderr }, path).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^Input 'validation': its tokenizer is ByteTokenizer, and the run is trained with CharTokenizer of 15 characters .*\.\n$/,
+      ),
+    });
+    expect(stdout).not.toContain('step');
+  }
+  const learned = await start(
+    'datasets[0].tokenizer=ByteTokenizer',
+    'decodeDatasets[0].tokenizer=ByteTokenizer',
+  );
+  expect(learned).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^Input 'validation': its tokenizer is CharTokenizer of 15 characters .*, and the run is trained with ByteTokenizer .*\n$/,
+    ),
+  });
+  expect(metricLines(fresh)).toEqual([]);
+});
+
 test('training that goes on says which files changed', async () => {
   writeFileSync(corpus, text + text);
   const { code, stderr } = await run(flags('train', 'numTrainSteps=9'));
