@@ -63,7 +63,7 @@ export interface StepCalls {
 }
 
 /** What a call did. */
-export interface TakenSteps {
+interface TakenSteps {
   /** What the steps told, each in its part. */
   readonly outputs: StepOutputs;
   /** The update of each step that was taken. */
