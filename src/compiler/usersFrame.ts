@@ -2,6 +2,7 @@
  * @file Stacks of errors with the user's line first. A mistake in a layer is found by tfjs or by the tracer, a dozen calls
  * below the line that is to be mended.
  */
+import { existsSync } from 'node:fs';
 import { dirname, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -29,7 +30,8 @@ function ownFile(): string | undefined {
 
 const isIn = (file: string, folders: readonly string[]): boolean =>
   folders.some((folder) => file.startsWith(folder));
-const isForeign = (file: string): boolean => /[\\/]node_modules[\\/]/.test(file);
+/** With source maps, frames of packages name files that were never installed. */
+const isForeign = (file: string): boolean => /[\\/]node_modules[\\/]/.test(file) || !existsSync(file);
 
 /** The first frame of code that is not the library's; else the first of it that is not the compiler's. */
 function usersFrame(frames: readonly string[]): string | undefined {

@@ -1,4 +1,5 @@
 /** @file What to tell of an error that is one finding among others: its message, and the line of the project it points at. */
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { showFile } from '../registry/directories.js';
 
@@ -79,7 +80,9 @@ function placeInStack(error: Error): string | undefined {
     const found = /(?:^|[\s(])((?:file:\/\/)?\/[^():]+):(\d+):\d+\)?$/.exec(line);
     if (found === null) continue;
     const file = found[1]!.startsWith('file://') ? fileURLToPath(found[1]!.replace(/\?.*$/, '')) : found[1]!;
-    if (!file.startsWith(library) && !file.includes('/node_modules/')) return `${showFile(file)}:${found[2]}`;
+    // With source maps, frames of packages name files that were never installed.
+    const isProjects = !file.startsWith(library) && !file.includes('/node_modules/') && existsSync(file);
+    if (isProjects) return `${showFile(file)}:${found[2]}`;
   }
   return undefined;
 }
