@@ -34,12 +34,15 @@ function readAncestor(pid: number): Ancestor | undefined {
 
 const isNode = (word: string): boolean => /^node(js)?(\.exe)?$/.test(basename(word));
 
-/** Whether these words run a package manager's command, or tsx's. */
-function isLauncher(words: readonly string[]): boolean {
+/** What runs a command for a person: a package manager, or tsx's wrapper. */
+type Launcher = 'manager' | 'tsx';
+
+function launcherOf(words: readonly string[]): Launcher | undefined {
   const [first = '', ...rest] = words;
   const program = isNode(first) ? (rest.find((word) => !word.startsWith('-')) ?? '') : first;
-  if (/[/\\]tsx[/\\]dist[/\\]cli\.mjs$/.test(program)) return true;
-  return /^(npm|npx|pnpm|pnpx|yarn|bun|bunx|tsx)(-cli)?(\.c?js)?$/.test(basename(program));
+  if (/[/\\]tsx[/\\]dist[/\\]cli\.mjs$/.test(program) || basename(program) === 'tsx') return 'tsx';
+  const isManager = /^(npm|npx|pnpm|pnpx|yarn|bun|bunx)(-cli)?(\.c?js)?$/.test(basename(program));
+  return isManager ? 'manager' : undefined;
 }
 
 /** Whether these words run a command line, as launchers have a shell do. */
@@ -54,7 +57,7 @@ const isReaper = ({ pid, words }: Ancestor): boolean =>
 interface Above {
   /** Nearest first, up to the farthest launcher. */
   readonly launchers: readonly number[];
-  /** Whether there was a launcher, and it has ended already. */
+  /** Whether a package manager or tsx started something in the line, and has ended already. */
   readonly ended: boolean;
 }
 
@@ -63,26 +66,35 @@ interface Above {
  * works in may end, and what was started in it lives on.
  *
  * @param env says whether npm has started something in the line.
+ * @param underTsx whether tsx's wrapper has started this process.
  */
 export function launchersAbove(
   start = process.ppid,
   env: NodeJS.ProcessEnv = process.env,
+  underTsx = isUnderTsx(),
   read: (pid: number) => Ancestor | undefined = readAncestor,
 ): Above {
   const pids: number[] = [];
   let counted = 0;
+  const met = new Set<Launcher>();
   let last: Ancestor | undefined;
   for (let pid = start; pid > 0 && pids.length < mostAncestors; ) {
     last = read(pid);
     if (last === undefined) break;
-    const launches = isLauncher(last.words);
-    if (!launches && !isShell(last.words)) break;
+    const launcher = launcherOf(last.words);
+    if (launcher === undefined && !isShell(last.words)) break;
     pids.push(pid);
-    if (launches) counted = pids.length;
+    if (launcher !== undefined) {
+      counted = pids.length;
+      met.add(launcher);
+    }
     pid = last.parent;
   }
-  const ended =
-    counted === 0 && env.npm_lifecycle_event !== undefined && last !== undefined && isReaper(last);
+  const began: readonly Launcher[] = [
+    ...(env.npm_lifecycle_event === undefined ? [] : (['manager'] as const)),
+    ...(underTsx ? (['tsx'] as const) : []),
+  ];
+  const ended = began.some((launcher) => !met.has(launcher)) && last !== undefined && isReaper(last);
   return { launchers: pids.slice(0, counted), ended };
 }
 

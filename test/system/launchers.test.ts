@@ -3,14 +3,14 @@ import { expect, test } from 'vitest';
 import { isOrphaned, launchersAbove } from '../../src/system/launchers.js';
 
 /** What is above a process with these command lines of its ancestors, nearest first; a last one of `init` is process 1. */
-function above(commands: readonly string[], env = {}) {
+function above(commands: readonly string[], env = {}, underTsx = false) {
   const pidOf = (i: number) => (commands[i] === 'init' ? 1 : 100 + i);
   const read = (pid: number) => {
     const i = pid === 1 ? commands.indexOf('init') : pid - 100;
     const command = commands[i];
     return command === undefined ? undefined : { pid, parent: pidOf(i + 1), words: command.split(' ') };
   };
-  return launchersAbove(pidOf(0), env, read);
+  return launchersAbove(pidOf(0), env, underTsx, read);
 }
 
 test.each<[number, string[]]>([
@@ -38,12 +38,21 @@ test.each<[boolean, string[]]>([
   [true, ['init']],
   [true, ["sh -c 'luthier' train", 'init']],
   [true, ['sh -c tsx', '/usr/lib/systemd/systemd --user']],
+  // tsx's wrapper lives on where npx was killed.
+  [true, ['node /p/node_modules/.bin/tsx src/main.ts', 'sh -c tsx src/main.ts', 'init']],
+  [false, ['node /p/node_modules/.bin/tsx src/main.ts', 'sh -c tsx', 'npm exec tsx', 'init']],
   // In a shell or a terminal of an npm script that has ended, a person works.
   [false, ['bash', 'tmux new', 'init']],
   [false, ["sh -c 'luthier' train", 'npm exec luthier', 'init']],
 ])('a launcher had ended before anybody looked: %s for %j', (ended, commands) => {
   expect(above(commands, { npm_lifecycle_event: 'npx' }).ended).toBe(ended);
   expect(above(commands).ended).toBe(false);
+});
+
+test("tsx's wrapper had ended before anybody looked", () => {
+  expect(above(['init'], {}, true).ended).toBe(true);
+  expect(above(['node /p/node_modules/tsx/dist/cli.mjs a.ts', 'init'], {}, true).ended).toBe(false);
+  expect(above(['bash', 'init'], {}, true).ended).toBe(false);
 });
 
 test('a process is orphaned where its parent is another one than before', () => {
