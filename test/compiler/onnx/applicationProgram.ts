@@ -1,7 +1,8 @@
 /**
  * @file An application that adds through the compiler with ONNX Runtime, in its `main` thread or a `worker`, or that makes
- * a session of the `bare` library; then it waits as many seconds as it is told.
+ * a session of the `bare` library, or looks a name up as a `caller`; then it waits as many seconds as it is told.
  */
+import { lookup } from 'node:dns/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -23,7 +24,8 @@ if (where === 'worker' && isMainThread) {
     // A thread of the library's own makes it, in its time.
     const id = join(process.env.XDG_CACHE_HOME!, 'Microsoft/DeveloperTools/.onnxruntime/deviceid');
     for (let tries = 0; !existsSync(id) && tries < 600; tries++) await setTimeout(50);
-  } else await jit(double, { engine: 'onnx' })(x);
+  } else if (where === 'caller') await lookup('luthier.invalid').catch(() => {});
+  else await jit(double, { engine: 'onnx' })(x);
   await setTimeout(1000 * Number(seconds));
   console.log(isMainThread ? 'main thread' : 'worker thread');
 }
