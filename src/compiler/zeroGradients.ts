@@ -20,7 +20,8 @@ function knowZeros(): void {
     const node = engine.state.activeTape.findLast((node) => node.outputs === outputs)!;
     const { gradient } = node;
     if (gradient === undefined && !isFlat) return;
-    const zeros = flat.map(([name, { shape }]) => [name, () => tfjs.zeros(shape)]);
+    // `zeros` makes them on the host, however many they are: `fill` is an operation.
+    const zeros = flat.map(([name, { shape }]) => [name, () => tfjs.fill(shape, 0)]);
     node.gradient = (dys) => ({ ...(isFlat ? {} : gradient!(dys)), ...Object.fromEntries(zeros) });
   };
 }
