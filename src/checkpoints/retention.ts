@@ -1,4 +1,4 @@
-/** @file Which checkpoints are kept: the newest few, the newest good one, and older ones that lie far enough apart in time. */
+/** @file Retention of checkpoints: the newest few, the newest good one, and older ones that lie far enough apart in time. */
 
 /** A finished checkpoint. */
 export interface SavedCheckpoint {

@@ -1,4 +1,4 @@
-/** @file What a run does; see docs/guide/running.md. */
+/** @file Modes of a run: what docs/guide/running.md says of each. */
 
 export const modes = [
   'train',

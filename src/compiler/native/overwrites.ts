@@ -1,4 +1,4 @@
-/** @file Which outputs may lie on which inputs: those of whose elements each is read for the last time before it is written. */
+/** @file Outputs that may lie on inputs: each element is read for the last time before it is written. */
 import { sameAccess } from './iteration.js';
 import { touchedReads, touchedWrites } from './stages.js';
 import { type Plan, partitionOf, type Step } from './steps.js';

@@ -152,9 +152,7 @@ describe.skipIf(!hasCompiler)('a build that is kept from its end', () => {
 
   it('tells of a full disk, by the folder and what can be done', async () => {
     const cache = newCache();
-    const full = through(
-      'echo "fatal error: error writing to /tmp/ccX.s: No space left on device" >&2; exit 1',
-    );
+    const full = through('echo "fatal error: error writing to ccX.s: No space left on device" >&2; exit 1');
     const build = { compiler: full, env, name: 'The runtime' };
     await expect(runtimeLibrary(build, cache, cpu, sourcesOf(files))).rejects.toThrow(
       `The runtime: the disk that the cache ${cache.path} is on is full. Make room there, ` +
