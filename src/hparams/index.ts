@@ -11,10 +11,7 @@ export { Configurable } from './configurable.js';
 export { type ApplyOptions, applyDiff } from './diff/apply.js';
 export { buildDiff } from './diff/build.js';
 export { describeDifferences } from './diff/describe.js';
-export { type DiffDocument, diffFromJSON, diffToJSON } from './diff/diffJson.js';
 export { ignoringChanges, ignoringPaths } from './diff/filter.js';
-export { invertDiff } from './diff/invert.js';
-export { type MergeConflict, type MergeOptions, mergeConfigs, mergeDiffs } from './diff/merge.js';
 export { skeletonFromDiff } from './diff/skeleton.js';
 export { type FormatDiffOptions, formatDiff } from './diff/text.js';
 export {

@@ -3,6 +3,7 @@
 import { type ConfigEdits, groupChanges } from '../diff/edits.js';
 import {
   AddedPart,
+  bringsValue,
   type Diff,
   type DiffPlace,
   type DiffValue,
@@ -169,9 +170,7 @@ class DiffGenerator {
 
   /** What the changes put into the config. */
   private newValues(): DiffValue[] {
-    return this.diff.changes.flatMap((change) =>
-      change.kind === 'set' || change.kind === 'modify' || change.kind === 'insert' ? [change.value] : [],
-    );
+    return this.diff.changes.filter(bringsValue).map(({ value }) => value);
   }
 
   private nameOld(): void {

@@ -33,11 +33,6 @@ export function formatDiff(diff: Diff, options: FormatDiffOptions = {}): string 
   return new DiffWriter(diff, options.colour === true).run();
 }
 
-/** One change as `formatDiff` writes it. */
-export function formatChange(diff: Diff, change: Change): string {
-  return new DiffWriter({ ...diff, changes: [change] }, false, false).run();
-}
-
 // Written out in full, the paths of a long chain would take space that grows with the square of its length.
 const deepestPath = 64;
 
@@ -46,14 +41,12 @@ class DiffWriter {
   private readonly texts = new Map<Path, { readonly text: string; readonly depth: number }>();
   private readonly classes = new Map<Path, ClassInfo>();
   private readonly newClasses = new Map<Path, ClassInfo>();
-  /** A change may come from another diff, with chains of its own. */
   private readonly table = new PathTable();
   private labels = 0;
 
   constructor(
     private readonly diff: Diff,
     private readonly colour: boolean,
-    private readonly listsParts = true,
   ) {
     for (const { path, info } of diff.places) this.classes.set(this.table.intern(path), info);
     for (const change of diff.changes)
@@ -62,7 +55,7 @@ class DiffWriter {
 
   run(): string {
     for (const change of this.diff.changes) this.lines.push(this.line(change));
-    if (this.listsParts) for (const [i, part] of this.diff.added.entries()) this.addPart(`#${i + 1}`, part);
+    for (const [i, part] of this.diff.added.entries()) this.addPart(`#${i + 1}`, part);
     return this.lines.join('\n');
   }
 

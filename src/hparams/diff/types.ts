@@ -139,12 +139,17 @@ export type Change =
   | KindChange
   | TagChange;
 
+/** Whether a change puts a value somewhere. */
+export function bringsValue(change: Change): change is SetChange | ModifyChange | InsertChange {
+  return change.kind === 'set' || change.kind === 'modify' || change.kind === 'insert';
+}
+
 /** An old config that a path of the diff leads to or through. */
 export interface DiffPlace {
   readonly path: Path;
   readonly info: ClassInfo;
   readonly kind: NodeKind;
-  /** The path to it in the new structure: absent for configs that are gone, and where it is not known any more. */
+  /** The path to it in the new structure: absent for configs that are gone, and in diffs that were filtered. */
   readonly newPath?: { readonly path: Path };
 }
 
@@ -171,24 +176,10 @@ export function collectParts(value: DiffValue, into: (OldPart | AddedPart)[] = [
 }
 
 /** A value with each config in it replaced. */
-function mapParts(value: DiffValue, swap: (part: OldPart | AddedPart) => DiffValue): DiffValue {
+export function mapParts(value: DiffValue, swap: (part: OldPart | AddedPart) => DiffValue): DiffValue {
   return mapContainers(value, (leaf) =>
     leaf instanceof OldPart || leaf instanceof AddedPart ? swap(leaf) : leaf,
   );
-}
-
-/** A change with each config in its values replaced. */
-export function mapChange<C extends Change>(change: C, swap: (part: OldPart | AddedPart) => DiffValue): C {
-  if (change.kind === 'class' || change.kind === 'kind') return change;
-  const made: { -readonly [K in 'old' | 'value']?: DiffValue } = {};
-  if ('old' in change) made.old = mapParts(change.old, swap);
-  if ('value' in change) made.value = mapParts(change.value, swap);
-  return { ...change, ...made };
-}
-
-/** A config with each config in its values replaced. */
-export function mapPart(part: PartConfig, swap: (part: OldPart | AddedPart) => DiffValue): PartConfig {
-  return { ...part, values: mapParts(part.values, swap) as Record<string, DiffValue> };
 }
 
 /** Keeps one chain for each path that it was asked for. */
