@@ -2,18 +2,6 @@
 import { type Attrs, type Graph, rewrite, type Value } from '../graph.js';
 import { ruleOf } from '../rules/index.js';
 
-/** Operations whose operands may be swapped. */
-const COMMUTATIVE = new Set([
-  'Add',
-  'Multiply',
-  'Maximum',
-  'Minimum',
-  'Equal',
-  'NotEqual',
-  'LogicalAnd',
-  'LogicalOr',
-]);
-
 /** Constants longer than this are compared by a hash and then element by element. */
 function constantKey(value: Value): string {
   const bytes = new Uint8Array(value.data!.buffer, value.data!.byteOffset, value.data!.byteLength);
@@ -61,7 +49,7 @@ export function eliminateCommonSubexpressions(graph: Graph): Graph {
   return rewrite(graph, (node, emit) => {
     const inputs = node.inputs.map((input) => (input.data ? constants.canonical(input) : input));
     const ids = inputs.map((input) => input.id);
-    if (COMMUTATIVE.has(node.op) && ruleOf(node.op).inputs.length === 2) ids.sort((a, b) => a - b);
+    if (ruleOf(node.op).commutes) ids.sort((a, b) => a - b);
     const key = `${node.op}(${ids.join(',')})${attrsKey(node.attrs)}`;
     const earlier = seen.get(key);
     if (earlier) return earlier;

@@ -1,233 +1,133 @@
 /** @file Algebraic simplification: rewrites that hold for every input and leave less to do. */
-import { type Graph, type Node, newValue, producers, rewrite, useCounts, type Value } from '../graph.js';
-import { hostArrayFrom, sameShape, sizeOf, type TensorSpec } from '../types.js';
+import { type Graph, type Node, newValue, type Value } from '../graph.js';
+import { type DType, hostArrayFrom, type Shape, sameShape, sizeOf } from '../types.js';
+import { any, node, number, once, op, wide } from './patterns.js';
+import { applyRules, type Make, rule } from './rewriting.js';
 
-/** What a rewrite may look at. */
-interface Context {
-  readonly producer: (value: Value) => Node | undefined;
-  readonly uses: (value: Value) => number;
-  /** Adds a node and gives its only output; it belongs to the layer of the node that it stands for, or to another. */
-  readonly emit: (
-    op: string,
-    inputs: readonly Value[],
-    attrs: Node['attrs'],
-    spec: TensorSpec,
-    scope?: string,
-  ) => Value;
-}
+const [x, a, b] = [any('x'), any('a'), any('b')];
+const [c, d] = [number('c'), number('d')];
 
-/** The value that stands for the node's only output, or null where the rewrite does not apply. */
-type Rewrite = (node: Node, context: Context) => Value | null;
+const VIEWS = ['Reshape', 'ExpandDims'];
+const REDUCTIONS = ['Sum', 'Mean', 'Max', 'Min'];
+const UNCHANGING = [
+  'Identity',
+  'Cast',
+  'Slice',
+  'Tile',
+  'BroadcastTo',
+  'Concat',
+  'AddN',
+  ...VIEWS,
+  ...REDUCTIONS,
+];
+const TAKES_SCALARS = ['Add', 'Sub', 'Multiply', 'RealDiv', 'Maximum', 'Minimum'];
 
-/** The number that a value holds everywhere, or null. */
-function splat(value: Value, { producer }: Context): number | null {
-  if (value.data)
-    return value.data.length > 0 && value.data.every((x) => Object.is(x, value.data![0]))
-      ? value.data[0]!
-      : null;
-  const node = producer(value);
-  if (node === undefined) return null;
-  if (node.op === 'Fill') return node.attrs.value as number;
-  if (node.op === 'OnesLike') return 1;
-  return node.op === 'ZerosLike' ? 0 : null;
-}
+const permOf = ({ attrs }: Node): readonly number[] => attrs.perm as readonly number[];
 
-const scalar = (value: number, dtype: TensorSpec['dtype']): Value =>
+/** Whether a transpose swaps the last two axes, and no others. */
+const swapsLastTwo = (transpose: Node): boolean => {
+  const rank = permOf(transpose).length;
+  const swapped = (axis: number): number => (axis < rank - 2 ? axis : 2 * rank - 3 - axis);
+  return rank >= 2 && permOf(transpose).every((from, axis) => from === swapped(axis));
+};
+
+const scalar = (value: number, dtype: DType): Value =>
   newValue({ shape: [], dtype }, { data: hostArrayFrom(dtype, [value]) });
 
-/** Nodes that give their input unchanged. */
-const dropNoOps: Rewrite = ({ op, inputs, outputs, attrs }) => {
-  const [x] = inputs;
-  const [out] = outputs;
-  if (op === 'Identity' || (op === 'Cast' && x!.dtype === out!.dtype)) return x!;
-  const keepsShape = x !== undefined && sameShape(x.shape, out!.shape);
-  if (
-    keepsShape &&
-    (op === 'Reshape' || op === 'ExpandDims' || op === 'Slice' || op === 'Tile' || op === 'BroadcastTo')
-  )
-    return x;
-  if (op === 'Transpose' && (attrs.perm as readonly number[]).every((axis, i) => axis === i)) return x!;
-  if ((op === 'Concat' || op === 'AddN') && inputs.length === 1) return x!;
-  if (
-    (op === 'Sum' || op === 'Mean' || op === 'Max') &&
-    x!.dtype === out!.dtype &&
-    (attrs.axes as readonly number[]).length === 0
-  )
-    return x!;
-  return null;
-};
+const reshaped = (value: Value, shape: Shape, make: Make): Value =>
+  sameShape(value.shape, shape) ? value : make('Reshape', [value], { shape });
 
-/** x + 0, x - 0, x * 1, x / 1, where the other side does not widen the result. */
-const dropNeutral: Rewrite = ({ op, inputs: [a, b], outputs: [out] }, context) => {
-  const neutral = { Add: 0, Sub: 0, Multiply: 1, RealDiv: 1 }[op];
-  if (neutral === undefined) return null;
-  if (splat(b!, context) === neutral && sameShape(a!.shape, out!.shape)) return a!;
-  const commutes = op === 'Add' || op === 'Multiply';
-  return commutes && splat(a!, context) === neutral && sameShape(b!.shape, out!.shape) ? b! : null;
-};
+const batchOf = ({ shape }: Value): Shape => shape.slice(0, -2);
 
-/** A tensor of equal elements beside a full one is read as a scalar. */
-const shrinkSplat: Rewrite = (node, context) => {
-  const { op, inputs, outputs, attrs } = node;
-  if (inputs.length !== 2 || !['Add', 'Sub', 'Multiply', 'RealDiv', 'Maximum', 'Minimum'].includes(op))
-    return null;
-  for (const side of [0, 1]) {
-    const value = splat(inputs[side]!, context);
-    const other = inputs[1 - side]!;
-    if (value === null || inputs[side]!.shape.length === 0 || !sameShape(other.shape, outputs[0]!.shape))
-      continue;
-    const small = scalar(value, inputs[side]!.dtype);
-    return context.emit(op, side === 0 ? [small, other] : [other, small], attrs, outputs[0]!);
-  }
-  return null;
-};
+/** [batch…, rows, columns] as a matrix of all rows. */
+const allRows = (value: Value, make: Make): Value =>
+  reshaped(value, [sizeOf(value.shape.slice(0, -1)), value.shape.at(-1)!], make);
 
-/** Reshape of reshape, and transpose of transpose, become one. */
-const mergeViews: Rewrite = ({ op, inputs: [x], outputs: [out], attrs }, { producer, emit }) => {
-  const inner = producer(x!);
-  if (inner === undefined) return null;
-  if ((op === 'Reshape' || op === 'ExpandDims') && (inner.op === 'Reshape' || inner.op === 'ExpandDims')) {
-    const source = inner.inputs[0]!;
-    return sameShape(source.shape, out!.shape)
-      ? source
-      : emit('Reshape', [source], { shape: out!.shape }, out!);
-  }
-  if (op === 'Transpose' && inner.op === 'Transpose') {
-    const first = inner.attrs.perm as readonly number[];
-    const perm = (attrs.perm as readonly number[]).map((axis) => first[axis]!);
-    return perm.every((axis, i) => axis === i)
-      ? inner.inputs[0]!
-      : emit('Transpose', [inner.inputs[0]!], { perm }, out!);
-  }
-  return null;
-};
+/** A rewrite that gives another shape or dtype is refused: `x + 0` is not x where the zeros widen it. */
+const RULES = [
+  rule(op(UNCHANGING, x), ({ x }) => x),
+  rule(op('Transpose', x), ({ x, root }) => permOf(root).every((from, axis) => from === axis) && x),
+  rule(op(['Add', 'Sub'], x, 0), ({ x }) => x),
+  rule(op(['Multiply', 'RealDiv'], x, 1), ({ x }) => x),
 
-/** A transpose of the last two axes goes into the product that reads it. */
-const absorbTranspose: Rewrite = ({ op, inputs, outputs, attrs }, { producer, emit }) => {
-  if (op !== 'BatchMatMul') return null;
-  const source = (value: Value): Value | null => {
-    const node = producer(value);
-    const perm = node?.op === 'Transpose' ? (node.attrs.perm as readonly number[]) : [];
-    const rank = perm.length;
-    const swapsLast =
-      rank >= 2 &&
-      perm.every((axis, i) => axis === (i === rank - 1 ? rank - 2 : i === rank - 2 ? rank - 1 : i));
-    return swapsLast ? node!.inputs[0]! : null;
-  };
-  const [a, b] = inputs.map(source);
-  if (!a && !b) return null;
-  const swapped = {
-    ...attrs,
-    transposeA: a ? !attrs.transposeA : attrs.transposeA!,
-    transposeB: b ? !attrs.transposeB : attrs.transposeB!,
-  };
-  return emit(op, [a ?? inputs[0]!, b ?? inputs[1]!], swapped, outputs[0]!);
-};
+  // Views of views, and reductions that change no more than the shape.
+  rule(op(VIEWS, op(VIEWS, x)), ({ x, out }, make) => reshaped(x, out.shape, make)),
+  rule(op('Transpose', node('inner', op('Transpose', x))), ({ x, inner, root }, make) =>
+    make('Transpose', [x], { perm: permOf(root).map((axis) => permOf(inner)[axis]!) }),
+  ),
+  rule(
+    op(REDUCTIONS, x),
+    ({ x, out }, make) => sizeOf(x.shape) === sizeOf(out.shape) && reshaped(x, out.shape, make),
+  ),
 
-/** A scalar factor of a product, or of one of its operands, becomes its alpha. */
-const absorbFactor: Rewrite = ({ op, inputs, outputs }, context) => {
-  const { producer, uses, emit } = context;
-  if (op !== 'Multiply') return null;
-  for (const side of [0, 1]) {
-    const product = producer(inputs[side]!);
-    const factor = splat(inputs[1 - side]!, context);
-    if (product?.op !== 'BatchMatMul' || factor === null || uses(inputs[side]!) !== 1) continue;
-    if (outputs[0]!.dtype !== 'float32') continue;
-    if (!sameShape(inputs[side]!.shape, outputs[0]!.shape)) continue;
-    return emit(
-      'BatchMatMul',
-      product.inputs,
-      { ...product.attrs, alpha: (product.attrs.alpha as number) * factor },
-      outputs[0]!,
-      product.scope,
+  // Transposes and factors are a part of the product that reads them, or gives what is multiplied.
+  rule(
+    op('BatchMatMul', node('turned', op('Transpose', a)), b),
+    ({ a, b, turned, root: { attrs } }, make) =>
+      swapsLastTwo(turned) && make('BatchMatMul', [a, b], { ...attrs, transposeA: !attrs.transposeA }),
+  ),
+  rule(
+    op('BatchMatMul', a, node('turned', op('Transpose', b))),
+    ({ a, b, turned, root: { attrs } }, make) =>
+      swapsLastTwo(turned) && make('BatchMatMul', [a, b], { ...attrs, transposeB: !attrs.transposeB }),
+  ),
+  rule(
+    op('Multiply', once(node('product', op('BatchMatMul', a, b))), c),
+    ({ a, b, c, product: { attrs, scope }, out }, make) =>
+      out.dtype === 'float32' &&
+      make('BatchMatMul', [a, b], { ...attrs, alpha: (attrs.alpha as number) * c }, scope),
+  ),
+  rule(
+    op('Multiply', once(op('Reshape', once(node('product', op('BatchMatMul', a, b))))), c),
+    ({ a, b, c, product: { attrs, scope }, out }, make) =>
+      out.dtype === 'float32' &&
+      reshaped(
+        make('BatchMatMul', [a, b], { ...attrs, alpha: (attrs.alpha as number) * c }, scope),
+        out.shape,
+        make,
+      ),
+  ),
+  // Integers may overflow on the way.
+  rule(
+    op('Multiply', op('Multiply', x, c), d),
+    ({ x, c, d, out }, make) => out.dtype === 'float32' && make('Multiply', [x, scalar(c * d, out.dtype)]),
+  ),
+
+  // A batch times one matrix is one product of all rows; so is the sum of the products of a batch, as a weight's gradient is.
+  rule(
+    op('BatchMatMul', a, b),
+    ({ a, b, root: { attrs }, out }, make) =>
+      out.shape.length > 2 &&
+      sizeOf(batchOf(b)) === 1 &&
+      !attrs.transposeA &&
+      reshaped(
+        make('BatchMatMul', [allRows(a, make), reshaped(b, b.shape.slice(-2), make)], attrs),
+        out.shape,
+        make,
+      ),
+  ),
+  rule(op('Sum', once(node('product', op('BatchMatMul', a, b)))), ({ a, b, product, root, out }, make) => {
+    const { transposeA, transposeB } = product.attrs;
+    const batch = batchOf(product.outputs[0]!);
+    const axes = root.attrs.axes as readonly number[];
+    return (
+      axes.length === batch.length &&
+      axes.every((axis) => axis < batch.length) &&
+      [a, b].every((operand) => sameShape(batchOf(operand), batch)) &&
+      transposeA === true &&
+      !transposeB &&
+      reshaped(
+        make('BatchMatMul', [allRows(a, make), allRows(b, make)], product.attrs, product.scope),
+        out.shape,
+        make,
+      )
     );
-  }
-  return null;
-};
+  }),
 
-/** -x as a factor, and products of constant factors, become one factor. */
-const mergeFactors: Rewrite = ({ op, inputs, outputs }, context) => {
-  if (op !== 'Multiply') return null;
-  for (const side of [0, 1]) {
-    const inner = context.producer(inputs[side]!);
-    const factor = splat(inputs[1 - side]!, context);
-    if (factor === null || inner?.op !== 'Multiply' || outputs[0]!.dtype !== 'float32') continue;
-    for (const innerSide of [0, 1]) {
-      const innerFactor = splat(inner.inputs[1 - innerSide]!, context);
-      const source = inner.inputs[innerSide]!;
-      if (innerFactor === null || !sameShape(source.shape, outputs[0]!.shape)) continue;
-      return context.emit('Multiply', [source, scalar(innerFactor * factor, 'float32')], {}, outputs[0]!);
-    }
-  }
-  return null;
-};
-
-/** A sum or mean over axes of size 1 only changes the shape. */
-const dropUnitReduction: Rewrite = ({ op, inputs: [x], outputs: [out], attrs }, { emit }) => {
-  if (!['Sum', 'Mean', 'Max', 'Min'].includes(op) || x!.dtype !== out!.dtype) return null;
-  if (sizeOf(x!.shape) !== sizeOf(out!.shape)) return null;
-  return (attrs.axes as readonly number[]).every((axis) => x!.shape[axis] === 1)
-    ? emit('Reshape', [x!], { shape: out!.shape }, out!)
-    : null;
-};
-
-const REWRITES: readonly Rewrite[] = [
-  dropNoOps,
-  dropNeutral,
-  mergeViews,
-  dropUnitReduction,
-  absorbTranspose,
-  absorbFactor,
-  mergeFactors,
-  shrinkSplat,
+  // A tensor of equal elements beside a full one is read as a scalar.
+  rule(op(TAKES_SCALARS, x, wide(c)), ({ x, c, root }, make) => make(root.op, [x, scalar(c, x.dtype)])),
+  rule(op(TAKES_SCALARS, wide(c), x), ({ x, c, root }, make) => make(root.op, [scalar(c, x.dtype), x])),
 ];
 
-/** Applies every rewrite, in one walk; a result of one is open to the next. */
-export function simplify(graph: Graph): Graph {
-  const made = producers(graph);
-  const counts = useCounts(graph);
-  return rewrite(graph, (node, emit) => {
-    const push = (next: Node): void => {
-      for (const output of next.outputs) made.set(output, next);
-      emit(next);
-    };
-    if (node.outputs.length !== 1) {
-      push(node);
-      return node.outputs;
-    }
-    let current = node;
-    for (;;) {
-      let pending: Node | null = null;
-      const context: Context = {
-        producer: (value) => made.get(value),
-        uses: (value) => counts.get(value) ?? 1,
-        emit: (op, inputs, attrs, spec, scope = node.scope) => {
-          const output = newValue({ shape: spec.shape, dtype: spec.dtype });
-          pending = { op, inputs, outputs: [output], attrs, scope };
-          counts.set(output, counts.get(node.outputs[0]!) ?? 1);
-          return output;
-        },
-      };
-      const result = firstRewrite(current, context);
-      if (result === null) break;
-      if (pending === null) {
-        // Whoever read the node reads the result from now on.
-        const [first] = current.inputs;
-        const freed = current.inputs.includes(result) || counts.get(first!) === 1 ? 1 : 0;
-        counts.set(result, (counts.get(result) ?? 1) - freed + (counts.get(node.outputs[0]!) ?? 1));
-        return [result];
-      }
-      current = pending;
-    }
-    push(current);
-    return current.outputs;
-  });
-}
-
-function firstRewrite(node: Node, context: Context): Value | null {
-  for (const apply of REWRITES) {
-    const result = apply(node, context);
-    if (result !== null) return result;
-  }
-  return null;
-}
+/** The graph with less to compute, and the same results. */
+export const simplify = (graph: Graph): Graph => applyRules(RULES, graph);

@@ -85,6 +85,7 @@ interface Types {
   readonly takes?: readonly DType[];
   readonly gives?: DType;
   readonly flops?: number;
+  readonly commutes?: boolean;
 }
 
 const unary = (
@@ -108,9 +109,10 @@ const toReal = { takes: () => FLOAT } as const;
 
 const binary = (
   f: (a: number, b: number) => number,
-  { takes = NUMBERS, gives, flops = 1 }: Types = {},
+  { takes = NUMBERS, gives, flops = 1, commutes = false }: Types = {},
 ): OpRule => ({
   inputs: ['a', 'b'],
+  commutes,
   infer: ([a, b]) => {
     expectsOneDtype([a!, b!], takes);
     return [spec(broadcastShapes(a!.shape, b!.shape), gives ?? a!.dtype)];
@@ -119,8 +121,8 @@ const binary = (
   fold: ([a, b]) => foldElementwise([a!, b!], gives ?? a!.dtype, f),
 });
 
-const compare = (f: (a: number, b: number) => boolean, takes = ANY): OpRule =>
-  binary((a, b) => Number(f(a, b)), { takes, gives: 'bool' });
+const compare = (f: (a: number, b: number) => boolean, { takes = ANY, commutes = false } = {}): OpRule =>
+  binary((a, b) => Number(f(a, b)), { takes, gives: 'bool', commutes });
 
 /** tfjs's Round and ONNX's agree: halves go to the even neighbour. */
 function roundHalfEven(x: number): number {
@@ -147,10 +149,10 @@ const sign = (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x);
 
 /** A transcendental function counts as one FLOP, as in XLA's and PyTorch's counters. */
 export const elementwiseRules: RuleTable = {
-  Add: binary((a, b) => a + b),
+  Add: binary((a, b) => a + b, { commutes: true }),
   Sub: binary((a, b) => a - b),
   Multiply: {
-    ...binary((a, b) => a * b),
+    ...binary((a, b) => a * b, { commutes: true }),
     fold: ([a, b]) => foldElementwise([a!, b!], a!.dtype, productOf(a!.dtype)),
   },
   RealDiv: binary((a, b) => a / b, { takes: FLOAT }),
@@ -158,17 +160,21 @@ export const elementwiseRules: RuleTable = {
   FloorDiv: binary((a, b) => Math.floor(a / b), { gives: 'int32' }),
   Mod: binary(floorMod),
   Pow: binary(power),
-  Maximum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.max(a, b))),
-  Minimum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.min(a, b))),
+  Maximum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.max(a, b)), {
+    commutes: true,
+  }),
+  Minimum: binary((a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Math.min(a, b)), {
+    commutes: true,
+  }),
   SquaredDifference: binary((a, b) => (a - b) * (a - b), { flops: 2 }),
   Greater: compare((a, b) => a > b),
   GreaterEqual: compare((a, b) => a >= b),
   Less: compare((a, b) => a < b),
   LessEqual: compare((a, b) => a <= b),
-  Equal: compare((a, b) => a === b),
-  NotEqual: compare((a, b) => a !== b),
-  LogicalAnd: compare((a, b) => a !== 0 && b !== 0, BOOL),
-  LogicalOr: compare((a, b) => a !== 0 || b !== 0, BOOL),
+  Equal: compare((a, b) => a === b, { commutes: true }),
+  NotEqual: compare((a, b) => a !== b, { commutes: true }),
+  LogicalAnd: compare((a, b) => a !== 0 && b !== 0, { takes: BOOL, commutes: true }),
+  LogicalOr: compare((a, b) => a !== 0 || b !== 0, { takes: BOOL, commutes: true }),
   LogicalNot: unary((x) => Number(x === 0), { takes: BOOL }),
   Neg: unary((x) => -x),
   Abs: unary(Math.abs),

@@ -11,6 +11,8 @@ export interface OpRule {
   readonly inputs: readonly string[] | 'list';
   /** Whether tfjs expects a list of outputs, even of one. */
   readonly listOfOutputs?: boolean;
+  /** Whether its two operands may be swapped. */
+  readonly commutes?: boolean;
   /** Canonical attributes: defaults filled in, axes non-negative. Absent: the operation has none. */
   readonly attrs?: (raw: RawAttrs, inputs: readonly TensorSpec[]) => Attrs;
   /** The dtypes that inputs become before they are recorded, as tfjs's kernels convert them. Absent: they stay as they are. */

@@ -106,6 +106,53 @@ test('transposes and factors go into the product', () => {
   ).toEqual(['BatchMatMul in0 in0 transposeA=false transposeB=true alpha=1 -> #0', 'return #0']);
 });
 
+test('a batch times one matrix is one product of all rows, with its factor', () => {
+  const rows = (g: GraphBuilder, attrs = {}) =>
+    g.node('BatchMatMul', [g.input([5, 2, 4]), g.input([3, 4])], { ...product, transposeB: true, ...attrs });
+  expect(simplified((g) => g.node('Multiply', [g.constant([], [2]), rows(g)]))).toEqual([
+    'Reshape in1 shape=10,4 -> #0',
+    'BatchMatMul #0 in2 transposeA=false transposeB=true alpha=2 -> #1',
+    'Reshape #1 shape=5,2,3 -> #2',
+    'return #2',
+  ]);
+  expect(
+    simplified((g) => g.node('BatchMatMul', [g.input([7, 5, 2, 4]), g.input([1, 1, 4, 3])], product)),
+  ).toEqual([
+    'Reshape in1 shape=70,4 -> #0',
+    'Reshape in2 shape=4,3 -> #1',
+    'BatchMatMul #0 #1 transposeA=false transposeB=false alpha=1 -> #2',
+    'Reshape #2 shape=7,5,2,3 -> #3',
+    'return #3',
+  ]);
+});
+
+test('the sum of the products of a batch is one product over all rows', () => {
+  const sum = (g: GraphBuilder, axes: number[], attrs = {}) => {
+    const products = g.node('BatchMatMul', [g.input([5, 4, 2]), g.input([5, 4, 3])], {
+      ...product,
+      transposeA: true,
+      ...attrs,
+    });
+    return g.node('Sum', [products], { axes, keepDims: false });
+  };
+  expect(simplified((g) => sum(g, [0]))).toEqual([
+    'Reshape in1 shape=20,2 -> #0',
+    'Reshape in2 shape=20,3 -> #1',
+    'BatchMatMul #0 #1 transposeA=true transposeB=false alpha=1 -> #2',
+    'return #2',
+  ]);
+  expect(simplified((g) => sum(g, [1])).length).toBe(3);
+});
+
+test('a batch with a matrix for each item, or with columns for rows, stays a batch', () => {
+  const batches: ((g: GraphBuilder) => Value)[] = [
+    (g) => g.node('BatchMatMul', [g.input([5, 2, 4]), g.input([5, 4, 3])], product),
+    (g) => g.node('BatchMatMul', [g.input([4, 2]), g.input([5, 4, 3])], { ...product, transposeA: true }),
+    (g) => g.node('BatchMatMul', [g.input([5, 4, 2]), g.input([4, 3])], { ...product, transposeA: true }),
+  ];
+  for (const batch of batches) expect(simplified(batch).length).toBe(2);
+});
+
 test('a product that is read twice keeps its factor outside', () => {
   expect(
     simplified((g, x) => {

@@ -1,0 +1,99 @@
+/** @file Tables of rewrites: a pattern, and what stands for a value that fits it. */
+import {
+  type Attrs,
+  type Graph,
+  type Node,
+  newValue,
+  producers,
+  rewrite,
+  useCounts,
+  type Value,
+} from '../graph.js';
+import { inferOutputs } from '../rules/index.js';
+import { sameShape, type TensorSpec } from '../types.js';
+import { eliminateDeadCode } from './dce.js';
+import type { GraphReader, Pattern } from './patterns.js';
+
+/** Makes the only output of a new node; its scope is that of the value it stands for, or another. */
+export type Make = (op: string, inputs: readonly Value[], attrs?: Attrs, scope?: string) => Value;
+
+/** What stands for a node's only output, or null where the rule does not apply. */
+export type Rule = (root: Node, graph: GraphReader, make: Make) => Value | null;
+
+const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);
+
+/**
+ * A rule that replaces values that fit `pattern`. What stands for a value has its shape and dtype: anything else is refused, so
+ * that the rule need not ask.
+ *
+ * @param replace gives what stands for it, from the parts found, the node (`root`) and its output (`out`); false where it
+ *   does not apply.
+ */
+export const rule =
+  <Found>(
+    pattern: Pattern<Found>,
+    replace: (found: Found & { root: Node; out: Value }, make: Make) => Value | false,
+  ): Rule =>
+  (root, graph, make) => {
+    const out = root.outputs[0]!;
+    for (const found of pattern(out, graph)) {
+      const value = replace({ ...found, root, out }, make);
+      if (value !== false && isSame(value, out)) return value;
+    }
+    return null;
+  };
+
+/** One walk: each node is replaced at most once. Gives the graph itself where no rule applies. */
+function walk(rules: readonly Rule[], graph: Graph): Graph {
+  const made = producers(graph);
+  // Exact at first; later on, values that stand for others as well may count too many.
+  const counts = useCounts(graph);
+  const reader: GraphReader = {
+    producer: (value) => made.get(value),
+    uses: (value) => counts.get(value) ?? 1,
+  };
+  let changed = false;
+  const result = rewrite(graph, (root, emit) => {
+    const drafts = new Map<Value, Node>();
+    const make: Make = (op, inputs, attrs = {}, scope = root.scope) => {
+      const output = newValue(inferOutputs(op, inputs, attrs)[0]!);
+      drafts.set(output, { op, inputs, outputs: [output], attrs, scope });
+      return output;
+    };
+    const add = (node: Node): void => {
+      for (const output of node.outputs) made.set(output, node);
+      emit(node);
+    };
+    const settle = (value: Value): void => {
+      const draft = drafts.get(value);
+      if (draft === undefined) return;
+      drafts.delete(value);
+      draft.inputs.forEach(settle);
+      add(draft);
+    };
+    // Its inputs may be others by now.
+    for (const output of root.outputs) made.set(output, root);
+    const [out] = root.outputs;
+    for (const apply of root.outputs.length === 1 ? rules : []) {
+      const value = apply(root, reader, make);
+      if (value === null) continue;
+      changed = true;
+      settle(value);
+      const read = root.inputs.includes(value) ? 1 : 0;
+      counts.set(value, (counts.get(value) ?? 0) - read + (counts.get(out!) ?? 0));
+      return [value];
+    }
+    add(root);
+    return root.outputs;
+  });
+  return changed ? eliminateDeadCode(result) : graph;
+}
+
+/** The graph after rules of the table, the first that applies, until none does. */
+export function applyRules(rules: readonly Rule[], graph: Graph): Graph {
+  for (let current = graph; ; ) {
+    const next = walk(rules, current);
+    if (next === current) return current;
+    current = next;
+  }
+}
