@@ -24,8 +24,9 @@ const MAY_IMPORT = {
     'checkpoints',
     'summaries',
   ],
-  registry: ['hparams', 'tasks', 'inputs'],
-  cli: ['hparams', 'registry', 'system'],
+  experiment: ['hparams', 'tasks', 'inputs'],
+  registry: ['hparams', 'experiment'],
+  cli: ['hparams', 'compiler', 'inputs', 'tasks', 'experiment', 'programs', 'registry', 'system'],
   programs: [
     'hparams',
     'compiler',

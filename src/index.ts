@@ -2,6 +2,7 @@
 
 // Checkpoints.
 export { CheckpointError, Checkpointer, readCheckpoint, SafetensorsFile } from './checkpoints/index.js';
+export { type FiddlerResult, fiddler, type SweepResult, sweep } from './cli/index.js';
 // The compiler.
 export {
   type CompileOptions,
@@ -22,6 +23,8 @@ export {
 } from './compiler/index.js';
 // Decoding.
 export { BaseDecoder, GreedyDecoder, SampleDecoder } from './decoding/index.js';
+// Experiments.
+export { Experiment, type ExperimentConfigs } from './experiment/index.js';
 // Configs.
 export {
   type AnyConfig,
@@ -262,14 +265,5 @@ export {
 } from './models/index.js';
 // Tasks and programs.
 export { type JobMode, type JobOptions, type JobResult, runJob } from './programs/index.js';
-// Experiments.
-export {
-  Experiment,
-  type ExperimentConfigs,
-  type FiddlerResult,
-  fiddler,
-  resolveExperiment,
-  type SweepResult,
-  sweep,
-} from './registry/index.js';
+export { resolveExperiment } from './registry/index.js';
 export { Decode, evalStep, forwardStep, SingleTask, Train, trainStep, WeightedMeans } from './tasks/index.js';

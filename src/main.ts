@@ -1,6 +1,6 @@
 /** @file `tsx src/main.ts …`: what `luthier train …` does. */
 import { constants } from 'node:os';
-import { runCommand } from './cli/report.js';
+import { runCommand } from './cli/runCommand.js';
 import { isUnderTsx, OwnProcess, StopSignal } from './system/index.js';
 
 /**
@@ -21,6 +21,6 @@ async function runBeneath(flags: readonly string[]): Promise<number> {
 const flags = process.argv.slice(2);
 await runCommand(async () => {
   if (isUnderTsx()) return runBeneath(flags);
-  const { runFlags } = await import('./command.js');
-  return runFlags(flags);
+  const { runFlags } = await import('./cli/runFlags.js');
+  return runFlags(flags, () => import('./index.js'));
 });

@@ -1,6 +1,7 @@
 /** @file The flags that change an experiment before it is used; applied in the order in which they were given. */
-import { parseFiddler, parseFile, parseSet, parseSweep, parseUnset } from '../registry/overrides.js';
+
 import type { FlagTable } from './flagTable.js';
+import { parseFiddler, parseFile, parseSet, parseSweep, parseUnset } from './overrides.js';
 
 /** --set, --unset, --fiddler and --config_file. */
 export const overrideFlags = {

@@ -2,11 +2,11 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { registerExports } from './configs.js';
+import { type Experiment, isExperimentClass } from '../experiment/experiment.js';
 import { experimentDirectories, extensions, showFile } from './directories.js';
-import { UsageError } from './errors.js';
-import { type Experiment, isExperimentClass } from './experiment.js';
+import { registerExports } from './registerExports.js';
 import { suggestExperiment } from './suggest.js';
+import { UsageError } from './usageError.js';
 
 /** An experiment class with its canonical name and file. */
 export interface ResolvedExperiment {

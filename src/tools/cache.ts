@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import type { CachedEntry } from '../compiler/native/toolchain/entries.js';
 import { didYouMean } from '../hparams/errors.js';
-import { UsageError } from '../registry/errors.js';
+import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
 import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable, textTable } from './format.js';
 

@@ -1,7 +1,7 @@
 /** @file What a command of `luthier` is: its flags, its positional arguments, and the report that it makes. */
 import { type FlagTable, flagsHelp, oneOf, parseFlagTable, valuesOf } from '../cli/flagTable.js';
-import { UsageError } from '../registry/errors.js';
-import type { Override } from '../registry/overrides.js';
+import type { Override } from '../cli/overrides.js';
+import { UsageError } from '../registry/usageError.js';
 import type { Paint } from './paint.js';
 
 /** How every command can write what it found. */

@@ -1,15 +1,10 @@
 /** @file `luthier dump`: an experiment's constants and configs, as they would be built. */
 import { oneOf } from '../cli/flagTable.js';
+import { type ConfiguredExperiment, jsonDocument, yamlDocument } from '../cli/index.js';
+import { classVarsText, effectiveConstants } from '../experiment/index.js';
 import { type PrintOptions, print, printHistory } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
-import { UsageError } from '../registry/errors.js';
-import {
-  type ConfiguredExperiment,
-  classVarsText,
-  effectiveConstants,
-  jsonDocument,
-  yamlDocument,
-} from '../registry/index.js';
+import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
 import { configureResolved, resolveFor } from './experiment.js';
 import { codeBlock, codeSpan, counted, folded, markdownTable } from './format.js';

@@ -1,12 +1,6 @@
 /** @file The experiment that a command is about, with its configs. */
-import {
-  type ConfiguredExperiment,
-  configure,
-  type Override,
-  type ResolvedExperiment,
-  registerExports,
-  resolveExperiment,
-} from '../registry/index.js';
+import { type ConfiguredExperiment, configure, type Override } from '../cli/index.js';
+import { type ResolvedExperiment, registerExports, resolveExperiment } from '../registry/index.js';
 import type { Arguments } from './command.js';
 
 /** The experiment called `name`; where flags change it, they can name the classes of the library, too. */

@@ -1,9 +1,9 @@
 /** @file `luthier COMMAND …`: finds the command, runs it, writes its report. */
 
 import { type Mode, modes } from '../cli/modes.js';
-import { runCommand } from '../cli/report.js';
+import { runCommand } from '../cli/runCommand.js';
 import { didYouMean } from '../hparams/errors.js';
-import { UsageError } from '../registry/errors.js';
+import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';
 import { paintFor } from './paint.js';
@@ -44,9 +44,9 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
     return name === undefined ? 2 : 0;
   }
   if (modes.includes(name as Mode)) {
-    const { runFlags } = await import('../command.js');
+    const { runFlags } = await import('../cli/runFlags.js');
     // Of a flag given twice the last one counts.
-    return runFlags([`--mode=${name}`, ...rest]);
+    return runFlags([`--mode=${name}`, ...rest], () => import('../index.js'));
   }
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (entry === undefined) {

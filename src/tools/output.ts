@@ -2,7 +2,7 @@
 import { dirname } from 'node:path';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { showFile } from '../registry/directories.js';
-import { UsageError } from '../registry/errors.js';
+import { UsageError } from '../registry/usageError.js';
 import type { Report } from './command.js';
 import { codeSpan, formatBytes } from './format.js';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { describeError } from '../../src/cli/report.js';
+import { describeError } from '../../src/cli/runCommand.js';
 import { evalShape, ops, tf, valueAndGrad, withScope } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
 import { BaseLayer, runInContext } from '../../src/layers/index.js';

@@ -2,11 +2,11 @@
 import { expect, test } from 'vitest';
 import { C4SpmdAdam } from '../../experiments/c4.js';
 import { LmCloudSpmdTest } from '../../experiments/lmCloud.js';
+import { constantsOf } from '../../src/experiment/experiment.js';
 import { type Config, classOf } from '../../src/hparams/index.js';
 import type { LayerNorm } from '../../src/layers/index.js';
 import type { Adam, LinearRampupCosineDecay } from '../../src/learners/index.js';
 import type { LanguageModel } from '../../src/models/index.js';
-import { constantsOf } from '../../src/registry/experiment.js';
 import { configured, meshExperiment, paxNames } from './zoo.js';
 
 const optimizerOf = async (name: string): Promise<Config<Adam>> =>

@@ -1,8 +1,8 @@
 /** @file No constant of Pax's experiments does nothing: each, changed, changes the configs. */
 import { beforeAll, expect, test } from 'vitest';
+import type { ConfiguredExperiment, Override } from '../../src/cli/index.js';
+import { constantsOf } from '../../src/experiment/experiment.js';
 import { isEqual } from '../../src/hparams/index.js';
-import { constantsOf } from '../../src/registry/experiment.js';
-import type { ConfiguredExperiment, Override } from '../../src/registry/index.js';
 import { configured } from './zoo.js';
 
 /** Another value for each constant of the language models on text, which have all there are. */

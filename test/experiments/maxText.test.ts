@@ -1,7 +1,7 @@
 /** @file The founding document's table of MaxText's names and Pax's, against the translation and the experiment. */
 import { expect, test } from 'vitest';
+import { effectiveConstants } from '../../src/experiment/experiment.js';
 import { type MaxTextConstants, translateMaxText } from '../../src/models/index.js';
-import { effectiveConstants } from '../../src/registry/experiment.js';
 import { configured } from './zoo.js';
 
 /** MaxText's side of the table "Pax C4Spmd22BAdam2xv4_128 | MaxText 2xv4-128.sh". */

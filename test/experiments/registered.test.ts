@@ -1,9 +1,9 @@
 /** @file Every experiment of this repository resolves, gives configs, builds and traces. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { ConfiguredExperiment, Override } from '../../src/cli/index.js';
 import { evalShape, type TensorSpec } from '../../src/compiler/index.js';
 import { build, classOf, isConfig, isSet } from '../../src/hparams/index.js';
-import type { ConfiguredExperiment, Override } from '../../src/registry/index.js';
 import { evalStep } from '../../src/tasks/index.js';
 import { project } from '../command.js';
 import { configured, names } from './zoo.js';

@@ -1,14 +1,10 @@
 /** @file The experiments of this repository, as tests look at them: found in the source, configured, built. */
 import { fileURLToPath } from 'node:url';
 import type { MeshExperiment } from '../../experiments/modelParams.js';
+import { type ConfiguredExperiment, configure, type Override } from '../../src/cli/index.js';
 import { sizeOf } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
-import {
-  type ConfiguredExperiment,
-  configure,
-  type Override,
-  resolveExperiment,
-} from '../../src/registry/index.js';
+import { resolveExperiment } from '../../src/registry/index.js';
 import { scanExperiments } from '../../src/registry/scan.js';
 
 export const directories = [fileURLToPath(new URL('../../experiments', import.meta.url))];

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
+import { parseFiddler, parseSet, parseSweep } from '../../src/cli/overrides.js';
 import {
   build,
   ConfigError,
@@ -29,7 +30,6 @@ import {
   toYAML,
 } from '../../src/hparams/index.js';
 import { UsageError } from '../../src/registry/index.js';
-import { parseFiddler, parseSet, parseSweep } from '../../src/registry/overrides.js';
 import { runCommand } from '../command.js';
 import { draw, title, tries } from './campaign.js';
 

@@ -1,9 +1,10 @@
 /** @file What an experiment's model is and what a training step of it costs, from the configs alone. */
+
+import type { ConfiguredExperiment } from '../../cli/index.js';
 import { sizeOf } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
 import { batchCount } from '../../inputs/index.js';
 import { trainingDataset } from '../../programs/trainingDataset.js';
-import type { ConfiguredExperiment } from '../../registry/index.js';
 import { trainFlopsPerToken } from '../../summaries/mfu.js';
 import type { SingleTask } from '../../tasks/index.js';
 import { layerTable } from './layerTable.js';

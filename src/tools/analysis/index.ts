@@ -1,7 +1,7 @@
 /** @file `luthier analyze`: what an experiment's model is, and what a training step of it costs. */
 import { positive } from '../../cli/flagTable.js';
 import { findPeak } from '../../programs/mfu.js';
-import { UsageError } from '../../registry/errors.js';
+import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../experiment.js';
 import { analyze } from './analyze.js';

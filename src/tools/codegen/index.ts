@@ -1,8 +1,10 @@
 /** @file `luthier codegen`: an experiment whose configs are written out, without the constants and classes they came from. */
 import { dirname, resolve } from 'node:path';
 import { nonEmpty, oneOf, positive } from '../../cli/flagTable.js';
+import { type ConfiguredExperiment, shellText } from '../../cli/index.js';
+import { Experiment } from '../../experiment/index.js';
 import { type CodegenClassOptions, codegenClass } from '../../hparams/index.js';
-import { type ConfiguredExperiment, Experiment, shellText, UsageError } from '../../registry/index.js';
+import { UsageError } from '../../registry/index.js';
 import { readSourceFile } from '../../registry/sourceFile.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureResolved, resolveFor } from '../experiment.js';

@@ -1,6 +1,7 @@
 /** @file Two experiments of the working tree compared. */
 import { realpathSync } from 'node:fs';
-import { type Override, UsageError } from '../../registry/index.js';
+import type { Override } from '../../cli/index.js';
+import { UsageError } from '../../registry/index.js';
 import { resolveFor } from '../experiment.js';
 import { compareExperiment, type Version } from './compare.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';

@@ -1,9 +1,9 @@
 /** @file Experiments at a git revision compared with those of the working tree. */
 import { realpathSync } from 'node:fs';
 import { relative } from 'node:path';
+import type { Override } from '../../cli/index.js';
 import { didYouMean } from '../../hparams/index.js';
-import { UsageError } from '../../registry/errors.js';
-import type { Override } from '../../registry/index.js';
+import { UsageError } from '../../registry/usageError.js';
 import { analyseModels } from './analyseModels.js';
 import { compareExperiment } from './compare.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';

@@ -1,13 +1,8 @@
 /** @file Evaluates experiments of the version of the project that this process runs in. */
 import { fileURLToPath } from 'node:url';
-import {
-  type ConfiguredExperiment,
-  configure,
-  effectiveConstants,
-  type Override,
-  registerExports,
-  resolveExperiment,
-} from '../../registry/index.js';
+import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
+import { effectiveConstants } from '../../experiment/index.js';
+import { registerExports, resolveExperiment } from '../../registry/index.js';
 import type { Analysis } from '../analysis/types.js';
 import { configDocument, encodeLeaf } from './configDocument.js';
 import type { AnalysisDocument, ConstantEntry, ExperimentDocument, Failure } from './protocol.js';

@@ -1,9 +1,9 @@
 /** @file Asks a version of the project for its experiments, in a process that has the library of that version. */
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { UsageError } from '../../registry/errors.js';
-import type { Override } from '../../registry/index.js';
+import type { Override } from '../../cli/index.js';
+import { UsageError } from '../../registry/usageError.js';
 import { Child, ChildError } from '../child.js';
 import {
   type AnalysisDocument,
@@ -18,6 +18,14 @@ import type { Tree } from './tree.js';
 const folder = 'src/tools/diff';
 /** The evaluator's files; they import nothing that earlier versions of the library lack. */
 const files = ['protocol.ts', 'configDocument.ts', 'evaluate.ts', 'evaluateWorker.ts'];
+
+/** Gives an earlier version, whose registry held them all, the rooms that the evaluator imports from. */
+function giveRoom(library: string, room: string): void {
+  const file = join(library, 'src', room, 'index.ts');
+  if (existsSync(file)) return;
+  mkdirSync(join(library, 'src', room), { recursive: true });
+  writeFileSync(file, "export * from '../registry/index.js';\n");
+}
 
 /** The process of one version. */
 export class Evaluator {
@@ -44,6 +52,7 @@ export class Evaluator {
       mkdirSync(join(library, folder), { recursive: true });
       for (const file of files)
         copyFileSync(fileURLToPath(new URL(file, import.meta.url)), join(library, folder, file));
+      for (const room of ['cli', 'experiment']) giveRoom(library, room);
       const second = await this.launch();
       if (second === undefined) return;
       throw new UsageError(

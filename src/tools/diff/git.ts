@@ -1,7 +1,7 @@
 /** @file What git knows of the project, read without touching the user's tree or index. */
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
-import { UsageError } from '../../registry/errors.js';
+import { UsageError } from '../../registry/usageError.js';
 
 /** A git repository, asked from one of its folders. */
 export interface Repository {

@@ -1,7 +1,8 @@
 /** @file `luthier diff`: what makes one experiment another, or what a change of the code does to experiments. */
 import { resolve } from 'node:path';
 import { nonEmpty } from '../../cli/flagTable.js';
-import { type Override, UsageError } from '../../registry/index.js';
+import type { Override } from '../../cli/index.js';
+import { UsageError } from '../../registry/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { compareTwo } from './compareTwo.js';
 import { compareVersions } from './compareVersions.js';

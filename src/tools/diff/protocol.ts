@@ -1,6 +1,7 @@
 /** @file What the processes that evaluate experiments are asked, and the documents that they answer with. */
+
+import type { Override } from '../../cli/index.js';
 import type { JsonDocument } from '../../hparams/index.js';
-import type { Override } from '../../registry/index.js';
 import type { Analysis } from '../analysis/types.js';
 
 /** Of the questions and answers below: an evaluator of another version is not asked. */

@@ -1,6 +1,6 @@
 /** @file The old name of what is renamed, kept in its declaration: `renamed(schema, 'old')`, `registerAlias('Old', New)`. */
 import { type CallExpression, Node, type PropertyAssignment, type SourceFile, SyntaxKind } from 'ts-morph';
-import { UsageError } from '../../registry/errors.js';
+import { UsageError } from '../../registry/usageError.js';
 import type { ClassEntry, Schema } from './classes.js';
 import type { Edit } from './edits.js';
 

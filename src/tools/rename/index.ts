@@ -1,6 +1,6 @@
 /** @file `luthier rename` and `luthier rename-class`: a new name for a field or class, the old one kept readable. */
 import { writeTogether } from '../../files/index.js';
-import { UsageError } from '../../registry/errors.js';
+import { UsageError } from '../../registry/usageError.js';
 import type { Arguments, Command, Report } from '../command.js';
 import type { Plan } from './plan.js';
 import { renameReport } from './report.js';

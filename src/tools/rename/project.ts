@@ -4,7 +4,7 @@ import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { type Node, Project, type SourceFile } from 'ts-morph';
-import { UsageError } from '../../registry/errors.js';
+import { UsageError } from '../../registry/usageError.js';
 
 /** Larger files are data. */
 const largest = 2 ** 20;

@@ -1,7 +1,7 @@
 /** @file What the command line names, a class or a field of one, and whether it may have the new name. */
 import { isFieldName } from '../../hparams/fields/renamed.js';
 import { didYouMean } from '../../hparams/index.js';
-import { UsageError } from '../../registry/errors.js';
+import { UsageError } from '../../registry/usageError.js';
 import { oldNamesOf } from './aliases.js';
 import {
   type ClassEntry,

@@ -1,7 +1,9 @@
 /** @file What became of each snapshot. */
-import { describeError } from '../../cli/report.js';
-import { UsageError } from '../../registry/errors.js';
-import { configure, resolveExperiment } from '../../registry/index.js';
+
+import { configure } from '../../cli/index.js';
+import { describeError } from '../../cli/runCommand.js';
+import { resolveExperiment } from '../../registry/index.js';
+import { UsageError } from '../../registry/usageError.js';
 import { type DiffLine, lineDiff } from '../lineDiff.js';
 import { readSnapshot, removeSnapshot, snapshotText, writeSnapshot } from './files.js';
 

@@ -1,10 +1,11 @@
 /** @file The committed snapshots: one text file for each experiment that has opted in. */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { basename, join, resolve, sep } from 'node:path';
+import type { ConfiguredExperiment } from '../../cli/index.js';
+import { classVarsText } from '../../experiment/index.js';
 import { makeDirectory, writeWhole } from '../../files/index.js';
 import { print } from '../../hparams/index.js';
-import { UsageError } from '../../registry/errors.js';
-import { type ConfiguredExperiment, classVarsText } from '../../registry/index.js';
+import { UsageError } from '../../registry/usageError.js';
 
 const folder = join('experiments', '__snapshots__');
 const extension = '.txt';

@@ -1,7 +1,7 @@
 /** @file `luthier snapshot`: what experiments are, as committed text, so that a plain diff shows what a change does to them. */
 import { didYouMean } from '../../hparams/errors.js';
-import { UsageError } from '../../registry/errors.js';
 import { resolveExperiment } from '../../registry/index.js';
+import { UsageError } from '../../registry/usageError.js';
 import type { Command, Report } from '../command.js';
 import { checkSnapshots, refreshSnapshots, removeSnapshots } from './entries.js';
 import { snapshotNames } from './files.js';

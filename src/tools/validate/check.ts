@@ -2,22 +2,18 @@
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { overrideFlags } from '../../cli/changeFlags.js';
+import { type ConfiguredExperiment, configure, constantOverrides, type Override } from '../../cli/index.js';
 import { evalShape, sizeOf } from '../../compiler/index.js';
-import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
-import { trainingDataset } from '../../programs/trainingDataset.js';
 import {
-  type ConfiguredExperiment,
-  configure,
-  constantOverrides,
   constantProblems,
   type Experiment,
-  ExperimentLoadError,
   instantiate,
   MissingConstantError,
-  type Override,
-  type ResolvedExperiment,
   unreadConstants,
-} from '../../registry/index.js';
+} from '../../experiment/index.js';
+import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
+import { trainingDataset } from '../../programs/trainingDataset.js';
+import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
 import { analyze } from '../analysis/analyze.js';
 import { resolveFor } from '../experiment.js';

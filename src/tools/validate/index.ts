@@ -1,10 +1,10 @@
 /** @file `luthier validate`: checks experiments before somebody runs them. */
 import { positive } from '../../cli/flagTable.js';
+import { flagOf } from '../../cli/overrides.js';
 import { didYouMean } from '../../hparams/errors.js';
 import { directoriesFor } from '../../registry/directories.js';
-import { UsageError } from '../../registry/errors.js';
-import { flagOf } from '../../registry/overrides.js';
 import { type Scan, scan } from '../../registry/scan.js';
+import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
 import { Progress } from '../progress.js';
 import { type Level, levels, parseLevel } from './protocol.js';

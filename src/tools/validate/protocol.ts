@@ -1,5 +1,5 @@
 /** @file What is asked of a process that checks experiments, and what it finds. */
-import { UsageError } from '../../registry/errors.js';
+import { UsageError } from '../../registry/usageError.js';
 import type { Failure } from '../failure.js';
 
 /** How far an experiment is checked; each level asks all of those before it (Pax's check_level, in words). */

@@ -1,9 +1,9 @@
 /** @file Which experiments a command line names. */
 import { dirname, relative, sep } from 'node:path';
 import { showFile } from '../../registry/directories.js';
-import { UsageError } from '../../registry/errors.js';
 import type { FoundExperiment, Scan, SourceProblem } from '../../registry/scan.js';
 import { suggestExperiment } from '../../registry/suggest.js';
+import { UsageError } from '../../registry/usageError.js';
 import { isPattern, matching } from '../list/pattern.js';
 
 /** A file without a single experiment that could be found, for it cannot be read. */

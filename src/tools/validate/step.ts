@@ -2,8 +2,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { ConfiguredExperiment } from '../../cli/index.js';
+import { classVarsText } from '../../experiment/index.js';
 import { runJob } from '../../programs/index.js';
-import { type ConfiguredExperiment, classVarsText, type ResolvedExperiment } from '../../registry/index.js';
+import type { ResolvedExperiment } from '../../registry/index.js';
 
 /** Something wrong with what came of the step. */
 interface StepProblem {

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { configure, type Override, parseFile, parseSet, parseUnset } from '../../../src/cli/index.js';
+import { Experiment } from '../../../src/experiment/index.js';
 import {
   applyConfigFile,
   build,
@@ -23,14 +25,6 @@ import {
   toJSON,
   toYAML,
 } from '../../../src/hparams/index.js';
-import {
-  configure,
-  Experiment,
-  type Override,
-  parseFile,
-  parseSet,
-  parseUnset,
-} from '../../../src/registry/index.js';
 import { SingleTask } from '../../../src/tasks/index.js';
 
 const Width = defineTag('renamed.Width', 'How wide something is.');

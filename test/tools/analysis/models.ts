@@ -1,5 +1,6 @@
 /** @file Experiments for the tests of the analysis, and their configs. */
 import { z } from 'zod';
+import { type ConfiguredExperiment, configure, type Override } from '../../../src/cli/index.js';
 import {
   AdamW,
   type BaseInput,
@@ -21,7 +22,6 @@ import {
   tf,
 } from '../../../src/index.js';
 import type { WeightedScalars } from '../../../src/models/index.js';
-import { type ConfiguredExperiment, configure, type Override } from '../../../src/registry/index.js';
 
 /** A GPT of these sizes, with biases, on synthetic text. */
 export class Gpt extends Experiment.with({

@@ -1,4 +1,6 @@
 /** @file Functions that an experiment's file exports for the command line: fiddlers and sweeps, and how they are called. */
+
+import type { ExperimentConfigs } from '../experiment/index.js';
 import {
   type Argument,
   type Call,
@@ -11,8 +13,7 @@ import {
   plainValue,
   problemAt,
 } from '../hparams/index.js';
-import type { ExperimentConfigs } from './configs.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../registry/usageError.js';
 import { type Parameter, parametersOf } from './parameters.js';
 
 /** What a fiddler may return: nothing after editing the configs, or those that take the place of the present ones. */

@@ -1,6 +1,6 @@
 /** @file What the command line changes of an experiment, in its order: settings, unsettings, files, fiddlers. */
 import { type Call, ConfigError, parseCall, splitSetting } from '../hparams/index.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../registry/usageError.js';
 
 /** `--set path=text`, or what a sweep puts in its own place. */
 export interface SetOverride {

@@ -1,5 +1,18 @@
 /** @file Makes an experiment's configs: constants from the command line first, then its methods, then what edits the configs. */
 
+import {
+  type ConstantOverride,
+  checkRequired,
+  configRoots,
+  constantsOf,
+  type Experiment,
+  type ExperimentConfigs,
+  instantiate,
+  isConfigPath,
+  makeConfigs,
+  oldConstantsOf,
+  unreadOverrides,
+} from '../experiment/index.js';
 import { refusePromise } from '../hparams/fields/asynchronous.js';
 import {
   applyAssignments,
@@ -18,22 +31,12 @@ import {
 } from '../hparams/index.js';
 import { append } from '../hparams/nodes/containers.js';
 import type { BaseInput } from '../inputs/index.js';
+import type { ResolvedExperiment } from '../registry/index.js';
+import { UsageError } from '../registry/usageError.js';
 import type { SingleTask } from '../tasks/index.js';
-import { configRoots, type ExperimentConfigs, isConfigPath, makeConfigs } from './configs.js';
-import { UsageError } from './errors.js';
-import {
-  type ConstantOverride,
-  checkRequired,
-  constantsOf,
-  type Experiment,
-  instantiate,
-  oldConstantsOf,
-  unreadOverrides,
-} from './experiment.js';
 import { applyFiddler } from './fiddlers.js';
-import { readChanges } from './files.js';
+import { readChanges } from './fileChanges.js';
 import { asUsage, type Override } from './overrides.js';
-import type { ResolvedExperiment } from './resolve.js';
 
 /** An experiment with its configs as they will be built. */
 export interface ConfiguredExperiment {

@@ -9,13 +9,13 @@ import {
   type Setting,
   showValue,
 } from '../hparams/index.js';
+import { showFile } from '../registry/directories.js';
+import type { ResolvedExperiment } from '../registry/index.js';
+import { UsageError } from '../registry/usageError.js';
+import { argumentsFor, findFunction } from './commandFunctions.js';
 import { configure } from './configure.js';
-import { showFile } from './directories.js';
-import { UsageError } from './errors.js';
 import { callFunction, isRecord } from './fiddlers.js';
-import { argumentsFor, findFunction } from './functions.js';
 import { asUsage, type Change, isCall, type Override, type SweepChange } from './overrides.js';
-import type { ResolvedExperiment } from './resolve.js';
 
 /** One run of a sweep. */
 export interface Combination {

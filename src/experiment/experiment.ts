@@ -12,8 +12,7 @@ import {
 import { append } from '../hparams/nodes/containers.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { checkValue, placeOfCaller } from './constants.js';
-import { UsageError } from './errors.js';
+import { checkValue, placeOfCaller } from './checkConstant.js';
 
 /** Schemas of an experiment's constants, by name. */
 export type Constants = Readonly<Record<string, z.ZodType>>;
@@ -88,7 +87,7 @@ export function isExperimentClass(value: unknown): value is new () => Experiment
 }
 
 /** A constant has neither a value nor a default. */
-export class MissingConstantError extends UsageError {
+export class MissingConstantError extends ConfigError {
   constructor(
     message: string,
     readonly constant: string,

@@ -3,10 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { type Flags, parseFlags } from '../../src/flags.js';
-import { fromJSON, fromYAML, history, isEqual } from '../../src/hparams/index.js';
-import * as library from '../../src/index.js';
-import { settingsHelp } from '../../src/registry/help.js';
+import { type Flags, parseFlags } from '../../src/cli/flags.js';
 import {
   type Combination,
   checkedCombinations,
@@ -14,9 +11,11 @@ import {
   dumpText,
   expandSweeps,
   type Override,
-  registerExports,
-  resolveExperiment,
-} from '../../src/registry/index.js';
+} from '../../src/cli/index.js';
+import { settingsHelp } from '../../src/cli/settingsHelp.js';
+import { fromJSON, fromYAML, history, isEqual } from '../../src/hparams/index.js';
+import * as library from '../../src/index.js';
+import { registerExports, resolveExperiment } from '../../src/registry/index.js';
 import { temporaryDirectory } from '../command.js';
 import { Fiddled } from '../fixtures/project/experiments/fiddled.js';
 

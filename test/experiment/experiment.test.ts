@@ -14,7 +14,7 @@ import {
   type MissingConstantError,
   parseClassVars,
   unreadConstants,
-} from '../../src/registry/index.js';
+} from '../../src/experiment/index.js';
 
 abstract class Family extends Experiment.with({
   numLayers: z.int().positive().default(12).describe('Transformer blocks.'),
@@ -53,7 +53,7 @@ test('constants are readonly and typed', () => {
     override numLayers = 'four';
   }
   expect(() => new Wrong()).toThrow(
-    /^Wrong\.numLayers: expected a positive integer, got 'four' \(at test\/registry\/experiment\.test\.ts:\d+\)/,
+    /^Wrong\.numLayers: expected a positive integer, got 'four' \(at test\/experiment\/experiment\.test\.ts:\d+\)/,
   );
 });
 
@@ -69,7 +69,7 @@ test('a misspelt class field is an error at once, with or without override', () 
     expect(() => new cls()).toThrow(
       new RegExp(
         `^${cls.name} has no constant 'numLayerz'\\. Did you mean 'numLayers'\\? ` +
-          `Its constants are: kind, modelDims, numLayers\\. \\(at test/registry/experiment\\.test\\.ts:\\d+\\)$`,
+          `Its constants are: kind, modelDims, numLayers\\. \\(at test/experiment/experiment\\.test\\.ts:\\d+\\)$`,
       ),
     );
   }
@@ -80,7 +80,7 @@ test('the schema checks a field: a value that does not fit is an error that show
     override modelDims = -1;
   }
   expect(() => new Negative()).toThrow(
-    /^Negative\.modelDims: expected a positive integer, got -1 \(at test\/registry\/experiment/,
+    /^Negative\.modelDims: expected a positive integer, got -1 \(at test\/experiment\/experiment/,
   );
 });
 

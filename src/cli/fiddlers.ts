@@ -1,11 +1,12 @@
 /** @file Runs the fiddlers of a command line: functions of the experiment's file that edit its configs. */
+
+import { configRoots, type ExperimentConfigs } from '../experiment/index.js';
 import { refusePromise } from '../hparams/fields/asynchronous.js';
 import { ConfigError, classOf, isConfig, showValue, withOrigin } from '../hparams/index.js';
-import { configRoots, type ExperimentConfigs } from './configs.js';
-import { showFile } from './directories.js';
-import { argumentsFor, type CommandFunction, findFunction } from './functions.js';
+import { showFile } from '../registry/directories.js';
+import type { ResolvedExperiment } from '../registry/index.js';
+import { argumentsFor, type CommandFunction, findFunction } from './commandFunctions.js';
 import { asUsage, type FiddlerOverride } from './overrides.js';
-import type { ResolvedExperiment } from './resolve.js';
 
 /** A function of the experiment's file failed: the fault is in the file, not on the command line. */
 class FunctionError extends Error {

@@ -1,6 +1,6 @@
 /** @file The configs of an experiment as one config: what flags, files and fiddlers write to is checked and recorded. */
 import { z } from 'zod';
-import { type AbstractClass, type Config, Configurable, registerClass, sub } from '../hparams/index.js';
+import { type Config, Configurable, sub } from '../hparams/index.js';
 import { BaseInput } from '../inputs/index.js';
 import { SingleTask } from '../tasks/index.js';
 
@@ -25,11 +25,4 @@ export function makeConfigs(values: Partial<ExperimentConfigs>): ExperimentConfi
 /** Whether a path leads into the configs, rather than naming a constant. */
 export function isConfigPath(path: string): boolean {
   return /^(task|datasets|decodeDatasets)(?:[.[]|$)/.test(path);
-}
-
-/** Makes the configurable classes that a module exports known by name to flags and files. */
-export function registerExports(exports: Readonly<Record<string, unknown>>): void {
-  const isConfigurable = (value: unknown): value is AbstractClass =>
-    typeof value === 'function' && value.prototype instanceof Configurable;
-  registerClass(...Object.values(exports).filter(isConfigurable));
 }

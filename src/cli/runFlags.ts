@@ -1,28 +1,31 @@
 /** @file One run: parse flags, find the experiment, run one mode. */
 import { pathToFileURL } from 'node:url';
-import { flagsHelp } from './cli/flagTable.js';
+import type { ResolvedExperiment } from '../registry/index.js';
+import { UsageError } from '../registry/usageError.js';
+import { exitCodeOfSignal, StopSignal } from '../system/index.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
-import { UsageError } from './registry/errors.js';
-import type { ResolvedExperiment } from './registry/index.js';
-import { exitCodeOfSignal, StopSignal } from './system/index.js';
+import { flagsHelp } from './flagTable.js';
 
-async function help(flags: Flags): Promise<void> {
+/** Loads the public API, whose classes flags can name. It stands above this room, so the caller passes it. */
+type LoadLibrary = () => Promise<Readonly<Record<string, unknown>>>;
+
+async function help(flags: Flags, library: LoadLibrary): Promise<void> {
   const intro =
     'Trains, evaluates and decodes experiments.\n\n' +
     '  npx luthier train --exp=lm.Small --job_log_dir=out/lm_small\n\nFlags:\n';
   process.stdout.write(`${intro}${flagsHelp(flagTable)}\n`);
   if (flags.exp === undefined) return;
-  const { settingsHelp } = await import('./registry/help.js');
-  const text = settingsHelp(await resolve(flags.exp, flags), flags.changes, process.stdout.columns);
+  const { settingsHelp } = await import('./settingsHelp.js');
+  const text = settingsHelp(await resolve(flags.exp, flags, library), flags.changes, process.stdout.columns);
   process.stdout.write(`\n${text}\n`);
 }
 
 /** The experiment; classes of the library can be named by the flags that change it. */
-async function resolve(exp: string, { changes }: Flags): Promise<ResolvedExperiment> {
-  const { registerExports, resolveExperiment } = await import('./registry/index.js');
+async function resolve(exp: string, { changes }: Flags, library: LoadLibrary): Promise<ResolvedExperiment> {
+  const { registerExports, resolveExperiment } = await import('../registry/index.js');
   const resolved = await resolveExperiment(exp);
   // Experiments are made of it: it is loaded by now.
-  if (changes.length > 0) registerExports(await import('./index.js'));
+  if (changes.length > 0) registerExports(await library());
   return resolved;
 }
 
@@ -36,37 +39,40 @@ function warn(line: string): void {
 }
 
 /** Does what the flags say; returns the exit code. */
-export async function runFlags(argv: readonly string[]): Promise<number> {
+export async function runFlags(argv: readonly string[], library: LoadLibrary): Promise<number> {
   const flags = parseFlags(argv);
   if (flags.help) {
-    await help(flags);
+    await help(flags, library);
     return 0;
   }
   const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
-    const { dumpText } = await import('./registry/index.js');
-    process.stdout.write(dumpText(await resolve(exp, flags), flags.changes, flags.dump, warn));
+    const { dumpText } = await import('./index.js');
+    process.stdout.write(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
     return 0;
   }
   const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
   return flags.changes.some(({ kind }) => kind === 'sweep')
-    ? runSweep(exp, flags, jobLogDir)
-    : runOne(exp, flags, jobLogDir);
+    ? runSweep(exp, flags, jobLogDir, library)
+    : runOne(exp, flags, jobLogDir, library);
 }
 
-async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
+async function runOne(exp: string, flags: Flags, jobLogDir: string, library: LoadLibrary): Promise<number> {
   const stop = new StopSignal();
   stop.listen();
   // Loading the programs takes as long as loading the experiment: do both at once.
-  const loadingPrograms = import('./programs/index.js');
+  const loadingPrograms = import('../programs/index.js');
   loadingPrograms.catch(() => {});
-  const { classVarsText, configure, shellText } = await import('./registry/index.js');
-  const resolved = await resolve(exp, flags);
+  const [{ configure, shellText }, { classVarsText }] = await Promise.all([
+    import('./index.js'),
+    import('../experiment/index.js'),
+  ]);
+  const resolved = await resolve(exp, flags, library);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
   const { warnings, ...configured } = configure(resolved, overrides);
   for (const warning of warnings) warn(warning);
   // A device that is not there ends the command before it writes anything.
-  if (flags.device === 'gpu') await (await import('./compiler/index.js')).loadBackend('gpu');
+  if (flags.device === 'gpu') await (await import('../compiler/index.js')).loadBackend('gpu');
   const { runJob } = await loadingPrograms;
   const job = {
     ...configured,
@@ -86,11 +92,11 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string): Promise<num
   return signal === undefined ? 0 : exitCodeOfSignal[signal];
 }
 
-async function runSweep(exp: string, flags: Flags, jobLogDir: string): Promise<number> {
-  const { checkedCombinations, flagOf, shellText } = await import('./registry/index.js');
-  const resolved = await resolve(exp, flags);
+async function runSweep(exp: string, flags: Flags, jobLogDir: string, library: LoadLibrary): Promise<number> {
+  const { checkedCombinations, flagOf, shellText } = await import('./index.js');
+  const resolved = await resolve(exp, flags, library);
   const combinations = checkedCombinations(flags.changes, resolved);
-  const { runSweepJob } = await import('./programs/index.js');
+  const { runSweepJob } = await import('../programs/index.js');
   return runSweepJob({
     name: resolved.name,
     directory: jobLogDir,

@@ -1,9 +1,9 @@
 /** @file How functions of an experiment's file are called: what their parameters take, what they lack, what is too much. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { argumentsFor } from '../../src/cli/commandFunctions.js';
+import { parametersOf } from '../../src/cli/parameters.js';
 import { type Call, ConfigError, parseCall } from '../../src/hparams/index.js';
-import { argumentsFor } from '../../src/registry/functions.js';
-import { parametersOf } from '../../src/registry/parameters.js';
 
 type Fn = (...values: any[]) => unknown;
 

@@ -1,9 +1,10 @@
 /** @file The command line of a run: one table of flags, parsed strictly; those that change the experiment keep their order. */
-import { overrideFlags, sweepFlags } from './cli/changeFlags.js';
-import { type FlagTable, nonEmpty, oneOf, parseFlagTable, positive, valuesOf } from './cli/flagTable.js';
-import { type Mode, modes } from './cli/modes.js';
-import { UsageError } from './registry/errors.js';
-import { type Change, type DumpFormat, dumpFormats } from './registry/overrides.js';
+
+import { UsageError } from '../registry/usageError.js';
+import { overrideFlags, sweepFlags } from './changeFlags.js';
+import { type FlagTable, nonEmpty, oneOf, parseFlagTable, positive, valuesOf } from './flagTable.js';
+import { type Mode, modes } from './modes.js';
+import { type Change, type DumpFormat, dumpFormats } from './overrides.js';
 
 /** The compiler's engines; named here, for it is not loaded where only flags are read. */
 const engines = ['auto', 'native', 'onnx', 'eager'] as const;

@@ -1,6 +1,6 @@
 /** @file Errors as commands end with them. */
 import { describe, expect, it } from 'vitest';
-import { describeError } from '../../src/cli/report.js';
+import { describeError } from '../../src/cli/runCommand.js';
 import { diskFullError } from '../../src/compiler/native/toolchain/interrupted.js';
 import { ConfigError } from '../../src/hparams/index.js';
 import { ExperimentLoadError, UsageError } from '../../src/registry/index.js';

@@ -1,12 +1,17 @@
 /** @file What --help shows of an experiment: every constant, config path, fiddler and sweep that a flag can name. */
+
+import {
+  type EffectiveConstant,
+  effectiveConstants,
+  instantiate,
+  MissingConstantError,
+} from '../experiment/index.js';
 import { describeSchema, type Fields, listPaths, showLong } from '../hparams/index.js';
+import { showFile } from '../registry/directories.js';
+import type { ResolvedExperiment } from '../registry/index.js';
+import { commandFunctions } from './commandFunctions.js';
 import { configure } from './configure.js';
-import { showFile } from './directories.js';
-import { UsageError } from './errors.js';
-import { type EffectiveConstant, effectiveConstants, instantiate } from './experiment.js';
-import { commandFunctions } from './functions.js';
 import type { Change } from './overrides.js';
-import type { ResolvedExperiment } from './resolve.js';
 import { expandSweeps } from './sweeps.js';
 
 /** One thing that can be set: its name, whether it differs from its default, and paragraphs about it. */
@@ -129,7 +134,7 @@ export function settingsHelp(
       ...decodeDatasets.flatMap((dataset, i) => pathEntries(`decodeDatasets[${i}]`, dataset)),
     ]);
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof MissingConstantError)) throw error;
     constantsHelp(effectiveConstants(instantiate(resolved.cls)));
     lines.push('', `Fields of its configs can be listed once they can be made. ${error.message}`);
   }

@@ -1,9 +1,10 @@
 /** @file What --dump prints: the configs as they would be built, in the format that is asked for. */
+
+import { effectiveConstants } from '../experiment/index.js';
 import { type JsonDocument, print, printHistory, printTree, toJSON, toYAML } from '../hparams/index.js';
+import type { ResolvedExperiment } from '../registry/index.js';
 import { type ConfiguredExperiment, configure } from './configure.js';
-import { effectiveConstants } from './experiment.js';
 import type { Change, DumpFormat } from './overrides.js';
-import type { ResolvedExperiment } from './resolve.js';
 import { expandSweeps } from './sweeps.js';
 
 /** What --config_file takes back: the configs, and the constants that the command line set. */

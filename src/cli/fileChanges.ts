@@ -1,6 +1,7 @@
 /** @file Files of --config_file: what people write, and what --dump and experiment.json hold. */
+
+import { configRoots } from '../experiment/index.js';
 import { type Assignment, type ReadOptions, readConfigFile, Section } from '../hparams/index.js';
-import { configRoots } from './configs.js';
 
 /** What a file sets of an experiment: constants first, for the configs are made with them. */
 export interface FileChanges {

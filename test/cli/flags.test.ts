@@ -1,9 +1,9 @@
 /** @file The command line's grammar and its error messages. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { flagsHelp } from '../src/cli/flagTable.js';
-import { flagTable, parseFlags } from '../src/flags.js';
-import { shellText } from '../src/registry/index.js';
+import { flagTable, parseFlags } from '../../src/cli/flags.js';
+import { flagsHelp } from '../../src/cli/flagTable.js';
+import { shellText } from '../../src/cli/index.js';
 
 const flagNames = Object.keys(flagTable)
   .map((f) => `--${f}`)

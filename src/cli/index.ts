@@ -1,0 +1,16 @@
+/** @file What the command line makes of an experiment: overrides, fiddlers, sweeps, dumps. */
+export { type FiddlerResult, fiddler, type SweepResult, sweep } from './commandFunctions.js';
+export { dumpText, jsonDocument, yamlDocument } from './configDump.js';
+export { type ConfiguredExperiment, configure, constantOverrides } from './configure.js';
+export {
+  type Change,
+  flagOf,
+  type Override,
+  parseFiddler,
+  parseFile,
+  parseSet,
+  parseSweep,
+  parseUnset,
+  shellText,
+} from './overrides.js';
+export { type Combination, checkedCombinations, expandSweeps } from './sweeps.js';
