@@ -104,7 +104,6 @@ export {
   type Selection,
   saveConfigFile,
   select,
-  serializationProblems,
   setPath,
   setTagged,
   setTags,

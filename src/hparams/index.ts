@@ -10,7 +10,6 @@ export type { Modules } from './codegen/imports.js';
 export { Configurable } from './configurable.js';
 export { type ApplyOptions, applyDiff } from './diff/apply.js';
 export { buildDiff } from './diff/build.js';
-export { describeDifferences } from './diff/describe.js';
 export { ignoringChanges, ignoringPaths } from './diff/filter.js';
 export { skeletonFromDiff } from './diff/skeleton.js';
 export { type FormatDiffOptions, formatDiff } from './diff/text.js';
@@ -37,7 +36,6 @@ export {
   configFromString,
   configToString,
   fromJSON,
-  serializationProblems,
   toJSON,
 } from './documents/json.js';
 export { registerAlias, registerConstant } from './documents/registered.js';
@@ -104,6 +102,7 @@ export { type ContainerHandler, registerContainer } from './nodes/containerTypes
 export { suspendTracking, withOrigin } from './nodes/record.js';
 export {
   asDictFlattened,
+  describeDifferences,
   type FlattenOptions,
   type GrepOptions,
   grep,

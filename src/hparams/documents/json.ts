@@ -6,8 +6,8 @@ import { showValue } from '../fields/describe.js';
 import { setJsonForm } from '../nodes/config.js';
 import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../nodes/node.js';
 import { origin } from '../nodes/record.js';
+import { describeDifferences } from '../printing/print.js';
 import { isEqual } from '../walking/equal.js';
-import type { PathLink } from '../walking/paths.js';
 import { walk } from '../walking/traverse.js';
 import { Decoder } from './decode.js';
 import {
@@ -23,7 +23,6 @@ import {
 import { Encoder } from './marks.js';
 import { parseJson } from './parse.js';
 import { isRecord, shortPath, tagNames } from './parts.js';
-import { findClass } from './registered.js';
 import { checkText, type Parsed } from './text.js';
 
 /**
@@ -45,15 +44,8 @@ setJsonForm((config) => toJSON(config));
 export function encodeAll(
   root: unknown,
   options: { paths?: boolean } = {},
-): {
-  document: JsonDocument;
-  problems: DocumentProblem[];
-  nodes: ConfigNode[];
-  links: (PathLink | undefined)[];
-} {
+): { document: JsonDocument; problems: DocumentProblem[] } {
   const problems: DocumentProblem[] = [];
-  const nodes: ConfigNode[] = [];
-  const links: (PathLink | undefined)[] = [];
   const configs: JsonConfig[] = [];
   let place: () => string | undefined = () => undefined;
   const encoder = new Encoder((path, problem) =>
@@ -68,8 +60,6 @@ export function encodeAll(
         values[field.name] = encoder.encode(rawValue(node, field), { parent: path, segment: field.name });
       }
       encoder.numbers.set(node, configs.length);
-      nodes.push(node);
-      links.push(path);
       configs.push({
         class: node.info.name,
         ...(node.kind === 'config' ? {} : { kind: node.kind }),
@@ -81,7 +71,7 @@ export function encodeAll(
   });
   place = () => undefined;
   const document = { format, version, root: encoder.encode(root, undefined), configs } as const;
-  return { document, problems, nodes, links };
+  return { document, problems };
 }
 
 function writtenAt(node: ConfigNode, field: string): string | undefined {
@@ -194,43 +184,18 @@ export function configFromString(text: string, options: ReadOptions = {}): unkno
 }
 
 /**
- * Everything that would keep `root` from being the same after `toJSON` and `fromJSON`, each with its path, and where it
- * was set: values without a form, classes that their name does not lead back to, values that are refused when read.
+ * Writes `root` as `toJSON` does and reads it back.
+ *
+ * @throws ConfigError with all that would not survive: values without a form, classes that their name does not lead back
+ *   to, values that are refused when read.
  */
-export function serializationProblems(root: unknown, options: ReadOptions = {}): DocumentProblem[] {
-  const { document, problems, nodes, links } = encodeAll(root);
-  const told = new Set<unknown>();
-  for (const [i, node] of nodes.entries()) {
-    const { cls, name } = node.info;
-    if (told.has(cls)) continue;
-    told.add(cls);
-    const path = shortPath(links[i]);
-    try {
-      const found = findClass(name, options.classes ?? [], () => undefined);
-      if (found === cls) continue;
-      problems.push({
-        path,
-        problem: `${path}: the name '${name}' leads to another class.`,
-        place: undefined,
-      });
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      problems.push({ path, problem: `${path}: ${error.problem}`, place: undefined });
-    }
-  }
-  if (problems.length > 0) return problems;
-  try {
-    if (isEqual(readDocument({ value: document }, 'serializationProblems()', options), root)) return [];
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return [{ path: error.path ?? '<root>', problem: error.problem, place: undefined }];
-  }
-  return [
-    { path: '<root>', problem: 'The config that is read back is not equal to this one.', place: undefined },
-  ];
-}
-
-/** @throws ConfigError with all that `serializationProblems` finds. */
 export function checkSerializable(root: unknown, options: ReadOptions = {}): void {
-  throwProblems(serializationProblems(root, options), 'checkSerializable()');
+  const { document, problems } = encodeAll(root);
+  throwProblems(problems, 'checkSerializable()');
+  const back = readDocument({ value: document }, origin(), options);
+  if (isEqual(back, root)) return;
+  const [first] = describeDifferences(root, back);
+  throw new ConfigError(
+    `The config that is read back is not equal to this one${first === undefined ? '; a class has the name of another' : `: ${first}`}.`,
+  );
 }

@@ -10,11 +10,11 @@ import {
   mostValues,
   throwProblems,
 } from './format.js';
-import { formatSpot, Lines, type Parsed } from './text.js';
+import { formatSpot, Lines, type Parsed, type Spot } from './text.js';
 
 const require = createRequire(import.meta.url);
-// Its 70 files are loaded for the first document that needs them, and most runs read none.
-const yamlPackage = (): typeof import('yaml') => require('yaml');
+/** The package `yaml`. Its 70 files are loaded for the first document that needs them, and most runs read none. */
+export const yamlPackage = (): typeof import('yaml') => require('yaml');
 
 /**
  * What `use` makes of a JSON text. It is parsed fast; where `use` finds something wrong, it is called again with the
@@ -109,51 +109,17 @@ function measure(value: unknown): { keys: number; depth: number } {
 }
 
 /**
- * What JSON.parse gave, with the places of its parts: JSON is YAML. As it is where its values are nested too deep.
+ * A parsed JSON text with the places of its parts: JSON is YAML. As it is where its values are nested too deep.
  *
  * @throws ConfigError for keys given twice.
  */
 export function withPlaces(parsed: Parsed, text: string): Parsed {
-  const { value, file } = parsed;
   // Nodes of YAML are made by recursion.
-  if (measure(value).depth > deepestDocument + 2) return parsed;
+  if (measure(parsed.value).depth > deepestDocument + 2) return parsed;
   const lines = new Lines(text);
-  const yaml = yamlPackage();
-  const tokens = new yaml.Parser().parse(text);
-  const composer = new yaml.Composer({ prettyErrors: false, uniqueKeys: false, resolveKnownTags: false });
-  const [document] = composer.compose(tokens, true, text.length);
-  const spots: Spots = new WeakMap();
-  const open: [Node, unknown][] = [[(document as Document.Parsed).contents, value]];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const [node, owner] = next;
-    if (typeof owner !== 'object' || owner === null || !yaml.isCollection(node)) continue;
-    const known = new Map<string | number, number>();
-    spots.set(owner, known);
-    for (const [i, item] of node.items.entries()) {
-      const [key, at, part] = yaml.isPair(item)
-        ? [String((item.key as Scalar).value), item.key as Node, item.value as Node]
-        : [i, item as Node, item as Node];
-      if (known.has(key)) {
-        const [first, place] = [known.get(key)!, offsetOf(at)].map((each) =>
-          formatSpot(file, lines.spotAt(each)),
-        );
-        const problem = `This is not JSON: the key ${JSON.stringify(key)} is given twice, first at ${first}.`;
-        throw new ConfigError(problem, { place });
-      }
-      known.set(key, offsetOf(at));
-      open.push([part, (owner as Record<string | number, unknown>)[key]]);
-    }
-  }
-  return { value, file, spotOf: spotsIn(spots, lines) };
-}
-
-type Spots = WeakMap<object, Map<string | number, number>>;
-
-function spotsIn(spots: Spots, lines: Lines): NonNullable<Parsed['spotOf']> {
-  return (owner, key) => {
-    const offset = spots.get(owner)?.get(key);
-    return offset === undefined ? undefined : lines.spotAt(offset);
-  };
+  const place = (offset: number): string => formatSpot(parsed.file, lines.spotAt(offset));
+  const [document] = composed([...new (yamlPackage().Parser)().parse(text)], text);
+  return lowered(document!, { file: parsed.file, lines, place, language: 'JSON' });
 }
 
 // Characters that YAML forbids, but the parser lets through.
@@ -180,27 +146,26 @@ export function parseYaml(text: string, file?: string): Parsed {
     'This is not YAML',
     file,
   );
-  const lowering = new Lowering(place);
-  const value = lowering.lower(document.contents);
-  return { value, file, spotOf: spotsIn(lowering.spots, lines), mostValues };
-}
-
-function refuse(problem: string, place: string): never {
-  throw new ConfigError(`This is not YAML for configs: ${problem}.`, { place });
+  return { ...lowered(document, { file, lines, place, language: 'YAML for configs' }), mostValues };
 }
 
 /** The text's one document. */
 function compose(text: string, place: (offset: number) => string): Document.Parsed {
-  const yaml = yamlPackage();
-  const tokens = [...new yaml.Parser().parse(text)];
+  const tokens = [...new (yamlPackage().Parser)().parse(text)];
   // Nodes are made by recursion, and where the stack ends the whole process may.
   const deep = firstBelow(tokens, deepestDocument);
-  if (deep !== undefined) refuse('its values are nested too deep', place(deep.offset));
+  const tooDeep = 'This is not YAML for configs: its values are nested too deep.';
+  if (deep !== undefined) throw new ConfigError(tooDeep, { place: place(deep.offset) });
+  const [document, second] = composed(tokens, text);
+  const twice = 'This is not YAML for configs: it holds a second document.';
+  if (second !== undefined) throw new ConfigError(twice, { place: place(second.range[0]) });
+  return document!;
+}
+
+function composed(tokens: readonly CST.Token[], text: string): Document.Parsed[] {
   // The composer compares each key with all others, which for many keys takes minutes: they are compared below.
-  const composer = new yaml.Composer({ prettyErrors: false, uniqueKeys: false, resolveKnownTags: false });
-  const [document, second] = composer.compose(tokens, true, text.length);
-  if (second !== undefined) refuse('it holds a second document', place(second.range[0]));
-  return document as Document.Parsed;
+  const options = { prettyErrors: false, uniqueKeys: false, resolveKnownTags: false };
+  return [...new (yamlPackage().Composer)(options).compose(tokens, true, text.length)] as Document.Parsed[];
 }
 
 /** A collection that stands in more than `depth` others, if there is one. */
@@ -219,15 +184,35 @@ function firstBelow(tokens: readonly CST.Token[], depth: number): CST.Token | un
 
 type Node = ParsedNode | Alias | null;
 
+/** A text that is made into plain values, and what messages call it. */
+interface Source {
+  readonly file: string | undefined;
+  readonly lines: Lines;
+  place(offset: number): string;
+  readonly language: string;
+}
+
+/** The plain values of a document. @throws ConfigError for what no config file may hold. */
+function lowered(document: Document.Parsed, source: Source): Parsed {
+  const lowering = new Lowering(source);
+  const value = lowering.lower(document.contents);
+  const spotOf = (owner: object, key: string | number): Spot | undefined => {
+    const offset = lowering.offsets.get(owner)?.get(key);
+    return offset === undefined ? undefined : source.lines.spotAt(offset);
+  };
+  return { value, file: source.file, spotOf };
+}
+
 const coreTags = /^tag:yaml\.org,2002:(map|seq|str|int|float|bool|null)$/;
 
 class Lowering {
-  readonly spots: Spots = new WeakMap();
+  /** Where the parts of arrays and records stand in the text. */
+  readonly offsets = new WeakMap<object, Map<string | number, number>>();
   private readonly anchors = new Map<string, unknown>();
   private readonly open = new Set<unknown>();
   private readonly yaml = yamlPackage();
 
-  constructor(private readonly place: (offset: number) => string) {}
+  constructor(private readonly source: Source) {}
 
   lower(node: Node): unknown {
     if (node === null) return null;
@@ -250,9 +235,9 @@ class Lowering {
 
   private list(node: YAMLSeq): unknown[] {
     const made: unknown[] = [];
-    const spots = this.begin(node, made);
+    const offsets = this.begin(node, made);
     for (const item of node.items as Node[]) {
-      spots.set(made.length, offsetOf(item));
+      offsets.set(made.length, offsetOf(item));
       made.push(this.lower(item));
     }
     this.open.delete(made);
@@ -261,14 +246,14 @@ class Lowering {
 
   private map(node: YAMLMap): Record<string, unknown> {
     const made = Object.create(null) as Record<string, unknown>;
-    const spots = this.begin(node, made);
+    const offsets = this.begin(node, made);
     for (const { key, value } of node.items as unknown as Pair<Node, Node>[]) {
       const name = this.key((key ?? node) as NonNullable<Node>);
       if (Object.hasOwn(made, name)) {
-        const first = this.place(spots.get(name)!);
+        const first = this.source.place(offsets.get(name)!);
         this.fail(key!, `the key ${JSON.stringify(name)} is given twice, first at ${first}`);
       }
-      spots.set(name, offsetOf(key));
+      offsets.set(name, offsetOf(key));
       made[name] = this.lower(value);
     }
     this.open.delete(made);
@@ -276,11 +261,11 @@ class Lowering {
   }
 
   private begin(node: YAMLMap | YAMLSeq, made: object): Map<string | number, number> {
-    const spots = new Map<string | number, number>();
-    this.spots.set(made, spots);
+    const offsets = new Map<string | number, number>();
+    this.offsets.set(made, offsets);
     this.open.add(made);
     if (node.anchor !== undefined) this.anchors.set(node.anchor, made);
-    return spots;
+    return offsets;
   }
 
   /** A key as it is written: `1` and `true` are names here. */
@@ -293,7 +278,8 @@ class Lowering {
   }
 
   private fail(node: NonNullable<Node>, problem: string): never {
-    return refuse(problem, this.place(offsetOf(node)));
+    const { language, place } = this.source;
+    throw new ConfigError(`This is not ${language}: ${problem}.`, { place: place(offsetOf(node)) });
   }
 }
 

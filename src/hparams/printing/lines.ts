@@ -19,9 +19,9 @@ export type Line =
   | { readonly kind: 'value'; readonly path: string; readonly item: Item }
   /** An array or record with configs in it; its parts follow. */
   | { readonly kind: 'container'; readonly path: string; readonly item: Item }
-  /** A config that is met for the first time; its fields follow. */
+  /** A config whose fields follow. */
   | { readonly kind: 'config'; readonly path: string; readonly item: Item; readonly node: ConfigNode }
-  /** A config that was met before, at `first`. */
+  /** A config that was met before, first at `first`. */
   | {
       readonly kind: 'again';
       readonly path: string;
@@ -36,37 +36,47 @@ interface Open {
   readonly item: Item;
   readonly path: string;
   readonly depth: number;
+  readonly around: Open | undefined;
 }
 
-/** The lines of `root`, outer before inner, each config once. The path of the root is the empty string. */
-export function* linesOf(root: unknown, hideDefaults = false): Generator<Line> {
-  const met = new Map<ConfigNode, string>();
+/**
+ * The lines of `root`, outer before inner. The path of the root is the empty string. A config's fields are shown where it
+ * is met first, and at `places` places at most.
+ */
+export function* linesOf(root: unknown, hideDefaults = false, places = 1): Generator<Line> {
+  const met = new Map<ConfigNode, { first: string; times: number }>();
   let labels = 0;
-  const open: Open[] = [{ item: rootItem(root), path: '', depth: 0 }];
-  const push = (items: Item[], path: string, depth: number): void => {
+  const open: Open[] = [{ item: rootItem(root), path: '', depth: 0, around: undefined }];
+  const push = (items: Item[], around: Open, path: string, depth: number): void => {
     for (const item of items.reverse()) {
-      open.push({ item, path: path + formatSegment(item.segment!, path === ''), depth: depth + 1 });
+      open.push({ item, path: path + formatSegment(item.segment!, path === ''), depth: depth + 1, around });
     }
   };
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { item, path, depth } = next;
     const node = nodeOf(item.value);
-    const first = node && met.get(node);
+    const known = node && met.get(node);
     if (node === undefined) {
       const split = isSplit(item.value);
       yield { kind: split ? 'container' : 'value', path, item };
-      if (split) push(partItems(item), path, depth);
-    } else if (first !== undefined) {
-      yield { kind: 'again', path, item, node, first };
+      if (split) push(partItems(item), next, path, depth);
+    } else if (known !== undefined && (known.times >= places || isInside(node, next))) {
+      yield { kind: 'again', path, item, node, first: known.first };
     } else {
       const label = depth < deepestPath ? undefined : `@${++labels}`;
       if (label !== undefined) yield { kind: 'label', path, label, node };
       const prefix = label ?? path;
-      met.set(node, prefix);
+      met.set(node, { first: known?.first ?? prefix, times: (known?.times ?? 0) + 1 });
       yield { kind: 'config', path: prefix, item, node };
-      push(fieldItems(node, item, hideDefaults), prefix, label === undefined ? depth : 0);
+      push(fieldItems(node, item, hideDefaults), next, prefix, label === undefined ? depth : 0);
     }
   }
+}
+
+/** Whether `node` stands in itself. */
+function isInside(node: ConfigNode, { around }: Open): boolean {
+  for (let at = around; at !== undefined; at = at.around) if (nodeOf(at.item.value) === node) return true;
+  return false;
 }
 
 /** A path as it is shown. */

@@ -1,9 +1,8 @@
-/** @file Configs as lines of paths and values: printed, as a flat record, and searched. */
+/** @file Configs as lines of paths and values: printed, as a flat record, searched, and compared. */
 import { styleText } from 'node:util';
 import { ConfigError } from '../errors.js';
 import { describeSchema, showValue } from '../fields/describe.js';
-import { append, mapContainers } from '../nodes/containers.js';
-import type { ConfigNode } from '../nodes/node.js';
+import { mapContainers } from '../nodes/containers.js';
 import { type Item, isOptional, type Line, linesOf, pathText, valueText } from './lines.js';
 
 export interface PrintOptions {
@@ -87,47 +86,29 @@ export interface GrepOptions {
   readonly caseSensitive?: boolean;
 }
 
+// A diamond of sixty levels has more paths than can be written.
+const mostPlaces = 16;
+
 /**
  * The lines `path : value` of `root`, as `print` has them, that match a regular expression. A config that stands in
- * several places has its lines under each of its paths, under 16 at most: then the last one says so. Long paths begin
- * with a label, as in `print`; the labels in use come first.
+ * several places has its lines at 16 of them at most; at others it is `same as` the first. Long paths begin with a
+ * label, as in `print`; the labels in use come first.
  *
  * @throws ConfigError for a pattern that is not a regular expression.
  */
 export function grep(root: unknown, pattern: string | RegExp, options: GrepOptions = {}): string {
   const wanted = toPattern(pattern, options);
   const unwanted = options.exclude === undefined ? undefined : toPattern(options.exclude, options);
-  const lines = [...linesOf(root)];
-  const places = new Places();
-  for (const line of lines) places.add(line);
   const found: string[] = [];
   const labels = new Map<string, string>();
-  for (const line of lines) {
+  for (const line of linesOf(root, false, mostPlaces)) {
     if (line.kind === 'label') labels.set(line.label, line.path);
-    else if (line.kind === 'value' || line.kind === 'config') {
-      const { texts, more } = placesOf(line, places);
-      const matching = texts.filter((text) => wanted.test(text) && unwanted?.test(text) !== true);
-      if (more && matching.length > 0) matching.push(`${matching.pop()} (and at other places)`);
-      append(found, matching);
+    else if (line.kind !== 'container') {
+      const text = lineText(line, {});
+      if (wanted.test(text) && unwanted?.test(text) !== true) found.push(text);
     }
   }
   return [...labelsIn(found, labels), ...found].join('\n');
-}
-
-function placesOf(
-  line: Line & { kind: 'value' | 'config' },
-  places: Places,
-): { texts: string[]; more: boolean } {
-  const value = ` : ${valueText(line)}`;
-  if (line.kind === 'config') {
-    const { paths, more } = places.pathsTo(line.node);
-    return { texts: paths.map((path) => pathText(path) + value), more };
-  }
-  const { owner } = line.item;
-  if (owner === undefined) return { texts: [pathText(line.path) + value], more: false };
-  const { paths, more } = places.pathsTo(owner);
-  const steps = line.path.slice(places.firstPathTo(owner).length);
-  return { texts: paths.map((path) => pathText(path + steps) + value), more };
 }
 
 /** What the labels in the lines stand for, and the labels in that. */
@@ -158,95 +139,39 @@ function toPattern(pattern: string | RegExp, { caseSensitive }: GrepOptions): Re
   }
 }
 
-/** One place of a config: the config around it, if there is one, and the steps from there. */
-interface Reference {
-  readonly around: ConfigNode | undefined;
-  readonly steps: string;
+/**
+ * Everything in which two configs (or containers of configs) are not the same, as sorted lines; an empty list where
+ * there is nothing. It is stricter than `isEqual`: a value that was set is told from an equal default, and tags count.
+ * What is below a difference is left out.
+ */
+export function describeDifferences(left: unknown, right: unknown): string[] {
+  const [ones, others] = [textsOf(left), textsOf(right)];
+  const differs = (path: string): boolean => ones.get(path) !== others.get(path);
+  const paths = new Set([...outermost(ones, differs), ...outermost(others, differs)]);
+  return [...paths]
+    .map((path) => `${pathText(path)}: ${ones.get(path) ?? '<missing>'} ≠ ${others.get(path) ?? '<missing>'}`)
+    .sort();
 }
 
-/** The beginning of a path on the way up from a config. */
-interface Climb {
-  /** The config that the steps lead from; undefined at the root. */
-  readonly node: ConfigNode | undefined;
-  readonly steps: string;
-  readonly length: number;
-  readonly below: Climb | undefined;
+/** What is shown at each path, outer ones first. */
+function textsOf(root: unknown): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const line of linesOf(root)) {
+    if (line.kind === 'label' || line.kind === 'container') continue;
+    const mark = line.item.state === 'default' && !isOptional(line.item) ? ' (default)' : '';
+    texts.set(line.path, [valueText(line) + mark, ...line.item.tags].join(' '));
+  }
+  return texts;
 }
 
-/** The paths to a config. */
-interface Paths {
-  readonly paths: readonly string[];
-  /** Whether there are others. */
-  readonly more: boolean;
-}
-
-// A diamond of sixty levels has more paths than can be written.
-const mostPaths = 16;
-// From so far up on, only the first path is followed.
-const mostSteps = 64;
-
-/** The places of the configs in a graph, whose lines it is told in their order. */
-class Places {
-  private readonly references = new Map<ConfigNode, Reference[]>();
-  private readonly first = new Map<ConfigNode, string>();
-  /** The root, and configs with a label: one name is enough. */
-  private readonly named = new Set<ConfigNode>();
-  private readonly known = new Map<ConfigNode, Paths>();
-
-  add(line: Line): void {
-    if (line.kind === 'label') this.named.add(line.node);
-    if (line.kind !== 'config' && line.kind !== 'again') return;
-    if (line.kind === 'config') this.first.set(line.node, line.path);
-    if (line.path === '') this.named.add(line.node);
-    if (this.named.has(line.node)) return;
-    const around = line.item.owner;
-    const steps = line.path.slice(around === undefined ? 0 : this.first.get(around)!.length);
-    const references = this.references.get(line.node);
-    if (references === undefined) this.references.set(line.node, [{ around, steps }]);
-    else references.push({ around, steps });
+/** The paths that differ, without those that lead into another. */
+function outermost(texts: ReadonlyMap<string, string>, differs: (path: string) => boolean): string[] {
+  const found: string[] = [];
+  for (const path of texts.keys()) {
+    const last = found.at(-1);
+    const isInside =
+      last !== undefined && path.startsWith(last) && (last === '' || /^[.[]/.test(path.slice(last.length)));
+    if (!isInside && differs(path)) found.push(path);
   }
-
-  /** The path of the lines of `node`. */
-  firstPathTo(node: ConfigNode): string {
-    return this.first.get(node)!;
-  }
-
-  /** Paths to `node`, in the order of the graph, at most 16. All lines must have been added. */
-  pathsTo(node: ConfigNode): Paths {
-    let paths = this.known.get(node);
-    if (paths === undefined) this.known.set(node, (paths = this.climb(node)));
-    return paths;
-  }
-
-  private climb(start: ConfigNode): Paths {
-    const paths = new Set<string>();
-    const open: Climb[] = [{ node: start, steps: '', length: 0, below: undefined }];
-    for (let at = open.pop(); at !== undefined; at = open.pop()) {
-      if (paths.size > mostPaths) break;
-      const { node } = at;
-      if (node === undefined) paths.add(at.steps);
-      else if (this.named.has(node) || at.length >= mostSteps) paths.add(this.first.get(node)! + at.steps);
-      else append(open, this.above(node, at));
-    }
-    return { paths: [...paths].slice(0, mostPaths), more: paths.size > mostPaths };
-  }
-
-  /** One step up, last place first. */
-  private above(node: ConfigNode, below: Climb): Climb[] {
-    return this.references
-      .get(node)!
-      .filter(({ around }) => around === undefined || !isBelow(around, below))
-      .map(({ around, steps }) => ({
-        node: around,
-        steps: steps + below.steps,
-        length: below.length + 1,
-        below,
-      }))
-      .reverse();
-  }
-}
-
-function isBelow(node: ConfigNode, climb: Climb): boolean {
-  for (let at: Climb | undefined = climb; at !== undefined; at = at.below) if (at.node === node) return true;
-  return false;
+  return found;
 }

@@ -12,7 +12,6 @@ import {
   deepCopy,
   defineTag,
   derive,
-  describeDifferences,
   formatDiff,
   getTags,
   history,
@@ -237,22 +236,6 @@ test('changes are left out by what they are and by their paths, with the configs
   expect(formatDiff(ignoringPaths(inside, [['sizes', 1], "byName['k']"]))).toBe(
     "byName['l'] : 0 → 1\nsizes[0] : 1 → 3",
   );
-});
-
-test('differences for tests: defaults, sharing, tags, classes', () => {
-  const mixer = Mixer.config();
-  const one = Model.config({ left: mixer, right: mixer, name: 'part', sizes: [1, 3] });
-  const other = Model.config({ left: Mixer.config({ heads: 8 }), right: Mixer.config(), sizes: [1] });
-  addTag(other, 'name', fast);
-  expect(describeDifferences(one, other)).toEqual([
-    'left.heads: 8 (default) ≠ 8',
-    "name: 'part' ≠ 'part' (default)",
-    'name: tags: none ≠ #diffTest.fast',
-    'right: sharing: the same config as left ≠ not shared',
-    'sizes[1]: 3 ≠ <missing>',
-  ]);
-  expect(describeDifferences(one, deepCopy(one))).toEqual([]);
-  expect(describeDifferences([mixer], [Wide.config()])).toEqual(['[0]: Mixer config ≠ Wide config']);
 });
 
 test('a skeleton has what the diff tells of the old structure', () => {

@@ -73,7 +73,7 @@ test('tags that were added and removed are kept; the history begins where the do
       'root:',
       '  - &TaggedLeaf0',
       '    $class: TaggedLeaf',
-      '    $tags: {size: [DocumentWarm, "-DocumentCold"]}',
+      '    $tags: {size: [DocumentWarm, -DocumentCold]}',
       '    size: 3',
       '  - *TaggedLeaf0',
       '',
