@@ -265,4 +265,14 @@ export {
 // Tasks and programs.
 export { type JobMode, type JobOptions, type JobResult, runJob } from './programs/index.js';
 export { resolveExperiment } from './registry/index.js';
-export { Decode, evalStep, forwardStep, SingleTask, Train, trainStep, WeightedMeans } from './tasks/index.js';
+export {
+  BaseProgram,
+  Decode,
+  evalStep,
+  forwardStep,
+  type ProgramRun,
+  SingleTask,
+  Train,
+  trainStep,
+  WeightedMeans,
+} from './tasks/index.js';

@@ -7,6 +7,14 @@ import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './errors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
 
+/** A name that a directory is given. */
+export const directoryName = z
+  .string()
+  .regex(/^[a-zA-Z0-9.:_+-]+$/)
+  .refine((name) => name !== '.' && name !== '..', {
+    error: (issue) => `expected a name that a directory can have, got '${issue.input}'`,
+  });
+
 /** Whether batches are read ahead in a worker thread, and how many. */
 export type Prefetch = 'never' | 'where it is slow' | { readonly batches: number };
 
@@ -18,9 +26,7 @@ export type Prefetch = 'never' | 'where it is slow' | { readonly batches: number
 export abstract class BaseInput
   extends Configurable.with(
     {
-      name: z
-        .string()
-        .regex(/^[a-zA-Z0-9.:_+-]+$/)
+      name: directoryName
         .nullable()
         .default(null)
         .describe("Name in summaries, directories and messages; null is 'train' in training, else 'input'."),

@@ -1,6 +1,6 @@
 /** @file Inputs: where batches come from. */
 
-export { BaseInput } from './baseInput.js';
+export { BaseInput, directoryName } from './baseInput.js';
 export {
   type Batch,
   type BatchCount,
@@ -18,7 +18,7 @@ export { charVocabularyOf } from './characters.js';
 export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
 export { EndOfData, InputError } from './errors.js';
 export { type CorpusFile, packageDirectory, resolveFiles, resolvePackageFiles } from './files.js';
-export type { IdRows, InputSource, InputState, JsonValue } from './inputSource.js';
+export { type IdRows, type InputSource, type InputState, type JsonValue, nextBatch } from './inputSource.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RowInput } from './rowInput.js';
 export type { SourceFile } from './source.js';

@@ -2,6 +2,7 @@
 
 import type { Batch } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
+import { EndOfData } from './errors.js';
 
 /** A value that JSON keeps as it is. */
 export type JsonValue =
@@ -51,4 +52,14 @@ export interface InputSource {
 export interface IdRows {
   readonly shape: readonly number[];
   readonly data: ArrayLike<number>;
+}
+
+/** The next batch, or undefined at the end of the data. */
+export async function nextBatch(input: Pick<InputSource, 'getNext'>): Promise<Batch | undefined> {
+  try {
+    return await input.getNext();
+  } catch (error) {
+    if (error instanceof EndOfData) return undefined;
+    throw error;
+  }
 }

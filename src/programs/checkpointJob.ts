@@ -1,7 +1,5 @@
 /** @file Evaluation and decoding of the newest checkpoint, without training. */
-import { join } from 'node:path';
 import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
-import type { Profiler } from '../compiler/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
 import type { StopSignal } from '../system/index.js';
@@ -12,10 +10,46 @@ import { JobError } from './errors.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
 import { writeJobFiles } from './jobFiles.js';
 import { machineOf } from './machine.js';
-import type { JobOptions } from './options.js';
+import { checkpointDirectory, type JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
+import { Run } from './run.js';
 import type { FlatTrainState } from './stepCalls.js';
 import { paramsOf } from './taskState.js';
+
+/** Evaluates the newest checkpoint on every dataset that does not train, or decodes it on every decode dataset. */
+export async function runCheckpointJob(options: JobOptions, stop: StopSignal): Promise<void> {
+  const { name, mode } = options;
+  const evaluates = mode === 'eval';
+  const datasets = evaluates
+    ? options.datasets.filter((dataset) => !dataset.isTraining)
+    : options.decodeDatasets;
+  if (datasets.length === 0) {
+    const what = evaluates
+      ? 'datasets() has none to evaluate (isTraining false)'
+      : 'decodeDatasets() has none to decode';
+    throw new ConfigError(`${name}: ${what}.`);
+  }
+  const task = build(options.task);
+  const { numTrainSteps, evalUseEmaStates, decodeUseEmaStates } = task.hp.train.hp;
+  const state = await restoreParams(options, task, evaluates ? evalUseEmaStates : decodeUseEmaStates);
+  writeJobFiles(options, await machineOf(options));
+  const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step });
+  const steps = new EvalSteps(options, task, state);
+  const programs = datasets.map((dataset) =>
+    evaluates
+      ? new EvalProgram(options, task, steps, dataset)
+      : new DecodeProgram(options, task, state, dataset),
+  );
+  const run = new Run(state, reporter, stop);
+  stop.postpone('leaving');
+  await thenClose([reporter, ...programs], async () => {
+    for (const program of programs) await run.unlessStopped(() => program.run(run));
+    const { profiler } = options;
+    if (profiler === undefined) return;
+    const { writeProfile } = await import('./profile/write.js');
+    reporter.tell(await writeProfile(options, profiler, 0));
+  });
+}
 
 /** Restores the parameters of the newest checkpoint, or in their place their average; other slots are not read. */
 async function restoreParams(
@@ -25,7 +59,7 @@ async function restoreParams(
 ): Promise<FlatTrainState> {
   const state = paramsOf(task);
   const checkpointer = new Checkpointer({
-    directory: join(options.jobLogDir, 'checkpoints'),
+    directory: checkpointDirectory(options),
     experiment: options.name,
     readOnly: true,
     notify: ({ message }) => process.stdout.write(`${message}\n`),
@@ -51,57 +85,4 @@ function nothingTrained({ jobLogDir, mode }: JobOptions, cause: CheckpointError)
       'Train with --mode=train first, or give the directory of a run that was trained.',
     { cause },
   );
-}
-
-async function profileOf(options: JobOptions, profiler: Profiler): Promise<string> {
-  const { writeProfile } = await import('./profile/write.js');
-  return writeProfile(options, profiler, 0);
-}
-
-/** Evaluates the newest checkpoint on every dataset that does not train. */
-export async function runEvaluation(options: JobOptions, stop: StopSignal): Promise<void> {
-  const datasets = options.datasets.filter((dataset) => !dataset.isTraining);
-  if (datasets.length === 0) {
-    throw new ConfigError(`${options.name}: datasets() has none to evaluate (isTraining false).`);
-  }
-  const task = build(options.task);
-  const state = await restoreParams(options, task, task.hp.train.hp.evalUseEmaStates);
-  writeJobFiles(options, await machineOf(options));
-  const reporter = new Reporter(options, {
-    numTrainSteps: task.hp.train.hp.numTrainSteps,
-    firstStep: state.step,
-  });
-  const steps = new EvalSteps(options, task, state);
-  const programs = datasets.map((dataset) => new EvalProgram(options, task, steps, dataset));
-  stop.postpone('leaving');
-  await thenClose([reporter, ...programs], async () => {
-    for (const program of programs) {
-      const result = await program.run(state.step, () => stop.received !== undefined);
-      if (result) reporter.evaluated(program.name, state.step, result);
-    }
-    if (options.profiler) reporter.tell(await profileOf(options, options.profiler));
-  });
-}
-
-/** Decodes the newest checkpoint on every decode dataset. */
-export async function runDecoding(options: JobOptions, stop: StopSignal): Promise<void> {
-  if (options.decodeDatasets.length === 0) {
-    throw new ConfigError(`${options.name}: decodeDatasets() has none to decode.`);
-  }
-  const task = build(options.task);
-  const state = await restoreParams(options, task, task.hp.train.hp.decodeUseEmaStates);
-  writeJobFiles(options, await machineOf(options));
-  const reporter = new Reporter(options, {
-    numTrainSteps: task.hp.train.hp.numTrainSteps,
-    firstStep: state.step,
-  });
-  const programs = options.decodeDatasets.map((dataset) => new DecodeProgram(options, task, state, dataset));
-  stop.postpone('leaving');
-  await thenClose([reporter, ...programs], async () => {
-    for (const program of programs) {
-      const result = await program.run(state.step, () => stop.received !== undefined);
-      if (result) reporter.decoded(program.name, state.step, result);
-    }
-    if (options.profiler) reporter.tell(await profileOf(options, options.profiler));
-  });
 }

@@ -4,59 +4,25 @@ import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js'
 import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
 import { explain, makeDirectory, writeWhole } from '../files/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
-import type { BaseInput, InputSource, LmBatch } from '../inputs/index.js';
+import { type BaseInput, type InputSource, type LmBatch, nextBatch } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import type { Program, SingleTask } from '../tasks/index.js';
 import { JobError } from './errors.js';
-import { nextBatch } from './evalProgram.js';
 import type { FlatParams } from './flatParams.js';
-import { checkDataset, openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
+import { ProgramDataset } from './programDataset.js';
+import type { DecodedExample, DecodeResult, Sample } from './results.js';
+import type { Run } from './run.js';
 import { Stepper } from './stepper.js';
 
-/** One continuation. */
-export interface Sample {
-  /** Prompt and continuation. */
-  readonly decoded: string;
-  /** The continuation alone. */
-  readonly decoded_substr: string;
-  readonly decoded_ids: readonly number[];
-  /** Log-probability of each token of the continuation. */
-  readonly logprobs: readonly number[];
-  readonly decode_length: number;
-}
-
-/** A decoded example, as a line of decoder_out_<step>_shard_0.jsonl has it (field names are Pax's). */
-export interface DecodedExample extends Sample {
-  readonly prefix: string;
-  readonly prefix_length: number;
-  /** The example that the prompt is the beginning of. */
-  readonly original: string;
-  readonly ids: readonly number[];
-  /** Where the decoder draws several: all of them, the one above included. */
-  readonly sampled?: readonly Sample[];
-}
-
-/** What a decode gave. */
-export interface DecodeResult {
-  readonly examples: readonly DecodedExample[];
-  /** The file that holds them. */
-  readonly path: string;
-  readonly seconds: number;
-  /** Tokens drawn. */
-  readonly tokens: number;
-  /** How the data differs from what the run read at first; told once. */
-  readonly changes?: string | undefined;
-}
-
-/** Decodes one dataset whenever it is asked to; input and step are made at the first time. */
-export class DecodeProgram {
-  /** Where its summaries go: `decode_test_<dataset>`. */
+/** Decodes one dataset; input and step are made at the first time. */
+export class DecodeProgram implements Program<Run> {
+  readonly phase = 'decoding';
+  /** `decode_test_<dataset>`. */
   readonly name: string;
   readonly datasetName: string;
+  readonly dataset: ProgramDataset;
   private readonly model: LanguageModel;
-  #input: InputSource | undefined;
-  #changes: string | undefined;
   #stepper: Stepper | undefined;
 
   /** @throws ConfigError where the task's model can't be decoded. */
@@ -64,10 +30,11 @@ export class DecodeProgram {
     private readonly options: JobOptions,
     private readonly task: SingleTask,
     private readonly params: FlatParams,
-    private readonly dataset: Config<BaseInput>,
+    dataset: Config<BaseInput>,
   ) {
     this.datasetName = dataset.name ?? 'input';
     this.name = `decode_test_${this.datasetName}`;
+    this.dataset = new ProgramDataset(options, task, dataset, this.name);
     if (!(task.model instanceof LanguageModel)) {
       throw new ConfigError(
         `decodeDatasets() has '${this.datasetName}', and ${task.model.constructor.name} can't decode: only LanguageModel can.`,
@@ -76,49 +43,44 @@ export class DecodeProgram {
     this.model = task.model;
   }
 
-  /** Decodes `evalLoopNumBatches` batches (null: one; -1: all) from the first one on. The same step gives the same text. */
-  async run(step: number, isStopped: () => boolean): Promise<DecodeResult | undefined> {
-    const input = this.#input ?? this.#open();
-    input.reset();
-    // Training has changed the parameters since.
-    this.#stepper?.refresh();
-    const limit = this.dataset.evalLoopNumBatches ?? 1;
-    const stream = foldIn(prngKey(this.task.hp.decode.hp.randomSeed), hashString(this.name));
-    const started = performance.now();
-    const examples: DecodedExample[] = [];
-    for (let batch = 0; limit === -1 || batch < limit; batch++) {
-      if (isStopped()) return undefined;
-      const next = await nextBatch(input);
-      if (!next) break;
-      examples.push(...(await this.decodeBatch(input, next as LmBatch, foldIn(stream, batch))));
-    }
-    const path = this.write(step, examples);
-    const seconds = (performance.now() - started) / 1000;
-    const drawn = (e: DecodedExample) =>
-      (e.sampled ?? [e]).reduce((sum, s) => sum + s.decode_length - e.prefix_length, 0);
-    const tokens = examples.reduce((sum, e) => sum + drawn(e), 0);
-    const changes = this.#changes;
-    this.#changes = undefined;
-    return { examples, path, seconds, tokens, ...(changes !== undefined && { changes }) };
+  isDue(step: number, isLast: boolean): boolean {
+    const { decodeIntervalSteps, decodeStartAfterNSteps } = this.task.hp.train.hp;
+    if (isLast) return true;
+    return decodeIntervalSteps !== null && step % decodeIntervalSteps === 0 && step >= decodeStartAfterNSteps;
   }
 
-  /** Compares its tokenizer with the model and with training; opens the input where only its data can tell. */
-  checkDataset(): void {
-    if (!checkDataset(this.options, this.task, this.dataset)) this.#open();
+  async run(run: Run): Promise<undefined> {
+    run.reporter.decoded(this.name, run.step, await this.decode(run));
   }
 
   async close(): Promise<void> {
-    await this.#input?.close();
+    await this.dataset.close();
     await this.#stepper?.dispose();
     this.#stepper = undefined;
   }
 
-  #open(): InputSource {
-    const { task, dataset, name } = this;
-    const { input, changes } = openDataset(this.options, { task, dataset, program: name });
-    this.#changes = changes;
-    this.#input = input;
-    return input;
+  /** Decodes `evalLoopNumBatches` batches (null: one; -1: all) from the first one on. The same step gives the same text. */
+  private async decode(run: Run): Promise<DecodeResult> {
+    const input = this.dataset.open();
+    input.reset();
+    // Training has changed the parameters since.
+    this.#stepper?.refresh();
+    const limit = this.dataset.config.evalLoopNumBatches ?? 1;
+    const stream = foldIn(prngKey(this.task.hp.decode.hp.randomSeed), hashString(this.name));
+    const started = performance.now();
+    const examples: DecodedExample[] = [];
+    for (let batch = 0; limit === -1 || batch < limit; batch++) {
+      run.throwIfStopped();
+      const next = await nextBatch(input);
+      if (!next) break;
+      examples.push(...(await this.decodeBatch(input, next as LmBatch, foldIn(stream, batch))));
+    }
+    const path = this.write(run.step, examples);
+    const seconds = (performance.now() - started) / 1000;
+    const drawn = (e: DecodedExample) =>
+      (e.sampled ?? [e]).reduce((sum, s) => sum + s.decode_length - e.prefix_length, 0);
+    const tokens = examples.reduce((sum, e) => sum + drawn(e), 0);
+    return { examples, path, seconds, tokens, changes: this.dataset.takeChanges() };
   }
 
   private async decodeBatch(input: InputSource, batch: LmBatch, key: PrngKey): Promise<DecodedExample[]> {

@@ -1,19 +1,22 @@
 /** @file EvalProgram: the metrics of one dataset at the present parameters (paxml's SingleTaskEvalProgram). */
 import { setImmediate } from 'node:timers/promises';
+import { z } from 'zod';
 import { type BoundCall, compile } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
 import {
   type BaseInput,
   type Batch,
-  EndOfData,
   InputError,
   type InputSource,
   type InputState,
+  type JsonValue,
+  nextBatch,
   specsOf,
 } from '../inputs/index.js';
 import {
   evalStep,
   metricValues,
+  type Program,
   type SingleTask,
   type StepMetrics,
   WeightedMeans,
@@ -22,8 +25,10 @@ import {
 import { BatchBuffers, badIndexError } from './batchBuffers.js';
 import { JobError } from './errors.js';
 import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
-import { checkDataset, openDataset } from './openDataset.js';
 import { compileOptions, type JobOptions } from './options.js';
+import { ProgramDataset } from './programDataset.js';
+import type { EvalResult } from './results.js';
+import type { Run } from './run.js';
 
 /** The evaluation step, compiled for batches of one shape. */
 class EvalStep {
@@ -80,63 +85,54 @@ export class EvalSteps {
   }
 }
 
-/** What an evaluation found. */
-export interface EvalResult {
-  /** Weighted means over all batches. */
-  readonly metrics: WeightedValues;
-  readonly batches: number;
-  readonly seconds: number;
-  /** How the data differs from what the run read at first; told once. */
-  readonly changes?: string | undefined;
-}
+const inputState = z.custom<InputState>((state) => typeof state === 'object' && state !== null);
 
 /** Where an evaluation that goes on through its data began and ended. */
-export interface RollingPosition {
+const rollingPosition = z.strictObject({
   /** The step that it was at. */
-  readonly step: number;
+  step: z.int(),
   /** null: at the first batch. */
-  readonly from: InputState | null;
-  readonly to: InputState;
-}
+  from: inputState.nullable(),
+  to: inputState,
+});
 
-/** Evaluates one dataset whenever it is asked to; its input is opened at the first time. */
-export class EvalProgram {
-  /** Where its summaries go: `eval_test_<dataset>`. */
+/** Evaluates one dataset; its input is opened at the first time. */
+export class EvalProgram implements Program<Run> {
+  readonly phase = 'evaluation';
+  /** `eval_test_<dataset>`. */
   readonly name: string;
-  #input: InputSource | undefined;
-  #changes: string | undefined;
-  #position: RollingPosition | undefined;
+  readonly dataset: ProgramDataset;
+  #position: z.infer<typeof rollingPosition> | undefined;
 
   constructor(
-    private readonly options: JobOptions,
+    options: JobOptions,
     private readonly task: SingleTask,
     private readonly steps: EvalSteps,
-    private readonly dataset: Config<BaseInput>,
+    dataset: Config<BaseInput>,
   ) {
     this.name = `eval_test_${dataset.name ?? 'input'}`;
+    this.dataset = new ProgramDataset(options, task, dataset, this.name);
   }
 
-  /** Where the last evaluation was, if it goes on through its data; `goOnFrom` takes it. */
-  get position(): RollingPosition | undefined {
-    return this.#position;
+  isDue(step: number, isLast: boolean): boolean {
+    return isEvaluated(this.task, step, isLast);
   }
 
-  /** Lets the next evaluation go on where one of an earlier process ended. */
-  goOnFrom(position: RollingPosition): void {
-    this.#position = position;
+  async run(run: Run): Promise<undefined> {
+    run.evaluated(this.name, await this.evaluate(run));
   }
 
   /**
    * Evaluates the batches that `evalLoopNumBatches` and `resetForEval` say. Rows of padding have weight 0, so the result
-   * is the mean over examples, however they fall into batches.
+   * is the mean over examples, however they fall into batches. At a step that it was at before, it reads the same batches.
    *
-   * @param step of training; an evaluation that is done again at a step reads the same batches.
-   * @param isStopped asked before each batch; true ends the evaluation without a result, as if it had not begun.
+   * @throws InterruptedError where the run is to stop: it then has not begun.
    */
-  async run(step: number, isStopped: () => boolean): Promise<EvalResult | undefined> {
-    const input = this.#input ?? this.#open();
-    const limit = batchLimit(this.dataset, input);
-    const isRolling = !this.dataset.resetForEval && limit !== -1;
+  async evaluate(run: Pick<Run, 'step' | 'throwIfStopped'>): Promise<EvalResult> {
+    const { step } = run;
+    const input = this.dataset.open();
+    const limit = batchLimit(this.dataset.config, input);
+    const isRolling = !this.dataset.config.resetForEval && limit !== -1;
     input.reset();
     const last = this.#position;
     const from = last?.step === step ? last.from : (last?.to ?? null);
@@ -146,7 +142,7 @@ export class EvalProgram {
     const started = performance.now();
     let batches = 0;
     for (let batch = await take(); batch; ) {
-      if (isStopped()) return undefined;
+      run.throwIfStopped();
       const isLast = ++batches === limit;
       // The next batch is made while this one is worked on.
       const working = this.steps.run(input.name, batch);
@@ -158,28 +154,52 @@ export class EvalProgram {
     }
     if (batches === 0) throw new JobError(`Input '${input.name}' has no batch to evaluate.`);
     if (isRolling) this.#position = { step, from, to: input.getState() };
-    const changes = this.#changes;
-    this.#changes = undefined;
     const seconds = (performance.now() - started) / 1000;
-    return { metrics: means.result(), batches, seconds, ...(changes !== undefined && { changes }) };
+    return { metrics: means.result(), batches, seconds, changes: this.dataset.takeChanges() };
   }
 
-  /** Compares its tokenizer with the model and with training; opens the input where only its data can tell. */
-  checkDataset(): void {
-    if (!checkDataset(this.options, this.task, this.dataset)) this.#open();
+  getState(): JsonValue | undefined {
+    return this.#position;
   }
 
-  async close(): Promise<void> {
-    await this.#input?.close();
+  /** Lets the next evaluation go on where one of an earlier process ended. */
+  setState(state: JsonValue): void {
+    this.#position = rollingPosition.parse(state);
   }
 
-  #open(): InputSource {
-    const { task, dataset, name } = this;
-    const { input, changes } = openDataset(this.options, { task, dataset, program: name });
-    this.#changes = changes;
-    this.#input = input;
-    return input;
+  close(): Promise<void> {
+    return this.dataset.close();
   }
+}
+
+/** Evaluates the next training batch, which is not taken. */
+export class EvalTrainProgram implements Program<Run> {
+  readonly phase = 'evaluation';
+  readonly name = 'eval_train';
+
+  constructor(
+    private readonly task: SingleTask,
+    private readonly steps: EvalSteps,
+    private readonly input: InputSource,
+  ) {}
+
+  isDue(step: number, isLast: boolean): boolean {
+    return isEvaluated(this.task, step, isLast);
+  }
+
+  async run(run: Run): Promise<undefined> {
+    const { input } = this;
+    const batch = await nextBatch({ getNext: () => input.peek() });
+    // Data that ends with the last step of training has no further batch.
+    if (batch === undefined) return;
+    run.evaluated(this.name, { metrics: await this.steps.run(input.name, batch), batches: 1, seconds: 0 });
+  }
+
+  async close(): Promise<void> {}
+}
+
+function isEvaluated({ hp }: SingleTask, step: number, isLast: boolean): boolean {
+  return isLast || step % hp.train.hp.evalIntervalSteps === 0;
 }
 
 /** How many batches one evaluation takes; -1: to the end of the data. @throws JobError where that has no end */
@@ -209,14 +229,4 @@ async function nextBatchAround(input: InputSource): Promise<Batch | undefined> {
   if (next !== undefined) return next;
   input.reset();
   return nextBatch(input);
-}
-
-/** The next batch, or undefined at the end of the data. */
-export async function nextBatch(input: Pick<InputSource, 'getNext'>): Promise<Batch | undefined> {
-  try {
-    return await input.getNext();
-  } catch (error) {
-    if (error instanceof EndOfData) return undefined;
-    throw error;
-  }
 }

@@ -1,17 +1,14 @@
 /** @file Programs: the only loops. A job is one run of the command: training, evaluation or decoding. */
 import { Profiler } from '../compiler/index.js';
 import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
-import { runDecoding, runEvaluation } from './checkpointJob.js';
+import { runCheckpointJob } from './checkpointJob.js';
 import { openJobDirectory } from './jobDirectory.js';
 import type { JobOptions } from './options.js';
 import { runTraining } from './trainJob.js';
 
-export type { DecodedExample, DecodeResult, Sample } from './decodeProgram.js';
 export { JobError, JobInUseError } from './errors.js';
-export type { EvalResult } from './evalProgram.js';
 export type { JobMode, JobOptions } from './options.js';
-export { runSweepJob, type SweepOptions } from './sweepJob.js';
-export type { TrainReport } from './trainProgram.js';
+export { runSweepJob } from './sweepJob.js';
 
 /** How a job ended. */
 export interface JobResult {
@@ -35,8 +32,7 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
     const directory = await openJobDirectory(jobLogDir, mode);
     try {
       if (mode.startsWith('train')) await runTraining(options, stop);
-      else if (mode === 'eval') await runEvaluation(options, stop);
-      else await runDecoding(options, stop);
+      else await runCheckpointJob(options, stop);
     } finally {
       directory.close();
     }

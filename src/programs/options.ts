@@ -1,4 +1,5 @@
 /** @file What a job is asked to do. */
+import { join } from 'node:path';
 import type { CompileOptions, EagerDevice, Engine, Profiler } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
@@ -36,6 +37,11 @@ export interface JobOptions extends EngineOptions {
   readonly restorePreviousCheckpoint?: boolean;
   /** Whether the job tells at its end where its time went. */
   readonly profile?: boolean;
+}
+
+/** Where a job has its checkpoints. */
+export function checkpointDirectory({ jobLogDir }: JobOptions): string {
+  return join(jobLogDir, 'checkpoints');
 }
 
 /** How the programs of a job are compiled. */

@@ -1,42 +1,53 @@
-/** @file What a checkpoint keeps besides state and input, so that a run that goes on tells what an undisturbed one does. */
+/** @file What a checkpoint keeps besides state and input, so that a resumed run tells what an undisturbed one does. */
 import { z } from 'zod';
 import type { SaveOptions } from '../checkpoints/index.js';
-import type { InputState } from '../inputs/index.js';
+import type { JsonValue } from '../inputs/index.js';
+import type { DuePrograms } from './duePrograms.js';
 import { JobError } from './errors.js';
-import type { Evaluations } from './evaluations.js';
-import { meterState, type TrainMeter } from './trainMeter.js';
+import type { Run } from './run.js';
+import type { FlatTrainState } from './stepCalls.js';
+import { asPair, meterState, pair, type TrainMeter } from './trainMeter.js';
 import type { TrainProgram } from './trainProgram.js';
 
-const inputState = z.custom<InputState>((state) => typeof state === 'object' && state !== null);
+const metric = pair.transform(([value, weight]) => ({ value, weight }));
 
 const schema = z.strictObject({
   meter: meterState,
-  /** Where evaluations are that go on through their data, by name. */
-  positions: z.record(
-    z.string(),
-    z.strictObject({ step: z.int(), from: inputState.nullable(), to: inputState }),
-  ),
-  /** Evaluations and decodes of the step that had yet to run. */
+  /** States of programs between steps, by name; at first there were those of evaluations alone. */
+  positions: z.record(z.string(), z.custom<JsonValue>()),
+  /** Programs that had yet to run at the step. */
   pending: z.array(z.string()),
+  /** Metrics of the newest evaluation, by program. */
+  results: z.record(z.string(), z.record(z.string(), metric)).default({}),
 });
 
 /** `progress.json` of a checkpoint. */
 export type Progress = z.output<typeof schema>;
 
-interface Parts {
+/** The parts of a run that checkpoints are made of. */
+export interface Saved {
+  readonly state: FlatTrainState;
   readonly program: TrainProgram;
   readonly meter: TrainMeter;
-  readonly evaluations: Evaluations;
+  readonly programs: DuePrograms;
+  readonly run: Run;
 }
 
 /** What to save with the state of the present step. */
-export function savedWith({ program, meter, evaluations }: Parts): SaveOptions {
+export function savedWith({ program, meter, programs, run }: Saved): SaveOptions {
   const progress: z.input<typeof schema> = {
     meter: meter.state(),
-    positions: evaluations.positions(),
-    pending: [...evaluations.pending],
+    positions: programs.states(),
+    pending: [...programs.pending],
+    results: mapValues(run.results, (metrics) =>
+      mapValues(metrics, ({ value, weight }) => asPair(value, weight)),
+    ),
   };
   return { inputState: program.inputState, isGood: meter.invalidInARow === 0, progress };
+}
+
+function mapValues<T, U>(values: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
 }
 
 /** The progress in a checkpoint, undefined in one that has none. @throws JobError where it is of another version */

@@ -10,9 +10,8 @@ import {
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import type { SingleTask, WeightedValues } from '../tasks/index.js';
-import type { DecodedExample, DecodeResult } from './decodeProgram.js';
-import type { EvalResult } from './evalProgram.js';
 import type { JobOptions } from './options.js';
+import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
 import type { Scalars, TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 
@@ -109,6 +108,11 @@ export class Reporter {
     );
   }
 
+  /** The scalars of another program. */
+  summary(program: string, step: number, scalars: Readonly<Scalars>): void {
+    this.#writer(program).scalars(step, scalars);
+  }
+
   evaluated(program: string, step: number, { metrics, batches, seconds, changes }: EvalResult): void {
     this.#dataChanged(program, changes);
     this.#writer(program).scalars(step, { ...metricScalars(metrics), batches });
@@ -152,14 +156,16 @@ export class Reporter {
     );
   }
 
-  trainingEnds(step: number, signal: StopSignalName | undefined): void {
+  /** @param ended why a program ended training before its last step, if one did */
+  trainingEnds(step: number, signal: StopSignalName | undefined, ended: string | undefined): void {
     const { jobLogDir, name, mode } = this.options;
     if (this.failures > 0) {
       const what =
         this.failures === 1 ? 'One evaluation or decode' : `${this.failures} evaluations or decodes`;
       this.#line.message(`${what} failed; see above, and "error" in ${join(jobLogDir, 'metrics.jsonl')}.`);
     }
-    if (signal && step < this.course.numTrainSteps) {
+    if (ended !== undefined) this.#line.message(`Training ends at step ${step}: ${ended}`);
+    else if (signal && step < this.course.numTrainSteps) {
       this.saved(step);
       return;
     }

@@ -8,7 +8,15 @@ import type { TrainProgram, TrainReport } from './trainProgram.js';
 export type Scalars = Record<string, number>;
 
 const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
-const pair = z.tuple([number, number]);
+
+/** Two numbers in JSON, which has no words for those that are not finite. */
+export const pair = z.tuple([number, number]);
+
+/** A pair as `pair` reads it. */
+export function asPair(...values: readonly [number, number]): z.input<typeof pair> {
+  const [first, second] = values.map((value) => (Number.isFinite(value) ? value : String(value)));
+  return [first, second] as z.input<typeof pair>;
+}
 
 /** What a meter has counted since the last summary, and in all: JSON that checkpoints keep. */
 export const meterState = z.strictObject({
@@ -19,9 +27,6 @@ export const meterState = z.strictObject({
   skipped: z.int(),
   invalidInARow: z.int(),
 });
-
-/** JSON has no other words for them; `meterState` reads these. */
-const asJson = (value: number): number | string => (Number.isFinite(value) ? value : String(value));
 
 /** Time that passes while training, not while it is paused for an evaluation. */
 class Stopwatch {
@@ -58,7 +63,7 @@ export class TrainMeter {
   #loss = { sum: 0, count: 0 };
   /** Steps and seconds on the watch since the last summary. */
   #timed = { steps: 0, since: 0 };
-  /** Seconds of the last steps, for the live line. */
+  /** Moving average of the step time, and the watch at its last update. */
   #recent = { seconds: 0, at: 0 };
 
   constructor(private readonly program: TrainProgram) {}
@@ -76,12 +81,12 @@ export class TrainMeter {
   /** For `restore`, in this process or a later one. */
   state(): z.input<typeof meterState> {
     const { skipped, invalidInARow } = this;
-    const means = Object.entries(this.#means.sumsByName()).map(([name, sums]) => [name, sums.map(asJson)]);
-    const loss = [asJson(this.#loss.sum), asJson(this.#loss.count)];
-    return { loss, means: Object.fromEntries(means), skipped, invalidInARow } as z.input<typeof meterState>;
+    const means = Object.entries(this.#means.sumsByName()).map(([name, sums]) => [name, asPair(...sums)]);
+    const loss = asPair(this.#loss.sum, this.#loss.count);
+    return { loss, means: Object.fromEntries(means), skipped, invalidInARow };
   }
 
-  /** Goes on from there: the next summary is of the steps before it, too. Its speed is of this process's steps. */
+  /** Resumes: the next summary is of the steps before, too. Its speed is of this process's steps. */
   restore({ loss: [sum, count], means, skipped, invalidInARow }: z.output<typeof meterState>): void {
     this.#loss = { sum, count };
     this.#means.restore(means);
@@ -114,13 +119,13 @@ export class TrainMeter {
     this.#recent.at = this.#watch.seconds;
   }
 
-  /** Seconds of a step of late, undefined before the second one. */
+  /** Moving-average step time in seconds, undefined before the second step. */
   get stepSeconds(): number | undefined {
     const { seconds } = this.#recent;
     return seconds > 0 ? seconds : undefined;
   }
 
-  /** Tokens (or examples) a second of late, undefined before the second step. */
+  /** Tokens (or examples) a second at that step time. */
   get speed(): number | undefined {
     const seconds = this.stepSeconds;
     return seconds === undefined ? undefined : this.program.buffers.size / seconds;

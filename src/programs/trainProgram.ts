@@ -11,12 +11,11 @@ import {
   prngKey,
   type Tree,
 } from '../compiler/index.js';
-import { EndOfData, type InputSource, type InputState } from '../inputs/index.js';
+import { EndOfData, type InputSource, type InputState, nextBatch } from '../inputs/index.js';
 import type { FlatUpdater, FusedUpdate, UpdateReport } from '../learners/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
 import { JobError } from './errors.js';
-import { nextBatch } from './evalProgram.js';
 import { hostParams } from './flatParams.js';
 import { type JobOptions, phase } from './options.js';
 import { compileStep, type StepCalls, type StepOutputs, type TrainMemory } from './stepCalls.js';
@@ -30,8 +29,9 @@ export interface TrainReport {
   readonly update: UpdateReport;
 }
 
-/** Steps of one call take no longer than this: signals and the console's line wait until they are over. */
+/** Latency budget of a call in seconds: signals and the console's line wait until it is over. */
 const CALL_SECONDS = 0.1;
+
 /** Takes training steps on a state, in place. */
 export class TrainProgram {
   private readonly stream: PrngKey;
@@ -88,7 +88,7 @@ export class TrainProgram {
     return this.calls.mostSteps;
   }
 
-  /** Steps that `runSteps` takes while nobody minds to wait; one where it is not known how long a step takes. */
+  /** Steps per call within the latency budget; one where it is not known how long a step takes. */
   timelySteps(stepSeconds: number | undefined): number {
     const timely = stepSeconds === undefined ? 1 : Math.floor(CALL_SECONDS / stepSeconds);
     return Math.max(1, Math.min(timely, this.calls.mostSteps));

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { parseDuration } from '../checkpoints/index.js';
 import { type Config, Configurable, instance, type Report } from '../hparams/index.js';
 import { Learner } from '../learners/index.js';
+import { BaseProgram } from './program.js';
 
 const interval = z.int().positive();
 
@@ -81,6 +82,10 @@ export class Train extends Configurable.with({
     .boolean()
     .default(true)
     .describe('Writes the root mean square of every variable (vars/…).'),
+  programs: z
+    .array(instance(BaseProgram, null))
+    .default([])
+    .describe('Run between steps, behind evaluations and decodes: early stopping, say.'),
 }) {
   static override validate(
     { learner, evalUseEmaStates, decodeUseEmaStates }: Config<Train>,

@@ -262,6 +262,10 @@ test('names are letters, digits and a few signs', () => {
   expect(() => TextInput.config({ name: 'my data' })).toThrow(
     /^TextInput\.name: expected a string like \/\^\[a-zA-Z0-9\.:_\+-\]\+\$\/ or null, got 'my data'/,
   );
+  for (const name of ['.', '..'])
+    expect(() => TextInput.config({ name })).toThrow(
+      `TextInput.name: expected a name that a directory can have, got '${name}'`,
+    );
   expect(build(TextInput.config({ name: 'val.small', files: ['x'], seqLen: 1, batchSize: 1 })).name).toBe(
     'val.small',
   );

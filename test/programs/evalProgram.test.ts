@@ -8,6 +8,7 @@ import { type Batch, TextInput } from '../../src/inputs/index.js';
 import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import { EvalProgram, EvalSteps } from '../../src/programs/evalProgram.js';
 import type { JobOptions } from '../../src/programs/index.js';
+import { InterruptedError } from '../../src/system/index.js';
 import type { SingleTask } from '../../src/tasks/index.js';
 import { project, temporaryDirectory } from '../command.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
@@ -45,13 +46,19 @@ function validation(values: Partial<Config<TextInput>>): EvalProgram {
   return new EvalProgram(options, task, steps, dataset);
 }
 
-const never = () => false;
+/** A run at a step, which is stopped before a batch where `isStopped` says so. */
+const at = (step: number, isStopped = () => false) => ({
+  step,
+  throwIfStopped: () => {
+    if (isStopped()) throw new InterruptedError('stopped');
+  },
+});
 
 test('batches of 1, 3 and 7 rows, with and without padding rows, give one result', async () => {
   const results = [];
-  for (const batchSize of [1, 3, 7]) results.push(await validation({ batchSize }).run(0, never));
-  const [one, three, seven] = results.map((result) => result!.metrics.log_pplx!);
-  expect(results.map((result) => result!.batches)).toEqual([14, 5, 2]);
+  for (const batchSize of [1, 3, 7]) results.push(await validation({ batchSize }).evaluate(at(0)));
+  const [one, three, seven] = results.map((result) => result.metrics.log_pplx!);
+  expect(results.map((result) => result.batches)).toEqual([14, 5, 2]);
   expect(three!.weight).toBe(one!.weight);
   expect(seven!.weight).toBe(one!.weight);
   expect(three!.value).toBeCloseTo(one!.value, 5);
@@ -60,12 +67,12 @@ test('batches of 1, 3 and 7 rows, with and without padding rows, give one result
 
 test('an evaluation reads the same batches each time, all of them where nothing is said', async () => {
   const whole = validation({ batchSize: 3, evalLoopNumBatches: null });
-  const [first, second] = [await whole.run(1, never), await whole.run(2, never)];
-  expect([first!.batches, second!.batches]).toEqual([5, 5]);
-  expect(second!.metrics).toEqual(first!.metrics);
+  const [first, second] = [await whole.evaluate(at(1)), await whole.evaluate(at(2))];
+  expect([first.batches, second.batches]).toEqual([5, 5]);
+  expect(second.metrics).toEqual(first.metrics);
   const limited = validation({ batchSize: 3, evalLoopNumBatches: 2 });
-  const runs = [await limited.run(1, never), await limited.run(2, never)];
-  expect(runs.map((run) => run!.batches)).toEqual([2, 2]);
+  const runs = [await limited.evaluate(at(1)), await limited.evaluate(at(2))];
+  expect(runs.map((run) => run.batches)).toEqual([2, 2]);
   expect(runs[1]!.metrics).toEqual(runs[0]!.metrics);
 });
 
@@ -74,25 +81,25 @@ test('a rolling evaluation goes on at each step, over and over its data, in a la
   const program = rolling();
   const weights: number[] = [];
   for (let step = 1; step <= 6; step++)
-    weights.push((await program.run(step, never))!.metrics.log_pplx!.weight);
+    weights.push((await program.evaluate(at(step))).metrics.log_pplx!.weight);
   // Batches of 48, 48, 48, 48 and 26 labels.
   expect(weights).toEqual([96, 96, 74, 96, 74, 96].map((_, i) => weights[i]));
   expect(new Set(weights).size).toBe(2);
   expect(weights.filter((weight) => weight !== 96)).toHaveLength(2);
   const fourth = rolling();
-  for (let step = 1; step <= 3; step++) await fourth.run(step, never);
+  for (let step = 1; step <= 3; step++) await fourth.evaluate(at(step));
   const later = rolling();
-  later.goOnFrom(JSON.parse(JSON.stringify(fourth.position)));
-  const expected = await fourth.run(4, never);
-  expect((await later.run(4, never))!.metrics).toEqual(expected!.metrics);
+  later.setState(JSON.parse(JSON.stringify(fourth.getState())));
+  const expected = await fourth.evaluate(at(4));
+  expect((await later.evaluate(at(4))).metrics).toEqual(expected.metrics);
   // At the same step it reads the same batches; stopped, it has not begun.
-  expect(await later.run(5, () => true)).toBeUndefined();
-  expect((await later.run(4, never))!.metrics).toEqual(expected!.metrics);
+  await expect(later.evaluate(at(5, () => true))).rejects.toThrow(InterruptedError);
+  expect((await later.evaluate(at(4))).metrics).toEqual(expected.metrics);
 });
 
 test('data without end is evaluated for one batch, and refused where all of it is asked for', async () => {
-  expect((await validation({ repeat: true, evalLoopNumBatches: null }).run(0, never))!.batches).toBe(1);
-  await expect(validation({ name: 'v', repeat: true }).run(0, never)).rejects.toThrow(
+  expect((await validation({ repeat: true, evalLoopNumBatches: null }).evaluate(at(0))).batches).toBe(1);
+  await expect(validation({ name: 'v', repeat: true }).evaluate(at(0))).rejects.toThrow(
     "Input 'v' has no end, so evalLoopNumBatches -1 would evaluate for ever. " +
       'Set it to a number of batches, or let the data end (repeat, numBatches, isTraining).',
   );
@@ -100,7 +107,7 @@ test('data without end is evaluated for one batch, and refused where all of it i
 
 test('a stopped evaluation has no result', async () => {
   let batches = 0;
-  expect(await validation({}).run(0, () => ++batches > 2)).toBeUndefined();
+  await expect(validation({}).evaluate(at(0, () => ++batches > 2))).rejects.toThrow(InterruptedError);
 });
 
 test('a batch that differs from the first is named', () => {

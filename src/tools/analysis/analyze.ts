@@ -4,7 +4,7 @@ import type { ConfiguredExperiment } from '../../cli/index.js';
 import { sizeOf } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
 import { batchCount } from '../../inputs/index.js';
-import { trainingDataset } from '../../programs/trainingDataset.js';
+import { trainingDataset } from '../../programs/programDataset.js';
 import { trainFlopsPerToken } from '../../summaries/mfu.js';
 import type { SingleTask } from '../../tasks/index.js';
 import { layerTable } from './layerTable.js';

@@ -12,7 +12,7 @@ import {
   unreadConstants,
 } from '../../experiment/index.js';
 import { type AnyConfig, build, type Config, validate } from '../../hparams/index.js';
-import { trainingDataset } from '../../programs/trainingDataset.js';
+import { trainingDataset } from '../../programs/programDataset.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
 import { analyze } from '../analysis/analyze.js';

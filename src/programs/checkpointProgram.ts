@@ -1,0 +1,104 @@
+/** @file The checkpoints of a training run: restored at its start, saved before steps that they are due at, and at its end. */
+import type { Checkpointer } from '../checkpoints/index.js';
+import { takeMemory } from '../compiler/index.js';
+import { InputError, type InputState } from '../inputs/index.js';
+import { type JobOptions, phase } from './options.js';
+import type { ProgramDataset } from './programDataset.js';
+import { type Progress, readProgress, type Saved, savedWith } from './progress.js';
+import type { Run } from './run.js';
+import type { TrainMemory } from './stepCalls.js';
+
+/** Where training resumes from. */
+interface Restored {
+  /** Directory of the checkpoint. */
+  readonly path: string;
+  readonly progress: Progress | undefined;
+  /** How the training data differs from what the run began with, if it does. */
+  readonly changes: string | undefined;
+}
+
+/** Fills the state from the newest checkpoint and moves the training data there; undefined where there is none. */
+export async function restoreNewest(
+  options: JobOptions,
+  checkpointer: Checkpointer,
+  state: TrainMemory,
+  dataset: ProgramDataset,
+): Promise<Restored | undefined> {
+  if (checkpointer.latestStep() === undefined) return undefined;
+  await takeMemory([state.params, ...Object.values(state.slots), state.grads], options);
+  const restored = await checkpointer.restore(state, { allowPrevious: options.restorePreviousCheckpoint });
+  const changes = dataset.takeChanges();
+  try {
+    if (restored.inputState !== null) dataset.open().setState(restored.inputState as InputState);
+  } catch (error) {
+    if (!(error instanceof InputError) || changes === undefined) throw error;
+    throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
+  }
+  return { path: restored.path, progress: readProgress(restored.progress, restored.path), changes };
+}
+
+/** Saves the state of a training run. */
+export class CheckpointProgram {
+  /** The step that was saved last, or restored. */
+  #saved: number | undefined;
+
+  /** @param restored whether training resumed; the newest checkpoint may be one that was passed over as broken. */
+  constructor(
+    private readonly options: JobOptions,
+    readonly checkpointer: Checkpointer,
+    private readonly source: Saved,
+    restored: boolean,
+  ) {
+    if (restored) this.#saved = source.state.step;
+  }
+
+  /** Whether to save before the step behind this one. */
+  isDue(step: number): boolean {
+    return this.#saved !== step && this.checkpointer.shouldSave(step);
+  }
+
+  /** Begins to save the present state; a worker writes while training goes on. */
+  async run(): Promise<void> {
+    const { step } = this.source.state;
+    if (this.#saved === step) return;
+    await phase(this.options, 'checkpoints', () => this.#save());
+    this.#saved = step;
+  }
+
+  /** Saves the last state, and waits until it is on the disk. @throws CheckpointError where it can't be written */
+  async finish(): Promise<void> {
+    await this.run();
+    await phase(this.options, 'checkpoints', () => this.checkpointer.waitUntilFinished());
+  }
+
+  /** Saves what an error has left, if that is the state of a step. Never throws: the error is what the user must see. */
+  async saveAfterError({ reporter, step }: Run): Promise<void> {
+    // A save that failed is no reason not to try another.
+    await this.checkpointer.waitUntilFinished().catch(() => {});
+    let problem = `the step after ${step} failed half-way, so the state is that of no step`;
+    if (this.source.program.isWhole) {
+      try {
+        await this.#save();
+        await this.checkpointer.waitUntilFinished();
+        return reporter.saved(step);
+      } catch (error) {
+        problem = (error as Error).message;
+      }
+    }
+    reporter.tell(`Not saved at step ${step}: ${problem}. ${this.#newest()}`);
+  }
+
+  #save(): Promise<boolean> {
+    return this.checkpointer.save(this.source.state, savedWith(this.source));
+  }
+
+  #newest(): string {
+    try {
+      const newest = this.checkpointer.latestStep();
+      if (newest !== undefined) return `The newest checkpoint is that of step ${newest}.`;
+    } catch {
+      // The directory can't even be listed.
+    }
+    return 'There is no checkpoint.';
+  }
+}

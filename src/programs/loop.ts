@@ -1,0 +1,30 @@
+/** @file The training loop, in Pax's order: save, stop, step, evaluate, decode, stop early; at the end, save. */
+import type { Program } from '../tasks/index.js';
+import type { CheckpointProgram } from './checkpointProgram.js';
+import type { DuePrograms } from './duePrograms.js';
+import type { Run } from './run.js';
+
+/** What takes part in the loop. */
+export interface Loop {
+  readonly run: Run;
+  readonly train: Program<Run>;
+  readonly checkpoints: CheckpointProgram;
+  /** What runs between steps; a resumed run begins with those that had yet to run. */
+  readonly programs: DuePrograms;
+}
+
+/** Trains until the last step, a signal, a program that ends training, or an error: in each case the state is saved. */
+export async function runLoop({ run, train, checkpoints, programs }: Loop): Promise<void> {
+  try {
+    for (;;) {
+      await programs.run(run);
+      if (checkpoints.isDue(run.step)) await checkpoints.run();
+      if (run.isStopped || run.ended !== undefined || !train.isDue(run.step, false)) break;
+      await train.run(run);
+    }
+    await checkpoints.finish();
+  } catch (error) {
+    await checkpoints.saveAfterError(run);
+    throw error;
+  }
+}

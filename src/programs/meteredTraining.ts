@@ -1,0 +1,112 @@
+/** @file Training as a program of the loop: several steps a call, metered, reported, summarised. */
+import { sumOfSquares } from '../learners/index.js';
+import type { Program, SingleTask } from '../tasks/index.js';
+import type { CheckpointProgram } from './checkpointProgram.js';
+import type { DuePrograms } from './duePrograms.js';
+import { invalidStepsError, mostInvalidSteps } from './invalidSteps.js';
+import { findPeak, modelCost } from './mfu.js';
+import { type JobOptions, phase } from './options.js';
+import { TRAIN } from './programDataset.js';
+import type { Run } from './run.js';
+import type { TrainMeter } from './trainMeter.js';
+import type { TrainProgram, TrainReport } from './trainProgram.js';
+
+/** What training is made of. */
+interface Parts {
+  readonly options: JobOptions;
+  readonly task: SingleTask;
+  readonly program: TrainProgram;
+  readonly meter: TrainMeter;
+  /** What interrupts steps that are taken at once. */
+  readonly checkpoints: CheckpointProgram;
+  readonly programs: DuePrograms;
+}
+
+/** Takes steps until something else is due. */
+export class MeteredTraining implements Program<Run> {
+  readonly name = TRAIN;
+  /** Steps of this process. */
+  #taken = 0;
+
+  constructor(private readonly parts: Parts) {}
+
+  isDue(step: number): boolean {
+    return step < this.#hp.numTrainSteps;
+  }
+
+  /** Takes steps in one call, and tells what came of them. @throws JobError after too many without an update */
+  async run(run: Run): Promise<undefined> {
+    const { task, program, meter, options, programs, checkpoints } = this.parts;
+    const first = run.step;
+    const reports = await program.runSteps(this.#stepsAtOnce(first));
+    programs.reach(run.step);
+    meter.lap(reports.length);
+    for (const [i, report] of reports.entries()) {
+      const step = first + i + 1;
+      meter.add(report);
+      if (report.update.isValidStep === 0) run.reporter.invalidStep(step, report, meter.skipped);
+      if (this.#isSummarised(step)) await phase(options, 'summaries', () => this.#summarise(run, report));
+      else run.reporter.progress(step, meter);
+    }
+    if (this.#taken === 0 && this.isDue(run.step)) options.profiler?.restart();
+    this.#taken += reports.length;
+    if (meter.invalidInARow >= mostInvalidSteps(task))
+      throw await invalidStepsError(
+        { task, program, meter, checkpointer: checkpoints.checkpointer },
+        reports.at(-1)!,
+      );
+  }
+
+  /** Steps that were profiled: the first of several warms up, and does not count. */
+  get profiledSteps(): number {
+    return this.#taken > 1 ? this.#taken - 1 : this.#taken;
+  }
+
+  async close(): Promise<void> {}
+
+  get #hp() {
+    return this.parts.task.hp.train.hp;
+  }
+
+  #isSummarised(step: number): boolean {
+    return step % this.#hp.summaryIntervalSteps === 0 || step >= this.#hp.numTrainSteps;
+  }
+
+  /** Steps until something is due, or the run may end: no more than fit in the latency budget. */
+  #stepsAtOnce(step: number): number {
+    const { task, program, meter, programs, checkpoints } = this.parts;
+    const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
+    const most = Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
+    const isPause = (at: number) => this.#isSummarised(at) || programs.isDue(at) || checkpoints.isDue(at);
+    let count = 1;
+    while (count < most && !isPause(step + count)) count++;
+    return count;
+  }
+
+  /** Writes the summary of the steps since the last one. @param report of the last step */
+  async #summarise(run: Run, report: TrainReport): Promise<void> {
+    const { task, program, meter, options } = this.parts;
+    const { state, buffers, updater } = program;
+    const { learner, variableNormSummary } = this.#hp;
+    await run.aside(async () => {
+      // Counting FLOPs and measuring the peak take a while; the first step does not wait for them.
+      if (!meter.cost && meter.speed !== undefined) {
+        const { flops, precision } = modelCost(task, state, buffers);
+        meter.cost = { flops, peak: await findPeak(options, precision) };
+      }
+      const scalars = meter.take(report);
+      if (learner.hp.varNormSummary) scalars['learning/var_norm'] = updater.varNorm();
+      if (learner.hp.gradNormIndividualVars)
+        for (const [path, norm] of Object.entries(updater.gradNorms()))
+          scalars[`per_var_grad_norm/${path}`] = norm;
+      if (variableNormSummary)
+        for (const [path, values] of Object.entries(run.params))
+          scalars[`vars/${path}`] = rootMeanSquare(values);
+      run.reporter.trainSummary(state.step, scalars, meter);
+    });
+  }
+}
+
+function rootMeanSquare(values: Float32Array): number {
+  return Math.sqrt(sumOfSquares(values, 0, values.length) / Math.max(1, values.length));
+}

@@ -1,0 +1,149 @@
+/** @file The dataset of a program: opened at first use, read as training fixed it, compared with what was there before. */
+import { build, type Config, ConfigError, classOf, iterate } from '../hparams/index.js';
+import * as inputs from '../inputs/index.js';
+import { LanguageModel } from '../models/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
+import { JobError } from './errors.js';
+import type { JobOptions } from './options.js';
+
+const builtIn = new Set<unknown>(Object.values(inputs));
+
+/** Program of the dataset that trains. */
+export const TRAIN = 'train';
+
+/** The one dataset that trains. @throws ConfigError where there is none, or several */
+export function trainingDataset({
+  name,
+  datasets,
+}: Pick<JobOptions, 'name' | 'datasets'>): Config<inputs.BaseInput> {
+  const training = datasets.filter((dataset) => dataset.isTraining);
+  if (training.length === 1) return training[0]!;
+  const found = training.map((d) => `'${d.name ?? 'train'}'`).join(', ') || 'none';
+  throw new ConfigError(`${name}: datasets() must have one dataset with isTraining true, it has ${found}.`);
+}
+
+/** A dataset that one program reads. */
+export class ProgramDataset {
+  #input: inputs.InputSource | undefined;
+  #changes: string | undefined;
+
+  /** @param program that reads it: `train`, `eval_test_<dataset>`, `decode_test_<dataset>` */
+  constructor(
+    private readonly options: JobOptions,
+    private readonly task: SingleTask,
+    readonly config: Config<inputs.BaseInput>,
+    private readonly program: string,
+  ) {}
+
+  /**
+   * The input. A tokenizer that learns its vocabulary has the one that training fixed, whatever its corpus is by now.
+   *
+   * @throws InputError for what is wrong with the data, JobError for a tokenizer with other ids than that of training,
+   *   ConfigError for one with more ids than the model.
+   */
+  open(): inputs.InputSource {
+    this.#input ??= this.#open();
+    return this.#input;
+  }
+
+  /**
+   * Checks ids before the first training step. Data is read only where the tokenizer learns from it.
+   *
+   * @throws as `open`
+   */
+  check(): void {
+    const input = build(this.#fixedConfig);
+    const known = input.knownIdentity();
+    if (known === null) this.open();
+    else this.#checkIds(known, input.name);
+  }
+
+  /** How the data differs from what the run first read for this program; undefined where it doesn't, and once told. */
+  takeChanges(): string | undefined {
+    const changes = this.#changes;
+    this.#changes = undefined;
+    return changes;
+  }
+
+  async close(): Promise<void> {
+    await this.#input?.close();
+  }
+
+  /** What training recorded of its data, if it has begun. */
+  get #training(): inputs.DataIdentity | undefined {
+    return recordedData(this.options.jobLogDir, TRAIN);
+  }
+
+  get #trainingRecord(): string {
+    return dataRecordPath(this.options.jobLogDir, TRAIN);
+  }
+
+  get #fixedConfig(): Config<inputs.BaseInput> {
+    return inputs.withTokenizerOf(this.config, this.#training ?? {});
+  }
+
+  #open(): inputs.InputSource {
+    const { program } = this;
+    const { jobLogDir } = this.options;
+    const input = this.#openInput();
+    const identity = input.dataIdentity();
+    this.#checkIds(identity, input.name);
+    const recorded = recordedData(jobLogDir, program);
+    if (recorded === undefined && Object.keys(identity).length > 0) recordData(jobLogDir, program, identity);
+    const changes = recorded === undefined ? [] : inputs.dataChanges(recorded, identity);
+    if (changes.length > 0) this.#changes = `${changes.join('; ')} (${dataRecordPath(jobLogDir, program)})`;
+    return input;
+  }
+
+  /**
+   * Its prefetch thread loads the experiment's module only where the dataset has classes of its own: an experiment brings
+   * the whole framework with it, which would keep the thread busy for the first steps.
+   */
+  #openInput(): inputs.InputSource {
+    const config = this.#fixedConfig;
+    const classes = iterate(config, { defaults: true }).map(({ config }) => classOf(config));
+    const modules = classes.every((cls) => builtIn.has(cls)) ? [] : [this.options.moduleUrl];
+    try {
+      return inputs.openInput(config, { modules });
+    } catch (error) {
+      if (config === this.config || !(error instanceof inputs.InputError)) throw error;
+      const fixed = `The run is trained with the tokenizer of ${this.#trainingRecord}.`;
+      throw new inputs.InputError(`${error.message} ${fixed}`, { cause: error });
+    }
+  }
+
+  /** Ids must be those that training has, and that the model knows. */
+  #checkIds(identity: inputs.DataIdentity, name: string): void {
+    this.#checkTokenizer(identity, name);
+    checkVocabulary(this.task, name, identity);
+  }
+
+  #checkTokenizer({ tokenizer: now }: inputs.DataIdentity, name: string): void {
+    const before = this.#training?.tokenizer;
+    if (now === undefined || before === undefined || now.identity === before.identity) return;
+    throw new JobError(
+      `Input '${name}': its tokenizer is ${now.identity}, and the run is trained with ${before.identity} ` +
+        `(${this.#trainingRecord}). ` +
+        'The same ids would mean other text: give the input the tokenizer of training, or use another --job_log_dir.',
+    );
+  }
+}
+
+/** More ids than the model has embeddings for would be read as others, or fail at some step. */
+function checkVocabulary(
+  { model }: SingleTask,
+  name: string,
+  { vocabSize: ids, tokenizer }: inputs.DataIdentity,
+): void {
+  if (ids === undefined || !(model instanceof LanguageModel)) return;
+  const { vocabSize } = model.hp.lmTpl;
+  if (ids <= vocabSize) return;
+  const path = 'task.model.lmTpl.vocabSize';
+  const whose = tokenizer === undefined ? 'the input' : `its tokenizer, ${tokenizer.class},`;
+  throw new ConfigError(
+    `Input '${name}': ${whose} has ${ids} ids, and ${path} is ${vocabSize}: the model knows ids 0 to ${vocabSize - 1}. ` +
+      `Set ${path} to ${ids} or more, or give the input a tokenizer with fewer ids.`,
+    { path },
+  );
+}

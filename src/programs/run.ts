@@ -1,0 +1,86 @@
+/** @file A run as its programs see it: where it stands, what evaluations gave, whether it is to stop. */
+import { flatViews } from '../compiler/index.js';
+import { InterruptedError, type StopSignal } from '../system/index.js';
+import type { ProgramRun, WeightedValues } from '../tasks/index.js';
+import type { Reporter } from './reporter.js';
+import type { EvalResult } from './results.js';
+import type { FlatTrainState } from './stepCalls.js';
+import type { TrainMeter } from './trainMeter.js';
+
+/** A run of training, or of the programs of a checkpoint. */
+export class Run implements ProgramRun {
+  readonly #results = new Map<string, WeightedValues>();
+  /** Why a program ended training, if one did. */
+  ended: string | undefined;
+
+  /** @param meter stands still while programs run between steps */
+  constructor(
+    private readonly state: FlatTrainState,
+    readonly reporter: Reporter,
+    private readonly stop: StopSignal,
+    private readonly meter?: TrainMeter,
+  ) {}
+
+  get step(): number {
+    return this.state.step;
+  }
+
+  get params(): Readonly<Record<string, Float32Array>> {
+    return flatViews(this.state.layout, this.state.params);
+  }
+
+  /** Whether a signal asks the run to stop. */
+  get isStopped(): boolean {
+    return this.stop.received !== undefined;
+  }
+
+  metrics(program: string): WeightedValues | undefined {
+    return this.#results.get(program);
+  }
+
+  /** Metrics of the newest evaluations by program, for `restore`. */
+  get results(): Readonly<Record<string, WeightedValues>> {
+    return Object.fromEntries(this.#results);
+  }
+
+  restore(results: Readonly<Record<string, WeightedValues>>): void {
+    for (const [program, metrics] of Object.entries(results)) this.#results.set(program, metrics);
+  }
+
+  /** Takes down what an evaluation gave. */
+  evaluated(program: string, result: EvalResult): void {
+    this.#results.set(program, result.metrics);
+    this.reporter.evaluated(program, this.step, result);
+  }
+
+  tell(line: string): void {
+    this.reporter.tell(line);
+  }
+
+  endTraining(reason: string): void {
+    this.ended ??= reason;
+  }
+
+  throwIfStopped(): void {
+    if (this.isStopped) throw new InterruptedError(`Stopped by ${this.stop.received}.`);
+  }
+
+  /** Acts to the end, or until a signal stops it. @returns whether it came to the end */
+  async unlessStopped(act: () => Promise<void>): Promise<boolean> {
+    try {
+      this.throwIfStopped();
+      await act();
+      return true;
+    } catch (error) {
+      if (error instanceof InterruptedError && this.isStopped) return false;
+      throw error;
+    }
+  }
+
+  /** Acts outside of training: its time does not count. */
+  async aside(act: () => Promise<void>): Promise<void> {
+    this.meter?.pause();
+    await act();
+    this.meter?.resume();
+  }
+}

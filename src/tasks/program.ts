@@ -1,0 +1,71 @@
+/** @file Programs of one's own: what runs between two training steps, beside evaluation and decoding (paxml's programs.Program). */
+import { z } from 'zod';
+import { Configurable } from '../hparams/index.js';
+import { directoryName, type JsonValue } from '../inputs/index.js';
+import type { WeightedValues } from './metrics.js';
+
+/** A run as its programs see it. */
+export interface ProgramRun {
+  /** Finished training steps. */
+  readonly step: number;
+  /** Every variable by path, where it lies: float32, row-major. Not to be written to. */
+  readonly params: Readonly<Record<string, Float32Array>>;
+  /** Metrics of the newest evaluation of a program (`eval_test_<dataset>`), if there was one. */
+  metrics(program: string): WeightedValues | undefined;
+  /** Writes a line to the console. */
+  tell(line: string): void;
+  /** Ends training at this step as at its last one: programs that are due at the end run, and the state is saved. */
+  endTraining(reason: string): void;
+  /** @throws InterruptedError once a signal asks the run to stop; the program then runs again when training is resumed. */
+  throwIfStopped(): void;
+}
+
+/** What takes part in a training run. */
+export interface Program<Run = ProgramRun> {
+  /** First field of its lines in metrics.jsonl, and its folder in `summaries`. */
+  readonly name: string;
+  /** Row of the profile that its time goes to; its name where absent. */
+  readonly phase?: string;
+  /** Whether it runs once training has come to this step. @param isLast whether training ends there */
+  isDue(step: number, isLast: boolean): boolean;
+  /** Runs at a step that it is due at. @returns scalars by tag to be written as its summary, if any */
+  run(run: Run): Promise<Readonly<Record<string, number>> | undefined>;
+  /** What a resumed run has to know, as JSON; checkpoints keep it. */
+  getState?(): JsonValue | undefined;
+  setState?(state: JsonValue): void;
+  close(): Promise<void>;
+}
+
+/** A program that experiments add to `task.train.programs`. */
+export abstract class BaseProgram
+  extends Configurable.with({
+    name: directoryName.describe('Name in metrics.jsonl, messages and the folder of summaries.'),
+    intervalSteps: z
+      .int()
+      .positive()
+      .nullable()
+      .default(null)
+      .describe('Runs every so many steps, and at the end; null: at the end only.'),
+  })
+  implements Program
+{
+  static override readonly isAbstract = true;
+  get name(): string {
+    return this.hp.name;
+  }
+
+  isDue(step: number, isLast: boolean): boolean {
+    const { intervalSteps } = this.hp;
+    return isLast || (intervalSteps !== null && step % intervalSteps === 0);
+  }
+
+  abstract run(run: ProgramRun): Promise<Readonly<Record<string, number>> | undefined>;
+
+  getState(): JsonValue | undefined {
+    return undefined;
+  }
+
+  setState(_state: JsonValue): void {}
+
+  async close(): Promise<void> {}
+}
