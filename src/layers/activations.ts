@@ -1,7 +1,7 @@
-/** @file Activation functions. Each maps a tensor of any shape to one of the same shape. */
+/** @file Activation functions, each from a tensor of any shape to one of the same shape (praxis/layers/activations.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer } from './baseLayer.js';
+import { BaseLayer } from './core/base.js';
 
 /** Base of the activation functions. */
 export abstract class BaseActivation extends BaseLayer {

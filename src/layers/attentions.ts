@@ -1,19 +1,36 @@
-/** @file Multi-head dot-product attention, over whole sequences and one token at a time. */
+/** @file Multi-head dot-product attention, over whole sequences and token by token (praxis/layers/attentions.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { deepCopy, derive, sub } from '../hparams/index.js';
-import { BaseLayer, type DecodeStateSpec } from './baseLayer.js';
-import { dimPerHeadField, dropoutField } from './fields.js';
+import { type ConfigValues, deepCopy, sub } from '../hparams/index.js';
+import { BaseLayer, type DecodeStateSpec } from './core/base.js';
+import { WeightInit } from './core/weightInit.js';
 import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
-import { flattenLeading } from './project.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
-import { Dropout } from './stochastics.js';
-import { WeightInit } from './weightInit.js';
+import { Dropout, dropoutField } from './stochastics.js';
 
-/** What a self-attention needs to know beside its inputs. */
+/** The depth of an attention head; by default `dims`, the field that holds the depth of all heads, divided by numHeads. */
+export const dimPerHeadField = (dims: string) =>
+  z.int().positive().nullable().default(null).describe(`Depth of a head; null: ${dims} / numHeads.`);
+
+/** Large enough to vanish after softmax; finite, so that a row that sees nothing has no NaN. */
+const MASKED = -1e9;
+
+/** paddings [B, S], 1 for padding: a mask [B, 1, 1, S] that hides padding. */
+export function paddingMask(paddings: Tensor): Tensor {
+  const [batch, length] = paddings.shape as [number, number];
+  return tf.reshape(tf.mul(paddings, MASKED), [batch, 1, 1, length]);
+}
+
+/** segmentIds int32 [B, T]: a mask [B, 1, T, T] that hides other segments of a packed row. */
+export function segmentMask(segmentIds: Tensor): Tensor {
+  const [batch, length] = segmentIds.shape as [number, number];
+  const queries = tf.reshape(segmentIds, [batch, 1, length, 1]);
+  const keys = tf.reshape(segmentIds, [batch, 1, 1, length]);
+  return tf.mul(tf.cast(tf.notEqual(queries, keys), 'float32'), MASKED);
+}
+
+/** Arguments of attention beside its vectors. */
 export interface AttentionArgs {
-  /** [B, T] of inputs that come flattened, as [B T, D]. */
-  readonly batchTime?: readonly [number, number] | undefined;
   /** Whether position t sees positions 0 to t only. Default false. */
   readonly causal?: boolean | undefined;
   /** Added to the logits: broadcastable to [B, N, T, S]. */
@@ -22,15 +39,29 @@ export interface AttentionArgs {
   readonly segmentPos?: Tensor | undefined;
 }
 
-/** What a query may see. */
-interface Visibility {
+/** The keys that each query may see. */
+export interface Visibility {
+  /** Whether queries see keys up to their own position; they stand at the last of the keys' positions. */
   readonly causal: boolean;
+  /** Added to the logits: broadcastable to [B, N, T, S]. */
   readonly mask?: Tensor | undefined;
-  /** int32 scalar: how many of the keys are there. */
+  /** int32 scalar: how many of the keys are there, as in a cache that is not full; all where absent. */
   readonly visible?: Tensor | undefined;
 }
 
-/** Scaled dot-product attention over several heads (Vaswani et al., 2017). */
+/** Query, key and value of each head: [B, T, N, H], and [B, S, numKvHeads, H] twice. */
+export interface Heads {
+  readonly query: Tensor;
+  readonly key: Tensor;
+  readonly value: Tensor;
+}
+
+/**
+ * softmax(query key^T / sqrt(H) + mask) value for each of N heads, between projections (Vaswani et al., 2017).
+ *
+ * Each part is a method that a subclass may override: `project` (other projections), `numKvHeads` (grouped queries),
+ * `attenLogits` (relative positions), `dotAtten` (other masks, local attention), `extendDecodeState` (the cache).
+ */
 export class DotProductAttention extends BaseLayer.with({
   inputDim: z.int().positive().describe('Depth of the model.'),
   hiddenDim: z.int().positive().describe('Depth of all heads together.'),
@@ -72,7 +103,7 @@ export class DotProductAttention extends BaseLayer.with({
     .describe('Whether queries and keys are rotated by position.'),
   rotaryPositionEmbTpl: sub(RotaryPositionalEmbedding).describe('The rotation.'),
 }) {
-  #qkv!: (inputs: Tensor) => [Tensor, Tensor, Tensor];
+  #qkv!: (queryVec: Tensor, keyVec: Tensor, valueVec: Tensor) => Heads;
   #post!: AttentionProjection;
   #dropout!: Dropout;
   #perDimScale: PerDimScale | null = null;
@@ -83,6 +114,11 @@ export class DotProductAttention extends BaseLayer.with({
     return this.hp.dimPerHead ?? this.hp.hiddenDim / this.hp.numHeads;
   }
 
+  /** Heads of keys and values; `dotAtten` gets so many. */
+  protected get numKvHeads(): number {
+    return this.hp.numHeads;
+  }
+
   protected override setup(): void {
     const { hp, dimPerHead } = this;
     if (!Number.isInteger(dimPerHead)) {
@@ -91,74 +127,73 @@ export class DotProductAttention extends BaseLayer.with({
       );
     }
     this.#createProjections();
-    this.#dropout = this.createChild(
-      'atten_dropout',
-      derive(hp.dropoutTpl, (p) => {
-        p.keepProb = 1 - hp.attenDropoutProb;
-      }),
-    );
+    this.#dropout = this.createChild('atten_dropout', hp.dropoutTpl, { keepProb: 1 - hp.attenDropoutProb });
     if (hp.internalEnableQueryScale && hp.internalEnablePerDimScale) {
       this.#perDimScale = this.createChild('per_dim_scale', PerDimScale.config({ dim: dimPerHead }));
     }
     if (hp.useRotaryPositionEmb) {
-      this.#rotary = this.createChild(
-        'rotary_position_emb',
-        derive(hp.rotaryPositionEmbTpl, (p) => {
-          p.embeddingDims = dimPerHead;
-        }),
-      );
+      const embeddingDims = dimPerHead;
+      this.#rotary = this.createChild('rotary_position_emb', hp.rotaryPositionEmbTpl, { embeddingDims });
     }
   }
 
   #createProjections(): void {
-    const { hp, dimPerHead } = this;
-    const { inputDim, numHeads, useBias } = hp;
+    const { hp, dimPerHead, numKvHeads } = this;
+    const { inputDim, numHeads, useBias, outputProjInit } = hp;
+    const dims = { inputDim, dimPerHead, useBias };
     // One template serves several children, which must not be one layer.
-    const projection = (isOutputProjection: boolean) =>
-      derive(deepCopy(hp.projTpl), (p) => {
-        Object.assign(p, { inputDim, numHeads, dimPerHead, useBias, isOutputProjection });
-        if (isOutputProjection && hp.outputProjInit) p.paramsInit = hp.outputProjInit;
-      });
+    const create = (name: string, overrides: Partial<ConfigValues<AttentionProjection>>) =>
+      this.createChild(name, deepCopy(hp.projTpl), { ...dims, ...overrides });
     if (hp.combineQkv) {
-      const combined = this.createChild(
-        'combined_qkv',
-        derive(hp.combinedQkvProjTpl, (p) => {
-          Object.assign(p, { inputDim, numHeads, dimPerHead, useBias });
-        }),
-      );
-      this.#qkv = (inputs) => combined.fprop(inputs);
+      if (numKvHeads !== numHeads)
+        throw this.error(
+          `combineQkv has one variable for ${numHeads} heads of queries and ${numKvHeads} of keys.`,
+        );
+      const combined = this.createChild('combined_qkv', hp.combinedQkvProjTpl, { ...dims, numHeads });
+      this.#qkv = (queryVec, keyVec, valueVec) => {
+        if (queryVec !== keyVec || keyVec !== valueVec)
+          throw this.error('combineQkv is for self-attention: query, key and value vectors are one tensor.');
+        const [query, key, value] = combined.fprop(queryVec);
+        return { query, key, value };
+      };
     } else {
-      const key = this.createChild('key', projection(false));
-      const query = this.createChild('query', projection(false));
-      const value = this.createChild('value', projection(false));
-      this.#qkv = (inputs) => [query.fprop(inputs), key.fprop(inputs), value.fprop(inputs)];
+      const key = create('key', { numHeads: numKvHeads });
+      const query = create('query', { numHeads });
+      const value = create('value', { numHeads: numKvHeads });
+      this.#qkv = (queryVec, keyVec, valueVec) => ({
+        query: query.fprop(queryVec),
+        key: key.fprop(keyVec),
+        value: value.fprop(valueVec),
+      });
     }
-    this.#post = this.createChild('post', projection(true));
+    this.#post = create('post', {
+      numHeads,
+      isOutputProjection: true,
+      ...(outputProjInit && { paramsInit: outputProjInit }),
+    });
   }
 
   /**
-   * Self-attention.
+   * Attention of each query vector to the keys and values; self-attention where the three are one tensor.
    *
-   * @param inputs [B, T, D], or [B T, D] with `args.batchTime`.
-   * @returns the shape of inputs.
+   * @param queryVec [B, T, D]. @param keyVec [B, S, D]. @param valueVec [B, S, D].
+   * @returns [B, T, D].
    */
-  fprop(inputs: Tensor, args: AttentionArgs = {}): Tensor {
-    const [batch, time] = this.#batchTime(inputs, args);
-    const [query, key, value] = this.#project(flattenLeading(inputs), batch, time);
-    const encoded = this.#attend(
-      this.#rotate(query, args.segmentPos),
-      this.#rotate(key, args.segmentPos),
-      value,
-      { causal: args.causal ?? false, mask: args.attenMask },
-    );
-    return tf.reshape(this.#output(encoded), inputs.shape);
+  fprop(queryVec: Tensor, keyVec: Tensor, valueVec: Tensor, args: AttentionArgs = {}): Tensor {
+    const { query, key, value } = this.project(queryVec, keyVec, valueVec);
+    const { causal = false, attenMask, segmentPos } = args;
+    const encoded = this.dotAtten(this.rotate(query, segmentPos), this.rotate(key, segmentPos), value, {
+      causal,
+      mask: attenMask,
+    });
+    return this.#post.fprop(encoded);
   }
 
   /** Keys, already rotated where rotary embeddings are used, and values of every token so far. */
   override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
     const spec: DecodeStateSpec = {
       // A head's tokens lie together: they are read in the order of memory.
-      shape: [batchSize, this.hp.numHeads, seqLen, this.dimPerHead],
+      shape: [batchSize, this.numKvHeads, seqLen, this.dimPerHead],
       dtype: 'float32',
       ...(this.fpropDtype === 'bfloat16' && { rounded: true }),
     };
@@ -166,74 +201,70 @@ export class DotProductAttention extends BaseLayer.with({
   }
 
   /**
-   * Attention of one token to itself and to those before it, whose keys and values the decode state holds.
+   * Self-attention of the next T tokens: each sees itself and all tokens before it, whose keys and values the decode
+   * state holds.
    *
-   * @param inputs [B, D].
-   * @param timeStep int32 scalar: the token's position, below the state's length.
-   * @returns [B, D].
+   * @param inputs [B, T, D].
+   * @param timeStep int32 scalar: the first token's position; the last one's is below the state's length.
+   * @returns [B, T, D].
    */
   extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    return this.#extend(inputs, timeStep, 1);
+    const steps = inputs.shape[1]!;
+    const position = tf.reshape(stepsFrom(timeStep, steps), [1, steps]);
+    const { query, key, value } = this.project(inputs, inputs, inputs);
+    const keys = this.extendDecodeState('key_state', this.rotate(key, position), timeStep);
+    const values = this.extendDecodeState('value_state', value, timeStep);
+    const visible = tf.add(timeStep, tf.scalar(steps, 'int32')) as Tensor;
+    return this.#post.fprop(
+      this.dotAtten(this.rotate(query, position), keys, values, { causal: true, visible }),
+    );
+  }
+
+  /** Vectors [B, T, D], and [B, S, D] twice, as heads. */
+  protected project(queryVec: Tensor, keyVec: Tensor, valueVec: Tensor): Heads {
+    if (queryVec.rank !== 3) {
+      throw this.error(`expected vectors [B, T, ${this.hp.inputDim}], got [${queryVec.shape.join(', ')}].`);
+    }
+    return this.#qkv(queryVec, keyVec, valueVec);
+  }
+
+  /** Heads [B, T, N, H] with their position (int32 [B, T] or [1, T]; 0 to T - 1 where absent), of the same shape. */
+  protected rotate(heads: Tensor, position: Tensor | undefined): Tensor {
+    return this.#rotary ? this.#rotary.fprop(heads, position) : heads;
   }
 
   /**
-   * The same for several tokens of each sequence at once; each sees itself and those before it.
+   * The weighted sums of values.
    *
-   * @param inputs [B steps, D].
-   * @param timeStep int32 scalar: the first one's position.
-   * @returns [B steps, D].
+   * @param query [B, T, N, H]. @param key [B, S, N, H]. @param value [B, S, N, H].
+   * @returns [B, T, N, H].
    */
-  prefill(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
-    return this.#extend(inputs, timeStep, steps);
+  protected dotAtten(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    { causal, mask, visible }: Visibility,
+  ): Tensor {
+    const drops = this.hp.attenDropoutProb > 0 && !this.doEval;
+    return ops.attention(this.#perDimScale ? this.#perDimScale.fprop(query) : query, key, value, {
+      scale: this.logitScale,
+      logitCap: this.hp.attenLogitCap,
+      causal,
+      ...(mask && { mask }),
+      ...(visible && { visible }),
+      ...(this.attenLogits && { logits: (q: Tensor, k: Tensor) => this.attenLogits!(q, k) }),
+      ...(drops && { dropout: (weights: Tensor) => this.#dropout.fprop(weights) }),
+    });
   }
 
-  #extend(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
-    const [query, key, value] = this.#project(inputs, inputs.shape[0]! / steps, steps);
-    const position = this.#rotary ? tf.reshape(stepsFrom(timeStep, steps), [1, steps]) : undefined;
-    const keys = this.#extendState('key_state', this.#rotate(key, position), timeStep);
-    const values = this.#extendState('value_state', value, timeStep);
-    const visible = tf.add(timeStep, tf.scalar(steps, 'int32')) as Tensor;
-    return this.#output(this.#attend(this.#rotate(query, position), keys, values, { causal: true, visible }));
-  }
+  /**
+   * Logits of a subclass's own, before cap and masks, from scaled queries [B, T, N, H] and keys [B, S, N, H]:
+   * [B, N, T, S]. Where there is none they are `ops.attentionLogits`, which a kernel works out block by block.
+   */
+  protected attenLogits?(query: Tensor, key: Tensor): Tensor;
 
-  /** Writes `tokens` [B, T, N, H] from slot `timeStep` on to a state [B, N, S, H]; gives it as [B, S, N, H]. */
-  #extendState(name: string, tokens: Tensor, timeStep: Tensor): Tensor {
-    const extended = ops.updateSlice(this.getDecodeState(name), swapTimeAndHeads(tokens), timeStep, 2);
-    this.updateDecodeState(name, extended);
-    return swapTimeAndHeads(extended);
-  }
-
-  /** inputs [B T, D] to query, key and value [B, T, N, H]. */
-  #project(inputs: Tensor, batch: number, time: number): [Tensor, Tensor, Tensor] {
-    const shape = [batch, time, this.hp.numHeads, this.dimPerHead];
-    return this.#qkv(inputs).map((x) => tf.reshape(x, shape)) as [Tensor, Tensor, Tensor];
-  }
-
-  #rotate(x: Tensor, position: Tensor | undefined): Tensor {
-    return this.#rotary ? this.#rotary.fprop(x, position) : x;
-  }
-
-  /** encoded [B, T, N, H] to [B T, D]. */
-  #output(encoded: Tensor): Tensor {
-    return this.#post.fprop(tf.reshape(encoded, [-1, this.hp.numHeads * this.dimPerHead]));
-  }
-
-  #attend(query: Tensor, key: Tensor, value: Tensor, { causal, mask, visible }: Visibility): Tensor {
-    const scaled = this.#perDimScale ? this.#perDimScale.fprop(query) : query;
-    const options = { scale: this.#logitScale(), causal, logitCap: this.hp.attenLogitCap };
-    if (this.hp.attenDropoutProb === 0 || this.doEval) {
-      return ops.attention(scaled, key, value, {
-        ...options,
-        ...(mask && { mask }),
-        ...(visible && { visible }),
-      });
-    }
-    if (visible) throw this.error('decodes without dropout only; run it with doEval.');
-    return this.#attendWithDropout(scaled, key, value, options, mask);
-  }
-
-  /** The factor on logits that is a plain number. */
-  #logitScale(): number {
+  /** The constant factor of the logits; a trained one for each dimension comes beside it. */
+  protected get logitScale(): number {
     const { hp, dimPerHead } = this;
     let scale = hp.scaleLogitsByHeadDims ? dimPerHead ** -0.5 : 1;
     if (hp.internalEnableQueryScale && !hp.internalEnablePerDimScale) {
@@ -242,31 +273,13 @@ export class DotProductAttention extends BaseLayer.with({
     return scale;
   }
 
-  #attendWithDropout(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    { scale, causal, logitCap }: { scale: number; causal: boolean; logitCap: number },
-    mask: Tensor | undefined,
-  ): Tensor {
-    let logits: Tensor = tf.matMul(swapTimeAndHeads(query), swapTimeAndHeads(key), false, true);
-    if (scale !== 1) logits = tf.mul(logits, scale);
-    if (logitCap > 0) logits = tf.mul(tf.tanh(tf.div(logits, logitCap)), logitCap);
-    if (causal) logits = tf.add(logits, ops.causalMask(query.shape[1]!, query.shape[1]!));
-    if (mask) logits = tf.add(logits, mask);
-    const weights = this.#dropout.fprop(ops.softmax(logits));
-    return swapTimeAndHeads(tf.matMul(weights as tf.Tensor4D, swapTimeAndHeads(value)));
-  }
-
-  #batchTime(inputs: Tensor, { batchTime }: AttentionArgs): readonly [number, number] {
-    if (inputs.rank === 3) return [inputs.shape[0]!, inputs.shape[1]!];
-    if (inputs.rank === 2 && batchTime && batchTime[0] * batchTime[1] === inputs.shape[0]) return batchTime;
-    throw this.error(
-      `expected inputs [B, T, ${this.hp.inputDim}], or [B T, ${this.hp.inputDim}] with batchTime [B, T]; ` +
-        `got [${inputs.shape.join(', ')}] and batchTime ${batchTime ? `[${batchTime.join(', ')}]` : 'absent'}.`,
-    );
+  /** Writes `tokens` [B, T, N, H] to a state [B, N, S, H] from position `timeStep` on; returns all of it, [B, S, N, H]. */
+  protected extendDecodeState(name: string, tokens: Tensor, timeStep: Tensor): Tensor {
+    const extended = ops.updateSlice(this.getDecodeState(name), swapTimeAndHeads(tokens), timeStep, 2);
+    this.updateDecodeState(name, extended);
+    return swapTimeAndHeads(extended);
   }
 }
 
 /** [B, T, N, H] to [B, N, T, H], or back. */
-const swapTimeAndHeads = (x: Tensor): tf.Tensor4D => tf.transpose(x as tf.Tensor4D, [0, 2, 1, 3]);
+const swapTimeAndHeads = (x: Tensor): Tensor => tf.transpose(x, [0, 2, 1, 3]);

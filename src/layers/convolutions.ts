@@ -1,9 +1,18 @@
-/** @file Convolutions over images, or over time and frequency. */
+/** @file Convolutions over images, or over time and frequency (praxis/layers/convolutions.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta } from './baseLayer.js';
-import { paddingField, pairField } from './fields.js';
-import { constantInit } from './weightInit.js';
+import { BaseLayer } from './core/base.js';
+import { constantInit } from './core/weightInit.js';
+import type { Theta } from './core/weights.js';
+
+/** Two positive integers, for height and width. */
+export const pairField = () => z.tuple([z.int().positive(), z.int().positive()]);
+
+/** Where windows may lie. */
+export const paddingField = z
+  .enum(['SAME', 'VALID'])
+  .default('SAME')
+  .describe("Whether windows reach beyond the edges ('SAME') or lie within the input ('VALID').");
 
 /** inputs [B, H, W, I] convolved with w [height, width, I, O], plus b [O]. */
 export class Conv2D extends BaseLayer.with({

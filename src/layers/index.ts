@@ -15,54 +15,18 @@ export {
   Swish,
   Tanh,
 } from './activations.js';
-export { type AttentionArgs, DotProductAttention } from './attentions.js';
-export {
-  BaseLayer,
-  type DecodeStateSpec,
-  LayerError,
-  type Theta,
-  type Variable,
-  WeightCollection,
-  type WeightHParams,
-} from './baseLayer.js';
-export {
-  type AuxLoss,
-  type CallObserver,
-  type ContextOptions,
-  type LayerContext,
-  observeCalls,
-  runInContext,
-} from './context.js';
+export { type AttentionArgs, DotProductAttention, type Heads, type Visibility } from './attentions.js';
 export { Conv2D } from './convolutions.js';
-export { Embedding } from './embeddings.js';
-export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
-export { BaseNormalization, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
-export { GlobalPooling, Pooling } from './poolings.js';
+export { BaseLayer, type DecodeStateSpec } from './core/base.js';
+export { type AuxLoss, type ContextOptions, type LayerContext, runInContext } from './core/context.js';
+export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export {
-  BasePositionalEmbedding,
-  PositionalEmbedding,
-  RotaryPositionalEmbedding,
-  TrainablePositionalEmbedding,
-} from './positions.js';
-export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
-export {
-  BaseSoftmax,
-  FullSoftmax,
-  NClassMajorSharedEmbeddingSoftmax,
-  SharedEmbeddingSoftmax,
-  type SoftmaxOutput,
-} from './softmax.js';
-export { Dropout } from './stochastics.js';
-export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerLm.js';
-export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';
-export {
-  canPrefill,
   decodeStateSpecs,
   fillVariables,
   initVariables,
   listLayers,
   listVariables,
-} from './variables.js';
+} from './core/variables.js';
 export {
   Constant,
   Gaussian,
@@ -82,4 +46,26 @@ export {
   type WeightShape,
   Xavier,
   XavierWithFixupParams,
-} from './weightInit.js';
+} from './core/weightInit.js';
+export { type Theta, type Variable, WeightCollection, type WeightHParams } from './core/weights.js';
+export {
+  BaseSoftmax,
+  Embedding,
+  FullSoftmax,
+  NClassMajorSharedEmbeddingSoftmax,
+  SharedEmbeddingSoftmax,
+  type SoftmaxOutput,
+} from './embeddingSoftmax.js';
+export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
+export { BaseNormalization, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
+export { GlobalPooling, Pooling } from './poolings.js';
+export {
+  BasePositionalEmbedding,
+  PositionalEmbedding,
+  RotaryPositionalEmbedding,
+  TrainablePositionalEmbedding,
+} from './positions.js';
+export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
+export { Dropout } from './stochastics.js';
+export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerModels.js';
+export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';

@@ -1,11 +1,11 @@
-/** @file Linear maps over the last dimension. */
+/** @file Linear maps over the last dimension, and feed-forward layers of them (praxis/layers/linears.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { deepCopy, derive, sub } from '../hparams/index.js';
+import { deepCopyWith, sub } from '../hparams/index.js';
 import { BaseActivation, Identity, ReLU } from './activations.js';
-import { BaseLayer, type Theta } from './baseLayer.js';
-import { projectLastDim } from './project.js';
-import { constantInit } from './weightInit.js';
+import { BaseLayer } from './core/base.js';
+import { constantInit } from './core/weightInit.js';
+import type { Theta } from './core/weights.js';
 
 /** inputs [..., inputDims] times w [inputDims, outputDims]. */
 export class Linear extends BaseLayer.with({
@@ -20,7 +20,7 @@ export class Linear extends BaseLayer.with({
 
   /** [..., inputDims] to [..., outputDims]. */
   fprop(inputs: Tensor): Tensor {
-    return projectLastDim(inputs, this.theta.w);
+    return inputs.rank === 1 ? tf.dot(inputs, this.theta.w) : tf.matMul(inputs, this.theta.w);
   }
 }
 
@@ -57,22 +57,8 @@ export class FeedForward extends BaseLayer.with({
 
   protected override setup(): void {
     const { inputDims, outputDims, hasBias, biasInit, linearTpl, biasTpl, activationTpl } = this.hp;
-    this.#linear = this.createChild(
-      'linear',
-      derive(linearTpl, (p) => {
-        p.inputDims = inputDims;
-        p.outputDims = outputDims;
-      }),
-    );
-    if (hasBias) {
-      this.#bias = this.createChild(
-        'bias',
-        derive(biasTpl, (p) => {
-          p.dims = outputDims;
-          p.biasInit = biasInit;
-        }),
-      );
-    }
+    this.#linear = this.createChild('linear', linearTpl, { inputDims, outputDims });
+    if (hasBias) this.#bias = this.createChild('bias', biasTpl, { dims: outputDims, biasInit });
     this.#activation = this.createChild('activation', activationTpl);
   }
 
@@ -101,12 +87,12 @@ export class MLPBlock extends BaseLayer.with({
   protected override setup(): void {
     const { numLayers, hiddenDims, activateFinal, ffTpl } = this.hp;
     const layers = Array.from({ length: numLayers }, (_, i) => {
-      const p = deepCopy(ffTpl);
       const isLast = i === numLayers - 1;
-      if (i > 0) p.inputDims = hiddenDims;
-      if (!isLast) p.outputDims = hiddenDims;
-      else if (!activateFinal) p.activationTpl = Identity.config();
-      return p;
+      return deepCopyWith(ffTpl, {
+        ...(i > 0 && { inputDims: hiddenDims }),
+        ...(!isLast && { outputDims: hiddenDims }),
+        ...(isLast && !activateFinal && { activationTpl: Identity.config() }),
+      });
     });
     this.#layers = this.createChildren('mlp_layers', layers);
   }

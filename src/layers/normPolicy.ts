@@ -1,7 +1,7 @@
-/** @file Where a residual branch is normalised: Pax's norm policies. */
+/** @file Norm policies: places of the norms of a residual branch (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import type { Tensor } from '../compiler/index.js';
-import { type Config, deepCopy, derive } from '../hparams/index.js';
+import { type Config, deepCopy } from '../hparams/index.js';
 import type { BaseNormalization } from './normalizations.js';
 
 /** The field that chooses a policy. */
@@ -23,20 +23,12 @@ export class NormPolicy {
     private readonly postSkip: Norm,
   ) {}
 
-  /** Creates the policy's norms as children of a layer, under Pax's names. */
+  /** Creates the policy's norms under Pax's names. `norm` makes a layer's child of a template. */
   static create(
     policy: Policy,
     lnTpl: Config<BaseNormalization>,
-    dim: number,
-    createChild: (name: string, config: Config<BaseNormalization>) => BaseNormalization,
+    norm: (name: string, template: Config<BaseNormalization>) => BaseNormalization,
   ): NormPolicy {
-    const norm = (name: string, config: Config<BaseNormalization>): BaseNormalization =>
-      createChild(
-        name,
-        derive(config, (p) => {
-          p.dim = dim;
-        }),
-      );
     if (policy === 'primer_hybrid') {
       return new NormPolicy(
         norm('pre_layer_norm', deepCopy(lnTpl)),

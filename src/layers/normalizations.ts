@@ -1,8 +1,9 @@
 /** @file Normalisation over the last dimension. */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta, WeightCollection } from './baseLayer.js';
-import { constantInit } from './weightInit.js';
+import { BaseLayer } from './core/base.js';
+import { constantInit } from './core/weightInit.js';
+import { type Theta, WeightCollection } from './core/weights.js';
 
 /** Base of the normalisation layers. */
 export abstract class BaseNormalization extends BaseLayer.with({

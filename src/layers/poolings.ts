@@ -1,8 +1,8 @@
-/** @file The largest or the mean of windows of an image, or of all of it. */
+/** @file Maxima and means over windows of an image, or over whole dimensions (praxis/layers/poolings.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer } from './baseLayer.js';
-import { paddingField, pairField } from './fields.js';
+import { paddingField, pairField } from './convolutions.js';
+import { BaseLayer } from './core/base.js';
 
 const poolingTypeField = z
   .enum(['MAX', 'AVG'])

@@ -1,7 +1,8 @@
-/** @file Ways to tell a network where a token stands: sinusoids, a trained table, rotations. */
+/** @file Position embeddings: sinusoids, a trained table, rotations (praxis/layers/embedding_softmax.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta } from './baseLayer.js';
+import { BaseLayer } from './core/base.js';
+import type { Theta } from './core/weights.js';
 
 /** Base of the layers whose output is added to token embeddings. */
 export abstract class BasePositionalEmbedding extends BaseLayer.with({

@@ -1,8 +1,9 @@
-/** @file The projections of attention: model depth to heads, and back. */
+/** @file Projections of attention, from model depth to heads and back (praxis/layers/attentions.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { BaseLayer, type Theta, type WeightHParams } from './baseLayer.js';
-import { constantInit } from './weightInit.js';
+import { BaseLayer } from './core/base.js';
+import { constantInit } from './core/weightInit.js';
+import type { Theta, WeightHParams } from './core/weights.js';
 
 const projectionFields = {
   inputDim: z
@@ -18,7 +19,7 @@ const projectionFields = {
     .describe('Whether initialisers count D and N H as the fans; else N D and N H, as Pax does by default.'),
 };
 
-/** [M, D] times w [D, N, H] gives [M, N H]; as output projection, [M, N H] gives [M, D]. Weights are Pax's w, b. */
+/** x w + b with w [D, N, H]: model depth D to N heads of depth H, or back where it is an output projection. */
 export class AttentionProjection extends BaseLayer.with({
   ...projectionFields,
   isOutputProjection: z.boolean().default(false).describe('From heads to model depth, instead of to heads.'),
@@ -41,16 +42,24 @@ export class AttentionProjection extends BaseLayer.with({
     });
   }
 
-  /** [M, D] to [M, N H], or [M, N H] to [M, D] for an output projection. */
+  /** [..., D] to [..., N, H], or [..., N, H] to [..., D] for an output projection. */
   fprop(inputs: Tensor): Tensor {
     const { inputDim, numHeads, dimPerHead, useBias, isOutputProjection } = this.hp;
     const heads = numHeads * dimPerHead;
     const w = tf.reshape(this.theta.w, [inputDim, heads]);
-    const outputs = tf.matMul(inputs as tf.Tensor2D, w as tf.Tensor2D, false, isOutputProjection);
-    if (!useBias) return outputs;
-    return tf.add(outputs, isOutputProjection ? this.theta.b : tf.reshape(this.theta.b, [heads]));
+    if (isOutputProjection) {
+      const outputs = tf.matMul(tf.reshape(inputs, [...inputs.shape.slice(0, -2), heads]), w, false, true);
+      return useBias ? tf.add(outputs, this.theta.b) : outputs;
+    }
+    const outputs = tf.matMul(inputs, w);
+    const biased = useBias ? tf.add(outputs, tf.reshape(this.theta.b, [heads])) : outputs;
+    return splitHeads(biased, numHeads);
   }
 }
+
+/** [..., N H] to [..., N, H]. */
+const splitHeads = (x: Tensor, numHeads: number): Tensor =>
+  tf.reshape(x, [...x.shape.slice(0, -1), numHeads, x.shape.at(-1)! / numHeads]);
 
 /** Query, key and value projections in one variable w [3, D, N, H]; self-attention only. */
 export class CombinedQKVProjectionLayer extends BaseLayer.with(projectionFields) {
@@ -65,15 +74,15 @@ export class CombinedQKVProjectionLayer extends BaseLayer.with(projectionFields)
     if (useBias) this.createVariable('b', { shape: [3, numHeads, dimPerHead], init: constantInit(0) });
   }
 
-  /** [M, D] to query, key and value, [M, N H] each. */
+  /** [..., D] to query, key and value, [..., N, H] each. */
   fprop(inputs: Tensor): [Tensor, Tensor, Tensor] {
     const { inputDim, numHeads, dimPerHead, useBias } = this.hp;
     const heads = numHeads * dimPerHead;
     const w = tf.split(tf.reshape(this.theta.w, [3 * inputDim, heads]), 3, 0);
     const b = useBias ? tf.split(tf.reshape(this.theta.b, [3, heads]), 3, 0) : null;
     const project = (i: number): Tensor => {
-      const outputs = tf.matMul(inputs as tf.Tensor2D, w[i] as tf.Tensor2D);
-      return b ? tf.add(outputs, b[i]!) : outputs;
+      const outputs = tf.matMul(inputs, w[i]!);
+      return splitHeads(b ? tf.add(outputs, b[i]!) : outputs, numHeads);
     };
     return [project(0), project(1), project(2)];
   }

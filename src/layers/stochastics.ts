@@ -1,7 +1,11 @@
 /** @file Layers that draw random numbers in training. */
 import { z } from 'zod';
 import { ops, type Tensor } from '../compiler/index.js';
-import { BaseLayer } from './baseLayer.js';
+import { BaseLayer } from './core/base.js';
+
+/** The probability of dropping `what`; 0 by default, and never 1. */
+export const dropoutField = (what: string) =>
+  z.number().min(0).lt(1).default(0).describe(`Probability that ${what} is dropped.`);
 
 /** Keeps each element with probability keepProb, divided by keepProb; the identity in evaluation. */
 export class Dropout extends BaseLayer.with({

@@ -1,16 +1,15 @@
-/** @file The blocks of a transformer: feed-forward, self-attention with residual, and stacks of them. */
+/** @file Blocks of a transformer: feed-forward, self-attention with residual, and stacks (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { type Config, deepCopy, derive, sub } from '../hparams/index.js';
+import { type Config, type ConfigValues, deepCopyWith, sub } from '../hparams/index.js';
 import { BaseActivation, Identity, ReLU } from './activations.js';
-import { type AttentionArgs, DotProductAttention } from './attentions.js';
-import { BaseLayer } from './baseLayer.js';
-import { dimPerHeadField, dropoutField } from './fields.js';
+import { type AttentionArgs, DotProductAttention, dimPerHeadField } from './attentions.js';
+import { BaseLayer } from './core/base.js';
+import { WeightInit } from './core/weightInit.js';
 import { FeedForward } from './linears.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { NormPolicy, NormPolicySchema } from './normPolicy.js';
-import { Dropout } from './stochastics.js';
-import { WeightInit } from './weightInit.js';
+import { Dropout, dropoutField } from './stochastics.js';
 
 /** Two feed-forward layers around an activation, with norm, dropouts and residual connection. */
 export class TransformerFeedForward extends BaseLayer.with({
@@ -45,38 +44,39 @@ export class TransformerFeedForward extends BaseLayer.with({
   protected override setup(): void {
     const { hp } = this;
     const { inputDims, hiddenDims, useGatedActivation, activationTpl } = hp;
-    this.#norms = NormPolicy.create(hp.normPolicy, hp.lnTpl, inputDims, (name, p) =>
-      this.createChild(name, p),
+    this.#norms = NormPolicy.create(hp.normPolicy, hp.lnTpl, (name, template) =>
+      this.createChild(name, template, { dim: inputDims }),
     );
-    const expand = (activation: typeof activationTpl) =>
-      this.#layerConfig(inputDims, hiddenDims, (p) => {
-        p.activationTpl = activation;
-      });
-    if (useGatedActivation) this.#gate = this.createChild('ffn_layer1_gate', expand(activationTpl));
-    this.#layer1 = this.createChild(
-      'ffn_layer1',
-      expand(useGatedActivation ? Identity.config() : activationTpl),
-    );
-    this.#reluDropout = this.createChild('relu_dropout', withDropout(hp.reluDropoutTpl, hp.reluDropoutProb));
-    this.#layer2 = this.createChild(
-      'ffn_layer2',
-      this.#layerConfig(hiddenDims, inputDims, (p) => {
-        p.activationTpl = Identity.config();
-        if (hp.outputProjInit) p.linearTpl.paramsInit = hp.outputProjInit;
+    const expanding = { inputDims, outputDims: hiddenDims };
+    if (useGatedActivation)
+      this.#gate = this.#createLayer('ffn_layer1_gate', { ...expanding, activationTpl });
+    this.#layer1 = this.#createLayer('ffn_layer1', {
+      ...expanding,
+      activationTpl: useGatedActivation ? Identity.config() : activationTpl,
+    });
+    this.#reluDropout = this.createChild('relu_dropout', hp.reluDropoutTpl, {
+      keepProb: 1 - hp.reluDropoutProb,
+    });
+    this.#layer2 = this.#createLayer('ffn_layer2', {
+      inputDims: hiddenDims,
+      outputDims: inputDims,
+      activationTpl: Identity.config(),
+      ...(hp.outputProjInit && {
+        linearTpl: deepCopyWith(hp.fflayerTpl.linearTpl, { paramsInit: hp.outputProjInit }),
       }),
-    );
-    this.#residualDropout = this.createChild(
-      'residual_dropout',
-      withDropout(hp.residualDropoutTpl, hp.residualDropoutProb),
-    );
+    });
+    this.#residualDropout = this.createChild('residual_dropout', hp.residualDropoutTpl, {
+      keepProb: 1 - hp.residualDropoutProb,
+    });
   }
 
-  /** A copy of fflayerTpl of its own: the template serves several children, which must not be one layer. */
-  #layerConfig(inputDims: number, outputDims: number, edit: (p: typeof this.hp.fflayerTpl) => void) {
-    const config = deepCopy(this.hp.fflayerTpl);
-    Object.assign(config, { inputDims, outputDims, hasBias: this.hp.hasBias });
-    edit(config);
-    return config;
+  /** A layer of its own: one template serves several children, which must not be one layer. */
+  #createLayer(name: string, values: Partial<ConfigValues<FeedForward>>): FeedForward {
+    const { fflayerTpl, hasBias } = this.hp;
+    return this.createChild(
+      name,
+      deepCopyWith(fflayerTpl, { ...values, hasBias } as Partial<Config<FeedForward>>),
+    );
   }
 
   /**
@@ -117,69 +117,50 @@ export class Transformer extends BaseLayer.with({
   attenDropoutProb: dropoutField('an attention weight'),
   reluDropoutProb: dropoutField('an activation'),
 }) {
-  #norms!: NormPolicy;
-  #attention!: DotProductAttention;
-  #residualDropout!: Dropout;
-  #feedForward!: TransformerFeedForward;
+  protected norms!: NormPolicy;
+  protected selfAttention!: DotProductAttention;
+  protected residualDropout!: Dropout;
+  protected feedForward!: TransformerFeedForward;
 
   protected override setup(): void {
     const { hp } = this;
-    const { inputDims, numHeads, dimPerHead } = hp;
-    this.#norms = NormPolicy.create(hp.normPolicy, hp.lnTpl, inputDims, (name, p) =>
-      this.createChild(name, p),
+    const { inputDims, hiddenDims, numHeads, dimPerHead, normPolicy } = hp;
+    const { attenDropoutProb, residualDropoutProb, reluDropoutProb } = hp;
+    this.norms = NormPolicy.create(normPolicy, hp.lnTpl, (name, template) =>
+      this.createChild(name, template, { dim: inputDims }),
     );
-    this.#attention = this.createChild(
-      'self_attention',
-      derive(hp.trAttenTpl, (p) => {
-        p.inputDim = inputDims;
-        p.hiddenDim = inputDims;
-        p.numHeads = numHeads;
-        p.dimPerHead = dimPerHead;
-        p.attenDropoutProb = hp.attenDropoutProb;
-      }),
-    );
-    this.#residualDropout = this.createChild(
-      'residual_dropout',
-      withDropout(hp.residualDropoutTpl, hp.residualDropoutProb),
-    );
-    this.#feedForward = this.createChild(
-      'ff_layer',
-      derive(hp.trFflayerTpl, (p) => {
-        p.inputDims = inputDims;
-        p.hiddenDims = hp.hiddenDims;
-        p.normPolicy = hp.normPolicy;
-        p.residualDropoutProb = hp.residualDropoutProb;
-        p.reluDropoutProb = hp.reluDropoutProb;
-      }),
-    );
+    this.selfAttention = this.createChild('self_attention', hp.trAttenTpl, {
+      ...{ inputDim: inputDims, hiddenDim: inputDims },
+      ...{ numHeads, dimPerHead, attenDropoutProb },
+    });
+    this.residualDropout = this.createChild('residual_dropout', hp.residualDropoutTpl, {
+      keepProb: 1 - residualDropoutProb,
+    });
+    this.feedForward = this.createChild('ff_layer', hp.trFflayerTpl, {
+      ...{ inputDims, hiddenDims },
+      ...{ normPolicy, residualDropoutProb, reluDropoutProb },
+    });
   }
 
   /**
-   * @param inputs [B, T, D], or [B T, D] with `args.batchTime`.
-   * @param paddings of inputs' leading shape, 1 for padding; none where absent.
-   * @returns the shape of inputs.
+   * @param inputs [B, T, D].
+   * @param paddings [B, T], 1 for padding; none where absent.
+   * @returns [B, T, D].
    */
   fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
-    return this.#feedForward.fprop(
-      this.#residual(inputs, (x) => this.#attention.fprop(x, args)),
-      paddings,
-    );
+    const outputs = this.residual(inputs, (x) => this.selfAttention.fprop(x, x, x, args));
+    return this.feedForward.fprop(outputs, paddings);
   }
 
-  /** One token: inputs [B, D] at `timeStep` (int32 scalar) to [B, D]. */
+  /** The next T tokens, the first at `timeStep` (int32 scalar): inputs [B, T, D] to [B, T, D]. */
   extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    return this.#feedForward.fprop(this.#residual(inputs, (x) => this.#attention.extendStep(x, timeStep)));
+    return this.feedForward.fprop(this.residual(inputs, (x) => this.selfAttention.extendStep(x, timeStep)));
   }
 
-  /** Several tokens of each sequence, the first at `timeStep`: inputs [B steps, D] to [B steps, D]. */
-  prefill(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
-    const attend = (x: Tensor) => this.#attention.prefill(x, timeStep, steps);
-    return this.#feedForward.fprop(this.#residual(inputs, attend));
-  }
-
-  #residual(inputs: Tensor, attend: (x: Tensor) => Tensor): Tensor {
-    const outputs = this.#norms.after(attend(this.#norms.before(inputs)));
-    return this.#norms.afterSkip(tf.add(inputs, this.#residualDropout.fprop(outputs)));
+  /** inputs plus what `branch` makes of them, with norms and dropout. */
+  protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor): Tensor {
+    const outputs = this.norms.after(branch(this.norms.before(inputs)));
+    return this.norms.afterSkip(tf.add(inputs, this.residualDropout.fprop(outputs)));
   }
 }
 
@@ -227,21 +208,18 @@ export class StackedTransformer extends BaseLayer.with({
 
   protected override setup(): void {
     const { hp } = this;
+    const { modelDims: inputDims, hiddenDims, numHeads, dimPerHead, dropoutProb } = hp;
     this.#inputDropout = this.createChild(
       'input_dropout',
       Dropout.config({ keepProb: 1 - hp.inputDropoutProb }),
     );
-    const layer = () => {
-      const p = deepCopy(hp.transformerLayerParamsTpl);
-      p.inputDims = hp.modelDims;
-      p.hiddenDims = hp.hiddenDims;
-      p.numHeads = hp.numHeads;
-      p.dimPerHead = hp.dimPerHead;
-      p.attenDropoutProb = hp.attenDropoutProb ?? hp.dropoutProb;
-      p.residualDropoutProb = hp.residualDropoutProb ?? hp.dropoutProb;
-      p.reluDropoutProb = hp.reluDropoutProb ?? hp.dropoutProb;
-      return p;
-    };
+    const layer = () =>
+      deepCopyWith(hp.transformerLayerParamsTpl, {
+        ...{ inputDims, hiddenDims, numHeads, dimPerHead },
+        attenDropoutProb: hp.attenDropoutProb ?? dropoutProb,
+        residualDropoutProb: hp.residualDropoutProb ?? dropoutProb,
+        reluDropoutProb: hp.reluDropoutProb ?? dropoutProb,
+      });
     this.#layers = this.createChildren('x_layers', Array.from({ length: hp.numLayers }, layer));
   }
 
@@ -257,16 +235,4 @@ export class StackedTransformer extends BaseLayer.with({
   extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
     return this.#layers.reduce((x, layer) => layer.extendStep(x, timeStep), inputs);
   }
-
-  /** As Transformer.prefill. */
-  prefill(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
-    return this.#layers.reduce((x, layer) => layer.prefill(x, timeStep, steps), inputs);
-  }
-}
-
-/** `tpl` with the keepProb of this drop probability. */
-function withDropout(tpl: Config<Dropout>, dropProb: number): Config<Dropout> {
-  return derive(tpl, (p) => {
-    p.keepProb = 1 - dropProb;
-  });
 }

@@ -1,14 +1,8 @@
-/** @file LanguageModel: next-token prediction with Pax's metrics. */
+/** @file LanguageModel: next-token prediction with Pax's metrics (praxis/layers/models.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
-import {
-  canPrefill,
-  type DecodeStateSpec,
-  decodeStateSpecs,
-  type LmOutput,
-  TransformerLm,
-} from '../layers/index.js';
+import { type DecodeStateSpec, decodeStateSpecs, type LmOutput, TransformerLm } from '../layers/index.js';
 import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } from './baseModel.js';
 
 /**
@@ -74,20 +68,10 @@ export class LanguageModel extends BaseModel.with({
   }
 
   /**
-   * Logits [B, vocabSize] of the token after `ids` (int32 [B], at position `timeStep`, an int32 scalar). Reads and
-   * replaces the context's decodeState.
+   * Logits [B, vocabSize] of the token after `ids` (int32 [B], at position `timeStep`, an int32 scalar), or [B, T,
+   * vocabSize] after those of `ids` [B, T] from there on. Reads and replaces the context's decodeState.
    */
   extendStep(ids: Tensor, timeStep: Tensor): Tensor {
     return this.#lm.extendStep(ids, timeStep);
-  }
-
-  /** Whether all of its layers can `prefill`. */
-  get canPrefill(): boolean {
-    return canPrefill(this);
-  }
-
-  /** As extendStep for tokens `ids` (int32 [B, T]) from position `timeStep` on, without the logits. */
-  prefill(ids: Tensor, timeStep: Tensor): void {
-    this.#lm.prefill(ids, timeStep);
   }
 }

@@ -130,7 +130,7 @@ export class Stepper {
     const { rows, seqlen, model } = this.options;
     const steps = Math.min(PREFILL_STEPS, seqlen);
     const prefill = ({ ids, timeStep }: Given): Tree<Tensor> => {
-      model.prefill(ids, timeStep);
+      model.extendStep(ids, timeStep);
       return {};
     };
     // The state is stored as the step's engine has it.
@@ -235,12 +235,8 @@ export class Stepper {
     return { ids: this.drawn.subarray(begin, end), logprobs: this.logprobs.subarray(begin, end) };
   };
 
-  /** The first `count` positions of all rows; undefined where the model takes them one by one only. */
-  get prefill(): Prefill | undefined {
-    return this.options.model.canPrefill ? this.fill : undefined;
-  }
-
-  private readonly fill: Prefill = async (ids, count) => {
+  /** The first `count` positions of all rows. */
+  readonly prefill: Prefill = async (ids, count) => {
     this.prompts ??= await this.compilePrefill();
     const { rows, promptIds } = this;
     const { seqlen } = this.options;

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
+import { paddingMask, segmentMask } from '../../src/layers/attentions.js';
 import {
   AttentionProjection,
   CombinedQKVProjectionLayer,
@@ -9,7 +10,6 @@ import {
   decodeStateSpecs,
   listVariables,
 } from '../../src/layers/index.js';
-import { paddingMask, segmentMask } from '../../src/layers/masks.js';
 import { checkGradients, expectClose, ints, randomTheta, run, tensor } from './helpers.js';
 import {
   type AttentionOptions,
@@ -89,7 +89,7 @@ test.each([true, false])('agrees with plain loops, causal and not, useBias %s', 
   const x = tensor([B, T, D]);
   const scale = 1 / Math.sqrt(H);
   for (const visible of [causal, () => true]) {
-    const outputs = run(theta, () => layer.fprop(x, { causal: visible === causal }));
+    const outputs = run(theta, () => layer.fprop(x, x, x, { causal: visible === causal }));
     expect(outputs.shape).toEqual([B, T, D]);
     expectClose(
       outputs,
@@ -98,19 +98,14 @@ test.each([true, false])('agrees with plain loops, causal and not, useBias %s', 
         .flat(),
     );
   }
-  checkGradients(layer, [x], (input) => layer.fprop(input!, { causal: true }), { probes: 4 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 4 });
 });
 
-test('flattened inputs give the same, flattened', () => {
+test('vectors of another rank are an error', () => {
   const layer = build(plainConfig());
-  const theta = randomTheta(layer);
-  const x = tensor([B, T, D]);
-  const flat = run(theta, () => layer.fprop(tf.reshape(x, [B * T, D]), { causal: true, batchTime: [B, T] }));
-  expect(flat.shape).toEqual([B * T, D]);
-  expectClose(flat, run(theta, () => layer.fprop(x, { causal: true })).dataSync());
-  expect(() => run(theta, () => layer.fprop(tf.reshape(x, [B * T, D]), { batchTime: [B, T + 1] }))).toThrow(
-    'model (DotProductAttention): expected inputs [B, T, 6], or [B T, 6] with batchTime [B, T]; ' +
-      'got [8, 6] and batchTime [2, 5].',
+  const x = tensor([B * T, D]);
+  expect(() => run(randomTheta(layer), () => layer.fprop(x, x, x))).toThrow(
+    'model (DotProductAttention): expected vectors [B, T, 6], got [8, 6].',
   );
 });
 
@@ -128,10 +123,12 @@ test('combined projections equal separate ones', () => {
   };
   const x = tensor([B, T, D]);
   expectClose(
-    run(both, () => combined.fprop(x, { causal: true })),
-    run(theta, () => separate.fprop(x, { causal: true })).dataSync(),
+    run(both, () => combined.fprop(x, x, x, { causal: true })),
+    run(theta, () => separate.fprop(x, x, x, { causal: true })).dataSync(),
   );
-  checkGradients(combined, [x], (input) => combined.fprop(input!, { causal: true }), { probes: 6 });
+  checkGradients(combined, [x], (input) => combined.fprop(input!, input!, input!, { causal: true }), {
+    probes: 6,
+  });
 });
 
 test('the trained scale of queries starts as 1 / sqrt(H) and is softplus of its variable', () => {
@@ -145,15 +142,15 @@ test('the trained scale of queries starts as 1 / sqrt(H) and is softplus of its 
   );
   const folded = { ...theta, 'query/w': tf.tensor(wq, [D, N, H]) };
   expectClose(
-    run(theta, () => layer.fprop(x, { causal: true })),
+    run(theta, () => layer.fprop(x, x, x, { causal: true })),
     rowsOf(x)
       .flatMap((row) => reference(folded, row, { scale: 1, visible: causal }))
       .flat(),
   );
-  checkGradients(layer, [x], (input) => layer.fprop(input!, { causal: true }), { probes: 3 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
   const start = { ...theta, 'per_dim_scale/per_dim_scale': tf.zeros([H]) };
   expectClose(
-    run(start, () => layer.fprop(x, { causal: true })),
+    run(start, () => layer.fprop(x, x, x, { causal: true })),
     rowsOf(x)
       .flatMap((row) => reference(theta, row, { scale: H ** -0.5, visible: causal }))
       .flat(),
@@ -170,7 +167,7 @@ test.each([
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
   expectClose(
-    run(theta, () => layer.fprop(x)),
+    run(theta, () => layer.fprop(x, x, x)),
     rowsOf(x)
       .flatMap((row) => reference(theta, row, { scale, visible: () => true }))
       .flat(),
@@ -183,12 +180,12 @@ test('attenLogitCap bounds the logits before masks are added', () => {
   const x = tensor([B, T, D]);
   const options = { scale: H ** -0.5, visible: causal, logitCap: 0.2 };
   expectClose(
-    run(theta, () => layer.fprop(x, { causal: true })),
+    run(theta, () => layer.fprop(x, x, x, { causal: true })),
     rowsOf(x)
       .flatMap((row) => reference(theta, row, options))
       .flat(),
   );
-  checkGradients(layer, [x], (input) => layer.fprop(input!, { causal: true }), { probes: 3 });
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
 });
 
 test('padding and segment masks hide what they should', () => {
@@ -197,7 +194,7 @@ test('padding and segment masks hide what they should', () => {
   const x = tensor([B, T, D]);
   const scale = H ** -0.5;
   const padded = run(theta, () =>
-    layer.fprop(x, { attenMask: paddingMask(tf.tensor2d([0, 0, 1, 0, 0, 0, 0, 1], [B, T])) }),
+    layer.fprop(x, x, x, { attenMask: paddingMask(tf.tensor2d([0, 0, 1, 0, 0, 0, 0, 1], [B, T])) }),
   );
   const paddedAt = [2, 3];
   expectClose(
@@ -211,7 +208,7 @@ test('padding and segment masks hide what they should', () => {
     [1, 2, 2, 2],
   ];
   const packed = run(theta, () =>
-    layer.fprop(x, { causal: true, attenMask: segmentMask(ints(segments.flat(), [B, T])) }),
+    layer.fprop(x, x, x, { causal: true, attenMask: segmentMask(ints(segments.flat(), [B, T])) }),
   );
   const sees = (b: number) => (t: number, s: number) => s <= t && segments[b]![t] === segments[b]![s];
   expectClose(
@@ -227,21 +224,23 @@ test('dropout of attention weights: none in evaluation, unbiased in training', (
   const plain = build(plainConfig({ attenLogitCap: 2 }));
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
-  const expected = run(theta, () => plain.fprop(x, { causal: true })).dataSync();
+  const expected = run(theta, () => plain.fprop(x, x, x, { causal: true })).dataSync();
   expectClose(
-    run(theta, () => layer.fprop(x, { causal: true }), { doEval: true }),
+    run(theta, () => layer.fprop(x, x, x, { causal: true }), { doEval: true }),
     expected,
   );
   const samples = 600;
   const mean = new Float64Array(expected.length);
   for (let i = 0; i < samples; i++) {
-    const out = run(theta, () => layer.fprop(x, { causal: true }), { prngKey: ints([i, 5], [2]) }).dataSync();
+    const out = run(theta, () => layer.fprop(x, x, x, { causal: true }), {
+      prngKey: ints([i, 5], [2]),
+    }).dataSync();
     out.forEach((value, k) => {
       mean[k]! += value / samples;
     });
   }
   expectClose(tf.tensor(Float32Array.from(mean)), expected, 0.08);
-  checkGradients(layer, [x], (input) => layer.fprop(input!, { causal: true }), {
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), {
     prngKey: ints([3, 4], [2]),
     probes: 3,
   });
@@ -256,7 +255,7 @@ test.each([
   const layer = build(plainConfig({ dimPerHead: 4, hiddenDim: 8, ...values }));
   const theta = randomTheta(layer);
   const x = tensor([B, T, D]);
-  const whole = run(theta, () => layer.fprop(x, { causal: true }));
+  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
   // One slot more than there are tokens: unused slots must not count.
   const specs = decodeStateSpecs(layer, B, T + 1);
   expect(specs).toEqual({
@@ -269,7 +268,7 @@ test.each([
     );
   const decodeState = newState();
   for (let t = 0; t < T; t++) {
-    const token = tf.reshape(tf.slice(x, [0, t, 0], [B, 1, D]), [B, D]);
+    const token = tf.slice(x, [0, t, 0], [B, 1, D]);
     const out = run(theta, () => layer.extendStep(token, tf.scalar(t, 'int32')), { decodeState });
     expectClose(out, tf.slice(whole, [0, t, 0], [B, 1, D]).dataSync());
   }
@@ -279,28 +278,17 @@ test.each([
     [0, 2],
     [2, T - 2],
   ] as const) {
-    const tokens = tf.reshape(tf.slice(x, [0, begin, 0], [B, steps, D]), [B * steps, D]);
+    const tokens = tf.slice(x, [0, begin, 0], [B, steps, D]);
     const at = tf.scalar(begin, 'int32');
-    const out = run(theta, () => layer.prefill(tokens, at, steps), { decodeState: filled });
+    const out = run(theta, () => layer.extendStep(tokens, at), { decodeState: filled });
     expectClose(out, tf.slice(whole, [0, begin, 0], [B, steps, D]).dataSync());
   }
   for (const name of Object.keys(specs)) expectClose(filled[name]!, decodeState[name]!.dataSync());
 });
 
-test('what decodes in bfloat16 may keep its state so; dropout is for training', () => {
+test('what decodes in bfloat16 may keep its state so', () => {
   const specs = decodeStateSpecs(build(plainConfig({ fpropDtype: 'bfloat16' })), 1, 2);
   expect(Object.values(specs).map(({ rounded }) => rounded)).toEqual([true, true]);
-  const layer = build(plainConfig({ attenDropoutProb: 0.5 }));
-  const decodeState = Object.fromEntries(
-    Object.entries(decodeStateSpecs(layer, 1, 2)).map(([name, { shape }]) => [name, tf.zeros([...shape])]),
-  ) as Record<string, Tensor>;
-  const step = (doEval: boolean) =>
-    run(randomTheta(layer), () => layer.extendStep(tensor([1, D]), tf.scalar(0, 'int32')), {
-      decodeState,
-      doEval,
-    });
-  expect(() => step(false)).toThrow('decodes without dropout only; run it with doEval.');
-  expect(step(true).shape).toEqual([1, D]);
 });
 
 test('projections count fans by their axes where asked', () => {

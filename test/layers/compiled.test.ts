@@ -227,7 +227,7 @@ describe('attention', () => {
     ],
   ])('%s', async (_, config) => {
     const layer = build(config);
-    await expectSame(layer, x(), (t) => layer.fprop(t.x!, { causal: true }));
+    await expectSame(layer, x(), (t) => layer.fprop(t.x!, t.x!, t.x!, { causal: true }));
   });
 });
 

@@ -125,11 +125,11 @@ test('a transformer layer is attention and feed-forward, each with its residual 
   const layer = build(transformer());
   const theta = randomTheta(layer);
   const x = tensor([2, 3, D]);
-  const part = (name: string) =>
-    layer.children.get(name)! as never as { fprop(x: Tensor, args?: object): Tensor };
+  const part = (name: string) => layer.children.get(name)! as never as { fprop(...args: unknown[]): Tensor };
   const outputs = run(theta, () => layer.fprop(x, { causal: true }));
   const expected = run(theta, () => {
-    const attended = part('self_attention').fprop(part('layer_norm').fprop(x), { causal: true });
+    const normed = part('layer_norm').fprop(x);
+    const attended = part('self_attention').fprop(normed, normed, normed, { causal: true });
     return part('ff_layer').fprop(tf.add(x, attended));
   });
   expectClose(outputs, expected.dataSync());
@@ -146,7 +146,7 @@ test.each(['pre', 'primer_hybrid', 'post', 'post_skip'] as const)(
     const state = () => tf.zeros([2, 2, 3, 2]);
     const decodeState = { 'self_attention/key_state': state(), 'self_attention/value_state': state() };
     for (let t = 0; t < 3; t++) {
-      const token = tf.reshape(tf.slice(x, [0, t, 0], [2, 1, D]), [2, D]);
+      const token = tf.slice(x, [0, t, 0], [2, 1, D]);
       const out = run(theta, () => layer.extendStep(token, tf.scalar(t, 'int32')), { decodeState });
       expectClose(out, tf.slice(whole, [0, t, 0], [2, 1, D]).dataSync());
     }

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build, type Config, derive } from '../../src/hparams/index.js';
 import {
-  DotProductAttention,
   Embedding,
   FullSoftmax,
   listVariables,
@@ -198,7 +197,6 @@ test.each([
     expect(logits.shape).toEqual([B, V]);
     expectClose(logits, tf.slice(whole, [0, t, 0], [B, 1, V]).dataSync(), 3e-5);
   }
-  expect(lm.canPrefill).toBe(true);
   const filled = Object.fromEntries(
     Object.entries(decodeState).map(([path, { shape }]) => [path, tf.zeros([...shape]) as Tensor]),
   );
@@ -207,28 +205,14 @@ test.each([
     [2, T - 2],
   ] as const) {
     const ids = tf.slice(ints(IDS, [B, T]), [0, begin], [B, steps]);
-    run(theta, () => lm.prefill(ids, tf.scalar(begin, 'int32')), { decodeState: filled, doEval: true });
+    const logits = run(theta, () => lm.extendStep(ids, tf.scalar(begin, 'int32')), {
+      decodeState: filled,
+      doEval: true,
+    });
+    expect(logits.shape).toEqual([B, steps, V]);
+    expectClose(logits, tf.slice(whole, [0, begin, 0], [B, steps, V]).dataSync(), 3e-5);
   }
   for (const [path, state] of Object.entries(decodeState)) expectClose(filled[path]!, state.dataSync(), 3e-5);
-});
-
-test('a layer with an extendStep of its own must have a prefill of its own', () => {
-  class Slower extends DotProductAttention.with({}) {
-    override extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-      return tf.mul(super.extendStep(inputs, timeStep), 2);
-    }
-  }
-  class Whole extends Slower.with({}) {
-    override prefill(inputs: Tensor, timeStep: Tensor, steps: number): Tensor {
-      return tf.mul(super.prefill(inputs, timeStep, steps), 2);
-    }
-  }
-  const withAttention = (tpl: Config<DotProductAttention>) =>
-    derive(gpt(), (p) => {
-      p.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl = tpl;
-    });
-  expect(model(withAttention(Slower.config())).canPrefill).toBe(false);
-  expect(model(withAttention(Whole.config())).canPrefill).toBe(true);
 });
 
 test('auxiliary losses enter the total, and aux_loss reports them', () => {

@@ -15,7 +15,7 @@ const UNSEEN = Number.NEGATIVE_INFINITY;
 const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
 
 /** 0 where query t may see key s, else -Infinity; queries are the last of the keys' positions. Shape [T, S]. */
-export function causalMask(queries: number, keys: number): tf.Tensor {
+function causalMask(queries: number, keys: number): tf.Tensor {
   return hostConstant(`causalMask ${queries} ${keys}`, { shape: [queries, keys], dtype: 'float32' }, () => {
     const values = new Float32Array(queries * keys);
     for (let t = 0; t < queries; t++) values.fill(UNSEEN, t * keys + t + keys - queries + 1, (t + 1) * keys);
@@ -47,14 +47,19 @@ function softmaxOfSeen(logits: tf.Tensor): tf.Tensor {
   return tf.where(unseen, zeros, tf.softmax(tf.where(unseen, zeros, logits)));
 }
 
+/** Logits q k^T of each head, before any scale: [B, N, T, S] of q [B, T, N, H] and k [B, S, N, H]. */
+export const attentionLogits = (q: tf.Tensor, k: tf.Tensor): tf.Tensor =>
+  tf.matMul(headsFirst(q), headsFirst(k), false, true);
+
 /** Softmax weights [B, N, T, S]. */
 function probabilities(
   q: tf.Tensor,
   k: tf.Tensor,
-  { mask, visible }: { readonly mask?: tf.Tensor | undefined; readonly visible?: tf.Tensor | undefined },
+  { mask, visible, logits: ownLogits }: Pick<AttentionOptions, 'mask' | 'visible' | 'logits'>,
   attrs: Attrs,
 ): tf.Tensor {
-  let logits = tf.mul(tf.matMul(headsFirst(q), headsFirst(k), false, true), attrs.scale as number);
+  const scale = attrs.scale as number;
+  let logits = ownLogits ? ownLogits(tf.mul(q, scale), k) : tf.mul(attentionLogits(q, k), scale);
   const cap = attrs.logitCap as number;
   if (cap > 0) logits = tf.mul(tf.tanh(tf.div(logits, cap)), cap);
   const [queries, keys] = [q.shape[1]!, k.shape[1]!];
@@ -184,6 +189,10 @@ export interface AttentionOptions {
    * the last of these. Then there is no gradient.
    */
   readonly visible?: tf.Tensor;
+  /** Logits of the caller's own from scaled q and k, [B, N, T, S], in the place of q k^T. */
+  readonly logits?: (q: tf.Tensor, k: tf.Tensor) => tf.Tensor;
+  /** What becomes of the softmax's weights [B, N, T, S] before they meet the values, such as dropout. */
+  readonly dropout?: (weights: tf.Tensor) => tf.Tensor;
 }
 
 /**
@@ -208,10 +217,12 @@ export function attention(
     precision: currentPrecision(),
   };
   const extras = [options.mask, options.visible].filter((tensor) => tensor !== undefined);
-  if (attrs.logitCap > 0 && !attrs.counted) {
-    // The composite's gradient knows no cap; tfjs differentiates the plain form.
+  const { logits, dropout } = options;
+  if (logits || dropout || (attrs.logitCap > 0 && !attrs.counted)) {
+    // The composite knows no functions, and its gradient no cap; tfjs differentiates the plain form.
     checkShapes([q, k, v] as unknown as TensorSpec[], attrs);
-    return headsFirst(tf.matMul(probabilities(q, k, options, attrs), headsFirst(v)));
+    const weights = probabilities(q, k, options, attrs);
+    return headsFirst(tf.matMul(dropout ? dropout(weights) : weights, headsFirst(v)));
   }
   return callComposite('Attention', [q, k, v, ...extras], attrs, 3);
 }

@@ -20,7 +20,6 @@ import {
   rawValue,
 } from '../nodes/node.js';
 import { origin as currentWriter, withOrigin } from '../nodes/record.js';
-import { allEdges } from '../walking/iterate.js';
 import {
   formatLink,
   formatPath,
@@ -29,7 +28,7 @@ import {
   parsePath,
   type Segment,
 } from '../walking/paths.js';
-import { walk } from '../walking/walk.js';
+import { edgesOf, walk } from '../walking/traverse.js';
 
 /** The value at `path` in a config, or in arrays and records of configs. @throws ConfigError with a suggestion. */
 export function getPath(root: unknown, path: string | readonly Segment[]): unknown {
@@ -278,7 +277,7 @@ export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo
 export function listPaths(root: unknown): PathInfo[] {
   const infos: PathInfo[] = [];
   walk(root, {
-    children: allEdges,
+    children: (node, path) => edgesOf(node, path, true),
     enter(node, path) {
       for (const field of node.info.fields.values()) {
         infos.push({

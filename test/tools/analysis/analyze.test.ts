@@ -86,9 +86,9 @@ test('output shapes are those of the first tensor that fprop returned', () => {
   expect(shape('')).toEqual([]);
   expect(shape('lm')).toEqual([B, T, V]);
   expect(shape('lm/position_emb')).toEqual([T, D]);
-  expect(shape('lm/transformer/x_layers_0/ff_layer/ffn_layer1')).toEqual([B * T, 4 * D]);
+  expect(shape('lm/transformer/x_layers_0/ff_layer/ffn_layer1')).toEqual([B, T, 4 * D]);
   // As the softmax that it is, not as the embedding that it is, too.
-  expect(shape('lm/softmax')).toEqual([B * T, V]);
+  expect(shape('lm/softmax')).toEqual([B, T, V]);
   // Attention without dropout never calls it.
   expect(shape('lm/transformer/x_layers_0/self_attention/atten_dropout')).toBeUndefined();
 });

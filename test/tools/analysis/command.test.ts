@@ -21,15 +21,15 @@ layer                                    type                               outp
 (model)                                  LanguageModel                      []                 13.9k         1.20 MFLOP       188 kB
   lm                                     TransformerLm                      [2, 16, 256]       13.9k         1.20 MFLOP       188 kB
     position_emb                         TrainablePositionalEmbedding       [16, 16]             512    512
-    transformer                          StackedTransformer                 [32, 16]           9.31k          883 kFLOP       153 kB
-      input_dropout                      Dropout                            [32, 16]                         7.68 kFLOP      4.10 kB
-      x_layers_0 … x_layers_2 (3 alike)  Transformer                        [32, 16]           3.10k          292 kFLOP      49.7 kB
-        layer_norm                       LayerNorm                          [32, 16]              16     16  4.10 kFLOP      2.30 kB
-        self_attention                   DotProductAttention                [32, 16]           1.02k          120 kFLOP      20.5 kB
-        residual_dropout                 Dropout                            [32, 16]                         7.68 kFLOP      2.05 kB
-        ff_layer                         TransformerFeedForward             [32, 16]           2.06k          160 kFLOP      22.8 kB
-    final_ln                             LayerNorm                          [32, 16]              16     16  4.10 kFLOP      2.30 kB
-    softmax                              NClassMajorSharedEmbeddingSoftmax  [32, 256]          4.10k  4.10k   311 kFLOP      32.8 kB
+    transformer                          StackedTransformer                 [2, 16, 16]        9.31k          883 kFLOP       153 kB
+      input_dropout                      Dropout                            [2, 16, 16]                      7.68 kFLOP      4.10 kB
+      x_layers_0 … x_layers_2 (3 alike)  Transformer                        [2, 16, 16]        3.10k          292 kFLOP      49.7 kB
+        layer_norm                       LayerNorm                          [2, 16, 16]           16     16  4.10 kFLOP      2.30 kB
+        self_attention                   DotProductAttention                [2, 16, 16]        1.02k          120 kFLOP      20.5 kB
+        residual_dropout                 Dropout                            [2, 16, 16]                      7.68 kFLOP      2.05 kB
+        ff_layer                         TransformerFeedForward             [2, 16, 16]        2.06k          160 kFLOP      22.8 kB
+    final_ln                             LayerNorm                          [2, 16, 16]           16     16  4.10 kFLOP      2.30 kB
+    softmax                              NClassMajorSharedEmbeddingSoftmax  [2, 16, 256]       4.10k  4.10k   311 kFLOP      32.8 kB
 
 Parameters, FLOPs (of the forward pass) and activations (bytes that the backward pass reads again) include the layers below.
 Layers that are alike have one row, with the figures of each of them; --all shows every layer.
@@ -60,9 +60,9 @@ test('Markdown', async () => {
 | (model)           | LanguageModel                     | []           |      13.9k |       | 1.20 MFLOP |      188 kB |
 | \`lm\`              | TransformerLm                     | [2, 16, 256] |      13.9k |       | 1.20 MFLOP |      188 kB |
 | \`lm/position_emb\` | TrainablePositionalEmbedding      | [16, 16]     |        512 |   512 |            |             |
-| \`lm/transformer\`  | StackedTransformer                | [32, 16]     |      9.31k |       |  883 kFLOP |      153 kB |
-| \`lm/final_ln\`     | LayerNorm                         | [32, 16]     |         16 |    16 | 4.10 kFLOP |     2.30 kB |
-| \`lm/softmax\`      | NClassMajorSharedEmbeddingSoftmax | [32, 256]    |      4.10k | 4.10k |  311 kFLOP |     32.8 kB |
+| \`lm/transformer\`  | StackedTransformer                | [2, 16, 16]  |      9.31k |       |  883 kFLOP |      153 kB |
+| \`lm/final_ln\`     | LayerNorm                         | [2, 16, 16]  |         16 |    16 | 4.10 kFLOP |     2.30 kB |
+| \`lm/softmax\`      | NClassMajorSharedEmbeddingSoftmax | [2, 16, 256] |      4.10k | 4.10k |  311 kFLOP |     32.8 kB |
 
 Parameters, FLOPs (of the forward pass) and activations (bytes that the backward pass reads again) include the layers below.
 58 layers below --depth=2 are not shown.

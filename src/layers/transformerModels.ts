@@ -1,14 +1,12 @@
-/** @file A transformer language model: embeddings, a stack of transformer layers, a softmax over the vocabulary. */
+/** @file TransformerLm: embeddings, a stack of transformer layers, a softmax (praxis/layers/transformer_models.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { derive, sub } from '../hparams/index.js';
-import type { AttentionArgs } from './attentions.js';
-import { BaseLayer } from './baseLayer.js';
-import { Embedding } from './embeddings.js';
-import { paddingMask, segmentMask } from './masks.js';
+import { sub } from '../hparams/index.js';
+import { type AttentionArgs, paddingMask, segmentMask } from './attentions.js';
+import { BaseLayer } from './core/base.js';
+import { BaseSoftmax, Embedding, SharedEmbeddingSoftmax, type SoftmaxOutput } from './embeddingSoftmax.js';
 import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { BasePositionalEmbedding, PositionalEmbedding, stepsFrom } from './positions.js';
-import { BaseSoftmax, SharedEmbeddingSoftmax, type SoftmaxOutput } from './softmax.js';
 import { StackedTransformer } from './transformers.js';
 
 /** Inputs of a language model; all tensors are [B, T]. */
@@ -31,15 +29,8 @@ export interface LmLabels {
   readonly classWeights: Tensor;
 }
 
-/** What a language model says about a batch. */
-export interface LmOutput
-  extends Omit<SoftmaxOutput, 'perExampleArgmax' | 'perExampleXent' | 'perExampleWeight'> {
-  /** [B, T, V]. */
-  readonly logits: Tensor;
-  /** int32 [B, T]: the likeliest next token. */
-  readonly perExampleArgmax: Tensor;
-  /** [B, T]: cross entropy in nats, without weights. */
-  readonly perExampleXent: Tensor;
+/** Outputs of a language model; the softmax's have leading dimensions [B, T]. */
+export interface LmOutput extends Omit<SoftmaxOutput, 'perExampleWeight'> {
   /** [B]: sum over the sequence of weighted cross entropy. */
   readonly perSequenceXent: Tensor;
   /** Scalar, or null where no layer added a loss. */
@@ -91,43 +82,15 @@ export class TransformerLm extends BaseLayer.with({
   protected override setup(): void {
     const { hp } = this;
     const { modelDims, vocabSize } = hp;
-    if (hp.positionEmbTpl) {
-      const tpl = derive(hp.positionEmbTpl, (p) => {
-        p.embeddingDims = modelDims;
-      });
-      this.#positions = this.createChild('position_emb', tpl);
-    }
-    const separate = hp.separateEmbeddingTpl && this.#createEmbedding(hp.separateEmbeddingTpl);
-    this.#transformer = this.createChild(
-      'transformer',
-      derive(hp.stackedTransformerTpl, (p) => {
-        p.modelDims = modelDims;
-      }),
-    );
-    if (hp.finalLnTpl) {
-      const tpl = derive(hp.finalLnTpl, (p) => {
-        p.dim = modelDims;
-      });
-      this.#finalNorm = this.createChild('final_ln', tpl);
-    }
-    this.#softmax = this.createChild(
-      'softmax',
-      derive(hp.softmaxTpl, (p) => {
-        p.inputDims = modelDims;
-        p.numClasses = vocabSize;
-      }),
-    );
+    const dims = { inputDims: modelDims, numClasses: vocabSize };
+    if (hp.positionEmbTpl)
+      this.#positions = this.createChild('position_emb', hp.positionEmbTpl, { embeddingDims: modelDims });
+    const separate =
+      hp.separateEmbeddingTpl && this.createChild('embedding_lookup', hp.separateEmbeddingTpl, dims);
+    this.#transformer = this.createChild('transformer', hp.stackedTransformerTpl, { modelDims });
+    if (hp.finalLnTpl) this.#finalNorm = this.createChild('final_ln', hp.finalLnTpl, { dim: modelDims });
+    this.#softmax = this.createChild('softmax', hp.softmaxTpl, dims);
     this.#embedding = separate ?? this.#sharedEmbedding();
-  }
-
-  #createEmbedding(tpl: NonNullable<typeof this.hp.separateEmbeddingTpl>): Embedding {
-    return this.createChild(
-      'embedding_lookup',
-      derive(tpl, (p) => {
-        p.inputDims = this.hp.modelDims;
-        p.numClasses = this.hp.vocabSize;
-      }),
-    );
   }
 
   #sharedEmbedding(): { embLookup(ids: Tensor): Tensor } {
@@ -141,85 +104,54 @@ export class TransformerLm extends BaseLayer.with({
     return { embLookup: (ids) => softmax.embLookup!(ids) };
   }
 
-  /** The weights' view of a batch: activations [B T, modelDims] after the final norm. */
+  /** Activations [B, T, modelDims] after the final norm. */
   activations(inputs: LmInputs): Tensor {
     const { ids } = inputs;
-    const [batch, time] = ids.shape as [number, number];
     const { segmentPos } = this.#segments(inputs);
     let x = this.#embedding.embLookup(ids);
     if (this.#positions) {
+      const time = ids.shape[1]!;
       x = tf.add(x, segmentPos ? this.#positions.atPositions(segmentPos) : this.#positions.fprop(time));
     }
-    // Flat from here on: every product by a weight is one matrix product, and only attention needs B and T.
-    const flat = tf.reshape(x, [batch * time, this.hp.modelDims]);
     const paddings = this.hp.usePaddings ? inputs.paddings : undefined;
-    const flatPaddings = paddings && tf.reshape(paddings, [batch * time]);
-    const outputs = this.#transformer.fprop(flat, this.#attentionArgs(inputs, [batch, time]), flatPaddings);
-    return this.#finalNorm ? this.#finalNorm.fprop(outputs) : outputs;
+    return this.#normalized(this.#transformer.fprop(x, this.#attentionArgs(inputs), paddings));
+  }
+
+  #normalized(x: Tensor): Tensor {
+    return this.#finalNorm ? this.#finalNorm.fprop(x) : x;
   }
 
   /** Logits [B, T, vocabSize] of the token after each. */
   logits(inputs: LmInputs): Tensor {
-    const logits = this.#softmax.getLogits(this.activations(inputs));
-    return tf.reshape(logits, [...inputs.ids.shape, this.hp.vocabSize]);
+    return this.#softmax.getLogits(this.activations(inputs));
   }
 
   /** Predictions and losses of a batch. */
-  fprop(inputs: LmInputs, labels: LmLabels): LmOutput {
-    const shape = inputs.ids.shape as [number, number];
-    const count = shape[0] * shape[1];
-    const weights = tf.reshape(labels.classWeights, [count]);
-    const output = this.#softmax.fprop(
-      this.activations(inputs),
-      weights,
-      tf.reshape(labels.classIds, [count]),
-    );
-    const perExampleXent = tf.reshape(output.perExampleXent, shape);
+  fprop(inputs: LmInputs, { classIds, classWeights }: LmLabels): LmOutput {
+    const output = this.#softmax.fprop(this.activations(inputs), classWeights, classIds);
     const auxLoss = this.#auxLoss();
     return {
-      logits: tf.reshape(output.logits, [...shape, this.hp.vocabSize]),
-      perExampleArgmax: tf.reshape(output.perExampleArgmax, shape),
-      perExampleXent,
-      perSequenceXent: tf.sum(tf.mul(perExampleXent, labels.classWeights), -1),
-      totalXent: output.totalXent,
-      totalWeight: output.totalWeight,
-      avgXent: output.avgXent,
+      ...output,
+      perSequenceXent: tf.sum(tf.mul(output.perExampleXent, classWeights), -1),
       auxLoss,
       totalLoss: auxLoss ? tf.add(output.avgXent, auxLoss) : output.avgXent,
     };
   }
 
   /**
-   * Logits of the token after `ids`, given the tokens before it, which the decode state holds.
+   * Logits of the token after each of `ids`, given the tokens before, which the decode state holds.
    *
-   * @param ids int32 [B]: the tokens at `timeStep`.
+   * @param ids int32 [B]: the tokens at `timeStep`; or [B, T]: those from there on.
    * @param timeStep int32 scalar, from 0; all rows are at the same step.
-   * @returns [B, vocabSize].
+   * @returns [B, vocabSize], or [B, T, vocabSize].
    */
   extendStep(ids: Tensor, timeStep: Tensor): Tensor {
-    let outputs = this.#transformer.extendStep(this.#embedAt(ids, timeStep), timeStep);
-    if (this.#finalNorm) outputs = this.#finalNorm.fprop(outputs);
-    return this.#softmax.getLogits(outputs);
-  }
-
-  /**
-   * Takes several tokens of each sequence into the decode state at once, as extendStep does one after another.
-   *
-   * @param ids int32 [B, T]: the tokens at `timeStep` and after it.
-   * @param timeStep int32 scalar.
-   */
-  prefill(ids: Tensor, timeStep: Tensor): void {
-    const [batch, steps] = ids.shape as [number, number];
-    const x = tf.reshape(this.#embedAt(ids, timeStep), [batch * steps, this.hp.modelDims]);
-    this.#transformer.prefill(x, timeStep, steps);
-  }
-
-  /** Tokens [B] at `timeStep`, or [B, T] from there on, to [..., modelDims]. */
-  #embedAt(ids: Tensor, timeStep: Tensor): Tensor {
     if (this.hp.modelType !== 'causal') throw this.error('only a causal model decodes step by step.');
-    const x = this.#embedding.embLookup(ids);
-    if (!this.#positions) return x;
-    return tf.add(x, this.#positions.atPositions(stepsFrom(timeStep, ids.shape[1] ?? 1)));
+    const [batch, steps = 1] = ids.shape as [number, number?];
+    let x = this.#embedding.embLookup(tf.reshape(ids, [batch, steps]));
+    if (this.#positions) x = tf.add(x, this.#positions.atPositions(stepsFrom(timeStep, steps)));
+    const logits = this.#softmax.getLogits(this.#normalized(this.#transformer.extendStep(x, timeStep)));
+    return tf.reshape(logits, [...ids.shape, this.hp.vocabSize]);
   }
 
   #segments({ segmentIds, segmentPos }: LmInputs): { segmentIds?: Tensor; segmentPos?: Tensor } {
@@ -230,7 +162,7 @@ export class TransformerLm extends BaseLayer.with({
     return { segmentIds, segmentPos };
   }
 
-  #attentionArgs(inputs: LmInputs, batchTime: readonly [number, number]): AttentionArgs {
+  #attentionArgs(inputs: LmInputs): AttentionArgs {
     const { segmentIds, segmentPos } = this.#segments(inputs);
     const masks = [];
     if (segmentIds) masks.push(segmentMask(segmentIds));
@@ -239,7 +171,6 @@ export class TransformerLm extends BaseLayer.with({
       masks.push(paddingMask(inputs.paddings));
     }
     return {
-      batchTime,
       causal: this.hp.modelType === 'causal',
       attenMask: masks.length === 0 ? undefined : masks.reduce((a, b) => tf.add(a, b)),
       segmentPos,

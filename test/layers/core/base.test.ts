@@ -2,8 +2,8 @@
 
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Tensor, tf } from '../../src/compiler/index.js';
-import { build, type Config, copy, instance, sub } from '../../src/hparams/index.js';
+import { type Tensor, tf } from '../../../src/compiler/index.js';
+import { build, type Config, copy, instance, sub } from '../../../src/hparams/index.js';
 import {
   BaseLayer,
   Constant,
@@ -19,8 +19,8 @@ import {
   type Theta,
   WeightCollection,
   Xavier,
-} from '../../src/layers/index.js';
-import { expectClose, ints, run, tensor } from './helpers.js';
+} from '../../../src/layers/index.js';
+import { expectClose, ints, run, tensor } from '../helpers.js';
 
 class Scale extends BaseLayer.with({ initial: z.number().default(2) }) {
   declare readonly theta: Theta<'s'>;

@@ -1,14 +1,42 @@
-/** @file Softmax layers: logits over classes and the cross entropy of labels, with or without an embedding in common. */
+/** @file Embeddings, softmax layers with their losses, and layers that are both (praxis/layers/embedding_softmax.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
-import { derive, sub } from '../hparams/index.js';
+import { sub } from '../hparams/index.js';
 import { Identity } from './activations.js';
-import { BaseLayer, type Theta } from './baseLayer.js';
-import { lookUp } from './embeddings.js';
+import { BaseLayer } from './core/base.js';
+import type { Theta } from './core/weights.js';
 import { Bias, FeedForward } from './linears.js';
-import { projectLastDim } from './project.js';
 
-/** What a softmax layer says about its inputs; [...] are the inputs' leading dimensions. */
+/** Rows of `table` [V, D] for int32 `ids` [...], times sqrt(D) where asked: [..., D]. */
+function lookUp(table: Tensor, ids: Tensor, scaleSqrtDepth: boolean): Tensor {
+  const rows = ops.embeddingLookup(table, ids);
+  return scaleSqrtDepth ? tf.mul(rows, Math.sqrt(table.shape[1]!)) : rows;
+}
+
+/** A table of one row for each class. */
+export class Embedding extends BaseLayer.with({
+  numClasses: z.int().positive().describe('Rows of the table: the size of the vocabulary.'),
+  inputDims: z.int().positive().describe('Depth of a row.'),
+  scaleSqrtDepth: z.boolean().default(false).describe('Whether rows are multiplied by sqrt(inputDims).'),
+}) {
+  declare readonly theta: Theta<'emb_var'>;
+
+  protected override setup(): void {
+    this.createVariable('emb_var', { shape: [this.hp.numClasses, this.hp.inputDims] });
+  }
+
+  /** int32 ids [...] to [..., inputDims]. */
+  embLookup(ids: Tensor): Tensor {
+    return lookUp(this.theta.emb_var, ids, this.hp.scaleSqrtDepth);
+  }
+
+  /** As `embLookup`. */
+  fprop(ids: Tensor): Tensor {
+    return this.embLookup(ids);
+  }
+}
+
+/** Outputs of a softmax layer; [...] are the inputs' leading dimensions. */
 export interface SoftmaxOutput {
   /** [..., V]. */
   readonly logits: Tensor;
@@ -110,15 +138,12 @@ export class FullSoftmax extends BaseSoftmax.with({
 
   protected override setup(): void {
     const { inputDims, numClasses, biasInit, feedForwardTpl } = this.hp;
-    this.logitsFfn = this.createChild(
-      'logits_ffn',
-      derive(feedForwardTpl, (p) => {
-        p.inputDims = inputDims;
-        p.outputDims = numClasses;
-        p.biasInit = biasInit;
-        p.activationTpl = Identity.config();
-      }),
-    );
+    this.logitsFfn = this.createChild('logits_ffn', feedForwardTpl, {
+      inputDims,
+      outputDims: numClasses,
+      biasInit,
+      activationTpl: Identity.config(),
+    });
   }
 
   protected override uncappedLogits(inputs: Tensor): Tensor {
@@ -155,18 +180,11 @@ export class NClassMajorSharedEmbeddingSoftmax extends BaseSoftmax.with({
   protected override setup(): void {
     const { inputDims, numClasses, hasBias, biasInit, biasTpl } = this.hp;
     this.createVariable('w', { shape: [numClasses, inputDims] });
-    if (!hasBias) return;
-    this.#bias = this.createChild(
-      'bias',
-      derive(biasTpl, (p) => {
-        p.dims = numClasses;
-        p.biasInit = biasInit;
-      }),
-    );
+    if (hasBias) this.#bias = this.createChild('bias', biasTpl, { dims: numClasses, biasInit });
   }
 
   protected override uncappedLogits(inputs: Tensor): Tensor {
-    const logits = projectLastDim(inputs, this.theta.w, true);
+    const logits = tf.matMul(inputs, this.theta.w, false, true);
     return this.#bias ? this.#bias.fprop(logits) : logits;
   }
 

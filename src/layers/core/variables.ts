@@ -1,4 +1,4 @@
-/** @file What a tree of layers consists of: its layers, its variables and their initial values, its decode state. */
+/** @file The parts of a tree of layers: layers, variables with their initial values, decode state. */
 import {
   type Draw,
   type FillOptions,
@@ -8,8 +8,9 @@ import {
   hashString,
   prngKey,
   sizeOf,
-} from '../compiler/index.js';
-import type { BaseLayer, DecodeStateSpec, Variable } from './baseLayer.js';
+} from '../../compiler/index.js';
+import type { BaseLayer, DecodeStateSpec } from './base.js';
+import type { Variable } from './weights.js';
 
 /** `root` and every layer below it once, parents before children, in order of creation. */
 export function listLayers(root: BaseLayer): BaseLayer[] {
@@ -91,25 +92,4 @@ export function decodeStateSpecs(
     }
   }
   return specs;
-}
-
-/** How far above a layer's own class a method is defined; null where it is not. */
-function definedAt(layer: BaseLayer, method: string): number | null {
-  let at = 0;
-  for (let proto = Object.getPrototypeOf(layer); proto !== null; proto = Object.getPrototypeOf(proto)) {
-    if (Object.hasOwn(proto, method)) return at;
-    at++;
-  }
-  return null;
-}
-
-/**
- * Whether `prefill` takes several tokens at once as extendStep takes one, in every layer below `root` that decodes. Where a
- * class has an extendStep of its own, an inherited prefill may not do the same.
- */
-export function canPrefill(root: BaseLayer): boolean {
-  return listLayers(root).every((layer) => {
-    const [one, several] = [definedAt(layer, 'extendStep'), definedAt(layer, 'prefill')];
-    return one === null || (several !== null && several <= one);
-  });
 }

@@ -1,7 +1,9 @@
 /** @file Initial values: formulas, statistics, independence of order. */
 import { expect, test } from 'vitest';
-import { fillNow, prngKey, sizeOf } from '../../src/compiler/index.js';
-import { build } from '../../src/hparams/index.js';
+import { fillNow, prngKey, sizeOf } from '../../../src/compiler/index.js';
+import { build } from '../../../src/hparams/index.js';
+import { inverseErf } from '../../../src/layers/core/inverseErf.js';
+import { fans } from '../../../src/layers/core/weightInit.js';
 import {
   Constant,
   Gaussian,
@@ -20,9 +22,7 @@ import {
   type WeightInit,
   Xavier,
   XavierWithFixupParams,
-} from '../../src/layers/index.js';
-import { inverseErf } from '../../src/layers/inverseErf.js';
-import { fans } from '../../src/layers/weightInit.js';
+} from '../../../src/layers/index.js';
 
 const KEY = prngKey(42);
 

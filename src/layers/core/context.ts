@@ -1,5 +1,5 @@
 /** @file The ambient context of a forward pass: weights, mode, randomness, and what layers report besides outputs. */
-import type { Tensor } from '../compiler/index.js';
+import type { Tensor } from '../../compiler/index.js';
 
 /** A loss that a layer adds to the model's own. */
 export interface AuxLoss {
@@ -26,6 +26,8 @@ export interface ContextOptions {
   readonly auxLosses?: AuxLoss[] | undefined;
   /** State of incremental decoding by path: read and replaced by extendStep. */
   readonly decodeState?: Record<string, Tensor> | undefined;
+  /** Receives the values that layers give non-trainable variables with `updateVar`, by path. */
+  readonly updatedVars?: Record<string, Tensor>;
 }
 
 /** The context that layers see. */
@@ -34,25 +36,6 @@ export interface LayerContext extends Required<Omit<ContextOptions, 'auxLosses'>
   /** How many keys each layer has drawn, by its path. */
   readonly draws: Map<string, number>;
 }
-
-/** Told what a layer's method returned. */
-export type CallObserver = (path: string, method: string, result: unknown) => void;
-
-let observer: CallObserver | undefined;
-
-/** Runs `fn`, a synchronous function; the observer is told of the calls of layers in it, inner ones first. */
-export function observeCalls<T>(told: CallObserver, fn: () => T): T {
-  const outer = observer;
-  observer = told;
-  try {
-    return fn();
-  } finally {
-    observer = outer;
-  }
-}
-
-/** Tells whoever observes that a call has ended. */
-export const tellCall: CallObserver = (path, method, result) => observer?.(path, method, result);
 
 let current: LayerContext | undefined;
 
@@ -75,6 +58,7 @@ export function runInContext<T>(options: ContextOptions, fn: () => T): T {
     summaryVerbosity: options.summaryVerbosity ?? 3,
     auxLosses: options.auxLosses ?? [],
     decodeState: options.decodeState,
+    updatedVars: options.updatedVars ?? {},
     draws: new Map(),
   };
   try {

@@ -1,67 +1,30 @@
-/** @file BaseLayer: declares variables and children in setup(), and finds their values in the ambient context. */
+/** @file BaseLayer: declarations of variables and children, and their values in the context of a forward pass. */
 import { z } from 'zod';
+import { hashString, ops, type Tensor, type TensorSpec } from '../../compiler/index.js';
 import {
-  CompilerError,
-  type DType,
-  hashString,
-  ops,
-  showUsersFrame,
-  type Tensor,
-  type TensorSpec,
-  withPrecision,
-  withScope,
-} from '../compiler/index.js';
-import { build, type Config, Configurable, classOf, instance, isEqual } from '../hparams/index.js';
-import { currentContext, type LayerContext, tellCall } from './context.js';
-import { defaultParamsInit, isDefaultParamsInit, WeightInit, type WeightShape } from './weightInit.js';
+  build,
+  type Config,
+  Configurable,
+  type ConfigValues,
+  classOf,
+  copyWith,
+  didYouMean,
+  excludeFromPlaces,
+  instance,
+} from '../../hparams/index.js';
+import { currentContext, type LayerContext } from './context.js';
+import { LayerError, wrapMethods } from './methods.js';
+import { SharedLayers } from './sharedLayers.js';
+import { defaultParamsInit, isDefaultParamsInit, WeightInit } from './weightInit.js';
+import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
-/** Marks of a variable that learners and checkpoints respect. */
-export const WeightCollection = {
-  /** No gradient is taken and no optimizer touches it. */
-  NON_TRAINABLE: 'NON_TRAINABLE',
-  /** L1, L2 and weight decay leave it alone. */
-  SKIP_LP_REGULARIZATION: 'SKIP_LP_REGULARIZATION',
-} as const;
-export type WeightCollection = (typeof WeightCollection)[keyof typeof WeightCollection];
-
-/** Declaration of a variable (Pax's WeightHParams). */
-export interface WeightHParams extends WeightShape {
-  /** Initial values; the layer's `paramsInit` where absent. */
-  readonly init?: WeightInit | undefined;
-  /** Element type; float32 where absent. */
-  readonly dtype?: DType | undefined;
-  readonly collections?: readonly WeightCollection[] | undefined;
-}
-
-/** A variable as its layer declared it, completed by the layer's defaults. */
-export interface Variable extends WeightShape {
-  /** Where it stands in the model: `lm/transformer/x_layers_0/ff_layer/ffn_layer1/linear/w`. */
-  readonly path: string;
-  readonly init: WeightInit;
-  readonly dtype: DType;
-  readonly collections: readonly WeightCollection[];
-}
+// What createChild writes to a template is the layer's doing.
+excludeFromPlaces(import.meta.url);
 
 /** What a layer keeps between the steps of a decode. */
 export interface DecodeStateSpec extends TensorSpec {
   /** Whether all that reads it rounds it to bfloat16, so that it may be kept so. */
   readonly rounded?: boolean;
-}
-
-/** Values of a layer's variables by name; to be read within `runInContext` only. */
-export type Theta<K extends string = string> = Readonly<Record<K, Tensor>>;
-
-/** What went wrong in a layer, with its path and class in front. */
-export class LayerError extends Error {
-  override readonly name = 'LayerError';
-  constructor(
-    readonly path: string,
-    readonly layerClass: string,
-    detail: string,
-    options?: ErrorOptions,
-  ) {
-    super(`${path === '' ? 'model' : path} (${layerClass}): ${detail}`, options);
-  }
 }
 
 interface Placement {
@@ -71,22 +34,6 @@ interface Placement {
 
 /** Where the layer that is about to be built belongs; consumed by its constructor. */
 let nextPlacement: Placement | null = null;
-
-/** Methods in which an error gets the path of the innermost layer that was at work. */
-const GUARDED = [
-  'fprop',
-  'extendStep',
-  'prefill',
-  'embLookup',
-  'atPositions',
-  'getLogits',
-  'computePredictions',
-] as const;
-
-interface SharedLayer {
-  readonly config: Config<BaseLayer>;
-  readonly layer: BaseLayer;
-}
 
 /**
  * Base of every layer.
@@ -125,7 +72,7 @@ export abstract class BaseLayer extends Configurable.with({
   readonly #variables = new Map<string, Variable>();
   readonly #children = new Map<string, BaseLayer>();
   /** Of the root only: the layers that are shared by id. */
-  readonly #shared = new Map<string, SharedLayer>();
+  readonly #shared = new SharedLayers<BaseLayer>();
 
   /** Values of this layer's variables by name. */
   readonly theta: Theta = {};
@@ -216,15 +163,21 @@ export abstract class BaseLayer extends Configurable.with({
   }
 
   /**
-   * Builds the layer of `config` as a child; to be called in setup().
+   * Builds the layer of `template`, or of a copy of it with `overrides`, as a child; to be called in setup().
    *
    * One config object given twice under one root is one layer with one set of weights, whose path is that of its
-   * first place. So is every layer with the same `sharedWeightLayerId`; such a layer's path begins with the id.
+   * first place: where one template makes several children, give each a `deepCopy` of it. Every layer with the same
+   * `sharedWeightLayerId` is one layer, too; its path begins with the id.
    *
    * @returns the child.
    */
-  protected createChild<T extends BaseLayer>(name: string, config: Config<T>): T {
+  protected createChild<T extends BaseLayer>(
+    name: string,
+    template: Config<T>,
+    overrides?: Partial<ConfigValues<T>>,
+  ): T {
     this.#checkName(name);
+    const config = overrides ? copyWith(template, overrides as Partial<Config<T>>) : template;
     const child = this.#buildChild(name, config);
     this.#children.set(name, child);
     return child;
@@ -271,6 +224,25 @@ export abstract class BaseLayer extends Configurable.with({
     return {};
   }
 
+  /** The present value of a variable: what `updateVar` gave it in this pass, else that of the caller. */
+  protected getVar(name: string): Tensor {
+    return this.context.updatedVars[this.#pathOf(name)] ?? this.#value(this.#variableOf(name));
+  }
+
+  /**
+   * Replaces the value of a variable in NON_TRAINABLE, as running statistics are. A training step keeps the last value of
+   * the pass along with its update; a step whose update is left out, and evaluation, leave the variable as it was.
+   * Gradients do not pass through.
+   */
+  protected updateVar(name: string, value: Tensor): void {
+    const variable = this.#variableOf(name);
+    if (!variable.collections.includes(WeightCollection.NON_TRAINABLE)) {
+      throw this.error(`updateVar('${name}'): the variable is trained; declare it in NON_TRAINABLE.`);
+    }
+    this.#checkShape(variable, value, 'updateVar gives');
+    this.context.updatedVars[variable.path] = value;
+  }
+
   protected getDecodeState(name: string): Tensor {
     const states = this.#decodeStates();
     const state = states[this.#pathOf(name)];
@@ -295,15 +267,24 @@ export abstract class BaseLayer extends Configurable.with({
   #value(variable: Variable): Tensor {
     const value = this.context.theta[variable.path];
     if (!value) throw this.error(`the context's theta has no value for '${variable.path}'.`);
-    if (
-      value.shape.length !== variable.shape.length ||
-      value.shape.some((dim, i) => dim !== variable.shape[i])
-    ) {
-      throw this.error(
-        `theta has shape [${value.shape.join(', ')}] for '${variable.path}', declared as [${variable.shape.join(', ')}].`,
-      );
-    }
+    this.#checkShape(variable, value, 'theta has');
     return value;
+  }
+
+  #variableOf(name: string): Variable {
+    const variable = this.#variables.get(name);
+    if (variable) return variable;
+    const names = [...this.#variables.keys()];
+    throw this.error(
+      `has no variable '${name}'.${didYouMean(name, names)} It has: ${names.join(', ') || 'none'}.`,
+    );
+  }
+
+  #checkShape({ path, shape }: Variable, value: Tensor, source: string): void {
+    if (value.shape.length === shape.length && value.shape.every((dim, i) => dim === shape[i])) return;
+    throw this.error(
+      `${source} shape [${value.shape.join(', ')}] for '${path}', declared as [${shape.join(', ')}].`,
+    );
   }
 
   #checkName(name: string): void {
@@ -318,27 +299,23 @@ export abstract class BaseLayer extends Configurable.with({
   #buildChild<T extends BaseLayer>(name: string, config: Config<T>): T {
     const id = config.sharedWeightLayerId;
     if (!id) return buildAt({ parent: this, path: this.#pathOf(name) }, config);
-    // As in Pax, the shared layer stands below the root, so that its path is the same whoever comes first.
     const { root } = this;
-    const shared = root.#shared.get(id);
-    if (!shared) {
-      const layer = buildAt({ parent: root, path: `${id}/cld` }, config);
-      root.#shared.set(id, { config: config as unknown as Config<BaseLayer>, layer });
-      return layer;
-    }
-    if (!isEqual(shared.config, config)) {
-      throw this.error(
-        `child '${name}' has sharedWeightLayerId '${id}' like ${shared.layer.path}, and another config; ` +
-          'layers that share weights have equal configs.',
-      );
-    }
-    return shared.layer as T;
+    return root.#shared.get(
+      id,
+      config,
+      (path) => buildAt({ parent: root, path }, config),
+      (shared) =>
+        this.error(
+          `child '${name}' has sharedWeightLayerId '${id}' like ${shared.path}, and another config; ` +
+            'layers that share weights have equal configs.',
+        ),
+    ) as T;
   }
 
   #takePlacement(): Placement {
     const placement = nextPlacement ?? { parent: null, path: '' };
     nextPlacement = null;
-    for (const name of GUARDED) this.#guard(name);
+    wrapMethods(this, BaseLayer.prototype);
     if (this.hp.dtype === 'bfloat16') {
       throw new LayerError(
         placement.path,
@@ -347,29 +324,6 @@ export abstract class BaseLayer extends Configurable.with({
       );
     }
     return placement;
-  }
-
-  /** Makes errors that `this[name]` throws say where in the model they came from. */
-  #guard(name: (typeof GUARDED)[number]): void {
-    const method = (this as Partial<Record<typeof name, unknown>>)[name];
-    if (typeof method !== 'function') return;
-    const guarded = (...args: unknown[]): unknown => {
-      try {
-        const result = withScope(this.path, () =>
-          withPrecision(this.fpropDtype, () => method.apply(this, args)),
-        );
-        tellCall(this.path, name, result);
-        return result;
-      } catch (error) {
-        // The compiler's own errors name the scope already.
-        if (error instanceof LayerError || error instanceof CompilerError || !(error instanceof Error))
-          throw error;
-        const told = this.error(`${name}: ${error.message}`, { cause: error });
-        showUsersFrame(told, error);
-        throw told;
-      }
-    };
-    Object.defineProperty(this, name, { value: guarded });
   }
 }
 

@@ -1,7 +1,7 @@
 /** @file Initial values of weights: Pax's distributions and scaling rules, drawn counter-based on the host. */
 import { z } from 'zod';
-import { type Distribution, type PrngKey, randomBits } from '../compiler/index.js';
-import { build, Configurable } from '../hparams/index.js';
+import { type Distribution, type PrngKey, randomBits } from '../../compiler/index.js';
+import { build, Configurable } from '../../hparams/index.js';
 import { inverseErf } from './inverseErf.js';
 
 /** What an initialiser may know about a variable: its shape, and which axes count as inputs and as outputs. */

@@ -1,0 +1,85 @@
+/** @file Calls of layers' methods: their operations get the layer's scope and precision, their errors its path. */
+import { CompilerError, showUsersFrame, withPrecision, withScope } from '../../compiler/index.js';
+import { currentContext } from './context.js';
+
+/** An error in a layer; the message begins with the layer's path and class. */
+export class LayerError extends Error {
+  override readonly name = 'LayerError';
+  constructor(
+    readonly path: string,
+    readonly layerClass: string,
+    detail: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${path === '' ? 'model' : path} (${layerClass}): ${detail}`, options);
+  }
+}
+
+/** Receives what a layer's method returned. */
+export type CallObserver = (path: string, method: string, result: unknown) => void;
+
+let observer: CallObserver | undefined;
+
+/** Runs `fn`, a synchronous function; the observer is told of the calls of layers in it, inner ones first. */
+export function observeCalls<T>(told: CallObserver, fn: () => T): T {
+  const outer = observer;
+  observer = told;
+  try {
+    return fn();
+  } finally {
+    observer = outer;
+  }
+}
+
+/** What a call needs of its layer. */
+interface Callee {
+  readonly path: string;
+  readonly fpropDtype: 'float32' | 'bfloat16';
+  error(detail: string, options?: ErrorOptions): LayerError;
+}
+
+type Method = (this: Callee, ...args: unknown[]) => unknown;
+
+/** The layer whose method is running: its calls of its own methods are part of that. */
+let running: Callee | undefined;
+
+function wrap(name: string, method: Method): Method {
+  return function wrapped(...args) {
+    if (running === this || !currentContext()) return method.apply(this, args);
+    const outer = running;
+    running = this;
+    try {
+      const result = withScope(this.path, () =>
+        withPrecision(this.fpropDtype, () => method.apply(this, args)),
+      );
+      observer?.(this.path, name, result);
+      return result;
+    } catch (error) {
+      // The compiler's own errors name the scope already.
+      if (error instanceof LayerError || error instanceof CompilerError || !(error instanceof Error))
+        throw error;
+      const told = this.error(`${name}: ${error.message}`, { cause: error });
+      showUsersFrame(told, error);
+      throw told;
+    } finally {
+      running = outer;
+    }
+  };
+}
+
+const wrappedPrototypes = new WeakSet<object>();
+
+/**
+ * Wraps the methods that `layer`'s classes add to those of `base`, once a class, as Flax wraps those of its modules. Only
+ * calls within a forward pass are affected.
+ */
+export function wrapMethods(layer: object, base: object): void {
+  let proto: object = Object.getPrototypeOf(layer);
+  for (; proto !== base && !wrappedPrototypes.has(proto); proto = Object.getPrototypeOf(proto)) {
+    wrappedPrototypes.add(proto);
+    for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(proto))) {
+      if (name in base || typeof descriptor.value !== 'function') continue;
+      Object.defineProperty(proto, name, { ...descriptor, value: wrap(name, descriptor.value) });
+    }
+  }
+}
