@@ -125,13 +125,9 @@ export const cache: Command = {
     }
     const found = await look();
     if (action === 'list') return listReport(found);
-    const { forgetAdditions } = await import('../compiler/native/toolchain/additions.js');
-    const { forgetCompilers } = await import('../compiler/native/toolchain/knownCompilers.js');
     const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/entries.js');
     found.entries.filter(({ inUse }) => !inUse).forEach(dropEntry);
     removeLeftovers(found.path);
-    forgetAdditions(found.path);
-    forgetCompilers(found.path);
     return clearReport(found);
   },
 };

@@ -64,7 +64,6 @@ describe('luthier cache', () => {
 
   it('removes what no process uses', async () => {
     const { path, old, used, luthier } = await someCache();
-    writeFileSync(join(path, 'compilers.json'), '[]');
     expect(await luthier('clear')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(

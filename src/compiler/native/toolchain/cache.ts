@@ -4,9 +4,8 @@ import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeF
 import { join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
 import { CompilerError } from '../../types.js';
-import { forgetAdditions, noteAddition, noteSize } from './additions.js';
 import { type CacheFolder, openFolder } from './cacheFolder.js';
-import { dropOld, FAILED, folderBytes, MANIFEST } from './entries.js';
+import { dropOld, FAILED, MANIFEST } from './entries.js';
 import { diskFullError, InterruptedBuild, isDiskFull } from './interrupted.js';
 import { markUse } from './marks.js';
 
@@ -145,7 +144,7 @@ export class Cache {
       }
       rmSync(this.failed(wanted), { recursive: true, force: true });
       const entry = this.place(aside, folder);
-      this.bound(entry);
+      this.bound();
       return entry;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
@@ -157,15 +156,11 @@ export class Cache {
   }
 
   /** Drops what is too much. The entry is there and stays, whatever goes wrong here. */
-  private bound({ folder }: Entry): void {
-    const { limit } = this.folder;
+  private bound(): void {
     try {
-      if (!noteAddition(this.path, limit, folderBytes(folder))) return;
-      noteSize(this.path, limit);
-      dropOld(this.path, limit);
+      dropOld(this.path, this.folder.limit);
     } catch {
-      // A disk that is full, or no file in the place of the notes: without them, the next addition looks.
-      forgetAdditions(this.path);
+      // What could not be dropped now is looked at with the next addition.
     }
   }
 

@@ -1,8 +1,7 @@
 /** @file The machine's C compiler: found on PATH, asked what it is, refused where it is too old. */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
-import type { KnownCompilers } from './knownCompilers.js';
-import { type Ended, endText, runProcess } from './process.js';
+import { endText, runProcess } from './process.js';
 
 /** A C compiler that programs can be compiled with. */
 export interface CCompiler {
@@ -89,11 +88,8 @@ async function ask(
   command: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  known: KnownCompilers | undefined,
 ): Promise<CCompiler | Missing> {
-  const start = (): Promise<Ended> => runProcess(command, [...args, '--version'], { env, seconds: 20 });
-  // What follows in $CC may choose among compilers.
-  const ended = known === undefined || args.length > 0 ? await start() : await known.asked(command, start);
+  const ended = await runProcess(command, [...args, '--version'], { env, seconds: 20 });
   const { code, output } = ended;
   const line =
     output
@@ -115,19 +111,15 @@ async function ask(
  * The first of $CC, cc, gcc and clang that can be used. Where $CC is set, nothing else is looked for.
  *
  * @param env PATH and CC are read from it, and the compiler is started with it.
- * @param known spares the start of compilers that have been asked before.
  */
-export async function findCompiler(
-  env: NodeJS.ProcessEnv,
-  known?: KnownCompilers,
-): Promise<CCompiler | Missing> {
+export async function findCompiler(env: NodeJS.ProcessEnv): Promise<CCompiler | Missing> {
   const asked = (env.CC ?? '').trim();
   const candidates = asked === '' ? [['cc'], ['gcc'], ['clang']] : [asked.split(/\s+/)];
   const reasons: string[] = [];
   for (const [name, ...args] of candidates) {
     const command = onPath(name!, env.PATH ?? '');
     if (command === undefined) continue;
-    const answer = await ask(command, args, env, known);
+    const answer = await ask(command, args, env);
     if ('command' in answer) return answer;
     reasons.push(answer.reason);
   }

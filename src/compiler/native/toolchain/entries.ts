@@ -36,7 +36,7 @@ function readNames(path: string): string[] {
 }
 
 /** What the files of an entry take. */
-export function folderBytes(folder: string): number {
+function folderBytes(folder: string): number {
   const sizes = readNames(folder).map(
     (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size,
   );

@@ -5,7 +5,6 @@ import { Cache, type Entry } from './cache.js';
 import { type CCompiler, findCompiler, installHint, type Missing } from './compiler.js';
 import { cpuFeatures } from './cpu.js';
 import { InterruptedBuild } from './interrupted.js';
-import { KnownCompilers } from './knownCompilers.js';
 import { runtimeLibrary } from './runtimeLibrary.js';
 
 export type { Missing } from './compiler.js';
@@ -43,12 +42,10 @@ export function openToolchain(env: NodeJS.ProcessEnv = process.env): Promise<Too
 
 async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
   if (process.platform === 'win32') return { reason: 'The native engine runs on Linux and macOS.' };
-  const known = new KnownCompilers(env);
-  const compiler = await findCompiler(env, known);
+  const compiler = await findCompiler(env);
   if ('reason' in compiler) return compiler;
   try {
     const cache = Cache.open(env);
-    known.save();
     const cpu = await cpuFeatures();
     const build = { compiler, env, name: 'The native runtime' };
     const runtime = await runtimeLibrary(build, cache, cpu).catch(withoutRuntime);

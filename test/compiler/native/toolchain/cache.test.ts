@@ -180,7 +180,7 @@ describe('processes', () => {
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '20 entries\n', stderr: '' });
     const path = cachePath(env);
     // Nothing is left of those who were too late, and of marks.
-    expect(readdirSync(path).filter((name) => !/^program-[0-9a-f]{32}$/.test(name))).toEqual(['added']);
+    expect(readdirSync(path).filter((name) => !/^program-[0-9a-f]{32}$/.test(name))).toEqual([]);
     expect(listEntries(path)).toHaveLength(20);
     expect(listEntries(path).some(({ inUse }) => inUse)).toBe(false);
   });
@@ -230,20 +230,7 @@ describe('the size', () => {
     await put(cache, wanted('a'));
     expect(readdirSync(cache.path).filter((name) => !/^program-[0-9a-f]+$/.test(name))).toEqual([
       `.build-${process.pid}-0123`,
-      'added',
     ]);
-  });
-
-  it('is looked at anew where its notes can’t be written', async () => {
-    const cache = Cache.open(newEnv({ LUTHIER_CACHE_MB: '0.01' }));
-    const notes = join(cache.path, 'added');
-    for (const make of [() => mkdirSync(notes), () => execFileSync('mkfifo', [notes])]) {
-      make();
-      expect((await put(cache, wanted(`${make}`))).built).toBe(true);
-      expect(existsSync(notes)).toBe(false);
-    }
-    await put(cache, wanted('b'));
-    expect(readFileSync(notes, 'utf8')).toBe('at most 10000\n');
   });
 
   it('is a number', () => {
