@@ -57,10 +57,10 @@ module.exports = {
     ...roomRules,
     {
       name: 'no-cycles',
-      comment: 'Modules that import one another cannot be read one at a time.',
+      comment: 'Modules that import one another, types included, cannot be read one at a time.',
       severity: 'error',
       from: {},
-      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+      to: { circular: true },
     },
     {
       name: 'one-tfjs',

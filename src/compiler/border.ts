@@ -1,5 +1,5 @@
 /** @file The border of a program: inputs and outputs without elements do not reach what runs it. */
-import type { Backend, FlatBinding } from './executable.js';
+import type { Backend, FlatBinding } from './backend.js';
 import { type Graph, joinGraphs } from './graph.js';
 import { isEmpty } from './passes/index.js';
 

@@ -1,8 +1,4 @@
 /** @file Random numbers in bulk, the same on every machine: only operations that IEEE 754 defines to the last bit. */
-import type { EagerDevice } from './eager/cpu.js';
-import { type Engine, mayBeNative } from './engine.js';
-import { fillNatively } from './native/draws.js';
-import { openToolchain } from './native/toolchain/index.js';
 import { bitsToUniform, type PrngKey, randomBitsInto } from './random.js';
 
 /** What numbers are drawn from: N(0, scale^2), uniformly from -scale up to scale, or all of them `scale`. */
@@ -15,48 +11,6 @@ export interface Distribution {
 export interface Draw extends Distribution {
   readonly key: PrngKey;
   readonly out: Float32Array;
-}
-
-/** How arrays are filled. */
-export interface FillOptions {
-  readonly engine?: Engine;
-  readonly device?: EagerDevice;
-  readonly numThreads?: number | undefined;
-}
-
-/** Fewer numbers take next to no time here. */
-const MIN_NATIVE_NUMBERS = 1 << 17;
-
-const isNative = (count: number, options: FillOptions): boolean =>
-  count >= MIN_NATIVE_NUMBERS && mayBeNative(options);
-
-/** Waits until filling arrays of so many numbers could begin at once: machine code asks for the machine's compiler first. */
-export async function readyToFill(count: number, options: FillOptions = {}): Promise<void> {
-  if (isNative(count, options)) await openToolchain();
-}
-
-/**
- * Fills arrays with random numbers, which depend on key, distribution and index alone: by machine code off the main
- * thread, where there are enough of them and the engine may be machine code, else here. Both give the same bits.
- */
-export async function fillRandom(draws: readonly Draw[], options: FillOptions = {}): Promise<void> {
-  const count = draws.reduce((sum, { out }) => sum + out.length, 0);
-  if (isNative(count, options) && (await fillNatively(draws, options.numThreads))) return;
-  for (const draw of draws) fillNow(draw);
-}
-
-/**
- * Has zeros written into arrays that are new, where other threads can do it: the system gives memory when it is first
- * written, and takes its time. Elsewhere they stay as they are, which is zero.
- */
-export async function takeMemory(arrays: readonly Float32Array[], options: FillOptions = {}): Promise<void> {
-  const count = arrays.reduce((sum, { length }) => sum + length, 0);
-  if (!isNative(count, options)) return;
-  const zeros = { kind: 'constant', scale: 0, key: [0, 0] } as const;
-  await fillNatively(
-    arrays.map((out) => ({ ...zeros, out })),
-    options.numThreads,
-  );
 }
 
 /** Fills an array here and now. */

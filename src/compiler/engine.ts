@@ -1,8 +1,8 @@
 /** @file Engines: which one runs a graph, and what is said where it is not the fastest. */
 
+import type { Backend } from './backend.js';
 import { nodeFlops, productFlops } from './cost.js';
 import type { EagerDevice } from './eager/cpu.js';
-import type { Backend } from './executable.js';
 import type { Graph } from './graph.js';
 import { compileNative, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/session.js';

@@ -1,71 +1,24 @@
-/** @file What every lowering gives: a compiled program that runs on host memory. */
+/** @file A compiled program that runs on host memory. */
 import { letEventsIn } from '../system/index.js';
+import type { Backend, Carried, Parted, Runner } from './backend.js';
 import { productPrecision } from './cost.js';
 import { findBad, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { findComputed } from './onnx/indices.js';
 import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
+import { Ports } from './ports.js';
 import type { Precision } from './precision.js';
 import type { Program } from './program.js';
 import { isSpec } from './program.js';
 import { bindRepeated } from './repeat.js';
-import { flattenTree, mapTree } from './tree.js';
+import { mapTree } from './tree.js';
 import {
   type BoundArray,
-  byteSize,
   CompilerError,
-  formatSpec,
   type HostArray,
   type HostTensor,
-  hostArrayIn,
-  newHostArray,
-  sizeOf,
   type TensorSpec,
   type Tree,
 } from './types.js';
-
-/** Flat memory of a call: one array for each input and output of the graph. */
-export interface FlatBinding {
-  readonly inputs: readonly HostArray[];
-  readonly outputs: readonly HostArray[];
-  /** Outputs that are copied to inputs after each run, for backends that repeat runs themselves. */
-  readonly carried?: readonly Carried[];
-  readonly parted?: Parted | undefined;
-}
-
-/** Numbers of an output and of an input. */
-export interface Carried {
-  readonly output: number;
-  readonly input: number;
-}
-
-/** Which arrays of a call have a part for each run, one behind another, and for how many runs. */
-interface Parted {
-  readonly runs: number;
-  readonly inputs: readonly boolean[];
-  readonly outputs: readonly boolean[];
-}
-
-/** What runs a program: `auto` decides for each. */
-export type Runner = 'native' | 'wasm' | 'onnx' | 'eager';
-
-/** What a lowering supplies; trees are dealt with in `Executable`. */
-export interface Backend {
-  readonly runner: Runner;
-  /** Prepares a call on fixed memory, which may be views into larger buffers. */
-  bind(binding: FlatBinding): (times?: number) => Promise<void>;
-  /** Whether a call heeds `times`, `carried` and `parted`; elsewhere it runs once. */
-  readonly repeats?: boolean;
-  /** Whether a slice is replaced in place where the result is bound to its source's memory. */
-  readonly updatesInPlace?: boolean;
-  /** Whether an output may lie on an input: no element is read after it is written. Never where absent. */
-  mayOverwrite?(output: number, input: number): boolean;
-  /** Which inputs and outputs are bound to bfloat16 elements, Uint16Arrays; none where absent. */
-  readonly halves?: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] } | undefined;
-  /** Frozen inputs have changed. */
-  refresh?(): void;
-  /** Frees what the lowering holds. */
-  dispose(): Promise<void>;
-}
 
 /** A call on fixed memory: no allocation and no copy from one run to the next. */
 export interface BoundCall {
@@ -97,22 +50,18 @@ export interface Binding {
   readonly runs?: number;
 }
 
-/** Bytes of a cache line: arrays that lie in one buffer have none in common. */
-const LINE = 64;
-
 /** What run number `run` reads of an array with parts for so many runs. */
 const partOf = (array: HostArray, runs: number, run: number): HostArray => {
   const size = array.length / runs;
   return runs === 1 ? array : array.subarray(run * size, (run + 1) * size);
 };
 
-const isArray = (value: unknown): value is BoundArray => ArrayBuffer.isView(value);
-const isArrayOrNull = (value: unknown): value is BoundArray | null => value === null || isArray(value);
-
 /** A compiled program. Made by `compile`. */
 export class Executable {
   readonly inputs: Tree<TensorSpec>;
   readonly outputs: Tree<TensorSpec>;
+  private readonly inputPorts: Ports;
+  private readonly outputPorts: Ports;
   private disposed = false;
 
   constructor(
@@ -123,8 +72,11 @@ export class Executable {
     /** Whether a second function follows in every run: inputs and outputs are pairs then. */
     readonly follows = false,
   ) {
+    const { graph, inputPaths, outputPaths } = program;
     this.inputs = program.inputs;
     this.outputs = program.outputs;
+    this.inputPorts = new Ports(name, 'input', inputPaths, graph.inputs, backend.halves?.inputs);
+    this.outputPorts = new Ports(name, 'output', outputPaths, graph.outputs, backend.halves?.outputs);
   }
 
   /**
@@ -137,28 +89,21 @@ export class Executable {
    */
   bind({ inputs, outputs = null, carried = {}, runs = 1 }: Binding): BoundCall {
     this.checkAlive();
-    const { inputPaths, outputPaths } = this.program;
     const pairs = Object.entries(carried).map(([from, to]) => ({
-      output: this.indexOf('output', outputPaths, from),
-      input: this.indexOf('input', inputPaths, to),
+      output: this.outputPorts.indexOf(from),
+      input: this.inputPorts.indexOf(to),
     }));
     // What is carried is one array for all runs.
-    const partsOf = (kind: 'input' | 'output', index: number) =>
-      pairs.some((pair) => pair[kind] === index) ? 1 : runs;
-    const given = flattenTree<BoundArray>(inputs, isArray);
-    const wanted =
-      outputs === null
-        ? outputPaths.map((path) => ({ path, value: null }))
-        : flattenTree<BoundArray | null>(outputs, isArrayOrNull);
-    // Halves are told as what they stand for.
-    const read = this.match('input', given, partsOf) as HostArray[];
-    const results = this.match('output', wanted, partsOf).map(
-      (array, i) => array ?? this.newArray('output', i, partsOf('output', i)),
-    ) as HostArray[];
+    const read = this.inputPorts.match(inputs, (i) => (pairs.some(({ input }) => input === i) ? 1 : runs));
+    const results = this.outputPorts.match(outputs, (i) =>
+      pairs.some(({ output }) => output === i) ? 1 : runs,
+    );
     const shared = this.sharedMemory(read, results);
-    const areParted = (kind: 'input' | 'output', arrays: readonly HostArray[]) =>
-      arrays.map(({ length }, i) => length > sizeOf(this.specsOf(kind)[i]!.shape));
-    const parted = { runs, inputs: areParted('input', read), outputs: areParted('output', results) };
+    const parted = {
+      runs,
+      inputs: this.inputPorts.areParted(read),
+      outputs: this.outputPorts.areParted(results),
+    };
     const copied = new Set(shared.map(({ output }) => output));
     const written = results.map((array, i) => (copied.has(i) ? array.slice() : array));
     const flat = { inputs: read, outputs: written, carried: [...pairs, ...shared] };
@@ -209,25 +154,9 @@ export class Executable {
     return this.backend.updatesInPlace === true;
   }
 
-  /**
-   * Zeroed arrays for the inputs at `paths`, Uint16Arrays where the engine keeps them in bfloat16. They lie in one buffer:
-   * large pages are possible in large pieces of memory alone.
-   */
+  /** Zeroed arrays for the inputs at `paths`, Uint16Arrays where the engine keeps them in bfloat16. */
   newInputs(paths: readonly string[]): BoundArray[] {
-    let end = 0;
-    const places = paths.map((path) => {
-      const index = this.indexOf('input', this.program.inputPaths, path);
-      const spec = this.specsOf('input')[index]!;
-      const [isHalf, begin] = [this.isHalf('input', index), end];
-      end += Math.ceil((isHalf ? 2 * sizeOf(spec.shape) : byteSize(spec)) / LINE) * LINE;
-      return { spec, isHalf, begin };
-    });
-    const buffer = new ArrayBuffer(end);
-    return places.map(({ spec: { dtype, shape }, isHalf, begin }) =>
-      isHalf
-        ? new Uint16Array(buffer, begin, sizeOf(shape))
-        : hostArrayIn(buffer, begin, dtype, sizeOf(shape)),
-    );
+    return this.inputPorts.newArrays(paths);
   }
 
   /** Says that frozen inputs have changed: what follows from them is worked out anew at the next run. */
@@ -255,7 +184,8 @@ export class Executable {
 
   /** The first index that is out of range in what a run is to read. */
   private badIndex(read: readonly HostArray[], parted: Parted, run: number): IndexError | undefined {
-    const { checks = [], inputPaths } = this.program;
+    const { paths, specs } = this.inputPorts;
+    const { checks = [] } = this.program;
     for (const check of checks) {
       const { input } = check;
       // Looked at with the first run.
@@ -263,9 +193,9 @@ export class Executable {
       const data = partOf(read[input]!, parted.inputs[input] ? parted.runs : 1, run);
       const position = findBad(check, data);
       if (position < 0) continue;
-      const at = placeIn(this.specsOf('input')[input]!.shape, position);
+      const at = placeIn(specs[input]!.shape, position);
       const problem = problemOf(data[position]!, check);
-      return new IndexError(this.name, { input: inputPaths[input]!, at, problem, run });
+      return new IndexError(this.name, { input: paths[input]!, at, problem, run });
     }
     return undefined;
   }
@@ -281,85 +211,26 @@ export class Executable {
     if (this.disposed) throw new CompilerError(`${this.name}: the program has been disposed of.`);
   }
 
-  private indexOf(kind: 'input' | 'output', paths: readonly string[], path: string): number {
-    const index = paths.indexOf(path);
-    if (index < 0) throw new CompilerError(`${this.name}: there is no ${kind} '${path}'.`);
-    return index;
-  }
-
-  private specsOf(kind: 'input' | 'output'): readonly TensorSpec[] {
-    const { graph } = this.program;
-    return kind === 'input' ? graph.inputs : graph.outputs;
-  }
-
-  private isHalf(kind: 'input' | 'output', index: number): boolean {
-    return this.backend.halves?.[`${kind}s`][index] === true;
-  }
-
-  private newArray(kind: 'input' | 'output', index: number, parts: number): BoundArray {
-    const { dtype, shape } = this.specsOf(kind)[index]!;
-    const size = parts * sizeOf(shape);
-    return this.isHalf(kind, index) ? new Uint16Array(size) : newHostArray(dtype, size);
-  }
-
   /**
    * Outputs on inputs that the program reads after it has written there. What follows in the same run may write over what the
    * first function has read, and reads what it has written.
    */
   private sharedMemory(read: readonly BoundArray[], results: readonly BoundArray[]): Carried[] {
-    const bound = (paths: readonly string[], arrays: readonly BoundArray[]): Bound[] =>
-      arrays.map((array, index) => ({ path: paths[index]!, index, array }));
-    const inputs = bound(this.program.inputPaths, read);
-    const outputs = bound(this.program.outputPaths, results);
+    const [inputs, outputs] = [this.inputPorts.bound(read), this.outputPorts.bound(results)];
     checkOutputsApart(this.name, outputs);
     const turns = this.follows ? ['0.', '1.'] : [''];
-    return turns.flatMap((turn) => {
+    const found = turns.flatMap((turn) => {
       const ofTurn = ({ path }: Bound): boolean => path.startsWith(turn);
-      const found = outputsOnInputs(this.name, inputs.filter(ofTurn), outputs.filter(ofTurn)).filter(
-        ({ output, input }) => this.backend.mayOverwrite?.(output, input) !== true,
-      );
-      for (const { output, input } of found) {
-        if (read[input]!.length === sizeOf(this.specsOf('input')[input]!.shape)) continue;
+      return outputsOnInputs(this.name, inputs.filter(ofTurn), outputs.filter(ofTurn));
+    });
+    const shared = found.filter(({ output, input }) => this.backend.mayOverwrite?.(output, input) !== true);
+    const areParted = this.inputPorts.areParted(read);
+    for (const { output, input } of shared) {
+      if (areParted[input])
         throw new CompilerError(
           `${this.name}: output '${outputs[output]!.path}' is bound to memory of input '${inputs[input]!.path}', is written before that is read for the last time, and has a part for each run; bind it to memory of its own.`,
         );
-      }
-      return found;
-    });
-  }
-
-  private match<T extends BoundArray | null>(
-    kind: 'input' | 'output',
-    leaves: readonly { path: string; value: T }[],
-    partsOf: (kind: 'input' | 'output', index: number) => number,
-  ): T[] {
-    const paths = kind === 'input' ? this.program.inputPaths : this.program.outputPaths;
-    const specs = this.specsOf(kind);
-    const byPath = new Map(leaves.map((leaf) => [leaf.path, leaf.value]));
-    return paths.map((path, i) => {
-      const array = byPath.get(path);
-      if (array === undefined)
-        throw new CompilerError(`${this.name}: no array for ${kind} '${path}' (${formatSpec(specs[i]!)}).`);
-      if (array !== null) this.check(kind, i, path, array, partsOf(kind, i));
-      return array;
-    });
-  }
-
-  private check(
-    kind: 'input' | 'output',
-    index: number,
-    path: string,
-    array: BoundArray,
-    parts: number,
-  ): void {
-    const spec = this.specsOf(kind)[index]!;
-    const whole = { float32: Float32Array, int32: Int32Array, bool: Uint8Array }[spec.dtype];
-    const type = this.isHalf(kind, index) ? Uint16Array : whole;
-    const size = sizeOf(spec.shape);
-    if (array instanceof type && (array.length === size || array.length === parts * size)) return;
-    throw new CompilerError(
-      `${this.name}: ${kind} '${path}' is ${formatSpec(spec)} and needs a ${type.name} of ${size} elements` +
-        `${parts === 1 ? '' : `, or ${parts} times as many`}, got a ${array.constructor.name} of ${array.length}.`,
-    );
+    }
+    return shared;
   }
 }

@@ -2,29 +2,10 @@
  * @file The layers of gradients. tfjs works gradients out once the forward pass has returned, so their operations would
  * belong to no layer; here they carry the scope of the operation that they are the gradient of.
  */
+import type { TapeKeeper } from './tape.js';
 import * as tf from './tfjs.js';
 import { CompilerError } from './types.js';
 import { showUsersFrame } from './usersFrame.js';
-
-/** What tfjs keeps of an operation that a gradient may be asked of. */
-interface TapeNode {
-  readonly inputs: Readonly<Record<string, tf.Tensor>>;
-  readonly outputs: readonly tf.Tensor[];
-  readonly saved?: readonly tf.Tensor[];
-  gradient?: (dys: tf.Tensor[]) => Record<string, () => tf.Tensor>;
-}
-
-/** What of tfjs's engine keeps operations for gradients. */
-export interface TapeKeeper {
-  addTapeNode(
-    name: string,
-    inputs: TapeNode['inputs'],
-    outputs: TapeNode['outputs'],
-    ...rest: unknown[]
-  ): void;
-  gradients(...args: unknown[]): unknown;
-  readonly state: { activeTape: TapeNode[]; readonly gradientDepth: number };
-}
 
 /** How the tracer is told where an operation belongs. */
 export interface ScopeKeeper {

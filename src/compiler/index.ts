@@ -1,18 +1,12 @@
 /** @file The compiler: tf.* functions to compiled executables. Knows no configs and no layers. */
 
+export type { Runner } from './backend.js';
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
-export {
-  type Distribution,
-  type Draw,
-  type FillOptions,
-  fillNow,
-  fillRandom,
-  readyToFill,
-  takeMemory,
-} from './draws.js';
+export { type Distribution, type Draw, fillNow } from './draws.js';
 export { type EagerDevice, loadBackend } from './eager/cpu.js';
 export { ENGINES, type Engine, mayBeNative } from './engine.js';
-export type { BoundCall, Executable, Runner } from './executable.js';
+export type { BoundCall, Executable } from './executable.js';
+export { type FillOptions, fillRandom, readyToFill, takeMemory } from './fillRandom.js';
 export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './firstNonFinite.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';
@@ -26,9 +20,10 @@ export type { Precision } from './precision.js';
 export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
 export * from './random.js';
+export { withScope } from './scopes.js';
 export type { Tensor } from './tfjs.js';
 export * as tf from './tfjs.js';
-export { isTracing, withBackend, withPrecision, withScope } from './trace.js';
+export { isTracing, withBackend, withPrecision } from './trace.js';
 export type { BoundArray, DType, HostArray, HostTensor, Shape, TensorSpec, Tree } from './types.js';
 export { byteSize, CompilerError, DeviceError, formatSpec, newHostArray, sizeOf } from './types.js';
 export { showUsersFrame } from './usersFrame.js';

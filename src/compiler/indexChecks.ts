@@ -5,7 +5,7 @@
 import { type Graph, type Node, newValue, producers, rewrite, type Value } from './graph.js';
 import { eliminateDeadCode } from './passes/dce.js';
 import { forEachElement } from './rules/elementwise.js';
-import { placeOf } from './trace.js';
+import { placeOf } from './scopes.js';
 import { CompilerError, formatSpec, type HostArray, type Shape, sizeOf } from './types.js';
 
 /** What an operand addresses. */

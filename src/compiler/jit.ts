@@ -1,9 +1,11 @@
 /** @file The compiler's front door: compile, jit, evalShape, exportOnnx. */
+
+import type { Backend } from './backend.js';
 import { compileWithinBorder } from './border.js';
 import { productPrecision } from './cost.js';
 import { compileEager, type EagerDevice } from './eager/cpu.js';
 import { compileGraph, type Engine } from './engine.js';
-import { type Backend, Executable } from './executable.js';
+import { Executable } from './executable.js';
 import type { Graph } from './graph.js';
 import { exportGraph } from './onnx/lower.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';

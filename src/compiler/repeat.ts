@@ -1,5 +1,5 @@
 /** @file Several runs of a call one after another, on backends that run once. */
-import type { Backend, FlatBinding } from './executable.js';
+import type { Backend, FlatBinding } from './backend.js';
 import type { HostArray } from './types.js';
 
 /** Binds a call that runs as often as it is told; by the backend itself where it can. */

@@ -4,9 +4,8 @@
  * writes down the copy of a result before the operation that gave it, and then gradients of gradients find no way back
  * from the copy: those of exp, tanh, sigmoid, softmax and others that save their result would be wrong.
  */
-import * as tfjs from '@tensorflow/tfjs-core';
-import type { TapeKeeper } from './gradientScopes.js';
-import type * as tf from './tfjs.js';
+import * as tf from '@tensorflow/tfjs-core';
+import type { TapeKeeper } from './tape.js';
 
 /** What of tfjs's engine copies tensors. */
 interface Copier {
@@ -26,7 +25,7 @@ interface Copier {
 
 /** Has tfjs's engine write down copies of a result behind the operation that gave it. */
 function keepTapeInOrder(): void {
-  const engine = tfjs.engine() as unknown as TapeKeeper;
+  const engine = tf.engine() as unknown as TapeKeeper;
   const original = engine.addTapeNode.bind(engine);
   engine.addTapeNode = (name, inputs, outputs, ...rest) => {
     original(name, inputs, outputs, ...rest);
@@ -40,7 +39,7 @@ function keepTapeInOrder(): void {
 
 /** Has gradients that are asked for within a gradient, or that fail, leave the tape as it was. */
 function restoreTape(): void {
-  const engine = tfjs.engine() as unknown as TapeKeeper;
+  const engine = tf.engine() as unknown as TapeKeeper;
   const original = engine.gradients.bind(engine);
   engine.gradients = (...args) => {
     const { state } = engine;
@@ -62,7 +61,7 @@ restoreTape();
 
 /** Has tfjs's engine copy tensors, while it traces, by another name for the same data. Called once. */
 export function saveWithoutOperations(isTracing: () => boolean): void {
-  const engine = tfjs.engine() as unknown as Copier;
+  const engine = tf.engine() as unknown as Copier;
   const original = engine.clone.bind(engine);
   engine.clone = (x) => {
     if (!isTracing()) return original(x);

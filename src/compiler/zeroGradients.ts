@@ -4,7 +4,7 @@
  * gradient through a cast to an integer.
  */
 import * as tfjs from '@tensorflow/tfjs-core';
-import type { TapeKeeper } from './gradientScopes.js';
+import type { TapeKeeper } from './tape.js';
 
 const hasSlope = ({ dtype, size }: tfjs.Tensor): boolean => dtype === 'float32' && size > 0;
 

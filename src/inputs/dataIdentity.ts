@@ -1,7 +1,7 @@
 /** @file What batches are made from: tokenizer, files, contents. Recorded by the first process, compared by later ones. */
 
 import { type Config, type Configurable, classOf, deepCopy, iterate } from '../hparams/index.js';
-import type { JsonValue } from './inputSource.js';
+import type { JsonValue } from './json.js';
 
 /** A tokenizer by what its ids depend on. */
 interface TokenizerIdentity {

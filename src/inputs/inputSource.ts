@@ -3,15 +3,7 @@
 import type { Batch } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { EndOfData } from './errors.js';
-
-/** A value that JSON keeps as it is. */
-export type JsonValue =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue };
+import type { JsonValue } from './json.js';
 
 /** Where an input stands, as JSON; checkpoints keep it in train_input.json. */
 export interface InputState {

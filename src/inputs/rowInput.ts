@@ -3,7 +3,8 @@
 import { BaseInput } from './baseInput.js';
 import { type Batch, type BatchSpecs, specsOf } from './batch.js';
 import { EndOfData, InputError } from './errors.js';
-import type { InputState, JsonValue } from './inputSource.js';
+import type { InputState } from './inputSource.js';
+import type { JsonValue } from './json.js';
 import { permutation, streamKey } from './random.js';
 
 /** Purpose of the random stream of the order under the input's seed; the epoch is added. */

@@ -11,7 +11,7 @@ import {
   type PackedLmBatch,
 } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
-import type { JsonValue } from './inputSource.js';
+import type { JsonValue } from './json.js';
 import { streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import { charVocabulary, decodeUtf8, encodeCharacters } from './characters.js';
 import { InputError } from './errors.js';
-import type { JsonValue } from './inputSource.js';
+import type { JsonValue } from './json.js';
 import type { SourceFile } from './source.js';
 import type { TokenArray } from './tokens.js';
 

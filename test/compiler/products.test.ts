@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Backend } from '../../src/compiler/executable.js';
+import type { Backend } from '../../src/compiler/backend.js';
 import type { Graph, Node } from '../../src/compiler/graph.js';
 import { type HostTensor, sizeOf } from '../../src/compiler/index.js';
 import { compileNative } from '../../src/compiler/native/compile.js';

@@ -1,6 +1,6 @@
 /** @file Runs a function op by op on a tfjs backend: `cpu` is the oracle of the tests. */
 
-import type { Backend } from '../executable.js';
+import type { Backend } from '../backend.js';
 import { isAuxiliary, isTensor } from '../gradients.js';
 import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { Program, TensorFunction } from '../program.js';

@@ -1,7 +1,7 @@
 /** @file Compiles a graph to machine code. */
 import { availableParallelism } from 'node:os';
+import type { Backend } from '../backend.js';
 import { productPrecision } from '../cost.js';
-import type { Backend } from '../executable.js';
 import { type Graph, joinGraphs } from '../graph.js';
 import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';

@@ -2,7 +2,7 @@
 
 import { foldWords } from '../ops/random.js';
 import type { DType } from '../types.js';
-import type { Op } from './layout.js';
+import type { PlacedOp } from './placedOps.js';
 
 /** What an expression is made from. */
 interface ExpressionContext {
@@ -10,7 +10,7 @@ interface ExpressionContext {
   readonly args: readonly string[];
   /** dtypes of the operands; numbers have the result's. */
   readonly types: readonly DType[];
-  readonly attrs: Op['attrs'];
+  readonly attrs: PlacedOp['attrs'];
   readonly result: DType;
   /** The column, as C. */
   readonly column: string;

@@ -8,14 +8,14 @@ import {
   sameAccess,
   splitsOf,
 } from './iteration.js';
-import { buffersOf, type Op } from './layout.js';
+import { buffersOf, type PlacedOp } from './placedOps.js';
 import { type ProductUnit, productOf } from './products.js';
 import { CALLS, type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import { type Buffer, storedDtype, type View } from './views.js';
 
 /** An operation that loops do, with all the ways to do it. */
 interface Member {
-  readonly op: Op;
+  readonly op: PlacedOp;
   readonly iteration: Iteration;
   readonly splits: readonly Split[];
 }
@@ -29,7 +29,7 @@ interface OpenLoop {
 const isWide = ({ role }: Iteration, { columns }: Split): boolean => columns > 1 || role === 'row';
 
 /** What the expression needs to know of the split or of its operands' layout. */
-function attrsOf(op: Op, split: Split): Op['attrs'] {
+function attrsOf(op: PlacedOp, split: Split): PlacedOp['attrs'] {
   if (op.op === 'RandomUniform' || op.op === 'Range') return { ...op.attrs, columns: split.columns };
   if (op.op !== 'GatherV2') return op.attrs;
   const x = op.inputs[0] as View;
@@ -110,14 +110,14 @@ class Fusion {
   /** The rows of the products that read a buffer, or write it. */
   private readonly rowsAt = new Map<Buffer, Set<number>>();
 
-  constructor(private readonly products: ReadonlyMap<Op, ProductUnit>) {
+  constructor(private readonly products: ReadonlyMap<PlacedOp, ProductUnit>) {
     this.productRows = new Set([...products.values()].map(({ m }) => m));
     for (const { m, a, c } of products.values())
       for (const { buffer } of [a, c])
         this.rowsAt.set(buffer, (this.rowsAt.get(buffer) ?? new Set<number>()).add(m));
   }
 
-  add(op: Op): void {
+  add(op: PlacedOp): void {
     if (isLoopOp(op.op)) {
       const iteration = iterationOf(op);
       this.addLoop({ op, iteration, splits: splitsOf(iteration) });
@@ -162,7 +162,7 @@ class Fusion {
   }
 }
 
-const callOf = ({ op, inputs, outputs, attrs, scope }: Op): CallUnit => ({
+const callOf = ({ op, inputs, outputs, attrs, scope }: PlacedOp): CallUnit => ({
   kind: CALLS[op]!,
   inputs: inputs as View[],
   outputs,
@@ -171,7 +171,7 @@ const callOf = ({ op, inputs, outputs, attrs, scope }: Op): CallUnit => ({
 });
 
 /** The units of a program, in an order in which each finds its operands. */
-export function fuse(ops: readonly Op[]): Unit[] {
+export function fuse(ops: readonly PlacedOp[]): Unit[] {
   const products = ops.filter(({ op }) => op === 'BatchMatMul');
   const fusion = new Fusion(new Map(products.map((op) => [op, productOf(op)])));
   for (const op of ops) fusion.add(op);

@@ -1,7 +1,7 @@
 /** @file Iterations: an elementwise operation or a reduction as loops over rows and columns. */
 import type { DType, Shape } from '../types.js';
 import { EXPRESSIONS, REDUCERS } from './expressions.js';
-import type { Op, Operand } from './layout.js';
+import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';
 
 /** What a node of a loop does with the values it computes: keeps each, or reduces over a row, over all rows, or over both. */
@@ -40,7 +40,7 @@ export interface Split {
 export interface LoopNode {
   readonly op: string;
   readonly role: Role;
-  readonly attrs: Op['attrs'];
+  readonly attrs: PlacedOp['attrs'];
   readonly scope: string;
   /** Whether it computes a value for every column, or one a row. */
   readonly wide: boolean;
@@ -85,7 +85,7 @@ const isOneRow = ({ shape }: View, axes: readonly number[]): boolean =>
   Math.min(...axes) > 0;
 
 /** A reduction: where the reduced axes are neither the first nor the last, the iteration's order is changed so that they are last. */
-function reduction({ op, inputs, outputs, attrs }: Op): Iteration {
+function reduction({ op, inputs, outputs, attrs }: PlacedOp): Iteration {
   const x = inputs.find((input): input is View => typeof input !== 'number')!;
   const axes = attrs.axes as readonly number[];
   const write = overReduced(outputs[0]!, x, axes, attrs.keepDims as boolean);
@@ -117,14 +117,14 @@ function reduction({ op, inputs, outputs, attrs }: Op): Iteration {
  * The axes of a reduction's operand in an order of memory in which they merge: those that are kept, then those that are
  * reduced.
  */
-export function reductionOrder({ inputs, attrs }: Op): number[] {
+export function reductionOrder({ inputs, attrs }: PlacedOp): number[] {
   const axes = attrs.axes as readonly number[];
   const all = (inputs.find((input) => typeof input !== 'number') as View).shape.map((_, axis) => axis);
   return [...all.filter((axis) => !axes.includes(axis)), ...all.filter((axis) => axes.includes(axis))];
 }
 
 /** Rows of a table: the axis of the table gives way to the axes of the indices, along which only the index moves. */
-function gather({ inputs, outputs, attrs }: Op): Iteration {
+function gather({ inputs, outputs, attrs }: PlacedOp): Iteration {
   const [x, indices] = inputs as readonly [View, View];
   const axis = attrs.axis as number;
   const { shape } = outputs[0]!;
@@ -150,7 +150,7 @@ function gather({ inputs, outputs, attrs }: Op): Iteration {
 }
 
 /** The iteration of an operation that `isLoopOp` accepts. */
-export function iterationOf(op: Op): Iteration {
+export function iterationOf(op: PlacedOp): Iteration {
   if (REDUCERS[op.op] !== undefined || op.op === 'FirstIndex') return reduction(op);
   if (op.op === 'GatherV2') return gather(op);
   const write = op.outputs[0]!;

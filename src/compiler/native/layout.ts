@@ -2,9 +2,10 @@
 
 import { type Graph, type Node, producers, type Value } from '../graph.js';
 import { verifyNoEmpties } from '../passes/index.js';
-import { type DType, sizeOf } from '../types.js';
+import { sizeOf } from '../types.js';
 import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
+import type { Operand, PlacedOp } from './placedOps.js';
 import { partOf, VIEWS } from './viewOps.js';
 import {
   type Buffer,
@@ -19,25 +20,11 @@ import {
   wholeView,
 } from './views.js';
 
-/** What an operation reads: elements of a buffer, or one number everywhere. */
-export type Operand = View | number;
-
-/** A node that computes, or copies, with its operands where they lie. */
-export interface Op {
-  readonly op: string;
-  readonly inputs: readonly Operand[];
-  /** dtypes of the inputs. */
-  readonly types: readonly DType[];
-  readonly outputs: readonly View[];
-  readonly attrs: Node['attrs'];
-  readonly scope: string;
-}
-
 /** A program whose data have places. */
 export interface Layout {
-  readonly ops: readonly Op[];
+  readonly ops: readonly PlacedOp[];
   /** Those of the program that follows in the same run. */
-  readonly later: readonly Op[];
+  readonly later: readonly PlacedOp[];
   readonly buffers: readonly Buffer[];
   /** The constants that are read from memory, in the order of their homes. */
   readonly constants: readonly Value[];
@@ -72,7 +59,7 @@ function slots(node: Node, result: View): View[] {
 }
 
 class Placement {
-  readonly ops: Op[] = [];
+  readonly ops: PlacedOp[] = [];
   private readonly views = new Map<Value, View>();
   private readonly made: Map<Value, Node>;
   private readonly literals = new Map<Value, number>();
@@ -88,7 +75,7 @@ class Placement {
     this.made = producers(graph);
   }
 
-  run(): readonly Op[] {
+  run(): readonly PlacedOp[] {
     const { graph, before } = this;
     graph.inputs.forEach((input, i) => {
       this.views.set(input, this.newView(input, { kind: 'input', index: before.inputs.length + i }));
@@ -183,13 +170,13 @@ class Placement {
   }
 
   /** Emits an operation that computes, on copies of operands whose strides it can't take. */
-  private compute(op: Op): void {
+  private compute(op: PlacedOp): void {
     if (isLoopOp(op.op) && splitsOf(iterationOf(op)).length === 0) this.reduceCopies(op);
     else this.ops.push({ ...op, inputs: op.inputs.map((input, i) => this.readable(op, input, i)) });
   }
 
   /** An operand with the strides that a call of the runtime takes: the heads of attention and summed rows without gaps. */
-  private readable(op: Op, input: Operand, index: number): Operand {
+  private readable(op: PlacedOp, input: Operand, index: number): Operand {
     if (typeof input === 'number') return input;
     const heads = { Attention: 3, AttentionGrad: 5 }[op.op] ?? 0;
     const hasGaps = index < heads && input.strides.at(-1) !== 1 && input.shape.at(-1) !== 1;
@@ -199,7 +186,7 @@ class Placement {
   }
 
   /** A reduction whose axes have no common stride: operands are copied in the order in which they are walked. */
-  private reduceCopies(op: Op): void {
+  private reduceCopies(op: PlacedOp): void {
     const order = reductionOrder(op);
     const inputs = op.inputs.map((input) =>
       typeof input === 'number'
@@ -310,18 +297,6 @@ class Placement {
     return view;
   }
 }
-
-/** The operations that write each buffer, in order. */
-export function writersOf(ops: readonly Op[]): Map<Buffer, Op[]> {
-  const writers = new Map<Buffer, Op[]>();
-  for (const op of ops)
-    for (const { buffer } of op.outputs) writers.set(buffer, [...(writers.get(buffer) ?? []), op]);
-  return writers;
-}
-
-/** The buffers that operands lie in. */
-export const buffersOf = (operands: readonly Operand[]): Buffer[] =>
-  operands.flatMap((operand) => (typeof operand === 'number' ? [] : [operand.buffer]));
 
 function invert(perm: readonly number[]): number[] {
   const result = new Array<number>(perm.length);

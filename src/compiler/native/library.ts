@@ -1,6 +1,5 @@
 /** @file The functions of compiled libraries, called through koffi; and addresses of typed arrays. */
 import { loadKoffi as loadAnyKoffi } from '../../system/index.js';
-import type { Draw } from '../draws.js';
 import { type BoundArray, CompilerError } from '../types.js';
 
 type Koffi = typeof import('koffi');
@@ -45,12 +44,14 @@ interface Callable {
   async(...args: unknown[]): void;
 }
 
-const call = <T>(callable: Callable, ...args: unknown[]): Promise<T> =>
+/** Calls a C function on a thread of koffi's. */
+export const call = <T>(callable: Callable, ...args: unknown[]): Promise<T> =>
   new Promise((resolve, reject) => {
     callable.async(...args, (error: unknown, result: T) => (error ? reject(error) : resolve(result)));
   });
 
-async function open(path: string, ...definitions: string[]): Promise<Callable[]> {
+/** Functions of a library, by their C declarations. */
+export async function open(path: string, ...definitions: string[]): Promise<Callable[]> {
   const koffi = await loadKoffi();
   try {
     const library = koffi.load(path, { lazy: true });
@@ -170,36 +171,4 @@ export async function addressing(): Promise<Addressing> {
     addresses: (arrays) => tableOf(arrays.map(addressOf)),
     numbers: (values) => tableOf(values.map(BigInt)),
   };
-}
-
-/** Words of an lt_draw. */
-const drawWords = 5;
-const distributions = { normal: 0n, uniform: 1n, constant: 2n };
-
-/** What C works on at present: an address alone keeps nothing in memory. */
-const inUse = new Set<unknown>();
-
-/** Fills arrays, on threads of the runtime's. */
-export async function fillArrays(runtime: string, draws: readonly Draw[], threads: number): Promise<void> {
-  const [fill] = await open(runtime, 'void lt_fill(int threads, void *draws, int64_t count)');
-  const [prefer, { addresses, numbers }] = await Promise.all([largePages(runtime), addressing()]);
-  const arrays = draws.map(({ out }) => out);
-  prefer(arrays);
-  const places = addresses(arrays).table;
-  const { table, address } = numbers(draws.flatMap(({ out }) => [0, out.length, 0, 0, 0]));
-  const [scales, keys] = [new Float64Array(table.buffer), new Uint32Array(table.buffer)];
-  draws.forEach(({ kind, scale, key }, i) => {
-    const at = drawWords * i;
-    table[at] = places[i]!;
-    scales[at + 2] = scale;
-    keys.set(key, 2 * (at + 3));
-    table[at + 4] = distributions[kind];
-  });
-  const kept = [table, arrays];
-  inUse.add(kept);
-  try {
-    await call(fill!, threads, address, draws.length);
-  } finally {
-    inUse.delete(kept);
-  }
 }

@@ -1,5 +1,5 @@
 /** @file What follows from frozen inputs and constants alone: worked out when they change, not at every run. */
-import { buffersOf, type Op, writersOf } from './layout.js';
+import { buffersOf, type PlacedOp, writersOf } from './placedOps.js';
 import type { Buffer } from './views.js';
 
 /** Larger results would be kept in memory for the little that they cost. */
@@ -8,8 +8,8 @@ const MOST_ELEMENTS = 1 << 14;
 /** A program's operations in two parts. */
 export interface Split {
   /** Those that need not run again. */
-  readonly once: readonly Op[];
-  readonly rest: readonly Op[];
+  readonly once: readonly PlacedOp[];
+  readonly rest: readonly PlacedOp[];
   /** Whether a buffer's contents stay from run to run. */
   readonly isKept: (buffer: Buffer) => boolean;
 }
@@ -19,9 +19,9 @@ export interface Split {
  *
  * @param frozen the inputs, by their number, whose contents stay.
  */
-export function splitOnce(ops: readonly Op[], frozen: ReadonlySet<number>): Split {
+export function splitOnce(ops: readonly PlacedOp[], frozen: ReadonlySet<number>): Split {
   const writers = writersOf(ops);
-  const once = new Set<Op>();
+  const once = new Set<PlacedOp>();
   const isKept = (buffer: Buffer): boolean => {
     const { home } = buffer;
     if (home.kind === 'constant') return true;

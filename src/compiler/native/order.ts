@@ -1,7 +1,7 @@
 /** @file Order: small values that nothing large feeds come first, small results that nothing large needs come last. */
 
 import { isLoopOp } from './iteration.js';
-import { buffersOf, type Op, writersOf } from './layout.js';
+import { buffersOf, type PlacedOp, writersOf } from './placedOps.js';
 import type { Buffer } from './views.js';
 
 /** Up to this many elements a value counts as small. */
@@ -13,9 +13,9 @@ const TINY = 64;
  * Scalars between the forward and the backward pass, such as a loss or the weight of a batch, would close loops and chains
  * that could go on. What they depend on is moved to the front where it can be, the rest behind everything.
  */
-export function orderForFusion(ops: readonly Op[]): Op[] {
+export function orderForFusion(ops: readonly PlacedOp[]): PlacedOp[] {
   const writers = writersOf(ops);
-  const early = new Set<Op>();
+  const early = new Set<PlacedOp>();
   for (const op of ops) {
     const inputs = buffersOf(op.inputs);
     const fits =
@@ -26,10 +26,10 @@ export function orderForFusion(ops: readonly Op[]): Op[] {
     const alone = op.outputs.every(({ buffer }) => writers.get(buffer)!.length === 1);
     if (fits && ready && alone && op.op !== 'GatherV2') early.add(op);
   }
-  const readers = new Map<Buffer, Op[]>();
+  const readers = new Map<Buffer, PlacedOp[]>();
   for (const op of ops)
     for (const buffer of buffersOf(op.inputs)) readers.set(buffer, [...(readers.get(buffer) ?? []), op]);
-  const late = new Set<Op>();
+  const late = new Set<PlacedOp>();
   for (let i = ops.length - 1; i >= 0; i--) {
     const op = ops[i]!;
     if (early.has(op) || !isLoopOp(op.op)) continue;

@@ -1,7 +1,7 @@
 /** @file Products: matrix multiplications as the runtime takes them, any strides, axes in front merged into rows where they can be. */
 import { broadcastShapes } from '../rules/elementwise.js';
 import type { Shape } from '../types.js';
-import type { Op } from './layout.js';
+import type { PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type View } from './views.js';
 
 export type Precision = 'float32' | 'bfloat16';
@@ -56,7 +56,7 @@ function mergedRows(view: View): number | null {
 }
 
 /** The product that a BatchMatMul asks for. */
-export function productOf({ inputs, outputs, attrs, scope }: Op): ProductUnit {
+export function productOf({ inputs, outputs, attrs, scope }: PlacedOp): ProductUnit {
   const [left, right] = inputs as readonly [View, View];
   const c = outputs[0]!;
   const batch = broadcastShapes(left.shape.slice(0, -2), right.shape.slice(0, -2));

@@ -1,6 +1,6 @@
 /** @file Compiled C as a `Backend`: its memory, its runs off the main thread, its end. */
 import { availableParallelism } from 'node:os';
-import type { Backend, FlatBinding } from '../executable.js';
+import type { Backend, FlatBinding } from '../backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import type { ProgramProfile } from '../profile/profiler.js';
 import {

@@ -1,6 +1,6 @@
 /** @file Units: what the program does, one thing after another: fused loops, products, attention, and calls of the runtime. */
 import { isLoopOp, type LoopNode } from './iteration.js';
-import type { Op } from './layout.js';
+import type { PlacedOp } from './placedOps.js';
 import type { ProductUnit } from './products.js';
 import type { Buffer, View } from './views.js';
 
@@ -18,7 +18,7 @@ export interface CallUnit {
   readonly kind: 'attention' | 'attentionGrad' | 'segmentSum' | 'updateSlice' | 'cumsum' | 'topK';
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
-  readonly attrs: Op['attrs'];
+  readonly attrs: PlacedOp['attrs'];
   readonly scope: string;
 }
 
@@ -35,7 +35,7 @@ export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
 };
 
 /** Whether the lowering has a rule for an operation that is neither a view nor a copy. */
-export const hasRule = ({ op }: Op): boolean =>
+export const hasRule = ({ op }: PlacedOp): boolean =>
   isLoopOp(op) || op === 'BatchMatMul' || CALLS[op] !== undefined;
 
 /** The buffers that a unit reads. */

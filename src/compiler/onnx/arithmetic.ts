@@ -1,8 +1,7 @@
 /** @file ONNX lowerings of arithmetic and reductions, with what the guide says of NaN, zeros, casts and integers. */
 import type { Attrs, Node, Value } from '../graph.js';
-import type { OnnxBuilder } from './builder.js';
+import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
-import type { Lowering } from './rules.js';
 
 const ints = (value: Attrs[string] | undefined): readonly number[] => value as readonly number[];
 

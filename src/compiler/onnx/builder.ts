@@ -1,5 +1,5 @@
 /** @file Builds an ONNX model value by value: names, constants, and the places where index types change. */
-import type { Value } from '../graph.js';
+import type { Node, Value } from '../graph.js';
 import { type DType, hostArrayFrom, type Shape } from '../types.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
 import { OnnxType } from './proto.js';
@@ -121,3 +121,6 @@ export class OnnxBuilder {
     return { inputs, outputs, initializers: this.initializers, nodes: this.nodes };
   }
 }
+
+/** Writes one node; answers with the ONNX names of its outputs. */
+export type Lowering = (node: Node, inputs: readonly string[], builder: OnnxBuilder) => readonly string[];

@@ -1,10 +1,9 @@
 /** @file ONNX lowerings of gathers, scatters, cross-entropy and random bits: where indices and words are handled. */
 import { foldWords, MIX_1, MIX_2 } from '../ops/random.js';
 import { type Shape, sizeOf } from '../types.js';
-import type { OnnxBuilder } from './builder.js';
+import type { Lowering, OnnxBuilder } from './builder.js';
 import { MICROSOFT } from './builder.js';
 import { OnnxType } from './proto.js';
-import type { Lowering } from './rules.js';
 
 /**
  * A sum by a one-hot matrix product is parallel and fast for few segments; its cost grows with their number, that of

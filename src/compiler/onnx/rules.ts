@@ -18,13 +18,10 @@ import {
   step,
   toInt,
 } from './arithmetic.js';
-import { MICROSOFT, type OnnxBuilder } from './builder.js';
+import { type Lowering, MICROSOFT, type OnnxBuilder } from './builder.js';
 import { indexingLowerings } from './indexing.js';
 import { OnnxType } from './proto.js';
 import { shapeLowerings } from './shapes.js';
-
-/** Writes one node; answers with the ONNX names of its outputs. */
-export type Lowering = (node: Node, inputs: readonly string[], builder: OnnxBuilder) => readonly string[];
 
 /** An ONNX operator of the same meaning. */
 const same =

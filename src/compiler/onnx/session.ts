@@ -1,6 +1,6 @@
 /** @file Runs a graph through ONNX Runtime. */
 import type { Tensor } from 'onnxruntime-node';
-import type { Backend, FlatBinding } from '../executable.js';
+import type { Backend, FlatBinding } from '../backend.js';
 import type { Graph } from '../graph.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import { CompilerError, type HostArray, newHostArray, sizeOf, type TensorSpec } from '../types.js';

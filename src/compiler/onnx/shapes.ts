@@ -1,9 +1,8 @@
 /** @file How what moves, cuts, joins or fills is written in ONNX. */
 import type { Attrs } from '../graph.js';
 import { sizeOf } from '../types.js';
-import type { OnnxBuilder } from './builder.js';
+import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
-import type { Lowering } from './rules.js';
 
 const ints = (value: Attrs[string] | undefined): readonly number[] => value as readonly number[];
 

@@ -4,8 +4,9 @@ import '../ops/pooling.js';
 import { type Graph, type Node, newValue, rewrite, type Value } from '../graph.js';
 import { compositeOf } from '../ops/composite.js';
 import { precisionOf, runInPrecision } from '../precision.js';
+import { withScope } from '../scopes.js';
 import type * as tf from '../tfjs.js';
-import { traceGraph, withScope } from '../trace.js';
+import { traceGraph } from '../trace.js';
 
 /** The decomposition of a composite as a graph, with the node's inputs as inputs. */
 function traceDecomposition(node: Node): Graph {

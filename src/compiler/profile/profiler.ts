@@ -1,5 +1,5 @@
 /** @file Profiles: where the time of programs goes, collected while they run. */
-import type { Runner } from '../executable.js';
+import type { Runner } from '../backend.js';
 import type { Precision } from '../precision.js';
 import type { Part } from './part.js';
 

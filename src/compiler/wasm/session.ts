@@ -1,5 +1,5 @@
 /** @file Runs elementwise programs through WebAssembly, block by block. */
-import type { Backend } from '../executable.js';
+import type { Backend } from '../backend.js';
 import type { Graph } from '../graph.js';
 import { type HostArray, sizeOf } from '../types.js';
 import { BLOCK, lowerToWasm, type Place } from './lower.js';

@@ -1,7 +1,8 @@
 /** @file What the tests of the native lowering share: functions as prepared graphs, layouts and plans, in words. */
 import { type Tensor, type TensorSpec, tf } from '../../../src/compiler/index.js';
-import { type Layout, layOut, type Op, type Operand } from '../../../src/compiler/native/layout.js';
+import { type Layout, layOut } from '../../../src/compiler/native/layout.js';
 import { type NativePlan, planNative } from '../../../src/compiler/native/lower.js';
+import type { Operand, PlacedOp } from '../../../src/compiler/native/placedOps.js';
 import { prepareForNative } from '../../../src/compiler/native/prepare.js';
 import type { Unit } from '../../../src/compiler/native/units.js';
 import { type Buffer, formatView } from '../../../src/compiler/native/views.js';
@@ -33,7 +34,7 @@ const operandText = (x: Operand): string =>
   typeof x === 'number' ? String(x) : formatView(x).replace(`%${x.buffer.id}`, nameOf(x.buffer));
 
 /** `Add(float32 in0[2,3], 1) -> float32 out0[2,3]`. */
-export const opText = ({ op, inputs, outputs }: Op): string =>
+export const opText = ({ op, inputs, outputs }: PlacedOp): string =>
   `${op}(${inputs.map(operandText).join(', ')}) -> ${outputs.map(operandText).join(', ')}`;
 
 /** `loop 8x4 Add Sum:row`, `product 8x4x16`, or the kind of a call. */

@@ -1,5 +1,5 @@
 /** @file Small programs in C, written by hand, for tests of what runs them. */
-import type { Backend } from '../../../src/compiler/executable.js';
+import type { Backend } from '../../../src/compiler/backend.js';
 import { type OpenOptions, openProgram } from '../../../src/compiler/native/session.js';
 import { compileC } from '../../../src/compiler/native/toolchain/compileC.js';
 import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';

@@ -1,7 +1,7 @@
 /** @file Compiled C as a backend: memory, threads, errors, turns, the end; with the machine's own compiler. */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../../../src/compiler/executable.js';
+import type { Backend } from '../../../src/compiler/backend.js';
 import type { OpenOptions } from '../../../src/compiler/native/session.js';
 import { installHint } from '../../../src/compiler/native/toolchain/compiler.js';
 import { openToolchain } from '../../../src/compiler/native/toolchain/index.js';

@@ -2,8 +2,8 @@
 import { literal } from '../expressions.js';
 import type { CallUnit } from '../units.js';
 import { mergeAxes, type View } from '../views.js';
+import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './names.js';
-import type { Needs } from './step.js';
 
 type PointerOf = (view: View) => string;
 

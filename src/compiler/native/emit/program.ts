@@ -2,9 +2,10 @@
 import type { ProductUnit } from '../products.js';
 import { type Chain, type Schedule, samePacking } from '../stages.js';
 import type { Plan } from '../steps.js';
+import { Functions, type Needs } from './cFunctions.js';
 import { precisionName } from './names.js';
 import type { Place } from './pointers.js';
-import { Functions, type Needs, StepWriter } from './step.js';
+import { StepWriter } from './step.js';
 
 /** What memory planning found out. */
 export interface MemoryPlan {

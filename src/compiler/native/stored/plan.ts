@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
-import type { Backend } from '../../executable.js';
+import type { Backend } from '../../backend.js';
 import type { Graph } from '../../graph.js';
 import type { Part } from '../../profile/part.js';
 import { type DType, type HostArray, newHostArray } from '../../types.js';

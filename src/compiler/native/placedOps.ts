@@ -1,0 +1,30 @@
+/** @file Operations whose operands have places in memory. */
+import type { Attrs } from '../graph.js';
+import type { DType } from '../types.js';
+import type { Buffer, View } from './views.js';
+
+/** What an operation reads: elements of a buffer, or one number everywhere. */
+export type Operand = View | number;
+
+/** A node that computes, or copies, with its operands where they lie. */
+export interface PlacedOp {
+  readonly op: string;
+  readonly inputs: readonly Operand[];
+  /** dtypes of the inputs. */
+  readonly types: readonly DType[];
+  readonly outputs: readonly View[];
+  readonly attrs: Attrs;
+  readonly scope: string;
+}
+
+/** The operations that write each buffer, in order. */
+export function writersOf(ops: readonly PlacedOp[]): Map<Buffer, PlacedOp[]> {
+  const writers = new Map<Buffer, PlacedOp[]>();
+  for (const op of ops)
+    for (const { buffer } of op.outputs) writers.set(buffer, [...(writers.get(buffer) ?? []), op]);
+  return writers;
+}
+
+/** The buffers that operands lie in. */
+export const buffersOf = (operands: readonly Operand[]): Buffer[] =>
+  operands.flatMap((operand) => (typeof operand === 'number' ? [] : [operand.buffer]));

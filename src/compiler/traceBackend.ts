@@ -1,0 +1,174 @@
+/** @file The tracing backend of tfjs: kernels that record a graph instead of computing. */
+import { type Attrs, type Node, newValue, type Value } from './graph.js';
+import { notePrecision } from './precision.js';
+import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
+import type { RawAttrs } from './rules/rule.js';
+import { currentScope } from './scopes.js';
+import * as tf from './tfjs.js';
+import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf } from './types.js';
+
+/** What a tensor stands for; of those that are made here it is the identity of their data as well. */
+class Stored {
+  refCount = 1;
+
+  constructor(
+    readonly dtype: DType,
+    readonly shape: number[],
+    /** Host values of a constant; null for traced tensors. */
+    readonly values: tf.BackendValues | null,
+    /** The traced value; made at first use for constants. */
+    public value: Value | null,
+  ) {}
+}
+
+/** Constants of an abstract trace that are larger than this many elements have a shape only. */
+const MAX_ABSTRACT_ELEMENTS = 1 << 12;
+
+/** What belongs to one trace. */
+export interface Trace {
+  /** Whether only shapes are asked for: large constants are not kept, or not even made. */
+  readonly abstract: boolean;
+  readonly nodes: Node[];
+  /** The constants made by `hostConstant`, by key. */
+  readonly constants: Map<string, Value>;
+  /** Tensors that live until the trace ends. */
+  readonly kept: tf.Tensor[];
+}
+
+/** A loop of its own: a callback for each element would take most of the time of tracing a large model. */
+function isUniform(values: ArrayLike<number>): boolean {
+  const first = values[0];
+  for (let i = 1; i < values.length; i++) if (values[i] !== first) return false;
+  return true;
+}
+
+export class TraceBackend extends tf.KernelBackend {
+  /** Of tensors that other backends have made. */
+  private readonly storage = new tf.DataStorage<Stored>(this, tf.engine() as unknown as tf.DataMover);
+  /** The trace under way. */
+  current: Trace | null = null;
+
+  record(op: string, given: readonly Value[], raw: RawAttrs): readonly Value[] {
+    const rule = ruleOf(op);
+    const dtypes = rule.takes?.(given);
+    const inputs = dtypes === undefined ? given : given.map((value, i) => this.cast(value, dtypes[i]!));
+    const attrs: Attrs = withinRule(op, () => rule.attrs?.(raw, inputs)) ?? {};
+    if (attrs.precision !== undefined) notePrecision(raw);
+    const outputs = inferOutputs(op, inputs, attrs).map((output) => newValue(output));
+    this.current!.nodes.push({ op, inputs, outputs, attrs, scope: currentScope() });
+    return outputs;
+  }
+
+  private cast(value: Value, dtype: DType): Value {
+    return value.dtype === dtype ? value : this.record('Cast', [value], { dtype })[0]!;
+  }
+
+  /** A tensor that stands for `value`. */
+  wrap(value: Value): tf.TensorInfo {
+    const { shape, dtype } = value;
+    return { dataId: new Stored(dtype, [...shape], null, value), shape: [...shape], dtype };
+  }
+
+  /** The value that `info` stands for; a tensor made on the host becomes a constant of the program. */
+  unwrap(info: tf.TensorInfo): Value {
+    const stored = this.storedOf(info.dataId);
+    if (stored.value === null) {
+      const data = hostArrayFrom(stored.dtype, stored.values as unknown as ArrayLike<number>);
+      stored.value = newValue({ shape: stored.shape, dtype: stored.dtype }, { data });
+    }
+    return stored.value;
+  }
+
+  private storedOf(dataId: tf.DataId): Stored {
+    return dataId instanceof Stored ? dataId : this.storage.get(dataId);
+  }
+
+  override write(values: tf.BackendValues, shape: number[], dtype: tf.DataType): tf.DataId {
+    return this.store(values, shape, dtype);
+  }
+
+  override move(
+    dataId: tf.DataId,
+    values: tf.BackendValues,
+    shape: number[],
+    dtype: tf.DataType,
+    refCount: number,
+  ): void {
+    const stored = this.store(values, shape, dtype);
+    stored.refCount = refCount;
+    this.storage.set(dataId, stored);
+  }
+
+  private store(values: tf.BackendValues, shape: number[], dtype: tf.DataType): Stored {
+    if (dtype === 'string' || dtype === 'complex64') {
+      throw new CompilerError(`Tensors of dtype ${dtype} cannot be compiled; use float32, int32 or bool.`);
+    }
+    const large = this.current?.abstract === true && sizeOf(shape) > MAX_ABSTRACT_ELEMENTS;
+    return large
+      ? new Stored(dtype, [...shape], null, this.abstracted(values as ArrayLike<number>, shape, dtype))
+      : new Stored(dtype, [...shape], values, null);
+  }
+
+  /** What stands for a large constant where only shapes are asked for: equal elements can still be simplified away. */
+  private abstracted(values: ArrayLike<number>, shape: number[], dtype: DType): Value {
+    return isUniform(values)
+      ? this.record('Fill', [], { shape, value: values[0]!, dtype })[0]!
+      : newValue({ shape: [...shape], dtype });
+  }
+
+  override readSync(dataId: tf.DataId): tf.BackendValues {
+    const { values, value } = this.storedOf(dataId);
+    if (values === null) {
+      throw new CompilerError(
+        `The value of a traced tensor ${formatSpec(value!)} was read. ` +
+          'Inside jit only shapes and dtypes are known: return the tensor from the function, or compute with tf operations (tf.where instead of if).',
+      );
+    }
+    return values;
+  }
+
+  override async read(dataId: tf.DataId): Promise<tf.BackendValues> {
+    return this.readSync(dataId);
+  }
+
+  /**
+   * Whether no tensor has these data any more. tf.tidy and tf.customGrad drop tensors that the program still needs: what a
+   * tensor stands for lives as long as anybody knows it.
+   */
+  override disposeData(dataId: tf.DataId, force = false): boolean {
+    const stored = this.storedOf(dataId);
+    stored.refCount--;
+    if (!force && stored.refCount > 0) return false;
+    // Other backends' data may come back, with other values.
+    if (!(dataId instanceof Stored)) this.storage.delete(dataId);
+    return true;
+  }
+
+  override incRef(dataId: tf.DataId): void {
+    this.storedOf(dataId).refCount++;
+  }
+
+  override refCount(dataId: tf.DataId): number {
+    return dataId instanceof Stored || this.storage.has(dataId) ? this.storedOf(dataId).refCount : 0;
+  }
+
+  override numDataIds(): number {
+    return this.storage.numDataIds();
+  }
+
+  override memory(): { unreliable: boolean } {
+    return { unreliable: true };
+  }
+
+  override timerAvailable(): boolean {
+    return false;
+  }
+
+  override floatPrecision(): 32 {
+    return 32;
+  }
+
+  override epsilon(): number {
+    return 1e-7;
+  }
+}
