@@ -17,7 +17,7 @@ import { type Item, type Line, linesOf, oneLine, pathText, valueText } from './p
 import { type Place, placeOf } from './source.js';
 import type { AnyConfig, Tag } from './types.js';
 import { formatLink } from './walking/paths.js';
-import { walk } from './walking/traverse.js';
+import { walk } from './walking/walk.js';
 
 /** One write. */
 export interface HistoryEntry {

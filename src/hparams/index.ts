@@ -152,6 +152,6 @@ export type {
   Tag,
 } from './types.js';
 export { isEqual } from './walking/equal.js';
+export { iterate, pathOf, type Visit } from './walking/iterate.js';
 export { formatPath, parsePath, type Segment } from './walking/paths.js';
 export { type Child, type State, type TraverseOptions, traverse, type Visitor } from './walking/states.js';
-export { iterate, pathOf, type Visit } from './walking/traverse.js';

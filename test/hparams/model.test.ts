@@ -78,9 +78,6 @@ const { program } = fc.letrec<{ step: Step; program: Step[] }>((tie) => ({
 
 /** One root, as config and as model, and within a recipe what it is a draft of. */
 class Run {
-  /** Whether a derived config stands beside its original, with which it shares the defaults that nobody wrote. */
-  sharesDefaults = false;
-
   constructor(
     public real: Real,
     public model: Model,
@@ -118,7 +115,6 @@ class Run {
       else unsetPath(this.real, [pathOf(this.real, real), field].filter(Boolean).join('.'));
       Object.assign(node, { [field]: model(node.isBox)[field as 'value'] });
       node.explicit.delete(field);
-      node.stored.delete(field);
       if (node.edited === false) node.edited = true;
       expect(history(real).at(-1)).toMatchObject({ field, kind: 'delete' });
     } else if (kind === 'setPath') {
@@ -195,16 +191,13 @@ class Run {
 
   /** A default that stands elsewhere too is a value. */
   private placed(node: Model): void {
-    const isDraft = this.originals.some(([, draft]) => draft === node);
     for (const holder of nodesOf(this.model, childrenOf)) {
       for (const field of ['tpl', 'defs'] as const) {
         if (holder[field] !== node && !(field === 'defs' && holder.defs.includes(node))) continue;
         holder.explicit.add(field);
-        if (isDraft && !node.placed) holder.stored.add(field);
       }
     }
     if (node.edited === false) node.edited = true;
-    node.placed = true;
   }
 
   private put(real: Real, node: Model, held: Real, heldNode: Model, n: number): void {
@@ -280,7 +273,6 @@ class Run {
     n: number,
   ): void {
     const before = shown(real, false);
-    let inner: Run | undefined;
     const results: [Real, Model][] = [];
     const originals = nodesOf(real, realChildren);
     const result = derive(real, (draft) => {
@@ -289,7 +281,7 @@ class Run {
           originals[i]!,
           draftOf(each),
         ]);
-        inner = new Run(draft, draftModel, pairs);
+        const inner = new Run(draft, draftModel, pairs);
         inner.check('begin');
         inner.run(steps);
       });
@@ -302,11 +294,7 @@ class Run {
     if (node === this.model && this.originals.length === 0) {
       this.real = result;
       this.model = derivedModel;
-    } else {
-      this.put(into, intoNode, result, derivedModel, n);
-      this.sharesDefaults = true;
-    }
-    this.sharesDefaults ||= inner!.sharesDefaults;
+    } else this.put(into, intoNode, result, derivedModel, n);
   }
 }
 
@@ -321,7 +309,6 @@ test('random programs: configs read as a plain model of them does, in recipes to
       run.check('begin');
       for (const steps of [first, second]) {
         run.run(steps);
-        if (run.sharesDefaults) continue;
         const copied = deepCopy(run.real);
         expect(shown(copied, false)).toBe(shown(run.model, true));
         expect(shown(fromJSON(toJSON(run.real)) as Real, false)).toBe(shown(run.model, true));

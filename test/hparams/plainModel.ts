@@ -29,12 +29,8 @@ export interface Model {
   defs: Model[];
   /** Fields that were written, or whose default was put elsewhere too. */
   explicit: Set<string>;
-  /** Fields that the config itself has a value for: only a change of these makes a derived config another one. */
-  stored: Set<string>;
   /** Whether anything was written since it was made as a default; undefined for what is none. */
   edited: boolean | undefined;
-  /** Whether it is a default that was put elsewhere too. */
-  placed: boolean;
 }
 
 export function model(isBox: boolean, edited?: boolean): Model {
@@ -46,9 +42,7 @@ export function model(isBox: boolean, edited?: boolean): Model {
     list: [],
     table: {},
     explicit: new Set<string>(),
-    stored: new Set<string>(),
     edited,
-    placed: false,
   };
   const made: Model = { ...plain, tpl: null, defs: [] };
   if (isBox) Object.assign(made, { tpl: model(false, false), defs: defaultDefs() });
@@ -58,7 +52,7 @@ export function model(isBox: boolean, edited?: boolean): Model {
 function defaultDefs(): Model[] {
   const [first, second] = [model(false, false), model(false, false)];
   first.value = 5;
-  store(first, 'value');
+  first.explicit.add('value');
   return [first, second];
 }
 
@@ -114,14 +108,8 @@ export function deriveModel(
   root: Model,
   recipe: (draft: Model, draftOf: (node: Model) => Model) => void,
 ): Model {
-  const drafts = new Map(nodesOf(root, childrenOf).map((node) => [node, { ...node }]));
+  const drafts = copiesOf(root);
   const draftOf = (node: Model): Model => drafts.get(node) ?? node;
-  for (const draft of drafts.values()) {
-    swapChildren(draft, draftOf);
-    draft.nums = [...draft.nums];
-    draft.explicit = new Set(draft.explicit);
-    draft.stored = new Set(draft.stored);
-  }
   recipe(draftOf(root), draftOf);
   const originals = new Map([...drafts].map(([node, draft]) => [draft, node]));
   const done = new Map<Model, Model>();
@@ -129,11 +117,9 @@ export function deriveModel(
     const known = done.get(node);
     if (known !== undefined) return known;
     const original = originals.get(node);
-    const before = original && { tpl: original.tpl, defs: original.defs };
+    // Edited defaults are values of what was derived.
+    if (original !== undefined) node.explicit = explicitFields(node);
     swapChildren(node, finish);
-    // A default that is another than the original's is a value.
-    if (before !== undefined && node.tpl !== before.tpl) store(node, 'tpl');
-    if (before !== undefined && !sameList(node.defs, before.defs)) store(node, 'defs');
     const final = original !== undefined && isSame(node, original) ? original : node;
     done.set(node, final);
     return final;
@@ -150,29 +136,33 @@ function swapChildren(node: Model, swap: (node: Model) => Model): void {
 }
 
 function isSame(a: Model, b: Model): boolean {
+  const explicit = explicitFields(a);
   return (
+    sameList([...explicit].sort(), [...explicitFields(b)].sort()) &&
     a.value === b.value &&
     sameList(a.nums, b.nums) &&
     a.opt === b.opt &&
-    a.tpl === b.tpl &&
+    (a.tpl === b.tpl || !explicit.has('tpl')) &&
     sameList(a.list, b.list) &&
-    sameList(a.defs, b.defs) &&
-    sameList(Object.entries(a.table).flat(), Object.entries(b.table).flat()) &&
-    sameList([...a.stored].sort(), [...b.stored].sort())
+    (sameList(a.defs, b.defs) || !explicit.has('defs')) &&
+    sameList(Object.entries(a.table).flat(), Object.entries(b.table).flat())
   );
+}
+
+/** Fields that were written, and those whose default was edited. */
+function explicitFields(node: Model): Set<string> {
+  const fields = new Set(node.explicit);
+  if (node.tpl !== null && !isPristine(node.tpl)) fields.add('tpl');
+  if (!node.defs.every(isPristine)) fields.add('defs');
+  return fields;
 }
 
 function sameList(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a.length === b.length && a.every((part, i) => part === b[i]);
 }
 
-function store(node: Model, field: string): void {
-  node.explicit.add(field);
-  node.stored.add(field);
-}
-
 export function wrote(node: Model, field: string): void {
-  store(node, field);
+  node.explicit.add(field);
   if (node.edited === false) node.edited = true;
 }
 
@@ -191,7 +181,6 @@ export function copyModel(node: Model): Model {
   };
   made.explicit = new Set(node.explicit);
   made.edited = undefined;
-  made.placed = false;
   if (node.tpl !== null && !node.explicit.has('tpl')) {
     if (isPristine(node.tpl)) made.tpl = model(false, false);
     else made.explicit.add('tpl');
@@ -200,12 +189,16 @@ export function copyModel(node: Model): Model {
     if (node.defs.every(isPristine)) made.defs = defaultDefs();
     else made.explicit.add('defs');
   }
-  made.stored = new Set(made.explicit);
   return made;
 }
 
 export function deepCopyModel(root: Model): Model {
+  return copiesOf(root).get(root)!;
+}
+
+/** The copies of all nodes below a root, which hold one another. */
+function copiesOf(root: Model): Map<Model, Model> {
   const copies = new Map(nodesOf(root, childrenOf).map((node) => [node, copyModel(node)]));
   for (const made of copies.values()) swapChildren(made, (node) => copies.get(node) ?? node);
-  return copies.get(root)!;
+  return copies;
 }

@@ -7,18 +7,10 @@ import type { FieldInfo } from '../fields/fields.js';
 import { withBuilt } from '../fields/holders.js';
 import { withoutCarriers } from '../nodes/carriers.js';
 import { mapContainers, partsOf, rebuild } from '../nodes/containers.js';
-import {
-  type ConfigNode,
-  freezeExisting,
-  hasValue,
-  nodeOf,
-  notPlain,
-  plainDefault,
-  rawValue,
-} from '../nodes/node.js';
+import { type ConfigNode, freezeExisting, hasValue, nodeOf, rawValue } from '../nodes/node.js';
 import type { AnyConfig, BUILT, BuildableContainer, Built } from '../types.js';
 import { traverse } from '../walking/states.js';
-import { type Edge, walk } from '../walking/traverse.js';
+import { type Edge, walk } from '../walking/walk.js';
 import { failedBuild, placeOfValue } from './buildErrors.js';
 import { checkRules } from './rules.js';
 import { builtEdges, examine } from './validate.js';
@@ -170,8 +162,6 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
 
 // Called for every field of every config: what needs a closure stands in functions of its own.
 function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): unknown {
-  const plain = plainDefault(node, field);
-  if (plain !== notPlain) return Object.freeze(plain);
   const raw = rawValue(node, field);
   if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
   const value = withoutCarriers(raw);

@@ -6,17 +6,10 @@ import type { FieldInfo } from '../fields/fields.js';
 import { fits, withBuilt } from '../fields/holders.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
 import { append } from '../nodes/containers.js';
-import {
-  type ConfigNode,
-  freezeExisting,
-  hasValue,
-  isExplicit,
-  isPlainDefault,
-  rawValue,
-} from '../nodes/node.js';
+import { type ConfigNode, freezeExisting, hasValue, isExplicit, rawValue } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
-import { type Edge, edgesIn, walk } from '../walking/traverse.js';
+import { type Edge, edgesIn, walk } from '../walking/walk.js';
 import { checkRules, hasRules } from './rules.js';
 import { fieldViolation, missingPart, missingValue, type Violation } from './violations.js';
 
@@ -96,7 +89,7 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
     const isSet = isExplicit(node, field.name);
-    if ((!isSet && !field.holdsBuilt) || isPlainDefault(node, field)) continue;
+    if (!isSet && !field.holdsBuilt) continue;
     const value = rawValue(node, field);
     if (typeof value !== 'object' || value === null) continue;
     const found = edgesIn(value, { parent: path, segment: field.name });
@@ -140,7 +133,6 @@ const noEdges: readonly Edge[] = [];
 export function builtEdges(node: ConfigNode, path: PathLink | undefined): readonly Edge[] {
   let edges: readonly Edge[] = noEdges;
   for (const field of node.info.builtFields) {
-    if (isPlainDefault(node, field)) continue;
     const raw = rawValue(node, field);
     if (typeof raw !== 'object' || raw === null) continue;
     const found = edgesIn(withoutCarriers(raw), { parent: path, segment: field.name });

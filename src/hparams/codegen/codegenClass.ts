@@ -3,7 +3,7 @@ import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, rawValue } from '../nodes/node.js';
-import { edgesIn } from '../walking/traverse.js';
+import { edgesIn } from '../walking/walk.js';
 import { statement, text } from './code.js';
 import { type CodegenOptions, moduleText } from './codegen.js';
 import { Imports } from './imports.js';

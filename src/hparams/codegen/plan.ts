@@ -2,9 +2,10 @@
 import type { FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { append, partsOf } from '../nodes/containers.js';
+import { heldValue } from '../nodes/held.js';
 import { type ConfigNode, collectNodes, isPristine, nodeOf, rawValue } from '../nodes/node.js';
 import type { PathLink } from '../walking/paths.js';
-import { type Edge, edgesIn, walk } from '../walking/traverse.js';
+import { type Edge, edgesIn, walk } from '../walking/walk.js';
 
 /** A config to write out. */
 interface Item {
@@ -53,7 +54,7 @@ function edgesOf(node: ConfigNode, path: PathLink | undefined, fields: readonly 
 
 /** The value that stands in the field, if it is there without being made. */
 function presentValue(node: ConfigNode, name: string): unknown {
-  return name in node.values ? node.values[name] : (node.defaults?.get(name) ?? node.containers?.get(name));
+  return heldValue(node, name);
 }
 
 function presentNodes(node: ConfigNode): ConfigNode[] {

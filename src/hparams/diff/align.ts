@@ -2,7 +2,6 @@
 import { getOrMake, isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
-import { listed } from '../walking/traverse.js';
 import { Contents } from './contents.js';
 import { alignLists, commonEnds } from './lists.js';
 import { isTouched, Structure, shownEdges } from './structure.js';
@@ -314,13 +313,13 @@ class Aligner {
   /** Pairs configs directly in `a` and `b` that nothing else was found for, by their classes. */
   private pairLeftovers(a: ConfigNode, b: ConfigNode): void {
     const byClass = new Map<object, number[]>();
-    for (const { node } of listed(shownEdges(b, undefined)).reverse()) {
+    for (const { node } of shownEdges(b, undefined).reverse()) {
       const now = this.now.numberOf(node);
       if (this.now.partners[now] !== -1) continue;
       getOrMake(byClass, node.info, () => []).push(now);
     }
     if (byClass.size === 0) return;
-    for (const { node } of listed(shownEdges(a, undefined))) {
+    for (const { node } of shownEdges(a, undefined)) {
       const old = this.old.numberOf(node);
       if (this.old.partners[old] !== -1) continue;
       const now = byClass.get(node.info)?.pop();

@@ -3,10 +3,10 @@
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/format.js';
 import { problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
-import { newConfig, proxyFor } from '../nodes/config.js';
+import { newConfig, newNode } from '../nodes/config.js';
 import { getOrMake, mapContainers } from '../nodes/containers.js';
 import {
-  ConfigNode,
+  type ConfigNode,
   collectNodes,
   deleteField,
   fieldTags,
@@ -23,7 +23,7 @@ import {
 import { origin as currentWriter } from '../nodes/record.js';
 import type { Tag } from '../types.js';
 import { formatLink } from '../walking/paths.js';
-import { type Edge, edgesIn, walk } from '../walking/traverse.js';
+import { type Edge, edgesIn, walk } from '../walking/walk.js';
 import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
 import { Resolver, ValueEditor } from './editValue.js';
 import { isTouched, shownEdges } from './structure.js';
@@ -276,13 +276,10 @@ class Applier {
   private remake(node: ConfigNode, path: Path): ConfigNode {
     if (this.isSpared(node) && !this.holdsReplaced(node)) return node;
     const { kept, defaults, written, deleted, edits } = this.planOf(node);
-    const made = new ConfigNode(node.info, edits?.kind[0]?.value ?? node.kind);
-    proxyFor(made);
+    const made = newNode(node.info, edits?.kind[0]?.value ?? node.kind);
     made.tags = node.tags;
     made.last = node.last;
     made.writes = node.writes;
-    node.defaults ??= new Map();
-    made.defaults = node.defaults;
     for (const [name, value] of kept) made.values[name] = this.replaced(value);
     for (const [name, value] of defaults)
       if (this.isReplaced(value)) made.values[name] = this.replaced(value);

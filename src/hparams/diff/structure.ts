@@ -1,9 +1,9 @@
 /** @file One of the two structures that are compared: its configs by number, and what is known of each. */
 
-import type { FieldInfo } from '../fields/fields.js';
+import { touchedValue } from '../nodes/held.js';
 import type { ConfigNode } from '../nodes/node.js';
 import type { PathLink } from '../walking/paths.js';
-import { type Edge, HeldEdges, type Source, walk } from '../walking/traverse.js';
+import { type Edge, fieldEdges, walk } from '../walking/walk.js';
 import type { Contents, KnownContents } from './contents.js';
 import type { Path } from './types.js';
 
@@ -122,20 +122,16 @@ export class Structure implements KnownContents {
 }
 
 /** Whether there is more to a config than its explicit values. */
-function hasMore({ tags, defaults, containers, draft }: ConfigNode): boolean {
-  return tags !== undefined || defaults !== undefined || containers !== undefined || draft !== undefined;
+function hasMore({ tags, defaults }: ConfigNode): boolean {
+  return tags !== undefined || defaults !== undefined;
 }
 
 /** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */
 export function isTouched(node: ConfigNode, name: string): boolean {
-  return name in node.values || node.defaults?.has(name) === true || node.containers?.has(name) === true;
+  return name in node.values || node.defaults?.has(name) === true;
 }
 
 /** The configs that `node` holds in fields that were touched. */
-export function shownEdges(node: ConfigNode, path: PathLink | undefined): Source<Edge> {
-  return new HeldEdges(node, path, isShown, true);
-}
-
-function isShown(node: ConfigNode, field: FieldInfo): boolean {
-  return isTouched(node, field.name);
+export function shownEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
+  return fieldEdges(node, path, touchedValue, true);
 }

@@ -4,9 +4,9 @@ import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { infoOf } from '../fields/fields.js';
 import { givenTwice, oldNameNotice } from '../fields/renamed.js';
-import { proxyFor } from '../nodes/config.js';
+import { newNode } from '../nodes/config.js';
 import { refusedKeys } from '../nodes/containers.js';
-import { ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
+import { type ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
 import type { Segment } from '../walking/paths.js';
 import { type DocumentProblem, deepestDocument, notifier, type ReadOptions } from './format.js';
 import { decodeMark, type PartReader, type Where } from './marks.js';
@@ -217,8 +217,7 @@ export class Decoder implements PartReader {
     }
     try {
       const cls = findClass(name, this.options.classes ?? [], this.notify);
-      const node = new ConfigNode(infoOf(cls), kind as NodeKind);
-      proxyFor(node);
+      const node = newNode(infoOf(cls), kind as NodeKind);
       return node;
     } catch (error) {
       if (error instanceof ConfigError) this.fail(at, error.problem);

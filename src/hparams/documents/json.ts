@@ -8,7 +8,7 @@ import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '
 import { origin } from '../nodes/record.js';
 import { describeDifferences } from '../printing/print.js';
 import { isEqual } from '../walking/equal.js';
-import { walk } from '../walking/traverse.js';
+import { walk } from '../walking/walk.js';
 import { Decoder } from './decode.js';
 import {
   type DocumentProblem,

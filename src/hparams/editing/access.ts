@@ -20,6 +20,7 @@ import {
   rawValue,
 } from '../nodes/node.js';
 import { origin as currentWriter, withOrigin } from '../nodes/record.js';
+import { allEdges } from '../walking/iterate.js';
 import {
   formatLink,
   formatPath,
@@ -28,7 +29,7 @@ import {
   parsePath,
   type Segment,
 } from '../walking/paths.js';
-import { edgesOf, walk } from '../walking/traverse.js';
+import { walk } from '../walking/walk.js';
 
 /** The value at `path` in a config, or in arrays and records of configs. @throws ConfigError with a suggestion. */
 export function getPath(root: unknown, path: string | readonly Segment[]): unknown {
@@ -277,7 +278,7 @@ export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo
 export function listPaths(root: unknown): PathInfo[] {
   const infos: PathInfo[] = [];
   walk(root, {
-    children: (node, path) => edgesOf(node, path, true),
+    children: allEdges,
     enter(node, path) {
       for (const field of node.info.fields.values()) {
         infos.push({

@@ -1,22 +1,20 @@
-/** @file Copy-on-write editing of configs: new configs for those that a recipe changed, and for all that hold them. */
-
+/** @file Edits of a deep copy, which in the end shares with its original all that was not written. */
 import { ConfigError } from '../errors.js';
 import { refusePromise } from '../fields/asynchronous.js';
 import { showValue } from '../fields/describe.js';
-import { hasCarried, isCarrier } from '../nodes/carriers.js';
-import { proxyFor } from '../nodes/config.js';
-import { Defaults } from '../nodes/configNode.js';
+import { ConfigNode, type DraftSession, nodeOf, type Write } from '../nodes/configNode.js';
 import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
-import { handlerOf } from '../nodes/containerTypes.js';
-import { ConfigNode, collectNodes, nodeOf, usedLate, type Write } from '../nodes/node.js';
+import { copyNode, type Swap, swapConfigs } from '../nodes/copying.js';
+import { explicitValue, heldNames, heldValue, isExplicit, nodesIn, touchedValue } from '../nodes/held.js';
 import { sameTags } from '../nodes/nodeTags.js';
+import { recordedWrites } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { isSameStep } from '../walking/paths.js';
-import { Session } from './drafts.js';
+import { fieldEdges, walk } from '../walking/walk.js';
 
 /**
  * An edited copy: `recipe` writes to a draft, with the checks of direct writes, and the result differs from `config`
- * only there. The original is untouched, parts that were not written are the same objects, a config used in several
+ * only there. The original is untouched, set parts that were not written are the same objects, a config used in several
  * places is edited in all of them, and without a change the result is `config` itself.
  *
  * A config that is put into the draft, the original of one of its parts too, is read back as a draft and has its
@@ -27,279 +25,139 @@ export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => voi
   if (root === undefined) throw new ConfigError(`derive() takes a config, got ${showValue(config)}.`);
   const session = new Session();
   try {
-    const returned: unknown = recipe(session.draftOf(root).proxy as C);
+    const draft = session.take(root);
+    const returned: unknown = recipe(draft.proxy as C);
     refusePromise(returned, 'The function given to derive()', 'the edit ends when it returns');
-    return finishDrafts(session, root).proxy as C;
+    return session.resultOf(draft).proxy as C;
   } finally {
     session.close();
   }
 }
 
-/** The edited copy of `root`. */
-function finishDrafts(session: Session, root: ConfigNode): ConfigNode {
-  const changed = new Set<ConfigNode>();
-  const placed = new Set<ConfigNode>();
-  for (const [base, draft] of session.drafts) {
-    if (isChanged(draft, base)) changed.add(base);
-    if (draft.writesAtBirth !== base.writesAtBirth) placed.add(base);
-  }
-  if (changed.size === 0 && placed.size === 0) return root;
-  const result = new Result(session, changed, placed);
-  const final = result.finalOf(root, changed.size === 1 && changed.has(root) && placed.size === 0);
-  result.settleNew();
-  result.settleHistory();
-  return final;
-}
+/** One run of a recipe: copies to edit, and what they become. */
+class Session implements DraftSession {
+  closed = false;
+  /** What stands in the draft for each config that was put into it. */
+  private readonly taken = new Map<unknown, unknown>();
+  /** What a draft is a copy of. */
+  private readonly originals = new Map<ConfigNode, ConfigNode>();
+  /** Configs that the recipe made: they stand in the draft, and in the result, themselves. */
+  private readonly made = new Set<ConfigNode>();
+  private readonly results = new Map<unknown, unknown>();
+  private readonly start = ConfigNode.count;
+  private readonly firstWrite = recordedWrites();
 
-class Result {
-  private readonly done = new Map<ConfigNode, ConfigNode>();
-  /** The edited copies that were made. */
-  private readonly finals = new Set<ConfigNode>();
-  /** New configs that hold drafts, which have to go once nothing can fail any more. */
-  private readonly holders: ConfigNode[] = [];
-
-  constructor(
-    private readonly session: Session,
-    private readonly changed: ReadonlySet<ConfigNode>,
-    /** Defaults that were put elsewhere too, and those that hold one: where they are defaults they become values. */
-    private readonly placed: Set<ConfigNode>,
-  ) {}
-
-  /** The final node of `root`: inner ones first, each once, without recursion. */
-  finalOf(root: ConfigNode, onlyRoot: boolean): ConfigNode {
-    const { done } = this;
-    const entered = new Set<ConfigNode>();
-    const open: { node: ConfigNode; held: ReadonlySet<ConfigNode> | undefined }[] = [
-      { node: root, held: undefined },
-    ];
-    for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
-      const { node } = frame;
-      if (frame.held !== undefined) {
-        open.pop();
-        done.set(node, this.finished(node, frame.held));
-      } else if (done.has(node)) open.pop();
-      else {
-        if (node.draft?.session.closed === true) throw usedLate(node);
-        entered.add(node);
-        frame.held = this.heldBy(node, onlyRoot && node === root);
-        for (const held of frame.held) {
-          if (done.has(held)) continue;
-          if (entered.has(held)) throw selfContaining(held);
-          open.push({ node: held, held: undefined });
-        }
-      }
-    }
-    return done.get(root)!;
+  take(node: ConfigNode): ConfigNode {
+    if (node.draft === this) return node;
+    const swap = swapper(this.taken);
+    walk(node.proxy, {
+      results: this.taken,
+      children: (each, path) => fieldEdges(each, path, this.isNew(each) ? touchedValue : explicitValue),
+      leave: (each) => {
+        if (each.draft === this) return each;
+        const isNew = this.isNew(each);
+        const own = isNew ? each : copyNode(each, swap);
+        own.draft = this;
+        if (isNew) {
+          this.made.add(own);
+          swapHeld(own, swap);
+        } else this.originals.set(own, each);
+        return own;
+      },
+    });
+    return swap(node);
   }
 
-  /** What a node's values, edited or not, hold; with `onlyNew`, what they did not hold before. */
-  private heldBy(node: ConfigNode, onlyNew: boolean): Set<ConfigNode> {
-    const draft = this.session.drafts.get(node) ?? node;
-    const held = this.basesIn(node, Object.values(draft.values));
-    if (onlyNew) {
-      for (const old of this.basesIn(node, Object.values(node.values))) held.delete(old);
-      return held;
-    }
-    for (const handedOut of [draft.defaults, draft.containers]) {
-      for (const [name, value] of handedOut ?? []) {
-        if (!(name in draft.values)) for (const base of this.basesIn(node, [value])) held.add(base);
-      }
-    }
-    return held;
+  /** Whether the recipe made the config; a default is as new as the config whose default it is. */
+  private isNew(node: ConfigNode): boolean {
+    for (let at: ConfigNode | undefined = node; at !== undefined; at = at.defaultOf)
+      if (at.serial <= this.start || at.draft !== undefined) return false;
+    return true;
   }
 
-  private basesIn(node: ConfigNode, values: readonly unknown[]): Set<ConfigNode> {
-    const nodes: ConfigNode[] = [];
-    for (const value of values) collectNodes(value, nodes);
-    return new Set(nodes.map((held) => this.session.baseOf(node, held)));
+  addDefault(node: ConfigNode, owner: ConfigNode): void {
+    node.draft = this;
+    if (this.made.has(owner)) this.made.add(node);
   }
 
-  private finished(node: ConfigNode, held: ReadonlySet<ConfigNode>): ConfigNode {
-    const { session } = this;
-    const isReplaced = [...held].some((each) => this.done.get(each) !== each);
-    if (node.writesAtBirth >= 0 && [...held].some((each) => this.placed.has(each))) this.placed.add(node);
-    if (session.isNew(node)) {
-      this.holders.push(node);
+  close(): void {
+    this.closed = true;
+    for (const node of this.made) node.draft = undefined;
+  }
+
+  /** What a draft has become: its original, where nothing in it was changed. @throws ConfigError where it contains itself. */
+  resultOf(draft: ConfigNode): ConfigNode {
+    const become = swapper(this.results);
+    walk(draft.proxy, { results: this.results, leave: (node) => this.finish(node, become) });
+    this.settleHistories();
+    return become(draft);
+  }
+
+  private finish(node: ConfigNode, become: Swap): ConfigNode {
+    if (this.made.has(node)) {
+      swapHeld(node, become);
       return node;
     }
-    const source = session.drafts.get(node) ?? node;
-    if (!isReplaced && !this.changed.has(node) && !this.holdsPlaced(source)) return node;
-    const final = new ConfigNode(source.info, node.kind);
-    const swap = this.swapper(node);
-    for (const name in source.values) final.values[name] = mapContainers(source.values[name], swap);
-    node.defaults ??= new Defaults(node);
-    final.defaults = source.defaults;
-    if (source.containers !== undefined) {
-      final.containers = new Map(
-        [...source.containers].map(([name, value]) => [name, mapContainers(value, swap)]),
-      );
-    }
-    this.keepDefaults(final, swap);
-    final.tags = source.tags;
-    final.last = source.last;
-    final.writes = source.writes;
-    proxyFor(final);
-    this.finals.add(final);
-    return final;
-  }
-
-  /** Makes values of the defaults that differ from those of the original, or stand elsewhere too. */
-  private keepDefaults(node: ConfigNode, swap: (leaf: unknown) => unknown): void {
-    for (const [name, config] of node.defaults ?? []) {
-      if (name in node.values) continue;
-      const swapped = swap(config);
-      if (swapped !== config || this.isPlaced(config)) node.values[name] = swapped;
-    }
-    for (const [name, value] of node.containers ?? []) {
-      if (name in node.values || !(this.isPlaced(value) || this.isEdited(value))) continue;
-      node.values[name] = value;
-    }
-  }
-
-  /** Whether a container, its configs replaced already, holds another config than the original's. */
-  private isEdited(value: unknown): boolean {
-    const nodes: ConfigNode[] = [];
-    collectNodes(value, nodes);
-    return nodes.some((node) => this.finals.has(node));
-  }
-
-  private isPlaced(value: unknown): boolean {
-    if (this.placed.size === 0) return false;
-    const nodes: ConfigNode[] = [];
-    collectNodes(value, nodes);
-    return nodes.some((node) => this.placed.has(node));
-  }
-
-  private holdsPlaced(node: ConfigNode): boolean {
-    return [node.defaults, node.containers].some((handedOut) =>
-      [...(handedOut ?? [])].some(([name, value]) => !(name in node.values) && this.isPlaced(value)),
-    );
-  }
-
-  private swapper(node: ConfigNode): (leaf: unknown) => unknown {
-    return (leaf) => {
-      const held = nodeOf(leaf);
-      if (held === undefined) return leaf;
-      const base = this.session.baseOf(node, held);
-      return (this.done.get(base) ?? base).proxy;
-    };
-  }
-
-  /** Puts into the configs that the recipe made what their drafts have become. */
-  settleNew(): void {
-    for (const node of this.holders) {
-      const swap = this.swapper(node);
-      for (const name in node.values) node.values[name] = swapInPlace(node.values[name], swap);
-      for (const [name, value] of node.containers ?? []) node.containers!.set(name, swapInPlace(value, swap));
-      this.keepDefaults(node, swap);
-    }
-    this.holders.length = 0;
+    const original = this.originals.get(node);
+    if (original !== undefined && isUnchanged(node, original, become)) return original;
+    return copyNode(node, become);
   }
 
   /** Puts into the histories of this recipe what the drafts that were written have become. */
-  settleHistory(): void {
+  private settleHistories(): void {
+    const become = (leaf: unknown): unknown => {
+      const node = nodeOf(leaf);
+      if (node === undefined || node.draft !== this || this.made.has(node)) return leaf;
+      return ((this.results.get(node) ?? this.originals.get(node) ?? node) as ConfigNode).proxy;
+    };
     const seen = new Set<Write>();
-    for (const node of [...this.session.drafts.values(), ...this.session.adopted]) {
+    for (const node of this.results.keys() as Iterable<ConfigNode>) {
       for (let write = node.last; write !== undefined; write = write.previous) {
-        if (write.sequence <= this.session.firstWrite || seen.has(write)) break;
+        if (write.sequence <= this.firstWrite || seen.has(write)) break;
         seen.add(write);
         const { value, kind } = write;
-        if (typeof value !== 'object' || value === null || kind === 'tags') continue;
-        (write as { value: unknown }).value = mapContainers(value, (leaf) => this.pastLeaf(leaf));
+        if (typeof value === 'object' && kind !== 'tags')
+          (write as { value: unknown }).value = mapContainers(value, become);
       }
     }
-    this.settleNew();
-  }
-
-  /** What a draft that was written somewhere has become, though it may be in the result no more. */
-  private pastLeaf(leaf: unknown): unknown {
-    const draft = nodeOf(leaf)?.draft;
-    if (draft?.session !== this.session) return leaf;
-    try {
-      return this.finalOf(draft.base, false).proxy;
-    } catch (error) {
-      // What was taken out again may contain itself, or the drafts of a recipe that ended.
-      if (error instanceof ConfigError) return draft.base.proxy;
-      throw error;
-    }
   }
 }
 
-/** `value` with other configs in its containers: arrays and records stay the objects that they are. */
-function swapInPlace(value: unknown, swap: (leaf: unknown) => unknown): unknown {
-  if (!isContainer(value)) return handlerOf(value) === undefined ? swap(value) : mapContainers(value, swap);
-  for (const key of Object.keys(value)) {
-    const part = (value as Record<string, unknown>)[key];
-    (value as Record<string, unknown>)[key] = swapInPlace(part, swap);
-  }
-  return value;
+function swapper(known: ReadonlyMap<unknown, unknown>): Swap {
+  return (held) => (known.get(held) as ConfigNode | undefined) ?? held;
 }
 
-/** Whether a draft is other than what it is a draft of: in its values, class, tags or defaults. */
-function isChanged(draft: ConfigNode, base: ConfigNode): boolean {
-  return (
-    draft.info !== base.info ||
-    !sameTags(draft.tags, base.tags) ||
-    forgotDefault(draft, base) ||
-    !sameValues(draft, base)
+/** Replaces in place the configs that a node holds. */
+function swapHeld(node: ConfigNode, swap: Swap): void {
+  for (const name of heldNames(node)) {
+    const value = heldValue(node, name);
+    if (nodesIn(value).some((held) => swap(held) !== held)) node.values[name] = swapConfigs(value, swap);
+  }
+}
+
+/** Whether a draft is as its original in its class, tags and values, once its parts are what they become. */
+function isUnchanged(draft: ConfigNode, original: ConfigNode, become: Swap): boolean {
+  if (draft.info !== original.info || !sameTags(draft.tags, original.tags)) return false;
+  const isWritten = draft.writes !== original.writes;
+  return draft.info.allFields.every(
+    (field) =>
+      isExplicit(draft, field.name) === isExplicit(original, field.name) &&
+      isSame(explicitValue(draft, field), explicitValue(original, field), become, isWritten),
   );
 }
 
-function forgotDefault(draft: ConfigNode, base: ConfigNode): boolean {
-  if (draft.defaults !== base.defaults) return true;
-  return [...(draft.draft!.forgotten ?? [])].some((name) => {
-    const nodes: ConfigNode[] = [];
-    collectNodes(base.containers?.get(name), nodes);
-    return nodes.length > 0;
-  });
-}
-
-function sameValues(draft: ConfigNode, base: ConfigNode): boolean {
-  if (draft.values === base.values) return true;
-  const names = Object.keys(draft.values);
-  if (names.length !== Object.keys(base.values).length) return false;
-  return names.every((name) => name in base.values && isSame(draft.values[name], base.values[name], draft));
-}
-
-/** Whether a draft has in a place what its base has there; the draft of what stands there is no change. */
-function isSame(value: unknown, before: unknown, draft: ConfigNode): boolean {
+/** Whether `value` is `before` once its configs are what they become. */
+function isSame(value: unknown, before: unknown, become: Swap, isWritten: boolean): boolean {
+  const node = nodeOf(value);
+  if (node !== undefined) return become(node) === nodeOf(before);
   if (Object.is(value, before)) return true;
-  const held = nodeOf(value);
-  const old = nodeOf(before);
-  if (held !== undefined && old !== undefined) {
-    const { base } = draft.draft!;
-    const session = draft.draft!.session as Session;
-    return session.baseOf(base, held) === session.baseOf(base, old) || isSameCarrier(held, old, draft);
-  }
-  if (held !== undefined || old !== undefined || !isSameKind(value, before)) return false;
   const parts = partsOf(value);
   const oldParts = partsOf(before);
-  if (parts === undefined || parts.length !== oldParts?.length) return false;
+  if (parts === undefined || parts.length !== oldParts?.length || nodeOf(before) !== undefined) return false;
+  // Beside its parts, a container of another kind may hold more: where it may have been written, it counts as changed.
+  if (Array.isArray(value) !== Array.isArray(before) || (isWritten && !isContainer(value))) return false;
   return parts.every(([step, part], i) => {
     const [oldStep, oldPart] = oldParts[i]!;
-    return isSameStep(step, oldStep) && isSame(part, oldPart, draft);
+    return isSameStep(step, oldStep) && isSame(part, oldPart, become, isWritten);
   });
-}
-
-/** Carriers are copied wherever they are written: one is as good as another. */
-function isSameCarrier(a: ConfigNode, b: ConfigNode, draft: ConfigNode): boolean {
-  if (!isCarrier(a) || !isCarrier(b) || !sameTags(a.tags, b.tags) || hasCarried(a) !== hasCarried(b))
-    return false;
-  return isSame(a.values.value, b.values.value, draft);
-}
-
-/** Whether two containers can be told apart by their parts alone. Others may have more to them than their parts. */
-function isSameKind(a: unknown, b: unknown): boolean {
-  if (isContainer(a) && isContainer(b)) return Array.isArray(a) === Array.isArray(b);
-  if (a instanceof Set && b instanceof Set) return true;
-  if (!(a instanceof Map && b instanceof Map) || a.size !== b.size) return false;
-  const keys = [...b.keys()];
-  return [...a.keys()].every((key, i) => Object.is(key, keys[i]));
-}
-
-function selfContaining(node: ConfigNode): ConfigError {
-  return new ConfigError(
-    `A config must not contain itself: an edit in derive() put a ${node.info.name} config into itself. ` +
-      'A deepCopy() of the original may stand in it.',
-  );
 }

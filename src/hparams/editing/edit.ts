@@ -4,6 +4,7 @@ import { ConfigError, didYouMean, linesBelow } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import { FIELDS, infoOf } from '../fields/fields.js';
+import { copyNode } from '../nodes/copying.js';
 import {
   type ConfigNode,
   deleteField,
@@ -19,10 +20,10 @@ import {
 } from '../nodes/node.js';
 import { origin, withOrigin } from '../nodes/record.js';
 import type { AnyConfig, AnyTarget, AsConfig, AsPartial, ConfigLike, NameIn } from '../types.js';
-import type { PathLink } from '../walking/paths.js';
-import { type Edge, edgesOf, walk } from '../walking/traverse.js';
+import { allEdges } from '../walking/iterate.js';
+import { walk } from '../walking/walk.js';
 import { assignValues } from './assign.js';
-import { copy, copyNode, deepCopy } from './copy.js';
+import { copy, deepCopy } from './copy.js';
 
 const kinds: readonly NodeKind[] = ['config', 'partial', 'argFactory'];
 
@@ -115,7 +116,7 @@ export function materializeDefaults<R>(root: R): R {
   const writer = origin();
   const places: [ConfigNode, string][] = [];
   walk(root, {
-    children: writableEdges,
+    children: allEdges,
     enter(node) {
       for (const field of node.info.fields.values()) {
         if (field.name in node.values || !hasValue(node, field)) continue;
@@ -132,12 +133,4 @@ export function materializeDefaults<R>(root: R): R {
     }
   });
   return root;
-}
-
-/** The configs in `node`, defaults among them, for tools that write: in `derive`, what a draft holds is a draft too. */
-export function writableEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
-  const edges = edgesOf(node, path, true);
-  const session = node.draft?.session;
-  if (session === undefined) return edges;
-  return edges.map((edge) => ({ node: session.draftOf(edge.node), path: edge.path }));
 }

@@ -44,8 +44,6 @@ export type Writer = (node: ConfigNode, name: string, value: unknown) => void;
 export function allOrNothing(action: (write: Writer) => void, writer: Origin): void {
   const undo: (() => void)[] = [];
   const write: Writer = (node, name, value) => {
-    // What a draft did not write yet is its original's.
-    node.draft?.session.own(node);
     const { last, writes, tags } = node;
     const before = name in node.values ? { value: node.values[name] } : undefined;
     writeField(node, name, value, writer);

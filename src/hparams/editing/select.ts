@@ -18,8 +18,8 @@ import {
 import { origin } from '../nodes/record.js';
 import { requireTag } from '../tags.js';
 import type { AnyConfig, AnyTarget, AsPartial, ConfigFor, NameIn } from '../types.js';
-import { edgesIn, walk } from '../walking/traverse.js';
-import { writableEdges } from './edit.js';
+import { allEdges } from '../walking/iterate.js';
+import { edgesIn, walk } from '../walking/walk.js';
 import { allOrNothing, maker, type ReplaceOptions, type Writer, writeAll } from './manyWrites.js';
 import { acceptEmpty, FieldsByTag, type TagQuery, type TagSelection } from './selectTags.js';
 
@@ -151,7 +151,7 @@ class ConfigsByClass implements Selection<AnyConfig> {
     const replaced = new Map<ConfigNode, unknown>();
     allOrNothing((write) => {
       walk(this.root, {
-        children: writableEdges,
+        children: allEdges,
         leave: (node) => {
           if (replaced.size > 0) replaceIn(node, replaced, write);
           if (this.fits(node)) replaced.set(node, make(node.proxy));
@@ -186,7 +186,7 @@ class ConfigsByClass implements Selection<AnyConfig> {
     const found: ConfigNode[] = [];
     const names = new Set<string>();
     walk(this.root, {
-      children: writableEdges,
+      children: allEdges,
       leave: (node) => {
         names.add(node.info.name);
         if (this.fits(node)) found.push(node);
@@ -213,16 +213,13 @@ function present(names: ReadonlySet<string>, cls: AnyTarget | undefined): string
 
 /** Writes the fields of `node` that hold something that was replaced. */
 function replaceIn(node: ConfigNode, replaced: ReadonlyMap<ConfigNode, unknown>, write: Writer): void {
-  const session = node.draft?.session;
-  const live = (held: ConfigNode): ConfigNode => (session === undefined ? held : session.draftOf(held));
   for (const field of node.info.fields.values()) {
     if (field.default.kind === 'none' && !(field.name in node.values)) continue;
     const value = rawValue(node, field);
-    if (!edgesIn(value, undefined).some((edge) => replaced.has(live(edge.node)))) continue;
+    if (!edgesIn(value, undefined).some((edge) => replaced.has(edge.node))) continue;
     const swap = (leaf: unknown): unknown => {
       const held = nodeOf(leaf);
-      const key = held && live(held);
-      return key !== undefined && replaced.has(key) ? replaced.get(key) : leaf;
+      return held !== undefined && replaced.has(held) ? replaced.get(held) : leaf;
     };
     write(node, field.name, mapContainers(value, swap));
   }

@@ -4,6 +4,7 @@ import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carriedField, carriersIn, carrierTags, isCarrier } from '../nodes/carriers.js';
 import { append } from '../nodes/containers.js';
+import { copyAlone } from '../nodes/copying.js';
 import {
   type ConfigNode,
   fieldTags,
@@ -16,9 +17,8 @@ import {
 } from '../nodes/node.js';
 import { origin } from '../nodes/record.js';
 import type { Tag } from '../types.js';
-import { walk } from '../walking/traverse.js';
-import { copyAlone } from './copy.js';
-import { writableEdges } from './edit.js';
+import { allEdges } from '../walking/iterate.js';
+import { walk } from '../walking/walk.js';
 import { allOrNothing, maker, type ReplaceOptions, writeAll } from './manyWrites.js';
 import { mapCarriers } from './tagged.js';
 
@@ -87,7 +87,7 @@ export class FieldsByTag implements TagSelection {
       return false;
     };
     walk(this.root, {
-      children: writableEdges,
+      children: allEdges,
       leave: (node) => {
         // A carrier belongs to the field whose container it stands in, and is checked with it.
         if (isCarrier(node)) return;

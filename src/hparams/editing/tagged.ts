@@ -5,6 +5,7 @@ import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carriedBy, carrierOf, carrierTags, hasCarried, holdsCarrier, isCarrier } from '../nodes/carriers.js';
 import { mapContainers } from '../nodes/containers.js';
+import { copyAlone, deepCopyOf } from '../nodes/copying.js';
 import {
   type ConfigNode,
   fieldTags,
@@ -19,8 +20,9 @@ import { sortTags } from '../nodes/nodeTags.js';
 import { origin } from '../nodes/record.js';
 import { requireTag } from '../tags.js';
 import type { AnyConfig, Tag } from '../types.js';
-import { edgesOf, walk } from '../walking/traverse.js';
-import { copyAlone, deepCopy, deepCopyOf } from './copy.js';
+import { allEdges } from '../walking/iterate.js';
+import { walk } from '../walking/walk.js';
+import { deepCopy } from './copy.js';
 import { allOrNothing } from './manyWrites.js';
 
 export interface SetTaggedOptions {
@@ -130,7 +132,7 @@ export function materializeTags<C extends AnyConfig>(config: C, options: Materia
 function fieldsIn(root: unknown, inCarriers = false): { node: ConfigNode; field: FieldInfo }[] {
   const found: { node: ConfigNode; field: FieldInfo }[] = [];
   walk(root, {
-    children: (node, path) => edgesOf(node, path, true),
+    children: allEdges,
     enter(node) {
       if (isCarrier(node) && !inCarriers) return;
       for (const field of node.info.fields.values()) found.push({ node, field });

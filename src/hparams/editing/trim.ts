@@ -2,13 +2,13 @@
 
 import { showLong } from '../fields/describe.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';
-import { proxyFor } from '../nodes/config.js';
 import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
 import { ConfigNode, deleteField, isExplicit, nodeOf, rawValue, requireNode } from '../nodes/node.js';
 import { origin } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { isEqual } from '../walking/equal.js';
-import { edgesIn, edgesOf, walk } from '../walking/traverse.js';
+import { edgesOf } from '../walking/iterate.js';
+import { edgesIn, walk } from '../walking/walk.js';
 import { deepCopy } from './copy.js';
 
 /**
@@ -107,10 +107,9 @@ function placeholder(node: ConfigNode, name: string, fields: readonly FieldInfo[
     fields: new Map(fields.map((field) => [field.name, field])),
     unbuildable: 'This config was trimmed for display. Build the config that it was made of.',
   };
-  const made = new ConfigNode(info, node.kind);
+  const made = new ConfigNode(info, node.kind, node.handler);
   made.last = node.last;
   made.tags = node.tags;
-  proxyFor(made);
   return made;
 }
 

@@ -3,7 +3,7 @@
 import { type FieldInfo, isCarrierClass } from '../fields/fields.js';
 import type { Tag } from '../types.js';
 import type { Segment } from '../walking/paths.js';
-import { type ConfigNode, nodeOf, present } from './configNode.js';
+import { type ConfigNode, nodeOf } from './configNode.js';
 import { deeper, mapContainers, partsOf } from './containers.js';
 import { tagsAfter } from './nodeTags.js';
 
@@ -29,8 +29,7 @@ export function hasCarried(carrier: ConfigNode): boolean {
 
 /** What a carrier stands for; undefined where it has no value yet. */
 export function carriedBy(carrier: ConfigNode): unknown {
-  const { value } = carrier.values;
-  return carrier.draft === undefined ? value : mapContainers(value, (leaf) => present(carrier, leaf));
+  return carrier.values.value;
 }
 
 /** The tags of a carrier, sorted by name. */

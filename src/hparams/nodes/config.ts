@@ -2,6 +2,7 @@
 import { inspect } from 'node:util';
 import type { ClassInfo } from '../fields/fields.js';
 import type { AnyConfig } from '../types.js';
+import { heldValue } from './held.js';
 import {
   ConfigNode,
   deleteField,
@@ -96,21 +97,20 @@ Object.defineProperty(ConfigNode.prototype, inspect.custom, {
     if (node === undefined) return 'ConfigNode';
     const shown = Object.fromEntries(
       [...node.info.fields.keys()].flatMap((name) => {
-        return isExplicit(node, name) ? [[name, node.values[name] ?? node.defaults?.get(name)]] : [];
+        return isExplicit(node, name) ? [[name, heldValue(node, name)]] : [];
       }),
     );
     return depth < 0 ? `[${node.info.name}]` : `${node.info.name} ${inspect(shown, options)}`;
   },
 });
 
-/** A new config around a node. */
-export function proxyFor(node: ConfigNode): AnyConfig {
-  node.proxy = new Proxy(node, handler) as unknown as AnyConfig;
-  return node.proxy;
+/** A new, empty node. */
+export function newNode(info: ClassInfo, kind: NodeKind): ConfigNode {
+  return new ConfigNode(info, kind, handler);
 }
 
 /** A new, empty config. @throws ConfigError for an abstract class. */
 export function newConfig(info: ClassInfo, kind: NodeKind): AnyConfig {
   requireConcrete(info);
-  return proxyFor(new ConfigNode(info, kind));
+  return newNode(info, kind).proxy;
 }

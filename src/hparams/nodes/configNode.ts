@@ -26,35 +26,13 @@ export interface Write {
   readonly previous: Write | undefined;
 }
 
-/** What makes a node a draft within one `derive`. */
-export interface Draft {
-  /** What it is a draft of. A config that the recipe itself made is its own draft. */
-  readonly base: ConfigNode;
-  readonly session: DraftSession;
-  /** Fields whose defaults were brought back: those that the base handed out do not count any more. */
-  forgotten?: Set<string>;
-}
-
-/** One run of a recipe. */
+/** A `derive` under way: what is put into its draft becomes part of that draft. */
 export interface DraftSession {
   readonly closed: boolean;
-  /** The one draft that stands for a node. */
-  draftOf(node: ConfigNode): ConfigNode;
-  /** Whether a config was made by the recipe itself. */
-  isNew(node: ConfigNode): boolean;
-  /** Gives a draft values of its own to write to, when they are first needed. */
-  own(draft: ConfigNode): void;
-}
-
-/** The default configs that were handed out, by field; derived configs share them with their originals. */
-export class Defaults extends Map<string, AnyConfig> {
-  /** The config that they were made for; null where it is one of several. */
-  readonly owner: ConfigNode | null;
-
-  constructor(owner: ConfigNode | null, defaults: Iterable<readonly [string, AnyConfig]> = []) {
-    super(defaults);
-    this.owner = owner;
-  }
+  /** What stands in the draft for a config that is put into it. */
+  take(node: ConfigNode): ConfigNode;
+  /** Makes a default of `owner`, which is part of the draft, part of it as well. */
+  addDefault(node: ConfigNode, owner: ConfigNode): void;
 }
 
 /**
@@ -69,11 +47,12 @@ let created = 0;
 /** The target of a config's proxy. */
 export class ConfigNode {
   /** Explicit values by field. */
-  values: Record<string, unknown>;
-  /** Default configs that were handed out: edited in place they stay, but they are never stored as values. */
-  defaults: Map<string, AnyConfig> | undefined;
-  /** Default arrays, records and objects that were handed out; the first edit makes them explicit. */
-  containers: Map<string, unknown> | undefined;
+  values: Record<string, unknown> = new Values();
+  /**
+   * Defaults that were handed out, by field: they can be edited in place. A config that was is explicit from then on, and
+   * stays here; a container moves to the values.
+   */
+  defaults: Map<string, unknown> | undefined;
   /** How fields' tags differ from the declared ones. */
   tags: TagChanges | undefined;
   last: Write | undefined;
@@ -82,21 +61,24 @@ export class ConfigNode {
   writesAtBirth = -1;
   /** How many defaults of defaults lead here from a config that someone wrote. */
   defaultDepth = 0;
-  /** Whose default it is, or was: null where that is not known, undefined for configs that someone wrote. */
-  defaultOf: ConfigNode | null | undefined = undefined;
+  /** The config whose default it was made as, if it was. */
+  defaultOf: ConfigNode | undefined;
   readonly serial = ++created;
   /** The class that it was made with, and checked with where it was put: `info` may have changed since. */
   readonly madeAs: ClassInfo;
-  draft: Draft | undefined;
-  proxy!: AnyConfig;
+  /** Set while the config is part of a draft, and for ever where it is the draft of another. */
+  draft: DraftSession | undefined;
+  /** What users hold. */
+  readonly proxy: AnyConfig;
 
+  /** @param handler of the proxy: copies have that of their original. */
   constructor(
     public info: ClassInfo,
     readonly kind: NodeKind,
-    values: Record<string, unknown> = new Values(),
+    readonly handler: ProxyHandler<ConfigNode>,
   ) {
-    this.values = values;
     this.madeAs = info;
+    this.proxy = new Proxy(this, handler) as unknown as AnyConfig;
   }
 
   /** How many nodes were made so far. */
@@ -108,19 +90,4 @@ export class ConfigNode {
 /** The node of a config, or undefined for anything else. */
 export function nodeOf(value: unknown): ConfigNode | undefined {
   return typeof value === 'object' && value !== null ? (value as { [NODE]?: ConfigNode })[NODE] : undefined;
-}
-
-/** What a config that `node` holds is to those who go through `node`: what a draft holds are drafts. */
-export function seenFrom(node: ConfigNode, held: ConfigNode): ConfigNode {
-  const { draft } = node;
-  if (draft === undefined || held.draft?.session === draft.session) return held;
-  // A derive within a recipe goes through the drafts of that recipe.
-  const isOwn = draft.base === node || draft.session.isNew(held);
-  return draft.session.draftOf(isOwn ? held : seenFrom(draft.base, held));
-}
-
-/** What a leaf of a node's value is to those who read it through that node. */
-export function present(node: ConfigNode, leaf: unknown): unknown {
-  const held = node.draft && nodeOf(leaf);
-  return held === undefined ? leaf : seenFrom(node, held).proxy;
 }

@@ -109,14 +109,13 @@ const shownCopies = new WeakMap<object, object>();
  * What reading a registered container in a config gives: a copy whose configs are those that reading them alone would
  * give. A Map or Set refuses edits, which nothing would check or record.
  */
-export function shownContainer(value: object, handOut: (part: unknown) => unknown, isDraft: boolean): object {
-  // A draft's parts are the draft's own; outside of drafts one container is shown as one object.
-  const known = isDraft ? undefined : shownCopies.get(value);
+export function shownContainer(value: object, handOut: (part: unknown) => unknown): object {
+  const known = shownCopies.get(value);
   if (known !== undefined) return known;
   const handler = handlerOf(value)!;
   const copy: object = handler.unflatten(handler.flatten(value).map(handOut), value);
   const shown = copy instanceof Map || copy instanceof Set ? refusingEdits(copy) : Object.freeze(copy);
-  if (!isDraft) shownCopies.set(value, shown);
+  shownCopies.set(value, shown);
   return shown;
 }
 

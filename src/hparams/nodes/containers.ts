@@ -50,7 +50,7 @@ export function mapContainers(value: unknown, leaf: (value: unknown) => unknown,
   if (!isContainer(value)) return mapHandled(value, leaf, depth);
   deeper(depth);
   const view = viewed.get(value);
-  if (view !== undefined) return mapContainers(withKeptParts(view), leaf, depth);
+  if (view !== undefined) return mapContainers(view.container, leaf, depth);
   if (Array.isArray(value)) {
     const items: unknown[] = [];
     for (let i = 0; i < value.length; i++) items.push(mapContainers(value[i], leaf, depth + 1));
@@ -74,21 +74,10 @@ function mapHandled(value: unknown, leaf: (value: unknown) => unknown, depth: nu
   return handler.unflatten(parts, value);
 }
 
-/** The container behind a view, its parts as they may be stored elsewhere. */
-function withKeptParts({ container, owner }: Viewed): unknown {
-  const keep = (part: unknown): unknown => (isContainer(part) ? viewOf(part, () => owner) : owner.keep(part));
-  if (Array.isArray(container)) return Array.from(container, keep);
-  return Object.fromEntries(Object.entries(container).map(([key, part]) => [key, keep(part)]));
-}
-
 /** What a view does for the field that owns the container. */
 export interface Owner {
-  /** What may be stored elsewhere for a leaf that stands in the container. */
-  keep(value: unknown): unknown;
   /** What reading a leaf gives, and what removing it gives. */
   handOut(value: unknown, isRemoved: boolean): unknown;
-  /** Whether parts are handed out as drafts. */
-  readonly isDraft: boolean;
   /** What is stored when `value` is written into the container, in the place of `before`. */
   takeIn(value: unknown, before?: unknown): unknown;
   /** Ends the write of a key that records must not have. */
@@ -118,7 +107,7 @@ export function viewOf(container: object, makeOwner: () => Owner): object {
 
 /** What reading the registered container `value` gives, its parts handed out by `owner`. */
 export function shownPart(value: object, owner: Owner): object {
-  return shownContainer(value, (part) => shownInside(part, owner), owner.isDraft);
+  return shownContainer(value, (part) => shownInside(part, owner));
 }
 
 /** What stands in the copy of a registered container: an edit of it would be lost, so it refuses edits. */

@@ -6,9 +6,9 @@ import { describeSchema, showValue } from '../fields/describe.js';
 import { abstractProblem, type ClassInfo, type FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
 import { captureTrace, placeText } from '../source.js';
-import type { AnyConfig, Tag } from '../types.js';
-import { carriedBy, carrierOf, carrierTags, hasCarried } from './carriers.js';
-import { ConfigNode, Defaults, nodeOf, type Origin, present, seenFrom } from './configNode.js';
+import type { Tag } from '../types.js';
+import { carriedBy, carrierOf, carrierTags, hasCarried, isCarrier } from './carriers.js';
+import { ConfigNode, nodeOf, type Origin } from './configNode.js';
 import {
   isContainer,
   keyProblem,
@@ -19,7 +19,9 @@ import {
   viewOf,
 } from './containers.js';
 import { handlerOf } from './containerTypes.js';
-import { assertOpen, copyCarrier, isExplicit, storedValue } from './held.js';
+import { copyAlone } from './copying.js';
+import { storedValue } from './defaults.js';
+import { assertOpen, isExplicit } from './held.js';
 import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
 import { origin, record } from './record.js';
 
@@ -32,20 +34,8 @@ export {
   type Write,
   type WriteKind,
 } from './configNode.js';
-export {
-  collectNodes,
-  copyContainers,
-  hasValue,
-  isExplicit,
-  isPlainDefault,
-  isPristine,
-  notPlain,
-  plainDefault,
-  rawValue,
-  setCarrierCopier,
-  setDefaultCopier,
-  usedLate,
-} from './held.js';
+export { rawValue } from './defaults.js';
+export { collectNodes, hasValue, isExplicit, isPristine } from './held.js';
 
 /** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
 export function requireNode(value: unknown, operation: string): ConfigNode {
@@ -124,35 +114,24 @@ export function readField(node: ConfigNode, field: FieldInfo): unknown {
   }
   const value = storedValue(node, field);
   if (typeof value !== 'object' || value === null) return value;
-  if (nodeOf(value) !== undefined) return present(node, value);
-  if (!isContainer(value)) {
-    return handlerOf(value) === undefined ? value : shownPart(value, ownerOf(node, field));
-  }
-  node.draft?.session.own(node);
-  const own = storedValue(node, field) as object;
-  return viewOf(own, () => ownerOf(node, field));
+  if (nodeOf(value) !== undefined) return value;
+  if (isContainer(value)) return viewOf(value, () => ownerOf(node, field));
+  return handlerOf(value) === undefined ? value : shownPart(value, ownerOf(node, field));
 }
 
 function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
   let newlyHeld: ConfigNode[] = [];
   const owner: Owner = {
-    keep: (value) => present(node, value),
     handOut(value, isRemoved) {
-      const kept = present(node, value);
-      const carrier = carrierOf(kept);
-      if (carrier === undefined) return kept;
-      if (hasCarried(carrier)) {
-        carrier.draft?.session.own(carrier);
-        return showPart(carrier.values.value, owner);
-      }
+      assertOpen(node);
+      const carrier = carrierOf(value);
+      if (carrier === undefined) return value;
+      if (hasCarried(carrier)) return showPart(carriedBy(carrier), owner);
       if (isRemoved) return undefined;
       throw new NotSetError(
         `${node.info.name}.${field.name}: the part tagged ${carrierTags(carrier).join(', ')} is not set.`,
         { path: field.name },
       );
-    },
-    get isDraft() {
-      return node.draft !== undefined;
     },
     takeIn(value, before) {
       assertOpen(node);
@@ -161,9 +140,9 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
         if (carrier === undefined) {
           return readable(node, field.name, origin(), () => accept(node, value, newlyHeld));
         }
-        const next = copyCarrier(seenFrom(node, carrier));
+        const next = copyAlone(carrier);
         writeField(next, 'value', value, origin());
-        return acceptNew(node, next);
+        return (node.draft?.take(next) ?? next).proxy;
       } catch (error) {
         newlyHeld = [];
         throw error;
@@ -180,24 +159,23 @@ function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
       const writer = origin();
       assertWritable(node, field.name, writer);
       const root = storedValue(node, field);
-      if (!standsIn(node, root, container)) throw detached(node, field, container, writer);
-      const seen = node.draft === undefined ? root : mapContainers(root, (leaf) => present(node, leaf));
-      checkValue(node, field, seen, writer);
+      if (!standsIn(root, container)) throw detached(node, field, container, writer);
+      checkValue(node, field, root, writer);
       makeExplicit(held);
       node.values[field.name] = root;
-      node.containers?.delete(field.name);
-      record(node, field.name, 'edit', seen, writer);
+      node.defaults?.delete(field.name);
+      record(node, field.name, 'edit', root, writer);
     },
   };
   return owner;
 }
 
 /** Whether `container` is `value` or stands in it. */
-function standsIn(node: ConfigNode, value: unknown, container: object): boolean {
+function standsIn(value: unknown, container: object): boolean {
   if (value === container) return true;
   const carrier = carrierOf(value);
-  if (carrier !== undefined) return standsIn(node, seenFrom(node, carrier).values.value, container);
-  return isContainer(value) && Object.values(value).some((part) => standsIn(node, part, container));
+  if (carrier !== undefined) return standsIn(carriedBy(carrier), container);
+  return isContainer(value) && Object.values(value).some((part) => standsIn(part, container));
 }
 
 function detached(node: ConfigNode, field: FieldInfo, container: object, origin: Origin): ConfigError {
@@ -218,16 +196,11 @@ function acceptLeaf(owner: ConfigNode, value: unknown, held: ConfigNode[]): unkn
   const node = nodeOf(value);
   if (node === undefined) return value;
   assertOpen(node);
-  const carrier = carrierOf(value);
   // A carrier stands in one place only, so that setting it there shows nowhere else.
-  if (carrier !== undefined) return acceptNew(owner, copyCarrier(carrier));
-  const seen = seenFrom(owner, node);
-  if (seen.writesAtBirth >= 0) held.push(seen);
-  return seen.proxy;
-}
-
-function acceptNew(owner: ConfigNode, node: ConfigNode): AnyConfig {
-  return seenFrom(owner, node).proxy;
+  const own = isCarrier(node) ? copyAlone(node) : node;
+  const taken = owner.draft?.take(own) ?? own;
+  if (taken.writesAtBirth >= 0) held.push(taken);
+  return taken.proxy;
 }
 
 /** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
@@ -273,7 +246,6 @@ export function writeField(node: ConfigNode, name: string, value: unknown, origi
     checkValue(node, field, stored, origin);
     makeExplicit(held);
   } else checkValue(node, field, value, origin);
-  node.draft?.session.own(node);
   node.values[name] = stored;
   record(node, name, 'set', stored, origin);
 }
@@ -282,17 +254,8 @@ export function writeField(node: ConfigNode, name: string, value: unknown, origi
 export function deleteField(node: ConfigNode, name: string, origin: Origin): void {
   fieldOf(node, name, origin);
   assertWritable(node, name, origin);
-  const { draft } = node;
-  draft?.session.own(node);
   delete node.values[name];
-  node.containers?.delete(name);
-  const isDraft = draft !== undefined && draft.base !== node;
-  if (isDraft) (draft.forgotten ??= new Set()).add(name);
-  if (node.defaults?.has(name) === true) {
-    // Derived configs share the map: forgetting a default must not reach them.
-    node.defaults = new Defaults(isDraft ? null : node, node.defaults);
-    node.defaults.delete(name);
-  }
+  node.defaults?.delete(name);
   record(node, name, 'delete', undefined, origin);
 }
 
@@ -323,15 +286,10 @@ export function requireConcrete(info: ClassInfo): void {
 export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): void {
   assertWritable(node, '', origin);
   requireConcrete(info);
-  for (const handedOut of [node.defaults, node.containers]) {
-    for (const [name, value] of handedOut ?? []) {
-      if (name in node.values || !isExplicit(node, name) || !info.fields.has(name)) continue;
-      node.draft?.session.own(node);
-      node.values[name] = value;
-    }
+  for (const [name, value] of node.defaults ?? []) {
+    if (!(name in node.values) && isExplicit(node, name) && info.fields.has(name)) node.values[name] = value;
   }
   node.defaults = undefined;
-  node.containers = undefined;
   const kept = [...(node.tags ?? [])].filter(([name]) => info.fields.has(name));
   node.tags = kept.length === 0 ? undefined : new Map(kept);
   node.info = info;

@@ -76,7 +76,7 @@ function uncarried(value: unknown): unknown {
 }
 
 function isUntouched(node: ConfigNode, name: string): boolean {
-  return !(name in node.values) && node.defaults?.has(name) !== true && node.containers?.has(name) !== true;
+  return !(name in node.values) && node.defaults?.has(name) !== true;
 }
 
 function containersMatch(a: unknown, b: unknown, open: Parts[]): boolean {

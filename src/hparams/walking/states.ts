@@ -1,13 +1,12 @@
 /** @file Traversals by a function that decides, value by value, how to go on. */
 
-import { copy } from '../editing/copy.js';
 import { getOrMake, partsOf, rebuild } from '../nodes/containers.js';
 import { type ContainerHandler, type Handlers, prototypeOf } from '../nodes/containerTypes.js';
+import { copyAlone } from '../nodes/copying.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, readField, writeField } from '../nodes/node.js';
 import { origin } from '../nodes/record.js';
-import type { AnyConfig } from '../types.js';
+import { cycleError, depthFirst } from './depthFirst.js';
 import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js';
-import { cycleError, depthFirst } from './traverse.js';
 
 /** Called by `traverse` for a value; what it returns is the value's result. */
 export type Visitor<R> = (value: unknown, state: State<R>) => R;
@@ -252,7 +251,7 @@ class Place<R> implements State<R> {
     if (places.every((place, i) => Object.is(place.original, results[i]))) return original;
     const node = nodeOf(original);
     if (node === undefined) return rebuild(original as object, results, this.run.handlers);
-    const made = nodeOf(copy(original as AnyConfig))!;
+    const made = copyAlone(node);
     const writer = origin();
     for (const [i, place] of places.entries()) {
       if (Object.is(place.original, results[i])) continue;

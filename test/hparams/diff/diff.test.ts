@@ -93,7 +93,7 @@ test('a default that someone looked at may stand elsewhere, also where the class
   expect(base.mixer.heads).toBe(8);
   const tied = derive(base, (model) => (model.left = model.mixer));
   expect(applyDiff(buildDiff(base, tied), base).left).not.toBe(base.left);
-  expect(textOf(base, tied)).toBe('left : Mixer → Mixer of mixer');
+  expect(textOf(base, tied)).toBe("mixer : <default> → Mixer of left\nleft.name : 'a' → 'part' (default)");
   expect(textOf(tied, Wide.config({ name: 'm' }))).toBe(
     '<root> : class Model → Wide\nleft : Mixer → <no such field>\nmixer : Mixer of left → <no such field>',
   );

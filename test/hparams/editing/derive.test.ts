@@ -31,7 +31,7 @@ class Tree extends Configurable.with({
 
 test('the original is untouched and what was not written is the same object', () => {
   const tree = Tree.config({
-    left: Branch.config({ a: Leaf.config(), table: { x: [1] } }),
+    left: Branch.config({ a: Leaf.config(), b: Leaf.config(), table: { x: [1] } }),
     right: Branch.config(),
   });
   const before = print(tree);
@@ -102,8 +102,7 @@ test('drafts may be moved and used twice, and put into new configs', () => {
 
 test('a config must not be put into itself, be it as the original or as the draft', () => {
   const tree = Tree.config();
-  const refused =
-    'A config must not contain itself: an edit in derive() put a Tree config into itself. A deepCopy() of the original may stand in it.';
+  const refused = 'A config must not contain itself: any is the same Tree config as the root.';
   expect(messageOf(() => derive(tree, (draft) => void (draft.any = draft)))).toBe(refused);
   expect(messageOf(() => derive(tree, (draft) => void (draft.any = tree)))).toBe(refused);
   expect(isSet(tree, 'any')).toBe(false);
@@ -337,11 +336,11 @@ test('a draft is of no use after its derive, wherever it hides', () => {
     expect(messageOf(() => Branch.config({ a: leaf }))).toContain(late);
     expect(messageOf(() => derive(tree, (draft) => void (draft.left.a = leaf)))).toContain(late);
   }
-  expect(messageOf(() => list[0])).toBe(late);
+  expect(messageOf(() => list[0])).toBe(late.replace('Leaf', 'Branch'));
   expect(messageOf(() => list.push(Leaf.config()))).toBe(late.replace('Leaf', 'Branch'));
   expect(messageOf(() => print(made))).toBe(late);
   expect(messageOf(() => deepCopy(made))).toBe(late);
-  expect(messageOf(() => derive(tree, (draft) => void (draft.left = made)))).toBe(late);
+  expect(messageOf(() => derive(tree, (draft) => void (draft.left = made)))).toContain(late);
 });
 
 test('what a history holds of a recipe is what its drafts have become', () => {
