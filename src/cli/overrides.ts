@@ -1,6 +1,7 @@
 /** @file What the command line changes of an experiment, in its order: settings, unsettings, files, fiddlers. */
-import { type Call, ConfigError, parseCall, splitSetting } from '../hparams/index.js';
+import { type Call, ConfigError, parseCall } from '../hparams/index.js';
 import { UsageError } from '../registry/usageError.js';
+import { splitSetting } from './sweepGrammar.js';
 
 /** `--set path=text`, or what a sweep puts in its own place. */
 export interface SetOverride {

@@ -1,14 +1,5 @@
 /** @file From the --sweep flags of a command line to the runs that they stand for. */
-import {
-  ConfigError,
-  combinationNames,
-  formatLiteral,
-  parseCall,
-  parseSweptPath,
-  product,
-  type Setting,
-  showValue,
-} from '../hparams/index.js';
+import { ConfigError, formatLiteral, parseCall, showValue } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
@@ -16,6 +7,7 @@ import { argumentsFor, findFunction } from './commandFunctions.js';
 import { configure } from './configure.js';
 import { callFunction, isRecord } from './fiddlers.js';
 import { asUsage, type Change, isCall, type Override, type SweepChange } from './overrides.js';
+import { combinationNames, parseSweptPath, product, type Setting } from './sweepGrammar.js';
 
 /** One run of a sweep. */
 export interface Combination {

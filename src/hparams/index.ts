@@ -76,6 +76,7 @@ export {
   parseCall,
   parseLiteral,
   problemAt,
+  splitOutside,
 } from './fields/literals.js';
 export {
   givenTwice,
@@ -111,14 +112,6 @@ export {
 } from './printing/print.js';
 export { printTree, type TreeOptions } from './printing/tree.js';
 export { excludeFromPlaces, type Place } from './source.js';
-export {
-  combinationNames,
-  parseSweptPath,
-  product,
-  type Setting,
-  type SweptPath,
-  splitSetting,
-} from './sweep.js';
 export {
   addTag,
   clearTags,

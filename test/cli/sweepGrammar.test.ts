@@ -1,8 +1,8 @@
 /** @file The grammar of sweeps: values, ranges, products, and names of combinations. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { combinationNames, parseSweptPath, product, splitSetting } from '../../src/hparams/index.js';
-import { messageOf } from './support.js';
+import { combinationNames, parseSweptPath, product, splitSetting } from '../../src/cli/sweepGrammar.js';
+import { messageOf } from '../hparams/support.js';
 
 test.each([
   ['lr=1e-3,1e-4', ['1e-3', '1e-4']],

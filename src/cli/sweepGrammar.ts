@@ -1,7 +1,6 @@
 /** @file The grammar of sweeps: `path=1e-3,1e-4`, ranges, their product, and a short name for each combination. */
 import { createHash } from 'node:crypto';
-import { ConfigError } from './errors.js';
-import { problemAt, splitOutside } from './fields/literals.js';
+import { ConfigError, problemAt, splitOutside } from '../hparams/index.js';
 
 /** One path of a sweep and the text of each value that it takes. */
 export interface SweptPath {
