@@ -13,7 +13,7 @@ import {
   oldConstantsOf,
   unreadOverrides,
 } from '../experiment/index.js';
-import { refusePromise } from '../hparams/fields/asynchronous.js';
+import { refusePromise } from '../hparams/errors.js';
 import {
   applyAssignments,
   type Config,

@@ -1,7 +1,7 @@
 /** @file Runs the fiddlers of a command line: functions of the experiment's file that edit its configs. */
 
 import { configRoots, type ExperimentConfigs } from '../experiment/index.js';
-import { refusePromise } from '../hparams/fields/asynchronous.js';
+import { refusePromise } from '../hparams/errors.js';
 import { ConfigError, classOf, isConfig, showValue, withOrigin } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
 import type { ResolvedExperiment } from '../registry/index.js';

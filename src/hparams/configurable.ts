@@ -3,8 +3,7 @@
 import { z } from 'zod';
 import { RULES, type Rule, rulesFrom } from './building/rules.js';
 import { assignValues } from './editing/assign.js';
-import { ConfigError } from './errors.js';
-import { refusePromise } from './fields/asynchronous.js';
+import { ConfigError, refusePromise } from './errors.js';
 import { FIELDS, infoOf, MAKE } from './fields/fields.js';
 import { isFieldName, OLD_NAMES, type OldNames, withOldNames } from './fields/renamed.js';
 import { newConfig } from './nodes/config.js';

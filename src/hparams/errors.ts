@@ -46,6 +46,17 @@ export function countText(count: number): string {
   return count.toLocaleString('en-US');
 }
 
+/** A function returned a promise where none can be waited for. */
+export class PromiseError extends ConfigError {}
+
+/** @throws PromiseError where `result`, which `who` returned, is a promise; `why` says what waits for nobody. */
+export function refusePromise(result: unknown, who: string, why: string, place?: string): void {
+  if (!(result instanceof Promise)) return;
+  // What it throws later has nobody to catch it, and would end the process.
+  result.catch(() => {});
+  throw new PromiseError(`${who} must not be async: ${why}.`, { place });
+}
+
 /** A value was read that is not set and has no default: those who only look (rules, say) may pass over it. */
 export class NotSetError extends ConfigError {}
 

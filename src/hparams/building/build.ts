@@ -1,5 +1,5 @@
 /** @file From configs to what they describe. */
-import { freeze, isDraftable } from 'immer';
+import { freeze } from 'immer';
 import { ConfigError, didYouMean } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
@@ -160,34 +160,13 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
   return Object.freeze(hp);
 }
 
-// Called for every field of every config: what needs a closure stands in functions of its own.
+/** What the schema makes of the field's value, frozen; zod takes a default as it stands. */
 function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): unknown {
   const raw = rawValue(node, field);
-  if (field.unchanging && (typeof raw !== 'object' || raw === null)) return raw;
-  const value = withoutCarriers(raw);
+  // The config keeps its containers: those of the instance can't be changed.
+  const value = mapContainers(withoutCarriers(raw), (leaf) => leaf);
   const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
-  if (field.unchanging || (isFinal && !field.holdsBuilt)) return frozenCopy(value, sameLeaf);
-  if (value === undefined) return undefined;
-  return field.onlyBuilds ? frozenBuilt(value, resolve) : parsed(node, field, value, resolve);
-}
-
-const sameLeaf = (leaf: unknown): unknown => leaf;
-
-function frozenBuilt(value: unknown, resolve: Resolve): unknown {
-  return frozenCopy(value, (leaf) => (nodeOf(leaf) === undefined ? leaf : resolve(leaf as AnyConfig)));
-}
-
-/** A copy of the containers in `value`, leaves given by `leaf`, that can't be changed. */
-function frozenCopy(value: unknown, leaf: (value: unknown) => unknown): unknown {
-  const copy = mapContainers(value, leaf);
-  if (!Array.isArray(copy)) return freeze(copy, true);
-  // As immer does it, without the list of all keys that it makes of an array.
-  for (const part of copy) if (isDraftable(part)) freeze(part, true);
-  return Object.freeze(copy);
-}
-
-/** What the schema makes of the value. */
-function parsed(node: ConfigNode, field: FieldInfo, value: unknown, resolve: Resolve): unknown {
+  if (value === undefined || (isFinal && !field.holdsBuilt)) return freeze(value, true);
   const result = withBuilt(resolve, () => parseWith(field.check, value, `${node.info.name}.${field.name}`));
   if (result.success) return freeze(result.data, true);
   const problem = result.error.issues.map((issue) => issue.message).join('; ');

@@ -1,9 +1,8 @@
 /** @file Rules across the fields of one config: declared beside the fields, or reported by the class's own hook. */
 import { z } from 'zod';
-import { ConfigError, NotSetError } from '../errors.js';
-import { PromiseError, refuseAsync, refusePromise } from '../fields/asynchronous.js';
+import { ConfigError, NotSetError, PromiseError, refusePromise } from '../errors.js';
 import { type ClassInfo, FIELDS } from '../fields/fields.js';
-import { definitionOf } from '../fields/schema.js';
+import { definitionOf, parse } from '../fields/schema.js';
 import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue, readField } from '../nodes/node.js';
 import { captureTrace, placeText } from '../source.js';
@@ -22,12 +21,6 @@ export interface Rule {
   readonly aborts: boolean;
 }
 
-/** Whether the class has rules or hooks of its own or of its bases. */
-export function hasRules(info: ClassInfo): boolean {
-  const { rules, hooks } = rulesOf(info);
-  return rules.length > 0 || hooks.length > 0;
-}
-
 type Hook = (config: object, report: Report) => unknown;
 
 /** The refinements that `rules` adds. @throws ConfigError where it does anything else to the schema. */
@@ -44,7 +37,6 @@ export function rulesFrom(where: string, rules: ((schema: z.ZodType) => z.ZodTyp
       { place: placeText(captureTrace()) },
     );
   }
-  refuseAsync(refined, 'a rule');
   return checks.map((check) => ({
     schema: z.any().check(check as unknown as z.core.$ZodCheck<unknown>),
     aborts: (check._zod.def as { abort?: boolean }).abort === true,
@@ -114,7 +106,9 @@ export function checkRules(
     } catch (error) {
       if (error instanceof NotSetError) return;
       const isPromise = error instanceof PromiseError;
-      const text = isPromise ? error.problem.replace(/\.$/, '') : `${what} failed: ${messageOf(error)}`;
+      const text = isPromise
+        ? `${what} must not be async: ${whyNotAsync}`
+        : `${what} failed: ${messageOf(error)}`;
       tell(text, [], reads, error);
     }
   };
@@ -122,7 +116,7 @@ export function checkRules(
     const { config, reads } = guard();
     let failed = false;
     attempt('a rule', reads, () => {
-      for (const issue of rule.schema.safeParse(config).error?.issues ?? []) {
+      for (const issue of parse(rule.schema, config).error?.issues ?? []) {
         failed = true;
         const message = issue.message === 'Invalid input' ? 'a rule does not hold' : issue.message;
         tell(message, segmentsIn(node, issue.path), reads);

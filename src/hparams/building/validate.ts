@@ -10,7 +10,7 @@ import { type ConfigNode, freezeExisting, hasValue, isExplicit, rawValue } from 
 import type { AnyConfig } from '../types.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
 import { type Edge, edgesIn, walk } from '../walking/walk.js';
-import { checkRules, hasRules } from './rules.js';
+import { checkRules } from './rules.js';
 import { fieldViolation, missingPart, missingValue, type Violation } from './violations.js';
 
 /** What builds within one another know of the configs that they share. */
@@ -42,14 +42,12 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
   const order: Edge[] = [];
   const violations: Violation[] = [];
   const looked: ConfigNode[] = [];
-  let lookAgain = false;
   walk(root, {
     children: (node, path) => (known.built.has(node) ? [] : builtEdges(node, path)),
     enter(node, path) {
       if (known.building.includes(node)) throw buildsItself(node);
       if (node.info.unbuildable !== undefined) throw new ConfigError(node.info.unbuildable);
       looked.push(node);
-      if (!isLookedAtByBuild(node)) lookAgain = true;
       if (node.kind === 'partial' || known.built.has(node)) return;
       for (const field of node.info.required) {
         if (!hasValue(node, field)) violations.push(missingValue(node, path, field));
@@ -65,7 +63,6 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
   for (const { node, path } of edgesIn(root, undefined)) {
     if (node.kind === 'argFactory') throw misplacedArgFactory(node, path);
   }
-  if (!lookAgain) return { order, violations };
   const met = new Set(looked);
   // Templates that were looked at already have nothing new below them; once they are built, defaults count as well.
   const old = new Set<ConfigNode>();
@@ -102,11 +99,6 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
     append(edges, found);
   }
   return edges;
-}
-
-/** Whether what is built from the config is all there is to look at: no rules, no templates, no change of class. */
-function isLookedAtByBuild(node: ConfigNode): boolean {
-  return !hasRules(node.info) && node.info.holdsBuiltAlone && node.info === node.madeAs;
 }
 
 /** Whether the field holds configs of this class: values were checked when they were written, classes may change since. */

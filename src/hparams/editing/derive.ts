@@ -1,6 +1,5 @@
 /** @file Edits of a deep copy, which in the end shares with its original all that was not written. */
-import { ConfigError } from '../errors.js';
-import { refusePromise } from '../fields/asynchronous.js';
+import { ConfigError, refusePromise } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { ConfigNode, type DraftSession, nodeOf, type Write } from '../nodes/configNode.js';
 import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';

@@ -1,17 +1,17 @@
 /** @file What is wrong with a value as a field's value, in words. */
 import type { z } from 'zod';
+import { PromiseError } from '../errors.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
 import { partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
-import { PromiseError } from './asynchronous.js';
 import { describeFor, describeSchema, showValue } from './describe.js';
 import { acceptsUndefined, type FieldInfo } from './fields.js';
-import { partSchema } from './schema.js';
+import { parse, partSchema } from './schema.js';
 
 /** What `schema` makes of `value`. @throws PromiseError that names `label` where a function in the schema is async. */
 export function parseWith(schema: z.ZodType, value: unknown, label: string): z.ZodSafeParseResult<unknown> {
   try {
-    return schema.safeParse(value);
+    return parse(schema, value);
   } catch (error) {
     throw error instanceof PromiseError ? new PromiseError(`${label}: ${error.problem}`) : error;
   }

@@ -2,11 +2,10 @@
 import type { z } from 'zod';
 import { ConfigError, nearest } from '../errors.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
-import { refuseAsync } from './asynchronous.js';
 import { describeFor, showValue } from './describe.js';
 import { abstractProblem, classesNamed, concreteClasses } from './fields.js';
 import { type Literal, parseLiteral } from './literals.js';
-import { accepts, definitionOf, type Holder, holderOf, innermost } from './schema.js';
+import { accepts, definitionOf, type Holder, holderOf, innermost, parse } from './schema.js';
 
 /** What a text that means no value of the schema comes to. */
 const failed = Symbol('failed');
@@ -30,12 +29,11 @@ export function coerceLiteral(schema: z.ZodType, literal: Literal, label: string
 }
 
 function checked(schema: z.ZodType, readValue: () => unknown, text: string, prefix: string): unknown {
-  refuseAsync(schema);
   let value: unknown;
   let result: z.ZodSafeParseResult<unknown> | undefined;
   try {
     value = readValue();
-    if (value !== failed) result = schema.safeParse(value);
+    if (value !== failed) result = parse(schema, value);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new ConfigError(`${prefix}${error.problem}`);
@@ -144,7 +142,7 @@ function readUnion(options: z.ZodType[], literal: Literal, whole: boolean): unkn
   for (const option of [...options].sort((a, b) => rank(a) - rank(b))) {
     const bracketed = rank(option) === 1 && options.some((each) => rank(each) === 2);
     const value = read(option, literal, whole && !bracketed);
-    if (value !== failed && option.safeParse(value).success) return value;
+    if (value !== failed && parse(option, value).success) return value;
   }
   return failed;
 }
@@ -198,7 +196,7 @@ function bracketed<K extends 'list' | 'record'>(
 /** For schemas that say nothing of their form: the literal as it reads, else its text. */
 function readFree(schema: z.ZodType, literal: Literal): unknown {
   const value = plainValue(literal);
-  return schema.safeParse(value).success ? value : textOf(literal);
+  return parse(schema, value).success ? value : textOf(literal);
 }
 
 /** What a literal means where no schema says more: null, booleans, numbers, else strings. */

@@ -2,8 +2,6 @@
 import type { z } from 'zod';
 import { sortTags } from '../nodes/nodeTags.js';
 import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
-import { refuseAsync } from './asynchronous.js';
-import { type QuickCheck, quickCheckOf } from './quickCheck.js';
 import { OLD_NAMES, type OldNames } from './renamed.js';
 import {
   accepts,
@@ -12,7 +10,6 @@ import {
   holderOf,
   holdersIn,
   holdsUnknown,
-  isUnchanging,
   markedTags,
 } from './schema.js';
 
@@ -42,8 +39,6 @@ export interface FieldInfo {
   readonly schema: z.ZodType;
   /** What a written value must satisfy: the schema without its default, for undefined is not a value. */
   readonly check: z.ZodType;
-  /** Says without zod that a plain value satisfies `check`; absent where only zod knows. */
-  readonly quickCheck: QuickCheck | undefined;
   readonly default: Default;
   /** Set where the field holds one config (or null, or undefined). */
   readonly holder: Holder | undefined;
@@ -53,10 +48,6 @@ export interface FieldInfo {
   readonly holdsBuilt: boolean;
   /** Whether every config that the value can hold is built, so that none need be asked for. */
   readonly buildsAll: boolean;
-  /** Whether the hyperparameter is the value as it stands, but for what is built of the configs in it. */
-  readonly onlyBuilds: boolean;
-  /** Whether the hyperparameter is the config's value as it stands. */
-  readonly unchanging: boolean;
   readonly description: string | undefined;
   /** The tags that its declaration gives it, sorted by name. */
   readonly tags: readonly Tag[];
@@ -76,8 +67,6 @@ export interface ClassInfo {
   readonly required: readonly FieldInfo[];
   /** The fields that `build` may find something to build in. */
   readonly builtFields: readonly FieldInfo[];
-  /** Whether every config in the fields is built with it: none is a template, none stands where any value may. */
-  readonly holdsBuiltAlone: boolean;
   /** Makes what the config describes: an instance that is set up, or the function's result. */
   readonly make: (hp: object) => unknown;
   /** Why a config with this info cannot be built: only a part of it may be there, for display. */
@@ -110,7 +99,6 @@ export function infoOf(cls: AbstractClass): ClassInfo {
     allFields: all,
     required: all.filter((field) => field.default.kind === 'none'),
     builtFields: all.filter((field) => field.holdsBuilt),
-    holdsBuiltAlone: all.every((field) => field.buildsAll),
     make: (hp) => target[MAKE](hp),
   };
   infos.set(cls, info);
@@ -166,7 +154,6 @@ function fieldInfo(name: string, schema: z.ZodType): FieldInfo {
 }
 
 function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
-  refuseAsync(schema);
   const { check, value } = readDefault(schema);
   const holders = holdersIn(schema);
   const buildsAll = holders.every((holder) => holder.kind !== 'sub') && !holdsUnknown(schema);
@@ -174,14 +161,11 @@ function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
     name,
     schema,
     check,
-    quickCheck: quickCheckOf(check),
     default: value,
     holder: holderOf(schema),
     holders,
     holdsBuilt: holders.some((holder) => holder.kind !== 'sub'),
     buildsAll,
-    onlyBuilds: buildsAll && isUnchanging(check, true),
-    unchanging: isUnchanging(check),
     description: describedBy(schema),
     tags: sortTags(markedTags(schema)),
   };

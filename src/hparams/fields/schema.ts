@@ -1,5 +1,6 @@
 /** @file Reading zod schemas: defaults, what they hold, and what they accept in words. */
-import type { z } from 'zod';
+import { z } from 'zod';
+import { PromiseError } from '../errors.js';
 import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
 
 /** Key of the mark that `sub`, `instance` and `factory` leave in a schema's definition. */
@@ -55,6 +56,16 @@ export interface Check {
   maximum?: number;
   length?: number;
   pattern?: RegExp;
+}
+
+/** What `schema` makes of `value`. @throws PromiseError where a function in the schema is async. */
+export function parse(schema: z.ZodType, value: unknown): z.ZodSafeParseResult<unknown> {
+  try {
+    return schema.safeParse(value);
+  } catch (error) {
+    if (!(error instanceof z.core.$ZodAsyncError)) throw error;
+    throw new PromiseError('a refinement or transform must not be async: its result counts when it returns.');
+  }
 }
 
 export function definitionOf(schema: z.ZodType): Definition {
@@ -199,44 +210,6 @@ export function holdsUnknown(schema: z.ZodType): boolean {
     const d = definitionOf(each);
     return d[HOLDER] === undefined && (!seenThrough.has(d.type) || d.catchall !== undefined);
   });
-}
-
-const unchanging = new Set([
-  ...wrappers,
-  'number',
-  'string',
-  'boolean',
-  'bigint',
-  'null',
-  'undefined',
-  'literal',
-  'enum',
-  'array',
-  'tuple',
-  'record',
-  'union',
-  'any',
-  'unknown',
-  'custom',
-  'date',
-  'lazy',
-]);
-
-/**
- * Whether parsing gives back what was put in, so that a value that was checked once needs no parsing; `butBuilt` takes no
- * account of the configs in it, of which instances and factories are made; refinements may look at those.
- */
-export function isUnchanging(schema: z.ZodType, butBuilt = false): boolean {
-  for (const each of allSchemas(schema)) {
-    const d = definitionOf(each);
-    if (butBuilt && d.checks?.some((check) => check._zod.def.check === 'custom') === true) return false;
-    if (d[HOLDER]?.kind === 'sub' || (butBuilt && d[HOLDER] !== undefined)) continue;
-    if (d[HOLDER] !== undefined || !unchanging.has(d.type) || d.coerce === true) return false;
-    // A default inside a container changes a value that leaves it out; one at the top was read already.
-    if (each !== schema && ['default', 'prefault', 'catch'].includes(d.type)) return false;
-    if (d.checks?.some((check) => check._zod.def.check === 'overwrite') === true) return false;
-  }
-  return true;
 }
 
 /** The schema of the part `key` of what `schema` accepts. */

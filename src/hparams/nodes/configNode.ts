@@ -64,8 +64,6 @@ export class ConfigNode {
   /** The config whose default it was made as, if it was. */
   defaultOf: ConfigNode | undefined;
   readonly serial = ++created;
-  /** The class that it was made with, and checked with where it was put: `info` may have changed since. */
-  readonly madeAs: ClassInfo;
   /** Set while the config is part of a draft, and for ever where it is the draft of another. */
   draft: DraftSession | undefined;
   /** What users hold. */
@@ -77,7 +75,6 @@ export class ConfigNode {
     readonly kind: NodeKind,
     readonly handler: ProxyHandler<ConfigNode>,
   ) {
-    this.madeAs = info;
     this.proxy = new Proxy(this, handler) as unknown as AnyConfig;
   }
 

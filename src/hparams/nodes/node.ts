@@ -297,7 +297,6 @@ export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): voi
 }
 
 function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
-  if (field.quickCheck?.(value) === true) return;
   let problem: string | undefined;
   let cause: unknown;
   try {

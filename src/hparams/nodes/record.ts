@@ -1,6 +1,6 @@
 /** @file Who writes, and how writes become entries of a config's history. */
 
-import { refusePromise } from '../fields/asynchronous.js';
+import { refusePromise } from '../errors.js';
 import { captureTrace } from '../source.js';
 import type { ConfigNode, Origin, WriteKind } from './configNode.js';
 import { mapContainers } from './containers.js';

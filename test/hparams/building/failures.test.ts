@@ -190,11 +190,7 @@ test('a setup that is async is refused by name, and what it throws ends nothing'
       'Late.setup() must not be async: the instance is used when it returns.\n  while building Late',
     ),
   );
-  class Hooked extends Configurable.with({}, (schema) =>
-    schema.refine(async () => {
-      throw new Error('later');
-    }),
-  ) {
+  class Hooked extends Configurable.with({}, (schema) => schema.refine(async () => true)) {
     static override readonly validate = async () => {
       throw new Error('later');
     };
