@@ -3,8 +3,7 @@
 export { build } from './building/build.js';
 export { validate } from './building/validate.js';
 export type { Reading, Violation } from './building/violations.js';
-export { type CodegenOptions, codegen } from './codegen/codegen.js';
-export { type CodegenClassOptions, codegenClass } from './codegen/codegenClass.js';
+export { type CodegenClassOptions, type CodegenOptions, codegen, codegenClass } from './codegen/codegen.js';
 export { type CodegenDiffOptions, codegenDiff } from './codegen/codegenDiff.js';
 export type { Modules } from './codegen/imports.js';
 export { Configurable } from './configurable.js';

@@ -1,13 +1,14 @@
-/** @file Configs as TypeScript: a module whose function makes an equal config. */
+/** @file Configs as TypeScript: a module whose function, or whose class's methods, make equal configs. */
 import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
+import { refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
-import { signature, statement } from './code.js';
+import { functionText, indented } from './code.js';
 import { Imports, type Modules } from './imports.js';
 import { isIdentifier, Names } from './names.js';
-import { Body } from './plan.js';
-import { ConfigWriter } from './writer.js';
+import { Body, itemsIn } from './plan.js';
+import { ConfigWriter, type WriterOptions } from './writer.js';
 
 /** What `codegen` takes. */
 export interface CodegenOptions {
@@ -31,8 +32,7 @@ export interface CodegenOptions {
 
 /**
  * `root`, a config or containers of configs, as the text of a TypeScript module whose function makes an equal config
- * with the same sharing and tags. Only values that were set or edited are stated. The text is laid out as the project's
- * formatter would, however large the config is.
+ * with the same sharing and tags. Only values that were set or edited are stated.
  *
  * @throws ConfigError for classes that no module exports, and values that cannot be written as code, with their path.
  */
@@ -46,9 +46,9 @@ export function codegen(root: unknown, options: CodegenOptions): string {
   const writer = new ConfigWriter(root, {
     ...{ names, imports, main, fixtures, inStatements, maxComplexity, history },
   });
-  main.statements.push(statement('return', writer.value(root, main, undefined)));
-  const functions = [main, ...writer.bodies].map(
-    (body) => `${signature(body.name, writer.parameters(body))} {\n${body.statements.join('\n')}\n}\n`,
+  main.statements.push(`return ${writer.value(root, main, undefined)};`);
+  const functions = [main, ...writer.bodies].map((body) =>
+    functionText(`export function ${body.name}`, writer.parameters(body), body.statements),
   );
   return moduleText(imports, functions);
 }
@@ -76,4 +76,105 @@ function fixturesOf(root: unknown, options: CodegenOptions, names: Names): Map<C
     fixtures.set(node, new Body(functionName(names, name, 'fixtures')));
   }
   return fixtures;
+}
+
+/** What `codegenClass` takes. */
+export interface CodegenClassOptions extends Omit<CodegenOptions, 'functionName' | 'fixtures'> {
+  /** The name of the class. */
+  readonly className: string;
+  /** What it extends; its methods are overridden. One of the modules exports it. */
+  readonly baseClass: Function;
+  /** What the file is, for the comment that opens it. */
+  readonly fileComment: string;
+  /** What the class is, for the comment before it. */
+  readonly comment: string;
+}
+
+/**
+ * The text of a TypeScript module with a class that has a method for each entry of `values`, configs or containers of
+ * configs: what the method returns equals the value, with the same sharing and tags, also between methods.
+ *
+ * @throws ConfigError for classes that no module exports, and values that cannot be written as code, with their path.
+ */
+export function codegenClass(
+  values: Readonly<Record<string, unknown>>,
+  options: CodegenClassOptions,
+): string {
+  const { maxComplexity, history, style } = options;
+  const names = new Names();
+  if (!isIdentifier(options.className) || !names.isFree(options.className)) {
+    throw new ConfigError(`${showValue(options.className)} cannot be the name of a class.`);
+  }
+  const className = names.take([options.className]);
+  for (const name of Object.keys(values)) {
+    if (!isIdentifier(name) || refusedKeys.has(name)) {
+      throw new ConfigError(`codegenClass: '${name}' cannot be the name of a method.`);
+    }
+  }
+  const imports = new Imports(options.modules, names);
+  const base = imports.require(options.baseClass, 'class', options.baseClass.name, undefined);
+  const shared = { names, imports, maxComplexity, history, inStatements: style === 'statements' };
+  const { before, members } = (isSharedBetween(values) ? methodsOfOne : separateMethods)(values, shared);
+  const header = `${comment(options.comment)}export class ${className} extends ${base}`;
+  const body = members.length === 0 ? '{}' : `{\n${members.map(indentedLines).join('\n')}}`;
+  return `${comment(`@file ${options.fileComment}`)}${moduleText(imports, [...before, `${header} ${body}\n`])}`;
+}
+
+type Writing = Omit<WriterOptions, 'main'>;
+
+/** The members of a class, and the functions in front of it. */
+interface Members {
+  readonly before: readonly string[];
+  readonly members: readonly string[];
+}
+
+/** Each method makes what it returns. */
+function separateMethods(values: Readonly<Record<string, unknown>>, options: Writing): Members {
+  const members = Object.entries(values).map(([name, value]) => {
+    const main = new Body(name);
+    const at = { parent: undefined, segment: name };
+    const writer = new ConfigWriter(value, { ...options, main, at });
+    const made = `return ${writer.value(value, main, at)};`;
+    return functionText(`override ${name}`, [], [...main.statements, made]);
+  });
+  return { before: [], members };
+}
+
+/** One function makes everything, for what one method returns is part of what another returns. */
+function methodsOfOne(values: Readonly<Record<string, unknown>>, options: Writing): Members {
+  const main = new Body(options.names.take(['makeConfigs']));
+  const writer = new ConfigWriter(values, { ...options, main });
+  const made = `return ${writer.value(values, main, undefined)};`;
+  return {
+    before: [functionText(`function ${main.name}`, [], [...main.statements, made])],
+    members: [
+      `readonly #configs = ${main.name}();\n`,
+      ...Object.keys(values).map((name) =>
+        functionText(`override ${name}`, [], [`return this.#configs.${name};`]),
+      ),
+    ],
+  };
+}
+
+function indentedLines(member: string): string {
+  return `${indented(member.trimEnd())}\n`;
+}
+
+/** Whether a config stands in more than one of the values, or is stated only because it does. */
+function isSharedBetween(values: Readonly<Record<string, unknown>>): boolean {
+  const together = itemsIn(values);
+  const alone = Object.values(values).flatMap((value) => [...itemsIn(value).values()]);
+  return (
+    alone.length !== together.size ||
+    alone.some(({ node, fields }) => together.get(node)!.fields.length !== fields.length)
+  );
+}
+
+/** A doc comment. */
+function comment(said: string): string {
+  // Nothing that is said may end the comment.
+  const safe = said.replaceAll('*/', '*\\/');
+  if (!safe.includes('\n')) return `/** ${safe} */\n`;
+  const lines = safe.split('\n').map((line) => ` * ${line}`.trimEnd());
+  return `/**\n${lines.join('\n')}\n */\n`;
 }

@@ -1,6 +1,6 @@
 /** @file A diff as TypeScript: a module whose function derives the new config from the old one. */
 
-import { type ConfigEdits, groupChanges } from '../diff/edits.js';
+import { type ConfigEdits, groupChanges, type ValueEdits } from '../diff/edits.js';
 import {
   AddedPart,
   bringsValue,
@@ -10,8 +10,8 @@ import {
   OldPart,
   type PartConfig,
   type Path,
-  PathTable,
 } from '../diff/types.js';
+import { getPath } from '../editing/access.js';
 import { unset } from '../editing/assign.js';
 import { deepCopy } from '../editing/copy.js';
 import { derive } from '../editing/derive.js';
@@ -19,17 +19,15 @@ import { updateCallable } from '../editing/edit.js';
 import { ConfigError } from '../errors.js';
 import { isCarrierClass } from '../fields/fields.js';
 import { newNode } from '../nodes/config.js';
-import { mapContainers } from '../nodes/containers.js';
+import { getOrMake, mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags } from '../nodes/node.js';
 import { withFieldTags } from '../nodes/nodeTags.js';
 import { addTag, removeTag } from '../tags.js';
-import { formatLink } from '../walking/paths.js';
-import { action, type Code, call, object, signature, statement, text } from './code.js';
+import { formatLink, formatPath, type Segment } from '../walking/paths.js';
+import { array, type Code, call, functionText, indented, object } from './code.js';
 import { functionName, moduleText } from './codegen.js';
-import { writeContents } from './contents.js';
 import { configType, Imports, type Modules, targetName } from './imports.js';
-import { Names, nameCandidates, stringText } from './names.js';
-import { Places } from './places.js';
+import { keyText, memberText, Names, nameCandidates, stringText } from './names.js';
 import { Body } from './plan.js';
 import { ConfigWriter } from './writer.js';
 
@@ -43,7 +41,7 @@ export interface CodegenDiffOptions {
 
 /**
  * `diff`, of two configs, as the text of a TypeScript module with a function that takes the old config and derives the
- * new one, as `applyDiff` does. Configs that move have names that are taken before anything changes.
+ * new one, as `applyDiff` does. Configs that change or move have names that are taken before anything changes.
  *
  * @throws ConfigError for a diff of containers of configs, for a config that becomes one of another kind, and for all
  *   that `codegen` cannot write.
@@ -55,95 +53,81 @@ export function codegenDiff(diff: Diff, options: CodegenDiffOptions): string {
 class DiffGenerator {
   private readonly names = new Names();
   private readonly imports: Imports;
-  private readonly table = new PathTable();
-  private readonly places: Places;
-  private readonly added: readonly ConfigNode[];
   private readonly body: Body;
+  private readonly places: ReadonlyMap<Path, DiffPlace>;
+  /** What the old configs that the code speaks of are called. */
+  private readonly variables = new Map<Path, string>();
+  private readonly added: readonly ConfigNode[];
   private readonly edits: ReadonlyMap<Path, ConfigEdits>;
   private readonly replaced: { readonly value: DiffValue } | undefined;
   private readonly writer: ConfigWriter;
 
-  constructor(
-    private readonly diff: Diff,
-    options: CodegenDiffOptions,
-  ) {
-    const name = functionName(this.names, options.functionName ?? 'edit', 'functionName');
+  constructor(diff: Diff, options: CodegenDiffOptions) {
+    this.body = new Body(functionName(this.names, options.functionName ?? 'edit', 'functionName'));
     this.names.take(['root']);
     this.names.take(['draft']);
     this.imports = new Imports(options.modules, this.names);
-    this.places = new Places(diff.places, this.table, this.names, this.imports, ({ info, kind }) =>
-      configType(this.imports, info, kind),
-    );
-    const { configs, root } = groupChanges(diff.changes, (path) => this.table.intern(path));
+    this.places = new Map(diff.places.map((place) => [place.path, place]));
+    const { configs, root } = groupChanges(diff.changes);
     this.edits = configs;
     const [whole] = root.whole;
     if (root.parts.size + root.inserts.length > 0) {
       throw new ConfigError('codegenDiff edits one config; this is a diff of containers of configs.');
     }
     this.replaced = whole === undefined || whole.kind === 'delete' ? undefined : { value: whole.value };
-    this.body = new Body(name, this.replaced === undefined ? 4 : 2);
-    for (const [path, edits] of configs) this.check(path, edits);
     this.added = diff.added.map(({ info, kind }) => newNode(info, kind));
     for (const [i, part] of diff.added.entries()) this.fill(this.added[i]!, part);
-    for (const { values } of diff.added) this.use(values);
-    const values = this.newValues();
-    this.use(values);
     for (const { info, path } of diff.added) {
       if (!isCarrierClass(info.cls)) targetName(this.imports, info, path);
     }
-    this.nameOld();
-    this.changeClasses();
+    const values = diff.changes.filter(bringsValue).map(({ value }) => value);
+    const used = new Set(configs.keys());
+    for (const value of [...diff.added.map((part) => part.values), ...values]) {
+      mapContainers(value, (leaf) => leaf instanceof OldPart && used.add(leaf.path));
+    }
+    for (const path of used) this.nameOld(path, used);
+    for (const [path, each] of configs) this.changeClass(path, each);
     this.writer = new ConfigWriter(this.withAdded(values), {
       names: this.names,
       imports: this.imports,
       main: this.body,
       paths: new Map(this.added.map((node, i) => [node, diff.added[i]!.path])),
-      special: (value) => (value instanceof OldPart ? text(this.places.text(value.path), 'name') : undefined),
+      special: (value) => (value instanceof OldPart ? this.variables.get(value.path)! : undefined),
     });
     for (const [path, each] of configs) this.write(path, each);
   }
 
   module(): string {
     const { name, statements } = this.body;
-    const lines = statements.join('\n');
-    const root = this.places.isUsed ? this.places.at(undefined) : undefined;
-    const type = root === undefined ? this.imports.type(derive, 'AnyConfig') : this.type(root);
+    const root = this.variables.size > 0 ? this.at(undefined) : undefined;
+    const type =
+      root === undefined
+        ? this.imports.type(derive, 'AnyConfig')
+        : configType(this.imports, root.info, root.kind);
+    const head = `export function ${name}`;
     if (this.replaced !== undefined) {
-      const code = statement('return', this.value(this.replaced.value));
-      if (root === undefined)
-        return this.text(`${signature(name, [`_root: ${type}`])} {\n${lines}${lines && '\n'}${code}\n}\n`);
-      const copied = statement('const draft =', call(this.imports.library(deepCopy), [text('root')]));
-      return this.text(
-        `${signature(name, [`root: ${type}`])} {\n${[copied, ...statements, code].join('\n')}\n}\n`,
-      );
+      const copied = `const draft = ${this.imports.library(deepCopy)}(root);`;
+      const code = `return ${this.value(this.replaced.value)};`;
+      if (root === undefined) return this.text(head, `_root: ${type}`, [...statements, code]);
+      return this.text(head, `root: ${type}`, [copied, ...statements, code]);
     }
-    if (root === undefined)
-      return this.text(`export function ${name}<C extends ${type}>(root: C): C {\n  return root;\n}\n`);
+    if (root === undefined) return this.text(`${head}<C extends ${type}>`, 'root: C', ['return root;'], 'C');
     const becomes = this.edits.get(undefined)?.class[0];
     const result = becomes === undefined ? type : configType(this.imports, becomes.value, root.kind);
     const end = becomes === undefined ? '' : ` as unknown as ${result}`;
-    return this.text(
-      `${signature(name, [`root: ${type}`], result)} {\n  return ${this.imports.library(derive)}(root, (draft) => {\n${lines}\n  })${end};\n}\n`,
-    );
+    const recipe = `(draft) => {\n${statements.map(indented).join('\n')}\n}`;
+    const made = `return ${this.imports.library(derive)}(root, ${recipe})${end};`;
+    return this.text(head, `root: ${type}`, [made], result);
   }
 
-  private text(code: string): string {
-    return moduleText(this.imports, [code]);
+  private text(head: string, parameter: string, statements: readonly Code[], result?: string): string {
+    return moduleText(this.imports, [functionText(head, [parameter], statements, result)]);
   }
 
-  private type({ info, kind }: DiffPlace): string {
-    return configType(this.imports, info, kind);
-  }
-
-  private check(path: Path, { kind }: ConfigEdits): void {
-    this.places.use(path);
-    const [change] = kind;
-    if (change === undefined) return;
-    const where = formatLink(path) || '<root>';
-    throw new ConfigError(
-      `codegenDiff: ${where} becomes a ${change.value} in the place of a ${change.old}, which derive() cannot do. Use applyDiff, or write the new config.`,
-      { path: formatLink(path) },
-    );
+  private at(path: Path): DiffPlace {
+    const place = this.places.get(path);
+    if (place !== undefined) return place;
+    throw new ConfigError('codegenDiff: the diff does not say which config stands at a path that it names.');
   }
 
   /** Makes the config of a part that is added. */
@@ -160,46 +144,59 @@ class DiffGenerator {
     return mapContainers(value, (leaf) => (leaf instanceof AddedPart ? this.added[leaf.index]!.proxy : leaf));
   }
 
-  private use(value: DiffValue): void {
-    mapContainers(value, (leaf) => {
-      if (leaf instanceof OldPart) this.places.use(leaf.path);
-      return leaf;
-    });
-  }
-
-  /** What the changes put into the config. */
-  private newValues(): DiffValue[] {
-    return this.diff.changes.filter(bringsValue).map(({ value }) => value);
-  }
-
-  private nameOld(): void {
-    const replaced = new Set<Path>();
-    for (const change of this.diff.changes) {
-      if (change.kind === 'set' || change.kind === 'modify' || change.kind === 'delete')
-        replaced.add(this.table.intern(change.path));
+  /** Writes what gives a name to the old config at `path`, and before it to those of `used` that it stands in. */
+  private nameOld(path: Path, used: ReadonlySet<Path>): void {
+    const open: { path: NonNullable<Path>; around: Path; steps: Segment[] }[] = [];
+    for (let at = path; at !== undefined && !this.variables.has(at); ) {
+      const here: NonNullable<Path> = at;
+      const steps = [here.segment];
+      at = here.parent;
+      while (at !== undefined && !used.has(at)) {
+        steps.push(at.segment);
+        at = at.parent;
+      }
+      open.push({ path: here, around: at, steps: steps.reverse() });
     }
-    this.places.write(
-      this.body,
-      'draft',
-      (path) => replaced.has(path),
-      (path) => this.edits.get(path)?.class.length === 1,
+    if (!this.variables.has(undefined)) this.variables.set(undefined, 'draft');
+    for (const each of open.reverse()) {
+      const { info, kind } = this.at(each.path);
+      this.refuseCarrier(each.path);
+      const name = this.names.take(nameCandidates(each.path, info.name, ''));
+      const around = this.variables.get(each.around)!;
+      const found =
+        each.steps.length === 1
+          ? `${around}.${String(each.steps[0])}`
+          : `${this.imports.library(getPath)}(${around}, ${stringText(formatPath(each.steps))})`;
+      const type = configType(this.imports, info, kind);
+      this.body.statements.push(`const ${name} = ${found} as ${type};`);
+      this.variables.set(each.path, name);
+    }
+  }
+
+  private refuseCarrier(path: Path): void {
+    if (!isCarrierClass(this.at(path).info.cls)) return;
+    const where = formatLink(path);
+    throw new ConfigError(
+      `codegenDiff: ${where} is a value with tags of its own, which code sees through: it cannot change it, or move it. Use applyDiff, or write the container anew.`,
+      { path: where },
     );
   }
 
-  private changeClasses(): void {
-    const drop = object([{ key: 'dropInvalid', value: text('true', 'boolean') }]);
-    for (const [path, { class: changes }] of this.edits) {
-      for (const { value } of changes) {
-        const target = targetName(this.imports, value, path);
-        const made = call(this.imports.library(updateCallable), [
-          text(this.places.text(path)),
-          text(target),
-          drop,
-        ]);
-        const name = this.names.take(nameCandidates(undefined, value.name, ''));
-        this.body.statements.push(statement(`const ${name} =`, made, this.body.indent));
-        this.places.rename(path, name);
-      }
+  private changeClass(path: Path, { class: classes, kind: kinds }: ConfigEdits): void {
+    for (const { old, value } of kinds) {
+      const where = formatLink(path) || '<root>';
+      throw new ConfigError(
+        `codegenDiff: ${where} becomes a ${value} in the place of a ${old}, which derive() cannot do. Use applyDiff, or write the new config.`,
+        { path: formatLink(path) },
+      );
+    }
+    for (const { value } of classes) {
+      const target = targetName(this.imports, value, path);
+      const name = this.names.take(nameCandidates(undefined, value.name, ''));
+      const update = this.imports.library(updateCallable);
+      const old = this.variables.get(path)!;
+      this.body.statements.push(`const ${name} = ${update}(${old}, ${target}, { dropInvalid: true });`);
+      this.variables.set(path, name);
     }
   }
 
@@ -209,30 +206,89 @@ class DiffGenerator {
 
   /** Writes the changes of one config. */
   private write(path: Path, edits: ConfigEdits): void {
-    const { statements, indent } = this.body;
-    const place = this.places.text(path);
-    const { info: old } = this.places.at(path);
-    const info = edits.class[0]?.value ?? old;
+    const { statements } = this.body;
+    const config = this.variables.get(path)!;
+    const info = edits.class[0]?.value ?? this.at(path).info;
     const run = (callee: Function, ...values: Code[]): number =>
-      statements.push(action(call(this.imports.library(callee), [text(place), ...values]), indent));
+      statements.push(`${call(this.imports.library(callee), [config, ...values])};`);
     for (const { kind, field, tag } of edits.tags) {
       const name = this.imports.require(tag, 'tag', tag.name, path);
-      run(kind === 'addTag' ? addTag : removeTag, text(stringText(field), 'string'), text(name));
+      run(kind === 'addTag' ? addTag : removeTag, stringText(field), name);
     }
     for (const [name, inner] of edits.fields) {
-      const [change] = inner.whole;
-      const field = info.fields.get(name);
       // Fields that the new class lacks went with the old one.
-      if (field === undefined) continue;
-      if (change === undefined) {
-        const context = {
-          body: this.body,
-          names: this.names,
-          value: (value: DiffValue) => this.value(value),
-        };
-        writeContents(`${place}.${name}`, name, inner, field.check, context);
-      } else if (change.kind === 'delete') run(unset, text(stringText(name), 'string'));
-      else statements.push(statement(`${place}.${name} =`, this.value(change.value), indent));
+      if (!info.fields.has(name)) continue;
+      const [change] = inner.whole;
+      const place = `${config}.${name}`;
+      if (change?.kind === 'delete') run(unset, stringText(name));
+      else if (change !== undefined) statements.push(`${place} = ${this.value(change.value)};`);
+      else {
+        const old = this.names.take([name]);
+        statements.push(`const ${old} = ${place} as ${containerType(inner)};`);
+        statements.push(`${place} = ${this.contents(old, inner)} as typeof ${place};`);
+      }
     }
   }
+
+  /** The list or record that `old`, an expression, becomes. */
+  private contents(old: Code, edits: ValueEdits): Code {
+    return isList(edits) ? this.list(old, edits) : this.record(old, edits);
+  }
+
+  /** What the part of a container becomes, undefined where it goes or is only moved. */
+  private part(old: Code, edits: ValueEdits): Code | undefined {
+    const [change] = edits.whole;
+    if (change?.kind === 'delete') return undefined;
+    if (change !== undefined) return this.value(change.value);
+    const isSame = edits.parts.size + edits.inserts.length === 0;
+    return isSame ? undefined : this.contents(`(${old} as ${containerType(edits)})`, edits);
+  }
+
+  private record(old: Code, { parts }: ValueEdits): Code {
+    const gone: Code[] = [];
+    const entries = [...parts.values()].flatMap(({ key, edits }) => {
+      const value = this.part(old + memberText(String(key)), edits);
+      if (value === undefined) gone.push(stringText(String(key)));
+      return value === undefined ? [] : [{ key: keyText(String(key)), value }];
+    });
+    const kept = `Object.entries(${old}).filter(([key]) => !${array(gone)}.includes(key))`;
+    const rest = `...${gone.length === 0 ? old : `Object.fromEntries(${kept})`}`;
+    return object([{ key: rest, value: rest }, ...entries]);
+  }
+
+  private list(old: Code, { parts, inserts }: ValueEdits): Code {
+    const coming = new Map<number, { order: number; code: Code }[]>();
+    const put = (before: number | 'end', order: number, code: Code): void => {
+      getOrMake(coming, before === 'end' ? Number.POSITIVE_INFINITY : before, () => []).push({ order, code });
+    };
+    for (const [order, change] of inserts) put(change.before, order, this.value(change.value));
+    const staying = new Map<number, Code | undefined>();
+    for (const { key, edits } of parts.values()) {
+      const item = this.part(`${old}[${key}]`, edits);
+      const moves = edits.item.length > 0;
+      staying.set(Number(key), moves ? undefined : item);
+      for (const [order, change] of edits.item) {
+        if (change.kind === 'move') put(change.before, order, item ?? `${old}[${key}]`);
+      }
+    }
+    const items: Code[] = [];
+    let next = 0;
+    for (const at of [...new Set([...coming.keys(), ...staying.keys()])].sort((a, b) => a - b)) {
+      if (at > next) items.push(`...${old}.slice(${next}${Number.isFinite(at) ? `, ${at}` : ''})`);
+      for (const { code } of (coming.get(at) ?? []).sort((a, b) => a.order - b.order)) items.push(code);
+      const item = staying.get(at);
+      if (item !== undefined) items.push(item);
+      next = staying.has(at) ? at + 1 : at;
+    }
+    if (Number.isFinite(next)) items.push(`...${old}.slice(${next})`);
+    return array(items);
+  }
+}
+
+function isList({ inserts, parts }: ValueEdits): boolean {
+  return inserts.length > 0 || [...parts.values()].some(({ key }) => typeof key === 'number');
+}
+
+function containerType(edits: ValueEdits): string {
+  return isList(edits) ? 'unknown[]' : 'Record<string, unknown>';
 }

@@ -7,6 +7,7 @@ import type { ClassInfo } from '../fields/fields.js';
 import { getOrMake } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
+import { namesInBraces } from './code.js';
 import { isIdentifier, type Names, stringText } from './names.js';
 
 /** Modules by the specifier to import them by: `{ './layers.js': await import('./layers.js') }`. */
@@ -86,10 +87,13 @@ export class Imports {
     return local;
   }
 
-  /** The import declarations, in the linter's order. */
+  /** The import declarations, packages before files. */
   text(): string {
-    const specifiers = [...this.used.keys()].sort(bySpecifier);
-    return specifiers.map((specifier) => declaration(specifier, this.used.get(specifier)!)).join('');
+    const isFile = (specifier: string): boolean => /^[./]/.test(specifier);
+    return [...this.used]
+      .sort(([a], [b]) => Number(isFile(a)) - Number(isFile(b)) || (a < b ? -1 : 1))
+      .map(([specifier, names]) => declaration(specifier, names))
+      .join('');
   }
 }
 
@@ -103,65 +107,13 @@ function lastName(specifier: string): string {
 }
 
 function declaration(specifier: string, names: Map<string, { local: string; isType: boolean }>): string {
-  const sorted = [...names].sort(([a], [b]) => byLetters(a, b));
+  const sorted = [...names].sort(([a], [b]) => a.localeCompare(b, 'en'));
   const allTypes = sorted.every(([, { isType }]) => isType);
   const parts = sorted.map(([exported, { local, isType }]) => {
     const name = exported === local ? local : `${exported} as ${local}`;
     return isType && !allTypes ? `type ${name}` : name;
   });
-  const head = allTypes ? 'import type' : 'import';
-  const from = stringText(specifier);
-  if (parts.length === 1 && sorted[0]![0] === 'default')
-    return `${head} ${sorted[0]![1].local} from ${from};\n`;
-  const line = `${head} { ${parts.join(', ')} } from ${from};\n`;
-  if (line.length <= 111 || parts.length === 1) return line;
-  return `${head} {\n${parts.map((part) => `  ${part},\n`).join('')}} from ${from};\n`;
-}
-
-/** Where a specifier stands: addresses, then other protocols, packages, aliases, files. */
-function rankOf(specifier: string): number {
-  if (specifier.includes('://')) return 0;
-  if (/^[a-z]+:/.test(specifier)) return 1;
-  if (/^[#~$]|^@\//.test(specifier)) return 3;
-  return /^[./]/.test(specifier) ? 4 : 2;
-}
-
-function bySpecifier(a: string, b: string): number {
-  const ranks = rankOf(a) - rankOf(b);
-  if (ranks !== 0) return ranks;
-  const [left, right] = [a.split('/'), b.split('/')];
-  for (let i = 0; i < Math.max(left.length, right.length); i += 1) {
-    const [x, y] = [left[i], right[i]];
-    if (x === y) continue;
-    // A directory further out comes first: '../../a.js' before '../a.js', before './a.js'.
-    if (x === '..' || y === '..') return x === '..' ? -1 : 1;
-    if (x === undefined || y === undefined) return x === undefined ? -1 : 1;
-    return byLetters(x, y);
-  }
-  return 0;
-}
-
-const marks = '._-,;:!?@*/\\&#%`^+<=>|~$';
-
-/** Order by letter, of one letter the capital first, numbers by size: `A`, `a1`, `a10`, `aB`, `B`, `b`. */
-function byLetters(a: string, b: string): number {
-  const [left, right] = [a.match(/\d+|\D/g) ?? [], b.match(/\d+|\D/g) ?? []];
-  for (let i = 0; i < Math.min(left.length, right.length); i += 1) {
-    const [x, y] = [left[i]!, right[i]!];
-    if (x === y) continue;
-    if (/\d/.test(x) && /\d/.test(y) && Number(x) !== Number(y)) return Number(x) - Number(y);
-    const [p, q] = [placeOf(x), placeOf(y)];
-    if (p !== q) return p - q;
-  }
-  return left.length - right.length;
-}
-
-function placeOf(part: string): number {
-  const mark = marks.indexOf(part);
-  if (mark >= 0) return mark;
-  if (/\d/.test(part)) return marks.length + Number(part[0]);
-  const lower = part.toLowerCase();
-  return 100 + lower.codePointAt(0)! * 2 + (part === lower ? 1 : 0);
+  return `import ${allTypes ? 'type ' : ''}${namesInBraces(parts)} from ${stringText(specifier)};\n`;
 }
 
 /** The local name of a class, or of what `configurable` made. @throws ConfigError where no module exports it. */

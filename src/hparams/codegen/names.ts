@@ -1,6 +1,5 @@
 /** @file Names and literals in generated code. */
 import { formatSegment, type PathLink } from '../walking/paths.js';
-import { type Code, text } from './code.js';
 
 const words =
   'break case catch class const continue debugger default delete do else enum export extends false finally for ' +
@@ -80,37 +79,14 @@ function capitalized(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-// Characters that an editor may not show, or show out of order, or whose width no two programs agree on.
-const shown =
-  /[\u0020-\u007e\u00a1-\u00ac\u00ae-\u024f\u0370-\u0377\u037b-\u037f\u0384-\u0386\u0388-\u03ff\u0400-\u0482\u048a-\u052f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]/u;
-const escapes: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-  '\b': '\\b',
-  '\f': '\\f',
-  '\v': '\\v',
-};
+// What an editor may not show, or show out of order.
+const hidden = /[^\P{C}]|[\p{Zl}\p{Zp}]/gu;
 
-/** A string literal: in single quotes, unless double quotes need fewer escapes. */
+/** A string literal. */
 export function stringText(value: string): string {
-  const singles = value.split("'").length;
-  const doubles = value.split('"').length;
-  const quote = singles > doubles ? '"' : "'";
-  let body = '';
-  for (const character of value) {
-    if (character === quote) body += `\\${quote}`;
-    else if (character in escapes) body += escapes[character]!;
-    else body += shown.test(character) ? character : escaped(character);
-  }
-  // The linter takes it for a template string with the wrong quotes.
-  return quote + body.replaceAll('${', '$\\u007b') + quote;
-}
-
-function escaped(character: string): string {
-  const point = character.codePointAt(0)!;
-  return point > 0xffff ? `\\u{${point.toString(16)}}` : `\\u${point.toString(16).padStart(4, '0')}`;
+  const body = JSON.stringify(value).slice(1, -1);
+  const requoted = body.replaceAll(/\\"|'/g, (found) => (found === "'" ? "\\'" : '"'));
+  return `'${requoted.replaceAll(hidden, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)}'`;
 }
 
 /** Whether `name` can stand as a key, or behind a dot, without quotes. */
@@ -120,33 +96,17 @@ export function isIdentifier(name: string): boolean {
 
 /** A key of an object literal. */
 export function keyText(key: string): string {
-  const isPlain = isIdentifier(key) && [...key].every((character) => shown.test(character));
-  return isPlain ? key : stringText(key);
+  return isIdentifier(key) ? key : stringText(key);
 }
 
-const named = ['PI', 'E', 'SQRT2', 'SQRT1_2', 'LN2', 'LN10', 'LOG2E', 'LOG10E'] as const;
+/** `.name`, or `['some key']`. */
+export function memberText(name: string): string {
+  return isIdentifier(name) ? `.${name}` : `[${stringText(name)}]`;
+}
 
 /** A number, negative zero and what is no number included. */
-export function numberCode(value: number): Code {
-  if (Number.isNaN(value)) return text('Number.NaN');
-  if (!Number.isFinite(value))
-    return text(value > 0 ? 'Number.POSITIVE_INFINITY' : 'Number.NEGATIVE_INFINITY');
-  const isNegative = value < 0 || Object.is(value, -0);
-  const sign = isNegative ? '-' : '';
-  const size = Math.abs(value);
-  for (const name of named) if (Math[name] === size) return text(`${sign}Math.${name}`);
-  return text(sign + positiveText(size), isNegative ? 'negative' : 'number');
-}
-
-function isNearNamed(size: number): boolean {
-  for (const name of named) if (Math.abs(Math[name] - size) < 1e-3) return true;
-  return false;
-}
-
-function positiveText(size: number): string {
-  const plain = String(size).replace('e+', 'e');
-  // 3.14 would be taken for a careless pi: in the other notation it says that it is meant.
-  if (!isNearNamed(size)) return plain;
-  const [whole, fraction] = plain.split('.') as [string, string];
-  return `${(whole + fraction).replace(/^0+/, '')}e-${fraction.length}`;
+export function numberText(value: number): string {
+  if (Number.isNaN(value)) return 'Number.NaN';
+  if (!Number.isFinite(value)) return value > 0 ? 'Number.POSITIVE_INFINITY' : 'Number.NEGATIVE_INFINITY';
+  return Object.is(value, -0) ? '-0' : String(value);
 }

@@ -110,11 +110,7 @@ export class Body {
   /** Configs that the function uses and another makes: its parameters. */
   readonly parameters = new Set<Plan>();
 
-  constructor(
-    readonly name: string,
-    /** How far its statements stand in. */
-    readonly indent = 2,
-  ) {}
+  constructor(readonly name: string) {}
 }
 
 /** What is to be made of an item. */

@@ -6,9 +6,9 @@ import { showValue } from '../fields/describe.js';
 import { isContainer, partsOf, refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
-import { array, type Code, call, object, text } from './code.js';
+import { array, type Code, call, object } from './code.js';
 import type { Imports } from './imports.js';
-import { isIdentifier, keyText, numberCode, stringText } from './names.js';
+import { keyText, numberText, stringText } from './names.js';
 
 /** How to write the parts of a value that are not plain. */
 export interface ValueContext {
@@ -23,17 +23,17 @@ export interface ValueContext {
 export function valueCode(value: unknown, context: ValueContext, path: PathLink | undefined): Code {
   switch (typeof value) {
     case 'string':
-      return text(stringText(value), 'string');
+      return stringText(value);
     case 'number':
-      return numberCode(value);
+      return numberText(value);
     case 'bigint':
-      return text(`${value}n`);
+      return `${value}n`;
     case 'boolean':
-      return text(String(value), 'boolean');
+      return String(value);
     case 'undefined':
-      return text('undefined');
+      return 'undefined';
     default:
-      return value === null ? text('null') : referenceCode(value, context, path);
+      return value === null ? 'null' : referenceCode(value, context, path);
   }
 }
 
@@ -49,7 +49,7 @@ function referenceCode(value: unknown, context: ValueContext, path: PathLink | u
     return collectionCode(value as Map<unknown, unknown> | Set<unknown>, context, path);
   }
   const exported = context.imports.find(value);
-  if (exported !== undefined) return text(exported);
+  if (exported !== undefined) return exported;
   throw unwritable(value, path);
 }
 
@@ -81,12 +81,7 @@ function collectionCode(
 }
 
 function dateCode(date: Date): Code {
-  return Number.isNaN(date.getTime()) ? text('Number.NaN') : text(stringText(date.toISOString()), 'string');
-}
-
-/** `.name`, or `['some key']`. */
-export function memberText(name: string): string {
-  return isIdentifier(name) ? `.${name}` : `[${stringText(name)}]`;
+  return Number.isNaN(date.getTime()) ? 'Number.NaN' : stringText(date.toISOString());
 }
 
 function refusedKey(key: string, where: PathLink): ConfigError {

@@ -5,7 +5,7 @@ import { append } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, originText, rawValue } from '../nodes/node.js';
 import { addTag, clearTags, explicitTags } from '../tags.js';
 import type { PathLink } from '../walking/paths.js';
-import { action, type Code, call, type Entry, object, statement, text } from './code.js';
+import { type Code, call, type Entry, object } from './code.js';
 import { configType, type Imports, targetName } from './imports.js';
 import { type Names, nameCandidates, stringText } from './names.js';
 import { type Body, itemsIn, type Plan, planFor } from './plan.js';
@@ -81,11 +81,10 @@ export class ConfigWriter {
     let code = isAssigned ? this.assignments(plan, body) : this.nested(plan, body);
     if (node.tags !== undefined) {
       if (!isAssigned) code = this.declare(body, this.localName(plan), code);
-      append(body.statements, this.tagStatements(node, code, body));
+      append(body.statements, this.tagStatements(node, code));
     }
     if (fixture !== undefined) code = this.callOf(fixture, code, home);
-    const hasName = code.kind === 'text' && code.flat === plan.variable;
-    if (plan.isVariable && !hasName) code = this.declare(home, this.nameIt(plan), code);
+    if (plan.isVariable && code !== plan.variable) code = this.declare(home, this.nameIt(plan), code);
     this.expressions.set(plan, code);
   }
 
@@ -100,8 +99,8 @@ export class ConfigWriter {
   }
 
   private declare(body: Body, name: string, code: Code): Code {
-    body.statements.push(statement(`const ${name} =`, code, body.indent));
-    return text(name, 'name');
+    body.statements.push(`const ${name} = ${code};`);
+    return name;
   }
 
   /** What a config is called where it is made: in its own function it has a name of its own. */
@@ -109,17 +108,16 @@ export class ConfigWriter {
     return plan.fixture === undefined ? this.nameIt(plan) : this.options.names.take(['made']);
   }
 
-  private tagStatements(node: ConfigNode, config: Code, body: Body): string[] {
+  private tagStatements(node: ConfigNode, config: Code): string[] {
     const { imports } = this.options;
     const lines: string[] = [];
     for (const [name, change] of explicitTags(node)) {
-      const about = [config, text(stringText(name), 'string')];
+      const about = [config, stringText(name)];
       const isCut = change.removed.length > 0;
-      if (isCut) lines.push(action(call(imports.library(clearTags), about), body.indent));
+      if (isCut) lines.push(`${call(imports.library(clearTags), about)};`);
       const wanted = isCut ? fieldTags(node, node.info.fields.get(name)!) : change.added;
-      const tags = wanted.map((tag) => text(imports.require(tag, 'tag', tag.name, undefined)));
-      if (tags.length > 0)
-        lines.push(action(call(imports.library(addTag), [...about, ...tags]), body.indent));
+      const tags = wanted.map((tag) => imports.require(tag, 'tag', tag.name, undefined));
+      if (tags.length > 0) lines.push(`${call(imports.library(addTag), [...about, ...tags])};`);
     }
     return lines;
   }
@@ -136,8 +134,8 @@ export class ConfigWriter {
     const name = this.localName(plan);
     const made = this.declare(body, name, call(this.callee(plan), []));
     for (const { key, value, comment } of entries) {
-      const assignment = statement(`${name}.${key} =`, value, body.indent);
-      body.statements.push(comment === undefined ? assignment : commented(assignment, comment));
+      const said = comment === undefined ? '' : `// ${comment}\n`;
+      body.statements.push(`${said}${name}.${key} = ${value};`);
     }
     return made;
   }
@@ -177,11 +175,13 @@ export class ConfigWriter {
   }
 
   private callOf(fixture: Body, made: Code, home: Body): Code {
-    fixture.statements.push(statement('return', made, fixture.indent));
+    fixture.statements.push(`return ${made};`);
     this.bodies.push(fixture);
     for (const parameter of fixture.parameters) mention(parameter, home);
-    const values = [...fixture.parameters].map(({ variable }) => text(variable!, 'name'));
-    return call(fixture.name, values);
+    return call(
+      fixture.name,
+      [...fixture.parameters].map(({ variable }) => variable!),
+    );
   }
 
   private nameIt(plan: Plan): string {
@@ -221,9 +221,4 @@ function lastOrigins(node: ConfigNode): Map<string, string> {
 /** A flag's text may hold anything: nothing of it may end the comment. */
 function commentText(place: string): string {
   return place.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim();
-}
-
-function commented(assignment: string, comment: string): string {
-  if (!assignment.includes('\n')) return `${assignment} // ${comment}`;
-  return `${/^ */.exec(assignment)![0]}// ${comment}\n${assignment}`;
 }

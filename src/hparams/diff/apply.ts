@@ -27,14 +27,7 @@ import { type Edge, edgesIn, walk } from '../walking/walk.js';
 import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
 import { Resolver, ValueEditor } from './editValue.js';
 import { isTouched, shownEdges } from './structure.js';
-import {
-  type ClassChange,
-  type Diff,
-  type PartConfig,
-  type Path,
-  PathTable,
-  type TagChange,
-} from './types.js';
+import type { ClassChange, Diff, PartConfig, Path, TagChange } from './types.js';
 
 export interface ApplyOptions {
   /** Who writes, for the history: the text of a flag, say. The default is the caller's line. */
@@ -90,8 +83,7 @@ class Applier {
   }
 
   run(): unknown {
-    const table = new PathTable();
-    const { configs, root } = groupChanges(this.diff.changes, (path) => table.intern(path));
+    const { configs, root } = groupChanges(this.diff.changes);
     const misfits = this.misfitsOf(configs);
     const isMisfit = pathsInside(misfits);
     for (const [path, problem] of misfits)

@@ -57,13 +57,10 @@ export interface GroupedEdits {
 }
 
 /** Sorts changes by what they are about. */
-export function groupChanges(changes: readonly Change[], intern: (path: Path) => Path): GroupedEdits {
+export function groupChanges(changes: readonly Change[]): GroupedEdits {
   const configs = new Map<Path, ConfigEdits>();
   const root = new ValueEdits();
-  const editsAt = (path: Path): ConfigEdits => {
-    const own = intern(path);
-    return getOrMake(configs, own, () => new ConfigEdits());
-  };
+  const editsAt = (path: Path): ConfigEdits => getOrMake(configs, path, () => new ConfigEdits());
   for (const [order, change] of changes.entries()) {
     if (change.kind === 'class') editsAt(change.path).class.push(change);
     else if (change.kind === 'kind') editsAt(change.path).kind.push(change);

@@ -21,7 +21,7 @@ import * as luthier from '../../../src/index.js';
 import * as graphs from '../randomGraphs.js';
 import { chain, diamond } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
-import { evaluate, findings } from './program.js';
+import { evaluate, typeErrorsIn } from './program.js';
 
 const rate = defineTag('codegen.rate', 'Rates of learning.');
 const other = defineTag('codegen.other', 'Other numbers.');
@@ -101,7 +101,6 @@ export function config() {
   it('writes every kind of value', () => {
     const data = {
       numbers: [1, -0, 0.5, 1e21, Number.NaN, Number.NEGATIVE_INFINITY, 10n],
-      constants: [Math.PI, 2718 / 1000],
       texts: ["it's", 'a "b"', '\u0024{a}\n\u2028\u0000', ''],
       'two words': { 1: null, a: undefined, é: true },
       date: new Date(0),
@@ -112,9 +111,8 @@ export function config() {
 export function config() {
   return Body.config({
     data: {
-      numbers: [1, -0, 0.5, 1e21, Number.NaN, Number.NEGATIVE_INFINITY, 10n],
-      constants: [Math.PI, 2718e-3],
-      texts: ["it's", 'a "b"', '$\\u007ba}\\n\\u2028\\u0000', ''],
+      numbers: [1, -0, 0.5, 1e+21, Number.NaN, Number.NEGATIVE_INFINITY, 10n],
+      texts: ['it\\'s', 'a "b"', '\u0024{a}\\n\\u{2028}\\u0000', ''],
       'two words': { '1': null, a: undefined, é: true },
       date: new Date('1970-01-01T00:00:00.000Z'),
       map: new Map([['a', [1]]]),
@@ -204,7 +202,8 @@ export function config() {
   return Body.config({
     // --set dims=4 @ts-ignore
     head: Head.config({
-      dims: 4, // --set dims=4 @ts-ignore
+      // --set dims=4 @ts-ignore
+      dims: 4,
     }),
   });
 }
@@ -254,6 +253,6 @@ export function config() {
       codegen(task, { modules: sources, style }),
     );
     for (const text of texts) expect(isEqual(evaluate(text, sources).config!(), task)).toBe(true);
-    expect(findings('small', texts)).toEqual({ types: [], lint: '' });
+    expect(typeErrorsIn('small', texts)).toEqual([]);
   });
 });

@@ -56,14 +56,17 @@ describe('codegenDiff', () => {
     expect(text).toBe(`\
 export function edit(root: Config<Root>): Config<Root> {
   return derive(root, (draft) => {
+    const part = draft.part as Config<Part>;
     const extra = draft.extra as Config<Wide>;
     addTag(draft, 'sizes', mark);
-    draft.sizes[0] = 2;
-    const names = { ...draft.names };
-    delete names.a;
-    names.c = 'z';
-    draft.names = names;
-    draft.part.dims = 4;
+    const sizes = draft.sizes as unknown[];
+    draft.sizes = [2, ...sizes.slice(1)] as typeof draft.sizes;
+    const names = draft.names as Record<string, unknown>;
+    draft.names = {
+      ...Object.fromEntries(Object.entries(names).filter(([key]) => !['a'].includes(key))),
+      c: 'z',
+    } as typeof draft.names;
+    part.dims = 4;
     extra.factor = 3;
   });
 }
@@ -80,12 +83,10 @@ export function edit(root: Config<Root>): Config<Root> {
     expect(text).toBe(`\
 export function edit(root: Config<Root>): Config<Root> {
   return derive(root, (draft) => {
-    const parts = [...draft.parts];
-    const moved = parts[2]!;
-    parts.splice(2, 1);
-    parts.splice(0, 0, moved);
-    draft.parts = parts;
-    draft.sizes.splice(1, 2);
+    const parts = draft.parts as unknown[];
+    draft.parts = [parts[2], ...parts.slice(0, 2), ...parts.slice(3)] as typeof draft.parts;
+    const sizes = draft.sizes as unknown[];
+    draft.sizes = [...sizes.slice(0, 1), ...sizes.slice(3)] as typeof draft.sizes;
   });
 }
 `);
@@ -116,7 +117,9 @@ export function edit(root: Config<Root>): Config<Root> {
     const text = edits(Root.config({ choice: ['a', 'b'] }), (draft) => {
       (draft.choice as string[])[1] = 'c';
     });
-    expect(text).toContain("    (draft.choice as unknown[])[1] = 'c';\n");
+    expect(text).toContain(
+      "draft.choice = [...choice.slice(0, 1), 'c', ...choice.slice(2)] as typeof draft.choice;",
+    );
   });
 
   it('changes classes', () => {

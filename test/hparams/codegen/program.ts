@@ -1,6 +1,5 @@
-/** @file Runs, type-checks and lints generated modules. */
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+/** @file Runs and type-checks generated modules. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import type { Modules } from '../../../src/hparams/codegen/imports.js';
@@ -16,8 +15,8 @@ export function evaluate(text: string, modules: Modules): Record<string, (...val
 /** The folder of generated files; relative specifiers start from here. Git and the linter of the project ignore it. */
 const folder = 'out/generated';
 
-/** What the TypeScript compiler and the linter find in `texts`, each a module of its own in one program. */
-export function findings(name: string, texts: readonly string[]): { types: string[]; lint: string } {
+/** What the TypeScript compiler finds in `texts`, each a module of its own in one program. */
+export function typeErrorsIn(name: string, texts: readonly string[]): string[] {
   mkdirSync(folder, { recursive: true });
   const directory = mkdtempSync(join(folder, `${name}-`));
   const files = texts.map((text, i) => {
@@ -25,7 +24,7 @@ export function findings(name: string, texts: readonly string[]): { types: strin
     writeFileSync(file, text);
     return file;
   });
-  const found = { types: typeErrors(files), lint: lintErrors(directory) };
+  const found = typeErrors(files);
   rmSync(directory, { recursive: true });
   return found;
 }
@@ -42,25 +41,4 @@ function typeErrors(files: readonly string[]): string[] {
       return `${line}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}\n${source.text}`;
     });
   });
-}
-
-function lintErrors(directory: string): string {
-  const { files, $schema, ...rules } = JSON.parse(readFileSync('biome.json', 'utf8'));
-  writeFileSync(join(directory, 'biome.json'), `${JSON.stringify({ root: true, ...rules }, null, 2)}\n`);
-  const binary = join(process.cwd(), 'node_modules/.bin/biome');
-  const flags = [
-    'ci',
-    '--colors=off',
-    '--max-diagnostics=20',
-    '--error-on-warnings',
-    '--files-max-size=100000000',
-  ];
-  try {
-    execFileSync(binary, [...flags, '.'], { cwd: directory, encoding: 'utf8', stdio: 'pipe' });
-    return '';
-  } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    // The copy of the settings is not laid out as the formatter would; that is not what is checked.
-    return `${stdout}${stderr}`;
-  }
 }
