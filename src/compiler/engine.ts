@@ -3,18 +3,19 @@
 import type { Backend } from './backend.js';
 import { nodeFlops, productFlops } from './cost.js';
 import type { EagerDevice } from './eager/cpu.js';
-import type { Graph } from './graph.js';
+import type { Graph, Value } from './graph.js';
+import { inTurn, type Turn } from './inTurn.js';
 import { compileNative, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/session.js';
 import { optimize } from './passes/index.js';
 import type { Profiler } from './profile/profiler.js';
 import { CompilerError, sizeOf } from './types.js';
-import { isElementwise } from './wasm/lower.js';
+import { cutLoops } from './wasm/cut.js';
 import { compileWasm } from './wasm/session.js';
 
 /**
  * Ways to run a program. `auto` takes machine code where the machine has a C compiler and the program is large enough to be
- * worth compiling, else WebAssembly for elementwise programs such as an optimizer's update, and ONNX Runtime for the rest.
+ * worth compiling, else WebAssembly for the elementwise loops of an optimizer's update, and ONNX Runtime for the rest.
  */
 export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
 export const ENGINES: readonly Engine[] = ['auto', 'native', 'onnx', 'eager'];
@@ -59,7 +60,7 @@ function isWorthCompiling(traced: Graph, optimize: () => Graph): boolean {
   if (productFlops(traced) >= 2 * MIN_NATIVE_FLOPS) return true;
   const graph = optimize();
   const elements = graph.outputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
-  return isElementwise(graph)
+  return cutLoops(graph)?.head.outputs.length === 0
     ? elements >= MIN_NATIVE_ELEMENTS
     : graph.nodes.reduce((sum, node) => sum + nodeFlops(node), 0) >= MIN_NATIVE_FLOPS;
 }
@@ -80,6 +81,29 @@ async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Ba
 }
 
 /**
+ * Runs a program on ONNX Runtime, and its elementwise loops in WebAssembly: one pass over the arrays, where ONNX Runtime
+ * makes one for every operation.
+ */
+async function compileLoops(graph: Graph, options: GraphOptions): Promise<Backend> {
+  const cut = cutLoops(graph);
+  if (cut === undefined) return compileOnnx(graph, options);
+  const { head, loops } = cut;
+  const between = head.outputs.filter((value) => !graph.outputs.includes(value));
+  const written = [...graph.outputs, ...between];
+  const to = (value: Value): number => graph.inputs.length + written.indexOf(value);
+  const from = (value: Value): number =>
+    graph.inputs.includes(value) ? graph.inputs.indexOf(value) : to(value);
+  const turn = (backend: Backend, { inputs, outputs }: Graph): Turn => ({
+    backend,
+    inputs: inputs.map(from),
+    outputs: outputs.map(to),
+  });
+  const turns = await Promise.all(loops.map(async (loop) => turn(await compileWasm(loop), loop)));
+  if (head.outputs.length > 0) turns.unshift(turn(await compileOnnx(head, options), head));
+  return inTurn(graph, turns, between);
+}
+
+/**
  * Compiles a traced graph for the engine that is asked for.
  *
  * @throws CompilerError where `native` is asked for and the machine or the program does not allow it.
@@ -95,8 +119,7 @@ export async function compileGraph(traced: Graph, options: GraphOptions): Promis
   if (engine === 'auto') {
     const native = isWorthCompiling(traced, graph) ? await nativeIfPossible(traced, options) : null;
     if (native !== null) return native;
-    // One loop over the arrays, where ONNX Runtime makes a pass for every operation.
-    if (isElementwise(graph())) return compileWasm(graph());
+    return compileLoops(graph(), options);
   }
   return compileOnnx(graph(), options);
 }

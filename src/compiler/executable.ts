@@ -70,7 +70,7 @@ export class Executable {
     private readonly program: Program,
     private readonly backend: Backend,
     /** Whether a second function follows in every run: inputs and outputs are pairs then. */
-    readonly follows = false,
+    private readonly follows = false,
   ) {
     const { graph, inputPaths, outputPaths } = program;
     this.inputs = program.inputs;

@@ -1,4 +1,4 @@
-/** @file One flat buffer for many variables: where each one lies, and views of it. */
+/** @file The layout of many variables in one flat buffer, and views of it. */
 
 /** A variable to be placed. Variables of one group lie side by side, so that one rule can update them all. */
 export interface FlatVariable {
@@ -16,13 +16,11 @@ export interface FlatEntry {
   group: string;
 }
 
-/** A run of the buffer that is worked on in `chunks` equal pieces of `chunk` elements; `size` includes padding. */
+/** A run of the buffer; `size` includes padding. */
 export interface FlatGroup {
   name: string;
   offset: number;
   size: number;
-  chunk: number;
-  chunks: number;
 }
 
 /** The plan of a flat buffer of `size` elements. */
@@ -32,26 +30,17 @@ export interface FlatLayout {
   size: number;
 }
 
-/** Elements in a cache line of 64 bytes: every entry and chunk starts on one, which vector loads like best. */
+/** Elements in a cache line of 64 bytes: every entry starts on one, which vector loads like best. */
 const ALIGNMENT = 16;
-
-const align = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
 
 /**
  * Places variables in one buffer: groups in the order of their first variable, variables in the given order within
- * their group. A group ends in padding that makes its chunks equal, so that one executable serves them all; padding is
- * zero and every update keeps it zero.
+ * their group. The padding behind each is zero, and every update keeps it zero.
  *
  * @param variables names must be unique; a scalar has shape [].
- * @param maxChunk upper bound of a chunk, in elements, a positive multiple of 16.
- * @throws RangeError for a bad `maxChunk`, a bad shape or a repeated name.
+ * @throws RangeError for a bad shape or a repeated name.
  */
-export function flatLayout(variables: readonly FlatVariable[], maxChunk = 1 << 18): FlatLayout {
-  if (!Number.isInteger(maxChunk) || maxChunk <= 0 || maxChunk % ALIGNMENT !== 0) {
-    throw new RangeError(
-      `flatLayout: maxChunk must be a positive multiple of ${ALIGNMENT}, got ${maxChunk}.`,
-    );
-  }
+export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const byGroup = new Map<string, FlatVariable[]>();
   const names = new Set<string>();
   for (const variable of variables) {
@@ -63,27 +52,16 @@ export function flatLayout(variables: readonly FlatVariable[], maxChunk = 1 << 1
     else byGroup.set(variable.group, [variable]);
   }
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
-  for (const [name, members] of byGroup) placeGroup(layout, name, members, maxChunk);
-  return layout;
-}
-
-function placeGroup(
-  layout: FlatLayout,
-  name: string,
-  members: readonly FlatVariable[],
-  maxChunk: number,
-): void {
-  const offset = layout.size;
-  let used = 0;
-  for (const { name: entry, shape, group } of members) {
-    const size = elementCount(entry, shape);
-    layout.entries.push({ name: entry, shape: [...shape], offset: offset + used, size, group });
-    used += align(size);
+  for (const [group, members] of byGroup) {
+    const offset = layout.size;
+    for (const { name, shape } of members) {
+      const size = elementCount(name, shape);
+      layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group });
+      layout.size += Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+    }
+    layout.groups.push({ name: group, offset, size: layout.size - offset });
   }
-  const chunks = Math.max(1, Math.ceil(used / maxChunk));
-  const chunk = align(Math.ceil(used / chunks));
-  layout.groups.push({ name, offset, size: chunk * chunks, chunk, chunks });
-  layout.size = offset + chunk * chunks;
+  return layout;
 }
 
 function elementCount(name: string, shape: readonly number[]): number {

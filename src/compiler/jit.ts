@@ -7,6 +7,7 @@ import { compileEager, type EagerDevice } from './eager/cpu.js';
 import { compileGraph, type Engine } from './engine.js';
 import { Executable } from './executable.js';
 import type { Graph } from './graph.js';
+import { oneAfterAnother } from './inTurn.js';
 import { exportGraph } from './onnx/lower.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';
 import {
@@ -39,15 +40,16 @@ export interface CompileOptions {
   /** Is told where the time of runs goes; machine code then is compiled to tell. */
   readonly profiler?: Profiler | undefined;
   /**
-   * A function that follows in every run, in the same executable, where the engine is machine code: it may read what the
-   * first has written, and write over what the first has read, through arrays that are bound to both. `Executable.follows`
-   * tells whether it does; inputs and outputs are then pairs.
+   * A function that follows in every run: it may read what the first has written, and write over what the first has read,
+   * through arrays that are bound to both. Inputs and outputs are then pairs.
    */
   readonly following?: Following | undefined;
 }
 
 /** A function that follows another, and the specs of its arguments. */
 export interface Following {
+  /** For messages and profiles, where it is a program of its own. */
+  readonly name: string;
   readonly f: TensorFunction;
   readonly inputs: Tree<TensorSpec>;
 }
@@ -64,19 +66,19 @@ export async function compile(
   inputs: Tree<TensorSpec>,
   options: CompileOptions = {},
 ): Promise<Executable> {
-  const program = checkProgram(traceProgram(f, inputs));
-  const { name = 'program', profiler, following } = options;
-  let second: Program | null = null;
-  const traceSecond = ({ f, inputs }: Following): Graph => {
-    second = checkProgram(traceProgram(f, inputs));
-    return second.graph;
+  const { name = 'program', following } = options;
+  const first = checkProgram(traceProgram(f, inputs));
+  if (following === undefined) return new Executable(name, first, await lower(f, first, options));
+  let traced: Program | undefined;
+  const second = (): Program => {
+    traced ??= checkProgram(traceProgram(following.f, following.inputs));
+    return traced;
   };
-  const backend = await lower(f, program, options, following && (() => traceSecond(following)));
-  if (profiler !== undefined && backend.runner !== 'native') {
-    timeRuns(backend, profiler.open(name, backend.runner, productPrecision(program.graph)));
-  }
-  const follows = second !== null && backend.runner === 'native';
-  return new Executable(name, follows ? joinPrograms(program, second!) : program, backend, follows);
+  const backend = await lower(f, first, options, () => second().graph);
+  const both = joinPrograms(first, second());
+  if (backend.runner === 'native') return new Executable(name, both, backend, true);
+  const next = await lower(following.f, second(), { ...options, name: following.name });
+  return new Executable(name, both, oneAfterAnother(first.graph, second().graph, [backend, next]), true);
 }
 
 /** Has the runs of a backend that tells nothing of what goes on inside counted. */
@@ -92,17 +94,23 @@ function timeRuns(backend: Backend, profile: ProgramProfile): void {
   };
 }
 
+/** @param following traces what machine code is to run behind it; other engines leave it out. */
 async function lower(
   f: TensorFunction,
   program: Program,
   options: CompileOptions,
-  following: (() => Graph) | undefined,
+  following?: () => Graph,
 ): Promise<Backend> {
-  const { engine, device } = options;
-  if (engine === 'eager' || device === 'gpu') return compileEager(f, program, device, options.name);
-  return compileWithinBorder(program.graph, following, (graph, then) =>
-    compileGraph(graph, { ...options, following: then }),
-  );
+  const { engine, device, name = 'program', profiler } = options;
+  const backend =
+    engine === 'eager' || device === 'gpu'
+      ? await compileEager(f, program, device, name)
+      : await compileWithinBorder(program.graph, following, (graph, then) =>
+          compileGraph(graph, { ...options, following: then }),
+        );
+  if (profiler !== undefined && backend.runner !== 'native')
+    timeRuns(backend, profiler.open(name, backend.runner, productPrecision(program.graph)));
+  return backend;
 }
 
 const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && 'data' in value;

@@ -1,5 +1,6 @@
 /** @file Several runs of a call one after another, on backends that run once. */
 import type { Backend, FlatBinding } from './backend.js';
+import { IndexError } from './indexChecks.js';
 import type { HostArray } from './types.js';
 
 /** Binds a call that runs as often as it is told; by the backend itself where it can. */
@@ -12,7 +13,9 @@ export function bindRepeated(backend: Backend, binding: FlatBinding): (times: nu
   return async (times) => {
     for (let i = 0; i < times; i++) {
       reads.each(i, (bound, part) => bound.set(part));
-      await run();
+      await run().catch((error: unknown) => {
+        throw error instanceof IndexError ? Object.assign(error, { run: i }) : error;
+      });
       writes.each(i, (bound, part) => part.set(bound));
       for (const { output, input } of carried) reads.bound[input]!.set(writes.bound[output]!);
     }

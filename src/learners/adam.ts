@@ -1,19 +1,21 @@
 /** @file Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { BaseOptimizer, type Direction, type NamedTensors, type StepContext } from './optimizer.js';
+import { limitRootMeanSquare } from './clipping.js';
+import { BaseOptimizer, type Direction, type NamedTensors } from './optimizer.js';
+import type { VariableGroup } from './variableGroup.js';
 
 const beta = z.number().min(0).lt(1);
 
 /**
- * Adam with Pax's defaults.
+ * Adam with Pax's defaults. With t = step + 1:
  *
- * With t = step + 1, m and v the running means of g and g², m' = m / (1 - beta1^t) and v' = v / (1 - beta2^t), the update is
- * `-lr * m' / (sqrt(v' + epsilonRoot) + epsilon)`, before which Pax limits the root mean square of each variable's update to
- * `clipThreshold`. The slots hold m and v as torch and optax do, not corrected.
+ *     m = beta1 m + (1 - beta1) g              m' = m / (1 - beta1^t)
+ *     v = beta2 v + (1 - beta2) g²             v' = v / (1 - beta2^t)
+ *     direction = m' / (sqrt(v' + epsilonRoot) + epsilon)
  *
- * Numerator and denominator are both multiplied by sqrt(1 - beta2^t) here, so that the corrections sit in scalars: with
- * d = sqrt(v + epsilonRoot * (1 - beta2^t)) + epsilon * sqrt(1 - beta2^t) the update is -rate * m / d.
+ * Pax then limits the root mean square of each variable's direction to `clipThreshold`. The slots hold m and v as torch and
+ * optax do, not corrected.
  */
 export class Adam extends BaseOptimizer.with(
   {
@@ -39,42 +41,24 @@ export class Adam extends BaseOptimizer.with(
     return ['m', 'v'];
   }
 
-  override get boundsDirection(): boolean {
-    return this.hp.clipThreshold > 0;
-  }
-
-  override directionRmsBound(context: StepContext): number {
-    return this.boundsDirection ? this.hp.clipThreshold / this.correction(context) : Number.POSITIVE_INFINITY;
-  }
-
-  protected directionScalars({ step, gradScale }: StepContext): Record<string, number> {
-    const { beta1, beta2, epsilon, epsilonRoot } = this.hp;
-    const correction2 = 1 - beta2 ** (step + 1);
-    return {
-      gradToM: gradScale * (1 - beta1),
-      // Squared after scaling: the square of a gradient that clipping is about to save must not overflow.
-      gradToRootV: gradScale * Math.sqrt(1 - beta2),
-      epsilon: epsilon * Math.sqrt(correction2),
-      ...(epsilonRoot > 0 ? { epsilonRoot: epsilonRoot * correction2 } : {}),
-    };
-  }
-
-  protected directionRate(context: StepContext): number {
-    return context.learningRate * this.correction(context);
-  }
-
-  protected direction(grad: Tensor, slots: NamedTensors, scalars: NamedTensors): Direction {
-    const m = tf.add(tf.mul(slots.m!, this.hp.beta1), tf.mul(grad, scalars.gradToM!));
-    const rootV = tf.mul(grad, scalars.gradToRootV!);
-    const v = tf.add(tf.mul(slots.v!, this.hp.beta2), tf.mul(rootV, rootV));
-    const inRoot = scalars.epsilonRoot === undefined ? v : tf.add(v, scalars.epsilonRoot);
-    return { direction: tf.div(m, tf.add(tf.sqrt(inRoot), scalars.epsilon!)), slots: { m, v } };
-  }
-
-  /** What turns m / d into the corrected update. */
-  private correction({ step }: StepContext): number {
+  protected override scalarsAt(step: number): Record<string, number> {
     const { beta1, beta2 } = this.hp;
-    return Math.sqrt(1 - beta2 ** (step + 1)) / (1 - beta1 ** (step + 1));
+    return { unbiasM: 1 / (1 - beta1 ** (step + 1)), unbiasV: 1 / (1 - beta2 ** (step + 1)) };
+  }
+
+  protected direction(
+    grad: Tensor,
+    slots: NamedTensors,
+    { unbiasM, unbiasV }: NamedTensors,
+    variables: VariableGroup,
+  ): Direction {
+    const { beta1, beta2, epsilon, epsilonRoot, clipThreshold } = this.hp;
+    const m = tf.add(tf.mul(slots.m!, beta1), tf.mul(grad, 1 - beta1));
+    const v = tf.add(tf.mul(slots.v!, beta2), tf.mul(tf.square(grad), 1 - beta2));
+    const root = tf.sqrt(tf.add(tf.mul(v, unbiasV!), epsilonRoot));
+    const direction = tf.div(tf.mul(m, unbiasM!), tf.add(root, epsilon));
+    const limited = clipThreshold > 0 ? limitRootMeanSquare(direction, variables, clipThreshold) : direction;
+    return { direction: limited, slots: { m, v } };
   }
 }
 

@@ -1,17 +1,9 @@
-/** @file Learners: optimizers, schedules, clipping and the update of flat buffers. */
+/** @file Learners: optimizers, schedules, gradient transforms and the update of flat buffers. */
 export { Adam, AdamW } from './adam.js';
-export type { FusedUpdate } from './fusedUpdate.js';
+export type { Gradients, GradientTransform } from './clipping.js';
 export { type LearnableVariable, Learner } from './learner.js';
 export { sumOfSquares } from './norms.js';
-export {
-  BaseOptimizer,
-  EMA,
-  FROZEN,
-  type NamedTensors,
-  type StepContext,
-  type UpdateGroup,
-} from './optimizer.js';
-export type { UpdaterBuffers, UpdaterOptions } from './passes.js';
+export { BaseOptimizer, type Direction, EMA, type NamedTensors } from './optimizer.js';
 export {
   LinearRampupCosineDecay,
   LinearRampupExponentialDecay,
@@ -34,3 +26,4 @@ export {
 } from './schedules.js';
 export { Sgd } from './sgd.js';
 export type { FlatUpdater, UpdateReport } from './updater.js';
+export type { VariableGroup } from './variableGroup.js';

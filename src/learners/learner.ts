@@ -1,13 +1,12 @@
-/** @file Learner: an optimizer, the loss it follows, the variables it moves, and when a step is not taken. */
+/** @file Learner: an optimizer with the loss that it minimises, the variables that it moves and the steps that it skips. */
 import { z } from 'zod';
 import { type FlatLayout, flatLayout } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './check.js';
-import { FusedUpdate } from './fusedUpdate.js';
-import { BaseOptimizer, EMA, FROZEN, type UpdateGroup } from './optimizer.js';
-import type { UpdaterBuffers, UpdaterOptions } from './passes.js';
-import { FlatUpdater, type UpdateRules } from './updater.js';
+import { BaseOptimizer, EMA } from './optimizer.js';
+import { FlatUpdater, type UpdateRules, type UpdaterBuffers } from './updater.js';
+import { FROZEN, type UpdateGroup } from './variableGroup.js';
 
 /** What a learner has to know of a variable; the layers' variables have it. */
 export interface LearnableVariable {
@@ -94,39 +93,19 @@ export class Learner extends Configurable.with({
     return this.hp.optimizer.groupOf({ shape: variable.shape, skipLpRegularization });
   }
 
-  /**
-   * Places the variables of a model in flat buffers, grouped as this learner updates them.
-   *
-   * @param maxChunk upper bound of the pieces that an update works on, in elements, a multiple of 16. Smaller ones stay
-   * in nearer caches, larger ones start fewer operations; 2^17 to 2^20 are within
-   * a fifth of each other.
-   */
-  layout(variables: readonly LearnableVariable[], maxChunk = 1 << 19): FlatLayout {
-    const placed = variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) }));
-    return flatLayout(placed, maxChunk);
+  /** Places the variables of a model in flat buffers, grouped as this learner updates them. */
+  layout(variables: readonly LearnableVariable[]): FlatLayout {
+    return flatLayout(variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) })));
   }
 
   /**
-   * Compiles the update of flat buffers that follow `layout`.
-   *
-   * @throws RangeError where a buffer is missing or its length is not the layout's.
-   */
-  createUpdater(
-    layout: FlatLayout,
-    buffers: UpdaterBuffers,
-    options: UpdaterOptions = {},
-  ): Promise<FlatUpdater> {
-    return FlatUpdater.create(this.updateRules, layout, buffers, options);
-  }
-
-  /**
-   * The same update as a function that follows the gradients in one executable.
+   * The update of flat buffers that follow `layout`, to be compiled behind the gradients.
    *
    * @param runs how many steps a call may take, to be bound with.
    * @throws RangeError where a buffer is missing or its length is not the layout's.
    */
-  fuseUpdate(layout: FlatLayout, buffers: UpdaterBuffers, runs = 1): FusedUpdate {
-    return new FusedUpdate(this.updateRules, layout, buffers, runs);
+  createUpdater(layout: FlatLayout, buffers: UpdaterBuffers, runs = 1): FlatUpdater {
+    return new FlatUpdater(this.updateRules, layout, buffers, runs);
   }
 
   private get updateRules(): UpdateRules {

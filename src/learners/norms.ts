@@ -33,15 +33,11 @@ export function sumOfSquares(buffer: Float32Array, offset: number, size: number)
   return s0 + s1 + (s2 + s3) + (s4 + s5 + (s6 + s7));
 }
 
-/** Sums of squares of the entries, in their order. */
-export function entrySumsOfSquares(entries: readonly FlatEntry[], buffer: Float32Array): Float64Array {
-  return Float64Array.from(entries, ({ offset, size }) => sumOfSquares(buffer, offset, size));
-}
-
 /** The norm of each entry, by name. */
 export function entryNorms(entries: readonly FlatEntry[], buffer: Float32Array): Record<string, number> {
-  const sums = entrySumsOfSquares(entries, buffer);
-  return Object.fromEntries(entries.map(({ name }, i) => [name, Math.sqrt(sums[i]!)]));
+  return Object.fromEntries(
+    entries.map(({ name, offset, size }) => [name, Math.sqrt(sumOfSquares(buffer, offset, size))]),
+  );
 }
 
 /** The Euclidean norm of all entries together. */
@@ -49,10 +45,4 @@ export function globalNorm(entries: readonly FlatEntry[], buffer: Float32Array):
   let sum = 0;
   for (const { offset, size } of entries) sum += sumOfSquares(buffer, offset, size);
   return Math.sqrt(sum);
-}
-
-/** Multiplies buffer[offset .. offset + size) by `factor`, in place. */
-export function scaleInPlace(buffer: Float32Array, offset: number, size: number, factor: number): void {
-  const x = buffer.subarray(offset, offset + size);
-  for (let i = 0; i < x.length; i++) x[i] = x[i]! * factor;
 }

@@ -1,54 +1,40 @@
-/** @file What every optimizer is: rates, regularisation, clipping fields, and an elementwise rule on chunks. */
+/** @file Fields and steps that all optimizers share: regularisation, clipping, weight decay, the average of parameters. */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { check } from './check.js';
+import { clipByGlobalNorm, clipBySingleNorm, type Gradients, type GradientTransform } from './clipping.js';
 import { BaseSchedule, ConstantSchedule } from './schedules.js';
-
-/** Groups of a layout that optimizers tell apart. */
-export type UpdateGroup = 'decay' | 'noDecay';
-
-/** Group of the variables that no update touches. */
-export const FROZEN = 'frozen';
+import type { UpdateGroup, VariableGroup } from './variableGroup.js';
 
 /** Name of the slot that holds the exponential moving average of the parameters. */
 export const EMA = 'ema';
 
-/** Named tensors: slots of shape [chunk], or scalars of shape []. */
-export type NamedTensors = Record<string, Tensor>;
+/** Tensors by name: slots, each [size of the group], or scalars, each []. */
+export type NamedTensors = Readonly<Record<string, Tensor>>;
 
-/** What the optimizer wants to do to one chunk. */
+/** What a rule wants to do to a group of variables. */
 export interface Direction {
-  /** The update before the step size, [chunk]: parameters move by -rate times it. */
-  direction: Tensor;
-  /** The optimizer's state after the step, each [chunk]. */
-  slots: NamedTensors;
+  /** The update before the learning rate, [size]: parameters move by -learningRate times it. */
+  readonly direction: Tensor;
+  /** The rule's state after the step, each [size]. */
+  readonly slots: NamedTensors;
 }
 
-/** Parameters after a step, [chunk], and state, each [chunk]. */
-export interface Applied {
-  param: Tensor;
-  slots: NamedTensors;
-}
-
-/** What the host knows about the step to come. */
-export interface StepContext {
-  /** Finished train steps, 0 for the first update. */
-  step: number;
-  /** Learning rate of this step. */
-  learningRate: number;
-  /** Factor of the gradient by global-norm clipping, 1 where it does not clip. */
-  gradScale: number;
+/** What a step changes of a group of variables. */
+export interface GroupState<T> {
+  readonly param: T;
+  readonly slots: Readonly<Record<string, T>>;
 }
 
 const weight = z.number().nonnegative().default(0);
 
 /**
- * Fields of all optimizers (praxis/optimizers.py, BaseOptimizer).
+ * Base of all optimizers (praxis/optimizers.py). A subclass gives the rule: `direction`, the names of its slots, and what it
+ * needs that depends on the step alone.
  *
- * An optimizer is an elementwise rule: it sees pieces ("chunks") of the flat parameters, never whole variables. All that
- * depends on the step alone is a scalar which the host computes in double precision (`hostScalars`), so that a chunk costs
- * as few passes as it can.
+ * Rules see flat tensors, in which the variables of a group lie side by side: what differs from variable to variable goes
+ * through `VariableGroup`.
  */
 export abstract class BaseOptimizer extends Configurable.with({
   learningRate: z
@@ -79,6 +65,7 @@ export abstract class BaseOptimizer extends Configurable.with({
     ),
 }) {
   static override readonly isAbstract = true;
+
   override setup(): void {
     const hp = this.hp;
     check(
@@ -94,8 +81,35 @@ export abstract class BaseOptimizer extends Configurable.with({
     );
   }
 
-  /** Names of the rule's state, each as large as the parameters, zero before the first step. */
+  /** Names of the rule's slots, each as large as the parameters, zero before the first step. */
   abstract get slotNames(): readonly string[];
+
+  /**
+   * The rule: the step before the learning rate.
+   *
+   * @param grad gradient, clipped and regularised, [size].
+   * @param slots state before the step, each [size].
+   * @param scalars those of `scalarsAt`, each [].
+   * @param variables which elements are one variable's.
+   */
+  protected abstract direction(
+    grad: Tensor,
+    slots: NamedTensors,
+    scalars: NamedTensors,
+    variables: VariableGroup,
+  ): Direction;
+
+  /** The scalars that `direction` reads, worked out by the host in double precision. @param step finished train steps. */
+  protected scalarsAt(_step: number): Record<string, number> {
+    return {};
+  }
+
+  /** What gradients go through before the rule sees them, in this order. */
+  protected gradientTransforms(): GradientTransform[] {
+    const { clipGradientNormToValue: global, clipGradientSingleNormToValue: single } = this.hp;
+    if (global > 0) return [clipByGlobalNorm(global)];
+    return single > 0 ? [clipBySingleNorm(single)] : [];
+  }
 
   /** Whether an average of the parameters is kept, the slot `ema`, which begins as a copy of them. */
   get averages(): boolean {
@@ -105,16 +119,6 @@ export abstract class BaseOptimizer extends Configurable.with({
   /** Names of all that is kept between steps: the rule's slots, and the average. */
   get stateNames(): readonly string[] {
     return this.averages ? [...this.slotNames, EMA] : this.slotNames;
-  }
-
-  /** The largest root mean square of a variable's update, as a bound on `direction`; infinite where there is none. */
-  directionRmsBound(_context: StepContext): number {
-    return Number.POSITIVE_INFINITY;
-  }
-
-  /** Whether `directionRmsBound` is ever finite: the update then takes two passes. */
-  get boundsDirection(): boolean {
-    return false;
   }
 
   /** The learning rate at a step (0 for the first update). */
@@ -128,41 +132,15 @@ export abstract class BaseOptimizer extends Configurable.with({
     return variable.skipLpRegularization || (this.hp.skipLp1dVectors && isVector) ? 'noDecay' : 'decay';
   }
 
-  /** The scalars that `direction` reads at this step, by name; they are rounded to float32 when they are fed. */
-  protected abstract directionScalars(context: StepContext): Record<string, number>;
-
-  /** What `direction` is multiplied by before it is subtracted: the learning rate and what corrects it. */
-  protected abstract directionRate(context: StepContext): number;
-
-  /**
-   * The step before its size.
-   *
-   * @param grad gradient, [chunk]. Where the context has a gradScale other than 1, scalars must bring it in.
-   * @param slots state before the step, each [chunk].
-   * @param scalars those of `directionScalars`, each [].
-   */
-  protected abstract direction(grad: Tensor, slots: NamedTensors, scalars: NamedTensors): Direction;
-
-  /** Whether the gradient of a group is changed by the parameters themselves. */
-  regularizes(group: UpdateGroup): boolean {
-    return group === 'decay' && (this.hp.l1RegularizerWeight > 0 || this.hp.l2RegularizerWeight > 0);
-  }
-
-  /** The scalars that `directionOf` reads. */
-  directionInputs(context: StepContext, group: UpdateGroup): Record<string, number> {
-    // A regulariser is added to the clipped gradient, so clipping can't wait for the scalars of the direction.
-    if (!this.regularizes(group)) return this.directionScalars(context);
-    return { ...this.directionScalars({ ...context, gradScale: 1 }), gradScale: context.gradScale };
-  }
-
-  /** The scalars that `apply` reads. */
-  applyInputs(context: StepContext, group: UpdateGroup): Record<string, number> {
-    const rate = this.directionRate(this.regularizes(group) ? { ...context, gradScale: 1 } : context);
+  /** All scalars of a step, by name: those that `update` reads. */
+  hostScalars(step: number, group: UpdateGroup): Record<string, number> {
+    const learningRate = this.learningRateAt(step);
     const decay = group === 'decay' ? this.hp.decoupledWeightDecay : 0;
     return {
-      rate,
-      ...(decay > 0 ? { keep: 1 - context.learningRate * decay } : {}),
-      ...(this.averages ? { toEma: 1 - this.emaDecayAt(context.step) } : {}),
+      ...this.scalarsAt(step),
+      learningRate,
+      ...(decay > 0 ? { keep: 1 - learningRate * decay } : {}),
+      ...(this.averages ? { toEma: 1 - this.emaDecayAt(step) } : {}),
     };
   }
 
@@ -171,62 +149,39 @@ export abstract class BaseOptimizer extends Configurable.with({
     return Math.min(this.hp.emaDecay, (1 + step) / (10 + step));
   }
 
-  /** All scalars of a step, by name: exactly those that `update` reads. */
-  hostScalars(context: StepContext, group: UpdateGroup): Record<string, number> {
-    return { ...this.directionInputs(context, group), ...this.applyInputs(context, group) };
+  /** Gradients as the rule sees them, but for regularisation. */
+  transformGradients(gradients: Gradients): Gradients {
+    return this.gradientTransforms().reduce((changed, transform) => transform(changed), gradients);
   }
 
   /**
-   * The direction of a chunk, regularisers included.
+   * One step of a group: parameters shrink by weight decay and move by -learningRate times `direction`, and their average
+   * becomes ema + (1 - decay) (param - ema).
    *
-   * @param param parameters, [chunk]; read only where the optimizer regularises the group.
-   */
-  directionOf(
-    param: Tensor | null,
-    grad: Tensor,
-    slots: NamedTensors,
-    scalars: NamedTensors,
-    group: UpdateGroup,
-  ): Direction {
-    if (!this.regularizes(group) || param === null) return this.direction(grad, slots, scalars);
-    const { l1RegularizerWeight: l1, l2RegularizerWeight: l2 } = this.hp;
-    let total = tf.mul(grad, scalars.gradScale!);
-    if (l2 > 0) total = tf.add(total, tf.mul(param, l2));
-    if (l1 > 0) total = tf.add(total, tf.mul(tf.sign(param), l1));
-    return this.direction(total, slots, scalars);
-  }
-
-  /**
-   * The parameters after the step, [chunk]: shrunk by weight decay, moved by -rate times `direction`; and their average,
-   * where one is kept: ema + (1 - decay) (param - ema).
-   *
-   * @param before state before the step; only the average is read.
-   */
-  apply(param: Tensor, direction: Tensor, before: NamedTensors, scalars: NamedTensors): Applied {
-    const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
-    const moved = tf.sub(shrunk, tf.mul(direction, scalars.rate!));
-    if (!this.averages) return { param: moved, slots: {} };
-    const ema = before[EMA]!;
-    return { param: moved, slots: { [EMA]: tf.add(ema, tf.mul(tf.sub(moved, ema), scalars.toEma!)) } };
-  }
-
-  /**
-   * One step of a chunk.
-   *
-   * @param param parameters, [chunk].
-   * @param grad gradient as it came from the loss, not clipped, [chunk].
-   * @param slots state before the step, each [chunk].
+   * @param before tensors of [size of the group].
+   * @param grad gradient after the transforms, [size].
    * @param scalars those of `hostScalars`, each [].
    */
   update(
-    param: Tensor,
+    { param, slots }: GroupState<Tensor>,
     grad: Tensor,
-    slots: NamedTensors,
     scalars: NamedTensors,
-    group: UpdateGroup,
-  ): Applied {
-    const next = this.directionOf(param, grad, slots, scalars, group);
-    const applied = this.apply(param, next.direction, slots, scalars);
-    return { param: applied.param, slots: { ...next.slots, ...applied.slots } };
+    variables: VariableGroup,
+  ): GroupState<Tensor> {
+    const regularized = variables.name === 'decay' ? this.regularize(grad, param) : grad;
+    const next = this.direction(regularized, slots, scalars, variables);
+    const shrunk = scalars.keep === undefined ? param : tf.mul(param, scalars.keep);
+    const moved = tf.sub(shrunk, tf.mul(next.direction, scalars.learningRate!));
+    if (!this.averages) return { param: moved, slots: next.slots };
+    const ema = slots[EMA]!;
+    const average = tf.add(ema, tf.mul(tf.sub(moved, ema), scalars.toEma!));
+    return { param: moved, slots: { ...next.slots, [EMA]: average } };
+  }
+
+  /** grad + l2 param + l1 sign(param) */
+  private regularize(grad: Tensor, param: Tensor): Tensor {
+    const { l1RegularizerWeight: l1, l2RegularizerWeight: l2 } = this.hp;
+    const withL2 = l2 > 0 ? tf.add(grad, tf.mul(param, l2)) : grad;
+    return l1 > 0 ? tf.add(withL2, tf.mul(tf.sign(param), l1)) : withL2;
   }
 }

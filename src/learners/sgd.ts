@@ -1,7 +1,7 @@
 /** @file Stochastic gradient descent with momentum. */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { BaseOptimizer, type Direction, type NamedTensors, type StepContext } from './optimizer.js';
+import { BaseOptimizer, type Direction, type NamedTensors } from './optimizer.js';
 
 /**
  * Gradient descent: `p -= lr * g`. With momentum u, `t = u * t + g` and `p -= lr * t`, or `p -= lr * (g + u * t)` in
@@ -15,19 +15,10 @@ export class Sgd extends BaseOptimizer.with({
     return this.hp.momentum > 0 ? ['m'] : [];
   }
 
-  protected directionScalars({ gradScale }: StepContext): Record<string, number> {
-    return this.hp.momentum > 0 ? { gradToM: gradScale } : {};
-  }
-
-  protected directionRate({ learningRate, gradScale }: StepContext): number {
-    return this.hp.momentum > 0 ? learningRate : learningRate * gradScale;
-  }
-
-  protected direction(grad: Tensor, slots: NamedTensors, scalars: NamedTensors): Direction {
+  protected direction(grad: Tensor, slots: NamedTensors): Direction {
     const { momentum, nesterov } = this.hp;
     if (momentum === 0) return { direction: grad, slots: {} };
-    const clipped = tf.mul(grad, scalars.gradToM!);
-    const m = tf.add(tf.mul(slots.m!, momentum), clipped);
-    return { direction: nesterov ? tf.add(clipped, tf.mul(m, momentum)) : m, slots: { m } };
+    const m = tf.add(tf.mul(slots.m!, momentum), grad);
+    return { direction: nesterov ? tf.add(grad, tf.mul(m, momentum)) : m, slots: { m } };
   }
 }

@@ -1,16 +1,26 @@
-/** @file The update of flat buffers in place: norms on the host, the optimizer's rule on compiled chunks. */
-import type { FlatEntry, FlatGroup, FlatLayout } from '../compiler/index.js';
-import { entrySumsOfSquares, globalNorm, scaleInPlace, sumOfSquares } from './norms.js';
-import { type BaseOptimizer, FROZEN, type StepContext } from './optimizer.js';
+/** @file The update of flat buffers in place, as a function that follows the gradients in the same run. */
 import {
-  applyPass,
-  directionPass,
-  type GroupPass,
-  runPasses,
-  type UpdaterBuffers,
-  type UpdaterOptions,
-  updatePass,
-} from './passes.js';
+  type FlatEntry,
+  type FlatLayout,
+  type Following,
+  type Tensor,
+  type TensorSpec,
+  type Tree,
+  tf,
+  withScope,
+} from '../compiler/index.js';
+import { withNorm } from './clipping.js';
+import { entryNorms, globalNorm } from './norms.js';
+import type { BaseOptimizer, GroupState } from './optimizer.js';
+import { FROZEN, VariableGroup } from './variableGroup.js';
+
+/** The flat buffers of a training state; all have the layout's size. */
+export interface UpdaterBuffers {
+  readonly params: Float32Array;
+  /** Gradients of the loss. */
+  readonly grads: Float32Array;
+  readonly slots: Readonly<Record<string, Float32Array>>;
+}
 
 /** What an updater asks its learner. */
 export interface UpdateRules {
@@ -23,95 +33,112 @@ export interface UpdateRules {
 
 /** What an update did. */
 export interface UpdateReport {
-  learningRate: number;
+  readonly learningRate: number;
   /** Norm of all gradients together, as they came. */
-  rawGradNorm: number;
+  readonly rawGradNorm: number;
   /** The same after clipping. */
-  clippedGradNorm: number;
+  readonly clippedGradNorm: number;
   /** Factor of global-norm clipping, 1 where it did not clip. */
-  gradScale: number;
+  readonly gradScale: number;
   /** 1, or 0 where the gradients were not finite or too large. */
-  isValidStep: 0 | 1;
+  readonly isValidStep: 0 | 1;
 }
 
-/** The entries that take part in updates. */
-export const updatedEntries = ({ entries }: FlatLayout): FlatEntry[] =>
-  entries.filter(({ group }) => group !== FROZEN);
+/** One group's tensors, or the arrays that they are bound to. Scalars have a part for each run of a call. */
+interface Members<T> extends GroupState<T> {
+  readonly grad: T;
+  readonly scalars: Readonly<Record<string, T>>;
+}
 
-/** The groups that have any. */
-export const updatedGroups = ({ groups }: FlatLayout): FlatGroup[] =>
-  groups.filter(({ name, size }) => name !== FROZEN && size > 0);
+const mapValues = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U): Record<string, U> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]));
 
-/** Updates parameters and slots in place, where gradients come from another program. Made by `Learner.createUpdater`. */
+const SCALAR: TensorSpec = { shape: [], dtype: 'float32' };
+const specOf = ({ length }: Float32Array): TensorSpec => ({ shape: [length], dtype: 'float32' });
+
+/** Updates parameters and slots in place. Made by `Learner.createUpdater`. */
 export class FlatUpdater {
+  /** What to compile behind the gradients. */
+  readonly following: Following;
+  /** What to bind it to: arrays of each group. */
+  readonly inputs: Readonly<Record<string, Members<Float32Array>>>;
+  readonly outputs: Tree<Float32Array | Uint8Array>;
   private readonly entries: readonly FlatEntry[];
-  private sums: Float64Array;
+  private readonly groups: readonly VariableGroup[];
+  private readonly told: { rawGradNorm: Float32Array; clippedGradNorm: Float32Array; isValid: Uint8Array };
+  private readonly learningRates: number[] = [];
 
-  private constructor(
+  /**
+   * @param runs of a call: what differs from one to the next has a part for each.
+   * @throws RangeError for a buffer that is missing or not as long as the layout.
+   */
+  constructor(
     private readonly rules: UpdateRules,
+    layout: FlatLayout,
     private readonly buffers: UpdaterBuffers,
-    layout: FlatLayout,
-    private readonly passes: readonly GroupPass[],
-    /** The second pass of an optimizer that bounds its directions, and where the first one leaves them. */
-    private readonly bounded: { directions: Float32Array; passes: readonly GroupPass[] } | null,
+    runs: number,
   ) {
-    this.entries = updatedEntries(layout);
-    this.sums = new Float64Array(this.entries.length);
-  }
-
-  static async create(
-    rules: UpdateRules,
-    layout: FlatLayout,
-    buffers: UpdaterBuffers,
-    options: UpdaterOptions,
-  ): Promise<FlatUpdater> {
-    checkBuffers('createUpdater', rules.optimizer, layout, buffers);
-    const groups = updatedGroups(layout);
     const { optimizer } = rules;
-    if (!optimizer.boundsDirection) {
-      const passes = await Promise.all(groups.map((group) => updatePass(optimizer, group, buffers, options)));
-      return new FlatUpdater(rules, buffers, layout, passes, null);
-    }
-    const directions = new Float32Array(layout.size);
-    const first = await Promise.all(
-      groups.map((g) => directionPass(optimizer, g, buffers, directions, options)),
+    checkBuffers(optimizer, layout, buffers);
+    this.entries = layout.entries.filter(({ group }) => group !== FROZEN);
+    this.groups = VariableGroup.listOf(layout);
+    const perRun = () => new Float32Array(runs);
+    this.inputs = Object.fromEntries(
+      this.groups.map(({ name, place: { offset, size } }) => {
+        const piece = (buffer: Float32Array) => buffer.subarray(offset, offset + size);
+        const slots = optimizer.stateNames.map((slot) => [slot, piece(buffers.slots[slot]!)]);
+        const members: Members<Float32Array> = {
+          param: piece(buffers.params),
+          grad: piece(buffers.grads),
+          slots: Object.fromEntries(slots),
+          scalars: mapValues(optimizer.hostScalars(0, name), perRun),
+        };
+        return [name, members];
+      }),
     );
-    const second = await Promise.all(
-      groups.map((g) => applyPass(optimizer, g, buffers, directions, options)),
-    );
-    return new FlatUpdater(rules, buffers, layout, first, { directions, passes: second });
+    this.told = { rawGradNorm: perRun(), clippedGradNorm: perRun(), isValid: new Uint8Array(runs) };
+    this.outputs = { ...this.told, groups: mapValues(this.inputs, ({ param, slots }) => ({ param, slots })) };
+    this.following = {
+      name: 'update',
+      f: (given: Record<string, Members<Tensor>>) => withScope('update', () => this.update(given)),
+      inputs: mapValues(this.inputs, ({ param, grad, slots, scalars }) => ({
+        ...{ param: specOf(param), grad: specOf(grad), slots: mapValues(slots, specOf) },
+        scalars: mapValues(scalars, () => SCALAR),
+      })),
+    };
   }
 
   /**
-   * Takes the step that the gradients in the buffer ask for, or leaves every bit of parameters and slots as it was.
+   * Sets what a call's run number `run` needs; the host works schedules out in double precision.
    *
    * @param step finished train steps, 0 for the first update.
    */
-  async run(step: number): Promise<UpdateReport> {
-    const { rules, bounded } = this;
-    const { optimizer } = rules;
-    this.sums = entrySumsOfSquares(this.entries, this.buffers.grads);
-    const rawGradNorm = Math.sqrt(this.sums.reduce((total, sum) => total + sum, 0));
-    const valid = rules.normBound === null || rawGradNorm < rules.normBound;
-    const skip = !valid && rules.skipsInvalidSteps;
-    const { gradScale, clippedGradNorm } = this.clip(rawGradNorm, skip);
-    const learningRate = optimizer.learningRateAt(step);
-    const context: StepContext = { step, learningRate, gradScale };
-    if (!skip) {
-      await runPasses(this.passes, (group) =>
-        bounded ? optimizer.directionInputs(context, group) : optimizer.hostScalars(context, group),
-      );
-      if (bounded) {
-        this.boundDirections(bounded.directions, optimizer.directionRmsBound(context));
-        await runPasses(bounded.passes, (group) => optimizer.applyInputs(context, group));
-      }
+  prepare(step: number, run = 0): void {
+    const { optimizer } = this.rules;
+    this.learningRates[run] = optimizer.learningRateAt(step);
+    for (const { name } of this.groups) {
+      const { scalars } = this.inputs[name]!;
+      for (const [scalar, value] of Object.entries(optimizer.hostScalars(step, name)))
+        scalars[scalar]![run] = value;
     }
-    return { learningRate, rawGradNorm, clippedGradNorm, gradScale, isValidStep: valid ? 1 : 0 };
+  }
+
+  /** What a call's run number `run` did. */
+  report(run = 0): UpdateReport {
+    const [rawGradNorm, clippedGradNorm] = [this.told.rawGradNorm[run]!, this.told.clippedGradNorm[run]!];
+    const scaled = this.rules.optimizer.hp.clipGradientNormToValue > 0 && clippedGradNorm < rawGradNorm;
+    return {
+      learningRate: this.learningRates[run]!,
+      rawGradNorm,
+      clippedGradNorm,
+      gradScale: scaled ? clippedGradNorm / rawGradNorm : 1,
+      isValidStep: this.told.isValid[run] === 1 ? 1 : 0,
+    };
   }
 
   /** Norm of each variable's gradient at the last step, before clipping, by path. */
   gradNorms(): Record<string, number> {
-    return Object.fromEntries(this.entries.map((entry, i) => [entry.name, Math.sqrt(this.sums[i]!)]));
+    return entryNorms(this.entries, this.buffers.grads);
   }
 
   /** Norm of all variables that are updated, together. */
@@ -119,43 +146,44 @@ export class FlatUpdater {
     return globalNorm(this.entries, this.buffers.params);
   }
 
-  private clip(norm: number, skip: boolean): { gradScale: number; clippedGradNorm: number } {
-    const { clipGradientNormToValue: global, clipGradientSingleNormToValue: single } =
-      this.rules.optimizer.hp;
-    if (single === 0) {
-      // A norm of zero gives an infinite quotient: gradients of zero stay zero.
-      const gradScale = global > 0 ? Math.min(1, global / norm) : 1;
-      return { gradScale, clippedGradNorm: norm * gradScale };
-    }
-    let clipped = 0;
-    for (const [i, { offset, size }] of this.entries.entries()) {
-      const scale = Math.min(1, single / Math.sqrt(this.sums[i]!));
-      if (scale < 1 && !skip) scaleInPlace(this.buffers.grads, offset, size, scale);
-      clipped += this.sums[i]! * scale * scale;
-    }
-    return { gradScale: 1, clippedGradNorm: Math.sqrt(clipped) };
-  }
-
-  private boundDirections(directions: Float32Array, bound: number): void {
-    for (const { offset, size } of this.entries) {
-      const rms = Math.sqrt(sumOfSquares(directions, offset, size) / size);
-      if (rms > bound && Number.isFinite(rms)) scaleInPlace(directions, offset, size, bound / rms);
-    }
+  private update(given: Record<string, Members<Tensor>>): Tree<Tensor> {
+    const { optimizer, normBound, skipsInvalidSteps } = this.rules;
+    const raw = withNorm(
+      this.groups.map((variables) => ({ variables, grad: () => given[variables.name]!.grad })),
+    );
+    const clipped = optimizer.transformGradients(raw);
+    const isValid = normBound === null ? tf.scalar(1, 'bool') : tf.less(raw.norm, normBound);
+    const groups = clipped.groups.map(({ variables, grad }) => {
+      const { name } = variables;
+      const before = given[name]!;
+      const changed = withScope(`update/${optimizer.constructor.name}_${name}`, () => {
+        const after = optimizer.update(before, grad(), before.scalars, variables);
+        return skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
+      });
+      return [name, changed] as const;
+    });
+    return {
+      ...{ rawGradNorm: raw.norm, clippedGradNorm: clipped.norm, isValid },
+      groups: Object.fromEntries(groups) as unknown as Tree<Tensor>,
+    };
   }
 }
 
-/** @throws RangeError, which names `caller`, for a buffer that is missing or not as long as the layout. */
-export function checkBuffers(
-  caller: string,
-  optimizer: BaseOptimizer,
-  layout: FlatLayout,
-  buffers: UpdaterBuffers,
-): void {
+/** One state or the other, bit by bit. */
+function choose(condition: Tensor, yes: GroupState<Tensor>, no: GroupState<Tensor>): GroupState<Tensor> {
+  const slots = Object.entries(yes.slots).map(([name, slot]) => [
+    name,
+    tf.where(condition, slot, no.slots[name]!),
+  ]);
+  return { param: tf.where(condition, yes.param, no.param), slots: Object.fromEntries(slots) };
+}
+
+function checkBuffers(optimizer: BaseOptimizer, layout: FlatLayout, buffers: UpdaterBuffers): void {
   const named: Record<string, Float32Array | undefined> = { params: buffers.params, grads: buffers.grads };
   for (const name of optimizer.stateNames) named[`slots.${name}`] = buffers.slots[name];
   for (const [name, buffer] of Object.entries(named)) {
     if (buffer?.length === layout.size) continue;
     const found = buffer === undefined ? 'is missing' : `has ${buffer.length} elements`;
-    throw new RangeError(`${caller}: the layout has ${layout.size} elements, buffer '${name}' ${found}.`);
+    throw new RangeError(`createUpdater: the layout has ${layout.size} elements, buffer '${name}' ${found}.`);
   }
 }

@@ -1,7 +1,6 @@
-/** @file The calls that a training step is made of: gradients and update, in one executable or in several. */
+/** @file The call that takes training steps: gradients and update, one or several times. */
 import type { TrainState } from '../checkpoints/index.js';
 import {
-  type BoundCall,
   compile,
   type Executable,
   type FlatLayout,
@@ -12,7 +11,7 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
-import type { FlatUpdater, FusedUpdate, UpdateReport } from '../learners/index.js';
+import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
 import { paramSpecs } from './flatParams.js';
@@ -48,7 +47,7 @@ export function trainSpecs(
 export interface StepCalls {
   readonly executable: Executable;
   /** Tells norms of what it updates. */
-  readonly updater: FlatUpdater | FusedUpdate;
+  readonly updater: FlatUpdater;
   readonly buffers: BatchBuffers;
   /** Keys of each step, two words. */
   readonly keys: Int32Array;
@@ -79,10 +78,7 @@ function ownMemory(outputs: object): Tree<null> {
   );
 }
 
-/**
- * Compiles a step: one executable where it is machine code, else one for the gradients and others for the update, which
- * looks at the gradients' norm in between.
- */
+/** Compiles a step: the gradients of a batch, and the update that follows them. */
 export async function compileStep(
   options: JobOptions,
   task: SingleTask,
@@ -90,80 +86,45 @@ export async function compileStep(
   inputName: string,
   batch: Batch,
 ): Promise<StepCalls> {
-  const { learner } = task.hp.train.hp;
   const { layout, params, slots, grads } = state;
-  const updated = { params, grads, slots };
-  const specs = specsOf(batch);
   const fitting = Math.floor(BATCHES_BYTES / batchBytes(batch));
-  const steps = Math.max(1, Math.min(STEPS_OF_A_CALL, fitting));
-  const fused = learner.fuseUpdate(layout, updated, steps);
-  const executable = await compile(trainStep(task), trainSpecs(state, { specs }), {
+  const mostSteps = Math.max(1, Math.min(STEPS_OF_A_CALL, fitting));
+  const updater = task.hp.train.hp.learner.createUpdater(layout, { params, grads, slots }, mostSteps);
+  const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {
     ...compileOptions(options, 'train_step'),
-    following: fused.following,
+    following: updater.following,
   });
-  const mostSteps = executable.follows ? steps : 1;
   const buffers = new BatchBuffers(inputName, batch, mostSteps);
   const keys = new Int32Array(2 * mostSteps);
   const gradViews = flatViews(layout, grads);
   const inputs = { params: flatViews(layout, params), batch: buffers.arrays, prngKey: keys };
-  const results = (executable.follows ? (executable.outputs as Tree<TensorSpec>[])[0] : executable.outputs)!;
-  const { summaries, metrics } = results as unknown as StepOutputs;
+  const [{ summaries, metrics }] = executable.outputs as unknown as [StepOutputs];
   const outputs = {
     loss: null,
     metrics: ownMemory(metrics),
     summaries: ownMemory(summaries),
     grads: Object.fromEntries(task.trainablePaths().map((path) => [path, gradViews[path]!])),
   };
-  const held = { executable, buffers, keys, mostSteps, isUpdating: false };
-  if (executable.follows) {
-    const call = executable.bind({
-      inputs: [inputs, fused.inputs as unknown as Tree<Float32Array>],
-      outputs: [outputs, fused.outputs],
-      runs: mostSteps,
-    });
-    const calls: StepCalls = {
-      ...{ ...held, updater: fused },
-      problemOf: (place) => call.problemOf(place),
-      run: async (first, count) => {
-        calls.isUpdating = true;
-        const taken = await runFused(options, fused, call, first, count);
-        calls.isUpdating = false;
-        return taken;
-      },
-    };
-    return calls;
-  }
-  const call = executable.bind({ inputs, outputs });
-  const updater = await learner.createUpdater(layout, updated, compileOptions(options, 'update'));
+  const call = executable.bind({
+    inputs: [inputs, updater.inputs as unknown as Tree<Float32Array>],
+    outputs: [outputs, updater.outputs],
+    runs: mostSteps,
+  });
   const calls: StepCalls = {
-    ...{ ...held, updater },
-    problemOf: () => call.problemOf(0),
-    run: async (step) => {
-      const { failure } = await indexErrorOf(phase(options, 'gradients', () => call.run()));
-      const outputs = call.outputs as unknown as StepOutputs;
-      if (failure !== undefined) return { outputs, updates: [], failure };
+    ...{ executable, updater, buffers, keys, mostSteps, isUpdating: false },
+    problemOf: (place) => call.problemOf(place),
+    run: async (first, count) => {
+      for (let i = 0; i < count; i++) updater.prepare(first + i, i);
       calls.isUpdating = true;
-      const update = await phase(options, 'update', () => updater.run(step));
+      const { failure } = await indexErrorOf(phase(options, 'step', () => call.run(count)));
       calls.isUpdating = false;
-      return { outputs, updates: [update] };
+      const [outputs] = call.outputs as unknown as [StepOutputs];
+      // Where a step works out a bad index, those before it are whole, and it has updated nothing.
+      const updates = Array.from({ length: failure?.run ?? count }, (_, i) => updater.report(i));
+      return { outputs, updates, ...(failure && { failure }) };
     },
   };
   return calls;
-}
-
-/** Several steps in one call. Where one works out a bad index, those before it are whole, and it has updated nothing. */
-async function runFused(
-  options: JobOptions,
-  fused: FusedUpdate,
-  call: BoundCall,
-  first: number,
-  count: number,
-): Promise<TakenSteps> {
-  for (let i = 0; i < count; i++) fused.prepare(first + i, i);
-  const { failure } = await indexErrorOf(phase(options, 'step', () => call.run(count)));
-  const [outputs] = call.outputs as unknown as [StepOutputs];
-  const updates = Array.from({ length: failure?.run ?? count }, (_, i) => fused.report(i));
-  return { outputs, updates, ...(failure && { failure }) };
 }
 
 /** The index that a call found to be out of range, if any. @throws what else it threw */

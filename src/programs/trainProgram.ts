@@ -12,7 +12,7 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { EndOfData, type InputSource, type InputState, nextBatch } from '../inputs/index.js';
-import type { FlatUpdater, FusedUpdate, UpdateReport } from '../learners/index.js';
+import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
 import { JobError } from './errors.js';
@@ -79,7 +79,7 @@ export class TrainProgram {
   }
 
   /** Tells norms of gradients and parameters. */
-  get updater(): FlatUpdater | FusedUpdate {
+  get updater(): FlatUpdater {
     return this.calls.updater;
   }
 

@@ -3,16 +3,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { flatLayout, flatViews } from '../../src/compiler/flat.js';
 
-test('groups lie one after the other, entries on cache lines, chunks equal', () => {
-  const layout = flatLayout(
-    [
-      { name: 'w', shape: [5, 7], group: 'decay' },
-      { name: 'b', shape: [7], group: 'noDecay' },
-      { name: 'emb', shape: [3, 4], group: 'decay' },
-      { name: 'scale', shape: [], group: 'noDecay' },
-    ],
-    32,
-  );
+test('groups lie one after the other, entries on cache lines', () => {
+  const layout = flatLayout([
+    { name: 'w', shape: [5, 7], group: 'decay' },
+    { name: 'b', shape: [7], group: 'noDecay' },
+    { name: 'emb', shape: [3, 4], group: 'decay' },
+    { name: 'scale', shape: [], group: 'noDecay' },
+  ]);
   expect(layout).toEqual({
     entries: [
       { name: 'w', shape: [5, 7], offset: 0, size: 35, group: 'decay' },
@@ -21,8 +18,8 @@ test('groups lie one after the other, entries on cache lines, chunks equal', () 
       { name: 'scale', shape: [], offset: 80, size: 1, group: 'noDecay' },
     ],
     groups: [
-      { name: 'decay', offset: 0, size: 64, chunk: 32, chunks: 2 },
-      { name: 'noDecay', offset: 64, size: 32, chunk: 32, chunks: 1 },
+      { name: 'decay', offset: 0, size: 64 },
+      { name: 'noDecay', offset: 64, size: 32 },
     ],
     size: 96,
   });
@@ -40,50 +37,40 @@ test('views write through to the buffer', () => {
   expect(views.a!.length).toBe(2);
 });
 
-test('any variables: nothing overlaps, everything is aligned, chunks are at most maxChunk and cover the group', () => {
+test('any variables: nothing overlaps, everything is aligned, groups cover their variables', () => {
   const variable = fc.record({
     shape: fc.array(fc.nat(9), { maxLength: 3 }),
     group: fc.constantFrom('decay', 'noDecay', 'frozen'),
   });
   fc.assert(
-    fc.property(
-      fc.array(variable, { maxLength: 20 }),
-      fc.integer({ min: 1, max: 20 }),
-      (variables, lines) => {
-        const named = variables.map((v, i) => ({ ...v, name: `v${i}` }));
-        const layout = flatLayout(named, lines * 16);
-        const owner = new Array<string | undefined>(layout.size).fill(undefined);
-        for (const entry of layout.entries) {
-          expect(entry.offset % 16).toBe(0);
-          const group = layout.groups.find((g) => g.name === entry.group)!;
-          expect(entry.offset).toBeGreaterThanOrEqual(group.offset);
-          expect(entry.offset + entry.size).toBeLessThanOrEqual(group.offset + group.size);
-          for (let i = entry.offset; i < entry.offset + entry.size; i++) {
-            expect(owner[i]).toBeUndefined();
-            owner[i] = entry.name;
-          }
+    fc.property(fc.array(variable, { maxLength: 20 }), (variables) => {
+      const named = variables.map((v, i) => ({ ...v, name: `v${i}` }));
+      const layout = flatLayout(named);
+      const owner = new Array<string | undefined>(layout.size).fill(undefined);
+      for (const entry of layout.entries) {
+        expect(entry.offset % 16).toBe(0);
+        const group = layout.groups.find((g) => g.name === entry.group)!;
+        expect(entry.offset).toBeGreaterThanOrEqual(group.offset);
+        expect(entry.offset + entry.size).toBeLessThanOrEqual(group.offset + group.size);
+        for (let i = entry.offset; i < entry.offset + entry.size; i++) {
+          expect(owner[i]).toBeUndefined();
+          owner[i] = entry.name;
         }
-        expect(layout.entries.map((e) => e.name).sort()).toEqual(named.map((v) => v.name).sort());
-        let end = 0;
-        for (const group of layout.groups) {
-          expect(group.offset).toBe(end);
-          expect(group.chunk % 16).toBe(0);
-          expect(group.chunk).toBeLessThanOrEqual(lines * 16);
-          expect(group.size).toBe(group.chunk * group.chunks);
-          end = group.offset + group.size;
-        }
-        expect(layout.size).toBe(end);
-      },
-    ),
+      }
+      expect(layout.entries.map((e) => e.name).sort()).toEqual(named.map((v) => v.name).sort());
+      let end = 0;
+      for (const group of layout.groups) {
+        expect(group.offset).toBe(end);
+        end = group.offset + group.size;
+      }
+      expect(layout.size).toBe(end);
+    }),
   );
 });
 
 test('bad input is named', () => {
   const a = { name: 'a', shape: [2], group: 'g' };
   expect(() => flatLayout([a, a])).toThrow("flatLayout: two variables are named 'a'.");
-  expect(() => flatLayout([a], 20)).toThrow(
-    'flatLayout: maxChunk must be a positive multiple of 16, got 20.',
-  );
   expect(() => flatLayout([{ ...a, shape: [2, -1] }])).toThrow(
     "flatLayout: variable 'a' has shape [2, -1]; dimensions are integers, 0 or more.",
   );

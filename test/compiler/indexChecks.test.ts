@@ -134,6 +134,7 @@ test('what follows a step is not done where it worked out a bad index: parameter
       engine: 'native',
       numThreads: 2,
       following: {
+        name: 'update',
         f: ({ p, g }: any) => ({ p: tf.sub(p, g) }),
         inputs: { p: { shape: [1 << 16], dtype: 'float32' }, g: { shape: [1 << 16], dtype: 'float32' } },
       },

@@ -9,8 +9,10 @@ import {
   type Tree,
   tf,
 } from '../../src/compiler/index.js';
-import { isSpec } from '../../src/compiler/program.js';
+import { optimize } from '../../src/compiler/passes/index.js';
+import { isSpec, traceProgram } from '../../src/compiler/program.js';
 import { flattenTree } from '../../src/compiler/tree.js';
+import { cutLoops } from '../../src/compiler/wasm/cut.js';
 
 // Many small programs are compiled in one test, maybe on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -28,6 +30,15 @@ export async function runOnce(
   const result = leavesOf(await executable.run(inputs));
   await executable.dispose();
   return result;
+}
+
+/** Runs a program that ends in WebAssembly loops; fails where it would not. */
+export async function runLoop(
+  f: (inputs: any) => Tree<Tensor>,
+  inputs: Tree<HostTensor>,
+): Promise<HostTensor[]> {
+  expect(cutLoops(optimize(traceProgram(f, inputs).graph)), 'the program has loops').toBeDefined();
+  return runOnce(f, inputs);
 }
 
 /** The largest error that counts as agreement: absolute, or relative to the expected value. */

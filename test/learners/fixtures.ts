@@ -1,8 +1,14 @@
 /** @file A learner on small flat buffers, and the plain loops that its updates are compared with. */
-import { type Engine, type FlatLayout, flatViews, uniform } from '../../src/compiler/index.js';
+import { compile, type Engine, type FlatLayout, flatViews, uniform } from '../../src/compiler/index.js';
 import { prngKey } from '../../src/compiler/random.js';
 import { build, type Config } from '../../src/hparams/index.js';
-import { type BaseOptimizer, type LearnableVariable, Learner } from '../../src/learners/index.js';
+import {
+  type BaseOptimizer,
+  type FlatUpdater,
+  type LearnableVariable,
+  Learner,
+  type UpdateReport,
+} from '../../src/learners/index.js';
 
 export type Values = Record<string, readonly number[]>;
 
@@ -14,13 +20,28 @@ export interface Bench {
   grads: Float32Array;
   slots: Record<string, Float32Array>;
   /** Puts gradients in place and takes a step. */
-  step(at: number, grads: Values): ReturnType<Awaited<ReturnType<Learner['createUpdater']>>['run']>;
+  step(at: number, grads: Values): Promise<UpdateReport>;
   /** Values of a variable in the parameters or in a slot. */
   read(name: string, slot?: string): number[];
-  updater: Awaited<ReturnType<Learner['createUpdater']>>;
+  updater: FlatUpdater;
 }
 
-/** Vectors unless `shapes` says otherwise; chunks of 16, so that even small variables take several. */
+/** An updater by itself: takes the steps that gradients in its buffers ask for. */
+export async function runnerOf(
+  updater: FlatUpdater,
+  engine: Engine,
+): Promise<(step: number) => Promise<UpdateReport>> {
+  const { f, inputs } = updater.following;
+  const executable = await compile(f, inputs, { engine, numThreads: 1, name: 'update' });
+  const call = executable.bind({ inputs: updater.inputs as any, outputs: updater.outputs });
+  return async (step) => {
+    updater.prepare(step);
+    await call.run();
+    return updater.report();
+  };
+}
+
+/** Vectors unless `shapes` says otherwise. */
 export async function bench(
   values: Values,
   learnerConfig: Config<Learner>,
@@ -36,7 +57,7 @@ export async function bench(
     shape: shapes[path] ?? [v.length],
     collections: collections[path] ?? [],
   }));
-  const layout = learner.layout(variables, 16);
+  const layout = learner.layout(variables);
   const zeros = () => new Float32Array(layout.size);
   const [params, grads] = [zeros(), zeros()];
   const slots = Object.fromEntries(learner.slotNames.map((name) => [name, zeros()]));
@@ -46,7 +67,8 @@ export async function bench(
   };
   fill(params, values);
   learner.initializeSlots({ params, slots });
-  const updater = await learner.createUpdater(layout, { params, grads, slots }, { engine, numThreads: 1 });
+  const updater = learner.createUpdater(layout, { params, grads, slots });
+  const run = await runnerOf(updater, engine);
   return {
     learner,
     layout,
@@ -56,7 +78,7 @@ export async function bench(
     updater,
     step: (at, from) => {
       fill(grads, from);
-      return updater.run(at);
+      return run(at);
     },
     read: (name, slot) => [...flatViews(layout, slot === undefined ? params : slots[slot]!)[name]!],
   };

@@ -14,9 +14,9 @@ test('global-norm clipping scales all gradients by one factor', async () => {
   const report = await step(0, grads);
   expect(report).toEqual({
     learningRate: 1,
-    rawGradNorm: norm,
-    clippedGradNorm: expect.closeTo(1, 12),
-    gradScale: 1 / norm,
+    rawGradNorm: Math.fround(norm),
+    clippedGradNorm: expect.closeTo(1, 6),
+    gradScale: expect.closeTo(1 / norm, 6),
     isValidStep: 1,
   });
   for (const value of read('a')) expect(value).toBeCloseTo(-0.5 / norm, 6);
@@ -32,8 +32,8 @@ test('a norm below the bound is left as it is', async () => {
 test('single-norm clipping limits each variable', async () => {
   const { step, read, updater } = await bench(zeros, learnerOf(sgd({ clipGradientSingleNormToValue: 1 })));
   const report = await step(0, grads);
-  expect(report).toMatchObject({ rawGradNorm: norm, gradScale: 1, isValidStep: 1 });
-  expect(report.clippedGradNorm).toBeCloseTo(Math.sqrt(0.5 + 1), 12);
+  expect(report).toMatchObject({ rawGradNorm: Math.fround(norm), gradScale: 1, isValidStep: 1 });
+  expect(report.clippedGradNorm).toBeCloseTo(Math.sqrt(0.5 + 1), 6);
   expect(read('a')).toEqual([-0.5, -0.5]);
   expect(read('b')).toEqual([-1]);
   expect(updater.gradNorms()).toEqual({ a: Math.SQRT1_2, b: 1.5 });
@@ -126,7 +126,7 @@ test.each([
   expect(updater.gradNorms()).toEqual({ 'lm/w': 3, 'lm/b': 4 });
 });
 
-test('bad input is named', async () => {
+test('bad input is named', () => {
   const optimizer = sgd();
   expect(() =>
     build(Learner.config({ optimizer, bpropVariableExclusion: ['a'], bpropVariableInclusion: ['b'] })),
@@ -137,10 +137,10 @@ test('bad input is named', async () => {
   const learner = build(learnerOf(Sgd.config({ learningRate: 1, momentum: 0.9 })));
   const layout = learner.layout([{ path: 'a', shape: [3] }]);
   const params = new Float32Array(16);
-  await expect(
-    learner.createUpdater(layout, { params, grads: params.subarray(1), slots: {} }),
-  ).rejects.toThrow("createUpdater: the layout has 16 elements, buffer 'grads' has 15 elements.");
-  await expect(learner.createUpdater(layout, { params, grads: params, slots: {} })).rejects.toThrow(
+  expect(() => learner.createUpdater(layout, { params, grads: params.subarray(1), slots: {} })).toThrow(
+    "createUpdater: the layout has 16 elements, buffer 'grads' has 15 elements.",
+  );
+  expect(() => learner.createUpdater(layout, { params, grads: params, slots: {} })).toThrow(
     "createUpdater: the layout has 16 elements, buffer 'slots.m' is missing.",
   );
 });

@@ -1,7 +1,7 @@
 /** @file Sums of squares over flat buffers. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { globalNorm, scaleInPlace, sumOfSquares } from '../../src/learners/norms.js';
+import { globalNorm, sumOfSquares } from '../../src/learners/norms.js';
 
 test('the sum of squares of any part of a buffer', () => {
   const values = fc.array(fc.integer({ min: -100, max: 100 }), { maxLength: 60 });
@@ -33,10 +33,4 @@ test('one element that is not finite shows in the norm, wherever it stands', () 
       expect(Number.isFinite(globalNorm([entry], buffer))).toBe(false);
     }
   }
-});
-
-test('scaling touches its part alone', () => {
-  const buffer = Float32Array.of(1, 2, 3, 4);
-  scaleInPlace(buffer, 1, 2, 0.5);
-  expect([...buffer]).toEqual([1, 1, 1.5, 4]);
 });

@@ -67,26 +67,26 @@ test.each(['native', 'onnx', 'eager'] as const)(
   },
 );
 
-describe.skipIf(!hasCompiler)('steps of machine code', () => {
-  test.each([1, 2])(
-    'are the same, one or several a call, on %i threads, also where one is left out',
-    async (threads) => {
-      const opened = () => tinyTraining('native', threads, { input: limited(12, 6) });
-      const [one, several] = [await opened(), await opened()];
-      const expected = [];
-      for (let step = 0; step < 12; step++) expected.push(await one.program.run());
-      const reports = [];
-      for (const count of [1, 3, 7, 1]) reports.push(await several.program.runSteps(count));
-      expect(reports.map(({ length }) => length)).toEqual([1, 3, 7, 1]);
-      expect(reports.flat()).toEqual(expected);
-      expect(expected.map(({ update }) => update.isValidStep)).toEqual([1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1]);
-      expect(several.state.params).toEqual(one.state.params);
-      expect(several.state.slots).toEqual(one.state.slots);
-      expect(several.program.updater.gradNorms()).toEqual(one.program.updater.gradNorms());
-      expect(several.state.step).toBe(12);
-    },
-  );
+test.each([['onnx', 1], ...(hasCompiler ? [['native', 1] as const, ['native', 2] as const] : [])] as const)(
+  'steps are the same, one or several a call, on %s and %i threads, also where one is left out',
+  async (engine, threads) => {
+    const opened = () => tinyTraining(engine, threads, { input: limited(12, 6) });
+    const [one, several] = [await opened(), await opened()];
+    const expected = [];
+    for (let step = 0; step < 12; step++) expected.push(await one.program.run());
+    const reports = [];
+    for (const count of [1, 3, 7, 1]) reports.push(await several.program.runSteps(count));
+    expect(reports.map(({ length }) => length)).toEqual([1, 3, 7, 1]);
+    expect(reports.flat()).toEqual(expected);
+    expect(expected.map(({ update }) => update.isValidStep)).toEqual([1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1]);
+    expect(several.state.params).toEqual(one.state.params);
+    expect(several.state.slots).toEqual(one.state.slots);
+    expect(several.program.updater.gradNorms()).toEqual(one.program.updater.gradNorms());
+    expect(several.state.step).toBe(12);
+  },
+);
 
+describe.skipIf(!hasCompiler)('steps of machine code', () => {
   test('go on to the end of the data; only then it is an error', async () => {
     const { program, state } = await tinyTraining('native', 2, { input: limited(5) });
     expect(await program.runSteps(3)).toHaveLength(3);
@@ -119,10 +119,4 @@ describe.skipIf(!hasCompiler)('steps of machine code', () => {
     expect(timely).toEqual([1, 16, 3, 1]);
     await expect(program.runSteps(17)).rejects.toThrow('17 steps at once, and the program takes 1 to 16');
   });
-});
-
-test('steps are taken one by one where the update is a program of its own', async () => {
-  const { program } = await tinyTraining('onnx', 1);
-  expect(program.mostSteps).toBe(1);
-  expect(await program.runSteps(1)).toHaveLength(1);
 });

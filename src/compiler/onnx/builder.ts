@@ -1,6 +1,6 @@
 /** @file Builds an ONNX model value by value: names, constants, and the places where index types change. */
 import type { Node, Value } from '../graph.js';
-import { type DType, hostArrayFrom, type Shape } from '../types.js';
+import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../types.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
 import { OnnxType } from './proto.js';
 
@@ -108,6 +108,17 @@ export class OnnxBuilder {
 
   cast(input: string, type: number): string {
     return this.emit('Cast', [input], { attrs: { to: type } });
+  }
+
+  /** The first of two values of `spec` where a condition of one element holds, else the second. */
+  choose(condition: string, choices: readonly [string, string], { dtype, shape }: TensorSpec): string {
+    const [then_branch, else_branch] = choices.map((choice) => {
+      const name = this.fresh();
+      const copy = { op: 'Identity', domain: '', inputs: [choice], outputs: [name], attrs: {}, name };
+      const outputs = [{ name, type: dtype, shape }];
+      return { graph: { inputs: [], outputs, initializers: [], nodes: [copy] } };
+    });
+    return this.emit('If', [condition], { attrs: { then_branch: then_branch!, else_branch: else_branch! } });
   }
 
   /** The elements of a float32 rounded to bfloat16, as float32 again; once for all who ask. */

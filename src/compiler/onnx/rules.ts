@@ -1,7 +1,7 @@
 /** @file How each operation is written in ONNX: one table, keyed by the operation's name. */
 import type { Node } from '../graph.js';
 import { precisionOf } from '../precision.js';
-import { CompilerError, type DType, type Shape, sizeOf } from '../types.js';
+import { CompilerError, type DType, type Shape, sameShape, sizeOf } from '../types.js';
 import {
   accumulate,
   argReduce,
@@ -92,6 +92,14 @@ const squaredDifference: Lowering = (_, inputs, b) => {
   return [b.emit('Mul', [difference, difference])];
 };
 
+/** Where one truth value decides, a copy does; ONNX Runtime's Where makes three passes, and has no truth values to choose from. */
+const select: Lowering = ({ inputs: [condition, ...choices], outputs: [out] }, [c, t, e], b) => {
+  const copies = choices.every(({ shape }) => sameShape(shape, out!.shape));
+  if (copies && sizeOf(condition!.shape) === 1) return [b.choose(c!, [t!, e!], out!)];
+  if (out!.dtype !== 'bool') return [b.emit('Where', [c!, t!, e!])];
+  return [b.emit('Or', [b.emit('And', [c!, t!]), b.emit('And', [b.emit('Not', [c!]), e!])])];
+};
+
 /** Elementwise operations whose ONNX name is another. */
 const RENAMED: Readonly<Record<string, string>> = {
   Add: 'Add',
@@ -140,11 +148,7 @@ export const lowerings: Readonly<Record<string, Lowering>> = {
   ...Object.fromEntries(['Floor', 'Ceil', 'Round'].map((op) => [op, rounding(op)])),
   ...indexingLowerings,
   ...shapeLowerings,
-  // ONNX Runtime has no Where of truth values.
-  Select: ({ outputs: [out] }, [c, t, e], b) =>
-    out!.dtype === 'bool'
-      ? [b.emit('Or', [b.emit('And', [c!, t!]), b.emit('And', [b.emit('Not', [c!]), e!])])]
-      : [b.emit('Where', [c!, t!, e!])],
+  Select: select,
   NotEqual: (_, inputs, b) => [b.emit('Not', [b.emit('Equal', inputs)])],
   SquaredDifference: squaredDifference,
   FloorDiv: floorDiv,

@@ -5,6 +5,7 @@ import type { Graph } from '../graph.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
 import { CompilerError, type HostArray, newHostArray, sizeOf, type TensorSpec } from '../types.js';
 import { inputName, lowerToOnnx, prepareForOnnx } from './lower.js';
+import { overwritesOf } from './overwrites.js';
 import { encodeModel } from './proto.js';
 import { disableTelemetry } from './telemetry.js';
 
@@ -56,7 +57,8 @@ export async function runOnnx(
 /** Compiles a graph. */
 export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Promise<Backend> {
   const { name = 'program' } = options;
-  const model = lowerToOnnx(prepareForOnnx(graph));
+  const prepared = prepareForOnnx(graph);
+  const model = lowerToOnnx(prepared);
   const { InferenceSession, Tensor: OrtTensor } = await loadRuntime();
   const session = await InferenceSession.create(encodeModel(model), {
     intraOpNumThreads: options.numThreads ?? 0,
@@ -80,6 +82,7 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
     new OrtTensor(spec.dtype, data as Float32Array, spec.shape);
   return {
     runner: 'onnx',
+    mayOverwrite: overwritesOf(prepared),
     bind: (binding: FlatBinding) => {
       const inputs = binding.inputs.map(unshared);
       const outputs = binding.outputs.map(unshared);

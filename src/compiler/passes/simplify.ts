@@ -50,6 +50,12 @@ const RULES = [
   rule(op(['Add', 'Sub'], x, 0), ({ x }) => x),
   rule(op(['Multiply', 'RealDiv'], x, 1), ({ x }) => x),
 
+  // One truth value for all elements need not be spread over them.
+  rule(
+    op('Select', op(['Tile', 'BroadcastTo'], x), a, b),
+    ({ x, a, b }, make) => sizeOf(x.shape) === 1 && make('Select', [reshaped(x, [], make), a, b]),
+  ),
+
   // Views of views, and reductions that change no more than the shape.
   rule(op(VIEWS, op(VIEWS, x)), ({ x, out }, make) => reshaped(x, out.shape, make)),
   rule(op('Transpose', node('inner', op('Transpose', x))), ({ x, inner, root }, make) =>

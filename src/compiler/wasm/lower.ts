@@ -49,9 +49,11 @@ const EMITTERS: Readonly<Record<string, Emit>> = {
 /** Operations that take truth values; to all others their masks would be the wrong numbers. */
 const TAKES_MASKS = new Set(['LogicalAnd', 'LogicalOr', 'LogicalNot', 'Select']);
 
-const isScalar = (value: Value): boolean => sizeOf(value.shape) === 1;
+/** Whether a value has one element, which the loop reads once. */
+export const isScalar = (value: Value): boolean => sizeOf(value.shape) === 1;
 
-function supports({ op, inputs, outputs, attrs }: Node, shape: Shape): boolean {
+/** Whether the loop over arrays of a shape has an operation: on such arrays, and scalars, alone. */
+export function supports({ op, inputs, outputs, attrs }: Node, shape: Shape): boolean {
   if (op === 'Fill') return attrs.dtype === 'float32';
   if (!(op in EMITTERS)) return false;
   if (!TAKES_MASKS.has(op) && inputs.some((input) => input.dtype !== 'float32')) return false;
@@ -59,32 +61,12 @@ function supports({ op, inputs, outputs, attrs }: Node, shape: Shape): boolean {
   return masks && [...inputs, ...outputs].every((value) => isScalar(value) || sameShape(value.shape, shape));
 }
 
-/**
- * Whether a program is elementwise over float32 arrays of one shape, beside scalars, with operations that the loop has.
- * Programs of more than one element only: a scalar program is nothing to speed up.
- */
-export function isElementwise(graph: Graph): boolean {
-  const [first] = graph.outputs;
-  if (first === undefined || isScalar(first)) return false;
-  const isArray = (value: Value): boolean =>
-    value.dtype === 'float32' && sameShape(value.shape, first.shape) && value.data === undefined;
-  const readable = (value: Value): boolean =>
-    isArray(value) || (value.dtype === 'float32' && isScalar(value));
-  const sources = [
-    ...graph.inputs,
-    ...graph.nodes.flatMap((node) => node.inputs.filter((input) => input.data)),
-  ];
-  return (
-    graph.outputs.every(isArray) &&
-    sources.every(readable) &&
-    graph.nodes.every((node) => supports(node, first.shape))
-  );
-}
-
 /** Where an input lies in the module's memory: an array's block, or a scalar's four bytes. */
 export interface Place {
   readonly address: number;
   readonly isScalar: boolean;
+  /** A truth value, of which the loop wants all bits. */
+  readonly isMask: boolean;
 }
 
 /** A module with the places of its inputs and outputs. */
@@ -94,19 +76,19 @@ export interface LoweredKernel {
   readonly outputs: readonly Place[];
 }
 
-/** The module of an elementwise program. */
+/** The module of an elementwise program, as `cutLoops` gives it. */
 export function lowerToWasm(graph: Graph): LoweredKernel {
   const kernel = new KernelWriter();
   let end = 0;
-  const place = (scalar: boolean): Place => {
-    const address = end;
+  const place = (value: Value): Place => {
+    const at = { address: end, isScalar: isScalar(value), isMask: value.dtype === 'bool' };
     // Sixteen bytes keep every array aligned to a vector.
-    end += scalar ? 16 : BLOCK_BYTES;
-    return { address, isScalar: scalar };
+    end += at.isScalar ? 16 : BLOCK_BYTES;
+    return at;
   };
   const locals = new Map<Value, number>();
   const inputs = graph.inputs.map((input) => {
-    const at = place(isScalar(input));
+    const at = place(input);
     locals.set(input, at.isScalar ? kernel.splat(at.address) : kernel.load(at.address));
     return at;
   });
@@ -126,7 +108,7 @@ export function lowerToWasm(graph: Graph): LoweredKernel {
     locals.set(node.outputs[0]!, result);
   }
   const outputs = graph.outputs.map((output) => {
-    const at = place(false);
+    const at = place(output);
     kernel.store(at.address, local(output));
     return at;
   });

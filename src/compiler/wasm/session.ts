@@ -19,15 +19,17 @@ declare const WebAssembly: {
  * Compiles an elementwise program to one loop. Blocks of the arrays are copied into the module's memory and back, in
  * cache; each array passes through main memory once, where an operation at a time would pass them many times.
  *
- * @param graph one that `isElementwise` accepts.
+ * @param graph one of those that `cutLoops` gives.
  */
 export async function compileWasm(graph: Graph): Promise<Backend> {
   const { code, inputs, outputs } = lowerToWasm(graph);
   const { instance } = await WebAssembly.instantiate(code);
   const { memory, kernel } = instance.exports as KernelExports;
   const size = sizeOf(graph.outputs[0]!.shape);
-  const view = ({ address, isScalar }: Place): Float32Array =>
-    new Float32Array(memory.buffer, address, isScalar ? 1 : BLOCK);
+  const view = ({ address, isScalar, isMask }: Place): Float32Array | Int32Array =>
+    isMask
+      ? new Int32Array(memory.buffer, address, 1)
+      : new Float32Array(memory.buffer, address, isScalar ? 1 : BLOCK);
   const inputViews = inputs.map(view);
   const outputViews = outputs.map(view);
 
@@ -50,8 +52,8 @@ export async function compileWasm(graph: Graph): Promise<Backend> {
     bind:
       ({ inputs: given, outputs: wanted }) =>
       async () => {
-        inputs.forEach(({ isScalar }, i) => {
-          if (isScalar) inputViews[i]!.set(given[i]!);
+        inputs.forEach(({ isScalar, isMask }, i) => {
+          if (isScalar) inputViews[i]![0] = isMask ? -given[i]![0]! : given[i]![0]!;
         });
         for (let from = 0; from < size; from += BLOCK) runBlock(from, given, wanted);
       },

@@ -28,12 +28,10 @@ function variablesOf(task: SingleTask): VariableSummary[] {
 function memoryOf(task: SingleTask, step: TracedStep): TrainingMemory {
   const { optimizer } = task.hp.train.hp.learner.hp;
   const buffer = task.layout().size * FLOAT_BYTES;
-  // An optimizer that bounds its steps keeps them all until it knows how long they are.
-  const held = optimizer.slotNames.length + (optimizer.boundsDirection ? 1 : 0);
   const parts = {
     variables: buffer,
     gradients: buffer,
-    optimizer: held * buffer,
+    optimizer: optimizer.stateNames.length * buffer,
     activations: step.peakBytes,
   };
   return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };

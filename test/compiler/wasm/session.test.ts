@@ -3,16 +3,10 @@ import { expect, test } from 'vitest';
 import { compile, type HostTensor, type Tensor, type Tree } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { traceProgram } from '../../../src/compiler/program.js';
-import { BLOCK, isElementwise } from '../../../src/compiler/wasm/lower.js';
-import { expectClose, floats, host, leavesOf, runOnce, tf } from '../support.js';
+import { BLOCK } from '../../../src/compiler/wasm/lower.js';
+import { expectClose, floats, host, leavesOf, runLoop, runOnce, tf } from '../support.js';
 
 type Program = (inputs: any) => Tree<Tensor>;
-
-/** Runs a program as a loop; fails where it would not become one. */
-async function runLoop(f: Program, inputs: Tree<HostTensor>): Promise<HostTensor[]> {
-  expect(isElementwise(optimize(traceProgram(f, inputs).graph)), 'the program is a loop').toBe(true);
-  return runOnce(f, inputs);
-}
 
 const bitsOf = ({ data }: HostTensor): string[] =>
   Array.from(data, (x) => (Number.isNaN(x) ? 'NaN' : Object.is(x, -0) ? '-0' : String(x)));
@@ -202,4 +196,20 @@ test('calls that are bound to other memory do not disturb each other', async () 
     [3000, 3000, 3000, 3000, 3000],
   ]);
   await executable.dispose();
+});
+
+test('what comes before the loops hands them arrays and truth values', async () => {
+  const f: Program = ([x, y]) => {
+    const small = tf.less(tf.sum(tf.square(x)), 100);
+    const next = tf.add(tf.mul(tf.exp(x), 0.5), tf.mul(y, y));
+    return { next: tf.where(small, next, x), other: tf.where(small, tf.neg(y), y), small };
+  };
+  for (const largest of [1, 100]) {
+    const inputs = [floats([BLOCK + 5], 0, largest / 100, 1), floats([BLOCK + 5], -2, 2, 2)];
+    const actual = await runLoop(f, inputs);
+    const expected = await runOnce(f, inputs, { engine: 'eager' });
+    actual.forEach((tensor, i) => {
+      expectClose(tensor, expected[i]!);
+    });
+  }
 });

@@ -1,10 +1,19 @@
-/** @file The update within the program of the gradients: the same as the one between programs, and left out where it should be. */
+/** @file The update behind a program of gradients: the same on every engine, and left out where it should be. */
 import { describe, expect, test } from 'vitest';
-import { compile, type FlatLayout, flatViews, type Tensor, tf } from '../../src/compiler/index.js';
+import {
+  compile,
+  type Engine,
+  type FlatLayout,
+  flatViews,
+  type Tensor,
+  tf,
+} from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { Adam, AdamW, Learner, Sgd } from '../../src/learners/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
-import { noise, type Values } from './fixtures.js';
+import { noise, runnerOf, type Values } from './fixtures.js';
+
+const engines: Engine[] = ['onnx', 'auto', ...(hasCompiler ? ['native' as const] : [])];
 
 /** Matrices and vectors, none of a size that lies without padding; one is never moved. */
 const shapes: Record<string, number[]> = { w: [3, 11], b: [5], scale: [], deep: [70, 70], frozen: [4] };
@@ -34,33 +43,33 @@ function put(layout: FlatLayout, buffer: Float32Array, values: Values): void {
   for (const [name, view] of Object.entries(flatViews(layout, buffer))) view.set(values[name]!);
 }
 
-/** One learner twice: behind a function that gives twice its argument as gradients, and between programs on the host. */
-async function both(config: Config<Learner>, numThreads = 2) {
+/** One learner twice: behind a function that gives twice its argument as gradients, and by itself op by op. */
+async function both(config: Config<Learner>, engine: Engine, numThreads = 2) {
   const learner = build(config);
   const layout = learner.layout(Object.entries(shapes).map(([path, shape]) => ({ path, shape })));
   const [state, expected] = [stateOf(learner, layout), stateOf(learner, layout)];
-  const fused = learner.fuseUpdate(layout, state);
+  const updater = learner.createUpdater(layout, state);
   const halves = new Float32Array(layout.size);
   const executable = await compile(
     ({ x }: { x: Tensor }) => ({ grads: tf.mul(x, 2) }),
     { x: { shape: [layout.size], dtype: 'float32' } },
-    { engine: 'native', numThreads, following: fused.following, name: 'step' },
+    { engine, numThreads, following: updater.following, name: 'step' },
   );
-  expect(executable.follows).toBe(true);
   const call = executable.bind({
-    inputs: [{ x: halves }, fused.inputs as any],
-    outputs: [{ grads: state.grads }, fused.outputs],
+    inputs: [{ x: halves }, updater.inputs as any],
+    outputs: [{ grads: state.grads }, updater.outputs],
   });
-  const updater = await learner.createUpdater(layout, expected, { engine: 'eager' });
+  const oracle = learner.createUpdater(layout, expected);
+  const runOracle = await runnerOf(oracle, 'eager');
   const step = async (at: number, values: Values) => {
     put(layout, halves, values);
     for (let i = 0; i < halves.length; i++) halves[i]! /= 2;
     put(layout, expected.grads, values);
-    fused.prepare(at);
+    updater.prepare(at);
     await call.run();
-    return { report: fused.report(), expected: await updater.run(at) };
+    return { report: updater.report(), expected: await runOracle(at) };
   };
-  return { step, state, expected, fused, updater, executable };
+  return { step, state, expected, updater, oracle, executable };
 }
 
 const near = (found: number, expected: number) =>
@@ -100,10 +109,10 @@ const optimizers = {
   }),
 };
 
-describe.skipIf(!hasCompiler)('the update in the program of the gradients', () => {
-  test.each(Object.entries(optimizers))('is the host’s: %s', async (_name, optimizer) => {
+describe.each(engines)('the update behind the gradients, on %s', (engine) => {
+  test.each(Object.entries(optimizers))('is that of the oracle: %s', async (_name, optimizer) => {
     const config = Learner.config({ optimizer, bpropVariableExclusion: ['frozen'] });
-    const { step, state, expected, fused, updater, executable } = await both(config);
+    const { step, state, expected, updater, oracle, executable } = await both(config, engine);
     for (let at = 0; at < 4; at++) {
       const told = await step(at, valuesOf(100 * at + 50, 10 ** (1 - at)));
       expect(told.report.isValidStep).toBe(1);
@@ -119,10 +128,10 @@ describe.skipIf(!hasCompiler)('the update in the program of the gradients', () =
       slot.forEach((value, i) => {
         near(value, expected.slots[name]![i]!);
       });
-    near(fused.varNorm(), updater.varNorm());
-    expect(Object.keys(fused.gradNorms())).toEqual(Object.keys(updater.gradNorms()));
-    expect(fused.gradNorms()).not.toHaveProperty('frozen');
-    for (const [name, norm] of Object.entries(updater.gradNorms())) near(fused.gradNorms()[name]!, norm);
+    near(updater.varNorm(), oracle.varNorm());
+    expect(Object.keys(updater.gradNorms())).toEqual(Object.keys(oracle.gradNorms()));
+    expect(updater.gradNorms()).not.toHaveProperty('frozen');
+    for (const [name, norm] of Object.entries(oracle.gradNorms())) near(updater.gradNorms()[name]!, norm);
     await executable.dispose();
   });
 
@@ -138,7 +147,7 @@ describe.skipIf(!hasCompiler)('the update in the program of the gradients', () =
       optimizer: AdamW.config({ learningRate: 0.1, clipGradientNormToValue: 1 }),
       skipStepGradientNormValue: 1000,
     });
-    const { step, state, executable } = await both(config);
+    const { step, state, executable } = await both(config, engine);
     await step(0, valuesOf(20));
     const kept = () => bits([state.params, ...Object.values(state.slots)]);
     const before = kept();
@@ -156,6 +165,7 @@ describe.skipIf(!hasCompiler)('the update in the program of the gradients', () =
     for (const fields of [{ enableSkipStepOnGradientAnomalies: false }, { checkValidStep: false }]) {
       const { step, state, executable } = await both(
         Learner.config({ optimizer, skipStepGradientNormValue: 1, ...fields }),
+        engine,
       );
       const before = bits([state.params]);
       const { report, expected } = await step(0, valuesOf(40, 10));
@@ -170,6 +180,7 @@ describe.skipIf(!hasCompiler)('the update in the program of the gradients', () =
     for (const clipping of [{ clipGradientNormToValue: 1 }, { clipGradientSingleNormToValue: 1 }]) {
       const { step, state, executable } = await both(
         Learner.config({ optimizer: Sgd.config({ learningRate: 1, ...clipping }) }),
+        engine,
       );
       const before = bits([state.params]);
       const { report } = await step(0, valuesOf(1, 0));
@@ -184,7 +195,7 @@ describe.skipIf(!hasCompiler)('the update in the program of the gradients', () =
     for (let run = 0; run < 2; run++) {
       const { step, state, executable } = await both(
         Learner.config({ optimizer: optimizers['AdamW, clipped together'] }),
-        2,
+        engine,
       );
       for (let at = 0; at < 3; at++) await step(at, valuesOf(at));
       results.push(bits([state.params, ...Object.values(state.slots)]));
@@ -192,13 +203,4 @@ describe.skipIf(!hasCompiler)('the update in the program of the gradients', () =
     }
     expect(results[0]).toEqual(results[1]);
   });
-});
-
-test('bad buffers are named', () => {
-  const learner = build(Learner.config({ optimizer: Sgd.config({ learningRate: 1, momentum: 0.9 }) }));
-  const layout = learner.layout([{ path: 'a', shape: [3] }]);
-  const params = new Float32Array(16);
-  expect(() => learner.fuseUpdate(layout, { params, grads: params, slots: {} })).toThrow(
-    "fuseUpdate: the layout has 16 elements, buffer 'slots.m' is missing.",
-  );
 });

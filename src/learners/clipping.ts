@@ -1,0 +1,63 @@
+/** @file Gradient transforms, which compose, and limits on the size of tensors. */
+import { type Tensor, tf } from '../compiler/index.js';
+import type { VariableGroup } from './variableGroup.js';
+
+/** Gradients of all variables, and their norm together. */
+export interface Gradients {
+  readonly groups: readonly GroupGradient[];
+  /** [] */
+  readonly norm: Tensor;
+}
+
+/** Gradients of a group of variables. */
+export interface GroupGradient {
+  readonly variables: VariableGroup;
+  /** [size of the group]; what is recorded when the optimizer reads it can be in one loop with its rule. */
+  readonly grad: () => Tensor;
+}
+
+/** A function from the gradients of a loss to those that an optimizer sees. */
+export type GradientTransform = (gradients: Gradients) => Gradients;
+
+const sumOfSquares = (x: Tensor): Tensor => tf.sum(tf.square(x));
+
+/** Gradients with their norm. */
+export function withNorm(groups: readonly GroupGradient[]): Gradients {
+  const sums = groups.map(({ grad }) => sumOfSquares(grad()));
+  return { groups, norm: sums.length === 0 ? tf.scalar(0) : tf.sqrt(sums.reduce((a, b) => tf.add(a, b))) };
+}
+
+/** The factor that brings a norm down to `most`; 1 where it is not above, zero, or not a number. */
+function factorTo(most: number, norm: Tensor): Tensor {
+  const factor = tf.div(most, norm);
+  return tf.where(tf.less(factor, 1), factor, tf.onesLike(factor));
+}
+
+/** Scales all gradients by one factor, so that their norm is at most `most`. */
+export const clipByGlobalNorm =
+  (most: number): GradientTransform =>
+  ({ groups, norm }) => {
+    const factor = factorTo(most, norm);
+    return {
+      groups: groups.map(({ variables, grad }) => ({ variables, grad: () => tf.mul(grad(), factor) })),
+      norm: tf.mul(norm, factor),
+    };
+  };
+
+/** Scales the gradient of each variable, so that its norm is at most `most`. */
+export const clipBySingleNorm =
+  (most: number): GradientTransform =>
+  ({ groups }) =>
+    withNorm(
+      groups.map(({ variables, grad }) => {
+        const clipped = variables.scaleEach(grad(), (one) => factorTo(most, tf.sqrt(sumOfSquares(one))));
+        return { variables, grad: () => clipped };
+      }),
+    );
+
+/** Scales each variable of a flat tensor, so that the root of its mean square is at most `most`. */
+export function limitRootMeanSquare(flat: Tensor, variables: VariableGroup, most: number): Tensor {
+  return variables.scaleEach(flat, (one, size) =>
+    factorTo(most, tf.sqrt(tf.div(sumOfSquares(one), Math.max(1, size)))),
+  );
+}

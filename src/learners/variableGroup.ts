@@ -1,0 +1,45 @@
+/** @file Variables that lie side by side in one flat tensor and are updated alike. */
+import { type FlatEntry, type FlatGroup, type FlatLayout, type Tensor, tf } from '../compiler/index.js';
+
+/** Variables that are regularised and decay, or do not. */
+export type UpdateGroup = 'decay' | 'noDecay';
+
+/** Group of the variables that no update touches. */
+export const FROZEN = 'frozen';
+
+/** A group of variables, and the order in which they lie in its tensors. */
+export class VariableGroup {
+  private constructor(
+    readonly name: UpdateGroup,
+    /** Where the group lies in the flat buffers. */
+    readonly place: Pick<FlatGroup, 'offset' | 'size'>,
+    private readonly entries: readonly FlatEntry[],
+  ) {}
+
+  /** The groups that updates change. */
+  static listOf({ groups, entries }: FlatLayout): VariableGroup[] {
+    return groups
+      .filter(({ name, size }) => name !== FROZEN && size > 0)
+      .map(({ name, offset, size }) => {
+        const members = entries.filter(({ group }) => group === name);
+        return new VariableGroup(name as UpdateGroup, { offset, size }, members);
+      });
+  }
+
+  /**
+   * Multiplies each variable of a flat tensor by a factor of its own.
+   *
+   * @param flat [size of the group].
+   * @param factorOf the factor, [], of a variable's elements, followed by zeros up to the next one; `size` counts them
+   *   without these.
+   */
+  scaleEach(flat: Tensor, factorOf: (variable: Tensor, size: number) => Tensor): Tensor {
+    const { offset: begin, size: length } = this.place;
+    const scaled = this.entries.map(({ offset, size }, i) => {
+      const end = this.entries[i + 1]?.offset ?? begin + length;
+      const variable = tf.slice(flat, [offset - begin], [end - offset]);
+      return tf.mul(variable, factorOf(variable, size));
+    });
+    return scaled.length === 1 ? scaled[0]! : tf.concat(scaled);
+  }
+}
