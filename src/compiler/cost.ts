@@ -35,25 +35,17 @@ export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
   return ruleOf(op).flops?.(inputs, outputs, attrs) ?? 0;
 }
 
-const PRODUCTS: ReadonlySet<string> = new Set([
-  'BatchMatMul',
-  'MatMulAdd',
-  'Attention',
-  'AttentionGrad',
-  'Conv2D',
-  'Conv2DBackpropInput',
-  'Conv2DBackpropFilter',
-]);
+const isProduct = ({ op }: Node): boolean => ruleOf(op).isProduct === true;
 
 /** FLOPs of all products of a graph. */
 export const productFlops = ({ nodes }: Graph): number =>
-  nodes.reduce((sum, node) => (PRODUCTS.has(node.op) ? sum + nodeFlops(node) : sum), 0);
+  nodes.reduce((sum, node) => (isProduct(node) ? sum + nodeFlops(node) : sum), 0);
 
 /** The precision in which most of a graph's products multiply, by their FLOPs: what its peak is measured in. */
 export function productPrecision({ nodes }: Graph): Precision {
   let balance = 0;
   for (const node of nodes) {
-    if (!PRODUCTS.has(node.op)) continue;
+    if (!isProduct(node)) continue;
     balance += precisionOf(node.attrs) === 'bfloat16' ? nodeFlops(node) : -nodeFlops(node);
   }
   return balance > 0 ? 'bfloat16' : 'float32';

@@ -5,16 +5,10 @@
 import { type Graph, type Node, newValue, producers, rewrite, type Value } from './graph.js';
 import { eliminateDeadCode } from './passes/dce.js';
 import { forEachElement } from './rules/elementwise.js';
+import { ruleOf } from './rules/index.js';
+import type { Addressed } from './rules/rule.js';
 import { placeOf } from './scopes.js';
-import { CompilerError, formatSpec, type HostArray, type Shape, sizeOf } from './types.js';
-
-/** What an operand addresses. */
-export interface Addressed {
-  /** Indices are 0 to this, exclusive. */
-  readonly limit: number;
-  /** What has so many, for messages: '60 classes'. */
-  readonly what: string;
-}
+import { CompilerError, type HostArray, type Shape, sizeOf } from './types.js';
 
 /** A use of a value as indices. */
 interface IndexUse extends Addressed {
@@ -33,33 +27,10 @@ export interface IndexCheck extends Addressed {
   readonly where: string;
 }
 
-/** Indices are the input of this number; they address what `of` says. */
-const INDEXING: Readonly<Record<string, { operand: number; of: (node: Node) => Addressed }>> = {
-  GatherV2: {
-    operand: 1,
-    of: ({ inputs: [x], attrs }) => {
-      const axis = attrs.axis as number;
-      const limit = x!.shape[axis]!;
-      return { limit, what: `${limit} rows of ${formatSpec(x!)}${axis === 0 ? '' : ` along axis ${axis}`}` };
-    },
-  },
-  UnsortedSegmentSum: {
-    operand: 1,
-    of: ({ attrs }) => ({ limit: attrs.numSegments as number, what: `${attrs.numSegments} segments` }),
-  },
-  SoftmaxCrossEntropy: { operand: 1, of: ({ inputs: [logits] }) => classesOf(logits!) },
-  SoftmaxCrossEntropyGrad: { operand: 2, of: ({ inputs: [, logProbs] }) => classesOf(logProbs!) },
-};
-
-const classesOf = ({ shape }: Value): Addressed => ({
-  limit: shape.at(-1)!,
-  what: `${shape.at(-1)} classes`,
-});
-
 /** What a node uses as indices, if any. */
 function useOf(node: Node): IndexUse | undefined {
-  const indexing = INDEXING[node.op];
-  return indexing && { node, operand: indexing.operand, ...indexing.of(node) };
+  const { indices } = ruleOf(node.op);
+  return indices && { node, operand: indices.operand, ...indices.address(node.inputs, node.attrs) };
 }
 
 /** Operations that give all elements of their input, in this order or another. */
@@ -245,5 +216,5 @@ export function computedIndices(graph: Graph): readonly (Addressed & { value: Va
   const made = producers(live);
   return live.nodes
     .filter(({ op, inputs }) => op === 'GatherV2' && made.has(inputs[1]!))
-    .map((node) => ({ ...INDEXING.GatherV2!.of(node), value: node.inputs[1]!, where: placeOf(node.scope) }));
+    .map((node) => ({ ...useOf(node)!, value: node.inputs[1]!, where: placeOf(node.scope) }));
 }

@@ -1,5 +1,4 @@
 /** @file Empty tensors on tfjs's backends, whose kernels answer with what was in memory, with NaN, or not at all. */
-import { elementOfEmpty } from '../rules/empty.js';
 import { inferOutputs, kernelRules, ruleOf, withinRule } from '../rules/index.js';
 import type { RawAttrs } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
@@ -24,7 +23,7 @@ export function answerForEmpties(backendName: string): void {
 
 /** A kernel that is asked only where all operands have elements, or its rule tells no element for those that have none. */
 function answering(op: string, kernelFunc: tf.KernelFunc): tf.KernelFunc {
-  const { inputs: names, attrs: attrsOf, listOfOutputs } = ruleOf(op);
+  const { inputs: names, attrs: attrsOf, listOfOutputs, ofEmpty } = ruleOf(op);
   return (args) => {
     const all = Object.values(args.inputs);
     if (!all.some(isEmpty)) return kernelFunc(args);
@@ -33,7 +32,7 @@ function answering(op: string, kernelFunc: tf.KernelFunc): tf.KernelFunc {
       : names.map((name) => args.inputs[name])) as unknown as TensorSpec[];
     const attrs = withinRule(op, () => attrsOf?.((args.attrs ?? {}) as RawAttrs, inputs)) ?? {};
     const outputs = inferOutputs(op, inputs, attrs);
-    const fills = outputs.map((out) => (isEmpty(out) ? 0 : elementOfEmpty(op, out.dtype, attrs)));
+    const fills = outputs.map((out) => (isEmpty(out) ? 0 : ofEmpty?.(out.dtype, attrs)));
     if (fills.includes(undefined)) return kernelFunc(args);
     const backend = args.backend as tf.KernelBackend;
     const infos = outputs.map(({ shape, dtype }, i): tf.TensorInfo => {

@@ -1,10 +1,11 @@
 /** @file Products and convolutions in bfloat16 on tfjs's backends, which have none: their operands are rounded on the host. */
 import { currentPrecision, notePrecision, roundToBfloat16 } from '../precision.js';
+import { kernelRules } from '../rules/index.js';
 import * as tf from '../tfjs.js';
 
 const prepared = new Set<string>();
 
-const PRODUCTS = ['BatchMatMul', 'Conv2D', 'Conv2DBackpropInput', 'Conv2DBackpropFilter'];
+const PRODUCTS = Object.keys(kernelRules).filter((name) => kernelRules[name]!.isProduct);
 
 /** Makes the products of every registered backend but `except` heed the precision around their call. */
 export function prepareBackends(except: string): void {

@@ -7,89 +7,77 @@ import {
   foldConstants,
   simplify,
 } from '../passes/index.js';
-import { type Shape, sizeOf, type TensorSpec } from '../types.js';
+import { inferOutputs } from '../rules/index.js';
+import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../types.js';
 
-/** Adds a node with one output to a graph under construction. */
-type Emit = (op: string, inputs: readonly Value[], attrs: Attrs, spec: TensorSpec) => Value;
+/** Adds a node with one output to a graph under construction; its shape and dtype are its rule's, where it has one. */
+type Emit = (op: string, inputs: readonly Value[], attrs?: Attrs, spec?: TensorSpec) => Value;
 
-const reduced = (shape: Shape, axis: number): number[] => shape.map((dim, i) => (i === axis ? 1 : dim));
+const scalar = (data: HostArray, dtype: DType): Value => newValue({ shape: [], dtype }, { data });
+
+const reshaped = (x: Value, shape: Shape, emit: Emit): Value => emit('Reshape', [x], { shape });
 
 /** exp(x - max) and its logarithm's parts, along one axis. */
 function shifted(x: Value, axis: number, emit: Emit): { centered: Value; exps: Value; sum: Value } {
-  const row: TensorSpec = { shape: reduced(x.shape, axis), dtype: 'float32' };
   const attrs = { axes: [axis], keepDims: true };
-  const centered = emit('Sub', [x, emit('Max', [x], attrs, row)], {}, x);
-  const exps = emit('Exp', [centered], {}, x);
-  return { centered, exps, sum: emit('Sum', [exps], attrs, row) };
+  const centered = emit('Sub', [x, emit('Max', [x], attrs)]);
+  const exps = emit('Exp', [centered]);
+  return { centered, exps, sum: emit('Sum', [exps], attrs) };
 }
 
-/** Operations as plainer ones: each entry gives the values of the node's outputs. */
-const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value[]>> = {
+/** Operations as plainer ones: each entry gives the value of the node's output. */
+const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value>> = {
   Softmax: ({ inputs: [x], attrs }, emit) => {
     const { exps, sum } = shifted(x!, attrs.axis as number, emit);
-    const inverse = emit('Reciprocal', [sum], {}, sum);
-    return [emit('Multiply', [exps, inverse], {}, x!)];
+    return emit('Multiply', [exps, emit('Reciprocal', [sum])]);
   },
   LogSoftmax: ({ inputs: [x], attrs }, emit) => {
     const { centered, sum } = shifted(x!, attrs.axis as number, emit);
-    return [emit('Sub', [centered, emit('Log', [sum], {}, sum)], {}, x!)];
+    return emit('Sub', [centered, emit('Log', [sum])]);
   },
   Mean: ({ inputs: [x], outputs: [out], attrs }, emit) => {
-    const floats =
-      x!.dtype === 'float32'
-        ? x!
-        : emit('Cast', [x!], { dtype: 'float32' }, { shape: x!.shape, dtype: 'float32' });
-    const sum = emit('Sum', [floats], attrs, out!);
-    const data = new Float32Array([sizeOf(out!.shape) / sizeOf(x!.shape)]);
-    return [emit('Multiply', [sum, newValue({ shape: [], dtype: 'float32' }, { data })], {}, out!)];
+    const floats = x!.dtype === 'float32' ? x! : emit('Cast', [x!], { dtype: 'float32' });
+    const share = new Float32Array([sizeOf(out!.shape) / sizeOf(x!.shape)]);
+    return emit('Multiply', [emit('Sum', [floats], attrs), scalar(share, 'float32')]);
   },
-  BatchMatMul: (node, emit) => [multiplyIntegers(node, emit)],
-  UnsortedSegmentSum: (node, emit) => [sumIntegersBySegment(node, emit)],
+  BatchMatMul: multiplyIntegers,
+  UnsortedSegmentSum: sumIntegersBySegment,
   ArgMax: (node, emit) => firstIndex('Max', node, emit),
   ArgMin: (node, emit) => firstIndex('Min', node, emit),
-  FoldIn: ({ inputs: [key], outputs: [out], attrs }, emit) => {
+  FoldIn: ({ inputs: [key], attrs }, emit) => {
     const word: TensorSpec = { shape: [1], dtype: 'int32' };
-    const [k0, k1] = [0, 1].map((begin) => emit('Slice', [key!], { begin: [begin], size: [1] }, word));
+    const [k0, k1] = [0, 1].map((begin) => emit('Slice', [key!], { begin: [begin], size: [1] }));
     const words = [emit('FoldInFirst', [k0!], attrs, word), emit('FoldInSecond', [k0!, k1!], attrs, word)];
-    return [emit('Concat', words, { axis: 0 }, out!)];
+    return emit('Concat', words, { axis: 0 });
   },
   RandomUniform: ({ inputs: [key], outputs: [out], attrs }, emit) => {
-    const words = [0, 1].map((begin) => {
-      const word = emit('Slice', [key!], { begin: [begin], size: [1] }, { shape: [1], dtype: 'int32' });
-      return emit('Reshape', [word], { shape: [] }, { shape: [], dtype: 'int32' });
-    });
-    return [emit('RandomUniform', words, attrs, out!)];
+    const words = [0, 1].map((begin) =>
+      reshaped(emit('Slice', [key!], { begin: [begin], size: [1] }), [], emit),
+    );
+    return emit('RandomUniform', words, attrs, out!);
   },
 };
 
 /** The place of the first element that equals the extreme one. */
-function firstIndex(op: string, { inputs: [x], outputs: [out], attrs }: Node, emit: Emit): Value[] {
-  const axis = attrs.axis as number;
-  const kept: TensorSpec = { shape: reduced(x!.shape, axis), dtype: x!.dtype };
-  const extreme = emit(op, [x!], { axes: [axis], keepDims: true }, kept);
-  return [emit('FirstIndex', [x!, extreme], { axes: [axis], keepDims: false }, out!)];
+function firstIndex(op: string, { inputs: [x], outputs: [out], attrs }: Node, emit: Emit): Value {
+  const axes = [attrs.axis as number];
+  const extreme = emit(op, [x!], { axes, keepDims: true });
+  return emit('FirstIndex', [x!, extreme], { axes, keepDims: false }, out!);
 }
 
 /** A product of integers, exact: the runtime's are of floats. One loop that adds what it multiplies. */
-function multiplyIntegers({ inputs, outputs: [out], attrs }: Node, emit: Emit): Value {
+function multiplyIntegers({ inputs, attrs }: Node, emit: Emit): Value {
   const oriented = (x: Value, transpose: unknown): Value => {
     if (!transpose) return x;
     const axes = x.shape.map((_, axis) => axis);
-    const perm = [...axes.slice(0, -2), axes.length - 1, axes.length - 2];
-    return emit('Transpose', [x], { perm }, { shape: perm.map((axis) => x.shape[axis]!), dtype: 'int32' });
+    return emit('Transpose', [x], { perm: [...axes.slice(0, -2), axes.length - 1, axes.length - 2] });
   };
-  const a = oriented(inputs[0]!, attrs.transposeA);
-  const b = oriented(inputs[1]!, attrs.transposeB);
-  const expand = (x: Value, shape: Shape): Value =>
-    emit('Reshape', [x], { shape }, { shape, dtype: 'int32' });
-  const [m, k] = a.shape.slice(-2) as [number, number];
-  const n = b.shape.at(-1)!;
-  const left = expand(a, [...a.shape.slice(0, -2), m, 1, k]);
-  const columns = oriented(b, true);
-  const right = expand(columns, [...b.shape.slice(0, -2), 1, n, k]);
-  const terms: TensorSpec = { shape: [...out!.shape.slice(0, -2), m, n, k], dtype: 'int32' };
-  const axis = terms.shape.length - 1;
-  return emit('Sum', [emit('Multiply', [left, right], {}, terms)], { axes: [axis], keepDims: false }, out!);
+  const rows = oriented(inputs[0]!, attrs.transposeA);
+  const columns = oriented(oriented(inputs[1]!, attrs.transposeB), true);
+  const left = reshaped(rows, [...rows.shape.slice(0, -1), 1, rows.shape.at(-1)!], emit);
+  const right = reshaped(columns, [...columns.shape.slice(0, -2), 1, ...columns.shape.slice(-2)], emit);
+  const terms = emit('Multiply', [left, right]);
+  return emit('Sum', [terms], { axes: [terms.shape.length - 1], keepDims: false });
 }
 
 /** Sums of integers by segment, exact: the runtime's are of floats. One loop, in which a row counts where its id is the segment. */
@@ -97,26 +85,13 @@ function sumIntegersBySegment({ inputs: [x, ids], outputs: [out], attrs }: Node,
   const segments = attrs.numSegments as number;
   const rows = sizeOf(ids!.shape);
   const columns = sizeOf(x!.shape) / Math.max(1, rows);
-  const int = (shape: Shape): TensorSpec => ({ shape, dtype: 'int32' });
-  const shaped = (value: Value, shape: Shape): Value =>
-    emit('Reshape', [value], { shape }, { shape, dtype: value.dtype });
-  const range = { start: 0, stop: segments, step: 1, dtype: 'int32' };
-  const segment = shaped(emit('Range', [], range, int([segments])), [segments, 1, 1]);
-  const isMember = emit(
-    'Equal',
-    [segment, shaped(ids!, [1, 1, rows])],
-    {},
-    { shape: [segments, 1, rows], dtype: 'bool' },
-  );
-  const turned = emit('Transpose', [shaped(x!, [rows, columns])], { perm: [1, 0] }, int([columns, rows]));
-  const zero = newValue(int([]), { data: new Int32Array(1) });
-  const terms = emit(
-    'Select',
-    [isMember, shaped(turned, [1, columns, rows]), zero],
-    {},
-    int([segments, columns, rows]),
-  );
-  return shaped(emit('Sum', [terms], { axes: [2], keepDims: false }, int([segments, columns])), out!.shape);
+  const range = emit('Range', [], { start: 0, stop: segments, step: 1, dtype: 'int32' });
+  const segment = reshaped(range, [segments, 1, 1], emit);
+  const isMember = emit('Equal', [segment, reshaped(ids!, [1, 1, rows], emit)]);
+  const turned = emit('Transpose', [reshaped(x!, [rows, columns], emit)], { perm: [1, 0] });
+  const choices = [reshaped(turned, [1, columns, rows], emit), scalar(new Int32Array(1), 'int32')];
+  const terms = emit('Select', [isMember, ...choices]);
+  return reshaped(emit('Sum', [terms], { axes: [2], keepDims: false }), out!.shape, emit);
 }
 
 /** Whether an operation is done as plainer ones. */
@@ -133,11 +108,12 @@ function expandOps(graph: Graph): Graph {
       push(node);
       return node.outputs;
     }
-    return EXPANSIONS[node.op]!(node, (op, inputs, attrs, { shape, dtype }) => {
-      const output = newValue({ shape, dtype });
+    const emit: Emit = (op, inputs, attrs = {}, spec = inferOutputs(op, inputs, attrs)[0]!) => {
+      const output = newValue(spec);
       push({ op, inputs, outputs: [output], attrs, scope: node.scope });
       return output;
-    });
+    };
+    return [EXPANSIONS[node.op]!(node, emit)];
   });
 }
 

@@ -118,6 +118,7 @@ const matmulFlops = (inputs: readonly TensorSpec[]): number =>
  */
 defineComposite('Attention', {
   inputs: 'list',
+  isProduct: true,
   attrs: attrsOf,
   infer: (inputs, attrs) => {
     checkShapes(inputs, attrs);
@@ -143,6 +144,7 @@ defineComposite('Attention', {
 /** Gradients of q, k and v. */
 defineComposite('AttentionGrad', {
   inputs: ['dy', 'q', 'k', 'v', 'out', 'weights'],
+  isProduct: true,
   attrs: attrsOf,
   infer: (inputs, attrs) => {
     const [dy, q, k, v, out, weights] = inputs;

@@ -1,6 +1,6 @@
 /** @file Softmax cross-entropy against integer labels. */
 
-import { expects, perInputElement, perOutputElement, spec } from '../rules/rule.js';
+import { classesOf, expects, perInputElement, perOutputElement, spec } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../trace.js';
 import { sameShape, type TensorSpec } from '../types.js';
@@ -28,6 +28,7 @@ function expectsLabels(logits: TensorSpec, labels: TensorSpec): void {
 /** Outputs: the cross-entropy of each position, and the log-probabilities, which the gradient reads. */
 defineComposite('SoftmaxCrossEntropy', {
   inputs: ['logits', 'labels'],
+  indices: { operand: 1, address: ([logits]) => classesOf(logits!) },
   infer: ([logits, labels]) => {
     expectsLabels(logits!, labels!);
     return [spec(labels!.shape, 'float32'), spec(logits!.shape, 'float32')];
@@ -44,6 +45,7 @@ defineComposite('SoftmaxCrossEntropy', {
 /** dy * (softmax - onehot(labels)). */
 defineComposite('SoftmaxCrossEntropyGrad', {
   inputs: ['dy', 'logProbs', 'labels'],
+  indices: { operand: 2, address: ([, logProbs]) => classesOf(logProbs!) },
   infer: ([dy, logProbs, labels]) => {
     expectsLabels(logProbs!, labels!);
     expects(dy!.dtype === 'float32' && sameShape(dy!.shape, labels!.shape), 'a gradient for each label', [

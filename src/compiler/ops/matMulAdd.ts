@@ -9,6 +9,7 @@ import { defineComposite } from './composite.js';
 /** alpha * op(a) op(b) + c, for matrices; c has the shape of the product. Made by a pass, not by callers. */
 defineComposite('MatMulAdd', {
   inputs: ['a', 'b', 'c'],
+  isProduct: true,
   attrs: (raw) => ({
     transposeA: raw.transposeA,
     transposeB: raw.transposeB,

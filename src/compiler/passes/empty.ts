@@ -1,7 +1,7 @@
 /** @file Empty tensors: after this pass no node reads or makes one, so that no lowering meets dimensions of size 0. */
 import { type Graph, type Node, newValue, rewrite, type Value } from '../graph.js';
 import { compositeOf } from '../ops/composite.js';
-import { elementOfEmpty } from '../rules/empty.js';
+import { ruleOf } from '../rules/index.js';
 import { CompilerError, formatSpec, newHostArray } from '../types.js';
 import { expandComposites } from './expand.js';
 
@@ -30,7 +30,7 @@ function replace(node: Node, emit: (node: Node) => void): readonly Value[] {
     emit({ ...node, inputs: parts });
     return outputs;
   }
-  const value = elementOfEmpty(op, out!.dtype, attrs);
+  const value = ruleOf(op).ofEmpty?.(out!.dtype, attrs);
   if (value === undefined || outputs.length > 1)
     throw new CompilerError(
       `${op} of ${inputs.map(formatSpec).join(', ')} cannot be compiled: it reads an empty tensor.`,
@@ -48,9 +48,7 @@ export function dropEmpties(graph: Graph): Graph {
   if (!graph.nodes.some(touchesEmpty)) return graph;
   // A composite may have some results that are empty, and some that are not. tfjs's own kernels have one.
   const isKept = (node: Node): boolean =>
-    !touchesEmpty(node) ||
-    elementOfEmpty(node.op, 'float32', node.attrs) !== undefined ||
-    node.outputs.every(isEmpty);
+    !touchesEmpty(node) || ruleOf(node.op).ofEmpty !== undefined || node.outputs.every(isEmpty);
   const plain = expandComposites(graph, (node) => compositeOf(node.op) === undefined || isKept(node));
   return rewrite(plain, (node, emit) => {
     if (touchesEmpty(node)) return replace(node, emit);

@@ -10,7 +10,7 @@ import {
   type Value,
 } from '../graph.js';
 import { inferOutputs } from '../rules/index.js';
-import { sameShape, type TensorSpec } from '../types.js';
+import { type Shape, sameShape, type TensorSpec } from '../types.js';
 import { eliminateDeadCode } from './dce.js';
 import type { GraphReader, Pattern } from './patterns.js';
 
@@ -19,6 +19,10 @@ export type Make = (op: string, inputs: readonly Value[], attrs?: Attrs, scope?:
 
 /** What stands for a node's only output, or null where the rule does not apply. */
 export type Rule = (root: Node, graph: GraphReader, make: Make) => Value | null;
+
+/** A value as another shape of as many elements. */
+export const reshaped = (value: Value, shape: Shape, make: Make): Value =>
+  sameShape(value.shape, shape) ? value : make('Reshape', [value], { shape });
 
 const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);
 

@@ -2,7 +2,7 @@
 import { type Graph, type Node, newValue, type Value } from '../graph.js';
 import { type DType, hostArrayFrom, type Shape, sameShape, sizeOf } from '../types.js';
 import { any, node, number, once, op, wide } from './patterns.js';
-import { applyRules, type Make, rule } from './rewriting.js';
+import { applyRules, type Make, reshaped, rule } from './rewriting.js';
 
 const [x, a, b] = [any('x'), any('a'), any('b')];
 const [c, d] = [number('c'), number('d')];
@@ -33,9 +33,6 @@ const swapsLastTwo = (transpose: Node): boolean => {
 
 const scalar = (value: number, dtype: DType): Value =>
   newValue({ shape: [], dtype }, { data: hostArrayFrom(dtype, [value]) });
-
-const reshaped = (value: Value, shape: Shape, make: Make): Value =>
-  sameShape(value.shape, shape) ? value : make('Reshape', [value], { shape });
 
 const batchOf = ({ shape }: Value): Shape => shape.slice(0, -2);
 

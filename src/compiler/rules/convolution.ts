@@ -38,8 +38,6 @@ const perTap =
     return 2 * sizeOf(shape) * tapsOf(attrs) * channels(shapes, attrs);
   };
 
-const one = (): number => 1;
-
 /** [batch, height, width, channels] of these dtypes. */
 function expectsImages(images: readonly TensorSpec[], dtypes = FLOAT): void {
   expectsDtypes(images, dtypes);
@@ -63,80 +61,77 @@ function expectsGradient(dy: TensorSpec, batch: number, attrs: Attrs, channels: 
   expects(sameShape(dy.shape, expected), `a gradient of shape [${expected}]`, dy);
 }
 
-/** A convolution: `outChannels` of the filter's shape, `channels` that each of its sums runs over. */
-const convolution = (
-  name: string,
-  outChannels: (filter: Shape) => number,
-  channels: (filter: Shape) => number,
-  precision: (raw: RawAttrs) => Attrs,
-): OpRule => ({
-  inputs: ['x', 'filter'],
-  attrs: (raw, [x, filter]) => ({
-    ...windowAttrs(name, x!.shape, sizes(filter!.shape), raw),
-    ...precision(raw),
-  }),
-  infer: ([x, filter], attrs) => {
-    expectsImages([x!, filter!]);
-    expectsWindows(x!.shape, attrs, [x!]);
-    expects(x!.shape[3] === filter!.shape[2], "as many channels as the filter's axis 2 has", [x, filter]);
-    return [spec(windowed(x!.shape[0]!, attrs, outChannels(filter!.shape)), 'float32')];
-  },
-  flops: perTap('output', ([, filter]) => channels(filter!)),
-});
+/** What tells convolutions apart. */
+interface Kind {
+  /** tfjs's function, for messages. */
+  readonly call: string;
+  /** Channels of the result, by the filter's shape. */
+  readonly outChannels: (filter: Shape) => number;
+  /** Channels that each sum runs over. */
+  readonly summed: (filter: Shape) => number;
+  readonly isProduct: boolean;
+}
 
-/** The gradient of a convolution by its input. */
-const backpropInput = (
-  name: string,
-  outChannels: (filter: Shape) => number,
-  channels: (filter: Shape) => number,
-  precision: (raw: RawAttrs) => Attrs,
-): OpRule => ({
-  inputs: ['dy', 'filter'],
-  attrs: (raw, [, filter]) => ({
-    ...windowAttrs(name, raw.inputShape, sizes(filter!.shape), raw),
-    inputShape: [...raw.inputShape],
-    ...precision(raw),
-  }),
-  infer: ([dy, filter], attrs) => {
-    expectsImages([dy!, filter!]);
-    const shape = ints(attrs.inputShape);
-    expectsWindows(shape, attrs, [spec(shape, 'float32')]);
-    expects(shape[3] === filter!.shape[2], "as many channels as the filter's axis 2 has", [dy, filter]);
-    expectsGradient(dy!, shape[0]!, attrs, outChannels(filter!.shape));
-    return [spec(shape, 'float32')];
-  },
-  flops: perTap(0, ([, filter]) => channels(filter!)),
-});
-
-/** The gradient of a convolution by its filter. */
-const backpropFilter = (
-  name: string,
-  outChannels: (filter: Shape) => number,
-  channels: (filter: Shape) => number,
-  precision: (raw: RawAttrs) => Attrs,
-): OpRule => ({
-  inputs: ['x', 'dy'],
-  attrs: (raw, [x]) => ({
-    ...windowAttrs(name, x!.shape, sizes(raw.filterShape), raw),
-    filterShape: [...raw.filterShape],
-    ...precision(raw),
-  }),
-  infer: ([x, dy], attrs) => {
-    expectsImages([x!, dy!]);
-    const shape = ints(attrs.filterShape);
-    expectsWindows(x!.shape, attrs, [x!]);
-    expects(shape.length === 4 && shape[2] === x!.shape[3], "as many channels as the filter's axis 2 has", [
-      x,
-      dy,
-    ]);
-    expectsGradient(dy!, x!.shape[0]!, attrs, outChannels(shape));
-    return [spec(shape, 'float32')];
-  },
-  flops: perTap(1, (_, attrs) => channels(ints(attrs.filterShape))),
-});
-
-/** A multiply-add for each tap of each result is no matrix product: it is float32 in every precision. */
-const exact = (): Attrs => ({});
+/** A convolution of x by a filter, and its gradients by either. */
+function convolutions(kernel: string, { call, outChannels, summed, isProduct }: Kind): RuleTable {
+  const common = { isProduct, ofEmpty: () => 0 };
+  const precision = (raw: RawAttrs): Attrs => (isProduct ? precisionAttr(raw) : {});
+  const expectsChannels = (x: Shape, filter: Shape, given: readonly TensorSpec[]): void =>
+    expects(filter.length === 4 && x[3] === filter[2], "as many channels as the filter's axis 2 has", given);
+  return {
+    [kernel]: {
+      ...common,
+      inputs: ['x', 'filter'],
+      attrs: (raw, [x, filter]) => ({
+        ...windowAttrs(call, x!.shape, sizes(filter!.shape), raw),
+        ...precision(raw),
+      }),
+      infer: ([x, filter], attrs) => {
+        expectsImages([x!, filter!]);
+        expectsWindows(x!.shape, attrs, [x!]);
+        expectsChannels(x!.shape, filter!.shape, [x!, filter!]);
+        return [spec(windowed(x!.shape[0]!, attrs, outChannels(filter!.shape)), 'float32')];
+      },
+      flops: perTap('output', ([, filter]) => summed(filter!)),
+    },
+    [`${kernel}BackpropInput`]: {
+      ...common,
+      inputs: ['dy', 'filter'],
+      attrs: (raw, [, filter]) => ({
+        ...windowAttrs(`The gradient of ${call} by its input`, raw.inputShape, sizes(filter!.shape), raw),
+        inputShape: [...raw.inputShape],
+        ...precision(raw),
+      }),
+      infer: ([dy, filter], attrs) => {
+        expectsImages([dy!, filter!]);
+        const shape = ints(attrs.inputShape);
+        expectsWindows(shape, attrs, [spec(shape, 'float32')]);
+        expectsChannels(shape, filter!.shape, [dy!, filter!]);
+        expectsGradient(dy!, shape[0]!, attrs, outChannels(filter!.shape));
+        return [spec(shape, 'float32')];
+      },
+      flops: perTap(0, ([, filter]) => summed(filter!)),
+    },
+    [`${kernel}BackpropFilter`]: {
+      ...common,
+      inputs: ['x', 'dy'],
+      attrs: (raw, [x]) => ({
+        ...windowAttrs(`The gradient of ${call} by its filter`, x!.shape, sizes(raw.filterShape), raw),
+        filterShape: [...raw.filterShape],
+        ...precision(raw),
+      }),
+      infer: ([x, dy], attrs) => {
+        expectsImages([x!, dy!]);
+        const shape = ints(attrs.filterShape);
+        expectsWindows(x!.shape, attrs, [x!]);
+        expectsChannels(x!.shape, shape, [x!, dy!]);
+        expectsGradient(dy!, x!.shape[0]!, attrs, outChannels(shape));
+        return [spec(shape, 'float32')];
+      },
+      flops: perTap(1, (_, attrs) => summed(ints(attrs.filterShape))),
+    },
+  };
+}
 
 const poolAttrs =
   (name: string, input: number): NonNullable<OpRule['attrs']> =>
@@ -169,41 +164,24 @@ const poolingGradient = (name: string, inputs: readonly string[]): OpRule => ({
   flops: ([dy], _, attrs) => sizeOf(dy!.shape) * tapsOf(attrs),
 });
 
-const [inputChannels, outputChannels] = [2, 3].map((axis) => (filter: Shape) => filter[axis]!) as [
-  (filter: Shape) => number,
-  (filter: Shape) => number,
-];
-const allChannels = (filter: Shape): number => filter[2]! * filter[3]!;
-
 export const convolutionRules: RuleTable = {
   /** x [B, H, W, C] with filter [height, width, C, O]: [B, H', W', O]. */
-  Conv2D: convolution('conv2d', outputChannels, inputChannels, precisionAttr),
-  Conv2DBackpropInput: backpropInput(
-    'The gradient of conv2d by its input',
-    outputChannels,
-    inputChannels,
-    precisionAttr,
-  ),
-  Conv2DBackpropFilter: backpropFilter(
-    'The gradient of conv2d by its filter',
-    outputChannels,
-    inputChannels,
-    precisionAttr,
-  ),
-  /** x [B, H, W, C] with filter [height, width, C, M], each channel on its own: [B, H', W', C * M]. */
-  DepthwiseConv2dNative: convolution('depthwiseConv2d', allChannels, one, exact),
-  DepthwiseConv2dNativeBackpropInput: backpropInput(
-    'The gradient of depthwiseConv2d by its input',
-    allChannels,
-    one,
-    exact,
-  ),
-  DepthwiseConv2dNativeBackpropFilter: backpropFilter(
-    'The gradient of depthwiseConv2d by its filter',
-    allChannels,
-    one,
-    exact,
-  ),
+  ...convolutions('Conv2D', {
+    call: 'conv2d',
+    outChannels: (filter) => filter[3]!,
+    summed: (filter) => filter[2]!,
+    isProduct: true,
+  }),
+  /**
+   * x [B, H, W, C] with filter [height, width, C, M], each channel on its own: [B, H', W', C * M]. A multiply-add for each
+   * tap of each result is no matrix product: it is float32 in every precision.
+   */
+  ...convolutions('DepthwiseConv2dNative', {
+    call: 'depthwiseConv2d',
+    outChannels: (filter) => filter[2]! * filter[3]!,
+    summed: () => 1,
+    isProduct: false,
+  }),
   /** The largest cell of each window; padding is never it. NaN is, where tfjs's cpu kernel passes over it. */
   MaxPool: pooling('maxPool', NUMBERS),
   MaxPoolGrad: poolingGradient('The gradient of maxPool', ['dy', 'input', 'output']),

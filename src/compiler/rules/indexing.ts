@@ -1,5 +1,5 @@
 /** @file Rules of operations that address elements by computed indices. */
-import { type DType, sizeOf, type TensorSpec } from '../types.js';
+import { type DType, formatSpec, sizeOf, type TensorSpec } from '../types.js';
 import {
   ANY,
   expects,
@@ -20,6 +20,17 @@ export const indexingRules: RuleTable = {
   /** Rows of `x` along `axis`, chosen by `indices`. */
   GatherV2: {
     inputs: ['x', 'indices'],
+    indices: {
+      operand: 1,
+      address: ([x], attrs) => {
+        const axis = attrs.axis as number;
+        const limit = x!.shape[axis]!;
+        return {
+          limit,
+          what: `${limit} rows of ${formatSpec(x!)}${axis === 0 ? '' : ` along axis ${axis}`}`,
+        };
+      },
+    },
     attrs: (raw, [x]) => {
       const fix = 'batchDims 0 (gather from a reshape of the batch into the axis, by indices plus offsets)';
       expects((raw.batchDims ?? 0) === 0, fix, raw.batchDims);
@@ -37,6 +48,11 @@ export const indexingRules: RuleTable = {
   /** out[i] = sum of the rows x[r] with segmentIds[r] = i. Deterministic, whatever the number of threads. */
   UnsortedSegmentSum: {
     inputs: ['x', 'segmentIds'],
+    indices: {
+      operand: 1,
+      address: (_, attrs) => ({ limit: attrs.numSegments as number, what: `${attrs.numSegments} segments` }),
+    },
+    ofEmpty: () => 0,
     attrs: (raw) => ({ numSegments: raw.numSegments }),
     infer: ([x, ids], attrs) => {
       expectsDtypes([x!], NUMBERS);

@@ -8,6 +8,8 @@ export const matmulRules: RuleTable = {
   /** alpha * op(a) op(b) over the last two axes; the axes in front broadcast. */
   BatchMatMul: {
     inputs: ['a', 'b'],
+    isProduct: true,
+    ofEmpty: () => 0,
     attrs: (raw, [a]) => ({
       transposeA: Boolean(raw.transposeA),
       transposeB: Boolean(raw.transposeB),

@@ -22,8 +22,9 @@ function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean):
     : shape.filter((_, i) => !axes.includes(i));
 }
 
-const reduction = (takes = NUMBERS, gives?: DType): OpRule => ({
+const reduction = (ofEmpty: NonNullable<OpRule['ofEmpty']>, takes = NUMBERS, gives?: DType): OpRule => ({
   inputs: ['x'],
+  ofEmpty,
   attrs: (raw, [x]) => ({
     axes: resolveAxes(raw.axis ?? raw.reductionIndices, x!.shape.length),
     keepDims: Boolean(raw.keepDims),
@@ -65,13 +66,16 @@ const alongAxis = (input: string, axisName: string, takes: readonly DType[], flo
 });
 
 export const reduceRules: RuleTable = {
-  Sum: reduction(),
-  Mean: { ...reduction(NUMBERS, 'float32'), takes: ([x]) => [x!.dtype === 'bool' ? 'float32' : x!.dtype] },
-  Max: reduction(),
-  Min: reduction(),
-  Prod: reduction(),
-  All: reduction(BOOL),
-  Any: reduction(BOOL),
+  Sum: reduction(() => 0),
+  Mean: {
+    ...reduction(() => Number.NaN, NUMBERS, 'float32'),
+    takes: ([x]) => [x!.dtype === 'bool' ? 'float32' : x!.dtype],
+  },
+  Max: reduction((dtype) => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY)),
+  Min: reduction((dtype) => (dtype === 'int32' ? 2 ** 31 - 1 : Number.POSITIVE_INFINITY)),
+  Prod: reduction(() => 1),
+  All: reduction(() => 1, BOOL),
+  Any: reduction(() => 0, BOOL),
   ArgMax: argReduction,
   ArgMin: argReduction,
   Softmax: alongAxis('logits', 'dim', FLOAT, 5),

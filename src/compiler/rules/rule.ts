@@ -21,9 +21,32 @@ export interface OpRule {
   readonly infer: (inputs: readonly TensorSpec[], attrs: Attrs) => readonly TensorSpec[];
   /** Floating-point operations of one execution; absent means that data are only moved. */
   readonly flops?: (inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attrs: Attrs) => number;
+  /** Whether that is done by matrix products, which multiply in the precision around their call. */
+  readonly isProduct?: boolean;
   /** Value for constant inputs, where the operation may be folded. */
   readonly fold?: (inputs: readonly HostTensor[], attrs: Attrs) => HostTensor;
+  /** The element that the whole result consists of where an input has none: that of a sum without terms is 0. */
+  readonly ofEmpty?: (dtype: DType, attrs: Attrs) => number;
+  /** The input whose elements are indices, by its number, and what they address. */
+  readonly indices?: {
+    readonly operand: number;
+    readonly address: (inputs: readonly TensorSpec[], attrs: Attrs) => Addressed;
+  };
 }
+
+/** What indices address. */
+export interface Addressed {
+  /** Indices are 0 to this, exclusive. */
+  readonly limit: number;
+  /** What has so many, for messages: '60 classes'. */
+  readonly what: string;
+}
+
+/** The classes along the last axis, which labels address. */
+export const classesOf = ({ shape }: TensorSpec): Addressed => ({
+  limit: shape.at(-1)!,
+  what: `${shape.at(-1)} classes`,
+});
 
 /** Rules by operation name. */
 export type RuleTable = Readonly<Record<string, OpRule>>;

@@ -266,6 +266,7 @@ export const shapeRules: RuleTable = {
   },
   PadV2: {
     inputs: ['x'],
+    ofEmpty: (_, attrs) => attrs.value as number,
     attrs: (raw, [x]) => ({ paddings: raw.paddings.flat(), value: elementOf(raw.constantValue, x!.dtype) }),
     infer: ([x], { paddings: pads }) => {
       expectsShape(pads);
