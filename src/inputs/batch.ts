@@ -1,6 +1,6 @@
 /** @file A batch of host arrays, and the batch that language models read. */
 
-import { type HostTensor, sizeOf, type TensorSpec } from '../compiler/types.js';
+import { type HostTensor, newHostArray, sizeOf, type TensorSpec, type Tree } from '../compiler/types.js';
 
 /** What `getNext` gives: arrays by name, nested where an input wishes, the batch always the first dimension. */
 export interface Batch {
@@ -44,22 +44,32 @@ export function isHostTensor(value: HostTensor | Batch): value is HostTensor {
   return ArrayBuffer.isView((value as HostTensor).data);
 }
 
+/** The arrays of a batch with their paths (`outer.inner`), in the batch's order. */
+export function* arraysOf(batch: Batch, prefix = ''): Generator<readonly [path: string, array: HostTensor]> {
+  for (const [name, value] of Object.entries(batch)) {
+    if (isHostTensor(value)) yield [prefix + name, value];
+    else yield* arraysOf(value, `${prefix}${name}.`);
+  }
+}
+
+/** A structure like a batch, with something for each of its arrays. */
+export function mapBatch<T>(batch: Batch, map: (array: HostTensor, path: string) => T, prefix = ''): Tree<T> {
+  return Object.fromEntries(
+    Object.entries(batch).map(([name, value]) => [
+      name,
+      isHostTensor(value) ? map(value, prefix + name) : mapBatch(value, map, `${prefix}${name}.`),
+    ]),
+  );
+}
+
 /** Shapes and dtypes of a batch that is there. */
 export function specsOf(batch: Batch): BatchSpecs {
-  return Object.fromEntries(
-    Object.entries(batch).map(([name, value]) => {
-      const { shape, dtype } = value as HostTensor;
-      return [name, isHostTensor(value) ? { shape: [...shape], dtype } : specsOf(value)];
-    }),
-  );
+  return mapBatch(batch, ({ shape, dtype }) => ({ shape: [...shape], dtype })) as BatchSpecs;
 }
 
 /** The memory of a batch's arrays. */
 export function batchBytes(batch: Batch): number {
-  const sizes = Object.values(batch).map((value) =>
-    isHostTensor(value) ? value.data.byteLength : batchBytes(value),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
+  return [...arraysOf(batch)].reduce((sum, [, { data }]) => sum + data.byteLength, 0);
 }
 
 /** An int32 array of rank 2. */
@@ -93,14 +103,6 @@ export interface PackedLmBatch extends LmBatch {
   readonly segmentPos: IntArray;
 }
 
-function ints(shape: readonly number[], size: number): IntArray {
-  return { shape, dtype: 'int32', data: new Int32Array(size) };
-}
-
-function floats(shape: readonly number[], size: number, value: number): FloatArray {
-  return { shape, dtype: 'float32', data: new Float32Array(size).fill(value) };
-}
-
 const int32 = (shape: readonly number[]) => ({ shape, dtype: 'int32' as const });
 const float32 = (shape: readonly number[]) => ({ shape, dtype: 'float32' as const });
 
@@ -116,25 +118,16 @@ export function lmBatchSpecs(batchSize: number, seqLen: number, packed = false):
   };
 }
 
-/** A batch of nothing but padding: ids and labels 0, weights 0, paddings 1; rows are then written over it. */
-export function emptyLmBatch(batchSize: number, seqLen: number): LmBatch {
-  const shape = [batchSize, seqLen];
-  const size = batchSize * seqLen;
-  return {
-    ids: ints(shape, size),
-    labels: ints(shape, size),
-    paddings: floats(shape, size, 1),
-    weights: floats(shape, size, 0),
-  };
-}
-
-/** As `emptyLmBatch`, with segment arrays of zeros. */
-export function emptyPackedLmBatch(batchSize: number, seqLen: number): PackedLmBatch {
-  const shape = [batchSize, seqLen];
-  const size = batchSize * seqLen;
-  return {
-    ...emptyLmBatch(batchSize, seqLen),
-    segmentIds: ints(shape, size),
-    segmentPos: ints(shape, size),
-  };
+/**
+ * A batch of nothing but padding, of an LmBatch's arrays or a PackedLmBatch's: ids and labels 0, weights 0, paddings 1,
+ * segments 0; rows are then written over it.
+ */
+export function emptyLmBatch(batchSize: number, seqLen: number, packed = false): LmBatch {
+  const arrays = Object.entries(lmBatchSpecs(batchSize, seqLen, packed)).map(([name, spec]) => [
+    name,
+    { ...spec, data: newHostArray(spec.dtype as HostTensor['dtype'], batchSize * seqLen) },
+  ]);
+  const batch: LmBatch = Object.fromEntries(arrays);
+  batch.paddings.data.fill(1);
+  return batch;
 }

@@ -2,15 +2,13 @@
 
 export { BaseInput, directoryName } from './baseInput.js';
 export {
+  arraysOf,
   type Batch,
-  type BatchCount,
   type BatchSpecs,
   batchBytes,
   batchCount,
-  type FloatArray,
-  type IntArray,
-  isHostTensor,
   type LmBatch,
+  mapBatch,
   type PackedLmBatch,
   specsOf,
 } from './batch.js';

@@ -7,17 +7,16 @@ import { build, type Config, type JsonDocument, toJSON } from '../hparams/index.
 import { startWorker } from '../workers/index.js';
 import type { BaseInput } from './baseInput.js';
 import type { Batch } from './batch.js';
-import { type BatchLayout, layoutOf, readBatch } from './batchLayout.js';
 import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
 import { EndOfData, InputError } from './errors.js';
-import type { IdRows, InputSource, InputState } from './inputSource.js';
+import { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
 import { Pace } from './pace.js';
 import {
+  type Item,
   Mailbox,
+  type PrefetchCommand,
   type PrefetchMessage,
   type PrefetchWorkerData,
-  type StartCommand,
-  Word,
 } from './prefetchProtocol.js';
 
 /** How `openInput` reads. */
@@ -42,29 +41,18 @@ export function openInput(config: Config<BaseInput>, options: OpenInputOptions =
   return new PrefetchedInput(input, document, options.modules ?? []);
 }
 
-/** What the input gave: a batch and the state after it, or its end. */
-interface Item {
-  readonly batch: Batch | null;
-  readonly state: InputState;
-}
-
-/** The thread with all that is shared with it. */
+/** The thread, and what it has sent. */
 interface Thread {
   readonly worker: Worker;
   readonly mailbox: Mailbox<PrefetchMessage>;
-  readonly control: Int32Array;
 }
-
-/** Small batches wait in greater number, up to so much memory: programs may take several at once. */
-const AHEAD_BYTES = 4 << 20;
 
 class PrefetchedInput implements InputSource {
   readonly #input: BaseInput;
   readonly #document: JsonDocument;
   readonly #modules: readonly string[];
   #thread: Thread | null = null;
-  /** The slots, once the thread reads; until then the main thread makes the batches. */
-  #slots: { memory: SharedArrayBuffer; layout: BatchLayout } | null = null;
+  /** Starts of the thread's reading so far; before the first one the main thread makes the batches. */
   #generation = 0;
   #state: InputState;
   #peeked: Item | null = null;
@@ -99,7 +87,7 @@ class PrefetchedInput implements InputSource {
 
   /** Whether the worker makes the batches now; at first the main thread does. */
   get readsAhead(): boolean {
-    return this.#slots !== null;
+    return this.#generation > 0;
   }
 
   getGlobalBatchSize(): number {
@@ -150,38 +138,28 @@ class PrefetchedInput implements InputSource {
     this.#state = state;
     this.#peeked = null;
     this.#ended = false;
-    if (this.#slots) this.#command(state);
+    if (this.readsAhead) this.#startFrom(state);
   }
 
   async #read(): Promise<Item> {
     if (this.#closed || this.#failure) this.#checkAlive();
     if (this.#ended) return { batch: null, state: this.#state };
-    return this.#slots ? await this.#receive() : await this.#make();
+    return this.readsAhead ? await this.#receive() : await this.#make();
   }
 
   /** Makes a batch in this thread, and hands over to the worker once that is ready. */
   async #make(): Promise<Item> {
-    let batch: Batch | null = null;
     this.#pace.begin();
-    try {
-      batch = await this.#input.getNext();
-    } catch (error) {
-      if (!(error instanceof EndOfData)) throw error;
-    }
+    const batch = await nextBatch(this.#input);
     this.#pace.end();
-    const item = { batch, state: this.#input.getState() };
-    if (batch === null) return item;
+    const state = this.#input.getState();
+    if (batch === undefined) return { batch: null, state };
     if (this.#thread === null && this.#isWorthThread) this.#thread = this.#start();
-    const ready = this.#thread?.mailbox.take();
-    if (ready?.kind === 'error') this.#fail(ready.error);
-    if (!ready) this.#checkAlive();
-    if (ready?.kind === 'ready') {
-      const layout = layoutOf(batch);
-      const memory = new SharedArrayBuffer(layout.size * this.#depth(layout.size));
-      this.#slots = { memory, layout };
-      this.#command(item.state);
-    }
-    return item;
+    const message = this.#thread?.mailbox.take();
+    if (message?.kind === 'error') this.#fail(message.error);
+    if (message?.kind === 'ready') this.#startFrom(state);
+    else this.#checkAlive();
+    return { batch, state };
   }
 
   /** The first batch waits for nothing, and the program's first step has the machine for itself. */
@@ -189,32 +167,17 @@ class PrefetchedInput implements InputSource {
     return this.#input.prefetch === 'where it is slow' ? this.#pace.isSlow : this.#pace.made >= 2;
   }
 
-  /** How many batches of so many bytes may wait. */
-  #depth(bytes: number): number {
-    const { prefetch } = this.#input;
-    if (typeof prefetch === 'object') return prefetch.batches;
-    return Math.max(2, Math.min(16, Math.floor(AHEAD_BYTES / bytes)));
-  }
-
   async #receive(): Promise<Item> {
     const { mailbox } = this.#thread!;
-    const { memory, layout } = this.#slots!;
     for (;;) {
       const message = mailbox.take();
-      if (message?.kind === 'batch') {
-        const { content } = message;
-        const isCurrent = message.generation === this.#generation;
-        const isSlot = typeof content === 'number';
-        const batch = isCurrent && isSlot ? readBatch(layout, memory, content * layout.size) : content;
-        this.#notify(Word.taken);
-        if (isCurrent) return { batch: batch as Batch, state: message.state };
-      } else if (message?.kind === 'end') {
-        if (message.generation === this.#generation) return { batch: null, state: message.state };
-      } else if (message?.kind === 'error') {
-        this.#fail(message.error);
-      } else {
+      if (message?.kind === 'error') this.#fail(message.error);
+      if (message === undefined) {
         this.#checkAlive();
         await mailbox.wait();
+      } else if (message.kind === 'item' && message.generation === this.#generation) {
+        this.#post({ kind: 'taken' });
+        return message.item;
       }
     }
   }
@@ -228,15 +191,9 @@ class PrefetchedInput implements InputSource {
 
   #start(): Thread {
     const { port1, port2 } = new MessageChannel();
-    const control = new SharedArrayBuffer(4 * Object.keys(Word).length);
-    const document = this.#document;
-    const data: PrefetchWorkerData = { document, modules: this.#modules, port: port2, control };
+    const workerData: PrefetchWorkerData = { document: this.#document, modules: this.#modules, port: port2 };
     const url = new URL(`./prefetchWorker${extname(import.meta.url)}`, import.meta.url);
-    const worker = startWorker(url, {
-      workerData: data,
-      transferList: [port2],
-      name: `prefetch ${this.name}`,
-    });
+    const worker = startWorker(url, { workerData, transferList: [port2], name: `prefetch ${this.name}` });
     const mailbox = new Mailbox<PrefetchMessage>(port1);
     worker.on('error', (error) => {
       this.#failure ??= this.#failed(error);
@@ -247,21 +204,15 @@ class PrefetchedInput implements InputSource {
       mailbox.wake();
     });
     worker.unref();
-    return { worker, mailbox, control: new Int32Array(control) };
+    return { worker, mailbox };
   }
 
-  #command(state: InputState): void {
-    const command: StartCommand = { generation: ++this.#generation, state, ...this.#slots! };
+  #startFrom(state: InputState): void {
+    this.#post({ kind: 'start', generation: ++this.#generation, state });
+  }
+
+  #post(command: PrefetchCommand): void {
     this.#thread!.mailbox.port.postMessage(command);
-    this.#notify();
-  }
-
-  /** Wakes the thread after a command, or after a batch was taken. */
-  #notify(counter?: number): void {
-    const { control } = this.#thread!;
-    if (counter !== undefined) Atomics.add(control, counter, 1);
-    Atomics.add(control, Word.wake, 1);
-    Atomics.notify(control, Word.wake);
   }
 
   #fail(error: Error): never {

@@ -1,10 +1,8 @@
-/** @file What the main thread and a prefetch thread say to each other. */
+/** @file The messages between the main thread and a prefetch thread. */
 
-import type { MessagePort } from 'node:worker_threads';
-import { receiveMessageOnPort } from 'node:worker_threads';
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { JsonDocument } from '../hparams/index.js';
 import type { Batch } from './batch.js';
-import type { BatchLayout } from './batchLayout.js';
 import type { InputState } from './inputSource.js';
 
 /** What a prefetch thread is started with. */
@@ -14,40 +12,29 @@ export interface PrefetchWorkerData {
   /** Modules (file URLs) that export classes of the config, loaded where it names others than those of inputs. */
   readonly modules: readonly string[];
   readonly port: MessagePort;
-  /** int32 words, by `Word`. */
-  readonly control: SharedArrayBuffer;
 }
-
-/** Words of the control memory. */
-export const Word = {
-  /** Counts everything that the main thread did; the thread sleeps on it. */
-  wake: 0,
-  /** How many batches the main thread took out of slots. */
-  taken: 1,
-} as const;
 
 /** To the thread: forget what was read ahead, and read on from `state`. */
 export interface StartCommand {
+  readonly kind: 'start';
   readonly generation: number;
   readonly state: InputState;
-  /** The slots, layout.size bytes each: so many batches may wait. */
-  readonly memory: SharedArrayBuffer;
-  readonly layout: BatchLayout;
 }
 
-/** From the thread. Batches and ends carry the generation of the command that they belong to. */
+/** To the thread; `taken`: a batch of the last start is no longer waiting. */
+export type PrefetchCommand = StartCommand | { readonly kind: 'taken' };
+
+/** What the input gave: a batch, null at its end, and the state after it. */
+export interface Item {
+  readonly batch: Batch | null;
+  readonly state: InputState;
+}
+
+/** From the thread. Items carry the generation of the start that they belong to. */
 export type PrefetchMessage =
   | { readonly kind: 'ready' }
-  | {
-      readonly kind: 'batch';
-      readonly generation: number;
-      /** The slot that holds it, or the batch itself where it does not fit the layout. */
-      readonly content: number | Batch;
-      /** The input's state after it. */
-      readonly state: InputState;
-    }
-  | { readonly kind: 'end'; readonly generation: number; readonly state: InputState }
-  | { readonly kind: 'error'; readonly generation: number; readonly error: Error };
+  | { readonly kind: 'item'; readonly generation: number; readonly item: Item }
+  | { readonly kind: 'error'; readonly error: Error };
 
 /** Messages of a port in their order, to be taken at once where there is one and to be awaited where there is none. */
 export class Mailbox<T> {

@@ -1,28 +1,28 @@
-/** @file The prefetch thread: builds an input from its config and reads it ahead into shared memory. */
+/** @file The prefetch thread: builds an input from its config and reads it ahead. */
 
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
 import { build, type Config, Configurable, fromJSON, registerClass } from '../hparams/index.js';
 import type { BaseInput } from './baseInput.js';
-import { writeBatch } from './batchLayout.js';
-import { EndOfData } from './errors.js';
+import { arraysOf, type Batch, batchBytes, mapBatch } from './batch.js';
 import * as inputs from './index.js';
+import { nextBatch } from './inputSource.js';
 import {
   Mailbox,
+  type PrefetchCommand,
   type PrefetchMessage,
   type PrefetchWorkerData,
   type StartCommand,
-  Word,
 } from './prefetchProtocol.js';
 
-const { document, modules, port, control } = workerData as PrefetchWorkerData;
-const words = new Int32Array(control);
-const commands = new Mailbox<StartCommand>(port);
-const post = (message: PrefetchMessage): void => port.postMessage(message);
+const { document, modules, port } = workerData as PrefetchWorkerData;
+const commands = new Mailbox<PrefetchCommand>(port);
+const post = (message: PrefetchMessage, transferred: readonly ArrayBuffer[] = []): void =>
+  port.postMessage(message, transferred);
 
-/** Batches put into slots so far, of all generations; with `Word.taken` it says whether a slot is free. */
-let put = 0;
+/** Small batches wait in greater number, up to so much memory: programs may take several at once. */
+const AHEAD_BYTES = 4 << 20;
 
 /** Makes the configurable classes that a module exports known by their names. */
 function registerAll(namespace: object): void {
@@ -31,7 +31,7 @@ function registerAll(namespace: object): void {
   }
 }
 
-async function nextCommand(): Promise<StartCommand> {
+async function nextCommand(): Promise<PrefetchCommand> {
   for (;;) {
     const command = commands.take();
     if (command) return command;
@@ -39,34 +39,42 @@ async function nextCommand(): Promise<StartCommand> {
   }
 }
 
-/** Reads ahead for `command` until the input ends or another command comes, which it returns. */
-async function readAhead(input: BaseInput, command: StartCommand): Promise<StartCommand> {
-  const { generation, layout, memory } = command;
-  const depth = memory.byteLength / layout.size;
-  input.setState(command.state);
+async function nextStart(): Promise<StartCommand> {
   for (;;) {
-    const wake = Atomics.load(words, Word.wake);
-    const newer = commands.take();
-    if (newer) return newer;
-    if (put - Atomics.load(words, Word.taken) >= depth) {
-      Atomics.wait(words, Word.wake, wake);
-      continue;
-    }
-    try {
-      const batch = await input.getNext();
-      const slot = put++ % depth;
-      const fits = writeBatch(batch, layout, memory, slot * layout.size);
-      post({ kind: 'batch', generation, content: fits ? slot : batch, state: input.getState() });
-    } catch (error) {
-      if (!(error instanceof EndOfData)) throw error;
-      post({ kind: 'end', generation, state: input.getState() });
-      return await nextCommand();
+    const command = await nextCommand();
+    if (command.kind === 'start') return command;
+  }
+}
+
+/** How many batches like this one may wait. */
+function depthOf({ prefetch }: BaseInput, batch: Batch): number {
+  if (typeof prefetch === 'object') return prefetch.batches;
+  return Math.max(2, Math.min(16, Math.floor(AHEAD_BYTES / batchBytes(batch))));
+}
+
+/** Reads ahead until another start comes, which it returns; after the input's end, or with enough batches, it waits. */
+async function readAhead(input: BaseInput, { generation, state }: StartCommand): Promise<StartCommand> {
+  input.setState(state);
+  let depth = 1;
+  for (let waiting = 0; ; ) {
+    const command = waiting < depth ? commands.take() : await nextCommand();
+    if (command?.kind === 'start') return command;
+    if (command?.kind === 'taken') waiting--;
+    else {
+      const batch = await nextBatch(input);
+      // Views may be of larger memory, which stays here.
+      const copy = batch && mapBatch(batch, ({ data, ...spec }) => ({ ...spec, data: data.slice() }));
+      const item = { batch: (copy as Batch | undefined) ?? null, state: input.getState() };
+      const buffers = item.batch ? [...arraysOf(item.batch)].map(([, { data }]) => data.buffer) : [];
+      post({ kind: 'item', generation, item }, buffers as ArrayBuffer[]);
+      if (batch === undefined) return nextStart();
+      depth = depthOf(input, batch);
+      waiting++;
     }
   }
 }
 
 async function main(): Promise<void> {
-  let generation = 0;
   try {
     registerAll(inputs);
     // An experiment's module brings layers and kernels with it, which a thread that reads text does without.
@@ -78,12 +86,9 @@ async function main(): Promise<void> {
     // Reads the data, so that what is wrong with it comes before the main thread hands over.
     input.getState();
     post({ kind: 'ready' });
-    for (let command = await nextCommand(); ; ) {
-      generation = command.generation;
-      command = await readAhead(input, command);
-    }
+    for (let start = await nextStart(); ; ) start = await readAhead(input, start);
   } catch (error) {
-    post({ kind: 'error', generation, error: error as Error });
+    post({ kind: 'error', error: error as Error });
   }
 }
 

@@ -2,14 +2,7 @@
 
 import { z } from 'zod';
 import { foldIn, randomBits } from '../compiler/random.js';
-import {
-  type BatchSpecs,
-  emptyLmBatch,
-  emptyPackedLmBatch,
-  type LmBatch,
-  lmBatchSpecs,
-  type PackedLmBatch,
-} from './batch.js';
+import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs, type PackedLmBatch } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import type { JsonValue } from './json.js';
 import { streamKey } from './random.js';
@@ -44,7 +37,7 @@ export class SyntheticLmInput extends RowInput.with({
 
   protected override emptyBatch(): LmBatch {
     const { batchSize, seqLen, packed } = this.hp;
-    return packed ? emptyPackedLmBatch(batchSize, seqLen) : emptyLmBatch(batchSize, seqLen);
+    return emptyLmBatch(batchSize, seqLen, packed);
   }
 
   protected override fillRow(row: number, batch: LmBatch, b: number): void {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { instance } from '../hparams/index.js';
-import { type BatchSpecs, emptyLmBatch, emptyPackedLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
+import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './errors.js';
 import type { IdRows } from './inputSource.js';
@@ -130,7 +130,7 @@ export class TextInput extends RowInput.with({
 
   protected override emptyBatch(): LmBatch {
     const { batchSize, seqLen, packed } = this.hp;
-    return packed ? emptyPackedLmBatch(batchSize, seqLen) : emptyLmBatch(batchSize, seqLen);
+    return emptyLmBatch(batchSize, seqLen, packed);
   }
 
   protected override fillRow(row: number, batch: LmBatch, b: number): void {

@@ -9,25 +9,8 @@ import {
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
-import { type Batch, type BatchSpecs, batchCount, isHostTensor, specsOf } from '../inputs/index.js';
+import { arraysOf, type Batch, type BatchSpecs, batchCount, mapBatch, specsOf } from '../inputs/index.js';
 import { JobError } from './errors.js';
-
-/** The entries of a batch with their paths, in the batch's order. */
-function* entries(batch: Batch, prefix = ''): Generator<[string, HostTensor]> {
-  for (const [name, value] of Object.entries(batch)) {
-    if (isHostTensor(value)) yield [prefix + name, value];
-    else yield* entries(value, `${prefix}${name}.`);
-  }
-}
-
-function mapBatch<T>(batch: Batch, map: (tensor: HostTensor, path: string) => T, prefix = ''): Tree<T> {
-  return Object.fromEntries(
-    Object.entries(batch).map(([name, value]) => [
-      name,
-      isHostTensor(value) ? map(value, prefix + name) : mapBatch(value, map, `${prefix}${name}.`),
-    ]),
-  );
-}
 
 /** The error of a batch that has an index out of range. @param what names input and step. */
 export function badIndexError(what: string, { input, at, problem }: IndexError): JobError {
@@ -81,7 +64,7 @@ export class BatchBuffers {
   /** Copies a batch to a place, counted from 0. @throws JobError where it differs from the first one in names, shapes or dtypes. */
   load(batch: Batch, place = 0): void {
     let count = 0;
-    for (const [path, tensor] of entries(batch)) {
+    for (const [path, tensor] of arraysOf(batch)) {
       const buffer = this.#byPath.get(path);
       if (!buffer || formatSpec(buffer.spec) !== formatSpec(tensor)) {
         const expected = buffer ? formatSpec(buffer.spec) : 'no such array';
@@ -93,7 +76,7 @@ export class BatchBuffers {
       count++;
     }
     if (count === this.#byPath.size) return;
-    const given = new Set([...entries(batch)].map(([path]) => path));
+    const given = new Set([...arraysOf(batch)].map(([path]) => path));
     const missing = [...this.#byPath.keys()].filter((path) => !given.has(path));
     throw new JobError(
       `Input '${this.inputName}': a batch has no '${missing.join("', '")}', as the first had.`,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { emptyLmBatch, emptyPackedLmBatch, type LmBatch } from '../../src/inputs/batch.js';
+import { emptyLmBatch, type LmBatch } from '../../src/inputs/batch.js';
 import { packedRows, planPacking, type RowSource, windowRows } from '../../src/inputs/rows.js';
 import { concatenate } from '../../src/inputs/tokens.js';
 
@@ -21,6 +21,8 @@ function pairs(batch: LmBatch): string[] {
   });
   return found;
 }
+
+const emptyPackedLmBatch = (rows: number, seqLen: number) => emptyLmBatch(rows, seqLen, true);
 
 function allRows(
   rows: RowSource<any>,
