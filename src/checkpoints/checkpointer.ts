@@ -25,12 +25,9 @@ export interface CheckpointerOptions {
   readonly saveMaxToKeep?: number | null;
   /** Checkpoints this far apart are kept for good: '12h' (default; units s, m, h, d), seconds, or null for none. */
   readonly saveKeepIntervalDuration?: string | number | null;
-  /** Move checkpoints here, inside `directory`, instead of deleting them. */
-  readonly todeleteSubdir?: string | null;
   /**
-   * Told of a save that failed, of an old checkpoint that could not be let go, and of broken ones that restoring passed
-   * over. With it, `save` doesn't throw what
-   * became of the save before; `waitUntilFinished` and `close` do.
+   * Told of a save that failed, of an old checkpoint that could not be deleted, and of broken ones that restoring passed
+   * over. With it, `save` doesn't throw what became of the save before; `waitUntilFinished` and `close` do.
    */
   readonly notify?: (error: CheckpointError) => void;
   /** The clock. */
@@ -47,8 +44,6 @@ export interface SaveOptions {
    * the newest checkpoint that is.
    */
   readonly isGood?: boolean;
-  /** Write anew where this step has been saved already; otherwise that checkpoint stays as it is. */
-  readonly replace?: boolean;
 }
 
 export interface RestoreOptions {
@@ -115,10 +110,10 @@ export class Checkpointer {
     return found.find(([step, name]) => !this.#broken.has(step) && this.#describe(step, name).isGood)?.[0];
   }
 
-  /** Whether to save before taking the step after `step`: every interval, the first time, and when preempted. */
-  shouldSave(step: number, { preempted = false }: { preempted?: boolean } = {}): boolean {
+  /** Whether to save before taking the step after `step`: every interval, and the first time. */
+  shouldSave(step: number): boolean {
     const last = this.#lastSaved;
-    return preempted || last === undefined || (last < step && step % this.#saveIntervalSteps === 0);
+    return last === undefined || (last < step && step % this.#saveIntervalSteps === 0);
   }
 
   /**
@@ -135,7 +130,7 @@ export class Checkpointer {
       if (notify === undefined) throw error;
     });
     const { step } = state;
-    if (this.#isSaved(step, options)) return false;
+    if (this.#isSaved(step)) return false;
     const previous = this.#lastSaved;
     this.#lastSaved = step;
     this.#thread.write(join(this.directory, checkpointName(step)), () => this.#request(state, options), {
@@ -206,8 +201,8 @@ export class Checkpointer {
     for (const [step, name] of found) if (join(this.directory, name) === path) this.#broken.add(step);
   }
 
-  #isSaved(step: number, { replace }: SaveOptions): boolean {
-    if (replace || this.#broken.has(step)) return false;
+  #isSaved(step: number): boolean {
+    if (this.#broken.has(step)) return false;
     try {
       return listCheckpoints(this.directory).has(step);
     } catch {
@@ -233,23 +228,20 @@ export class Checkpointer {
       prefix: snapshot.prefix,
       data: snapshot.data,
       texts: textsOf({ [TRAIN_INPUT_FILE]: inputState, [PROGRESS_FILE]: progress }),
-      existing:
-        existing === undefined ? null : { name: existing, setAside: this.#asideName(state.step, existing) },
-      letGo: this.#namesToLetGo(state.step),
-      letGoTo: this.#options.todeleteSubdir ?? null,
+      broken: existing === undefined ? null : { name: existing, aside: this.#asideName(existing) },
+      toDelete: this.#namesToDelete(state.step),
     };
   }
 
   /** A broken checkpoint is evidence: it steps aside under another name and is never deleted. */
-  #asideName(step: number, name: string): string | null {
-    if (!this.#broken.has(step)) return null;
+  #asideName(name: string): string {
     for (let copy = 1; ; copy++) {
       const aside = `broken_${copy === 1 ? '' : `${copy}_`}${name}`;
       if (!isThere(join(this.directory, aside))) return aside;
     }
   }
 
-  #namesToLetGo(saving: number): string[] {
+  #namesToDelete(saving: number): string[] {
     const found = listCheckpoints(this.directory);
     const whole = [...found].filter(([step]) => step !== saving && !this.#broken.has(step));
     const checkpoints = whole.map(([step, name]) => this.#describe(step, name));

@@ -1,15 +1,13 @@
 /** @file The checkpoint directory: names, listing, what an interrupted run left behind. */
 
-import { accessSync, constants, existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isThere, makeDirectory } from '../files/index.js';
+import { makeDirectory } from '../files/index.js';
 import { CheckpointError, ioError } from './errors.js';
 
 const NAME = /^(?:checkpoint_)?(\d+)$/;
 /** A checkpoint that is being written or deleted. */
 const UNFINISHED = /^tmp_[0-9a-z]+\.checkpoint_\d+$/;
-/** A checkpoint that stepped aside for its replacement. */
-const REPLACED = /^replaced\.(checkpoint_\d+)$/;
 
 /** `checkpoint_00000100` for step 100. */
 export function checkpointName(step: number): string {
@@ -26,10 +24,6 @@ export function stepOfName(name: string): number | undefined {
 export function temporaryName(step: number): string {
   const unique = `${process.pid}x${process.hrtime.bigint().toString(36)}`;
   return `tmp_${unique}.${checkpointName(step)}`;
-}
-
-export function replacedName(name: string): string {
-  return `replaced.${name}`;
 }
 
 /** Finished checkpoints by step, in rising order; the value is the directory's name. */
@@ -56,23 +50,13 @@ export function listCheckpoints(directory: string): Map<number, string> {
   return new Map([...found].sort(([a], [b]) => a - b));
 }
 
-/**
- * Makes the directory ready for writing: creates it, removes what an interrupted save or deletion left, and puts
- * back a checkpoint that had stepped aside for a replacement which never came.
- */
+/** Makes the directory ready for writing: creates it, and removes what an interrupted save or deletion left. */
 export function prepareDirectory(directory: string): void {
   try {
     makeDirectory(directory);
     accessSync(directory, constants.W_OK);
-    for (const name of readdirSync(directory)) {
-      const path = join(directory, name);
-      const original = REPLACED.exec(name)?.[1];
-      if (original !== undefined && !isThere(join(directory, original))) {
-        renameSync(path, join(directory, original));
-      } else if (original !== undefined || UNFINISHED.test(name)) {
-        rmSync(path, { recursive: true, force: true });
-      }
-    }
+    for (const name of readdirSync(directory))
+      if (UNFINISHED.test(name)) rmSync(join(directory, name), { recursive: true, force: true });
   } catch (cause) {
     throw ioError(directory, 'checkpoints cannot be written here', cause);
   }

@@ -8,9 +8,6 @@ import {
   decodeHeader,
   decodeHeaderLength,
   elementCount,
-  encodePrefix,
-  placeTensors,
-  type SafetensorsDtype,
   type SafetensorsLayout,
   type TensorPlace,
 } from './safetensors.js';
@@ -33,15 +30,7 @@ const ARRAY_OF = {
   BOOL: Uint8Array,
 } as const;
 
-export type TensorArray = InstanceType<(typeof ARRAY_OF)[keyof typeof ARRAY_OF]>;
-
-/** A tensor with its elements, in row-major order. */
-export interface NamedTensor {
-  readonly name: string;
-  readonly dtype: SafetensorsDtype;
-  readonly shape: readonly number[];
-  readonly data: ArrayBufferView;
-}
+type TensorArray = InstanceType<(typeof ARRAY_OF)[keyof typeof ARRAY_OF]>;
 
 /** Size and SHA-256 of a file, by which truncation and bit rot are seen. */
 export interface FileDigest {
@@ -73,27 +62,6 @@ export function writeFileDurably(path: string, chunks: Iterable<ArrayBufferView>
   } finally {
     closeSync(file);
   }
-}
-
-/** Writes tensors to a new file at `path`. The tensors' bytes go to the file from where they are. */
-export function writeSafetensors(
-  path: string,
-  tensors: readonly NamedTensor[],
-  metadata: Readonly<Record<string, string>> = {},
-): FileDigest {
-  const layout = placeTensors(tensors, metadata);
-  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor.data]));
-  const chunks = layout.tensors.map(({ name, byteLength, dtype, shape }) => {
-    const data = byName.get(name)!;
-    if (data.byteLength !== byteLength) {
-      const meant = `${dtype} [${shape.join(', ')}]`;
-      throw new RangeError(
-        `tensor '${name}': expected ${byteLength} bytes for ${meant}, got ${data.byteLength}`,
-      );
-    }
-    return data;
-  });
-  return writeFileDurably(path, [encodePrefix(layout), ...chunks]);
 }
 
 /** A safetensors file that is open for reading. Its header has been checked against the file's length. */

@@ -17,7 +17,7 @@ const MODULE = new URL(
 export interface SaveListener {
   readonly written: () => void;
   readonly failed: (error: CheckpointError) => void;
-  /** An old checkpoint could not be let go. */
+  /** An old checkpoint could not be deleted. */
   readonly kept: (error: CheckpointError) => void;
 }
 

@@ -1,7 +1,7 @@
 /** @file The worker thread that writes checkpoints, one request after the other. */
 
 import { parentPort } from 'node:worker_threads';
-import { letGo, type WriteRequest, writeCheckpoint } from './writeCheckpoint.js';
+import { deleteOld, type WriteRequest, writeCheckpoint } from './writeCheckpoint.js';
 
 /** A system error, as it crosses to another thread. */
 export interface Failure {
@@ -10,7 +10,7 @@ export interface Failure {
   readonly errno: number | undefined;
 }
 
-/** The worker's answer: why the checkpoint could not be written, and which old ones could not be let go. */
+/** The worker's answer: why the checkpoint could not be written, and which old ones could not be deleted. */
 export interface WriteReply {
   readonly failure: Failure | undefined;
   readonly kept: readonly (Failure & { readonly name: string })[];
@@ -26,7 +26,7 @@ parentPort!.on('message', (request: WriteRequest) => {
   let reply: WriteReply;
   try {
     writeCheckpoint(request);
-    const kept = letGo(request).map(({ name, error }) => ({ name, ...failureOf(error) }));
+    const kept = deleteOld(request).map(({ name, error }) => ({ name, ...failureOf(error) }));
     reply = { failure: undefined, kept };
   } catch (error) {
     reply = { failure: failureOf(error), kept: [] };

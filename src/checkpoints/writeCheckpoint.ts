@@ -3,7 +3,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isThere, makeDirectory, removeQuietly, syncDirectory } from '../files/index.js';
-import { checkpointName, replacedName, temporaryName } from './directory.js';
+import { checkpointName, stepOfName, temporaryName } from './directory.js';
 import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE } from './metadata.js';
 import { type FileDigest, writeFileDurably } from './safetensorsFile.js';
 
@@ -16,12 +16,10 @@ export interface WriteRequest {
   readonly data: SharedArrayBuffer;
   /** Texts that are saved beside the state, by file name. */
   readonly texts: Readonly<Record<string, string>>;
-  /** A checkpoint that stands where this one goes: replaced by it, or set aside under this other name. */
-  readonly existing: { readonly name: string; readonly setAside: string | null } | null;
-  /** Names of checkpoints to let go once this one is safe. */
-  readonly letGo: readonly string[];
-  /** Where they are moved, or null to delete them. */
-  readonly letGoTo: string | null;
+  /** A broken checkpoint of the same step, and the name under which it steps aside. */
+  readonly broken: { readonly name: string; readonly aside: string } | null;
+  /** Names of checkpoints to delete once this one is safe. */
+  readonly toDelete: readonly string[];
 }
 
 /**
@@ -29,7 +27,7 @@ export interface WriteRequest {
  * listed checkpoints stay as they were.
  */
 export function writeCheckpoint(request: WriteRequest): void {
-  const { directory, description, existing } = request;
+  const { directory, description, broken } = request;
   const temporary = join(directory, temporaryName(description.step));
   const final = join(directory, checkpointName(description.step));
   try {
@@ -37,8 +35,8 @@ export function writeCheckpoint(request: WriteRequest): void {
     mkdirSync(temporary);
     writeFiles(temporary, request);
     syncDirectory(temporary);
-    if (existing === null) renameSync(temporary, final);
-    else renameOver(directory, existing, temporary, final);
+    if (broken === null) renameSync(temporary, final);
+    else renameOver(join(directory, broken.name), join(directory, broken.aside), temporary, final);
     syncDirectory(directory);
   } catch (error) {
     removeQuietly(temporary);
@@ -55,56 +53,37 @@ function writeFiles(temporary: string, request: WriteRequest): void {
   writeText(join(temporary, METADATA_FILE), encodeMetadata({ ...request.description, files }));
 }
 
-function renameOver(
-  directory: string,
-  existing: NonNullable<WriteRequest['existing']>,
-  temporary: string,
-  final: string,
-): void {
-  const old = join(directory, existing.name);
-  // No system call swaps two directories portably; a crash between the two renames is mended at the next start.
-  const aside = existing.setAside ?? replacedName(checkpointName(Number(/\d+$/.exec(existing.name)![0])));
-  renameSync(old, join(directory, aside));
+function renameOver(old: string, aside: string, temporary: string, final: string): void {
+  renameSync(old, aside);
   try {
     renameSync(temporary, final);
   } catch (error) {
-    renameSync(join(directory, aside), old);
+    renameSync(aside, old);
     throw error;
   }
-  // The next start removes what stays.
-  if (existing.setAside === null) removeQuietly(join(directory, aside));
 }
 
-/** An old checkpoint that could not be let go. */
+/** A checkpoint that could not be deleted. */
 export interface KeptCheckpoint {
   readonly name: string;
   readonly error: unknown;
 }
 
-/** Moves or deletes the checkpoints that are no longer wanted. @returns those for which it failed. */
-export function letGo({ directory, letGo, letGoTo }: WriteRequest): KeptCheckpoint[] {
-  return letGo.flatMap((name) => {
+/** Deletes the checkpoints that are no longer wanted. @returns those for which it failed. */
+export function deleteOld({ directory, toDelete }: WriteRequest): KeptCheckpoint[] {
+  return toDelete.flatMap((name) => {
     try {
-      letOneGo(directory, name, letGoTo);
+      const path = join(directory, name);
+      if (!isThere(path)) return [];
+      // Renamed first: a checkpoint that lost only some of its files must not look like a whole one.
+      const going = join(directory, temporaryName(stepOfName(name)!));
+      renameSync(path, going);
+      rmSync(going, { recursive: true });
       return [];
     } catch (error) {
       return [{ name, error }];
     }
   });
-}
-
-function letOneGo(directory: string, name: string, to: string | null): void {
-  const path = join(directory, name);
-  if (!isThere(path)) return;
-  if (to !== null) {
-    makeDirectory(join(directory, to));
-    renameSync(path, join(directory, to, name));
-    return;
-  }
-  // Renamed first: a checkpoint that lost only some of its files must not look like a whole one.
-  const going = join(directory, temporaryName(Number(/\d+$/.exec(name)![0])));
-  renameSync(path, going);
-  rmSync(going, { recursive: true });
 }
 
 function writeText(path: string, text: string): FileDigest {

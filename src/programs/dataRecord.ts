@@ -2,9 +2,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { explain, isThere, makeDirectory, readRegularFile, writeWhole } from '../files/index.js';
+import { explain, isThere, readRegularFile } from '../files/index.js';
 import type { DataIdentity } from '../inputs/index.js';
 import { JobError } from './errors.js';
+import { writeJobFile } from './jobDirectory.js';
 
 const schema = z.strictObject({
   vocabSize: z.int().positive().optional(),
@@ -42,11 +43,5 @@ export function forgetData(jobLogDir: string): void {
 
 /** @throws JobError where it can't be written */
 export function recordData(jobLogDir: string, program: string, identity: DataIdentity): void {
-  const path = dataRecordPath(jobLogDir, program);
-  try {
-    makeDirectory(join(jobLogDir, 'data'));
-    writeWhole(path, `${JSON.stringify(identity, null, 1)}\n`);
-  } catch (cause) {
-    throw new JobError(`${path}: can't be written: ${explain(cause)}.`, { cause });
-  }
+  writeJobFile(dataRecordPath(jobLogDir, program), `${JSON.stringify(identity, null, 1)}\n`);
 }

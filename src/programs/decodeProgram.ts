@@ -2,13 +2,12 @@
 import { join } from 'node:path';
 import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
 import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
-import { explain, makeDirectory, writeWhole } from '../files/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
 import { type BaseInput, type InputSource, type LmBatch, nextBatch } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
-import { JobError } from './errors.js';
 import type { FlatParams } from './flatParams.js';
+import { writeJobFile } from './jobDirectory.js';
 import { compileOptions, type JobOptions } from './options.js';
 import { ProgramDataset } from './programDataset.js';
 import type { DecodedExample, DecodeResult, Sample } from './results.js';
@@ -125,12 +124,7 @@ export class DecodeProgram implements Program<Run> {
   private write(step: number, examples: readonly DecodedExample[]): string {
     const directory = join(this.options.jobLogDir, 'decoder_out', this.datasetName);
     const path = join(directory, `decoder_out_${step}_shard_0.jsonl`);
-    try {
-      makeDirectory(directory);
-      writeWhole(path, examples.map((e) => `${JSON.stringify(e)}\n`).join(''));
-    } catch (cause) {
-      throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
-    }
+    writeJobFile(path, examples.map((e) => `${JSON.stringify(e)}\n`).join(''));
     return path;
   }
 }

@@ -1,7 +1,7 @@
 /** @file The directory of a job: one process writes there at a time, and nothing lies about that one was writing when it was killed. */
 import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { explain, makeDirectory, removeTemporaries } from '../files/index.js';
+import { dirname, join } from 'node:path';
+import { explain, makeDirectory, removeTemporaries, writeWhole } from '../files/index.js';
 import { acquireLock, describeHolder, type Lock, LockedError } from '../system/index.js';
 import { JobError, JobInUseError } from './errors.js';
 import type { JobMode } from './options.js';
@@ -48,5 +48,15 @@ async function lockDirectory(directory: string, writer: Writer): Promise<Lock> {
       );
     }
     throw new JobError(`--job_log_dir=${directory}: can't be written: ${explain(error)}.`, { cause: error });
+  }
+}
+
+/** Writes a file of a job whole, or not at all, in a directory that is made where there is none. @throws JobError */
+export function writeJobFile(path: string, text: string): void {
+  try {
+    makeDirectory(dirname(path));
+    writeWhole(path, text);
+  } catch (cause) {
+    throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
   }
 }

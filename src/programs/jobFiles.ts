@@ -3,9 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { explain, writeWhole } from '../files/index.js';
 import { print, toJSON } from '../hparams/index.js';
-import { JobError } from './errors.js';
+import { writeJobFile } from './jobDirectory.js';
 import type { Machine } from './machine.js';
 import type { JobOptions } from './options.js';
 
@@ -79,14 +78,7 @@ export function writeJobFiles(options: JobOptions, machine: Machine): void {
     gitRevision: revision ?? null,
     config: toJSON(configs),
   };
-  const write = (name: string, text: string) => {
-    const path = join(jobLogDir, `${prefix}${name}`);
-    try {
-      writeWhole(path, text);
-    } catch (cause) {
-      throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
-    }
-  };
+  const write = (name: string, text: string) => writeJobFile(join(jobLogDir, `${prefix}${name}`), text);
   write('experiment.json', `${JSON.stringify(experiment, null, 1)}\n`);
   write('model_params.txt', describeConfigs(options));
   write('experiment_cls_vars.txt', classVars);

@@ -2,15 +2,9 @@
 import { closeSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  explain,
-  isThere,
-  linesFromEnd,
-  openRegularFile,
-  readRegularFile,
-  writeWhole,
-} from '../files/index.js';
+import { isThere, linesFromEnd, openRegularFile, readRegularFile } from '../files/index.js';
 import { JobError } from './errors.js';
+import { writeJobFile } from './jobDirectory.js';
 
 /** One run of a sweep, as the command line asks for it. */
 export interface SweepRun {
@@ -78,12 +72,7 @@ export class SweepRecord {
       sweeps: this.sweeps,
       runs: [...this.runs, ...this.#others],
     };
-    const path = join(this.directory, 'sweep.json');
-    try {
-      writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
-    } catch (cause) {
-      throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
-    }
+    writeJobFile(join(this.directory, 'sweep.json'), `${JSON.stringify(file, null, 1)}\n`);
   }
 }
 

@@ -5,12 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import {
-  CheckpointError,
-  type NamedTensor,
-  SafetensorsFile,
-  writeSafetensors,
-} from '../../src/checkpoints/index.js';
+import { CheckpointError, SafetensorsFile } from '../../src/checkpoints/index.js';
+import { type NamedTensor, writeSafetensors } from './writeSafetensors.js';
 
 let directory: string;
 let path: string;
@@ -131,9 +127,6 @@ test('a writer refuses what would not be a file, and leaves none', () => {
   expect(() => writeSafetensors(path, [tensor, tensor])).toThrow("two tensors are named 'w'");
   expect(() => writeSafetensors(path, [{ ...tensor, name: '__metadata__' }])).toThrow(
     "'__metadata__' is reserved",
-  );
-  expect(() => writeSafetensors(path, [{ ...tensor, shape: [3] }])).toThrow(
-    "tensor 'w': expected 12 bytes for F32 [3], got 8",
   );
   expect(existsSync(path)).toBe(false);
   writeSafetensors(path, [tensor]);

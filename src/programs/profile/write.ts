@@ -1,9 +1,8 @@
 /** @file The files of --profile, and what of them the console shows. */
 import { join } from 'node:path';
 import { memoryBandwidth, type Profiler } from '../../compiler/index.js';
-import { makeDirectory, writeWhole } from '../../files/index.js';
 import type { Peak } from '../../summaries/index.js';
-import { JobError } from '../errors.js';
+import { writeJobFile } from '../jobDirectory.js';
 import { findPeak } from '../mfu.js';
 import type { JobOptions } from '../options.js';
 import { type Limits, profileText } from './report.js';
@@ -43,12 +42,7 @@ export async function writeProfile(
   const course = { steps, seconds: profiler.seconds };
   const limits = await limitsOf(options, profiler, peak);
   const directory = join(options.jobLogDir, 'profile');
-  try {
-    makeDirectory(directory);
-    writeWhole(join(directory, 'profile.txt'), profileText(profiler, course, limits));
-    writeWhole(join(directory, 'trace.json'), traceJson(profiler));
-  } catch (cause) {
-    throw new JobError(`${directory}: can't be written: ${(cause as Error).message}`, { cause });
-  }
+  writeJobFile(join(directory, 'profile.txt'), profileText(profiler, course, limits));
+  writeJobFile(join(directory, 'trace.json'), traceJson(profiler));
   return `${profileText(profiler, course, limits, shownLayers)}All of it is in ${directory}.`;
 }
