@@ -1,5 +1,5 @@
 /** @file Whatever ends a run, its work is saved, told, and gone on with as if nothing had been. */
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
@@ -56,6 +56,37 @@ test('an input that fails: its error, the state of the last step, and the same e
   expect(stdout).toContain('\nSaved at step 7 of 12; the same command goes on from there.\n');
   expect(checkpoints(directory).at(-1)).toBe(7);
   await expectToGoOn(directory);
+});
+
+test('a corpus that is deleted before its prefetch thread reads it is named, and the state is saved', async () => {
+  const directory = temporaryDirectory();
+  const deleted = join(directory, 'counting.txt');
+  cpSync(corpus, deleted);
+  const reading = ['datasets[0].deletesAt=1', 'datasets[0].prefetchBatches=2', `dataPath=${deleted}`];
+  const unending = ['numTrainSteps', 'task.train.evalIntervalSteps', 'task.train.summaryIntervalSteps'];
+  const sets = [
+    ...reading,
+    ...[...unending, 'task.train.saveIntervalSteps'].map((path) => `${path}=100000000`),
+  ];
+  const { code, stdout, stderr } = await run([...flags(directory, ...sets), '--mode=train']);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: `Input 'train' failed in its prefetch thread: ${deleted} was deleted after the start. Bring it back.\n`,
+  });
+  const saved = checkpoints(directory).at(-1)!;
+  expect(saved).toBeGreaterThan(1);
+  expect(stdout).toContain(`\nSaved at step ${saved} of 100000000; the same command goes on from there.\n`);
+});
+
+test('a shape error in a layer of one’s own tells its path, and its file and line before those of the framework', async () => {
+  const sets = ['--set', `dataPath=${corpus}`];
+  const { code, stderr } = await run([
+    ...['--exp=misshapen.TinyMisshapen', `--job_log_dir=${temporaryDirectory()}`, ...sets],
+  ]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^CompilerError: matMul: expected inner dimensions that are equal, got 64 and 3 of float32\[32,64\] and float32\[3,3\]\. \(in layer 'lm\/transformer\/x_layers_0\/ff_layer\/ffn_layer1\/activation'\)\n {4}at Misshapen\.fprop \(experiments\/misshapen\.ts:8:15\)\n/,
+  );
 });
 
 test('an id out of range is told with its place; what comes before it is trained on, and saved', async () => {
