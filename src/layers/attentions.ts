@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { type ConfigValues, deepCopy, sub } from '../hparams/index.js';
-import { BaseLayer, type DecodeStateSpec } from './core/base.js';
+import { BaseLayer } from './core/base.js';
+import type { DecodeStateSpec } from './core/context.js';
 import { WeightInit } from './core/weightInit.js';
 import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';

@@ -17,8 +17,14 @@ export {
 } from './activations.js';
 export { type AttentionArgs, DotProductAttention, type Heads, type Visibility } from './attentions.js';
 export { Conv2D } from './convolutions.js';
-export { BaseLayer, type DecodeStateSpec } from './core/base.js';
-export { type AuxLoss, type ContextOptions, type LayerContext, runInContext } from './core/context.js';
+export { BaseLayer } from './core/base.js';
+export {
+  type AuxLoss,
+  type ContextOptions,
+  type DecodeStateSpec,
+  type LayerContext,
+  runInContext,
+} from './core/context.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export {
   decodeStateSpecs,
@@ -57,7 +63,7 @@ export {
   type SoftmaxOutput,
 } from './embeddingSoftmax.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
-export { BaseNormalization, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
+export { BaseNormalization, BatchNorm, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
 export { GlobalPooling, Pooling } from './poolings.js';
 export {
   BasePositionalEmbedding,

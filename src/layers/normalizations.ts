@@ -1,4 +1,4 @@
-/** @file Normalisation over the last dimension. */
+/** @file Normalisation of activations, over the last dimension or over a batch (praxis/layers/normalizations.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import { BaseLayer } from './core/base.js';
@@ -10,8 +10,12 @@ export abstract class BaseNormalization extends BaseLayer.with({
   dim: z.int().positive().describe('Size of the last dimension.'),
 }) {
   static override readonly isAbstract = true;
-  /** [..., dim] to the same shape. */
-  abstract fprop(inputs: Tensor): Tensor;
+  /**
+   * [..., dim] to the same shape.
+   *
+   * @param paddings [...], 1 for padding; only norms that look at other positions read them.
+   */
+  abstract fprop(inputs: Tensor, paddings?: Tensor): Tensor;
 }
 
 /** No normalisation. */
@@ -79,4 +83,71 @@ export class RmsNorm extends BaseNormalization.with({
 
 function scaleFactor(scale: Tensor, direct: boolean): Tensor {
   return direct ? scale : tf.add(scale, 1);
+}
+
+/**
+ * (x - mean) / sqrt(variance + epsilon) * (1 + gamma) + beta for each element of the last dimension (Ioffe and Szegedy,
+ * 2015). Mean and variance are the batch's in training, over all other dimensions, and moving averages of these in
+ * evaluation: moving = decay moving + (1 - decay) batch. As in Pax the variance is that of the batch itself, over N and not
+ * N - 1, in the moving average too.
+ */
+export class BatchNorm extends BaseNormalization.with({
+  epsilon: z.number().positive().default(1e-3).describe('Added to the variance.'),
+  decay: z.number().min(0).max(1).default(0.999).describe('Share of the moving averages that a step keeps.'),
+  useMovingAvgInTraining: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether training normalises by the moving averages as well; then there is no gamma and no beta.',
+    ),
+  setPaddedOutputToZero: z.boolean().default(true).describe('Whether outputs are 0 where there is padding.'),
+  forceEvalMode: z
+    .boolean()
+    .default(false)
+    .describe('Whether training, too, takes the moving averages as they are, as with a pretrained network.'),
+}) {
+  declare readonly theta: Theta<'beta' | 'gamma'>;
+
+  protected override setup(): void {
+    const shape = [this.hp.dim];
+    if (!this.hp.useMovingAvgInTraining) {
+      this.createVariable('beta', { shape, init: constantInit(0) });
+      this.createVariable('gamma', { shape, init: constantInit(0) });
+    }
+    const collections = [WeightCollection.NON_TRAINABLE];
+    this.createVariable('moving_mean', { shape, init: constantInit(0), collections });
+    this.createVariable('moving_variance', { shape, init: constantInit(1), collections });
+  }
+
+  override fprop(inputs: Tensor, paddings?: Tensor): Tensor {
+    const { epsilon, useMovingAvgInTraining, setPaddedOutputToZero } = this.hp;
+    const keep = paddings ? tf.expandDims(tf.sub(1, paddings), -1) : null;
+    const [mean, variance] = this.moments(inputs, keep);
+    const normalized = tf.mul(tf.sub(inputs, mean), tf.rsqrt(tf.add(variance, epsilon)));
+    const outputs = useMovingAvgInTraining
+      ? normalized
+      : tf.add(tf.mul(normalized, tf.add(this.theta.gamma, 1)), this.theta.beta);
+    return keep && setPaddedOutputToZero ? tf.mul(outputs, keep) : outputs;
+  }
+
+  /** Mean and variance [dim] to normalise by; in training it moves the averages. `keep` [..., 1] is 0 for padding. */
+  protected moments(inputs: Tensor, keep: Tensor | null): [Tensor, Tensor] {
+    const { decay, useMovingAvgInTraining, forceEvalMode } = this.hp;
+    const moving = (): [Tensor, Tensor] => [this.getVar('moving_mean'), this.getVar('moving_variance')];
+    if (this.doEval || forceEvalMode) return moving();
+    const mean = meanOf(inputs, keep);
+    const variance = meanOf(tf.square(tf.sub(inputs, mean)), keep);
+    const move = (name: string, value: Tensor): void =>
+      this.updateVar(name, tf.add(tf.mul(this.getVar(name), decay), tf.mul(value, 1 - decay)));
+    move('moving_mean', mean);
+    move('moving_variance', variance);
+    return useMovingAvgInTraining ? moving() : [mean, variance];
+  }
+}
+
+/** The mean over all dimensions but the last of what `keep` [..., 1] does not leave out. */
+function meanOf(x: Tensor, keep: Tensor | null): Tensor {
+  const axes = x.shape.slice(0, -1).map((_, axis) => axis);
+  if (!keep) return tf.mean(x, axes);
+  return tf.div(tf.sum(tf.mul(x, keep), axes), tf.maximum(tf.sum(keep), 1));
 }

@@ -1,7 +1,16 @@
-/** @file Layer norm and RMS norm against their formulas. */
+/** @file Layer norm, RMS norm and batch norm against their formulas. */
 import { expect, test } from 'vitest';
-import { build } from '../../src/hparams/index.js';
-import { IdentityNorm, LayerNorm, listVariables, RmsNorm, WeightCollection } from '../../src/layers/index.js';
+import { type Tensor, tf } from '../../src/compiler/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
+import {
+  BatchNorm,
+  type ContextOptions,
+  IdentityNorm,
+  LayerNorm,
+  listVariables,
+  RmsNorm,
+  WeightCollection,
+} from '../../src/layers/index.js';
 import { checkGradients, expectClose, initialTheta, randomTheta, run, tensor } from './helpers.js';
 
 const DIM = 5;
@@ -74,4 +83,95 @@ test('LayerNorm without scale and bias has no variables; IdentityNorm returns it
   expect(listVariables(build(LayerNorm.config({ dim: DIM, useScale: false, useBias: false })))).toEqual([]);
   const x = tensor([2, DIM]);
   expect(build(IdentityNorm.config({ dim: DIM })).fprop(x)).toBe(x);
+});
+
+/** Batch norm in training, with what it leaves in the moving averages. */
+function batchNorm(
+  values: Partial<Config<BatchNorm>>,
+  x: Tensor,
+  { paddings, ...options }: Omit<ContextOptions, 'theta'> & { paddings?: Tensor } = {},
+) {
+  const layer = build(BatchNorm.config({ dim: x.shape.at(-1)!, ...values }));
+  const updatedVars: Record<string, Tensor> = {};
+  const outputs = run(initialTheta(layer), () => layer.fprop(x, paddings), { updatedVars, ...options });
+  const moved = (name: string) => [...(updatedVars[name]?.dataSync() ?? [])];
+  return { outputs, mean: moved('moving_mean'), variance: moved('moving_variance') };
+}
+
+// The numbers of torch.nn.BatchNorm1d(2, momentum=0.1) for these inputs, but for its running variance, which counts N - 1:
+// 1.0667 and 4.2333 there.
+const column = tf.tensor2d([1, 10, 2, 10, 3, 20, 4, 20], [4, 2]);
+const normalized = [-1.341635, -0.9999998, -0.447212, -0.9999998, 0.447212, 0.9999998, 1.341635, 0.9999998];
+
+test('BatchNorm normalises by the batch in training, and moves its averages', () => {
+  const { outputs, mean: means, variance } = batchNorm({ decay: 0.9, epsilon: 1e-5 }, column);
+  expectClose(outputs, normalized);
+  expectClose(tf.tensor1d(means), [0.25, 1.5]);
+  expectClose(tf.tensor1d(variance), [0.9 + 0.125, 0.9 + 2.5]);
+  const image = batchNorm({ decay: 0.9, epsilon: 1e-5 }, tf.reshape(column, [2, 1, 2, 2]));
+  expectClose(image.outputs, normalized);
+  expect([image.mean, image.variance]).toEqual([means, variance]);
+});
+
+test('BatchNorm normalises by the averages in evaluation, and leaves them alone', () => {
+  const layer = build(BatchNorm.config({ dim: 2, epsilon: 1e-5 }));
+  const theta = {
+    gamma: tf.tensor1d([1, 0]),
+    beta: tf.tensor1d([0, 3]),
+    moving_mean: tf.tensor1d([2, 10]),
+    moving_variance: tf.tensor1d([4, 25]),
+  };
+  const updatedVars: Record<string, Tensor> = {};
+  const outputs = run(theta, () => layer.fprop(column), { doEval: true, updatedVars });
+  expectClose(outputs, [-1, 3, 0, 3, 1, 5, 2, 5]);
+  expect(updatedVars).toEqual({});
+  const forced = batchNorm({ forceEvalMode: true }, column);
+  expectClose(
+    forced.outputs,
+    [...column.dataSync()].map((x) => x / Math.sqrt(1.001)),
+  );
+  expect(forced.mean).toEqual([]);
+});
+
+test('BatchNorm counts no padding', () => {
+  const padded = tf.concat([tf.reshape(column, [2, 2, 2]), tf.fill([2, 1, 2], 99)], 1);
+  const paddings = tf.tensor2d([0, 0, 1, 0, 0, 1], [2, 3]);
+  const { outputs, mean: means, variance } = batchNorm({ decay: 0.9, epsilon: 1e-5 }, padded, { paddings });
+  expectClose(tf.slice(outputs, [0, 0, 0], [2, 2, 2]), normalized);
+  expectClose(tf.slice(outputs, [0, 2, 0], [2, 1, 2]), [0, 0, 0, 0]);
+  expectClose(tf.tensor1d([...means, ...variance]), [0.25, 1.5, 1.025, 3.4]);
+  const all = batchNorm({ decay: 0.9 }, padded, { paddings: tf.ones([2, 3]) });
+  expectClose(tf.tensor1d([...all.mean, ...all.variance]), [0, 0, 0.9, 0.9]);
+});
+
+test('BatchNorm by moving averages in training has neither gamma nor beta', () => {
+  const { outputs, mean: means } = batchNorm(
+    { decay: 0.5, epsilon: 1e-5, useMovingAvgInTraining: true },
+    column,
+  );
+  expectClose(tf.tensor1d(means), [1.25, 7.5]);
+  // By the averages that this batch has moved: mean 1.25 and 7.5, variance 1.125 and 13.
+  expectClose(
+    outputs,
+    [...column.dataSync()].map((x, i) =>
+      i % 2 === 0 ? (x - 1.25) / Math.sqrt(1.12501) : (x - 7.5) / Math.sqrt(13.00001),
+    ),
+  );
+  const names = listVariables(build(BatchNorm.config({ dim: 2, useMovingAvgInTraining: true })));
+  expect(names.map(({ path, collections }) => [path, collections])).toEqual([
+    ['moving_mean', ['NON_TRAINABLE']],
+    ['moving_variance', ['NON_TRAINABLE']],
+  ]);
+});
+
+test.each([false, true])('gradients of BatchNorm, with padding %s', (isPadded) => {
+  const layer = build(BatchNorm.config({ dim: DIM }));
+  const { gamma, beta, ...averages } = randomTheta(layer);
+  const paddings = isPadded ? tf.tensor2d([0, 1, 0, 0, 0, 1], [2, 3]) : undefined;
+  checkGradients(
+    layer,
+    [tensor([2, 3, DIM]), gamma!, beta!],
+    (x, gamma, beta) => run({ gamma: gamma!, beta: beta!, ...averages }, () => layer.fprop(x!, paddings)),
+    { theta: {}, probes: 12 },
+  );
 });

@@ -1,6 +1,6 @@
 /** @file BaseLayer: declarations of variables and children, and their values in the context of a forward pass. */
 import { z } from 'zod';
-import { hashString, ops, type Tensor, type TensorSpec } from '../../compiler/index.js';
+import { hashString, ops, type Tensor } from '../../compiler/index.js';
 import {
   build,
   type Config,
@@ -8,24 +8,18 @@ import {
   type ConfigValues,
   classOf,
   copyWith,
-  didYouMean,
   excludeFromPlaces,
   instance,
 } from '../../hparams/index.js';
-import { currentContext, type LayerContext } from './context.js';
+import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
 import { LayerError, wrapMethods } from './methods.js';
+import { OwnVariables } from './ownVariables.js';
 import { SharedLayers } from './sharedLayers.js';
 import { defaultParamsInit, isDefaultParamsInit, WeightInit } from './weightInit.js';
 import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
 // What createChild writes to a template is the layer's doing.
 excludeFromPlaces(import.meta.url);
-
-/** What a layer keeps between the steps of a decode. */
-export interface DecodeStateSpec extends TensorSpec {
-  /** Whether all that reads it rounds it to bfloat16, so that it may be kept so. */
-  readonly rounded?: boolean;
-}
 
 interface Placement {
   readonly parent: BaseLayer | null;
@@ -69,13 +63,13 @@ export abstract class BaseLayer extends Configurable.with({
 }) {
   static override readonly isAbstract = true;
   readonly #placement = this.#takePlacement();
-  readonly #variables = new Map<string, Variable>();
+  readonly #variables = new OwnVariables(this);
   readonly #children = new Map<string, BaseLayer>();
   /** Of the root only: the layers that are shared by id. */
   readonly #shared = new SharedLayers<BaseLayer>();
 
   /** Values of this layer's variables by name. */
-  readonly theta: Theta = {};
+  readonly theta: Theta = this.#variables.theta;
 
   /** Path from the root: child names joined by '/'; '' for the root itself. */
   get path(): string {
@@ -93,7 +87,7 @@ export abstract class BaseLayer extends Configurable.with({
   }
   /** This layer's own variables by name. */
   get variables(): ReadonlyMap<string, Variable> {
-    return this.#variables;
+    return this.#variables.byName;
   }
   /** This layer's children by name; a shared layer appears at each of its parents. */
   get children(): ReadonlyMap<string, BaseLayer> {
@@ -140,15 +134,9 @@ export abstract class BaseLayer extends Configurable.with({
   /** Declares a variable; to be called in setup(). */
   protected createVariable(name: string, weight: WeightHParams): void {
     this.#checkName(name);
-    const bad = weight.shape.find((dim) => !Number.isInteger(dim) || dim <= 0);
-    if (bad !== undefined) {
-      throw this.error(
-        `variable '${name}' has shape [${weight.shape.join(', ')}]; dimensions are positive integers.`,
-      );
-    }
     const collections = new Set(weight.collections ?? []);
     if (this.skipLpRegularization) collections.add(WeightCollection.SKIP_LP_REGULARIZATION);
-    const variable: Variable = {
+    this.#variables.declare(name, {
       path: this.#pathOf(name),
       shape: [...weight.shape],
       init: weight.init ?? this.paramsInit,
@@ -156,10 +144,7 @@ export abstract class BaseLayer extends Configurable.with({
       collections: [...collections],
       fanInAxes: weight.fanInAxes,
       fanOutAxes: weight.fanOutAxes,
-    };
-    this.#variables.set(name, variable);
-    // Not enumerable: printing a layer must not ask for values.
-    Object.defineProperty(this.theta, name, { get: () => this.#value(variable) });
+    });
   }
 
   /**
@@ -226,21 +211,15 @@ export abstract class BaseLayer extends Configurable.with({
 
   /** The present value of a variable: what `updateVar` gave it in this pass, else that of the caller. */
   protected getVar(name: string): Tensor {
-    return this.context.updatedVars[this.#pathOf(name)] ?? this.#value(this.#variableOf(name));
+    return this.#variables.present(name);
   }
 
   /**
    * Replaces the value of a variable in NON_TRAINABLE, as running statistics are. A training step keeps the last value of
    * the pass along with its update; a step whose update is left out, and evaluation, leave the variable as it was.
-   * Gradients do not pass through.
    */
   protected updateVar(name: string, value: Tensor): void {
-    const variable = this.#variableOf(name);
-    if (!variable.collections.includes(WeightCollection.NON_TRAINABLE)) {
-      throw this.error(`updateVar('${name}'): the variable is trained; declare it in NON_TRAINABLE.`);
-    }
-    this.#checkShape(variable, value, 'updateVar gives');
-    this.context.updatedVars[variable.path] = value;
+    this.#variables.update(name, value);
   }
 
   protected getDecodeState(name: string): Tensor {
@@ -264,34 +243,11 @@ export abstract class BaseLayer extends Configurable.with({
     return this.path === '' ? name : `${this.path}/${name}`;
   }
 
-  #value(variable: Variable): Tensor {
-    const value = this.context.theta[variable.path];
-    if (!value) throw this.error(`the context's theta has no value for '${variable.path}'.`);
-    this.#checkShape(variable, value, 'theta has');
-    return value;
-  }
-
-  #variableOf(name: string): Variable {
-    const variable = this.#variables.get(name);
-    if (variable) return variable;
-    const names = [...this.#variables.keys()];
-    throw this.error(
-      `has no variable '${name}'.${didYouMean(name, names)} It has: ${names.join(', ') || 'none'}.`,
-    );
-  }
-
-  #checkShape({ path, shape }: Variable, value: Tensor, source: string): void {
-    if (value.shape.length === shape.length && value.shape.every((dim, i) => dim === shape[i])) return;
-    throw this.error(
-      `${source} shape [${value.shape.join(', ')}] for '${path}', declared as [${shape.join(', ')}].`,
-    );
-  }
-
   #checkName(name: string): void {
     if (!/^[A-Za-z]\w*$/.test(name)) {
       throw this.error(`'${name}' can't name a child or variable: letters, digits and '_' after a letter.`);
     }
-    if (this.#variables.has(name) || this.#children.has(name)) {
+    if (this.variables.has(name) || this.#children.has(name)) {
       throw this.error(`declares '${name}' twice.`);
     }
   }

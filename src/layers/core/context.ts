@@ -1,5 +1,5 @@
 /** @file The ambient context of a forward pass: weights, mode, randomness, and what layers report besides outputs. */
-import type { Tensor } from '../../compiler/index.js';
+import type { Tensor, TensorSpec } from '../../compiler/index.js';
 
 /** A loss that a layer adds to the model's own. */
 export interface AuxLoss {
@@ -8,6 +8,12 @@ export interface AuxLoss {
   /** Scalar. */
   readonly value: Tensor;
   readonly weight: number;
+}
+
+/** What a layer keeps between the steps of a decode. */
+export interface DecodeStateSpec extends TensorSpec {
+  /** Whether all that reads it rounds it to bfloat16, so that it may be kept so. */
+  readonly rounded?: boolean;
 }
 
 /** What a caller of layers provides, and the containers that layers fill. */
@@ -24,7 +30,7 @@ export interface ContextOptions {
   readonly summaryVerbosity?: number;
   /** Receives the auxiliary losses. */
   readonly auxLosses?: AuxLoss[] | undefined;
-  /** State of incremental decoding by path: read and replaced by extendStep. */
+  /** State of incremental decoding by path: read and replaced by the layers that keep some. */
   readonly decodeState?: Record<string, Tensor> | undefined;
   /** Receives the values that layers give non-trainable variables with `updateVar`, by path. */
   readonly updatedVars?: Record<string, Tensor>;

@@ -9,7 +9,8 @@ import {
   prngKey,
   sizeOf,
 } from '../../compiler/index.js';
-import type { BaseLayer, DecodeStateSpec } from './base.js';
+import type { BaseLayer } from './base.js';
+import type { DecodeStateSpec } from './context.js';
 import type { Variable } from './weights.js';
 
 /** `root` and every layer below it once, parents before children, in order of creation. */

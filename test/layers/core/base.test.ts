@@ -254,3 +254,68 @@ test('an observer is told of the calls of layers, inner ones first, and of no la
   call();
   expect(calls).toEqual(['linear fprop [5,3]', 'activation fprop [5,3]', ' fprop [5,3]']);
 });
+
+test('a pass replaces non-trainable variables, and reads what it has replaced', () => {
+  class Counter extends BaseLayer {
+    protected override setup(): void {
+      const init = build(Constant.config({ scale: 0 }));
+      this.createVariable('seen', { shape: [], init, collections: [WeightCollection.NON_TRAINABLE] });
+      this.createVariable('trained', { shape: [], init });
+    }
+    fprop(name = 'seen', shape: number[] = []): Tensor {
+      this.updateVar(name, tf.add(this.getVar(name), tf.ones(shape)));
+      return this.getVar('seen');
+    }
+  }
+  const layer = build(Counter.config());
+  const theta = { seen: tf.scalar(5), trained: tf.scalar(1) };
+  const updatedVars: Record<string, Tensor> = {};
+  expectClose(
+    run(theta, () => [layer.fprop(), layer.fprop()][1]!, { updatedVars }),
+    [7],
+  );
+  expectClose(updatedVars.seen!, [7]);
+  // Whoever does not collect them has what there was, in the next pass.
+  expectClose(
+    run(theta, () => layer.fprop()),
+    [6],
+  );
+  expect(() => run(theta, () => layer.fprop('trained'))).toThrow(
+    "model (Counter): updateVar('trained'): the variable is trained; declare it in NON_TRAINABLE.",
+  );
+  expect(() => run(theta, () => layer.fprop('sen'))).toThrow(
+    "model (Counter): has no variable 'sen'. Did you mean 'seen'? It has: seen, trained.",
+  );
+  expect(() => run(theta, () => layer.fprop('seen', [2]))).toThrow(
+    "model (Counter): updateVar gives shape [2] for 'seen', declared as [].",
+  );
+});
+
+test('overrides make a copy of the template; errors name the layer that wrote them', () => {
+  class Owner extends BaseLayer.with({ dims: z.int(), tpl: sub(Linear) }) {
+    protected override setup(): void {
+      this.createChild('linear', this.hp.tpl, { inputDims: this.hp.dims, outputDims: 3 });
+    }
+  }
+  const tpl = Linear.config({ outputDims: 7 });
+  expect(paths(build(Owner.config({ dims: 2, tpl })))).toEqual(['linear/w']);
+  expect(tpl.outputDims).toBe(7);
+  expect(() => build(Owner.config({ dims: -2 }))).toThrow(
+    /Linear\.inputDims: .* got -2 \(at .*base\.test\.ts:\d+\)/,
+  );
+});
+
+test('methods of subclasses run in the scope of their layer, by any name', () => {
+  class Odd extends BaseLayer {
+    oddly(x: Tensor): Tensor {
+      return this.part(x);
+    }
+    protected part(x: Tensor): Tensor {
+      return tf.reshape(x, [7]);
+    }
+  }
+  const layer = build(Odd.config());
+  expect(() => run({}, () => layer.oddly(tf.ones([2])))).toThrow(
+    /^model \(Odd\): oddly: Size\(2\) must match/,
+  );
+});

@@ -1,0 +1,71 @@
+/** @file The variables that one layer declares, and their values in the context of a forward pass. */
+import type { Tensor } from '../../compiler/index.js';
+import { didYouMean } from '../../hparams/index.js';
+import type { LayerContext } from './context.js';
+import { type Theta, type Variable, WeightCollection } from './weights.js';
+
+/** The layer, as far as its variables need it. */
+interface Owner {
+  readonly context: LayerContext;
+  error(detail: string): Error;
+}
+
+/** Variables by name, checked wherever they meet a value. */
+export class OwnVariables {
+  /** In order of declaration. */
+  readonly byName = new Map<string, Variable>();
+  /** The values that the caller of the pass gave, by name. */
+  readonly theta: Theta = {};
+
+  constructor(private readonly owner: Owner) {}
+
+  declare(name: string, variable: Variable): void {
+    const bad = variable.shape.find((dim) => !Number.isInteger(dim) || dim <= 0);
+    if (bad !== undefined) {
+      throw this.owner.error(
+        `variable '${name}' has shape [${variable.shape.join(', ')}]; dimensions are positive integers.`,
+      );
+    }
+    this.byName.set(name, variable);
+    // Not enumerable: printing a layer must not ask for values.
+    Object.defineProperty(this.theta, name, { get: () => this.given(variable) });
+  }
+
+  /** What `update` gave a variable in this pass, else what the caller gave. */
+  present(name: string): Tensor {
+    const variable = this.named(name);
+    return this.owner.context.updatedVars[variable.path] ?? this.given(variable);
+  }
+
+  update(name: string, value: Tensor): void {
+    const variable = this.named(name);
+    if (!variable.collections.includes(WeightCollection.NON_TRAINABLE)) {
+      throw this.owner.error(`updateVar('${name}'): the variable is trained; declare it in NON_TRAINABLE.`);
+    }
+    this.checkShape(variable, value, 'updateVar gives');
+    this.owner.context.updatedVars[variable.path] = value;
+  }
+
+  private given(variable: Variable): Tensor {
+    const value = this.owner.context.theta[variable.path];
+    if (!value) throw this.owner.error(`the context's theta has no value for '${variable.path}'.`);
+    this.checkShape(variable, value, 'theta has');
+    return value;
+  }
+
+  private named(name: string): Variable {
+    const variable = this.byName.get(name);
+    if (variable) return variable;
+    const names = [...this.byName.keys()];
+    throw this.owner.error(
+      `has no variable '${name}'.${didYouMean(name, names)} It has: ${names.join(', ') || 'none'}.`,
+    );
+  }
+
+  private checkShape({ path, shape }: Variable, value: Tensor, source: string): void {
+    if (value.shape.length === shape.length && value.shape.every((dim, i) => dim === shape[i])) return;
+    throw this.owner.error(
+      `${source} shape [${value.shape.join(', ')}] for '${path}', declared as [${shape.join(', ')}].`,
+    );
+  }
+}

@@ -1,0 +1,192 @@
+/** @file Variants of attention as subclasses that override one part, each against plain loops, whole and token by token. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { ops, type Tensor, tf } from '../../src/compiler/index.js';
+import { build } from '../../src/hparams/index.js';
+import {
+  type BaseLayer,
+  DotProductAttention,
+  decodeStateSpecs,
+  listVariables,
+  type Theta,
+  type Visibility,
+} from '../../src/layers/index.js';
+import { checkGradients, expectClose, ints, randomTheta, run, tensor } from './helpers.js';
+import { attention, type Matrix, matrix, multiply, transposed } from './plain.js';
+
+const [B, T, D, N, H] = [2, 5, 6, 4, 3];
+const dims = {
+  inputDim: D,
+  hiddenDim: N * H,
+  numHeads: N,
+  useBias: false,
+  internalEnablePerDimScale: false,
+};
+
+/** Grouped queries (Ainslie et al., 2023): `numKvHeads` heads of keys and values, each for as many heads of queries. */
+class GroupedQueryAttention extends DotProductAttention.with({ kvHeads: z.int().positive() }) {
+  protected override get numKvHeads(): number {
+    return this.hp.kvHeads;
+  }
+  protected override dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
+    const { kvHeads, numHeads } = this.hp;
+    const expand = (x: Tensor): Tensor => {
+      const [batch, keys, , depth] = x.shape as [number, number, number, number];
+      const rows = tf.reshape(x, [batch * keys, kvHeads, 1, depth]);
+      const repeated = tf.tile(rows, [1, 1, numHeads / kvHeads, 1]);
+      return tf.reshape(repeated, [batch, keys, numHeads, depth]);
+    };
+    return super.dotAtten(query, expand(key), expand(value), seen);
+  }
+}
+
+/** Of the keys that may be seen, a query sees the last `window`. */
+class LocalAttention extends DotProductAttention.with({ window: z.int().positive() }) {
+  protected override dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
+    const [queries, keys] = [query.shape[1]!, key.shape[1]!];
+    const end = seen.visible ?? tf.scalar(keys, 'int32');
+    const position = tf.add(end, tf.reshape(tf.range(-queries, 0, 1, 'int32'), [queries, 1]));
+    const first = tf.sub(position, tf.scalar(this.hp.window - 1, 'int32'));
+    const isOld = tf.less(tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]), first);
+    return super.dotAtten(query, key, value, { ...seen, mask: tf.mul(tf.cast(isOld, 'float32'), -1e9) });
+  }
+}
+
+/** A trained number for each head and key is added to the logits. */
+class BiasedAttention extends DotProductAttention {
+  declare readonly theta: Theta<'key_bias'>;
+  protected override setup(): void {
+    super.setup();
+    this.createVariable('key_bias', { shape: [N, T] });
+  }
+  protected override attenLogits(query: Tensor, key: Tensor): Tensor {
+    return tf.add(ops.attentionLogits(query, key), tf.reshape(this.theta.key_bias, [1, N, 1, T]));
+  }
+}
+
+type Values = Record<string, Tensor>;
+
+const projected = (theta: Values, name: string, x: Matrix): Matrix => {
+  const [, heads, depth] = theta[`${name}/w`]!.shape as [number, number, number];
+  return multiply(x, matrix(theta[`${name}/w`]!.dataSync(), heads * depth));
+};
+
+/** Attention of one row by plain loops; keys and values of fewer heads are repeated. */
+function reference(theta: Values, x: Matrix, visible: (t: number, s: number) => boolean, from = x): number[] {
+  const repeat = (rows: Matrix): Matrix =>
+    rows.map((row) => {
+      const groups = row.length / H;
+      return Array.from({ length: N * H }, (_, i) => {
+        const head = Math.floor(Math.floor(i / H) / (N / groups));
+        return row[head * H + (i % H)]!;
+      });
+    });
+  const [q, k, v] = [
+    projected(theta, 'query', x),
+    repeat(projected(theta, 'key', from)),
+    repeat(projected(theta, 'value', from)),
+  ];
+  const encoded = attention(q, k, v, { heads: N, scale: H ** -0.5, visible });
+  return multiply(encoded, transposed(matrix(theta['post/w']!.dataSync(), N * H))).flat();
+}
+
+const rowsOf = (x: Tensor): Matrix[] => {
+  const length = x.shape[1]!;
+  const all = matrix(x.dataSync(), D);
+  return Array.from({ length: B }, (_, b) => all.slice(b * length, (b + 1) * length));
+};
+
+/** Checks that the layer's next tokens, taken in parts of these sizes, are those of the whole sequence. */
+function expectDecodes(layer: DotProductAttention, theta: Values, x: Tensor, whole: Tensor, parts: number[]) {
+  const decodeState = Object.fromEntries(
+    Object.entries(decodeStateSpecs(layer as BaseLayer, B, T)).map(([name, { shape }]) => [
+      name,
+      tf.fill([...shape], 7) as Tensor,
+    ]),
+  );
+  let begin = 0;
+  for (const steps of parts) {
+    const tokens = tf.slice(x, [0, begin, 0], [B, steps, D]);
+    const at = tf.scalar(begin, 'int32');
+    const out = run(theta, () => layer.extendStep(tokens, at), { decodeState, doEval: true });
+    expectClose(out, tf.slice(whole, [0, begin, 0], [B, steps, D]).dataSync());
+    begin += steps;
+  }
+}
+
+const causal = (t: number, s: number): boolean => s <= t;
+
+test.each([1, 2, 4])('grouped queries: %i heads of keys and values', (kvHeads) => {
+  const layer = build(GroupedQueryAttention.config({ ...dims, kvHeads }));
+  expect(listVariables(layer).map(({ path, shape }) => `${path} ${shape}`)).toEqual([
+    `key/w ${[D, kvHeads, H]}`,
+    `query/w ${[D, N, H]}`,
+    `value/w ${[D, kvHeads, H]}`,
+    `post/w ${[D, N, H]}`,
+  ]);
+  const theta = randomTheta(layer);
+  const x = tensor([B, T, D]);
+  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
+  expectClose(
+    whole,
+    rowsOf(x).flatMap((row) => reference(theta, row, causal)),
+  );
+  expectDecodes(layer, theta, x, whole, [1, 3, 1]);
+  expect(decodeStateSpecs(layer, B, T).key_state!.shape).toEqual([B, kvHeads, T, H]);
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
+});
+
+test('a mask of its own: local attention', () => {
+  const layer = build(LocalAttention.config({ ...dims, window: 2 }));
+  const theta = randomTheta(layer);
+  const x = tensor([B, T, D]);
+  const whole = run(theta, () => layer.fprop(x, x, x, { causal: true }));
+  expectClose(
+    whole,
+    rowsOf(x).flatMap((row) => reference(theta, row, (t, s) => s <= t && s > t - 2)),
+  );
+  expectDecodes(layer, theta, x, whole, [2, 1, 2]);
+});
+
+test('vectors of another sequence: cross-attention', () => {
+  const layer = build(DotProductAttention.config(dims));
+  const theta = randomTheta(layer);
+  const [x, source] = [tensor([B, T, D]), tensor([B, 3, D], 5)];
+  expectClose(
+    run(theta, () => layer.fprop(x, source, source)),
+    rowsOf(x).flatMap((row, b) => reference(theta, row, () => true, rowsOf(source)[b])),
+  );
+  const combined = build(DotProductAttention.config({ ...dims, combineQkv: true }));
+  expect(() => run(randomTheta(combined), () => combined.fprop(x, source, source))).toThrow(
+    'model (DotProductAttention): combineQkv is for self-attention: query, key and value vectors are one tensor.',
+  );
+  expect(() => build(GroupedQueryAttention.config({ ...dims, kvHeads: 2, combineQkv: true }))).toThrow(
+    'model (GroupedQueryAttention): combineQkv has one variable for 4 heads of queries and 2 of keys.',
+  );
+});
+
+test('logits of its own, with dropout, masks and gradients', () => {
+  const layer = build(BiasedAttention.config({ ...dims, attenDropoutProb: 0.4 }));
+  const theta = { ...randomTheta(layer), key_bias: tf.zeros([N, T]) as Tensor };
+  const x = tensor([B, T, D]);
+  const whole = (values: Values) =>
+    run(values, () => layer.fprop(x, x, x, { causal: true }), { doEval: true });
+  expectClose(
+    whole(theta),
+    rowsOf(x).flatMap((row) => reference(theta, row, causal)),
+  );
+  // A key that no head cares for is as good as hidden.
+  const bias = Float32Array.from({ length: N * T }, (_, i) => (i % T === 1 ? -1e4 : 0));
+  const without = { ...theta, key_bias: tf.tensor(bias, [N, T]) };
+  expectClose(
+    tf.slice(whole(without), [0, 2, 0], [B, T - 2, D]),
+    rowsOf(x).flatMap((row) =>
+      reference(without, row, (t, s) => s <= t && (s !== 1 || t === 1)).slice(2 * D),
+    ),
+  );
+  expectDecodes(layer, without, x, whole(without), [T]);
+  checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), {
+    prngKey: ints([1, 2], [2]),
+    probes: 3,
+  });
+});
