@@ -1,6 +1,5 @@
 /** @file Checkpointer: when to save, what to keep, what to resume from, by Pax's rules. */
 
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
@@ -26,8 +25,8 @@ export interface CheckpointerOptions {
   /** Checkpoints this far apart are kept for good: '12h' (default; units s, m, h, d), seconds, or null for none. */
   readonly saveKeepIntervalDuration?: string | number | null;
   /**
-   * Told of a save that failed, of an old checkpoint that could not be deleted, and of broken ones that restoring passed
-   * over. With it, `save` doesn't throw what became of the save before; `waitUntilFinished` and `close` do.
+   * Told of a save that failed, of an old checkpoint that could not be deleted or read, and of broken ones that restoring
+   * passed over. With it, `save` doesn't throw what became of the save before; `waitUntilFinished` and `close` do.
    */
   readonly notify?: (error: CheckpointError) => void;
   /** The clock. */
@@ -74,6 +73,8 @@ export class Checkpointer {
   readonly #known = new Map<number, SavedCheckpoint>();
   /** Steps whose checkpoints were found broken; they are never deleted and do not count as saved. */
   readonly #broken = new Set<number>();
+  /** Steps whose checkpoints retention could not read, and has told of. */
+  readonly #told = new Set<number>();
   #snapshot:
     | { readonly of: TrainState['layout']; readonly slots: string; readonly value: StateSnapshot }
     | undefined;
@@ -107,7 +108,7 @@ export class Checkpointer {
   /** The step of the newest checkpoint that was saved as good and is not broken, or undefined. */
   latestGoodStep(): number | undefined {
     const found = [...listCheckpoints(this.directory)].reverse();
-    return found.find(([step, name]) => !this.#broken.has(step) && this.#describe(step, name).isGood)?.[0];
+    return found.find(([step, name]) => !this.#broken.has(step) && this.#describe(step, name)?.isGood)?.[0];
   }
 
   /** Whether to save before taking the step after `step`: every interval, and the first time. */
@@ -140,7 +141,7 @@ export class Checkpointer {
         this.#known.delete(step);
         notify?.(error);
       },
-      kept: notify ?? ((error) => process.emitWarning(error)),
+      kept: (error) => this.#tell(error),
     });
     return true;
   }
@@ -211,6 +212,10 @@ export class Checkpointer {
     }
   }
 
+  #tell(error: CheckpointError): void {
+    (this.#options.notify ?? process.emitWarning)(error);
+  }
+
   #request(state: TrainState, options: SaveOptions): WriteRequest {
     const existing = listCheckpoints(this.directory).get(state.step);
     const { inputState, progress, isGood = true } = options;
@@ -244,27 +249,32 @@ export class Checkpointer {
   #namesToDelete(saving: number): string[] {
     const found = listCheckpoints(this.directory);
     const whole = [...found].filter(([step]) => step !== saving && !this.#broken.has(step));
-    const checkpoints = whole.map(([step, name]) => this.#describe(step, name));
-    checkpoints.push(this.#known.get(saving)!);
+    const others = whole.flatMap(([step, name]) => this.#describe(step, name) ?? []);
+    const checkpoints = [...others, this.#known.get(saving)!];
     return stepsToDelete(checkpoints, this.#retention)
       .filter((step) => step !== saving)
       .map((step) => found.get(step)!);
   }
 
-  /** What retention has to know of a checkpoint; one whose metadata can't be read is not good. */
-  #describe(step: number, name: string): SavedCheckpoint {
+  /** What retention has to know of a checkpoint; one whose metadata can't be read is told once, and left alone. */
+  #describe(step: number, name: string): SavedCheckpoint | undefined {
     const known = this.#known.get(step);
     if (known !== undefined) return known;
     const path = join(this.directory, name);
-    let described: SavedCheckpoint;
     try {
       const { savedAt, isGood = true } = readMetadata(path);
-      described = { step, savedAt: Date.parse(savedAt), isGood };
-    } catch {
-      const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
-      described = { step, savedAt: mtimeMs, isGood: false };
+      const described = { step, savedAt: Date.parse(savedAt), isGood };
+      this.#known.set(step, described);
+      return described;
+    } catch (error) {
+      // A trainer may have deleted it meanwhile.
+      if (!(error instanceof CheckpointError)) throw error;
+      if (!this.#told.has(step) && isThere(path)) {
+        this.#told.add(step);
+        const message = `Checkpoint ${path} cannot be read, and is kept:\n  ${error.message}`;
+        this.#tell(new CheckpointError(error.kind, error.path, error.problem, { message, cause: error }));
+      }
+      return undefined;
     }
-    this.#known.set(step, described);
-    return described;
   }
 }

@@ -195,6 +195,25 @@ test('the newest good checkpoint is kept while bad ones follow it, also by a new
   expect([resumed.steps(), resumed.latestGoodStep()]).toEqual([[6], 6]);
 });
 
+test('a checkpoint whose metadata cannot be read for a while is told once, and kept', async () => {
+  const options = { saveIntervalSteps: 1, saveMaxToKeep: 1, saveKeepIntervalDuration: null };
+  expect(await train(open(options), 0)).toEqual([0]);
+  const metadata = join(directory, 'checkpoint_00000000', 'metadata.json');
+  renameSync(metadata, `${metadata}.hidden`);
+  const told: string[] = [];
+  const resumed = open({ ...options, notify: ({ message }) => told.push(message) });
+  for (const step of [1, 2]) await resumed.save(stateAt(step), { isGood: false });
+  await resumed.waitUntilFinished();
+  expect(resumed.steps()).toEqual([0, 2]);
+  expect(told).toEqual([
+    `Checkpoint ${join(directory, 'checkpoint_00000000')} cannot be read, and is kept:\n  ${metadata}: the file is missing`,
+  ]);
+  renameSync(`${metadata}.hidden`, metadata);
+  await resumed.save(stateAt(3), { isGood: false });
+  await resumed.waitUntilFinished();
+  expect([resumed.steps(), resumed.latestGoodStep()]).toEqual([[0, 3], 0]);
+});
+
 test('a step that is saved already is left as it is', async () => {
   const checkpointer = open();
   await checkpointer.save(stateAt(1));
