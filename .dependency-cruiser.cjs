@@ -63,13 +63,6 @@ module.exports = {
       to: { circular: true },
     },
     {
-      name: 'no-cycles-of-types',
-      comment: 'In hparams types go one way as well.',
-      severity: 'error',
-      from: { path: '^src/hparams/' },
-      to: { circular: true },
-    },
-    {
       name: 'one-tfjs',
       comment: 'One engine with its gradients: everything takes tf from src/compiler.',
       severity: 'error',

@@ -1,5 +1,5 @@
 /** @file The parameters of a plain function, as its source tells: how many values it takes, and which names. */
-import { splitOutside } from '../hparams/fields/literals.js';
+import { splitOutside } from './sweepGrammar.js';
 
 /** One parameter. */
 export interface Parameter {

@@ -1,6 +1,6 @@
 /** @file The grammar of sweeps: `path=1e-3,1e-4`, ranges, their product, and a short name for each combination. */
 import { createHash } from 'node:crypto';
-import { ConfigError, problemAt, splitOutside } from '../hparams/index.js';
+import { ConfigError, problemAt } from '../hparams/index.js';
 
 /** One path of a sweep and the text of each value that it takes. */
 export interface SweptPath {
@@ -12,6 +12,32 @@ export interface SweptPath {
 export interface Setting {
   readonly path: string;
   readonly text: string;
+}
+
+const quoted = /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y;
+const openers: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
+
+/** The parts of `text` between separators that stand outside of brackets and quotes, with their columns. */
+export function splitOutside(text: string, separator: string): { part: string; column: number }[] {
+  const parts: { part: string; column: number }[] = [];
+  const closers: string[] = [];
+  let start = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]!;
+    // Inside a word a quote is an apostrophe.
+    if (/['"]/.test(character) && /[\s,:=([{]|^$/.test(text[at - 1] ?? '')) {
+      quoted.lastIndex = at;
+      const string = quoted.exec(text)?.[0];
+      if (string !== undefined) at += string.length - 1;
+    } else if (openers[character] !== undefined) closers.push(openers[character]);
+    else if (character === closers.at(-1)) closers.pop();
+    else if (character === separator && closers.length === 0) {
+      parts.push({ part: text.slice(start, at), column: start });
+      start = at + 1;
+    }
+  }
+  parts.push({ part: text.slice(start), column: start });
+  return parts;
 }
 
 /** More runs than anyone waits for: a slip such as `1..1e9` is caught here. */

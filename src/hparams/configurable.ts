@@ -2,7 +2,7 @@
 // biome-ignore-all lint/complexity/noThisInStatic: `this` is the subclass that the method is called on; that is the point.
 import { z } from 'zod';
 import { RULES, type Rule, rulesFrom } from './building/rules.js';
-import { assignValues } from './editing/assign.js';
+import { assignValues } from './editing/edit.js';
 import { ConfigError, refusePromise } from './errors.js';
 import { FIELDS, infoOf, MAKE } from './fields/fields.js';
 import { isFieldName, OLD_NAMES, type OldNames, withOldNames } from './fields/renamed.js';

@@ -1,5 +1,5 @@
 /** @file Where the values of a config come from: histories, in text too, and the rules of style that they tell of. */
-import { deepCopy } from './editing/copy.js';
+import { deepCopy } from './editing/edit.js';
 import { ConfigError } from './errors.js';
 import { showLong } from './fields/describe.js';
 import { append, getOrMake } from './nodes/containers.js';

@@ -40,10 +40,21 @@ export {
 export { registerAlias, registerConstant } from './documents/registered.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';
-export { assign, classOf, isConfig, isSet, unset } from './editing/assign.js';
-export { copy, deepCopy } from './editing/copy.js';
 export { derive } from './editing/derive.js';
-export { cast, copyWith, deepCopyWith, materializeDefaults, updateCallable } from './editing/edit.js';
+export {
+  assign,
+  cast,
+  classOf,
+  copy,
+  copyWith,
+  deepCopy,
+  deepCopyWith,
+  isConfig,
+  isSet,
+  materializeDefaults,
+  unset,
+  updateCallable,
+} from './editing/edit.js';
 export { PresentNames } from './editing/presentNames.js';
 export {
   type ClassQuery,
@@ -75,7 +86,6 @@ export {
   parseCall,
   parseLiteral,
   problemAt,
-  splitOutside,
 } from './fields/literals.js';
 export {
   givenTwice,

@@ -17,10 +17,9 @@ import {
   writeField,
   writeTags,
 } from './nodes/node.js';
-import type { TagChanges } from './nodes/nodeTags.js';
 import { origin } from './nodes/record.js';
 import { captureTrace, placeText, type Trace } from './source.js';
-import type { AnyConfig, NameIn, Tag } from './types.js';
+import type { AnyConfig, NameIn, Tag, TagChanges } from './types.js';
 
 /** Stands for its value: `build` unwraps it, reading the container that holds it gives the value. */
 class TaggedValue extends Configurable.with({ value: z.any() }) {

@@ -36,6 +36,15 @@ export interface Tag {
   toString(): string;
 }
 
+/** How a field's tags differ from those of its declaration; both lists are sorted by name. */
+export interface TagChange {
+  readonly added: readonly Tag[];
+  readonly removed: readonly Tag[];
+}
+
+/** The changes of a node by field; never written to, so that copies share it. */
+export type TagChanges = ReadonlyMap<string, TagChange>;
+
 /** Hyperparameters by name, each a zod schema. */
 export type Fields = Record<string, z.ZodType>;
 

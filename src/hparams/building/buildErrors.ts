@@ -11,7 +11,7 @@ const mostValues = 12;
 
 /**
  * What a build of `node` that failed with `cause` throws: `cause` itself, whose message now has the path, the values given
- * and their places; a ConfigError in the place of another, and of what is no error. `build` is the outermost build: what
+ * and their places; a ConfigError in the place of another, of an error that cannot be changed, and of what is no error. `build` is the outermost build: what
  * was told in it is told once, and an error that is thrown in two builds has the words of the later one alone.
  */
 export function failedBuild(
@@ -31,7 +31,9 @@ export function failedBuild(
     ? `${message}\n  while building ${where}`
     : `Building ${where} failed: ${message}${givenValues(node)}`;
   const isPlain = Object.getPrototypeOf(cause) === ConfigError.prototype;
-  return isPlain ? new ConfigError(text, options) : withMessage(cause, text, build);
+  if (isPlain || !Object.isExtensible(cause)) return new ConfigError(text, options);
+  retell(cause, text, build);
+  return cause;
 }
 
 /** A line for each value that was set, with its place. */
@@ -108,41 +110,19 @@ function messageIn(error: Error, build: object): { message: string; isTold: bool
   return before.build === build ? { message, isTold: true } : { message: before.own, isTold: false };
 }
 
-/** `error` with the message `text`; where it is frozen, an error of its class with its fields, which has it as cause. */
-function withMessage(error: Error, text: string, build: object): Error {
+/** Gives `error` the message `text`, in its stack as well. */
+function retell(error: Error, text: string, build: object): void {
   const message = messageOf(error);
   const before = told.get(error);
-  const own = before?.text === message ? before.own : message;
-  const changed = canChange(error) ? error : copyOf(error);
-  const stack = stackWith(changed, message, text);
-  Object.defineProperty(changed, 'message', hidden(text));
-  if (stack !== undefined) Reflect.defineProperty(changed, 'stack', hidden(stack));
-  if (changed instanceof ConfigError) Object.assign(changed, { problem: text });
-  told.set(changed, { own, text, build });
-  return changed;
+  const stack = stackWith(error, message, text);
+  Object.defineProperty(error, 'message', hidden(text));
+  if (stack !== undefined) Reflect.defineProperty(error, 'stack', hidden(stack));
+  if (error instanceof ConfigError) Object.assign(error, { problem: text });
+  told.set(error, { own: before?.text === message ? before.own : message, text, build });
 }
 
 function hidden(value: string): PropertyDescriptor {
   return { value, writable: true, configurable: true, enumerable: false };
-}
-
-function canChange(error: Error): boolean {
-  if (Object.isFrozen(error) || Object.isSealed(error)) return false;
-  return Object.isExtensible(error) || Object.hasOwn(error, 'message');
-}
-
-function copyOf(error: Error): Error {
-  const copy = new Error('', { cause: error });
-  Object.setPrototypeOf(copy, Object.getPrototypeOf(error));
-  for (const [key, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(error))) {
-    const isData = 'value' in descriptor;
-    Object.defineProperty(copy, key, {
-      ...descriptor,
-      configurable: true,
-      ...(isData ? { writable: true } : {}),
-    });
-  }
-  return copy;
 }
 
 /** The stack, which is put together when it is first asked for: of what the error's own code gives. */

@@ -12,16 +12,14 @@ import {
   type Path,
 } from '../diff/types.js';
 import { getPath } from '../editing/access.js';
-import { unset } from '../editing/assign.js';
-import { deepCopy } from '../editing/copy.js';
 import { derive } from '../editing/derive.js';
-import { updateCallable } from '../editing/edit.js';
+import { deepCopy, unset, updateCallable } from '../editing/edit.js';
 import { ConfigError } from '../errors.js';
 import { isCarrierClass } from '../fields/fields.js';
+import { withFieldTags } from '../nodes/carriers.js';
 import { newNode } from '../nodes/config.js';
 import { getOrMake, mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags } from '../nodes/node.js';
-import { withFieldTags } from '../nodes/nodeTags.js';
 import { addTag, removeTag } from '../tags.js';
 import { formatLink, formatPath, type Segment } from '../walking/paths.js';
 import { array, type Code, call, functionText, indented, object } from './code.js';

@@ -1,9 +1,9 @@
 /** @file The difference of two configs. */
 
 import type { FieldInfo } from '../fields/fields.js';
+import { tagsAfter } from '../nodes/carriers.js';
 import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, collectNodes, fieldTags, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
-import { tagsAfter } from '../nodes/nodeTags.js';
 import { explicitTags } from '../tags.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type Segment } from '../walking/paths.js';

@@ -1,8 +1,7 @@
 /** @file Config files that people write: overrides of a config, or complete ones, in YAML or JSON. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { isConfig } from '../editing/assign.js';
-import { deepCopy } from '../editing/copy.js';
+import { deepCopy, isConfig } from '../editing/edit.js';
 import { PresentNames } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';

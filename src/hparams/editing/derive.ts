@@ -1,11 +1,11 @@
 /** @file Edits of a deep copy, which in the end shares with its original all that was not written. */
 import { ConfigError, refusePromise } from '../errors.js';
 import { showValue } from '../fields/describe.js';
+import { sameTags } from '../nodes/carriers.js';
 import { ConfigNode, type DraftSession, nodeOf, type Write } from '../nodes/configNode.js';
 import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
-import { copyNode, type Swap, swapConfigs } from '../nodes/copying.js';
+import { copyNode, type Swap, swapConfigs } from '../nodes/fieldValues.js';
 import { explicitValue, heldNames, heldValue, isExplicit, nodesIn, touchedValue } from '../nodes/held.js';
-import { sameTags } from '../nodes/nodeTags.js';
 import { recordedWrites } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { isSameStep } from '../walking/paths.js';

@@ -6,7 +6,7 @@ import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, fieldOf, nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
 import { withOrigin } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
-import { deepCopy } from './copy.js';
+import { deepCopy } from './edit.js';
 
 /** How to replace. */
 export interface ReplaceOptions {

@@ -21,10 +21,10 @@ import type { AnyConfig, AnyTarget, AsPartial, ConfigFor, NameIn } from '../type
 import { allEdges } from '../walking/iterate.js';
 import { edgesIn, walk } from '../walking/walk.js';
 import { allOrNothing, maker, type ReplaceOptions, type Writer, writeAll } from './manyWrites.js';
-import { acceptEmpty, FieldsByTag, type TagQuery, type TagSelection } from './selectTags.js';
+import { acceptEmpty, FieldsByTag, type TagQuery, type TagSelection } from './tagged.js';
 
 export type { ReplaceOptions } from './manyWrites.js';
-export type { TagQuery, TagSelection } from './selectTags.js';
+export type { TagQuery, TagSelection } from './tagged.js';
 
 /** What to select by class. */
 export interface ClassQuery<X extends AnyTarget = AnyTarget, K extends NodeKind = NodeKind> {

@@ -9,7 +9,7 @@ import type { AnyConfig } from '../types.js';
 import { isEqual } from '../walking/equal.js';
 import { edgesOf } from '../walking/iterate.js';
 import { edgesIn, walk } from '../walking/walk.js';
-import { deepCopy } from './copy.js';
+import { deepCopy } from './edit.js';
 
 /**
  * A deep copy in which every value that equals its default is unset. A sub-config that equals its default goes only where

@@ -1,6 +1,6 @@
 /** @file What a configurable class declares, worked out once a class; and the classes by name. */
 import type { z } from 'zod';
-import { sortTags } from '../nodes/nodeTags.js';
+
 import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
 import { OLD_NAMES, type OldNames } from './renamed.js';
 import {
@@ -11,6 +11,7 @@ import {
   holdersIn,
   holdsUnknown,
   markedTags,
+  sortTags,
 } from './schema.js';
 
 /** Key of the static property that holds a class's hyperparameters, those of its bases included. */

@@ -191,31 +191,6 @@ function readArgument(cursor: Cursor): Argument {
   return { name: undefined, value: readLiteral(cursor), column };
 }
 
-const openers: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
-
-/** The parts of `text` between separators that stand outside of brackets and quotes, with their columns. */
-export function splitOutside(text: string, separator: string): { part: string; column: number }[] {
-  const parts: { part: string; column: number }[] = [];
-  const closers: string[] = [];
-  let start = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    const character = text[at]!;
-    // Inside a word a quote is an apostrophe.
-    if (/['"]/.test(character) && /[\s,:=([{]|^$/.test(text[at - 1] ?? '')) {
-      quoted.lastIndex = at;
-      const string = quoted.exec(text)?.[0];
-      if (string !== undefined) at += string.length - 1;
-    } else if (openers[character] !== undefined) closers.push(openers[character]);
-    else if (character === closers.at(-1)) closers.pop();
-    else if (character === separator && closers.length === 0) {
-      parts.push({ part: text.slice(start, at), column: start });
-      start = at + 1;
-    }
-  }
-  parts.push({ part: text.slice(start), column: start });
-  return parts;
-}
-
 /** The text that `coerce` reads back as `value`: strings stand in quotes. @throws ConfigError for what has no such text. */
 export function formatLiteral(value: unknown, depth = 0): string {
   if (depth > deepest) throw new ConfigError(`Literals may nest ${deepest} levels deep.`);

@@ -119,6 +119,11 @@ function marksOf<K extends typeof TAGS | typeof OLD_NAMES>(
   return [...marks];
 }
 
+/** `tags` without doubles, sorted by name. */
+export function sortTags(tags: Iterable<Tag>): readonly Tag[] {
+  return [...new Set(tags)].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
 /** A schema like `schema` that carries `tags` too. */
 export function markTags<S extends z.ZodType>(schema: S, tags: readonly Tag[]): S {
   return marked(schema, TAGS, tags);

@@ -1,11 +1,10 @@
-/** @file Values with tags of their own inside arrays, records and other containers: found, and seen through. */
-
+/** @file Tags of a node's fields, and carriers: values with tags of their own inside arrays, records and other containers. */
 import { type FieldInfo, isCarrierClass } from '../fields/fields.js';
-import type { Tag } from '../types.js';
+import { sortTags } from '../fields/schema.js';
+import type { Tag, TagChange, TagChanges } from '../types.js';
 import type { Segment } from '../walking/paths.js';
 import { type ConfigNode, nodeOf } from './configNode.js';
 import { deeper, mapContainers, partsOf } from './containers.js';
-import { tagsAfter } from './nodeTags.js';
 
 /** The node of a carrier, which `tag.new()` makes; undefined for anything else. */
 export function carrierOf(value: unknown): ConfigNode | undefined {
@@ -87,4 +86,46 @@ export function unsetCarriers(value: unknown, steps: readonly Segment[] = []): U
     return hasCarried(carrier) ? unsetCarriers(carriedBy(carrier), steps) : [{ carrier, steps }];
   if (!holdsCarrier(value)) return [];
   return (partsOf(value) ?? []).flatMap(([segment, part]) => unsetCarriers(part, [...steps, segment]));
+}
+
+/** What is read of a field here. */
+interface DeclaredTags {
+  readonly name: string;
+  readonly tags: readonly Tag[];
+}
+
+/** The tags of a field: declared, plus added, minus removed. */
+export function tagsAfter(field: DeclaredTags, change: TagChange | undefined): readonly Tag[] {
+  if (change === undefined) return field.tags;
+  return sortTags([...field.tags.filter((tag) => !change.removed.includes(tag)), ...change.added]);
+}
+
+/** `changes` with those that make `wanted` the tags of the field. */
+export function withFieldTags(
+  changes: TagChanges | undefined,
+  field: DeclaredTags,
+  wanted: readonly Tag[],
+): TagChanges | undefined {
+  const added = wanted.filter((tag) => !field.tags.includes(tag));
+  const removed = field.tags.filter((tag) => !wanted.includes(tag));
+  const next = new Map(changes);
+  if (added.length + removed.length === 0) next.delete(field.name);
+  else next.set(field.name, { added, removed });
+  return next.size === 0 ? undefined : next;
+}
+
+/** Whether two nodes of one class have the same tags. */
+export function sameTags(a: TagChanges | undefined, b: TagChanges | undefined): boolean {
+  if (a === b) return true;
+  if (a?.size !== b?.size) return false;
+  for (const [name, change] of a ?? []) {
+    const other = b?.get(name);
+    if (other === undefined) return false;
+    if (!sameList(change.added, other.added) || !sameList(change.removed, other.removed)) return false;
+  }
+  return true;
+}
+
+function sameList(a: readonly Tag[], b: readonly Tag[]): boolean {
+  return a.length === b.length && a.every((tag, i) => tag === b[i]);
 }

@@ -1,8 +1,7 @@
 /** @file What a config is inside: its class, its explicit values, its tags and the writes that led there. */
 import type { ClassInfo } from '../fields/fields.js';
 import type { Trace } from '../source.js';
-import type { AnyConfig } from '../types.js';
-import type { TagChanges } from './nodeTags.js';
+import type { AnyConfig, TagChanges } from '../types.js';
 
 /** Key under which a config hands out its node; nothing outside this folder has it. */
 export const NODE: unique symbol = Symbol('luthier.node');

@@ -134,16 +134,7 @@ function makeView(container: object, owner: Owner): object {
     const before = Reflect.getOwnPropertyDescriptor(target, key);
     // `push` sets a length that is right already: not an edit of its own.
     if (before !== undefined && Object.is(before.value, value)) return true;
-    const stored = owner.takeIn(value, before?.value);
-    // Shortening an array drops its tail, and lengthening leaves holes: an undo has to bring all of it back.
-    const whole =
-      Array.isArray(target) && (key === 'length' || before === undefined) ? target.slice() : undefined;
-    Reflect.set(target, key, stored);
-    return settle(owner, target, () => {
-      if (whole !== undefined) refill(target as unknown[], whole);
-      else if (before === undefined) Reflect.deleteProperty(target, key);
-      else Reflect.set(target, key, before.value);
-    });
+    return edit(target, owner, () => Reflect.set(target, key, owner.takeIn(value, before?.value)));
   };
   return new Proxy(container, {
     get(target, key, view) {
@@ -161,13 +152,7 @@ function makeView(container: object, owner: Owner): object {
     set: write,
     deleteProperty(target, key) {
       if (!Object.hasOwn(target, key)) return true;
-      const before = Object.entries(target);
-      if (!Reflect.deleteProperty(target, key)) return false;
-      return settle(owner, target, () => {
-        // A key that merely came back would stand last.
-        for (const [name] of before) Reflect.deleteProperty(target, name);
-        for (const [name, value] of before) Reflect.set(target, name, value);
-      });
+      return edit(target, owner, () => Reflect.deleteProperty(target, key));
     },
     defineProperty(target, key, descriptor) {
       if (!('value' in descriptor)) return false;
@@ -197,20 +182,15 @@ function mutator(target: unknown[], name: Mutator, owner: Owner, view: unknown):
     (...parts: unknown[]): unknown =>
       compare(...parts.map((part) => showPart(part, owner)));
   return (...values: unknown[]): unknown => {
-    const before = target.slice();
     const given = values.map((value) =>
       typeof value === 'function' ? comparing(value as never) : owner.takeIn(value),
     );
     const method = Array.prototype[name] as (...values: unknown[]) => unknown;
-    let result: unknown;
-    undoingErrors(
-      () => {
-        result = method.apply(target, given);
-        if (name === 'fill' || name === 'copyWithin') partAliases(target, owner);
-        owner.edited(target);
-      },
-      () => refill(target, before),
-    );
+    const result = edit(target, owner, () => {
+      const returned = method.apply(target, given);
+      if (name === 'fill' || name === 'copyWithin') partAliases(target, owner);
+      return returned;
+    });
     return result === target ? view : release(result);
   };
 }
@@ -225,21 +205,18 @@ function partAliases(target: unknown[], owner: Owner): void {
   }
 }
 
-function refill(target: unknown[], parts: readonly unknown[]): void {
-  target.length = 0;
-  for (const [i, part] of parts.entries()) target[i] = part;
-}
-
-function settle(owner: Owner, container: object, undo: () => void): true {
-  undoingErrors(() => owner.edited(container), undo);
-  return true;
-}
-
-function undoingErrors(action: () => void, undo: () => void): void {
+/** Makes an edit. Where its owner refuses what has become of the container, all stands again as it stood. */
+function edit<R>(container: object, owner: Owner, action: () => R): R {
+  // Shortening an array drops its tail, lengthening leaves holes, and a key that merely came back would stand last.
+  const before = Array.isArray(container) ? container.slice() : { ...container };
   try {
-    action();
+    const result = action();
+    owner.edited(container);
+    return result;
   } catch (error) {
-    undo();
+    if (Array.isArray(container)) container.length = 0;
+    else for (const key of Object.keys(container)) Reflect.deleteProperty(container, key);
+    Object.assign(container, before);
     throw error;
   }
 }

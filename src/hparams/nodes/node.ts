@@ -5,9 +5,18 @@ import { problemOf } from '../fields/check.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import { abstractProblem, type ClassInfo, type FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
+import { sortTags } from '../fields/schema.js';
 import { captureTrace, placeText } from '../source.js';
 import type { Tag } from '../types.js';
-import { carriedBy, carrierOf, carrierTags, hasCarried, isCarrier } from './carriers.js';
+import {
+  carriedBy,
+  carrierOf,
+  carrierTags,
+  hasCarried,
+  isCarrier,
+  tagsAfter,
+  withFieldTags,
+} from './carriers.js';
 import { ConfigNode, nodeOf, type Origin } from './configNode.js';
 import {
   isContainer,
@@ -19,10 +28,8 @@ import {
   viewOf,
 } from './containers.js';
 import { handlerOf } from './containerTypes.js';
-import { copyAlone } from './copying.js';
-import { storedValue } from './defaults.js';
+import { copyAlone, storedValue } from './fieldValues.js';
 import { assertOpen, isExplicit } from './held.js';
-import { sortTags, tagsAfter, withFieldTags } from './nodeTags.js';
 import { origin, record } from './record.js';
 
 export {
@@ -34,7 +41,7 @@ export {
   type Write,
   type WriteKind,
 } from './configNode.js';
-export { rawValue } from './defaults.js';
+export { rawValue } from './fieldValues.js';
 export { collectNodes, hasValue, isExplicit, isPristine } from './held.js';
 
 /** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */

@@ -1,10 +1,9 @@
 /** @file Equality of configs: same classes, same values with defaults filled in, same sharing. */
 
-import { carriedBy, carrierOf, hasCarried } from '../nodes/carriers.js';
+import { carriedBy, carrierOf, hasCarried, sameTags } from '../nodes/carriers.js';
 import { isContainer, partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, nodeOf, rawValue } from '../nodes/node.js';
-import { sameTags } from '../nodes/nodeTags.js';
 import { isSameStep } from './paths.js';
 
 /**

@@ -3,7 +3,7 @@ import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { type ConfigNode, nodeOf } from '../nodes/configNode.js';
-import { rawValue } from '../nodes/defaults.js';
+import { rawValue } from '../nodes/fieldValues.js';
 import { explicitValue } from '../nodes/held.js';
 import type { AnyConfig } from '../types.js';
 import { formatLink, type PathLink, type Segment, segmentsOf } from './paths.js';

@@ -2,11 +2,11 @@
 
 import { getOrMake, partsOf, rebuild } from '../nodes/containers.js';
 import { type ContainerHandler, type Handlers, prototypeOf } from '../nodes/containerTypes.js';
-import { copyAlone } from '../nodes/copying.js';
+import { copyAlone } from '../nodes/fieldValues.js';
 import { type ConfigNode, hasValue, isExplicit, nodeOf, readField, writeField } from '../nodes/node.js';
 import { origin } from '../nodes/record.js';
-import { cycleError, depthFirst } from './depthFirst.js';
 import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js';
+import { cycleError, depthFirst } from './walk.js';
 
 /** Called by `traverse` for a value; what it returns is the value's result. */
 export type Visitor<R> = (value: unknown, state: State<R>) => R;
