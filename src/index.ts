@@ -231,7 +231,10 @@ export {
   ConstantSchedule,
   Cosine,
   DelayedCosine,
+  type Direction,
   Exponential,
+  type Gradients,
+  type GradientTransform,
   Learner,
   LinearRampupCosineDecay,
   LinearRampupExponentialDecay,
@@ -239,12 +242,15 @@ export {
   LinearRampupPolynomialDecay,
   LinearRampupSqrtDecay,
   LinearSchedule,
+  type NamedTensors,
   PiecewiseConstant,
   PiecewiseSchedule,
   Polynomial,
   Sgd,
   SqrtDecay,
   TransformerSchedule,
+  type VariableGroup,
+  withNorm,
 } from './learners/index.js';
 // Models and layers.
 export {

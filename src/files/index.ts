@@ -2,6 +2,7 @@
 export { AppendedFile, type AppendOptions } from './append.js';
 export { explain, isDamage } from './errors.js';
 export { type LineRange, linesFromEnd } from './lines.js';
+export { ProtobufMessage } from './protobuf.js';
 export { isThere, openRegularFile, readFully, readRegularFile } from './read.js';
 export { removeTemporaries } from './temporaries.js';
 export {

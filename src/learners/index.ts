@@ -1,6 +1,6 @@
 /** @file Learners: optimizers, schedules, gradient transforms and the update of flat buffers. */
 export { Adam, AdamW } from './adam.js';
-export type { Gradients, GradientTransform } from './clipping.js';
+export { type Gradients, type GradientTransform, withNorm } from './clipping.js';
 export { type LearnableVariable, Learner } from './learner.js';
 export { sumOfSquares } from './norms.js';
 export { BaseOptimizer, type Direction, EMA, type NamedTensors } from './optimizer.js';

@@ -1,4 +1,7 @@
-/** @file CRC-32C (Castagnoli), which TFRecord frames carry; zlib's crc32 is another polynomial. */
+/**
+ * @file CRC-32C (Castagnoli), which TFRecord frames carry; zlib's crc32 is another polynomial, and packages that have this one
+ * bring binaries or more code than the loop.
+ */
 
 /** The Castagnoli polynomial, bits reversed. */
 const POLYNOMIAL = 0x82f63b78;

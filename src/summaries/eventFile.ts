@@ -2,10 +2,9 @@
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { AppendedFile } from '../files/index.js';
+import { AppendedFile, ProtobufMessage } from '../files/index.js';
 import { maskedCrc32c } from './crc32c.js';
 import { onPath } from './errors.js';
-import { doubleField, floatField, int64Field, message, messageField, stringField } from './protobuf.js';
 
 /** Field numbers of Event (event.proto). */
 const EVENT = { wallTime: 1, step: 2, fileVersion: 3, summary: 5, sessionLog: 7 } as const;
@@ -45,48 +44,55 @@ export class EventFile {
     const seconds = String(Math.floor(this.#now() / 1000)).padStart(10, '0');
     const unique = `${process.pid}.${filesOfThisProcess++}`;
     this.path = join(directory, `events.out.tfevents.${seconds}.${hostname()}.${unique}`);
-    const header = () => this.#record(stringField(EVENT.fileVersion, 'brain.Event:2'));
+    const header = () => this.#record((event) => event.string(EVENT.fileVersion, 'brain.Event:2'));
     const { notify } = options;
     this.#file = onPath(this.path, () => new AppendedFile(this.path, { header, notify, isNew: true }));
     if (options.resumeStep !== undefined) {
-      const start = messageField(EVENT.sessionLog, int64Field(1, SESSION_START));
-      this.#write(int64Field(EVENT.step, options.resumeStep + 1), start);
+      const step = options.resumeStep + 1;
+      const start = new ProtobufMessage().int(1, SESSION_START);
+      this.#write((event) => event.int(EVENT.step, step).message(EVENT.sessionLog, start));
     }
   }
 
   /** Writes the scalars of one step as one event. */
   scalars(step: number, values: Readonly<Record<string, number>>): void {
-    const summary = Object.entries(values).map(([tag, value]) =>
-      messageField(SUMMARY_VALUE, stringField(VALUE.tag, tag), floatField(VALUE.simpleValue, value)),
-    );
-    if (summary.length > 0)
-      this.#write(int64Field(EVENT.step, step), messageField(EVENT.summary, ...summary));
+    const summary = new ProtobufMessage();
+    for (const [tag, value] of Object.entries(values))
+      summary.message(
+        SUMMARY_VALUE,
+        new ProtobufMessage().string(VALUE.tag, tag).float(VALUE.simpleValue, value),
+      );
+    if (Object.keys(values).length > 0) this.#summary(step, summary);
   }
 
   /** Writes a text, which TensorBoard shows as Markdown. */
   text(step: number, tag: string, text: string): void {
-    const tensor = messageField(
-      VALUE.tensor,
-      int64Field(1, DT_STRING),
-      messageField(2),
-      stringField(8, text),
-    );
-    const plugin = messageField(1, stringField(1, 'text'));
-    const metadata = messageField(VALUE.metadata, plugin, int64Field(4, DATA_CLASS_TENSOR));
-    const value = messageField(SUMMARY_VALUE, stringField(VALUE.tag, tag), tensor, metadata);
-    this.#write(int64Field(EVENT.step, step), messageField(EVENT.summary, value));
+    const tensor = new ProtobufMessage().int(1, DT_STRING).message(2, new ProtobufMessage()).string(8, text);
+    const plugin = new ProtobufMessage().string(1, 'text');
+    const metadata = new ProtobufMessage().message(1, plugin).int(4, DATA_CLASS_TENSOR);
+    const value = new ProtobufMessage()
+      .string(VALUE.tag, tag)
+      .message(VALUE.tensor, tensor)
+      .message(VALUE.metadata, metadata);
+    this.#summary(step, new ProtobufMessage().message(SUMMARY_VALUE, value));
   }
 
   close(): void {
     onPath(this.path, () => this.#file.close());
   }
 
-  #write(...fields: readonly Uint8Array[]): void {
-    this.#file.append(this.#record(...fields));
+  #summary(step: number, summary: ProtobufMessage): void {
+    this.#write((event) => event.int(EVENT.step, step).message(EVENT.summary, summary));
   }
 
-  #record(...fields: readonly Uint8Array[]): Uint8Array {
-    return frame(message(doubleField(EVENT.wallTime, this.#now() / 1000), ...fields));
+  #write(fill: (event: ProtobufMessage) => void): void {
+    this.#file.append(this.#record(fill));
+  }
+
+  #record(fill: (event: ProtobufMessage) => void): Uint8Array {
+    const event = new ProtobufMessage().double(EVENT.wallTime, this.#now() / 1000);
+    fill(event);
+    return frame(event.bytes());
   }
 }
 

@@ -1,7 +1,19 @@
 /** @file Update rules against plain loops in double precision: Sgd, Adam, AdamW, regularisation. */
 import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { type Tensor, tf } from '../../src/compiler/index.js';
 import { build } from '../../src/hparams/index.js';
-import { Adam, AdamW, LinearRampupCosineDecay, Sgd } from '../../src/learners/index.js';
+import {
+  Adam,
+  AdamW,
+  BaseOptimizer,
+  type Direction,
+  type GradientTransform,
+  LinearRampupCosineDecay,
+  type NamedTensors,
+  Sgd,
+  withNorm,
+} from '../../src/learners/index.js';
 import { bench, learnerOf, noise } from './fixtures.js';
 
 /** torch.optim.AdamW's documented algorithm, one element, in double precision. */
@@ -214,4 +226,68 @@ test('an average is kept only where it is asked for', () => {
   expect(() => AdamW.config({ learningRate: 1, emaDecay: 1 })).toThrow(
     'AdamW.emaDecay: expected a non-negative number below 1, got 1 ',
   );
+});
+
+/** An optimizer as a user writes one: the formula, and the names of its slots (Chen et al., 2023). */
+class Lion extends BaseOptimizer.with({
+  beta1: z.number().min(0).lt(1).default(0.9).describe('Part of the mean in the direction.'),
+  beta2: z.number().min(0).lt(1).default(0.99).describe('Decay of the mean of gradients.'),
+}) {
+  get slotNames(): readonly string[] {
+    return ['m'];
+  }
+
+  protected direction(grad: Tensor, { m }: NamedTensors): Direction {
+    const { beta1, beta2 } = this.hp;
+    return {
+      direction: tf.sign(tf.add(tf.mul(m!, beta1), tf.mul(grad, 1 - beta1))),
+      slots: { m: tf.add(tf.mul(m!, beta2), tf.mul(grad, 1 - beta2)) },
+    };
+  }
+}
+
+/** The same, of gradients whose norm is 1 for each variable. */
+class NormalizedLion extends Lion {
+  protected override gradientTransforms(): GradientTransform[] {
+    const norm = (variable: Tensor): Tensor => tf.sqrt(tf.sum(tf.square(variable)));
+    const normalize: GradientTransform = ({ groups }) =>
+      withNorm(
+        groups.map(({ variables, grad }) => ({
+          variables,
+          grad: () => variables.scaleEach(grad(), (variable) => tf.reciprocal(norm(variable))),
+        })),
+      );
+    return [normalize, ...super.gradientTransforms()];
+  }
+}
+
+test('an optimizer of one’s own is its formula; what all have comes with it', async () => {
+  const fields = { learningRate: 0.1, decoupledWeightDecay: 0.5, clipGradientNormToValue: 1, emaDecay: 0.5 };
+  const values = { a: noise(1, 16), b: noise(2, 16) };
+  const { step, read } = await bench(values, learnerOf(Lion.config(fields)));
+  const expected = values.a.map((p) => ({ p, m: 0 }));
+  for (let t = 0; t < 3; t++) {
+    const grads = { a: noise(10 + t, 16), b: noise(20 + t, 16) };
+    const { gradScale } = await step(t, grads);
+    expect(gradScale).toBeLessThan(1);
+    for (const [i, state] of expected.entries()) {
+      const g = grads.a[i]! * gradScale;
+      state.p -= 0.1 * (0.5 * state.p + Math.sign(0.9 * state.m + 0.1 * g));
+      state.m = 0.99 * state.m + 0.01 * g;
+    }
+  }
+  for (const [i, value] of read('a').entries()) expect(value).toBeCloseTo(expected[i]!.p, 6);
+  for (const [i, value] of read('a', 'm').entries()) expect(value).toBeCloseTo(expected[i]!.m, 6);
+  expect(read('a', 'ema')).not.toEqual(read('a'));
+});
+
+test('gradient transforms compose: each sees what the one before gives', async () => {
+  const optimizer = NormalizedLion.config({ learningRate: 0.1, clipGradientNormToValue: 1 });
+  const { step, read } = await bench({ a: [0, 0], b: [0] }, learnerOf(optimizer));
+  const report = await step(0, { a: [30, 40], b: [0.5] });
+  expect(report.rawGradNorm).toBeCloseTo(Math.hypot(50, 0.5), 4);
+  expect(report.clippedGradNorm).toBeCloseTo(1, 6);
+  const scale = 0.01 / Math.SQRT2;
+  for (const [i, value] of [0.6, 0.8].entries()) expect(read('a', 'm')[i]).toBeCloseTo(scale * value, 7);
+  expect(read('b', 'm')[0]).toBeCloseTo(scale, 7);
 });

@@ -7,7 +7,6 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { crc32c, maskedCrc32c } from '../../src/summaries/crc32c.js';
 import { EventFile, SummaryError } from '../../src/summaries/index.js';
-import { int64Field } from '../../src/summaries/protobuf.js';
 
 let directory: string;
 beforeEach(() => {
@@ -45,18 +44,6 @@ test('the masked crc can be unmasked', () => {
       expect(((rotated >>> 17) | (rotated << 15)) >>> 0).toBe(crc32c(bytes));
     }),
   );
-});
-
-test('varints hold whole numbers up to 2^53', () => {
-  fc.assert(
-    fc.property(fc.maxSafeNat(), (value) => {
-      const [, ...digits] = int64Field(1, value);
-      const read = digits.reduce((sum, byte, index) => sum + BigInt(byte & 0x7f) * 128n ** BigInt(index), 0n);
-      expect(read).toBe(BigInt(value));
-      expect(digits.every((byte, index) => byte >= 0x80 === index < digits.length - 1)).toBe(true);
-    }),
-  );
-  expect(() => int64Field(1, -1)).toThrow(new RangeError('expected a whole number >= 0, got -1'));
 });
 
 test('a scalar event has the bytes that the schema asks for', () => {

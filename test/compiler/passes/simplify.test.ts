@@ -211,3 +211,12 @@ test('factors of factors are one factor, and equal elements one scalar', () => {
     }).length,
   ).toBe(3);
 });
+
+test('one truth value chooses between whole tensors, without being spread', () => {
+  expect(
+    simplified((g, x) => {
+      const one = g.node('Reshape', [g.input([], 'bool')], { shape: [1, 1] });
+      return g.node('Select', [g.node('Tile', [one], { reps: [2, 3] }), x, g.node('Neg', [x])]);
+    }),
+  ).toEqual(['Neg in0 -> #0', 'Select in1 in0 #0 -> #1', 'return #1']);
+});
