@@ -1,13 +1,16 @@
 /** @file A diff applied to a config: that it was made from, or another. */
 
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/format.js';
+import { Session } from '../editing/derive.js';
 import { problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
-import { newConfig, newNode } from '../nodes/config.js';
-import { getOrMake, mapContainers } from '../nodes/containers.js';
+import { isCarrier } from '../nodes/carriers.js';
+import { newConfig } from '../nodes/config.js';
+import { getOrMake } from '../nodes/containers.js';
+import { swapConfigs } from '../nodes/fieldValues.js';
+import { explicitValue, nodesIn } from '../nodes/held.js';
 import {
   type ConfigNode,
-  collectNodes,
   deleteField,
   fieldTags,
   hasValue,
@@ -23,10 +26,9 @@ import {
 import { origin as currentWriter } from '../nodes/record.js';
 import type { Tag } from '../types.js';
 import { formatLink } from '../walking/paths.js';
-import { type Edge, edgesIn, walk } from '../walking/walk.js';
+import { walk } from '../walking/walk.js';
 import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
-import { Resolver, ValueEditor } from './editValue.js';
-import { isTouched, shownEdges } from './structure.js';
+import { type Edited, Resolver, ValueEditor } from './editValue.js';
 import type { ClassChange, Diff, PartConfig, Path, TagChange } from './types.js';
 
 export interface ApplyOptions {
@@ -50,71 +52,74 @@ export function applyDiff<T>(diff: Diff, base: T, options: ApplyOptions = {}): T
   return new Applier(diff, base, options.checkOld !== false, options.origin ?? currentWriter()).run() as T;
 }
 
-/** What a config of the base becomes, before the configs in it are replaced by what they become. */
-interface Plan {
-  /** Explicit values that stay. */
-  readonly kept: Map<string, unknown>;
-  /** Defaults that were handed out. */
-  readonly defaults: Map<string, unknown>;
-  readonly written: Map<string, unknown>;
-  readonly deleted: readonly string[];
-  readonly edits: ConfigEdits | undefined;
+/** A config of the draft that changes, and what its fields become. */
+interface Located {
+  readonly node: ConfigNode;
+  readonly path: Path;
+  readonly edits: ConfigEdits;
+  readonly fields: ReadonlyMap<string, Edited>;
 }
 
 class Applier {
   private readonly problems: DocumentProblem[] = [];
+  private readonly session = new Session();
+  private readonly draft: unknown;
   private readonly resolver: Resolver;
   private readonly editor: ValueEditor;
   private readonly added: readonly ConfigNode[];
   private readonly edits = new Map<ConfigNode, { edits: ConfigEdits; path: Path }>();
-  private readonly plans = new Map<ConfigNode, Plan>();
-  private readonly done = new Map<ConfigNode, ConfigNode>();
 
   constructor(
     private readonly diff: Diff,
-    private readonly base: unknown,
+    base: unknown,
     private readonly checkOld: boolean,
     private readonly writer: Origin,
   ) {
     const report = (path: Path, problem: string): void => this.report(path, problem);
+    this.draft = swapConfigs(base, (node) => this.session.take(node));
     this.added = diff.added.map((part) => nodeOf(newConfig(part.info, part.kind))!);
-    this.resolver = new Resolver(base);
+    this.resolver = new Resolver(this.draft);
     this.editor = new ValueEditor({ diff, resolver: this.resolver, added: this.added, checkOld, report });
   }
 
   run(): unknown {
+    try {
+      const value = this.apply();
+      this.fail();
+      return swapConfigs(value, (node) => this.session.resultOf(node));
+    } finally {
+      this.session.close();
+    }
+  }
+
+  /** Edits the draft; everything is read before anything is written. */
+  private apply(): unknown {
     const { configs, root } = groupChanges(this.diff.changes);
     const misfits = this.misfitsOf(configs);
     const isMisfit = pathsInside(misfits);
     for (const [path, problem] of misfits)
       if (path === undefined || !isMisfit(path.parent)) this.report(path, problem);
     for (const [path, edits] of configs) if (!isMisfit(path)) this.locate(path, edits);
-    const base = { value: this.base };
+    const base = { value: this.draft };
     const edited = root.isEmpty ? base : this.editor.edit(base, root, undefined);
-    // Which defaults the diff refers to is known only when everything that changes was looked at.
-    for (const [node, { edits, path }] of this.edits) this.plans.set(node, this.plan(node, edits, path));
-    const parts = new Map(this.diff.added.map((part, i) => [this.added[i]!, part]));
-    const contents = new Map([...parts].map(([node, part]) => [node, this.contentsOf(part)]));
-    const value = edited === 'gone' ? undefined : edited.value;
-    walk(value, {
-      children: (node, path) => {
-        const values = contents.get(node);
-        if (values === undefined && this.isSpared(node)) return shownEdges(node, path);
-        return this.childrenOf(values ?? this.valuesOf(node), path);
-      },
-      leave: (node, path) => {
-        const values = contents.get(node);
-        if (values === undefined) this.done.set(node, this.remake(node, path));
-        else this.fill(node, parts.get(node)!, values, path);
-      },
+    const edits = carriersFirst([...this.edits], ([node]) => node).map(([node, { edits: own, path }]) => ({
+      node,
+      path,
+      edits: own,
+      fields: this.fieldsOf(node, own, path),
+    }));
+    const parts = carriersFirst([...this.added.entries()], ([, node]) => node).map(([i, node]) => {
+      const part = this.diff.added[i]!;
+      return { node, part, values: this.contentsOf(part) };
     });
-    this.fail();
-    return this.replaced(value);
-  }
-
-  /** Whether the diff says nothing of the config itself: it changes only where what it holds does. */
-  private isSpared(node: ConfigNode): boolean {
-    return !this.edits.has(node) && !this.resolver.defaultsMet.has(node);
+    // What a config becomes counts wherever it is put.
+    for (const each of edits) this.convert(each);
+    for (const { node, part, values } of parts) this.fill(node, part, values);
+    for (const each of edits) this.write(each);
+    const value =
+      edited === 'gone' ? undefined : swapConfigs(edited.value, (node) => this.session.take(node));
+    this.recheckHolders(value);
+    return value;
   }
 
   private report(path: Path, problem: string): void {
@@ -168,46 +173,25 @@ class Applier {
     }
   }
 
-  private plan(node: ConfigNode, edits: ConfigEdits | undefined, path: Path): Plan {
-    const kept = new Map<string, unknown>();
-    const defaults = new Map<string, unknown>();
-    const written = new Map<string, unknown>();
-    const deleted: string[] = [];
-    // A new class has defaults of its own: those of the old one go.
-    const keepsDefaults = edits === undefined || edits.class.length === 0;
-    const met = keepsDefaults ? this.resolver.defaultsMet.get(node) : undefined;
-    for (const field of node.info.fields.values()) {
-      const { name } = field;
-      const change = edits?.fields.get(name);
-      const explicit = isExplicit(node, name);
-      if (change !== undefined) {
-        const edited = this.editor.edit(this.currentOf(node, field, change), change, {
-          parent: path,
-          segment: name,
-        });
-        if (edited === 'gone') deleted.push(name);
-        else written.set(name, edited.value);
-      } else if (explicit || met?.has(name) === true) kept.set(name, rawValue(node, field));
-      else if (keepsDefaults && isTouched(node, name)) defaults.set(name, rawValue(node, field));
+  /** What the fields that change become. */
+  private fieldsOf(node: ConfigNode, edits: ConfigEdits, path: Path): Map<string, Edited> {
+    const fields = new Map<string, Edited>();
+    for (const [name, change] of edits.fields) {
+      const field = node.info.fields.get(name);
+      const current = field && this.currentOf(node, field, change);
+      fields.set(name, this.editor.edit(current, change, { parent: path, segment: name }));
     }
-    for (const [name, change] of edits?.fields ?? []) {
-      if (node.info.fields.has(name)) continue;
-      const edited = this.editor.edit(undefined, change, { parent: path, segment: name });
-      if (edited !== 'gone') written.set(name, edited.value);
-    }
-    return { kept, defaults, written, deleted, edits };
+    return fields;
   }
 
   /** The value that a change is about: a default counts where the change is inside of it, or deletes it. */
   private currentOf(node: ConfigNode, field: FieldInfo, change: ValueEdits): { value: unknown } | undefined {
     const [whole] = change.whole;
-    const counts =
-      whole === undefined ? hasValue(node, field) : whole.kind === 'delete' && isTouched(node, field.name);
+    const counts = (whole === undefined || whole.kind === 'delete') && hasValue(node, field);
     return counts || isExplicit(node, field.name) ? { value: rawValue(node, field) } : undefined;
   }
 
-  private contentsOf(part: PartConfig): Map<string, unknown> {
-    const { values, path } = part;
+  private contentsOf({ values, path }: PartConfig): Map<string, unknown> {
     return new Map(
       Object.keys(values).map((name) => [
         name,
@@ -216,47 +200,9 @@ class Applier {
     );
   }
 
-  private planOf(node: ConfigNode): Plan {
-    return getOrMake(this.plans, node, () => this.plan(node, undefined, undefined));
-  }
-
-  private valuesOf(node: ConfigNode): Map<string, unknown> {
-    const { kept, defaults, written } = this.planOf(node);
-    return new Map([...kept, ...defaults, ...written]);
-  }
-
-  private childrenOf(values: ReadonlyMap<string, unknown>, path: Path): Edge[] {
-    const edges: Edge[] = [];
-    for (const [name, value] of values) edgesIn(value, { parent: path, segment: name }, edges);
-    return edges;
-  }
-
-  /** A value with every config in it replaced by what it becomes. */
-  private replaced(value: unknown): unknown {
-    return mapContainers(value, (leaf) => {
-      const node = nodeOf(leaf);
-      return node === undefined ? leaf : (this.done.get(node) ?? node).proxy;
-    });
-  }
-
-  private holdsReplaced(node: ConfigNode): boolean {
-    for (const field of node.info.allFields) {
-      if (isTouched(node, field.name) && this.isReplaced(rawValue(node, field))) return true;
-    }
-    return false;
-  }
-
-  private isReplaced(value: unknown): boolean {
-    if (typeof value !== 'object' || value === null) return false;
-    const nodes: ConfigNode[] = [];
-    collectNodes(value, nodes);
-    return nodes.some((node) => (this.done.get(node) ?? node) !== node);
-  }
-
-  private fill(node: ConfigNode, part: PartConfig, values: ReadonlyMap<string, unknown>, path: Path): void {
-    for (const [name, value] of values) {
-      this.attempt(path, () => writeField(node, name, this.replaced(value), this.writer));
-    }
+  private fill(node: ConfigNode, part: PartConfig, values: ReadonlyMap<string, unknown>): void {
+    const { path } = part;
+    for (const [name, value] of values) this.attempt(path, () => writeField(node, name, value, this.writer));
     this.retag(
       node,
       part.tags.map(({ field, tag, present }) => ({ field, tag, kind: present ? 'addTag' : 'removeTag' })),
@@ -264,52 +210,55 @@ class Applier {
     );
   }
 
-  /** What a config of the base becomes: itself, where nothing in it changed. */
-  private remake(node: ConfigNode, path: Path): ConfigNode {
-    if (this.isSpared(node) && !this.holdsReplaced(node)) return node;
-    const { kept, defaults, written, deleted, edits } = this.planOf(node);
-    const made = newNode(node.info, edits?.kind[0]?.value ?? node.kind);
-    made.tags = node.tags;
-    made.last = node.last;
-    made.writes = node.writes;
-    for (const [name, value] of kept) made.values[name] = this.replaced(value);
-    for (const [name, value] of defaults)
-      if (this.isReplaced(value)) made.values[name] = this.replaced(value);
-    const [kind] = edits?.kind ?? [];
-    if (kind !== undefined && this.checkOld && node.kind !== kind.old) {
-      this.report(path, misfit(kind.old, node.kind));
+  /** Makes a config one of another kind or class, without the fields that go. */
+  private convert({ node, edits, fields, path }: Located): void {
+    for (const { old, value } of edits.kind) {
+      if (this.checkOld && node.kind !== old) this.report(path, misfit(old, node.kind));
+      node.kind = value;
     }
-    for (const name of deleted) this.attempt(path, () => deleteField(made, name, this.writer));
-    for (const change of edits?.class ?? []) this.reclass(made, change, path);
-    this.recheck(made, node, kept, path);
-    if (edits !== undefined) this.retag(made, edits.tags, path);
-    for (const [name, value] of written) {
-      this.attempt(path, () => writeField(made, name, this.replaced(value), this.writer));
-    }
-    return made;
+    for (const [name, edited] of fields)
+      if (edited === 'gone' && node.info.fields.has(name))
+        this.attempt(path, () => deleteField(node, name, this.writer));
+    for (const change of edits.class) this.reclass(node, change, path);
   }
 
-  private reclass(made: ConfigNode, change: ClassChange, path: Path): void {
-    for (const name of Object.keys(made.values)) {
-      if (change.value.fields.has(name)) continue;
+  private write({ node, edits, fields, path }: Located): void {
+    this.retag(node, edits.tags, path);
+    for (const [name, edited] of fields)
+      if (edited !== 'gone') this.attempt(path, () => writeField(node, name, edited.value, this.writer));
+  }
+
+  private reclass(node: ConfigNode, change: ClassChange, path: Path): void {
+    for (const name of Object.keys(node.values)) {
+      const field = change.value.fields.get(name);
+      const problem = field && problemOf(field, node.values[name]);
+      if (problem !== undefined) this.report(path, problem);
+      if (field !== undefined) continue;
       this.report(
         path,
         `a ${change.value.name}, which the diff makes of it, has no '${name}', which is set.`,
       );
-      delete made.values[name];
+      delete node.values[name];
     }
-    setClass(made, change.value, this.writer);
+    setClass(node, change.value, this.writer);
   }
 
-  /** Values that stay must fit the field of a new class, and a field must take what its config became. */
-  private recheck(made: ConfigNode, node: ConfigNode, kept: ReadonlyMap<string, unknown>, path: Path): void {
-    for (const name of kept.keys()) {
-      const field = made.info.fields.get(name);
-      if (field === undefined || !(name in made.values)) continue;
-      if (made.info === node.info && !this.isReplaced(kept.get(name))) continue;
-      const problem = problemOf(field, made.values[name]);
-      if (problem !== undefined) this.report(path, problem);
-    }
+  /** A field must take what its config became. */
+  private recheckHolders(value: unknown): void {
+    const changed = new Set<ConfigNode>();
+    for (const [node, { edits }] of this.edits)
+      if (edits.class.length + edits.kind.length > 0) changed.add(node);
+    if (changed.size === 0) return;
+    walk(value, {
+      leave: (node, path) => {
+        for (const field of node.info.allFields) {
+          const held = explicitValue(node, field);
+          if (!nodesIn(held).some((each) => changed.has(each))) continue;
+          const problem = problemOf(field, held);
+          if (problem !== undefined) this.report(path, problem);
+        }
+      },
+    });
   }
 
   private retag(node: ConfigNode, changes: readonly FieldTag[], path: Path): void {
@@ -330,6 +279,12 @@ class Applier {
     }
     for (const [field, tags] of wanted) writeTags(node, field, tags, this.writer);
   }
+}
+
+/** Carriers are copied where they are written to: they, and inner ones of them first, come before all others. */
+function carriersFirst<T>(items: readonly T[], nodeIn: (item: T) => ConfigNode): T[] {
+  const carriers = items.filter((item) => isCarrier(nodeIn(item)));
+  return [...carriers.reverse(), ...items.filter((item) => !isCarrier(nodeIn(item)))];
 }
 
 function misfit(expected: string, actual: string): string {

@@ -3,7 +3,7 @@ import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { isContainer, mapContainers, partsOf, refusedKeys } from '../nodes/containers.js';
-import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { type ConfigNode, hasValue, nodeOf, rawValue } from '../nodes/node.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
 import type { ValueEdits } from './edits.js';
@@ -15,8 +15,6 @@ const missing: unique symbol = Symbol('missing');
 /** Follows paths, each step once however many paths begin with it. */
 export class Resolver {
   private readonly known = new Map<PathLink, unknown>();
-  /** Defaults that a path led to: they stand in more places than their fields, so they are to be written down. */
-  readonly defaultsMet = new Map<ConfigNode, Set<string>>();
 
   constructor(private readonly root: unknown) {}
 
@@ -63,20 +61,14 @@ export class Resolver {
       return part === undefined ? missing : part[1];
     }
     const field = typeof segment === 'string' ? node.info.fields.get(segment) : undefined;
-    if (field === undefined || !hasValue(node, field)) return missing;
-    if (!isExplicit(node, field.name)) {
-      const met = this.defaultsMet.get(node);
-      if (met === undefined) this.defaultsMet.set(node, new Set([field.name]));
-      else met.add(field.name);
-    }
-    return rawValue(node, field);
+    return field === undefined || !hasValue(node, field) ? missing : rawValue(node, field);
   }
 }
 
 type Whole = ValueEdits['whole'][number];
 
 /** What a value becomes: `gone` where it is deleted. */
-type Edited = { readonly value: unknown } | 'gone';
+export type Edited = { readonly value: unknown } | 'gone';
 
 /** What a `ValueEditor` works with. */
 interface EditorOptions {

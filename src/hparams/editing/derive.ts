@@ -33,8 +33,8 @@ export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => voi
   }
 }
 
-/** One run of a recipe: copies to edit, and what they become. */
-class Session implements DraftSession {
+/** One edit: copies to write to, and what they become. */
+export class Session implements DraftSession {
   closed = false;
   /** What stands in the draft for each config that was put into it. */
   private readonly taken = new Map<unknown, unknown>();
@@ -136,7 +136,8 @@ function swapHeld(node: ConfigNode, swap: Swap): void {
 
 /** Whether a draft is as its original in its class, tags and values, once its parts are what they become. */
 function isUnchanged(draft: ConfigNode, original: ConfigNode, become: Swap): boolean {
-  if (draft.info !== original.info || !sameTags(draft.tags, original.tags)) return false;
+  if (draft.info !== original.info || draft.kind !== original.kind) return false;
+  if (!sameTags(draft.tags, original.tags)) return false;
   const isWritten = draft.writes !== original.writes;
   return draft.info.allFields.every(
     (field) =>

@@ -71,7 +71,7 @@ export class ConfigNode {
   /** @param handler of the proxy: copies have that of their original. */
   constructor(
     public info: ClassInfo,
-    readonly kind: NodeKind,
+    public kind: NodeKind,
     readonly handler: ProxyHandler<ConfigNode>,
   ) {
     this.proxy = new Proxy(this, handler) as unknown as AnyConfig;
