@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const include = ['test/**/*.test.ts'];
 /** Those that replace modules, ask what is there before a backend is loaded, or send themselves signals, are alone. */
 const alone = [
-  'test/compiler/trace.test.ts',
+  'test/compiler/tracing.test.ts',
   'test/hparams/graphs/dot.test.ts',
   'test/programs/taskState.test.ts',
   'test/system/signals.test.ts',

@@ -1,5 +1,5 @@
 /** @file The contract of a lowering: flat memory in, runs out. */
-import type { HostArray } from './types.js';
+import type { HostArray } from './tensors.js';
 
 /** Flat memory of a call: one array for each input and output of the graph. */
 export interface FlatBinding {

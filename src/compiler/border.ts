@@ -1,6 +1,6 @@
 /** @file The border of a program: inputs and outputs without elements do not reach what runs it. */
 import type { Backend, FlatBinding } from './backend.js';
-import { type Graph, joinGraphs } from './graph.js';
+import { type Graph, joinGraphs } from './ir.js';
 import { isEmpty } from './passes/index.js';
 
 type Border = Pick<Graph, 'inputs' | 'outputs'>;

@@ -1,10 +1,10 @@
 /** @file Cost analysis: FLOPs, bytes and peak memory of a program, without running it. */
-import type { Graph, Node, Value } from './graph.js';
+import type { Graph, Node, Value } from './ir.js';
 import { optimize } from './passes/index.js';
 import { type Precision, precisionOf } from './precision.js';
-import { traceProgram } from './program.js';
 import { ruleOf } from './rules/index.js';
-import { byteSize, type TensorSpec, type Tree } from './types.js';
+import { byteSize, type TensorSpec, type Tree } from './tensors.js';
+import { traceProgram } from './tracedProgram.js';
 
 /** Costs of one operation's nodes together. */
 export interface OpCost {

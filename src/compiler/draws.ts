@@ -1,5 +1,5 @@
 /** @file Random numbers in bulk, the same on every machine: only operations that IEEE 754 defines to the last bit. */
-import { bitsToUniform, type PrngKey, randomBitsInto } from './random.js';
+import { bitsToUniform, type PrngKey, randomBitsInto } from './prng.js';
 
 /** What numbers are drawn from: N(0, scale^2), uniformly from -scale up to scale, or all of them `scale`. */
 export interface Distribution {

@@ -2,16 +2,16 @@
 
 import type { Backend } from './backend.js';
 import { nodeFlops, productFlops } from './cost.js';
-import type { EagerDevice } from './eager/cpu.js';
-import type { Graph, Value } from './graph.js';
+import type { EagerDevice } from './eager/eagerBackend.js';
 import { inTurn, type Turn } from './inTurn.js';
+import type { Graph, Value } from './ir.js';
 import { compileNative, tryNative } from './native/compile.js';
-import { compileOnnx } from './onnx/session.js';
+import { compileOnnx } from './onnx/onnxSession.js';
 import { optimize } from './passes/index.js';
 import type { Profiler } from './profile/profiler.js';
-import { CompilerError, sizeOf } from './types.js';
+import { CompilerError, sizeOf } from './tensors.js';
 import { cutLoops } from './wasm/cut.js';
-import { compileWasm } from './wasm/session.js';
+import { compileWasm } from './wasm/wasmProgram.js';
 
 /**
  * Ways to run a program. `auto` takes machine code where the machine has a C compiler and the program is large enough to be

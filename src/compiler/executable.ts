@@ -7,10 +7,7 @@ import { findComputed } from './onnx/indices.js';
 import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
 import { Ports } from './ports.js';
 import type { Precision } from './precision.js';
-import type { Program } from './program.js';
-import { isSpec } from './program.js';
 import { bindRepeated } from './repeat.js';
-import { mapTree } from './tree.js';
 import {
   type BoundArray,
   CompilerError,
@@ -18,7 +15,10 @@ import {
   type HostTensor,
   type TensorSpec,
   type Tree,
-} from './types.js';
+} from './tensors.js';
+import { mapTree } from './tensorTrees.js';
+import type { Program } from './tracedProgram.js';
+import { isSpec } from './tracedProgram.js';
 
 /** A call on fixed memory: no allocation and no copy from one run to the next. */
 export interface BoundCall {

@@ -1,8 +1,8 @@
 /** @file Random numbers in bulk, by machine code off the main thread where there are enough of them, else on the host. */
 import { type Draw, fillNow } from './draws.js';
-import type { EagerDevice } from './eager/cpu.js';
+import type { EagerDevice } from './eager/eagerBackend.js';
 import { type Engine, mayBeNative } from './engine.js';
-import { fillNatively } from './native/draws.js';
+import { fillNatively } from './native/fillNatively.js';
 import { openToolchain } from './native/toolchain/index.js';
 
 /** How arrays are filled. */

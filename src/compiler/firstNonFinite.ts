@@ -3,12 +3,12 @@
  * in its results is followed back to the operation that made it out of finite values.
  */
 import { readScope } from './gradientScopes.js';
-import { type Graph, type Node, newValue, type Value } from './graph.js';
-import { type OnnxOptions, runOnnx } from './onnx/session.js';
+import { type Graph, type Node, newValue, type Value } from './ir.js';
+import { type OnnxOptions, runOnnx } from './onnx/onnxSession.js';
 import { eliminateDeadCode } from './passes/index.js';
-import { isSpec, type TensorFunction, traceProgram } from './program.js';
-import { flattenTree } from './tree.js';
-import { byteSize, formatSpec, type HostArray, type HostTensor, sizeOf, type Tree } from './types.js';
+import { byteSize, formatSpec, type HostArray, type HostTensor, sizeOf, type Tree } from './tensors.js';
+import { flattenTree } from './tensorTrees.js';
+import { isSpec, type TensorFunction, traceProgram } from './tracedProgram.js';
 
 /** The first value of a program that is not finite and should be. */
 export interface NonFinite {

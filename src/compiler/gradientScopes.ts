@@ -3,8 +3,8 @@
  * belong to no layer; here they carry the scope of the operation that they are the gradient of.
  */
 import type { TapeKeeper } from './tape.js';
+import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
-import { CompilerError } from './types.js';
 import { showUsersFrame } from './usersFrame.js';
 
 /** How the tracer is told where an operation belongs. */

@@ -1,8 +1,9 @@
 /** @file Gradients over structures of tensors. */
+
+import { CompilerError, type Tree } from './tensors.js';
+import { flattenTree, mapTree } from './tensorTrees.js';
 import * as tf from './tfjs.js';
-import { keepCopy } from './trace.js';
-import { flattenTree, mapTree } from './tree.js';
-import { CompilerError, type Tree } from './types.js';
+import { keepCopy } from './tracing.js';
 
 export const isTensor = (value: unknown): value is tf.Tensor => value instanceof tf.Tensor;
 

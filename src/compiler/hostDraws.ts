@@ -1,6 +1,7 @@
 /** @file tfjs's random operations: they draw on the host, so that a traced function would have the same numbers in every run. */
+
+import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
-import { CompilerError } from './types.js';
 
 /** What draws instead, by the operations of tfjs that draw. */
 const INSTEAD: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 /** @file Programs that run one after another as one program, where no engine makes one executable of them. */
 import type { Backend, FlatBinding } from './backend.js';
-import type { Graph } from './graph.js';
-import { newHostArray, sizeOf, type TensorSpec } from './types.js';
+import type { Graph } from './ir.js';
+import { newHostArray, sizeOf, type TensorSpec } from './tensors.js';
 
 /** One of the programs. Its arrays are numbered: the inputs of the whole, then its outputs, then what is in between. */
 export interface Turn {

@@ -2,13 +2,13 @@
  * @file Which elements of a program's inputs are used as indices, and of how many: what is asked of a batch before a program
  * runs on it. Indices that the program works out itself are checked as it runs, by gathers alone.
  */
-import { type Graph, type Node, newValue, producers, rewrite, type Value } from './graph.js';
+import { type Graph, type Node, newValue, producers, rewrite, type Value } from './ir.js';
 import { eliminateDeadCode } from './passes/dce.js';
-import { forEachElement } from './rules/elementwise.js';
+import { forEachElement } from './rules/elementwiseRules.js';
 import { ruleOf } from './rules/index.js';
 import type { Addressed } from './rules/rule.js';
 import { placeOf } from './scopes.js';
-import { CompilerError, type HostArray, type Shape, sizeOf } from './types.js';
+import { CompilerError, type HostArray, type Shape, sizeOf } from './tensors.js';
 
 /** A use of a value as indices. */
 interface IndexUse extends Addressed {

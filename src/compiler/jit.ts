@@ -3,13 +3,15 @@
 import type { Backend } from './backend.js';
 import { compileWithinBorder } from './border.js';
 import { productPrecision } from './cost.js';
-import { compileEager, type EagerDevice } from './eager/cpu.js';
+import { compileEager, type EagerDevice } from './eager/eagerBackend.js';
 import { compileGraph, type Engine } from './engine.js';
 import { Executable } from './executable.js';
-import type { Graph } from './graph.js';
 import { oneAfterAnother } from './inTurn.js';
-import { exportGraph } from './onnx/lower.js';
+import type { Graph } from './ir.js';
+import { exportGraph } from './onnx/lowerToOnnx.js';
 import type { Profiler, ProgramProfile } from './profile/profiler.js';
+import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './tensors.js';
+import { flattenTree } from './tensorTrees.js';
 import {
   checkProgram,
   isSpec,
@@ -17,9 +19,7 @@ import {
   type Program,
   type TensorFunction,
   traceProgram,
-} from './program.js';
-import { flattenTree } from './tree.js';
-import { formatSpec, type HostTensor, type TensorSpec, type Tree } from './types.js';
+} from './tracedProgram.js';
 
 /** Options of a compilation. */
 export interface CompileOptions {

@@ -1,5 +1,5 @@
 /** @file Arrays of a call that share memory: outputs on outputs, and outputs on inputs. */
-import { type BoundArray, CompilerError } from './types.js';
+import { type BoundArray, CompilerError } from './tensors.js';
 
 /** An array of a call, and what it is bound to. */
 export interface Bound {

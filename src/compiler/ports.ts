@@ -1,6 +1,5 @@
 /** @file A program's inputs, or its outputs, by path, and the arrays that calls bind to them. */
 import type { Bound } from './overlap.js';
-import { flattenTree } from './tree.js';
 import {
   type BoundArray,
   byteSize,
@@ -12,7 +11,8 @@ import {
   sizeOf,
   type TensorSpec,
   type Tree,
-} from './types.js';
+} from './tensors.js';
+import { flattenTree } from './tensorTrees.js';
 
 /** Bytes of a cache line: arrays that lie in one buffer have none in common. */
 const LINE = 64;

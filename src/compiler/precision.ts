@@ -2,7 +2,7 @@
  * @file The precision in which matrix products multiply. In bfloat16 their operands are rounded to nearest even and
  * their sums are float32, with or without an instruction for it; all other operations are float32 throughout.
  */
-import type { Attrs } from './graph.js';
+import type { Attrs } from './ir.js';
 
 /** How matrix products take their operands. */
 export type Precision = 'float32' | 'bfloat16';

@@ -1,7 +1,7 @@
 /** @file Several runs of a call one after another, on backends that run once. */
 import type { Backend, FlatBinding } from './backend.js';
 import { IndexError } from './indexChecks.js';
-import type { HostArray } from './types.js';
+import type { HostArray } from './tensors.js';
 
 /** Binds a call that runs as often as it is told; by the backend itself where it can. */
 export function bindRepeated(backend: Backend, binding: FlatBinding): (times: number) => Promise<void> {

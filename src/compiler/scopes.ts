@@ -1,6 +1,6 @@
 /** @file The layers of recorded operations, and errors that name them. */
 import { GRADIENT, readScope } from './gradientScopes.js';
-import { CompilerError } from './types.js';
+import { CompilerError } from './tensors.js';
 import { showUsersFrame } from './usersFrame.js';
 
 const scopes: string[] = [];

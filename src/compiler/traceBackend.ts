@@ -1,11 +1,11 @@
 /** @file The tracing backend of tfjs: kernels that record a graph instead of computing. */
-import { type Attrs, type Node, newValue, type Value } from './graph.js';
+import { type Attrs, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { currentScope } from './scopes.js';
+import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf } from './tensors.js';
 import * as tf from './tfjs.js';
-import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf } from './types.js';
 
 /** What a tensor stands for; of those that are made here it is the identity of their data as well. */
 class Stored {

@@ -1,6 +1,6 @@
 /** @file A batch of host arrays, and the batch that language models read. */
 
-import { type HostTensor, newHostArray, sizeOf, type TensorSpec, type Tree } from '../compiler/types.js';
+import { type HostTensor, newHostArray, sizeOf, type TensorSpec, type Tree } from '../compiler/tensors.js';
 
 /** What `getNext` gives: arrays by name, nested where an input wishes, the batch always the first dimension. */
 export interface Batch {

@@ -1,6 +1,6 @@
 /** @file Counter-based draws for inputs: the n-th draw of a stream needs no state but n. */
 
-import { foldIn, type PrngKey, prngKey, randomBits, threefry2x32 } from '../compiler/random.js';
+import { foldIn, type PrngKey, prngKey, randomBits, threefry2x32 } from '../compiler/prng.js';
 
 /** The key of the stream for `purpose` (a small integer) under a user's `seed` (0 or more). */
 export function streamKey(seed: number, purpose: number): PrngKey {

@@ -1,7 +1,7 @@
 /** @file SyntheticLmInput: random tokens in the shape of text, for benchmarks and tests (Pax's SyntheticLmData). */
 
 import { z } from 'zod';
-import { foldIn, randomBits } from '../compiler/random.js';
+import { foldIn, randomBits } from '../compiler/prng.js';
 import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs, type PackedLmBatch } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import type { JsonValue } from './json.js';

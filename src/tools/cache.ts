@@ -1,6 +1,6 @@
 /** @file `luthier cache`: what the native engine has compiled on this machine, and its removal. */
 import { basename } from 'node:path';
-import type { CachedEntry } from '../compiler/native/toolchain/entries.js';
+import type { CachedEntry } from '../compiler/native/toolchain/cacheEntries.js';
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
@@ -89,7 +89,7 @@ function clearReport({ path, entries }: Found): Report {
 /** The cache that this environment names. */
 async function look(): Promise<Found> {
   const { cacheLimit, cachePath, checkFolder } = await import('../compiler/native/toolchain/cacheFolder.js');
-  const { listEntries } = await import('../compiler/native/toolchain/entries.js');
+  const { listEntries } = await import('../compiler/native/toolchain/cacheEntries.js');
   try {
     const path = checkFolder(cachePath(process.env));
     return { path, limit: cacheLimit(process.env), entries: listEntries(path) };
@@ -125,7 +125,7 @@ export const cache: Command = {
     }
     const found = await look();
     if (action === 'list') return listReport(found);
-    const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/entries.js');
+    const { dropEntry, removeLeftovers } = await import('../compiler/native/toolchain/cacheEntries.js');
     found.entries.filter(({ inUse }) => !inUse).forEach(dropEntry);
     removeLeftovers(found.path);
     return clearReport(found);

@@ -2,7 +2,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { graphCost, peakMemory } from '../../src/compiler/cost.js';
-import type { Graph, Value } from '../../src/compiler/graph.js';
 import {
   byteSize,
   costAnalysis,
@@ -10,6 +9,7 @@ import {
   type TensorSpec,
   withPrecision,
 } from '../../src/compiler/index.js';
+import type { Graph, Value } from '../../src/compiler/ir.js';
 import { GraphBuilder } from './passes/support.js';
 import { ops, tf } from './support.js';
 

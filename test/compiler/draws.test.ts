@@ -8,7 +8,7 @@ import {
   type PrngKey,
   prngKey,
 } from '../../src/compiler/index.js';
-import { bitsToUniform, randomBits } from '../../src/compiler/random.js';
+import { bitsToUniform, randomBits } from '../../src/compiler/prng.js';
 import { hasCompiler } from './native/compilerSupport.js';
 
 /** Box and Muller's formula in double precision, rounded once. */

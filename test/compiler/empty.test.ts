@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { compile, type HostTensor, type Tensor, type Tree } from '../../src/compiler/index.js';
 import { isEmpty, optimize } from '../../src/compiler/passes/index.js';
-import { traceProgram } from '../../src/compiler/program.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { engines } from './engines.js';
 import { host, leavesOf, ops, runOnce, tf, withGradient } from './support.js';
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { readScope } from '../../src/compiler/gradientScopes.js';
 import { ops, tf, valueAndGrad, withScope } from '../../src/compiler/index.js';
-import { traceProgram } from '../../src/compiler/program.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 
 const specs = {
   x: { shape: [4, 8], dtype: 'float32' },

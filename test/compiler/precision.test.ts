@@ -14,7 +14,7 @@ import {
 } from '../../src/compiler/index.js';
 import { optimize } from '../../src/compiler/passes/index.js';
 import { roundToBfloat16 } from '../../src/compiler/precision.js';
-import { traceProgram } from '../../src/compiler/program.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { engines } from './engines.js';
 import { expectClose, floats, host, ints, ops, runOnce, tf, withGradient } from './support.js';
 

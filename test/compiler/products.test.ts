@@ -5,14 +5,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Backend } from '../../src/compiler/backend.js';
-import type { Graph, Node } from '../../src/compiler/graph.js';
 import { type HostTensor, sizeOf } from '../../src/compiler/index.js';
+import type { Graph, Node } from '../../src/compiler/ir.js';
 import { compileNative } from '../../src/compiler/native/compile.js';
-import { compileOnnx } from '../../src/compiler/onnx/session.js';
+import { compileOnnx } from '../../src/compiler/onnx/onnxSession.js';
 import { expandComposites, optimize } from '../../src/compiler/passes/index.js';
 import { roundToBfloat16 } from '../../src/compiler/precision.js';
-import { traceProgram } from '../../src/compiler/program.js';
-import { newHostArray } from '../../src/compiler/types.js';
+import { newHostArray } from '../../src/compiler/tensors.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, type Step, stepsArbitrary } from './programs.js';
 import { leavesOf } from './support.js';

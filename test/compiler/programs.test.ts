@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/compiler/index.js';
-import { traceProgram } from '../../src/compiler/program.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { expectAgreement } from './agreement.js';
 import { BFLOAT16, FLOAT32 } from './campaign.js';
 import { engines } from './engines.js';

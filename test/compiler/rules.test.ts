@@ -8,10 +8,10 @@ import {
   type HostTensor,
   type Tree,
 } from '../../src/compiler/index.js';
-import { lowerings } from '../../src/compiler/onnx/rules.js';
+import { lowerings } from '../../src/compiler/onnx/lowerings.js';
 import { compositeOf } from '../../src/compiler/ops/composite.js';
-import { traceProgram } from '../../src/compiler/program.js';
 import { opNames, ruleOf } from '../../src/compiler/rules/index.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { type Case, program } from './cases/case.js';
 import { caseTable as table } from './cases/index.js';
 import { engines } from './engines.js';

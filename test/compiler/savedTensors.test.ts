@@ -1,7 +1,7 @@
 /** @file What tfjs saves for gradients: no operations in a trace, the same gradients, also of what was disposed of. */
 import { describe, expect, it } from 'vitest';
 import { compile, tf } from '../../src/compiler/index.js';
-import { traceProgram } from '../../src/compiler/program.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 
 const specs = { x: { shape: [3], dtype: 'float32' } } as const;
 const data = Float32Array.of(0.5, -1.5, 2);

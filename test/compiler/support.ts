@@ -10,8 +10,8 @@ import {
   tf,
 } from '../../src/compiler/index.js';
 import { optimize } from '../../src/compiler/passes/index.js';
-import { isSpec, traceProgram } from '../../src/compiler/program.js';
-import { flattenTree } from '../../src/compiler/tree.js';
+import { flattenTree } from '../../src/compiler/tensorTrees.js';
+import { isSpec, traceProgram } from '../../src/compiler/tracedProgram.js';
 import { cutLoops } from '../../src/compiler/wasm/cut.js';
 
 // Many small programs are compiled in one test, maybe on a busy machine.

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { prngKey } from '../../src/compiler/random.js';
+import { prngKey } from '../../src/compiler/prng.js';
 import { drawBelow, permutation, streamKey } from '../../src/inputs/random.js';
 import { concatenate, heldOutFiles, splitStream } from '../../src/inputs/tokens.js';
 

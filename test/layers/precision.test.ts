@@ -1,6 +1,5 @@
 /** @file fpropDtype through whole models: which products and which of their gradients multiply in bfloat16. */
 import { describe, expect, test } from 'vitest';
-import type { Graph } from '../../src/compiler/graph.js';
 import {
   compile,
   type Engine,
@@ -9,8 +8,9 @@ import {
   tf,
   valueAndGrad,
 } from '../../src/compiler/index.js';
+import type { Graph } from '../../src/compiler/ir.js';
 import { optimize } from '../../src/compiler/passes/index.js';
-import { traceProgram } from '../../src/compiler/program.js';
+import { traceProgram } from '../../src/compiler/tracedProgram.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { type BaseLayer, listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';

@@ -1,6 +1,6 @@
 /** @file A learner on small flat buffers, and the plain loops that its updates are compared with. */
 import { compile, type Engine, type FlatLayout, flatViews, uniform } from '../../src/compiler/index.js';
-import { prngKey } from '../../src/compiler/random.js';
+import { prngKey } from '../../src/compiler/prng.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseOptimizer,

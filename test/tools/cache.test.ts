@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Cache } from '../../src/compiler/native/toolchain/cache.js';
+import { Cache } from '../../src/compiler/native/toolchain/programCache.js';
 import { formatAge } from '../../src/tools/cache.js';
 import { type Finished, runLuthier, temporaryDirectory } from '../command.js';
 

@@ -1,8 +1,8 @@
 /** @file Empty tensors on tfjs's backends, whose kernels answer with what was in memory, with NaN, or not at all. */
 import { inferOutputs, kernelRules, ruleOf, withinRule } from '../rules/index.js';
 import type { RawAttrs } from '../rules/rule.js';
+import { newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { newHostArray, sizeOf, type TensorSpec } from '../types.js';
 
 const prepared = new Set<string>();
 

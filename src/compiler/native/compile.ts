@@ -2,16 +2,16 @@
 import { availableParallelism } from 'node:os';
 import type { Backend } from '../backend.js';
 import { productPrecision } from '../cost.js';
-import { type Graph, joinGraphs } from '../graph.js';
+import { type Graph, joinGraphs } from '../ir.js';
 import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
-import { CompilerError } from '../types.js';
-import { writeDump } from './dump/dump.js';
-import { PROGRAM_PARTS } from './emit/program.js';
-import { type KeptInputs, lowerToC } from './lower.js';
-import { partsOf } from './parts.js';
-import { openProgram } from './session.js';
-import { planPlace } from './stored/plan.js';
+import { CompilerError } from '../tensors.js';
+import { writeDump } from './dump/writeDump.js';
+import { PROGRAM_PARTS } from './emit/emitProgram.js';
+import { type KeptInputs, lowerToC } from './lowerToC.js';
+import { openProgram } from './nativeProgram.js';
+import { partsOf } from './profiledParts.js';
+import { planPlace } from './stored/storedPlan.js';
 import { compileC } from './toolchain/compileC.js';
 import { openToolchain } from './toolchain/index.js';
 

@@ -1,7 +1,7 @@
 /** @file C expressions of elementwise operations: one entry an operation, on operands already loaded. */
 
-import { foldWords } from '../ops/random.js';
-import type { DType } from '../types.js';
+import { foldWords } from '../ops/randomOps.js';
+import type { DType } from '../tensors.js';
 import type { PlacedOp } from './placedOps.js';
 
 /** What an expression is made from. */

@@ -1,5 +1,5 @@
 /** @file Iterations: an elementwise operation or a reduction as loops over rows and columns. */
-import type { DType, Shape } from '../types.js';
+import type { DType, Shape } from '../tensors.js';
 import { EXPRESSIONS, REDUCERS } from './expressions.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';

@@ -1,8 +1,8 @@
 /** @file Layout: gives every value a view of a buffer, so that nodes that only move data vanish or become copies. */
 
-import { type Graph, type Node, producers, type Value } from '../graph.js';
+import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { verifyNoEmpties } from '../passes/index.js';
-import { sizeOf } from '../types.js';
+import { sizeOf } from '../tensors.js';
 import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import type { Operand, PlacedOp } from './placedOps.js';

@@ -1,6 +1,6 @@
 /** @file The functions of compiled libraries, called through koffi; and addresses of typed arrays. */
 import { loadKoffi as loadAnyKoffi } from '../../system/index.js';
-import { type BoundArray, CompilerError } from '../types.js';
+import { type BoundArray, CompilerError } from '../tensors.js';
 
 type Koffi = typeof import('koffi');
 

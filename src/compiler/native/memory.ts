@@ -1,7 +1,7 @@
 /** @file Memory: places buffers in one block, over each other where they are not alive at the same time. */
 import { type Chain, touchedReads, touchedWrites } from './stages.js';
-import type { Plan, Step } from './steps.js';
 import { rowLength } from './storage.js';
+import type { Plan, Step } from './threadSteps.js';
 import { readsOf, type Unit, writesOf } from './units.js';
 import { type Buffer, storageBytes } from './views.js';
 

@@ -1,6 +1,6 @@
 /** @file Operations whose operands have places in memory. */
-import type { Attrs } from '../graph.js';
-import type { DType } from '../types.js';
+import type { Attrs } from '../ir.js';
+import type { DType } from '../tensors.js';
 import type { Buffer, View } from './views.js';
 
 /** What an operation reads: elements of a buffer, or one number everywhere. */

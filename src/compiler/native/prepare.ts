@@ -1,5 +1,5 @@
-/** @file The graph as the native lowering wants it: composites but attention expanded, softmax and the like as plain steps. */
-import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../graph.js';
+/** @file The graph for the native lowering: composites but attention expanded, softmax and the like as plainer operations. */
+import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
 import {
   dropEmpties,
   eliminateDeadCode,
@@ -8,7 +8,7 @@ import {
   simplify,
 } from '../passes/index.js';
 import { inferOutputs } from '../rules/index.js';
-import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../types.js';
+import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
 
 /** Adds a node with one output to a graph under construction; its shape and dtype are its rule's, where it has one. */
 type Emit = (op: string, inputs: readonly Value[], attrs?: Attrs, spec?: TensorSpec) => Value;

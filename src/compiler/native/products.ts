@@ -1,6 +1,6 @@
 /** @file Products: matrix multiplications as the runtime takes them, any strides, axes in front merged into rows where they can be. */
-import { broadcastShapes } from '../rules/elementwise.js';
-import type { Shape } from '../types.js';
+import { broadcastShapes } from '../rules/elementwiseRules.js';
+import type { Shape } from '../tensors.js';
 import type { PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type View } from './views.js';
 

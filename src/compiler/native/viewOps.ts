@@ -1,5 +1,5 @@
 /** @file Operations that move no data: each gives another view of its operand. */
-import type { Node } from '../graph.js';
+import type { Node } from '../ir.js';
 import { broadcastView, reshapeView, sliceView, transposeView, type View } from './views.js';
 
 const ints = (value: unknown): readonly number[] => value as readonly number[];

@@ -1,5 +1,5 @@
 /** @file Views: where a tensor's elements lie in a buffer. Most operations that move data only make another view. */
-import { type DType, type Shape, sizeOf } from '../types.js';
+import { type DType, type Shape, sizeOf } from '../tensors.js';
 
 /** How elements are stored: bool as one byte, bfloat16 where every reader rounds anyway. */
 export type Storage = DType | 'bfloat16';
@@ -131,10 +131,4 @@ export function broadcastView(view: View, shape: Shape): View {
     return own === undefined || (own === 1 && dim !== 1) ? 0 : view.strides[i - added]!;
   });
   return { ...view, shape, strides };
-}
-
-/** `float32 %12+256 [8,64]:(192,1)`, for dumps. */
-export function formatView({ buffer, offset, shape, strides }: View): string {
-  const plain = isContiguous({ buffer, offset, shape, strides }) ? '' : `:(${strides.join(',')})`;
-  return `${buffer.storage} %${buffer.id}${offset ? `+${offset}` : ''}[${shape.join(',')}]${plain}`;
 }

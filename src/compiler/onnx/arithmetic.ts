@@ -1,5 +1,5 @@
 /** @file ONNX lowerings of arithmetic and reductions, with what the guide says of NaN, zeros, casts and integers. */
-import type { Attrs, Node, Value } from '../graph.js';
+import type { Attrs, Node, Value } from '../ir.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 

@@ -1,6 +1,6 @@
 /** @file Builds an ONNX model value by value: names, constants, and the places where index types change. */
-import type { Node, Value } from '../graph.js';
-import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../types.js';
+import type { Node, Value } from '../ir.js';
+import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../tensors.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
 import { OnnxType } from './proto.js';
 

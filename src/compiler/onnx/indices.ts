@@ -1,9 +1,10 @@
 /** @file Looks for an index that a program worked out and that was out of range: the indices are worked out again. */
-import type { Graph } from '../graph.js';
+
 import { computedIndices, findBad, placeIn, problemOf } from '../indexChecks.js';
+import type { Graph } from '../ir.js';
 import { eliminateDeadCode } from '../passes/index.js';
-import type { HostArray } from '../types.js';
-import { runOnnx } from './session.js';
+import type { HostArray } from '../tensors.js';
+import { runOnnx } from './onnxSession.js';
 
 /** The first index that is out of range among those that a graph works out; undefined where there is none. */
 export async function findComputed(

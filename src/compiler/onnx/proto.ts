@@ -3,7 +3,7 @@
  * Only writing is needed, and weights never pass through here.
  */
 import { ProtobufMessage } from '../../files/index.js';
-import type { HostArray, Shape } from '../types.js';
+import type { HostArray, Shape } from '../tensors.js';
 
 /** ONNX element types (TensorProto.DataType). */
 export const OnnxType = { float32: 1, uint32: 12, int32: 6, int64: 7, bool: 9, bfloat16: 16 } as const;

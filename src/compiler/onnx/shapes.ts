@@ -1,6 +1,6 @@
-/** @file How what moves, cuts, joins or fills is written in ONNX. */
-import type { Attrs } from '../graph.js';
-import { sizeOf } from '../types.js';
+/** @file The ONNX form of operations that move, cut, join or fill. */
+import type { Attrs } from '../ir.js';
+import { sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 

@@ -1,7 +1,7 @@
 /** @file ONNX Runtime's telemetry, turned off before the library is loaded. */
 import { isMainThread } from 'node:worker_threads';
 import { loadKoffi } from '../../system/index.js';
-import { CompilerError } from '../types.js';
+import { CompilerError } from '../tensors.js';
 
 /** The library reads it when the first session of the process is made, and from then on keeps to what it read. */
 const variable = 'ORT_DISABLE_TELEMETRY';

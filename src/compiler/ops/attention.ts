@@ -1,12 +1,12 @@
 /** @file Scaled dot-product attention (Vaswani et al., 2017) over several heads. */
 
-import type { Attrs } from '../graph.js';
+import type { Attrs } from '../ir.js';
 import { currentPrecision, precisionAttr } from '../precision.js';
-import { broadcastShapes } from '../rules/elementwise.js';
+import { broadcastShapes } from '../rules/elementwiseRules.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
+import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { hostConstant, recordOp } from '../trace.js';
-import { CompilerError, formatSpec, sameShape, sizeOf, type TensorSpec } from '../types.js';
+import { hostConstant, recordOp } from '../tracing.js';
 import { callComposite, defineComposite } from './composite.js';
 
 /** The logit of a key that a query can't see: no mask that is added to the keys it sees makes them as small. */

@@ -1,11 +1,11 @@
 /** @file Composites: operations with a name of their own that carry their decomposition into tf operations. */
 
-import type { Attrs } from '../graph.js';
+import type { Attrs } from '../ir.js';
 import { precisionOf, runInPrecision } from '../precision.js';
 import { defineOp, ruleOf } from '../rules/index.js';
 import type { OpRule } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../trace.js';
+import { isTracing, recordOp } from '../tracing.js';
 
 /** A composite: a lowering may keep it as one operation, or expand it. */
 export interface Composite extends OpRule {

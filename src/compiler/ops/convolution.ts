@@ -1,6 +1,6 @@
 /** @file Convolutions as matrix products of windows by filters, and depthwise ones as sums over taps. */
-import type { Attrs } from '../graph.js';
-import { type Windows, windowsOf } from '../rules/windows.js';
+import type { Attrs } from '../ir.js';
+import { type Windows, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
 import { decomposeKernel } from './composite.js';
 import {

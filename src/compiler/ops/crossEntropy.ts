@@ -1,9 +1,9 @@
 /** @file Softmax cross-entropy against integer labels. */
 
 import { classesOf, expects, perInputElement, perOutputElement, spec } from '../rules/rule.js';
+import { sameShape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../trace.js';
-import { sameShape, type TensorSpec } from '../types.js';
+import { isTracing, recordOp } from '../tracing.js';
 import { callComposite, defineComposite } from './composite.js';
 
 /** Rows with a 1 at the label. A program's labels are checked apart; eagerly a gather refuses those that are no class. */

@@ -1,6 +1,6 @@
 /** @file Table lookup whose gradient is right with any number of duplicate ids. */
 import * as tf from '../tfjs.js';
-import { isTracing, recordOp } from '../trace.js';
+import { isTracing, recordOp } from '../tracing.js';
 
 /**
  * Rows of a table.

@@ -1,10 +1,9 @@
 /** @file The Gaussian error linear unit (Hendrycks and Gimpel, 2016). */
 
 import { expects, expectsDtypes, FLOAT, perInputElement, spec } from '../rules/rule.js';
-
+import { sameShape } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { recordOp } from '../trace.js';
-import { sameShape } from '../types.js';
+import { recordOp } from '../tracing.js';
 import { callComposite, defineComposite } from './composite.js';
 
 /** sqrt(2 / pi) and the cubic coefficient of the tanh approximation. */

@@ -1,9 +1,9 @@
 /** @file The operations of our own that layers call beside tf.*. */
-export { hostConstant } from '../trace.js';
+export { hostConstant } from '../tracing.js';
 export { type AttentionOptions, attention, attentionLogits } from './attention.js';
 export { softmaxCrossEntropy } from './crossEntropy.js';
 export { embeddingLookup } from './embedding.js';
 export { gelu } from './gelu.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
-export { dropout, foldIn, randomUniform } from './random.js';
+export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { updateSlice } from './updateSlice.js';

@@ -2,8 +2,8 @@
 
 import { precisionAttr } from '../precision.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
+import { sameShape, sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { sameShape, sizeOf } from '../types.js';
 import { defineComposite } from './composite.js';
 
 /** alpha * op(a) op(b) + c, for matrices; c has the shape of the product. Made by a pass, not by callers. */

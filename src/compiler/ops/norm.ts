@@ -1,9 +1,9 @@
 /** @file Layer norm and RMS norm over the last axis. */
 
-import type { Attrs } from '../graph.js';
+import type { Attrs } from '../ir.js';
 import { expects, expectsDtypes, FLOAT, type OpRule, perInputElement, spec } from '../rules/rule.js';
+import type { TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import type { TensorSpec } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
 const epsilonOf = (attrs: Attrs): number => attrs.epsilon as number;

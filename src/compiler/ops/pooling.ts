@@ -1,5 +1,5 @@
 /** @file Poolings as steps along one axis and then the other, each over the taps of that axis alone. */
-import { type Windows, windowsOf } from '../rules/windows.js';
+import { type Windows, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
 import { decomposeKernel } from './composite.js';
 import { allTaps, padded, scatterTaps, tapCells } from './windows.js';

@@ -1,7 +1,7 @@
 /** @file A tensor with some rows replaced at an index that is known at run time: how a cache of keys and values grows. */
 import { spec } from '../rules/rule.js';
+import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
 function checkShapes([x, rows, index]: readonly TensorSpec[], axis: number): void {

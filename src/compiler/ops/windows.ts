@@ -1,8 +1,8 @@
 /** @file Windows over an axis by pads and slices: the cells that each tap reads, and back from taps to cells. */
 import { expects, isWithin, spec } from '../rules/rule.js';
-import type { Windows } from '../rules/windows.js';
+import type { Windows } from '../rules/windowAttrs.js';
+import type { Shape } from '../tensors.js';
 import * as tf from '../tfjs.js';
-import type { Shape } from '../types.js';
 import { callComposite, defineComposite } from './composite.js';
 
 /** `count` cells along an axis, from `begin` on, each `step` after the last. */

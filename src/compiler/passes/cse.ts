@@ -1,5 +1,5 @@
 /** @file Common-subexpression elimination: computes equal things once. */
-import { type Attrs, type Graph, rewrite, type Value } from '../graph.js';
+import { type Attrs, type Graph, rewrite, type Value } from '../ir.js';
 import { ruleOf } from '../rules/index.js';
 
 /** Constants longer than this are compared by a hash and then element by element. */

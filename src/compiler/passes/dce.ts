@@ -1,5 +1,5 @@
 /** @file Dead-code elimination: drops nodes whose results nobody reads. */
-import type { Graph, Node, Value } from '../graph.js';
+import type { Graph, Node, Value } from '../ir.js';
 
 /** The graph without nodes that no output depends on. */
 export function eliminateDeadCode(graph: Graph): Graph {

@@ -1,8 +1,8 @@
 /** @file Empty tensors: after this pass no node reads or makes one, so that no lowering meets dimensions of size 0. */
-import { type Graph, type Node, newValue, rewrite, type Value } from '../graph.js';
+import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
 import { compositeOf } from '../ops/composite.js';
 import { ruleOf } from '../rules/index.js';
-import { CompilerError, formatSpec, newHostArray } from '../types.js';
+import { CompilerError, formatSpec, newHostArray } from '../tensors.js';
 import { expandComposites } from './expand.js';
 
 /** Whether a tensor has no elements. */

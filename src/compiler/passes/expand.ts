@@ -1,12 +1,12 @@
 /** @file Expansion: replaces composites that a lowering does not keep by their decompositions. */
 import '../ops/convolution.js';
 import '../ops/pooling.js';
-import { type Graph, type Node, newValue, rewrite, type Value } from '../graph.js';
+import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
 import { compositeOf } from '../ops/composite.js';
 import { precisionOf, runInPrecision } from '../precision.js';
 import { withScope } from '../scopes.js';
 import type * as tf from '../tfjs.js';
-import { traceGraph } from '../trace.js';
+import { traceGraph } from '../tracing.js';
 
 /** The decomposition of a composite as a graph, with the node's inputs as inputs. */
 function traceDecomposition(node: Node): Graph {

@@ -1,7 +1,7 @@
 /** @file Fuses matrix products into the sums that read them, for lowerings whose product can start from a matrix. */
 import '../ops/matMulAdd.js';
-import type { Graph } from '../graph.js';
-import { sameShape } from '../types.js';
+import type { Graph } from '../ir.js';
+import { sameShape } from '../tensors.js';
 import { any, node, once, op } from './patterns.js';
 import { applyRules, reshaped, rule } from './rewriting.js';
 

@@ -1,9 +1,9 @@
 /** @file Passes: functions from graph to graph, each with one idea. `optimize` runs them in the order that pays. */
-import type { Graph } from '../graph.js';
+import type { Graph } from '../ir.js';
 import { eliminateCommonSubexpressions } from './cse.js';
 import { eliminateDeadCode } from './dce.js';
 import { dropEmpties } from './empty.js';
-import { foldConstants } from './fold.js';
+import { foldConstants } from './foldConstants.js';
 import { simplify } from './simplify.js';
 import { verify, verifyNoEmpties } from './verify.js';
 
@@ -11,7 +11,7 @@ export { eliminateCommonSubexpressions } from './cse.js';
 export { eliminateDeadCode } from './dce.js';
 export { dropEmpties, isEmpty } from './empty.js';
 export { expandComposites } from './expand.js';
-export { foldConstants } from './fold.js';
+export { foldConstants } from './foldConstants.js';
 export { fuseMatMulAdd } from './fuseMatMulAdd.js';
 export { simplify } from './simplify.js';
 export { verifyNoEmpties } from './verify.js';

@@ -1,5 +1,5 @@
 /** @file Patterns over a graph: what a value is computed from, with names for the parts. */
-import type { Node, Value } from '../graph.js';
+import type { Node, Value } from '../ir.js';
 import { ruleOf } from '../rules/index.js';
 
 /** What patterns may ask of the graph. */

@@ -8,9 +8,9 @@ import {
   rewrite,
   useCounts,
   type Value,
-} from '../graph.js';
+} from '../ir.js';
 import { inferOutputs } from '../rules/index.js';
-import { type Shape, sameShape, type TensorSpec } from '../types.js';
+import { type Shape, sameShape, type TensorSpec } from '../tensors.js';
 import { eliminateDeadCode } from './dce.js';
 import type { GraphReader, Pattern } from './patterns.js';
 

@@ -1,6 +1,6 @@
 /** @file Algebraic simplification: rewrites that hold for every input and leave less to do. */
-import { type Graph, type Node, newValue, type Value } from '../graph.js';
-import { type DType, hostArrayFrom, type Shape, sameShape, sizeOf } from '../types.js';
+import { type Graph, type Node, newValue, type Value } from '../ir.js';
+import { type DType, hostArrayFrom, type Shape, sameShape, sizeOf } from '../tensors.js';
 import { any, node, number, once, op, wide } from './patterns.js';
 import { applyRules, type Make, reshaped, rule } from './rewriting.js';
 

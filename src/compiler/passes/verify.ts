@@ -1,7 +1,7 @@
 /** @file Verification: what every pass and lowering may rely on. A graph that breaks it is a fault of the compiler. */
-import type { Graph, Node, Value } from '../graph.js';
+import type { Graph, Node, Value } from '../ir.js';
 import { inferOutputs } from '../rules/index.js';
-import { CompilerError, formatSpec, newHostArray, sameShape, sizeOf, type TensorSpec } from '../types.js';
+import { CompilerError, formatSpec, newHostArray, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
 import { isEmpty } from './empty.js';
 
 const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);

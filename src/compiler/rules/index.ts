@@ -1,13 +1,13 @@
 /** @file The table of all operations that a program may hold. Composites add themselves through `defineOp`. */
-import type { Attrs } from '../graph.js';
-import { CompilerError, type TensorSpec } from '../types.js';
-import { convolutionRules } from './convolution.js';
-import { elementwiseRules } from './elementwise.js';
-import { indexingRules } from './indexing.js';
-import { matmulRules } from './matmul.js';
-import { reduceRules } from './reduce.js';
+import type { Attrs } from '../ir.js';
+import { CompilerError, type TensorSpec } from '../tensors.js';
+import { convolutionRules } from './convolutionRules.js';
+import { elementwiseRules } from './elementwiseRules.js';
+import { indexingRules } from './indexingRules.js';
+import { matmulRules } from './matmulRules.js';
+import { reduceRules } from './reduceRules.js';
 import { Misfit, type OpRule } from './rule.js';
-import { shapeRules } from './shape.js';
+import { shapeRules } from './shapeRules.js';
 
 /** The rules of tfjs's own kernels. */
 export const kernelRules: Readonly<Record<string, OpRule>> = {

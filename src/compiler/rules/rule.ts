@@ -1,6 +1,6 @@
-/** @file What the compiler knows of an operation, whatever it is lowered to. */
-import type { Attrs } from '../graph.js';
-import { type DType, formatSpec, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../types.js';
+/** @file The rule of an operation: all that holds for it whatever it is lowered to. */
+import type { Attrs } from '../ir.js';
+import { type DType, formatSpec, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
 
 /** Attributes as tfjs hands them to a kernel. */
 export type RawAttrs = Readonly<Record<string, any>>;

@@ -2,10 +2,10 @@
  * @file Cuts a program into the elementwise loops at its end and what comes before them. AdamW's update of 11 million parameters
  * takes 42 ms of one core so, and 226 ms by ONNX Runtime alone; of 0.8 million, 3.4 and 7.7.
  */
-import { type Graph, type Node, producers, type Value } from '../graph.js';
+import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { eliminateDeadCode } from '../passes/index.js';
-import { sameShape } from '../types.js';
-import { isScalar, supports } from './lower.js';
+import { sameShape } from '../tensors.js';
+import { isScalar, supports } from './lowerToWasm.js';
 
 /** A program in parts: what the loops read is an input of it, or an output of `head`. */
 export interface Cut {

@@ -1,9 +1,9 @@
 /** @file The training step of a task, traced without a value: what its forward pass computes, keeps and returns. */
 import { nodeFlops, peakMemory, productPrecision, viewedValues } from '../../compiler/cost.js';
-import { producers, type Value } from '../../compiler/graph.js';
 import { byteSize, type Precision, type TensorSpec, type Tree, tf } from '../../compiler/index.js';
+import { producers, type Value } from '../../compiler/ir.js';
 import { eliminateDeadCode, optimize } from '../../compiler/passes/index.js';
-import { traceProgram } from '../../compiler/program.js';
+import { traceProgram } from '../../compiler/tracedProgram.js';
 import type { BatchSpecs } from '../../inputs/index.js';
 import { observeCalls } from '../../layers/index.js';
 import { forwardStep, type SingleTask, trainStep } from '../../tasks/index.js';

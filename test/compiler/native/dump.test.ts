@@ -3,13 +3,13 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CompilerError, compile, tf, valueAndGrad, withScope } from '../../../src/compiler/index.js';
-import { dumpTexts, writeDump } from '../../../src/compiler/native/dump/dump.js';
 import { graphText } from '../../../src/compiler/native/dump/graphText.js';
 import { unitsText } from '../../../src/compiler/native/dump/unitText.js';
-import { lowerToC, type NativeProgram } from '../../../src/compiler/native/lower.js';
+import { dumpTexts, writeDump } from '../../../src/compiler/native/dump/writeDump.js';
+import { lowerToC, type NativeProgram } from '../../../src/compiler/native/lowerToC.js';
 import type { Buffer, Home, Storage } from '../../../src/compiler/native/views.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { temporaryDirectory } from '../../command.js';
 
 const specs = {

@@ -1,7 +1,7 @@
 /** @file What follows from frozen inputs and constants alone is worked out once, and kept in memory of its own. */
 import { describe, expect, it } from 'vitest';
 import { type CompileOptions, compile, type HostTensor, withPrecision } from '../../../src/compiler/index.js';
-import { planNative } from '../../../src/compiler/native/lower.js';
+import { planNative } from '../../../src/compiler/native/lowerToC.js';
 import { splitOnce } from '../../../src/compiler/native/once.js';
 import { floats, host, ops } from '../support.js';
 import { hasCompiler } from './compilerSupport.js';

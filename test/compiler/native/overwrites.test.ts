@@ -1,9 +1,9 @@
 /** @file Outputs that machine code may write over inputs, by its schedule. */
 import { expect, test } from 'vitest';
 import type { Tensor } from '../../../src/compiler/index.js';
-import { lowerToC, type NativeProgram } from '../../../src/compiler/native/lower.js';
+import { lowerToC, type NativeProgram } from '../../../src/compiler/native/lowerToC.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { ops, tf } from '../support.js';
 
 type Given = Record<string, Tensor>;

@@ -1,18 +1,24 @@
 /** @file What the tests of the native lowering share: functions as prepared graphs, layouts and plans, in words. */
 import { type Tensor, type TensorSpec, tf } from '../../../src/compiler/index.js';
 import { type Layout, layOut } from '../../../src/compiler/native/layout.js';
-import { type NativePlan, planNative } from '../../../src/compiler/native/lower.js';
+import { type NativePlan, planNative } from '../../../src/compiler/native/lowerToC.js';
 import type { Operand, PlacedOp } from '../../../src/compiler/native/placedOps.js';
 import { prepareForNative } from '../../../src/compiler/native/prepare.js';
 import type { Unit } from '../../../src/compiler/native/units.js';
-import { type Buffer, formatView } from '../../../src/compiler/native/views.js';
+import { type Buffer, isContiguous, type View } from '../../../src/compiler/native/views.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 
 export const f32 = (...shape: number[]): TensorSpec => ({ shape, dtype: 'float32' });
 export const i32 = (...shape: number[]): TensorSpec => ({ shape, dtype: 'int32' });
 
 export type Traced = (...inputs: any[]) => Tensor | Tensor[];
+
+/** `float32 %12+256 [8,64]:(192,1)`. */
+function formatView({ buffer, offset, shape, strides }: View): string {
+  const plain = isContiguous({ buffer, offset, shape, strides }) ? '' : `:(${strides.join(',')})`;
+  return `${buffer.storage} %${buffer.id}${offset ? `+${offset}` : ''}[${shape.join(',')}]${plain}`;
+}
 
 /** The prepared graph of a function. */
 const prepared = (f: Traced, ...specs: TensorSpec[]) =>

@@ -12,11 +12,11 @@ import {
   withPrecision,
   withScope,
 } from '../../../src/compiler/index.js';
-import { lowerToC } from '../../../src/compiler/native/lower.js';
-import { partsOf } from '../../../src/compiler/native/parts.js';
+import { lowerToC } from '../../../src/compiler/native/lowerToC.js';
+import { partsOf } from '../../../src/compiler/native/profiledParts.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { ProgramProfile } from '../../../src/compiler/profile/profiler.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { hasCompiler } from './compilerSupport.js';
 import { openSource } from './programs.js';
 

@@ -1,8 +1,8 @@
 /** @file Checks written in C, built from the runtime's sources as the toolchain builds them, under sanitizers. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { cpuFeatures } from '../../../src/compiler/native/toolchain/cpu.js';
-import { baseFlags, machineFlags } from '../../../src/compiler/native/toolchain/flags.js';
+import { baseFlags, machineFlags } from '../../../src/compiler/native/toolchain/compilerFlags.js';
+import { cpuFeatures } from '../../../src/compiler/native/toolchain/cpuFeatures.js';
 import { fileFlags, ownFlags } from '../../../src/compiler/native/toolchain/runtimeLibrary.js';
 import { compilerPath, execute, hasSanitizer, runtimeSources } from './compilerSupport.js';
 

@@ -13,7 +13,7 @@ import {
   type View,
   wholeView,
 } from '../../../src/compiler/native/views.js';
-import { sizeOf } from '../../../src/compiler/types.js';
+import { sizeOf } from '../../../src/compiler/tensors.js';
 
 const buffer = (size: number): Buffer => ({
   id: 0,

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { compile, type Engine, type HostTensor, type Tree } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { engines } from '../engines.js';
 import { host, leavesOf, tf } from '../support.js';
 import { numericsPage } from './page.js';

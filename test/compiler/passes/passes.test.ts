@@ -1,8 +1,8 @@
 /** @file Each pass keeps the results of random programs and their gradients, and the order of nodes. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Graph } from '../../../src/compiler/graph.js';
 import type { HostTensor } from '../../../src/compiler/index.js';
+import type { Graph } from '../../../src/compiler/ir.js';
 import {
   dropEmpties,
   eliminateCommonSubexpressions,
@@ -12,7 +12,7 @@ import {
   optimize,
   simplify,
 } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { differentiated, programInputs, stepsArbitrary } from '../programs.js';
 import { expectCloseToLargest, leavesOf } from '../support.js';
 import { runGraph } from './support.js';

@@ -1,6 +1,6 @@
 /** @file Simplification of hand-made graphs: the exact nodes that remain. */
 import { expect, test } from 'vitest';
-import type { Value } from '../../../src/compiler/graph.js';
+import type { Value } from '../../../src/compiler/ir.js';
 import { eliminateDeadCode, simplify } from '../../../src/compiler/passes/index.js';
 import { describeGraph, GraphBuilder } from './support.js';
 

@@ -1,14 +1,14 @@
 /** @file Builds graphs by hand and runs them as they stand, without any pass of the product. */
 import * as ort from 'onnxruntime-node';
-import type { Attrs, Graph, Node, Value } from '../../../src/compiler/graph.js';
-import { newValue } from '../../../src/compiler/graph.js';
 import type { DType, HostArray, HostTensor, Shape } from '../../../src/compiler/index.js';
-import { inputName, lowerToOnnx } from '../../../src/compiler/onnx/lower.js';
+import type { Attrs, Graph, Node, Value } from '../../../src/compiler/ir.js';
+import { newValue } from '../../../src/compiler/ir.js';
+import { lowerings } from '../../../src/compiler/onnx/lowerings.js';
+import { inputName, lowerToOnnx } from '../../../src/compiler/onnx/lowerToOnnx.js';
 import { encodeModel } from '../../../src/compiler/onnx/proto.js';
-import { lowerings } from '../../../src/compiler/onnx/rules.js';
 import { expandComposites } from '../../../src/compiler/passes/index.js';
 import { ruleOf } from '../../../src/compiler/rules/index.js';
-import { hostArrayFrom } from '../../../src/compiler/types.js';
+import { hostArrayFrom } from '../../../src/compiler/tensors.js';
 
 /** A graph under construction. */
 export class GraphBuilder {

@@ -1,10 +1,10 @@
 /** @file What a pass may not leave behind. */
 import { expect, test } from 'vitest';
-import { type Attrs, type Graph, type Node, newValue, type Value } from '../../../src/compiler/graph.js';
+import { type Attrs, type Graph, type Node, newValue, type Value } from '../../../src/compiler/ir.js';
 import { layOut } from '../../../src/compiler/native/layout.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
 import { verify, verifyNoEmpties } from '../../../src/compiler/passes/verify.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { differentiated, programInputs } from '../programs.js';
 
 const x = newValue({ shape: [2, 3], dtype: 'float32' }, { name: 'x' });

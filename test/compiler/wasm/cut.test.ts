@@ -1,9 +1,9 @@
 /** @file Programs that become WebAssembly loops, wholly or at their end, and those that don't. */
 import { expect, test } from 'vitest';
-import type { Graph } from '../../../src/compiler/graph.js';
 import { type Tensor, type TensorSpec, type Tree, tf } from '../../../src/compiler/index.js';
+import type { Graph } from '../../../src/compiler/ir.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
-import { traceProgram } from '../../../src/compiler/program.js';
+import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { cutLoops } from '../../../src/compiler/wasm/cut.js';
 
 const float = (...shape: number[]): TensorSpec => ({ shape, dtype: 'float32' });

@@ -1,6 +1,6 @@
 /** @file A graph as text, one line a value. */
-import type { Attrs, Graph, Node, Value } from '../../graph.js';
-import { formatSpec } from '../../types.js';
+import type { Attrs, Graph, Node, Value } from '../../ir.js';
+import { formatSpec } from '../../tensors.js';
 
 /** Names of values by their order in the program: v0, v1, …. */
 class ValueNames {

@@ -1,10 +1,10 @@
 /** @file Steps with their barriers, and the memory plan, as text. */
 
-import type { NativePlan } from '../lower.js';
+import type { NativePlan } from '../lowerToC.js';
 import { bufferBytes, lifetimesIn, lifetimesOf } from '../memory.js';
 import type { Packing } from '../stages.js';
-import type { Accumulator, Step } from '../steps.js';
 import { rowLength } from '../storage.js';
+import type { Accumulator, Step } from '../threadSteps.js';
 import type { Unit } from '../units.js';
 import { type Buffer, storageBytes } from '../views.js';
 import { bufferName, unitLines } from './unitText.js';

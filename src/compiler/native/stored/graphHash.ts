@@ -1,7 +1,7 @@
-/** @file What a graph is, as a hash: two graphs with the same are lowered alike. */
+/** @file The hash of a graph: two graphs with the same are lowered alike. */
 import { createHash } from 'node:crypto';
-import type { Attrs, Graph, Node, Value } from '../../graph.js';
-import { formatSpec, type HostArray } from '../../types.js';
+import type { Attrs, Graph, Node, Value } from '../../ir.js';
+import { formatSpec, type HostArray } from '../../tensors.js';
 
 type Attr = Attrs[string];
 

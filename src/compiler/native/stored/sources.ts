@@ -1,4 +1,4 @@
-/** @file Which version of this compiler runs: what another has planned is not taken. */
+/** @file The version of this compiler: plans of another are not taken. */
 import { createHash } from 'node:crypto';
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** @file Where the cache is: a folder of the user's own that no one else can write to. */
+/** @file The cache's folder: the user's own, which no one else can write to. */
 import {
   accessSync,
   constants,
@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { CompilerError } from '../../types.js';
+import { CompilerError } from '../../tensors.js';
 
 /** A folder that is fit to be a cache. */
 export interface CacheFolder {

@@ -2,10 +2,10 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
-import { compile } from './build.js';
-import type { Entry, Wanted } from './cache.js';
-import { baseFlags, linkFlags, machineFlags } from './flags.js';
+import { baseFlags, linkFlags, machineFlags } from './compilerFlags.js';
 import type { Toolchain } from './index.js';
+import type { Entry, Wanted } from './programCache.js';
+import { compile } from './runCompiler.js';
 import { runtimeFolder } from './runtimeLibrary.js';
 
 /** Vectors as at -O3, without what takes its time to compile. */

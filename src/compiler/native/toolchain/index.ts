@@ -1,10 +1,10 @@
 /** @file The native toolchain: a compiler, the CPU, the cache and the compiled runtime; or why there is none. */
-import { CompilerError } from '../../types.js';
+import { CompilerError } from '../../tensors.js';
 import { reserveThreads } from '../library.js';
-import { Cache, type Entry } from './cache.js';
 import { type CCompiler, findCompiler, installHint, type Missing } from './compiler.js';
-import { cpuFeatures } from './cpu.js';
+import { cpuFeatures } from './cpuFeatures.js';
 import { InterruptedBuild } from './interrupted.js';
+import { Cache, type Entry } from './programCache.js';
 import { runtimeLibrary } from './runtimeLibrary.js';
 
 export type { Missing } from './compiler.js';

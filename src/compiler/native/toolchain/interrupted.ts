@@ -1,5 +1,5 @@
-/** @file What keeps a build from its end and is neither the source's fault nor the compiler's: the next one may succeed. */
-import { CompilerError } from '../../types.js';
+/** @file Builds that end early, by neither the source's fault nor the compiler's: the next one may succeed. */
+import { CompilerError } from '../../tensors.js';
 import type { Ended } from './process.js';
 
 /** A build that says nothing about its source. */

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Build, compile } from './build.js';
-import type { Cache, Entry, Wanted } from './cache.js';
-import { baseFlags, linkFlags, machineFlags } from './flags.js';
+import { baseFlags, linkFlags, machineFlags } from './compilerFlags.js';
+import type { Cache, Entry, Wanted } from './programCache.js';
+import { type Build, compile } from './runCompiler.js';
 
 /** Where the runtime's sources are, and `luthier.h` for programs. */
 export const runtimeFolder = fileURLToPath(new URL('../runtime', import.meta.url));

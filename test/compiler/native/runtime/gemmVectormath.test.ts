@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { foldInHost, mix32 } from '../../../../src/compiler/ops/random.js';
+import { foldInHost, mix32 } from '../../../../src/compiler/ops/randomOps.js';
 import { temporaryDirectory } from '../../../command.js';
 import { compilerPath, execute, hasCompiler, hasSanitizer, runtimeSources } from '../compilerSupport.js';
 

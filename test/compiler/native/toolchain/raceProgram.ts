@@ -1,7 +1,7 @@
 /** @file Asks for many entries of a cache, as other processes do at the same time; checks that each is whole. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Cache, type Wanted } from '../../../../src/compiler/native/toolchain/cache.js';
+import { Cache, type Wanted } from '../../../../src/compiler/native/toolchain/programCache.js';
 
 const cache = Cache.open(process.env);
 const count = Number(process.argv[2]);

@@ -2,17 +2,17 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Cache } from '../../../../src/compiler/native/toolchain/cache.js';
 import { compileC } from '../../../../src/compiler/native/toolchain/compileC.js';
 import { type CCompiler, findCompiler } from '../../../../src/compiler/native/toolchain/compiler.js';
-import { cpuFeatures } from '../../../../src/compiler/native/toolchain/cpu.js';
+import { cpuFeatures } from '../../../../src/compiler/native/toolchain/cpuFeatures.js';
 import { InterruptedBuild } from '../../../../src/compiler/native/toolchain/interrupted.js';
+import { Cache } from '../../../../src/compiler/native/toolchain/programCache.js';
 import {
   fileFlags,
   ownFlags,
   runtimeLibrary,
 } from '../../../../src/compiler/native/toolchain/runtimeLibrary.js';
-import { CompilerError } from '../../../../src/compiler/types.js';
+import { CompilerError } from '../../../../src/compiler/tensors.js';
 import { temporaryDirectory } from '../../../command.js';
 import { hasCompiler, runtimeSources } from '../compilerSupport.js';
 import { scaling } from '../programs.js';

@@ -1,0 +1,108 @@
+/** @file Runs a function op by op on a tfjs backend: `cpu` is the oracle of the tests. */
+
+import type { Backend } from '../backend.js';
+import { isAuxiliary, isTensor } from '../gradients.js';
+import { IndexError, problemOf, UNKNOWN_INDEX } from '../indexChecks.js';
+import { CompilerError, DeviceError, formatSpec, sameShape, type TensorSpec, type Tree } from '../tensors.js';
+import { flattenTree, type Leaf, mapTree } from '../tensorTrees.js';
+import * as tf from '../tfjs.js';
+import type { Program, TensorFunction } from '../tracedProgram.js';
+import { isSpec } from '../tracedProgram.js';
+import { withBackend } from '../tracing.js';
+import { answerForEmpties } from './empties.js';
+import { checkSegmentIds } from './segmentIds.js';
+
+/** Backends that the eager engine can run on. */
+export type EagerDevice = 'cpu' | 'gpu';
+
+/** The tfjs backend of a device, loaded at first use. */
+export async function loadBackend(device: EagerDevice): Promise<string> {
+  if (device === 'cpu') {
+    await import('@tensorflow/tfjs-backend-cpu');
+    // Its first use would print an advertisement for tfjs-node.
+    (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
+    answerForEmpties('cpu');
+    checkSegmentIds('cpu');
+    return 'cpu';
+  }
+  const name = '@tensorflow/tfjs-node-gpu';
+  try {
+    // Missing, or installed without its binary: both mean that there is no GPU backend.
+    await import(name);
+    answerForEmpties('tensorflow');
+    checkSegmentIds('tensorflow');
+    return 'tensorflow';
+  } catch (error) {
+    const reason = (error as Error).message.split('\n')[0]!.replace(/\.$/, '');
+    throw new DeviceError(
+      `--device=gpu needs the package ${name}, which could not be loaded (${reason}). ` +
+        `Install it with \`npm install ${name}@4.22.0\` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu.`,
+      { cause: error },
+    );
+  }
+}
+
+/** What gather and the sum by segments say of an index, as other engines are told it; undefined for other errors. */
+function indexError(program: string, error: unknown): IndexError | undefined {
+  const message = error instanceof Error ? error.message : '';
+  const [, value, last, where] = /the index value (-?\d+) is not in \[0, (\d+)\](.*)/s.exec(message) ?? [];
+  if (value === undefined) return undefined;
+  const addressed = { limit: Number(last) + 1, what: `${Number(last) + 1} that there are`, where: where! };
+  return new IndexError(program, { ...UNKNOWN_INDEX, problem: problemOf(Number(value), addressed) });
+}
+
+/**
+ * The rules say what shapes and dtypes operations give; this is where that is held against what they do give.
+ *
+ * @throws CompilerError where a result is not of the shape and dtype that it was traced with.
+ */
+function checkResults(results: readonly Leaf<tf.Tensor>[], { graph, outputPaths }: Program): void {
+  const isSame = ({ value: { shape, dtype } }: Leaf<tf.Tensor>, spec: TensorSpec): boolean =>
+    dtype === spec.dtype && sameShape(shape, spec.shape);
+  results.forEach((result, i) => {
+    const spec = graph.outputs[i]!;
+    if (isSame(result, spec)) return;
+    throw new CompilerError(
+      `Output '${outputPaths[i]}' was traced as ${formatSpec(spec)}, and tfjs gives ${formatSpec(result.value as TensorSpec)}: ` +
+        "the rule of one of its operations (src/compiler/rules) is wrong, or tfjs's kernel.",
+    );
+  });
+}
+
+/** Wraps `f` so that it runs eagerly on host memory. */
+export async function compileEager(
+  f: TensorFunction,
+  program: Program,
+  device: EagerDevice = 'cpu',
+  name = 'program',
+): Promise<Backend> {
+  const backend = await loadBackend(device);
+  const call = (tree: Tree<tf.Tensor>): Tree<tf.Tensor> => {
+    try {
+      return f(tree);
+    } catch (error) {
+      throw indexError(name, error) ?? error;
+    }
+  };
+  return {
+    runner: 'eager',
+    bind:
+      ({ inputs, outputs }) =>
+      async () => {
+        withBackend(backend, () =>
+          tf.engine().tidy(() => {
+            let next = 0;
+            const tree = mapTree<TensorSpec, tf.Tensor>(program.inputs, isSpec, ({ shape, dtype }) =>
+              // The backend may keep the array, and the caller writes to it again: it gets a copy.
+              tf.tensor(inputs[next++]!.slice() as Float32Array, [...shape], dtype),
+            );
+            const results = flattenTree<tf.Tensor>(call(tree), isTensor);
+            checkResults(results, program);
+            results.forEach(({ value }, i) => void outputs[i]!.set(value.dataSync()));
+            for (const { value } of results) if (isAuxiliary(value)) value.dispose();
+          }),
+        );
+      },
+    dispose: async () => {},
+  };
+}

@@ -1,0 +1,88 @@
+/** @file The compiler's program: values, nodes in topological order, and the one walker that passes use. */
+import type { HostArray, TensorSpec } from './tensors.js';
+
+/** Canonical attributes of a node: plain data, so that nodes can be compared and printed. */
+export type Attrs = Readonly<Record<string, number | boolean | string | readonly number[]>>;
+
+/**
+ * One tensor of a program: an input (`name` set), a constant (`data` set) or the result of a node. Values are
+ * compared by identity.
+ */
+export interface Value extends TensorSpec {
+  readonly id: number;
+  /** Set for program inputs. */
+  readonly name?: string;
+  /** Set for constants. */
+  readonly data?: HostArray;
+}
+
+/** One operation. `op` is a key of the rule table; its rule says how many inputs and outputs there are. */
+export interface Node {
+  readonly op: string;
+  readonly inputs: readonly Value[];
+  readonly outputs: readonly Value[];
+  readonly attrs: Attrs;
+  /** Path of the layer whose call made this node; '' outside any. */
+  readonly scope: string;
+}
+
+/** A program: every node stands behind the nodes whose outputs it reads. */
+export interface Graph {
+  readonly inputs: readonly Value[];
+  readonly outputs: readonly Value[];
+  readonly nodes: readonly Node[];
+}
+
+/** One graph after another, with the inputs and outputs of both. */
+export const joinGraphs = (first: Graph, second: Graph): Graph => ({
+  inputs: [...first.inputs, ...second.inputs],
+  outputs: [...first.outputs, ...second.outputs],
+  nodes: [...first.nodes, ...second.nodes],
+});
+
+let nextId = 0;
+
+/** A new value; ids grow in the order of creation, over all graphs. */
+export function newValue({ shape, dtype }: TensorSpec, extra?: { name?: string; data?: HostArray }): Value {
+  const id = nextId++;
+  return extra === undefined ? { id, shape, dtype } : { id, shape, dtype, ...extra };
+}
+
+/** The node that makes each value; inputs and constants are absent. */
+export function producers(graph: Graph): Map<Value, Node> {
+  const map = new Map<Value, Node>();
+  for (const node of graph.nodes) for (const output of node.outputs) map.set(output, node);
+  return map;
+}
+
+/** How many times each value is read, by nodes and as a program output. */
+export function useCounts(graph: Graph): Map<Value, number> {
+  const counts = new Map<Value, number>();
+  const count = (value: Value) => counts.set(value, (counts.get(value) ?? 0) + 1);
+  for (const node of graph.nodes) node.inputs.forEach(count);
+  graph.outputs.forEach(count);
+  return counts;
+}
+
+/**
+ * Rebuilds a graph node by node: the walker under every pass. `visit` gets each node with its inputs already
+ * replaced and answers with the values that stand for its outputs. It may add nodes through `emit`, in any number.
+ */
+export function rewrite(
+  graph: Graph,
+  visit: (node: Node, emit: (node: Node) => void) => readonly Value[],
+): Graph {
+  const replaced = new Map<Value, Value>();
+  const current = (value: Value): Value => replaced.get(value) ?? value;
+  const nodes: Node[] = [];
+  const emit = (node: Node) => void nodes.push(node);
+  for (const node of graph.nodes) {
+    const inputs = node.inputs.some((value) => replaced.has(value)) ? node.inputs.map(current) : node.inputs;
+    const results = visit(inputs === node.inputs ? node : { ...node, inputs }, emit);
+    node.outputs.forEach((output, i) => {
+      const result = results[i]!;
+      if (result !== output) replaced.set(output, result);
+    });
+  }
+  return { inputs: graph.inputs, outputs: graph.outputs.map(current), nodes };
+}

@@ -1,0 +1,169 @@
+/** @file C calls of the runtime for attention, sums of segments, running sums and largest elements. */
+import { literal } from '../expressions.js';
+import type { CallUnit } from '../units.js';
+import { mergeAxes, type View } from '../views.js';
+import type { Needs } from './cFunctions.js';
+import { byteOffset, precisionName, typeName } from './cNames.js';
+
+type PointerOf = (view: View) => string;
+
+/** A tensor [B, T, N, H] as the runtime takes heads. */
+const heads = (view: View, pointer: PointerOf): string =>
+  `(lt_heads){${pointer(view)}, ${typeName(view.buffer)}, ${view.strides.slice(0, 3).join(', ')}}`;
+
+/** What an attention reads beside queries, keys and values. */
+interface Extras {
+  readonly mask?: View | undefined;
+  /** How many of the keys are there. */
+  readonly visible?: View | undefined;
+}
+
+/** The description of an attention over queries, keys and values, with the mask where there is one. */
+function description(
+  { attrs }: CallUnit,
+  [q, k, v]: readonly [View, View, View],
+  { mask, visible }: Extras,
+  pointer: PointerOf,
+): string {
+  const [batch, queries, count, dims] = q.shape;
+  const size = k.shape[1]!;
+  const keys = visible === undefined ? size : `lt_between(0, *(const int32_t *)${pointer(visible)}, ${size})`;
+  const numbers = [batch, count, queries, keys, dims, v.shape[3]];
+  const floats = [attrs.scale, attrs.logitCap ?? 0].map((x) => literal(x as number, 'float32'));
+  const shape = mask === undefined ? [] : new Array<number>(4 - mask.shape.length).fill(1).concat(mask.shape);
+  const strides =
+    mask === undefined
+      ? [0, 0, 0, 0]
+      : shape.map((dim, i) => (dim === 1 ? 0 : mask.strides[i - 4 + mask.shape.length]!));
+  return (
+    `const lt_attention attention = {${[...numbers, ...floats, attrs.causal ? 1 : 0].join(', ')}, ` +
+    `${mask === undefined ? 'NULL' : pointer(mask)}, ${strides.join(', ')}};`
+  );
+}
+
+/** The same description without its pointer, to ask for the memory it needs. */
+function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
+  const text = description(unit, qkv, {}, () => 'NULL');
+  const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
+  return `lt_attention_scratch_bytes(${precisionName(unit.attrs.precision)}, &(const lt_attention)${value}, ${backward})`;
+}
+
+function attention(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const [q, k, v, ...rest] = unit.inputs as [View, View, View, ...View[]];
+  const visible = unit.attrs.counted ? rest.at(-1) : undefined;
+  const mask = rest.length > (unit.attrs.counted ? 1 : 0) ? rest[0] : undefined;
+  const [out, sums] = unit.outputs as [View, View];
+  needs.work.add(scratch(unit, [q, k, v], 0));
+  const args = [q, k, v, out].map((view) => heads(view, pointer));
+  return [
+    description(unit, [q, k, v], { mask, visible }, pointer),
+    `lt_attention_forward(${precisionName(unit.attrs.precision)}, &attention, ${args.join(', ')}, ${pointer(sums)}, frame->work, frame->thread, frame->threads);`,
+  ];
+}
+
+function attentionGrad(unit: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const [dy, q, k, v, out, sums, mask] = unit.inputs as [View, View, View, View, View, View, View?];
+  needs.work.add(scratch(unit, [q, k, v], 1));
+  const before = [q, k, v, out, dy].map((view) => heads(view, pointer));
+  const after = unit.outputs.map((view) => heads(view, pointer));
+  return [
+    description(unit, [q, k, v], { mask }, pointer),
+    `lt_attention_backward(${precisionName(unit.attrs.precision)}, &attention, ${before.join(', ')}, ${pointer(sums)}, ${after.join(', ')}, frame->work, frame->thread, frame->threads);`,
+  ];
+}
+
+function segmentSum({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): string[] {
+  const [x, ids] = inputs as [View, View];
+  const out = outputs[0]!;
+  const rows = ids.shape.reduce((size, dim) => size * dim, 1);
+  const columns = out.shape.slice(1).reduce((size, dim) => size * dim, 1);
+  const rowRun = mergeAxes(x.shape.slice(0, ids.shape.length), x.strides.slice(0, ids.shape.length))[0];
+  const idRun = mergeAxes(ids.shape, ids.strides)[0];
+  return [
+    `lt_segment_sum(${pointer(x)}, ${typeName(x.buffer)}, ${rowRun?.stride ?? 0}, ${pointer(ids)}, ${idRun?.stride ?? 0}, ` +
+      `${rows}, ${columns}, ${pointer(out)}, ${columns}, ${attrs.numSegments as number}, 0, frame->thread, frame->threads);`,
+  ];
+}
+
+/** A loop over all axes of `views` but one, shared by the threads; `offset(i)` is the byte offset of line `line` in view i. */
+function lines(
+  views: readonly View[],
+  axis: number,
+  body: (offset: (i: number) => string) => string[],
+): string[] {
+  const without = <T>(values: readonly T[]): T[] => values.filter((_, i) => i !== axis);
+  const shape = without(views[0]!.shape);
+  const count = shape.reduce((size, dim) => size * dim, 1);
+  const offset = (i: number): string =>
+    byteOffset('line', shape, without(views[i]!.strides), views[i]!.buffer);
+  return [
+    `for (int64_t line = LT_FROM(${count}); line < LT_TO(${count}); line++) {`,
+    ...body(offset).map((text) => `  ${text}`),
+    '}',
+  ];
+}
+
+const suffix = ({ buffer }: View): string => (buffer.storage === 'float32' ? 'f32' : 'i32');
+
+function cumsum({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): string[] {
+  const [x, out] = [inputs[0]!, outputs[0]!];
+  const axis = attrs.axis as number;
+  const [from, to] = [pointer(x), pointer(out)];
+  return lines([x, out], axis, (offset) => [
+    `lt_cumsum_${suffix(x)}((const void *)((const char *)${from} + ${offset(0)}), ${x.strides[axis]!}, ` +
+      `(void *)((char *)${to} + ${offset(1)}), ${out.strides[axis]!}, ${x.shape[axis]!}, ${attrs.exclusive ? 1 : 0}, ${attrs.reverse ? 1 : 0});`,
+  ]);
+}
+
+function topK({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf, needs: Needs): string[] {
+  const x = inputs[0]!;
+  const [values, indices] = outputs as [View, View];
+  const axis = x.shape.length - 1;
+  const k = attrs.k as number;
+  needs.work.add(`lt_top_k_scratch_bytes(${k})`);
+  const [from, first, second] = [pointer(x), pointer(values), pointer(indices)];
+  return lines([x, values, indices], axis, (offset) => [
+    `lt_top_k_${suffix(x)}((const void *)((const char *)${from} + ${offset(0)}), ${x.strides[axis]!}, ${x.shape[axis]!}, ${k}, ` +
+      `(void *)((char *)${first} + ${offset(1)}), ${values.strides[axis]!}, (void *)((char *)${second} + ${offset(2)}), ${indices.strides[axis]!}, frame->work);`,
+  ]);
+}
+
+/**
+ * The slice is written; the rest is copied first where the result does not lie on x. Shared by all axes but the slice's and
+ * the last, in their order: a thread's items of a cache [B, S, N, H] are its items (batch, head) of an attention.
+ */
+function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): string[] {
+  const [x, rows, index] = inputs as [View, View, View];
+  const out = outputs[0]!;
+  const axis = attrs.axis as number;
+  const last = axis === x.shape.length - 1 ? -1 : x.shape.length - 1;
+  const width = last < 0 ? 1 : x.shape[last]!;
+  const [size, count] = [x.shape[axis]!, rows.shape[axis]!];
+  const items = (view: View): View => ({
+    ...view,
+    shape: view.shape.map((dim, i) => (i === last ? 1 : dim)),
+  });
+  const line = (view: View, offset: string): string =>
+    `(lt_line){(char *)${pointer(view)} + ${offset}, ${typeName(view.buffer)}, ${view.strides[axis]!}, ${last < 0 ? 1 : view.strides[last]!}}`;
+  return [
+    `const int64_t at = lt_between(0, *(const int32_t *)${pointer(index)}, ${size - count});`,
+    ...lines([items(x), rows, out], axis, (offset) => [
+      `lt_update_slice(${line(out, offset(2))}, ${line(x, offset(0))}, ${line(rows, offset(1))}, ${size}, at, ${count}, ${width});`,
+    ]),
+  ];
+}
+
+const CALLS: Readonly<
+  Record<CallUnit['kind'], (unit: CallUnit, pointer: PointerOf, needs: Needs) => string[]>
+> = {
+  attention,
+  attentionGrad,
+  segmentSum,
+  updateSlice,
+  cumsum,
+  topK,
+};
+
+/** The statements with which each thread does its share of a call. */
+export const writeCall = (unit: CallUnit, pointer: PointerOf, needs: Needs): string[] =>
+  CALLS[unit.kind](unit, pointer, needs);

@@ -1,0 +1,352 @@
+/** @file C functions of loops: nodes over the same rows and columns, in phases where a row has to be seen whole first. */
+
+import type { DType } from '../../tensors.js';
+import { CHEAP, EXPRESSIONS, literal, REDUCERS } from '../expressions.js';
+import { type Access, type LoopNode, sameAccess } from '../iteration.js';
+import type { LoopUnit } from '../units.js';
+import type { Buffer, Run, Storage } from '../views.js';
+
+/** What a loop function is given for one of its parameters. */
+export type LoopArgument =
+  | { readonly kind: 'buffer'; readonly buffer: Buffer; readonly offset: number }
+  /** The thread's part of a sum over rows. */
+  | { readonly kind: 'accumulator'; readonly node: LoopNode };
+
+/** A loop as a C function without its name: equal texts are one function. */
+export interface LoopFunction {
+  /** From the list of parameters on. */
+  readonly text: string;
+  readonly arguments: readonly LoopArgument[];
+  /** Memory of a thread for values of one row that a later phase reads. */
+  readonly rowBytes: number;
+}
+
+/** C types of stored elements. */
+export const C_TYPES: Readonly<Record<Storage, string>> = {
+  float32: 'float',
+  int32: 'int32_t',
+  bool: 'uint8_t',
+  bfloat16: 'bf16',
+};
+
+/** The type that values have in registers. */
+const registerType = (dtype: DType): string => (dtype === 'float32' ? 'float' : 'int32_t');
+
+const load = (storage: Storage, element: string): string =>
+  storage === 'bfloat16' ? `lt_from_bf16(${element})` : storage === 'bool' ? `(int32_t)${element}` : element;
+
+const store = (storage: Storage, value: string): string =>
+  storage === 'bfloat16' ? `lt_to_bf16(${value})` : storage === 'bool' ? `(uint8_t)(${value})` : value;
+
+/** The offset of row r. */
+function rowOffset(rows: readonly Run[]): string {
+  let inner = 1;
+  const terms: string[] = [];
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const { size, stride } = rows[i]!;
+    const index = inner === 1 ? 'r' : `r / ${inner}`;
+    const wrapped = i === 0 ? index : `${index} % ${size}`;
+    if (stride !== 0) terms.unshift(`(${wrapped}) * ${stride}`);
+    inner *= size;
+  }
+  return terms.length === 0 ? '0' : terms.join(' + ');
+}
+
+const scaled = (index: string, stride: number): string =>
+  stride === 1 ? index : `(int64_t)${index} * ${stride}`;
+
+/** The result of a node while the function is written. */
+interface Value {
+  readonly node: LoopNode;
+  readonly id: number;
+  /** The pass over the row in which it is computed. */
+  readonly phase: number;
+  /** The first pass in which it can be read. */
+  readonly ready: number;
+  /** Whether a later pass reads it from a buffer of the row. */
+  buffered: boolean;
+}
+
+class LoopWriter {
+  private readonly parameters: string[] = [];
+  private readonly arguments: LoopArgument[] = [];
+  private readonly keys = new Map<string, number>();
+  private readonly values: Value[] = [];
+  private readonly byNode = new Map<LoopNode, Value>();
+  /** Declarations at the start of each row. */
+  private rowHead: string[] = [];
+  private readonly declared = new Set<string>();
+  private rowBytes = 0;
+  private checksIndices = false;
+
+  constructor(
+    private readonly unit: LoopUnit,
+    private readonly byColumns: boolean,
+  ) {
+    for (const node of unit.nodes) {
+      const phase = Math.max(0, ...this.sources(node).map(({ ready }) => ready));
+      const value = {
+        node,
+        id: this.values.length,
+        phase,
+        ready: node.role === 'row' ? phase + 1 : phase,
+        buffered: false,
+      };
+      this.values.push(value);
+      this.byNode.set(node, value);
+    }
+    for (const { node, phase } of this.values)
+      for (const source of this.sources(node)) this.markBuffered(source, phase);
+  }
+
+  write(): LoopFunction {
+    const phases = Math.max(...this.values.map(({ phase }) => phase)) + 1;
+    const body = Array.from({ length: phases }, (_, phase) => this.phase(phase)).join('');
+    const start = this.byColumns ? this.startColumns() : '';
+    const head = this.rowHead.map((line) => `    ${line}\n`).join('');
+    const fixed = 'int64_t r0, int64_t r1, int64_t c0, int64_t c1, char *row, int32_t *bad_index';
+    const unused = `  (void)c0, (void)c1, (void)row, (void)bad_index;\n`;
+    const check = this.checksIndices;
+    return {
+      text:
+        `(${[fixed, ...this.parameters].join(', ')}) {\n${unused}${check ? '  int32_t bad = 0;\n' : ''}${start}` +
+        `  for (int64_t r = r0; r < r1; r++) {\n${head}${body}  }\n${check ? '  if (bad) *bad_index = 1;\n' : ''}}\n`,
+      arguments: this.arguments,
+      rowBytes: this.rowBytes,
+    };
+  }
+
+  /** The node of this loop that computes what `read` reads, if any. */
+  private source(read: Access | number): Value | undefined {
+    if (typeof read === 'number') return undefined;
+    return this.values.find(({ node }) => sameAccess(node.write, read));
+  }
+
+  private sources(node: LoopNode): Value[] {
+    return node.reads.flatMap((read) => this.source(read) ?? []);
+  }
+
+  /** Whether a later pass computes it again rather than to keep it. */
+  private isRecomputed({ node }: Value): boolean {
+    return CHEAP.has(node.op) && node.role === 'map';
+  }
+
+  private markBuffered(value: Value, phase: number): void {
+    if (!value.node.wide || value.node.role !== 'map' || value.phase === phase) return;
+    if (!this.isRecomputed(value)) value.buffered = true;
+    else for (const source of this.sources(value.node)) this.markBuffered(source, phase);
+  }
+
+  private parameter(key: string, type: string, argument: LoopArgument): string {
+    const known = this.keys.get(key);
+    if (known !== undefined) return `p${known}`;
+    const index = this.arguments.length;
+    this.keys.set(key, index);
+    this.arguments.push(argument);
+    this.parameters.push(`${type} *p${index}`);
+    return `p${index}`;
+  }
+
+  private pointer({ buffer, offset }: Access, mode: 'r' | 'w'): string {
+    const type = C_TYPES[buffer.storage];
+    return this.parameter(`${mode} ${buffer.id} ${offset}`, mode === 'r' ? `const ${type}` : type, {
+      kind: 'buffer',
+      buffer,
+      offset,
+    });
+  }
+
+  private declare(name: string, declaration: string): string {
+    if (!this.declared.has(name)) this.rowHead.push(declaration);
+    this.declared.add(name);
+    return name;
+  }
+
+  /** A pointer to the row of an access. */
+  private rowPointer(access: Access, mode: 'r' | 'w'): string {
+    const pointer = this.pointer(access, mode);
+    const type = C_TYPES[access.buffer.storage];
+    const rows = access.rows
+      .map(({ size, stride }) => `${size}x${stride}`)
+      .join('_')
+      .replaceAll('-', 'm');
+    const name = `x${pointer.slice(1)}${mode}${rows ? `_${rows}` : ''}`;
+    const constant = mode === 'r' ? 'const ' : '';
+    return this.declare(name, `${constant}${type} *${name} = ${pointer} + ${rowOffset(access.rows)};`);
+  }
+
+  /** An operand as C, for a node of `phase`. */
+  private operand(read: Access | number, dtype: DType, wide: boolean, phase: number): string {
+    if (typeof read === 'number') return literal(read, dtype);
+    const source = this.source(read);
+    if (source !== undefined) return this.result(source, phase);
+    const row = this.rowPointer(read, 'r');
+    const { storage } = read.buffer;
+    if (wide && read.column !== 0) return load(storage, `${row}[${scaled('j', read.column)}]`);
+    const name = `e${row.slice(1)}`;
+    return this.declare(name, `const ${registerType(dtype)} ${name} = ${load(storage, `${row}[0]`)};`);
+  }
+
+  private result(value: Value, phase: number): string {
+    const { node, id } = value;
+    if (!node.wide || node.role !== 'map' || value.phase === phase) return `v${id}`;
+    return this.isRecomputed(value) ? this.expression(node, phase) : `b${id}[j]`;
+  }
+
+  private expression(node: LoopNode, phase: number): string {
+    if (node.op === 'GatherV2') return this.gather(node, phase);
+    const args = node.reads.map((read, i) => this.operand(read, node.types[i]!, node.wide, phase));
+    // An extremum that is NaN equals none: the first NaN is meant.
+    if (node.op === 'FirstIndex')
+      return `((${args[0]} == ${args[1]}) | (${args[0]} != ${args[0]}) ? (int32_t)j : INT32_MAX)`;
+    const reducer = REDUCERS[node.op];
+    return reducer !== undefined
+      ? args[0]!
+      : EXPRESSIONS[node.op]!({
+          args,
+          types: node.types,
+          attrs: node.attrs,
+          result: node.result,
+          column: node.wide ? 'j' : '0',
+        });
+  }
+
+  /** Whether a gather reads another row of its table for each column. */
+  private indexMoves({ reads: [, index], wide }: LoopNode): boolean {
+    return wide && typeof index === 'object' && index.column !== 0;
+  }
+
+  /** An index is checked before it is used: a wrong one reads the nearest row and is told after the run. */
+  private gatherOffset({ reads: [, index], types, wide, attrs }: LoopNode, phase: number): string {
+    this.checksIndices = true;
+    return `lt_index(${this.operand(index!, types[1]!, wide, phase)}, ${attrs.count}, &bad) * ${attrs.stride}`;
+  }
+
+  private gather(node: LoopNode, phase: number): string {
+    const table = node.reads[0] as Access;
+    const column = node.wide ? scaled('j', table.column) : '0';
+    const { storage } = table.buffer;
+    if (node.wide && !this.indexMoves(node)) return load(storage, `g${this.byNode.get(node)!.id}[${column}]`);
+    return load(storage, `${this.rowPointer(table, 'r')}[${column} + ${this.gatherOffset(node, phase)}]`);
+  }
+
+  /** The pointer of a gather whose index is one for all columns: behind what computes the index, in front of the columns. */
+  private gatheredRow({ node, id }: Value, phase: number): string {
+    if (node.op !== 'GatherV2' || this.indexMoves(node)) return '';
+    const table = node.reads[0] as Access;
+    const type = C_TYPES[table.buffer.storage];
+    return `    const ${type} *const g${id} = ${this.rowPointer(table, 'r')} + ${this.gatherOffset(node, phase)};\n`;
+  }
+
+  private phase(phase: number): string {
+    const values = this.values.filter((value) => value.phase === phase);
+    const narrow = values.filter(({ node }) => !node.wide).map((value) => this.narrow(value));
+    const wide = values.filter(({ node }) => node.wide);
+    if (wide.length === 0) return narrow.join('');
+    const reductions = wide.filter(({ node }) => node.role === 'row' || node.role === 'all');
+    const starts = reductions.map(({ node, id }) => {
+      const type = registerType(node.result);
+      return `    ${type} v${id} = ${this.start(node)};\n`;
+    });
+    const clauses = reductions.map(({ node, id }) => ` reduction(${this.clause(node)}:v${id})`);
+    if (wide.some(({ node }) => node.op === 'GatherV2' && this.indexMoves(node)))
+      clauses.push(' reduction(|:bad)');
+    const rows = wide.map((value) => this.gatheredRow(value, phase));
+    const lines = wide.map((value) => this.wide(value)).join('');
+    const [from, to] = this.byColumns ? ['c0', 'c1'] : ['0', String(this.unit.columns)];
+    const index = this.unit.columns < 2 ** 30 ? 'int32_t' : 'int64_t';
+    const loop = `#pragma omp simd${clauses.join('')}\n    for (${index} j = ${from}; j < ${to}; j++) {\n${lines}    }\n`;
+    const ends = reductions.map((value) => this.end(value));
+    return [...narrow, ...rows, ...starts, loop, ...ends].join('');
+  }
+
+  private reducer(node: LoopNode) {
+    return REDUCERS[node.op === 'FirstIndex' ? 'Min' : node.op]!;
+  }
+
+  private start(node: LoopNode): string {
+    return this.reducer(node).start(node.result);
+  }
+
+  private clause(node: LoopNode): string {
+    return this.reducer(node).simd(node.result);
+  }
+
+  /** One value a row. */
+  private narrow(value: Value): string {
+    const { node, id, phase } = value;
+    const expression = this.expression(node, phase);
+    if (node.role === 'map') {
+      return `    const ${registerType(node.result)} v${id} = ${expression};\n${this.stored(value, '    ', '0')}`;
+    }
+    const sum = this.accumulator(node);
+    return `    *${sum} = ${this.reducer(node).step(`*${sum}`, expression, node.result)};\n`;
+  }
+
+  private accumulator(node: LoopNode): string {
+    const type = registerType(node.result);
+    return this.parameter(`a ${this.byNode.get(node)!.id}`, type, { kind: 'accumulator', node });
+  }
+
+  /** One value a column, inside of the pass over the row. */
+  private wide(value: Value): string {
+    const { node, id, phase } = value;
+    const expression = this.expression(node, phase);
+    const type = registerType(node.result);
+    if (node.role === 'map') {
+      const keep = value.buffered ? `      ${this.buffer(value)}[j] = v${id};\n` : '';
+      return `      const ${type} v${id} = ${expression};\n${keep}${this.stored(value, '      ', scaled('j', node.write.column))}`;
+    }
+    const step = (sum: string) => this.reducer(node).step(sum, expression, node.result);
+    if (node.role !== 'column') return `      v${id} = ${step(`v${id}`)};\n`;
+    const element = this.columnElement(node);
+    return `      ${element} = ${step(element)};\n`;
+  }
+
+  /** Where a sum over rows is kept: in the result itself where a thread sees all rows of its columns. */
+  private columnElement(node: LoopNode): string {
+    if (!this.byColumns) return `${this.accumulator(node)}[j]`;
+    return `${this.pointer(node.write, 'w')}[${scaled('j', node.write.column)}]`;
+  }
+
+  private startColumns(): string {
+    return this.values
+      .filter(({ node }) => node.role === 'column')
+      .map(
+        ({ node }) =>
+          `  for (int64_t j = c0; j < c1; j++) ${this.columnElement(node)} = ${this.start(node)};\n`,
+      )
+      .join('');
+  }
+
+  private buffer({ id, node }: Value): string {
+    const type = registerType(node.result);
+    const name = `b${id}`;
+    if (!this.declared.has(name)) {
+      this.declare(name, `${type} *const ${name} = (${type} *)(row + ${this.rowBytes});`);
+      this.rowBytes += Math.ceil(this.unit.columns / 16) * 64;
+    }
+    return name;
+  }
+
+  private stored({ node, id }: Value, indent: string, index: string): string {
+    const { buffer } = node.write;
+    if (buffer.home.kind === 'register') return '';
+    return `${indent}${this.rowPointer(node.write, 'w')}[${index}] = ${store(buffer.storage, `v${id}`)};\n`;
+  }
+
+  /** What follows the pass over the row for a reduction. */
+  private end(value: Value): string {
+    const { node, id } = value;
+    if (node.role === 'all') {
+      const sum = this.accumulator(node);
+      return `    *${sum} = ${this.reducer(node).step(`*${sum}`, `v${id}`, node.result)};\n`;
+    }
+    const none = node.op === 'FirstIndex' ? `    if (v${id} == INT32_MAX) v${id} = 0;\n` : '';
+    return none + this.stored(value, '    ', '0');
+  }
+}
+
+/** The C function of a loop; `byColumns`: threads share its columns, not its rows. */
+export const writeLoop = (unit: LoopUnit, byColumns: boolean): LoopFunction =>
+  new LoopWriter(unit, byColumns).write();

@@ -1,0 +1,87 @@
+/** @file The C text of a program: its functions, and tables of what runs when and on which memory. */
+import type { ProductUnit } from '../products.js';
+import { type Chain, type Schedule, samePacking } from '../stages.js';
+import type { Plan } from '../threadSteps.js';
+import { Functions, type Needs } from './cFunctions.js';
+import { precisionName } from './cNames.js';
+import { StepWriter } from './emitStep.js';
+import type { Place } from './pointers.js';
+
+/** What memory planning found out. */
+export interface MemoryPlan {
+  readonly arenaBytes: number;
+  readonly scratchBytes: number;
+  readonly blockRows: ReadonlyMap<Chain, number>;
+}
+
+const SPACES: Readonly<Record<Place['space'], string>> = {
+  arena: 'LT_ARENA',
+  input: 'LT_INPUT',
+  output: 'LT_OUTPUT',
+  constant: 'LT_CONSTANT',
+  packed: 'LT_PACKED',
+  workspace: 'LT_WORKSPACE',
+  offset: 'LT_OFFSET',
+};
+
+/** The largest of several C expressions. */
+const largest = (expressions: Iterable<string>): string =>
+  [...expressions].reduce((bytes, expression) => `lt_larger(${bytes}, ${expression})`, '0');
+
+/** A C array; C has no empty ones. */
+const table = (declaration: string, rows: readonly string[], none: string): string =>
+  `static const ${declaration}[] = {\n${(rows.length === 0 ? [none] : rows).map((row) => `  ${row},\n`).join('')}};\n`;
+
+/** Macros of program.h for the parts that a program may be compiled in; the second calls the first. */
+const [LOOPS, STEPS] = ['LT_LOOPS', 'LT_STEPS'];
+export const PROGRAM_PARTS: readonly string[] = [LOOPS, STEPS];
+
+/** Writes the program. Only numbers reach the text: names of variables and layers stay outside. */
+export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryPlan): string {
+  const loops = new Functions('loop');
+  const steps = new Functions('step');
+  const needs: Needs = { work: new Set(), workspace: new Set(), rowBytes: 0 };
+  const packingIndex = (unit: ProductUnit): number =>
+    packings.findIndex((packing) => samePacking(packing.unit, unit));
+  const blockRows = (chain: Chain): number => memory.blockRows.get(chain)!;
+  const places: Place[] = [];
+  let oncePlaces = 0;
+  const rows = plan.steps.map((step, i) => {
+    const writer = new StepWriter({ loops, steps, needs, plan, packingIndex, blockRows });
+    const { name, pointers } = writer.write(step);
+    const first = places.length;
+    places.push(...pointers.places);
+    if (i < plan.onceSteps) oncePlaces = places.length;
+    const waits = i > 0 && plan.steps[i - 1]!.epoch !== step.epoch;
+    return `{${name}, ${first}, ${waits ? 1 : 0}}`;
+  });
+  const packingRows = packings.map(
+    ({ unit, precision }) => `{${precisionName(precision)}, ${unit.k}, ${unit.n}}`,
+  );
+  return [
+    '#include "program.h"\n',
+    `#ifdef ${LOOPS}\n`,
+    loops.text,
+    `#else\n${loops.declarations}#endif`,
+    `#ifdef ${STEPS}\n`,
+    steps.text,
+    table(
+      'lt_place places',
+      places.map(({ space, index, offset }) => `{${SPACES[space]}, ${index}, ${offset}}`),
+      '{LT_ARENA, 0, 0}',
+    ),
+    table('lt_step steps', rows, '{NULL, 0, 0}'),
+    table('lt_packing packings', packingRows, '{0, 0, 0}'),
+    `static int64_t work_bytes(void) { return ${largest(needs.work)}; }`,
+    `static int64_t workspace_bytes(void) { return ${largest(needs.workspace)}; }\n`,
+    'static const lt_program_text text = {',
+    `  places, steps, packings, ${places.length}, ${rows.length}, ${packings.length},`,
+    `  ${memory.arenaBytes}, ${memory.scratchBytes}, ${needs.rowBytes}, ${plan.accumulatorBytes}, ${plan.onceSteps}, ${oncePlaces}, work_bytes, workspace_bytes, LT_PROFILED};\n`,
+    'void *lt_program_create(int threads, const void *const *constants) { return lt_open(&text, threads, constants); }',
+    'int lt_program_run(void *program, void *const *inputs, void *const *outputs, const lt_request *request) { return lt_run(program, inputs, outputs, request); }',
+    'void lt_program_destroy(void *program) { lt_close(program); }',
+    'int64_t lt_program_spans(void *program, double *spans, int64_t capacity) { return lt_spans(program, spans, capacity); }',
+    '#endif',
+    '',
+  ].join('\n');
+}

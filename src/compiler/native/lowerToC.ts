@@ -1,0 +1,109 @@
+/** @file Lowers a graph to C: prepares it, gives values places, fuses, pipelines, plans memory, and writes the text. */
+import { type Graph, joinGraphs, type Value } from '../ir.js';
+import { blockRowsOf } from './blocks.js';
+import { writeProgram } from './emit/emitProgram.js';
+import { fuse } from './fusion.js';
+import { orderForFusion } from './fusionOrder.js';
+import { halvesOf, type Layout, layOut } from './layout.js';
+import { placeArena, placeScratch } from './memory.js';
+import { splitOnce } from './once.js';
+import { type Overwrite, overwritesOf } from './overwrites.js';
+import { prepareForNative } from './prepare.js';
+import { type Chain, inTurn, joinSchedules, type Schedule, schedule } from './stages.js';
+import { contract, keepInRegisters, roundStorage } from './storage.js';
+import { type Plan, plan } from './threadSteps.js';
+import { hasRule, type Unit } from './units.js';
+
+/** A program as C, and what it needs beside its inputs. */
+export interface NativeProgram {
+  readonly source: string;
+  /** The graph that was lowered: prepared, with plainer operations. */
+  readonly graph: Graph;
+  readonly plan: NativePlan;
+  /** Which outputs may lie on which inputs. */
+  readonly overwrites: readonly Overwrite[];
+  /** Which inputs and outputs are stored in bfloat16. */
+  readonly halves: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] };
+}
+
+/** Everything between the graph and the C text, for dumps and tests. */
+export interface NativePlan {
+  readonly units: readonly Unit[];
+  readonly schedule: Schedule;
+  readonly plan: Plan;
+  readonly arenaBytes: number;
+  readonly scratchBytes: number;
+  readonly blockRows: ReadonlyMap<Chain, number>;
+  /** Constants that are read from memory. */
+  readonly constants: readonly Value[];
+}
+
+/** Inputs that the caller keeps from run to run: their paths, or what these begin with. */
+export interface KeptInputs {
+  /** Contents stay until the caller says that they have changed. */
+  readonly frozen?: readonly string[] | undefined;
+  /** float32 tensors that are stored in bfloat16. */
+  readonly halves?: readonly string[] | undefined;
+}
+
+/** The inputs at these paths and below. */
+const inputsAt = ({ inputs }: Graph, paths: readonly string[] = []): Set<Value> =>
+  new Set(inputs.filter(({ name }) => paths.some((path) => name === path || name!.startsWith(`${path}.`))));
+
+/** Plans a prepared graph whose values have places; `frozen` inputs, by number, keep their contents from run to run. */
+export function planNative(
+  { ops, later, constants }: Layout,
+  frozen: ReadonlySet<number> = new Set(),
+): NativePlan {
+  const turns = [ops, later].map((turn) => {
+    const { once, rest, isKept } = splitOnce(orderForFusion(turn), frozen);
+    const [early, late] = [fuse(once), fuse(rest)];
+    return { early, late, isKept };
+  });
+  const units = turns.flatMap(({ early, late }) => [...early, ...late]);
+  keepInRegisters(units);
+  const scheduled = turns
+    .map(({ early, late, isKept }) => joinSchedules(schedule(early), schedule(late, isKept)))
+    .reduce(inTurn);
+  contract(scheduled.stages);
+  roundStorage(scheduled.stages);
+  const planned = plan(scheduled);
+  const arenaBytes = placeArena(planned);
+  const chains = scheduled.stages.filter((stage): stage is Chain => stage.kind === 'chain');
+  const blockRows = new Map(chains.map((chain) => [chain, blockRowsOf(chain)]));
+  const scratchBytes = Math.max(0, ...chains.map((chain) => placeScratch(chain, blockRows.get(chain)!)));
+  return { units, schedule: scheduled, plan: planned, arenaBytes, scratchBytes, blockRows, constants };
+}
+
+/**
+ * Lowers an optimized graph.
+ *
+ * @param kept which inputs are frozen, or stored in bfloat16.
+ * @param then an optimized graph that follows in the same run. It may have inputs in memory that the first writes.
+ * @returns the program, or the name of an operation that has no rule here.
+ */
+export function lowerToC(
+  graph: Graph,
+  kept: KeptInputs = {},
+  then: Graph | null = null,
+): NativeProgram | { readonly missing: string } {
+  const [first, second] = [prepareForNative(graph), then && prepareForNative(then)];
+  const prepared = second === null ? first : joinGraphs(first, second);
+  const rounded = inputsAt(prepared, kept.halves);
+  const layout = layOut(first, rounded, second);
+  const missing = [...layout.ops, ...layout.later].find((op) => !hasRule(op))?.op;
+  if (missing !== undefined) return { missing };
+  const frozen = new Set([...inputsAt(prepared, kept.frozen)].map((input) => prepared.inputs.indexOf(input)));
+  const native = planNative(layout, frozen);
+  const halves = halvesOf(prepared, rounded);
+  return {
+    source: writeProgram(native.schedule, native.plan, native),
+    graph: prepared,
+    plan: native,
+    overwrites: overwritesOf(native.plan),
+    halves: {
+      inputs: prepared.inputs.map((input) => halves.has(input)),
+      outputs: prepared.outputs.map((output) => halves.has(output)),
+    },
+  };
+}

@@ -1,0 +1,180 @@
+/** @file Parts of a profiled program, which its marks stand for: with their layers, FLOPs and bytes. */
+import type { Part, PartKind } from '../profile/part.js';
+import { sizeOf } from '../tensors.js';
+import { type Access, sameAccess } from './iteration.js';
+import type { NativePlan } from './lowerToC.js';
+import type { Matrix, Precision, ProductUnit } from './products.js';
+import type { Packing } from './stages.js';
+import type { Step } from './threadSteps.js';
+import type { CallUnit, LoopUnit, Unit } from './units.js';
+import { type Buffer, storageBytes, type View } from './views.js';
+
+/** Scopes with their weights, as shares of 1. */
+function sharesOf(weights: readonly (readonly [scope: string, weight: number])[]): Part['shares'] {
+  const byScope = new Map<string, number>();
+  for (const [scope, weight] of weights) byScope.set(scope, (byScope.get(scope) ?? 0) + weight);
+  const total = [...byScope.values()].reduce((sum, weight) => sum + weight, 0);
+  return [...byScope].map(([scope, weight]) => ({
+    scope,
+    share: total === 0 ? 1 / byScope.size : weight / total,
+  }));
+}
+
+/** Bytes of so many elements, where they are in memory that threads share. */
+const sharedBytes = ({ home, storage }: Buffer, elements: number): number =>
+  home.kind === 'scratch' || home.kind === 'register' ? 0 : elements * storageBytes(storage);
+
+const packedBytes = (precision: Precision, elements: number): number =>
+  elements * (precision === 'bfloat16' ? 2 : 4);
+
+const itemsOf = ({ batch }: ProductUnit): number => sizeOf(batch);
+
+const productFlops = (unit: ProductUnit): number => 2 * itemsOf(unit) * unit.m * unit.n * unit.k;
+
+const productLabel = (unit: ProductUnit): string => {
+  const { m, n, k, precision, batch } = unit;
+  const items = batch.length === 0 ? '' : `${itemsOf(unit)} times `;
+  return `${items}${m}x${k} by ${k}x${n}${precision === 'bfloat16' ? ' bf16' : ''}`;
+};
+
+/** A product whose right operand is packed already. */
+function productPart(unit: ProductUnit): Part {
+  const { m, n, k, a, c, precision, scope } = unit;
+  const perItem = sharedBytes(a.buffer, m * k) + packedBytes(precision, k * n) + sharedBytes(c.buffer, m * n);
+  return {
+    kind: 'product',
+    label: productLabel(unit),
+    shares: sharesOf([[scope, 1]]),
+    flops: productFlops(unit),
+    bytes: perItem * itemsOf(unit),
+  };
+}
+
+/** Both operands of several products, packed or, for `multiply`, read as they are packed. */
+function productsPart(products: readonly ProductUnit[], kind: 'packProducts' | 'multiply'): Part {
+  const weight = (unit: ProductUnit): number =>
+    kind === 'multiply' ? productFlops(unit) : unit.k * (unit.m + unit.n);
+  const bytes = (unit: ProductUnit): number => {
+    const packed = packedBytes(unit.precision, unit.k * (unit.m + unit.n));
+    const read = (x: Matrix, elements: number): number => sharedBytes(x.buffer, elements);
+    return kind === 'multiply'
+      ? packed + read(unit.c, unit.m * unit.n)
+      : packed + read(unit.a, unit.m * unit.k) + read(unit.b, unit.k * unit.n);
+  };
+  return {
+    kind: kind === 'multiply' ? 'product' : 'packing',
+    label: products.map(productLabel).join(', '),
+    shares: sharesOf(products.map((unit) => [unit.scope, weight(unit)])),
+    flops: kind === 'multiply' ? products.reduce((sum, unit) => sum + productFlops(unit), 0) : 0,
+    bytes: products.reduce((sum, unit) => sum + bytes(unit), 0),
+  };
+}
+
+function packPart(packings: readonly Packing[]): Part {
+  const size = ({ unit: { k, n } }: Packing): number => k * n;
+  return {
+    kind: 'packing',
+    label: packings.map(({ unit: { k, n } }) => `${k}x${n}`).join(', '),
+    shares: sharesOf(packings.map((packing) => [packing.unit.scope, size(packing)])),
+    flops: 0,
+    bytes: packings.reduce(
+      (sum, packing) =>
+        sum +
+        sharedBytes(packing.unit.b.buffer, size(packing)) +
+        packedBytes(packing.precision, size(packing)),
+      0,
+    ),
+  };
+}
+
+/** Elements that an access reaches; an axis along which it does not move counts once. */
+function reached({ rows, column }: Access, columns: number): number {
+  const ofRows = rows.reduce((size, run) => (run.stride === 0 ? size : size * run.size), 1);
+  return ofRows * (column === 0 ? 1 : Math.max(1, columns));
+}
+
+function loopPart({ nodes, columns }: LoopUnit): Part {
+  const seen: Access[] = [];
+  let bytes = 0;
+  for (const { reads, write, wide, role } of nodes) {
+    for (const access of reads) {
+      if (typeof access === 'number' || seen.some((other) => sameAccess(other, access))) continue;
+      seen.push(access);
+      bytes += sharedBytes(access.buffer, reached(access, wide ? columns : 1));
+    }
+    // What the same loop reads again is still in a register.
+    seen.push(write);
+    bytes += sharedBytes(
+      write.buffer,
+      reached(write, wide && role !== 'row' && role !== 'all' ? columns : 1),
+    );
+  }
+  const ops = [...new Set(nodes.map(({ op }) => op))];
+  return {
+    kind: 'loop',
+    label: ops.length > 6 ? `${ops.slice(0, 6).join(', ')}, …` : ops.join(', '),
+    // A node that has a value for every column takes the loop's time; one value a row is next to nothing.
+    shares: sharesOf(nodes.map(({ scope, wide }) => [scope, wide ? Math.max(1, columns) : 1])),
+    flops: 0,
+    bytes,
+  };
+}
+
+/** FLOPs of `products` matrix products over the pairs of queries and keys that are looked at. */
+function attentionFlops({ inputs, attrs, kind }: CallUnit): number {
+  const isForward = kind === 'attention';
+  const [q, k] = isForward ? [inputs[0]!, inputs[1]!] : [inputs[1]!, inputs[2]!];
+  const [batch, queries, heads, dims] = q.shape as [number, number, number, number];
+  const keys = k.shape[1]!;
+  const seen = attrs.causal ? keys - (queries - 1) / 2 : keys;
+  return 2 * (isForward ? 2 : 4) * batch * heads * queries * seen * dims;
+}
+
+const CALL_KINDS: Partial<Record<CallUnit['kind'], PartKind>> = {
+  attention: 'attention',
+  attentionGrad: 'attention',
+};
+
+function callPart(unit: CallUnit): Part {
+  const kind = CALL_KINDS[unit.kind] ?? 'other';
+  const bytes = ({ buffer, shape }: View): number => sharedBytes(buffer, sizeOf(shape));
+  return {
+    kind,
+    label: `${unit.kind} ${unit.outputs[0]!.shape.join('x')}`,
+    shares: sharesOf([[unit.scope, 1]]),
+    flops: kind === 'attention' ? attentionFlops(unit) : 0,
+    bytes: [...unit.inputs, ...unit.outputs].reduce((sum, view) => sum + bytes(view), 0),
+  };
+}
+
+function unitPart(unit: Unit): Part {
+  if (unit.kind === 'product') return productPart(unit);
+  return unit.kind === 'loop' ? loopPart(unit) : callPart(unit);
+}
+
+function stepParts(step: Step): Part[] {
+  switch (step.kind) {
+    case 'chain':
+      return step.chain.units.map(unitPart);
+    case 'pack':
+      return [packPart(step.packings)];
+    case 'packProducts':
+    case 'multiply':
+      return [productsPart(step.products, step.kind)];
+    case 'finish':
+      return [
+        {
+          kind: 'other',
+          label: "threads' parts of sums",
+          shares: sharesOf(step.accumulators.map(({ node, size }) => [node.scope, size])),
+          flops: 0,
+          bytes: step.accumulators.reduce((sum, { size }) => sum + 4 * size, 0),
+        },
+      ];
+    default:
+      return step.stage.units.map(unitPart);
+  }
+}
+
+/** The parts of every step, in the order of their marks. */
+export const partsOf = ({ plan }: NativePlan): Part[][] => plan.steps.map(stepParts);

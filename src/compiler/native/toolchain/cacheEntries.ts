@@ -1,0 +1,107 @@
+/** @file Looking at the entries of a cache, and dropping those that were used longest ago. */
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { readRegularFile } from '../../../files/index.js';
+import { inUse, isAlive } from './useMarks.js';
+
+export const MANIFEST = 'entry.json';
+/** Builds that failed are kept under this and their key, for people to look at. */
+export const FAILED = 'failed-';
+
+/** One entry, as `luthier cache list` shows it. */
+export interface CachedEntry {
+  readonly kind: 'runtime' | 'program' | 'plan' | 'failed';
+  readonly name: string;
+  readonly folder: string;
+  readonly bytes: number;
+  /** When a process last opened it. */
+  readonly lastUsed: Date;
+  readonly inUse: boolean;
+  readonly compiler: string;
+}
+
+/** All entries, those used last first. */
+export function listEntries(path: string): CachedEntry[] {
+  return readNames(path)
+    .flatMap((name) => describe(join(path, name), name) ?? [])
+    .sort((a, b) => b.lastUsed.getTime() - a.lastUsed.getTime() || a.folder.localeCompare(b.folder));
+}
+
+function readNames(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
+/** What the files of an entry take. */
+function folderBytes(folder: string): number {
+  const sizes = readNames(folder).map(
+    (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size,
+  );
+  return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
+}
+
+/** Undefined for what is no entry, or has just gone. */
+function describe(folder: string, fileName: string): CachedEntry | undefined {
+  const kind = /^(runtime|program|plan|failed)-[0-9a-f]+$/.exec(fileName)?.[1] as
+    | CachedEntry['kind']
+    | undefined;
+  if (kind === undefined) return undefined;
+  try {
+    const bytes = folderBytes(folder);
+    const manifest = readManifest(folder);
+    const lastUsed = statSync(manifest === undefined ? folder : join(folder, MANIFEST)).mtime;
+    const { name = fileName, compiler = '' } = manifest ?? {};
+    return { kind, name, folder, bytes, lastUsed, inUse: inUse(folder), compiler };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for an entry that is damaged, or failed. */
+function readManifest(folder: string): { name: string; compiler: string } | undefined {
+  try {
+    return JSON.parse(readRegularFile(join(folder, MANIFEST)).toString()) as {
+      name: string;
+      compiler: string;
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Removes an entry: gone in one step for those who look. */
+export function dropEntry({ folder }: CachedEntry): void {
+  const aside = `${folder}.dropped-${process.pid}`;
+  try {
+    renameSync(folder, aside);
+  } catch {
+    // Another process has dropped it.
+    return;
+  }
+  rmSync(aside, { recursive: true, force: true });
+}
+
+/** Drops entries until they take at most `limit` bytes: those used longest ago first, never one in use. */
+export function dropOld(path: string, limit: number): void {
+  removeLeftovers(path);
+  const entries = listEntries(path);
+  let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
+  for (const entry of entries.reverse()) {
+    if (bytes <= limit) return;
+    if (entry.inUse) continue;
+    dropEntry(entry);
+    bytes -= entry.bytes;
+  }
+}
+
+/** What processes left that were killed while they built or dropped something. */
+export function removeLeftovers(path: string): void {
+  for (const name of readNames(path)) {
+    const pid = /^\.build-(\d+)-|\.dropped-(\d+)$/.exec(name);
+    if (pid !== null && !isAlive(Number(pid[1] ?? pid[2])))
+      rmSync(join(path, name), { recursive: true, force: true });
+  }
+}

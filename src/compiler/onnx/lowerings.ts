@@ -1,0 +1,216 @@
+/** @file The ONNX form of each operation: one table, keyed by the operation's name. */
+import type { Node } from '../ir.js';
+import { precisionOf } from '../precision.js';
+import { CompilerError, type DType, type Shape, sameShape, sizeOf } from '../tensors.js';
+import {
+  accumulate,
+  argReduce,
+  eluGrad,
+  expm1,
+  extremum,
+  floorDiv,
+  log1p,
+  mod,
+  ofFloats,
+  reduce,
+  reduceBool,
+  rounding,
+  step,
+  toInt,
+} from './arithmetic.js';
+import { type Lowering, MICROSOFT, type OnnxBuilder } from './builder.js';
+import { indexingLowerings } from './indexingLowerings.js';
+import { OnnxType } from './proto.js';
+import { shapeLowerings } from './shapes.js';
+
+/** An ONNX operator of the same meaning. */
+const same =
+  (op: string, domain = ''): Lowering =>
+  (_, inputs, b) => [b.emit(op, inputs, { domain })];
+
+/** FusedMatMul is for float32; integers are transposed first, and never get a factor. */
+const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
+  const transposed = names.map((name, i) => {
+    if (!(i === 0 ? attrs.transposeA : attrs.transposeB)) return name;
+    const axes = inputs[i]!.shape.map((_, axis) => axis);
+    return b.emit('Transpose', [name], {
+      attrs: { perm: [...axes.slice(0, -2), axes.at(-1)!, axes.at(-2)!] },
+    });
+  });
+  return [b.emit('MatMul', transposed)];
+};
+
+/** ONNX multiplies in float32: in bfloat16, the operands are rounded first. */
+const operands = ({ attrs }: Node, names: readonly string[], b: OnnxBuilder): readonly string[] =>
+  precisionOf(attrs) === 'bfloat16' ? names.map((name) => b.rounded(name)) : names;
+
+const matmul: Lowering = (node, names, b) => {
+  const { transposeA, transposeB, alpha } = node.attrs;
+  const inputs = operands(node, names, b);
+  if (!transposeA && !transposeB && alpha === 1) return [b.emit('MatMul', inputs)];
+  if (node.outputs[0]!.dtype !== 'float32') return matmulInt(node, inputs, b);
+  const fused = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } };
+  return [b.emit('FusedMatMul', inputs, { domain: MICROSOFT, attrs: fused })];
+};
+
+/** ONNX's Gemm starts from its third operand. */
+const matMulAdd: Lowering = (node, names, b) => {
+  const { transposeA, transposeB, alpha } = node.attrs;
+  const inputs = [...operands(node, names.slice(0, 2), b), names[2]!];
+  return [
+    b.emit('Gemm', inputs, {
+      attrs: { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } },
+    }),
+  ];
+};
+
+const topK: Lowering = ({ attrs }, [x], b) => {
+  const [values, indices] = b.emitAll('TopK', [x!, b.ints([attrs.k as number])], {
+    attrs: { axis: -1, sorted: 1 },
+    outputs: 2,
+  });
+  return [values!, b.cast(indices!, OnnxType.int32)];
+};
+
+/** Layer norm is one kernel; without a scale it gets ones. */
+const layerNorm: Lowering = ({ attrs, inputs: [x] }, inputs, b) => {
+  const depth = x!.shape.at(-1)!;
+  const scale = attrs.hasScale ? inputs[1]! : b.array([depth], new Float32Array(depth).fill(1));
+  const bias = attrs.hasBias ? [inputs.at(-1)!] : [];
+  return b.emitAll('LayerNormalization', [inputs[0]!, scale, ...bias], {
+    attrs: { axis: -1, epsilon: { float: attrs.epsilon as number } },
+    outputs: 3,
+  });
+};
+
+const gelu: Lowering = ({ attrs }, [x], b) => [
+  b.emit('Gelu', [x!], { attrs: { approximate: attrs.approximate ? 'tanh' : 'none' } }),
+];
+
+const squaredDifference: Lowering = (_, inputs, b) => {
+  const difference = b.emit('Sub', inputs);
+  return [b.emit('Mul', [difference, difference])];
+};
+
+/** Where one truth value decides, a copy does; ONNX Runtime's Where makes three passes, and has no truth values to choose from. */
+const select: Lowering = ({ inputs: [condition, ...choices], outputs: [out] }, [c, t, e], b) => {
+  const copies = choices.every(({ shape }) => sameShape(shape, out!.shape));
+  if (copies && sizeOf(condition!.shape) === 1) return [b.choose(c!, [t!, e!], out!)];
+  if (out!.dtype !== 'bool') return [b.emit('Where', [c!, t!, e!])];
+  return [b.emit('Or', [b.emit('And', [c!, t!]), b.emit('And', [b.emit('Not', [c!]), e!])])];
+};
+
+/** Elementwise operations whose ONNX name is another. */
+const RENAMED: Readonly<Record<string, string>> = {
+  Add: 'Add',
+  Sub: 'Sub',
+  Multiply: 'Mul',
+  RealDiv: 'Div',
+  Pow: 'Pow',
+  Maximum: 'Max',
+  Minimum: 'Min',
+  Greater: 'Greater',
+  GreaterEqual: 'GreaterOrEqual',
+  Less: 'Less',
+  LessEqual: 'LessOrEqual',
+  Equal: 'Equal',
+  LogicalAnd: 'And',
+  LogicalOr: 'Or',
+  LogicalNot: 'Not',
+  Neg: 'Neg',
+  Abs: 'Abs',
+  Sign: 'Sign',
+  Relu: 'Relu',
+  Identity: 'Identity',
+};
+
+/** Functions that ONNX has under the same name, of float32 alone. */
+const FUNCTIONS = [
+  'Exp',
+  'Log',
+  'Sqrt',
+  'Reciprocal',
+  'Sin',
+  'Cos',
+  'Tanh',
+  'Sigmoid',
+  'Softplus',
+  'Erf',
+  'Elu',
+];
+
+const renamed = Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [op, same(onnx)]));
+
+/** The table. */
+export const lowerings: Readonly<Record<string, Lowering>> = {
+  ...renamed,
+  ...Object.fromEntries(FUNCTIONS.map((op) => [op, ofFloats(same(op))])),
+  ...Object.fromEntries(['Floor', 'Ceil', 'Round'].map((op) => [op, rounding(op)])),
+  ...indexingLowerings,
+  ...shapeLowerings,
+  Select: select,
+  NotEqual: (_, inputs, b) => [b.emit('Not', [b.emit('Equal', inputs)])],
+  SquaredDifference: squaredDifference,
+  FloorDiv: floorDiv,
+  Mod: mod,
+  Square: (_, [x], b) => [b.emit('Mul', [x!, x!])],
+  Rsqrt: ofFloats((_, [x], b) => [b.emit('Reciprocal', [b.emit('Sqrt', [x!])])]),
+  Expm1: ofFloats(expm1),
+  Log1p: ofFloats(log1p),
+  Relu6: ({ inputs: [x] }, [name], b) => [
+    b.emit('Clip', [name!, b.scalar(0, x!.dtype), b.scalar(6, x!.dtype)]),
+  ],
+  IsNan: ofFloats(same('IsNaN')),
+  IsInf: ofFloats(same('IsInf')),
+  IsFinite: ofFloats((_, [x], b) => [
+    b.emit('Not', [b.emit('Or', [b.emit('IsNaN', [x!]), b.emit('IsInf', [x!])])]),
+  ]),
+  LeakyRelu: ofFloats(({ attrs }, [x], b) => [
+    b.emit('LeakyRelu', [x!], { attrs: { alpha: { float: attrs.alpha as number } } }),
+  ]),
+  EluGrad: eluGrad,
+  Step: step,
+  ClipByValue: ({ attrs, inputs: [x] }, [name], b) => [
+    b.emit('Clip', [name!, b.scalar(attrs.min as number, x!.dtype), b.scalar(attrs.max as number, x!.dtype)]),
+  ],
+  Cast: ({ attrs, inputs: [x] }, [name], b) => [
+    x!.dtype === 'float32' && attrs.dtype === 'int32'
+      ? toInt(b, name!)
+      : b.cast(name!, OnnxType[attrs.dtype as DType]),
+  ],
+  AddN: (_, inputs, b) => [inputs.reduce((sum, x) => b.emit('Add', [sum, x]))],
+  Sum: accumulate('ReduceSum'),
+  Mean: (node, [x], b) =>
+    reduce('ReduceMean')(node, [node.inputs[0]!.dtype === 'float32' ? x! : b.cast(x!, OnnxType.float32)], b),
+  Max: extremum('ReduceMax'),
+  Min: extremum('ReduceMin'),
+  Prod: accumulate('ReduceProd'),
+  All: reduceBool('ReduceMin'),
+  Any: reduceBool('ReduceMax'),
+  ArgMax: argReduce('ArgMax'),
+  ArgMin: argReduce('ArgMin'),
+  Softmax: ({ attrs }, [x], b) => [b.emit('Softmax', [x!], { attrs: { axis: attrs.axis as number } })],
+  LogSoftmax: ({ attrs }, [x], b) => [b.emit('LogSoftmax', [x!], { attrs: { axis: attrs.axis as number } })],
+  Cumsum: ({ attrs }, [x], b) => [
+    b.emit('CumSum', [x!, b.word(attrs.axis as number, 'int64')], {
+      attrs: { exclusive: Number(attrs.exclusive), reverse: Number(attrs.reverse) },
+    }),
+  ],
+  TopK: topK,
+  BatchMatMul: matmul,
+  MatMulAdd: matMulAdd,
+  LayerNorm: layerNorm,
+  Gelu: gelu,
+};
+
+/** The lowering of `node`. */
+export function loweringOf(node: Node): Lowering {
+  const lowering = lowerings[node.op];
+  if (lowering === undefined) {
+    throw new CompilerError(
+      `The operation '${node.op}'${node.scope ? ` of layer '${node.scope}'` : ''} has no ONNX lowering. ` +
+        `Shapes: ${node.inputs.map((x: { shape: Shape }) => `[${x.shape.join(',')}]`).join(', ')}, ${sizeOf(node.outputs[0]!.shape)} elements out.`,
+    );
+  }
+  return lowering;
+}

@@ -1,0 +1,27 @@
+/** @file Outputs of ONNX programs that may lie on an input's memory. */
+import { type Graph, producers, type Value } from '../ir.js';
+import { elementwiseRules } from '../rules/elementwiseRules.js';
+import { sameShape } from '../tensors.js';
+
+/**
+ * Whether an output may overwrite an input. ONNX Runtime chooses the order of operations and fuses some, so that only data
+ * dependence is certain: all that read the input must be elementwise on its shape, and the output must follow from each.
+ *
+ * @returns of the numbers of an output and an input.
+ */
+export function overwritesOf(graph: Graph): (output: number, input: number) => boolean {
+  const made = producers(graph);
+  const isElementwise = (value: Value, { shape }: Value): boolean =>
+    made.get(value)!.op in elementwiseRules && sameShape(value.shape, shape);
+  return (output, input) => {
+    const target = graph.outputs[output]!;
+    const source = graph.inputs[input]!;
+    if (graph.outputs.includes(source) || !made.has(target) || !isElementwise(target, source)) return false;
+    const needed = new Set([target]);
+    for (const node of [...graph.nodes].reverse())
+      if (node.outputs.some((value) => needed.has(value))) for (const value of node.inputs) needed.add(value);
+    return graph.nodes
+      .filter(({ inputs }) => inputs.includes(source))
+      .every(({ outputs: [result] }) => needed.has(result!) && isElementwise(result!, source));
+  };
+}

@@ -1,0 +1,114 @@
+/** @file Runs a graph through ONNX Runtime. */
+import type { Tensor } from 'onnxruntime-node';
+import type { Backend, FlatBinding } from '../backend.js';
+import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
+import type { Graph } from '../ir.js';
+import { CompilerError, type HostArray, newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
+import { inputName, lowerToOnnx, prepareForOnnx } from './lowerToOnnx.js';
+import { overwritesOf } from './onnxOverwrites.js';
+import { encodeModel } from './proto.js';
+import { disableTelemetry } from './telemetry.js';
+
+/** Options of an ONNX Runtime session. */
+export interface OnnxOptions {
+  /** For messages; 'program' by default. */
+  readonly name?: string;
+  /** Threads of one operation; 0 lets ONNX Runtime take one a core. */
+  readonly numThreads?: number;
+}
+
+/** Loaded at first use: the library takes 60 ms, and shape inference does without it. */
+async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
+  await disableTelemetry();
+  try {
+    return await import('onnxruntime-node');
+  } catch (error) {
+    throw new CompilerError(
+      `ONNX Runtime could not be loaded (package onnxruntime-node on ${process.platform} ${process.arch}): ${(error as Error).message}. ` +
+        'Run with --engine=eager, or reinstall with npm ci.',
+      { cause: error },
+    );
+  }
+}
+
+/** ONNX Runtime takes no memory that threads share: such arrays are copied at each run. */
+const isShared = (array: HostArray): boolean => array.buffer instanceof SharedArrayBuffer;
+const unshared = (array: HostArray): HostArray => (isShared(array) ? array.slice() : array);
+
+/** What ONNX Runtime says of a gather with an index that is out of range. */
+const BAD_INDEX = /indices element out of data bounds/;
+
+/** Compiles a graph, runs it once, and gives its outputs. */
+export async function runOnnx(
+  graph: Graph,
+  inputs: readonly HostArray[],
+  options: OnnxOptions = {},
+): Promise<HostArray[]> {
+  const outputs = graph.outputs.map(({ dtype, shape }) => newHostArray(dtype, sizeOf(shape)));
+  const backend = await compileOnnx(graph, options);
+  try {
+    await backend.bind({ inputs, outputs })();
+  } finally {
+    await backend.dispose();
+  }
+  return outputs;
+}
+
+/** Compiles a graph. */
+export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Promise<Backend> {
+  const { name = 'program' } = options;
+  const prepared = prepareForOnnx(graph);
+  const model = lowerToOnnx(prepared);
+  const { InferenceSession, Tensor: OrtTensor } = await loadRuntime();
+  const session = await InferenceSession.create(encodeModel(model), {
+    intraOpNumThreads: options.numThreads ?? 0,
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    graphOptimizationLevel: 'all',
+    // What goes wrong is thrown as well.
+    logSeverityLevel: 4,
+    // With a memory pattern, the first run's arena and the planned block both stay: 700 MB more on the small GPT, and
+    // not faster.
+    enableMemPattern: false,
+    extra: {
+      session: {
+        // Threads spin between the operations of a run, so that the next one starts sooner. Spinning must end with the
+        // run, or the threads of one session starve those of the next.
+        force_spinning_stop: '1',
+      },
+    },
+  });
+  const tensor = (spec: TensorSpec, data: HostArray): Tensor =>
+    new OrtTensor(spec.dtype, data as Float32Array, spec.shape);
+  return {
+    runner: 'onnx',
+    mayOverwrite: overwritesOf(prepared),
+    bind: (binding: FlatBinding) => {
+      const inputs = binding.inputs.map(unshared);
+      const outputs = binding.outputs.map(unshared);
+      const known = new Set(session.inputNames);
+      const feeds: Record<string, Tensor> = {};
+      graph.inputs.forEach((input, i) => {
+        if (known.has(inputName(i))) feeds[inputName(i)] = tensor(input, inputs[i]!);
+      });
+      const fetches = Object.fromEntries(
+        graph.outputs.map(({ dtype }, i) => {
+          const { name, shape } = model.outputs[i]!;
+          return [name, tensor({ dtype, shape }, outputs[i]!)];
+        }),
+      );
+      return async () => {
+        inputs.forEach((own, i) => {
+          if (own !== binding.inputs[i]) own.set(binding.inputs[i]!);
+        });
+        await session.run(feeds, fetches).catch((error: Error) => {
+          throw BAD_INDEX.test(error.message) ? new IndexError(name, UNKNOWN_INDEX) : error;
+        });
+        outputs.forEach((own, i) => {
+          if (own !== binding.outputs[i]) binding.outputs[i]!.set(own);
+        });
+      };
+    },
+    dispose: () => session.release(),
+  };
+}

@@ -1,0 +1,192 @@
+/** @file Rules of convolutions and poolings over [batch, height, width, channels], and of their gradients. */
+import type { Attrs } from '../ir.js';
+import { precisionAttr } from '../precision.js';
+import { type DType, type Shape, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
+import {
+  expects,
+  expectsDtypes,
+  FLOAT,
+  NUMBERS,
+  type OpRule,
+  type RawAttrs,
+  type RuleTable,
+  spec,
+} from './rule.js';
+import { windowAttrs, windowsOf } from './windowAttrs.js';
+
+const ints = (value: unknown): readonly number[] => value as readonly number[];
+
+const sizes = (shape: Shape): [number, number] => [shape[0]!, shape[1]!];
+
+/** [batch, windows down, windows across, channels]. */
+const windowed = (batch: number, attrs: Attrs, channels: number): number[] => {
+  const [height, width] = windowsOf(attrs);
+  return [batch, height.count, width.count, channels];
+};
+
+const tapsOf = (attrs: Attrs): number => {
+  const [height, width] = windowsOf(attrs);
+  return height.taps * width.taps;
+};
+
+/** FLOPs of a multiply-add for each element of input `index`, or of the output, each tap, and each of so many channels. */
+const perTap =
+  (index: number | 'output', channels: (inputs: readonly Shape[], attrs: Attrs) => number) =>
+  (inputs: readonly { shape: Shape }[], outputs: readonly { shape: Shape }[], attrs: Attrs): number => {
+    const { shape } = index === 'output' ? outputs[0]! : inputs[index]!;
+    const shapes = inputs.map((input) => input.shape);
+    return 2 * sizeOf(shape) * tapsOf(attrs) * channels(shapes, attrs);
+  };
+
+/** [batch, height, width, channels] of these dtypes. */
+function expectsImages(images: readonly TensorSpec[], dtypes = FLOAT): void {
+  expectsDtypes(images, dtypes);
+  expects(
+    images.every(({ shape }) => shape.length === 4),
+    'tensors of rank 4',
+    images,
+  );
+}
+
+/** What stands for an input of this shape, and what the node's windows are over. */
+function expectsWindows(x: Shape, attrs: Attrs, given: readonly TensorSpec[]): void {
+  const [height, width] = windowsOf(attrs);
+  const fits = x.length === 4 && x[1] === height.size && x[2] === width.size;
+  expects(fits, `an input of ${height.size}x${width.size} cells`, given);
+}
+
+/** The gradient of an output, by its windows. */
+function expectsGradient(dy: TensorSpec, batch: number, attrs: Attrs, channels: number): void {
+  const expected = windowed(batch, attrs, channels);
+  expects(sameShape(dy.shape, expected), `a gradient of shape [${expected}]`, dy);
+}
+
+/** What tells convolutions apart. */
+interface Kind {
+  /** tfjs's function, for messages. */
+  readonly call: string;
+  /** Channels of the result, by the filter's shape. */
+  readonly outChannels: (filter: Shape) => number;
+  /** Channels that each sum runs over. */
+  readonly summed: (filter: Shape) => number;
+  readonly isProduct: boolean;
+}
+
+/** A convolution of x by a filter, and its gradients by either. */
+function convolutions(kernel: string, { call, outChannels, summed, isProduct }: Kind): RuleTable {
+  const common = { isProduct, ofEmpty: () => 0 };
+  const precision = (raw: RawAttrs): Attrs => (isProduct ? precisionAttr(raw) : {});
+  const expectsChannels = (x: Shape, filter: Shape, given: readonly TensorSpec[]): void =>
+    expects(filter.length === 4 && x[3] === filter[2], "as many channels as the filter's axis 2 has", given);
+  return {
+    [kernel]: {
+      ...common,
+      inputs: ['x', 'filter'],
+      attrs: (raw, [x, filter]) => ({
+        ...windowAttrs(call, x!.shape, sizes(filter!.shape), raw),
+        ...precision(raw),
+      }),
+      infer: ([x, filter], attrs) => {
+        expectsImages([x!, filter!]);
+        expectsWindows(x!.shape, attrs, [x!]);
+        expectsChannels(x!.shape, filter!.shape, [x!, filter!]);
+        return [spec(windowed(x!.shape[0]!, attrs, outChannels(filter!.shape)), 'float32')];
+      },
+      flops: perTap('output', ([, filter]) => summed(filter!)),
+    },
+    [`${kernel}BackpropInput`]: {
+      ...common,
+      inputs: ['dy', 'filter'],
+      attrs: (raw, [, filter]) => ({
+        ...windowAttrs(`The gradient of ${call} by its input`, raw.inputShape, sizes(filter!.shape), raw),
+        inputShape: [...raw.inputShape],
+        ...precision(raw),
+      }),
+      infer: ([dy, filter], attrs) => {
+        expectsImages([dy!, filter!]);
+        const shape = ints(attrs.inputShape);
+        expectsWindows(shape, attrs, [spec(shape, 'float32')]);
+        expectsChannels(shape, filter!.shape, [dy!, filter!]);
+        expectsGradient(dy!, shape[0]!, attrs, outChannels(filter!.shape));
+        return [spec(shape, 'float32')];
+      },
+      flops: perTap(0, ([, filter]) => summed(filter!)),
+    },
+    [`${kernel}BackpropFilter`]: {
+      ...common,
+      inputs: ['x', 'dy'],
+      attrs: (raw, [x]) => ({
+        ...windowAttrs(`The gradient of ${call} by its filter`, x!.shape, sizes(raw.filterShape), raw),
+        filterShape: [...raw.filterShape],
+        ...precision(raw),
+      }),
+      infer: ([x, dy], attrs) => {
+        expectsImages([x!, dy!]);
+        const shape = ints(attrs.filterShape);
+        expectsWindows(x!.shape, attrs, [x!]);
+        expectsChannels(x!.shape, shape, [x!, dy!]);
+        expectsGradient(dy!, x!.shape[0]!, attrs, outChannels(shape));
+        return [spec(shape, 'float32')];
+      },
+      flops: perTap(1, (_, attrs) => summed(ints(attrs.filterShape))),
+    },
+  };
+}
+
+const poolAttrs =
+  (name: string, input: number): NonNullable<OpRule['attrs']> =>
+  (raw, inputs) => {
+    const { filterSize } = raw;
+    const window = typeof filterSize === 'number' ? ([filterSize, filterSize] as const) : filterSize;
+    return windowAttrs(name, inputs[input]!.shape, window, raw);
+  };
+
+const pooling = (name: string, takes: readonly DType[]): OpRule => ({
+  inputs: ['x'],
+  attrs: poolAttrs(name, 0),
+  infer: ([x], attrs) => {
+    expectsImages([x!], takes);
+    expectsWindows(x!.shape, attrs, [x!]);
+    return [spec(windowed(x!.shape[0]!, attrs, x!.shape[3]!), x!.dtype)];
+  },
+  flops: (_, [out], attrs) => sizeOf(out!.shape) * tapsOf(attrs),
+});
+
+const poolingGradient = (name: string, inputs: readonly string[]): OpRule => ({
+  inputs,
+  attrs: poolAttrs(name, 1),
+  infer: ([dy, x, y], attrs) => {
+    expectsImages([dy!, x!, y ?? dy!]);
+    expectsWindows(x!.shape, attrs, [x!]);
+    for (const output of [dy!, y ?? dy!]) expectsGradient(output, x!.shape[0]!, attrs, x!.shape[3]!);
+    return [spec(x!.shape, x!.dtype)];
+  },
+  flops: ([dy], _, attrs) => sizeOf(dy!.shape) * tapsOf(attrs),
+});
+
+export const convolutionRules: RuleTable = {
+  /** x [B, H, W, C] with filter [height, width, C, O]: [B, H', W', O]. */
+  ...convolutions('Conv2D', {
+    call: 'conv2d',
+    outChannels: (filter) => filter[3]!,
+    summed: (filter) => filter[2]!,
+    isProduct: true,
+  }),
+  /**
+   * x [B, H, W, C] with filter [height, width, C, M], each channel on its own: [B, H', W', C * M]. A multiply-add for each
+   * tap of each result is no matrix product: it is float32 in every precision.
+   */
+  ...convolutions('DepthwiseConv2dNative', {
+    call: 'depthwiseConv2d',
+    outChannels: (filter) => filter[2]! * filter[3]!,
+    summed: () => 1,
+    isProduct: false,
+  }),
+  /** The largest cell of each window; padding is never it. NaN is, where tfjs's cpu kernel passes over it. */
+  MaxPool: pooling('maxPool', NUMBERS),
+  MaxPoolGrad: poolingGradient('The gradient of maxPool', ['dy', 'input', 'output']),
+  /** The mean of the cells of each window that are no padding. */
+  AvgPool: pooling('avgPool', FLOAT),
+  /** dy / (cells of a window), also where some of them are padding: see the gradient of AvgPool. */
+  AvgPoolGrad: poolingGradient('The gradient of avgPool', ['dy', 'input']),
+};

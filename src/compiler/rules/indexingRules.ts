@@ -1,0 +1,83 @@
+/** @file Rules of operations that address elements by computed indices. */
+import { type DType, formatSpec, sizeOf, type TensorSpec } from '../tensors.js';
+import {
+  ANY,
+  expects,
+  expectsAxes,
+  expectsDtypes,
+  isWithin,
+  NUMBERS,
+  perInputElement,
+  type RuleTable,
+  resolveAxis,
+  spec,
+} from './rule.js';
+
+const expectsIndices = (indices: TensorSpec): void =>
+  expects(indices.dtype === 'int32', 'indices of dtype int32', indices);
+
+export const indexingRules: RuleTable = {
+  /** Rows of `x` along `axis`, chosen by `indices`. */
+  GatherV2: {
+    inputs: ['x', 'indices'],
+    indices: {
+      operand: 1,
+      address: ([x], attrs) => {
+        const axis = attrs.axis as number;
+        const limit = x!.shape[axis]!;
+        return {
+          limit,
+          what: `${limit} rows of ${formatSpec(x!)}${axis === 0 ? '' : ` along axis ${axis}`}`,
+        };
+      },
+    },
+    attrs: (raw, [x]) => {
+      const fix = 'batchDims 0 (gather from a reshape of the batch into the axis, by indices plus offsets)';
+      expects((raw.batchDims ?? 0) === 0, fix, raw.batchDims);
+      return { axis: resolveAxis(raw.axis ?? 0, x!.shape.length) };
+    },
+    infer: ([x, indices], attrs) => {
+      const axis = attrs.axis as number;
+      expectsIndices(indices!);
+      expectsAxes([axis], x!.shape.length);
+      const isThere = x!.shape[axis] !== 0 || indices!.shape.includes(0);
+      expects(isThere, `elements along axis ${axis}, which indices choose from`, [x, indices]);
+      return [spec([...x!.shape.slice(0, axis), ...indices!.shape, ...x!.shape.slice(axis + 1)], x!.dtype)];
+    },
+  },
+  /** out[i] = sum of the rows x[r] with segmentIds[r] = i. Deterministic, whatever the number of threads. */
+  UnsortedSegmentSum: {
+    inputs: ['x', 'segmentIds'],
+    indices: {
+      operand: 1,
+      address: (_, attrs) => ({ limit: attrs.numSegments as number, what: `${attrs.numSegments} segments` }),
+    },
+    ofEmpty: () => 0,
+    attrs: (raw) => ({ numSegments: raw.numSegments }),
+    infer: ([x, ids], attrs) => {
+      expectsDtypes([x!], NUMBERS);
+      expectsIndices(ids!);
+      const isOneEach = ids!.shape.length === 1 && ids!.shape[0] === x!.shape[0];
+      expects(isOneEach, 'one segment id for each row', [x, ids]);
+      expects(isWithin(attrs.numSegments, 0), 'a number of segments, 0 or more', attrs.numSegments);
+      return [spec([attrs.numSegments, ...x!.shape.slice(1)], x!.dtype)];
+    },
+    flops: perInputElement(),
+  },
+  OneHot: {
+    inputs: ['indices'],
+    attrs: (raw) => ({
+      depth: raw.depth,
+      onValue: raw.onValue ?? 1,
+      offValue: raw.offValue ?? 0,
+      dtype: raw.dtype ?? 'float32',
+    }),
+    infer: ([indices], attrs) => {
+      expectsIndices(indices!);
+      expects(isWithin(attrs.depth, 0), 'a depth of 0 or more', attrs.depth);
+      expects(ANY.includes(attrs.dtype as DType), 'dtype float32, int32 or bool', attrs.dtype);
+      return [spec([...indices!.shape, attrs.depth], attrs.dtype as DType)];
+    },
+    flops: (_, [out]) => sizeOf(out!.shape),
+  },
+};

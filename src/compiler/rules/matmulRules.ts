@@ -1,0 +1,37 @@
+/** @file The rule of matrix multiplication. */
+import { precisionAttr } from '../precision.js';
+import { formatSpec, sizeOf, type TensorSpec } from '../tensors.js';
+import { broadcastShapes } from './elementwiseRules.js';
+import { expects, expectsOneDtype, NUMBERS, type RuleTable, spec } from './rule.js';
+
+export const matmulRules: RuleTable = {
+  /** alpha * op(a) op(b) over the last two axes; the axes in front broadcast. */
+  BatchMatMul: {
+    inputs: ['a', 'b'],
+    isProduct: true,
+    ofEmpty: () => 0,
+    attrs: (raw, [a]) => ({
+      transposeA: Boolean(raw.transposeA),
+      transposeB: Boolean(raw.transposeB),
+      alpha: raw.alpha ?? 1,
+      ...(a!.dtype === 'float32' && precisionAttr(raw)),
+    }),
+    infer: ([a, b], { transposeA, transposeB }) => {
+      expectsOneDtype([a!, b!], NUMBERS);
+      expects(a!.shape.length >= 2 && b!.shape.length >= 2, 'two tensors of rank 2 or more', [a, b]);
+      const rows = a!.shape.at(transposeA ? -1 : -2)!;
+      const inner = a!.shape.at(transposeA ? -2 : -1)!;
+      const innerB = b!.shape.at(transposeB ? -1 : -2)!;
+      const columns = b!.shape.at(transposeB ? -2 : -1)!;
+      const told = (x: TensorSpec, transpose: unknown) => `${formatSpec(x)}${transpose ? ' transposed' : ''}`;
+      expects(
+        inner === innerB,
+        'inner dimensions that are equal',
+        `${inner} and ${innerB} of ${told(a!, transposeA)} and ${told(b!, transposeB)}`,
+      );
+      const batch = broadcastShapes(a!.shape.slice(0, -2), b!.shape.slice(0, -2));
+      return [spec([...batch, rows, columns], a!.dtype)];
+    },
+    flops: ([a], [out], { transposeA }) => 2 * sizeOf(out!.shape) * a!.shape.at(transposeA ? -2 : -1)!,
+  },
+};

@@ -1,0 +1,104 @@
+/** @file Rules of reductions, of softmax, and of what sorts or accumulates along an axis. */
+import type { DType, Shape } from '../tensors.js';
+import {
+  BOOL,
+  expects,
+  expectsAxes,
+  expectsDtypes,
+  FLOAT,
+  isWithin,
+  NUMBERS,
+  type OpRule,
+  perInputElement,
+  type RuleTable,
+  resolveAxes,
+  resolveAxis,
+  spec,
+} from './rule.js';
+
+function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean): number[] {
+  return keepDims
+    ? shape.map((dim, i) => (axes.includes(i) ? 1 : dim))
+    : shape.filter((_, i) => !axes.includes(i));
+}
+
+const reduction = (ofEmpty: NonNullable<OpRule['ofEmpty']>, takes = NUMBERS, gives?: DType): OpRule => ({
+  inputs: ['x'],
+  ofEmpty,
+  attrs: (raw, [x]) => ({
+    axes: resolveAxes(raw.axis ?? raw.reductionIndices, x!.shape.length),
+    keepDims: Boolean(raw.keepDims),
+  }),
+  infer: ([x], attrs) => {
+    const axes = attrs.axes as readonly number[];
+    expectsDtypes([x!], takes);
+    expectsAxes(axes, x!.shape.length);
+    return [spec(reducedShape(x!.shape, axes, attrs.keepDims as boolean), gives ?? x!.dtype)];
+  },
+  flops: perInputElement(),
+});
+
+const argReduction: OpRule = {
+  inputs: ['x'],
+  attrs: (raw, [x]) => {
+    const axes = [raw.axis].flat();
+    expects(axes.length === 1, 'one axis', axes);
+    return { axis: resolveAxis(axes[0], x!.shape.length) };
+  },
+  infer: ([x], { axis }) => {
+    expectsDtypes([x!], NUMBERS);
+    expectsAxes([axis as number], x!.shape.length);
+    expects(x!.shape[axis as number] !== 0, `elements along axis ${axis}`, x);
+    return [spec(reducedShape(x!.shape, [axis as number], false), 'int32')];
+  },
+  flops: perInputElement(),
+};
+
+const alongAxis = (input: string, axisName: string, takes: readonly DType[], flops: number): OpRule => ({
+  inputs: [input],
+  attrs: (raw, [x]) => ({ axis: resolveAxis(raw[axisName], x!.shape.length) }),
+  infer: ([x], attrs) => {
+    expectsDtypes([x!], takes);
+    expectsAxes([attrs.axis as number], x!.shape.length);
+    return [spec(x!.shape, x!.dtype)];
+  },
+  flops: perInputElement(flops),
+});
+
+export const reduceRules: RuleTable = {
+  Sum: reduction(() => 0),
+  Mean: {
+    ...reduction(() => Number.NaN, NUMBERS, 'float32'),
+    takes: ([x]) => [x!.dtype === 'bool' ? 'float32' : x!.dtype],
+  },
+  Max: reduction((dtype) => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY)),
+  Min: reduction((dtype) => (dtype === 'int32' ? 2 ** 31 - 1 : Number.POSITIVE_INFINITY)),
+  Prod: reduction(() => 1),
+  All: reduction(() => 1, BOOL),
+  Any: reduction(() => 0, BOOL),
+  ArgMax: argReduction,
+  ArgMin: argReduction,
+  Softmax: alongAxis('logits', 'dim', FLOAT, 5),
+  LogSoftmax: alongAxis('logits', 'axis', FLOAT, 5),
+  Cumsum: {
+    ...alongAxis('x', 'axis', NUMBERS, 1),
+    attrs: (raw, [x]) => ({
+      axis: resolveAxis(raw.axis, x!.shape.length),
+      exclusive: Boolean(raw.exclusive),
+      reverse: Boolean(raw.reverse),
+    }),
+    takes: ([x]) => [x!.dtype === 'bool' ? 'int32' : x!.dtype],
+  },
+  TopK: {
+    inputs: ['x'],
+    attrs: (raw) => ({ k: raw.k, sorted: Boolean(raw.sorted) }),
+    infer: ([x], attrs) => {
+      expectsDtypes([x!], NUMBERS);
+      const most = x!.shape.at(-1);
+      expects(most !== undefined && isWithin(attrs.k, 0, most), `k from 0 to ${most ?? 0}`, attrs.k);
+      const shape = [...x!.shape.slice(0, -1), attrs.k];
+      return [spec(shape, x!.dtype), spec(shape, 'int32')];
+    },
+    flops: perInputElement(),
+  },
+};

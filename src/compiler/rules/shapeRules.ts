@@ -1,0 +1,348 @@
+/** @file Rules of operations that move, repeat or cut data without computing. */
+import type { Attrs } from '../ir.js';
+import {
+  type DType,
+  formatSpec,
+  type HostTensor,
+  hostArrayFrom,
+  newHostArray,
+  type Shape,
+  sameShape,
+  sizeOf,
+} from '../tensors.js';
+import * as tf from '../tfjs.js';
+import { broadcastShapes, broadcastStrides, forEachElement } from './elementwiseRules.js';
+import {
+  ANY,
+  expects,
+  expectsAxes,
+  expectsOneDtype,
+  expectsShape,
+  isWithin,
+  type OpRule,
+  type RuleTable,
+  resolveAxes,
+  resolveAxis,
+  spec,
+} from './rule.js';
+
+const ints = (value: unknown): readonly number[] => value as readonly number[];
+
+function rowMajorStrides(shape: Shape): number[] {
+  const strides = new Array<number>(shape.length).fill(1);
+  for (let i = shape.length - 2; i >= 0; i--) strides[i] = strides[i + 1]! * shape[i + 1]!;
+  return strides;
+}
+
+function foldStrided(x: HostTensor, shape: Shape, strides: readonly number[], base = 0): HostTensor {
+  const data = newHostArray(x.dtype, sizeOf(shape));
+  forEachElement(shape, [strides], (index, [offset]) => {
+    data[index] = x.data[base + offset!]!;
+  });
+  return { shape, dtype: x.dtype, data };
+}
+
+/** A rule for operations that give their input another shape and keep the order of elements. */
+const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): OpRule => ({
+  inputs: [input],
+  attrs: (raw, [x]) => ({ shape: [...shapeOf(x!.shape, raw)] }),
+  infer: ([x], { shape }) => {
+    expectsShape(shape);
+    expects(sizeOf(shape) === sizeOf(x!.shape), `a shape of ${sizeOf(x!.shape)} elements`, shape);
+    return [spec(shape, x!.dtype)];
+  },
+  fold: ([x], attrs) => ({ ...x!, shape: ints(attrs.shape) }),
+});
+
+/** The number as an element of a tensor: cut off where that has integers. */
+const elementOf = (value: unknown, dtype: DType): number =>
+  dtype === 'float32' ? Number(value) : hostArrayFrom(dtype, [Number(value)])[0]!;
+
+/** The place of the last of `count` elements along an axis, from `begin` on. */
+const lastOf = (begin: number, step: number, count: number): number => begin + (count - 1) * step;
+
+const filled = (value: number): OpRule => ({
+  inputs: ['x'],
+  infer: ([x]) => [spec(x!.shape, x!.dtype)],
+  fold: ([x]) => ({ ...x!, data: newHostArray(x!.dtype, sizeOf(x!.shape)).fill(value) }),
+});
+
+export const shapeRules: RuleTable = {
+  Reshape: reshaping('x', (shape, raw) => tf.util.inferFromImplicitShape(raw.shape, sizeOf(shape))),
+  ExpandDims: reshaping('input', (shape, raw) => {
+    const axis = resolveAxis(raw.dim, shape.length + 1);
+    return [...shape.slice(0, axis), 1, ...shape.slice(axis)];
+  }),
+  Transpose: {
+    inputs: ['x'],
+    attrs: (raw) => ({ perm: [...raw.perm] }),
+    infer: ([x], attrs) => {
+      const perm = ints(attrs.perm);
+      expectsAxes(perm, x!.shape.length);
+      expects(perm.length === x!.shape.length, `all ${x!.shape.length} axes`, perm);
+      return [
+        spec(
+          perm.map((axis) => x!.shape[axis]!),
+          x!.dtype,
+        ),
+      ];
+    },
+    fold: ([x], attrs) => {
+      const strides = rowMajorStrides(x!.shape);
+      const perm = ints(attrs.perm);
+      return foldStrided(
+        x!,
+        perm.map((axis) => x!.shape[axis]!),
+        perm.map((axis) => strides[axis]!),
+      );
+    },
+  },
+  BroadcastTo: {
+    inputs: ['x'],
+    attrs: (raw) => ({ shape: [...raw.shape] }),
+    infer: ([x], { shape }) => {
+      expectsShape(shape);
+      const fits = sameShape(broadcastShapes(x!.shape, shape), shape);
+      expects(fits, `a shape that [${x!.shape}] broadcasts to`, shape);
+      return [spec(shape, x!.dtype)];
+    },
+    fold: ([x], attrs) => foldStrided(x!, ints(attrs.shape), broadcastStrides(x!.shape, ints(attrs.shape))),
+  },
+  Tile: {
+    inputs: ['x'],
+    attrs: (raw) => ({ reps: [...raw.reps] }),
+    infer: ([x], { reps }) => {
+      expectsShape(reps);
+      expects(reps.length === x!.shape.length, 'a number of repetitions for each axis', reps);
+      return [
+        spec(
+          x!.shape.map((dim, i) => dim * reps[i]!),
+          x!.dtype,
+        ),
+      ];
+    },
+  },
+  Slice: {
+    inputs: ['x'],
+    attrs: (raw, [x]) => {
+      for (const given of [raw.begin, raw.size].filter(Array.isArray))
+        expects(given.length <= x!.shape.length, `at most ${x!.shape.length} axes`, given);
+      // Like tf.slice: a size of -1 reaches to the end; axes that are not named are taken whole.
+      const begin = x!.shape.map((_, i) =>
+        typeof raw.begin === 'number' ? (i === 0 ? raw.begin : 0) : (raw.begin[i] ?? 0),
+      );
+      const given = x!.shape.map((_, i) =>
+        typeof raw.size === 'number' ? (i === 0 ? raw.size : -1) : (raw.size?.[i] ?? -1),
+      );
+      const size = given.map((n, i) => (n === -1 ? x!.shape[i]! - begin[i]! : n));
+      return { begin, size };
+    },
+    infer: ([x], attrs) => {
+      const [begin, size] = [ints(attrs.begin), ints(attrs.size)];
+      const fits = x!.shape.every(
+        (dim, i) => isWithin(begin[i], 0, dim) && isWithin(size[i], 0, dim - begin[i]!),
+      );
+      expects(fits, `a part of ${formatSpec(x!)}`, `begin [${begin}] and size [${size}]`);
+      return [spec(size, x!.dtype)];
+    },
+    fold: ([x], attrs) => {
+      const strides = rowMajorStrides(x!.shape);
+      const base = ints(attrs.begin).reduce((sum, start, i) => sum + start * strides[i]!, 0);
+      return foldStrided(x!, ints(attrs.size), strides, base);
+    },
+  },
+  StridedSlice: {
+    inputs: ['x'],
+    attrs: (raw, [x]) => {
+      const info = tf.slice_util.sliceInfo(
+        [...x!.shape],
+        raw.begin,
+        raw.end,
+        raw.strides,
+        raw.beginMask,
+        raw.endMask,
+        raw.ellipsisMask,
+        raw.newAxisMask,
+        raw.shrinkAxisMask,
+      );
+      return {
+        begin: info.begin,
+        end: info.end,
+        strides: info.strides,
+        sparse: info.finalShapeSparse,
+        shape: info.finalShape,
+      };
+    },
+    infer: ([x], attrs) => {
+      const [begin, end, strides, shape] = [attrs.begin, attrs.end, attrs.strides, attrs.shape].map(ints);
+      const counts = x!.shape.map((_, i) => Math.max(0, Math.ceil((end![i]! - begin![i]!) / strides![i]!)));
+      const isInside = (dim: number, i: number): boolean =>
+        counts[i] === 0 ||
+        (isWithin(begin![i], 0, dim - 1) &&
+          isWithin(lastOf(begin![i]!, strides![i]!, counts[i]!), 0, dim - 1));
+      const told = `begin [${begin}], end [${end}] and strides [${strides}]`;
+      expects(x!.shape.every(isInside), `a part of ${formatSpec(x!)}`, told);
+      expects(sizeOf(shape!) === sizeOf(counts), `a shape of ${sizeOf(counts)} elements`, shape);
+      return [spec(shape!, x!.dtype)];
+    },
+  },
+  SplitV: {
+    inputs: ['x'],
+    listOfOutputs: true,
+    attrs: (raw, [x]) => {
+      const axis = resolveAxis(raw.axis, x!.shape.length);
+      const sizes = tf.backend_util.prepareSplitSize(
+        { shape: [...x!.shape] } as tf.Tensor,
+        raw.numOrSizeSplits,
+        axis,
+      );
+      return { axis, sizes };
+    },
+    infer: ([x], attrs) => {
+      const axis = attrs.axis as number;
+      expectsAxes([axis], x!.shape.length);
+      const sizes = ints(attrs.sizes);
+      const fit =
+        sizes.every((size) => isWithin(size, 0)) && sizes.reduce((a, b) => a + b, 0) === x!.shape[axis];
+      expects(fit, `sizes that add up to ${x!.shape[axis]}`, sizes);
+      return sizes.map((size) =>
+        spec(
+          x!.shape.map((dim, i) => (i === axis ? size : dim)),
+          x!.dtype,
+        ),
+      );
+    },
+  },
+  Concat: {
+    inputs: 'list',
+    attrs: (raw, [x]) => ({ axis: resolveAxis(raw.axis, x!.shape.length) }),
+    infer: (inputs, attrs) => {
+      const first = inputs[0]!;
+      const axis = attrs.axis as number;
+      expectsOneDtype(inputs);
+      expectsAxes([axis], first.shape.length);
+      const alike = (shape: Shape): boolean =>
+        shape.length === first.shape.length && shape.every((dim, i) => i === axis || dim === first.shape[i]);
+      expects(
+        inputs.every(({ shape }) => alike(shape)),
+        `tensors that differ along axis ${axis} alone`,
+        inputs,
+      );
+      const total = inputs.reduce((sum, x) => sum + x.shape[axis]!, 0);
+      return [
+        spec(
+          first.shape.map((dim, i) => (i === axis ? total : dim)),
+          first.dtype,
+        ),
+      ];
+    },
+  },
+  Pack: {
+    inputs: 'list',
+    attrs: (raw, [x]) => ({ axis: resolveAxis(raw.axis, x!.shape.length + 1) }),
+    infer: (inputs, attrs) => {
+      const shape = [...inputs[0]!.shape];
+      expectsOneDtype(inputs);
+      expects(
+        inputs.every((input) => sameShape(input.shape, shape)),
+        'tensors of one shape',
+        inputs,
+      );
+      expectsAxes([attrs.axis as number], shape.length + 1);
+      shape.splice(attrs.axis as number, 0, inputs.length);
+      return [spec(shape, inputs[0]!.dtype)];
+    },
+  },
+  Unpack: {
+    inputs: ['value'],
+    listOfOutputs: true,
+    attrs: (raw, [x]) => ({ axis: resolveAxis(raw.axis, x!.shape.length) }),
+    infer: ([x], attrs) => {
+      const axis = attrs.axis as number;
+      expectsAxes([axis], x!.shape.length);
+      const shape = x!.shape.filter((_, i) => i !== axis);
+      return Array.from({ length: x!.shape[axis]! }, () => spec(shape, x!.dtype));
+    },
+  },
+  PadV2: {
+    inputs: ['x'],
+    ofEmpty: (_, attrs) => attrs.value as number,
+    attrs: (raw, [x]) => ({ paddings: raw.paddings.flat(), value: elementOf(raw.constantValue, x!.dtype) }),
+    infer: ([x], { paddings: pads }) => {
+      expectsShape(pads);
+      expects(
+        pads.length === 2 * x!.shape.length,
+        `paddings before and behind each of ${x!.shape.length} axes`,
+        pads,
+      );
+      return [
+        spec(
+          x!.shape.map((dim, i) => pads[2 * i]! + dim + pads[2 * i + 1]!),
+          x!.dtype,
+        ),
+      ];
+    },
+  },
+  Reverse: {
+    inputs: ['x'],
+    attrs: (raw, [x]) => ({
+      axes: resolveAxes(
+        raw.dims === undefined ? undefined : [...new Set([raw.dims].flat())],
+        x!.shape.length,
+      ),
+    }),
+    infer: ([x], attrs) => {
+      expectsAxes(ints(attrs.axes), x!.shape.length);
+      return [spec(x!.shape, x!.dtype)];
+    },
+  },
+  Fill: {
+    inputs: [],
+    attrs: (raw) => {
+      const dtype = raw.dtype ?? (typeof raw.value === 'string' ? 'string' : 'float32');
+      return { shape: [...raw.shape], value: elementOf(raw.value, dtype), dtype };
+    },
+    infer: (_, { shape, dtype }) => {
+      expects(ANY.includes(dtype as DType), 'dtype float32, int32 or bool', dtype);
+      expectsShape(shape);
+      return [spec(shape, dtype as DType)];
+    },
+  },
+  ZerosLike: filled(0),
+  OnesLike: filled(1),
+  Range: {
+    inputs: [],
+    // As tfjs has it, a range that falls goes down by 1 where nothing else is said.
+    attrs: ({ start, stop, step, dtype }) => ({
+      start,
+      stop,
+      step: stop < start && step === 1 ? -1 : step,
+      dtype,
+    }),
+    infer: (_, attrs) => {
+      const { start, step, dtype } = attrs;
+      expects(dtype === 'float32' || dtype === 'int32', 'dtype float32 or int32', dtype);
+      const counts = dtype === 'float32' || (Number.isInteger(start) && Number.isInteger(step));
+      expects(
+        counts,
+        'a start and a step that are integers, as dtype int32 has them',
+        `${start} and ${step}`,
+      );
+      const values = rangeValues(attrs);
+      expectsShape([values.length]);
+      return [spec([values.length], dtype)];
+    },
+    fold: (_, attrs) => {
+      const values = rangeValues(attrs);
+      const dtype = attrs.dtype as DType;
+      return { shape: [values.length], dtype, data: hostArrayFrom(dtype, values) };
+    },
+  },
+};
+
+/** start, start + step, … up to but without stop, as tf.range gives it. */
+function rangeValues({ start, stop, step }: Attrs): number[] {
+  const [from, by] = [start as number, step as number];
+  const count = Math.max(0, Math.ceil(((stop as number) - from) / by));
+  return Array.from({ length: count }, (_, i) => from + i * by);
+}

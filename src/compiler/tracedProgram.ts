@@ -1,0 +1,78 @@
+/** @file A traced program with the structure of its arguments and results. */
+
+import { isTensor } from './gradients.js';
+import { checkIndices, type IndexCheck } from './indexChecks.js';
+import { type Graph, joinGraphs } from './ir.js';
+import type { TensorSpec, Tree } from './tensors.js';
+import { flattenTree, mapTree } from './tensorTrees.js';
+import type * as tf from './tfjs.js';
+import { traceGraph } from './tracing.js';
+
+/** A function over one structure of tensors. */
+export type TensorFunction = (inputs: any) => Tree<tf.Tensor>;
+
+/** A graph, and where its flat inputs and outputs stand in the caller's structures. */
+export interface Program {
+  readonly graph: Graph;
+  readonly inputs: Tree<TensorSpec>;
+  readonly outputs: Tree<TensorSpec>;
+  /** Paths of the flat inputs and outputs, such as 'params.lm/softmax/w'. */
+  readonly inputPaths: readonly string[];
+  readonly outputPaths: readonly string[];
+  /** What is asked of inputs before a run. */
+  readonly checks?: readonly IndexCheck[];
+}
+
+/** A program that is to run: with its indices looked after. */
+export const checkProgram = (program: Program): Program => ({ ...program, ...checkIndices(program.graph) });
+
+/** Both programs, one after the other; structures and paths are those of pairs. */
+export function joinPrograms(first: Program, second: Program): Program {
+  const paths = (a: readonly string[], b: readonly string[]): string[] => [
+    ...a.map((path) => `0.${path}`),
+    ...b.map((path) => `1.${path}`),
+  ];
+  return {
+    graph: joinGraphs(first.graph, second.graph),
+    inputs: [first.inputs, second.inputs],
+    outputs: [first.outputs, second.outputs],
+    inputPaths: paths(first.inputPaths, second.inputPaths),
+    outputPaths: paths(first.outputPaths, second.outputPaths),
+    checks: [
+      ...(first.checks ?? []),
+      ...(second.checks ?? []).map((check) => ({ ...check, input: check.input + first.graph.inputs.length })),
+    ],
+  };
+}
+
+/** Whether a leaf of a tree is a spec, a host tensor or a tensor. */
+export function isSpec(value: unknown): value is TensorSpec {
+  return typeof value === 'object' && value !== null && 'dtype' in value && 'shape' in value;
+}
+
+/** Traces `f` on symbolic tensors of the given specs; `abstract` as `traceGraph` has it. */
+export function traceProgram(
+  f: TensorFunction,
+  inputs: Tree<TensorSpec>,
+  options: { readonly abstract?: boolean } = {},
+): Program {
+  const leaves = flattenTree<TensorSpec>(inputs, isSpec);
+  let outputs: Tree<TensorSpec> = [];
+  let outputPaths: string[] = [];
+  const graph = traceGraph(
+    leaves.map(({ path, value }) => ({ name: path, spec: value })),
+    (tensors) => {
+      let next = 0;
+      const results = f(mapTree<TensorSpec, tf.Tensor>(inputs, isSpec, () => tensors[next++]!));
+      const flat = flattenTree<tf.Tensor>(results, isTensor);
+      outputs = mapTree<tf.Tensor, TensorSpec>(results, isTensor, ({ shape, dtype }) => ({
+        shape,
+        dtype: dtype as TensorSpec['dtype'],
+      }));
+      outputPaths = flat.map((leaf) => leaf.path);
+      return flat.map((leaf) => leaf.value);
+    },
+    options,
+  );
+  return { graph, inputs, outputs, inputPaths: leaves.map((leaf) => leaf.path), outputPaths };
+}

@@ -1,0 +1,62 @@
+/** @file Runs elementwise programs through WebAssembly, block by block. */
+import type { Backend } from '../backend.js';
+import type { Graph } from '../ir.js';
+import { type HostArray, sizeOf } from '../tensors.js';
+import { BLOCK, lowerToWasm, type Place } from './lowerToWasm.js';
+
+/** What a module of ours exports. */
+interface KernelExports {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  readonly kernel: (bytes: number) => void;
+}
+
+/** Node's global; TypeScript declares it with the browser's library only. */
+declare const WebAssembly: {
+  instantiate(code: Uint8Array): Promise<{ readonly instance: { readonly exports: unknown } }>;
+};
+
+/**
+ * Compiles an elementwise program to one loop. Blocks of the arrays are copied into the module's memory and back, in
+ * cache; each array passes through main memory once, where an operation at a time would pass them many times.
+ *
+ * @param graph one of those that `cutLoops` gives.
+ */
+export async function compileWasm(graph: Graph): Promise<Backend> {
+  const { code, inputs, outputs } = lowerToWasm(graph);
+  const { instance } = await WebAssembly.instantiate(code);
+  const { memory, kernel } = instance.exports as KernelExports;
+  const size = sizeOf(graph.outputs[0]!.shape);
+  const view = ({ address, isScalar, isMask }: Place): Float32Array | Int32Array =>
+    isMask
+      ? new Int32Array(memory.buffer, address, 1)
+      : new Float32Array(memory.buffer, address, isScalar ? 1 : BLOCK);
+  const inputViews = inputs.map(view);
+  const outputViews = outputs.map(view);
+
+  const runBlock = (from: number, given: readonly HostArray[], wanted: readonly HostArray[]): void => {
+    const length = Math.min(BLOCK, size - from);
+    inputs.forEach(({ isScalar }, i) => {
+      if (!isScalar) inputViews[i]!.set(given[i]!.subarray(from, from + length));
+    });
+    // Behind the last element the loop works on what an earlier block left there; nobody reads the result.
+    kernel(Math.ceil(length / 4) * 16);
+    outputs.forEach((_, i) => {
+      wanted[i]!.set(length === BLOCK ? outputViews[i]! : outputViews[i]!.subarray(0, length), from);
+    });
+  };
+
+  return {
+    runner: 'wasm',
+    // Blocks are read before they are written, and the scalars before all.
+    mayOverwrite: () => true,
+    bind:
+      ({ inputs: given, outputs: wanted }) =>
+      async () => {
+        inputs.forEach(({ isScalar, isMask }, i) => {
+          if (isScalar) inputViews[i]![0] = isMask ? -given[i]![0]! : given[i]![0]!;
+        });
+        for (let from = 0; from < size; from += BLOCK) runBlock(from, given, wanted);
+      },
+    dispose: async () => {},
+  };
+}
