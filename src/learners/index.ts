@@ -26,4 +26,4 @@ export {
 } from './schedules.js';
 export { Sgd } from './sgd.js';
 export type { FlatUpdater, UpdateReport } from './updater.js';
-export type { VariableGroup } from './variableGroup.js';
+export { NON_TRAINABLE, type VariableGroup } from './variableGroup.js';

@@ -6,7 +6,7 @@ import { Adam } from './adam.js';
 import { check } from './check.js';
 import { BaseOptimizer, EMA } from './optimizer.js';
 import { FlatUpdater, type UpdateRules, type UpdaterBuffers } from './updater.js';
-import { FROZEN, type UpdateGroup } from './variableGroup.js';
+import { FROZEN, NON_TRAINABLE, type UpdateGroup } from './variableGroup.js';
 
 /** What a learner has to know of a variable; the layers' variables have it. */
 export interface LearnableVariable {
@@ -86,8 +86,9 @@ export class Learner extends Configurable.with({
     return this.inclusion.length === 0 || this.inclusion.some(matches);
   }
 
-  /** The layout group of a variable: with weight decay, without, or not moved at all. */
-  groupOf(variable: LearnableVariable): UpdateGroup | typeof FROZEN {
+  /** The layout group of a variable: with weight decay, without, replaced by the forward pass, or not moved at all. */
+  groupOf(variable: LearnableVariable): UpdateGroup | typeof NON_TRAINABLE | typeof FROZEN {
+    if (variable.collections?.includes('NON_TRAINABLE')) return NON_TRAINABLE;
     if (!this.isTrainable(variable)) return FROZEN;
     const skipLpRegularization = variable.collections?.includes('SKIP_LP_REGULARIZATION') ?? false;
     return this.hp.optimizer.groupOf({ shape: variable.shape, skipLpRegularization });

@@ -11,13 +11,13 @@ import {
 } from '../compiler/index.js';
 import { withNorm } from './clipping.js';
 import { entryNorms, globalNorm } from './norms.js';
-import type { BaseOptimizer, GroupState } from './optimizer.js';
-import { FROZEN, VariableGroup } from './variableGroup.js';
+import { type BaseOptimizer, EMA, type GroupState } from './optimizer.js';
+import { isUpdateGroup, NON_TRAINABLE, VariableGroup } from './variableGroup.js';
 
 /** The flat buffers of a training state; all have the layout's size. */
 export interface UpdaterBuffers {
   readonly params: Float32Array;
-  /** Gradients of the loss. */
+  /** Gradients of the loss; for variables that the forward pass replaces, what it left in them. */
   readonly grads: Float32Array;
   readonly slots: Readonly<Record<string, Float32Array>>;
 }
@@ -80,22 +80,30 @@ export class FlatUpdater {
   ) {
     const { optimizer } = rules;
     checkBuffers(optimizer, layout, buffers);
-    this.entries = layout.entries.filter(({ group }) => group !== FROZEN);
+    this.entries = layout.entries.filter(({ group }) => isUpdateGroup(group));
     this.groups = VariableGroup.listOf(layout);
     const perRun = () => new Float32Array(runs);
-    this.inputs = Object.fromEntries(
-      this.groups.map(({ name, place: { offset, size } }) => {
-        const piece = (buffer: Float32Array) => buffer.subarray(offset, offset + size);
-        const slots = optimizer.stateNames.map((slot) => [slot, piece(buffers.slots[slot]!)]);
-        const members: Members<Float32Array> = {
-          param: piece(buffers.params),
-          grad: piece(buffers.grads),
-          slots: Object.fromEntries(slots),
-          scalars: mapValues(optimizer.hostScalars(0, name), perRun),
-        };
-        return [name, members];
-      }),
+    const membersAt = (
+      { offset, size }: VariableGroup['place'],
+      slots: readonly string[],
+      scalars: Readonly<Record<string, number>>,
+    ): Members<Float32Array> => {
+      const piece = (buffer: Float32Array) => buffer.subarray(offset, offset + size);
+      return {
+        param: piece(buffers.params),
+        grad: piece(buffers.grads),
+        slots: Object.fromEntries(slots.map((slot) => [slot, piece(buffers.slots[slot]!)])),
+        scalars: mapValues(scalars, perRun),
+      };
+    };
+    const updated = this.groups.map(
+      ({ name, place }) =>
+        [name, membersAt(place, optimizer.stateNames, optimizer.hostScalars(0, name))] as const,
     );
+    const replaced = layout.groups
+      .filter(({ name }) => name === NON_TRAINABLE)
+      .map((place) => [NON_TRAINABLE, membersAt(place, optimizer.averages ? [EMA] : [], {})] as const);
+    this.inputs = Object.fromEntries([...updated, ...replaced]);
     this.told = { rawGradNorm: perRun(), clippedGradNorm: perRun(), isValid: new Uint8Array(runs) };
     this.outputs = { ...this.told, groups: mapValues(this.inputs, ({ param, slots }) => ({ param, slots })) };
     this.following = {
@@ -153,21 +161,32 @@ export class FlatUpdater {
     );
     const clipped = optimizer.transformGradients(raw);
     const isValid = normBound === null ? tf.scalar(1, 'bool') : tf.less(raw.norm, normBound);
+    const settled = (after: GroupState<Tensor>, before: GroupState<Tensor>): GroupState<Tensor> =>
+      skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
     const groups = clipped.groups.map(({ variables, grad }) => {
       const { name } = variables;
       const before = given[name]!;
-      const changed = withScope(`update/${optimizer.constructor.name}_${name}`, () => {
-        const after = optimizer.update(before, grad(), before.scalars, variables);
-        return skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
-      });
+      const changed = withScope(`update/${optimizer.constructor.name}_${name}`, () =>
+        settled(optimizer.update(before, grad(), before.scalars, variables), before),
+      );
       return [name, changed] as const;
     });
+    const { [NON_TRAINABLE]: replaced } = given;
     return {
       ...{ rawGradNorm: raw.norm, clippedGradNorm: clipped.norm, isValid },
-      groups: Object.fromEntries(groups) as unknown as Tree<Tensor>,
+      groups: {
+        ...Object.fromEntries(groups),
+        ...(replaced && { [NON_TRAINABLE]: settled(replacement(replaced), replaced) }),
+      } as unknown as Tree<Tensor>,
     };
   }
 }
+
+/** The value that the forward pass left, which no average smooths. */
+const replacement = ({ grad, slots }: Members<Tensor>): GroupState<Tensor> => ({
+  param: grad,
+  slots: mapValues(slots, () => grad),
+});
 
 /** One state or the other, bit by bit. */
 function choose(condition: Tensor, yes: GroupState<Tensor>, no: GroupState<Tensor>): GroupState<Tensor> {

@@ -1,11 +1,20 @@
 /** @file Variables that lie side by side in one flat tensor and are updated alike. */
 import { type FlatEntry, type FlatGroup, type FlatLayout, type Tensor, tf } from '../compiler/index.js';
 
+const UPDATE_GROUPS = ['decay', 'noDecay'] as const;
+
 /** Variables that are regularised and decay, or do not. */
-export type UpdateGroup = 'decay' | 'noDecay';
+export type UpdateGroup = (typeof UPDATE_GROUPS)[number];
+
+/** Group of the variables that the forward pass replaces; what it leaves in them stands in the place of gradients. */
+export const NON_TRAINABLE = 'nonTrainable';
 
 /** Group of the variables that no update touches. */
 export const FROZEN = 'frozen';
+
+/** Whether variables of this group have gradients. */
+export const isUpdateGroup = (group: string): group is UpdateGroup =>
+  UPDATE_GROUPS.some((name) => name === group);
 
 /** A group of variables, and the order in which they lie in its tensors. */
 export class VariableGroup {
@@ -16,10 +25,10 @@ export class VariableGroup {
     private readonly entries: readonly FlatEntry[],
   ) {}
 
-  /** The groups that updates change. */
+  /** The groups that have gradients. */
   static listOf({ groups, entries }: FlatLayout): VariableGroup[] {
     return groups
-      .filter(({ name, size }) => name !== FROZEN && size > 0)
+      .filter(({ name, size }) => isUpdateGroup(name) && size > 0)
       .map(({ name, offset, size }) => {
         const members = entries.filter(({ group }) => group === name);
         return new VariableGroup(name as UpdateGroup, { offset, size }, members);

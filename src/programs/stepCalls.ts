@@ -97,13 +97,16 @@ export async function compileStep(
   const buffers = new BatchBuffers(inputName, batch, mostSteps);
   const keys = new Int32Array(2 * mostSteps);
   const gradViews = flatViews(layout, grads);
+  const viewsOf = (paths: readonly string[]) =>
+    Object.fromEntries(paths.map((path) => [path, gradViews[path]!]));
   const inputs = { params: flatViews(layout, params), batch: buffers.arrays, prngKey: keys };
   const [{ summaries, metrics }] = executable.outputs as unknown as [StepOutputs];
   const outputs = {
     loss: null,
     metrics: ownMemory(metrics),
     summaries: ownMemory(summaries),
-    grads: Object.fromEntries(task.trainablePaths().map((path) => [path, gradViews[path]!])),
+    grads: viewsOf(task.trainablePaths()),
+    updatedVars: viewsOf(task.nonTrainablePaths()),
   };
   const call = executable.bind({
     inputs: [inputs, updater.inputs as unknown as Tree<Float32Array>],

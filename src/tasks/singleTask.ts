@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { FillOptions, FlatLayout } from '../compiler/index.js';
 import { build, ConfigError, Configurable, didYouMean, instance, sub } from '../hparams/index.js';
 import { fillVariables, listVariables, type Variable } from '../layers/index.js';
+import { NON_TRAINABLE } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
 import { Decode } from './decode.js';
 import { Train } from './train.js';
@@ -41,6 +42,12 @@ export class SingleTask extends Configurable.with({
   trainablePaths(): string[] {
     const { learner } = this.hp.train.hp;
     return this.#variables.filter((v) => learner.isTrainable(v)).map((v) => v.path);
+  }
+
+  /** Paths of the variables that a forward pass may replace. */
+  nonTrainablePaths(): string[] {
+    const { learner } = this.hp.train.hp;
+    return this.#variables.filter((v) => learner.groupOf(v) === NON_TRAINABLE).map((v) => v.path);
   }
 
   /**

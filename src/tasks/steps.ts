@@ -26,6 +26,8 @@ export interface TrainOutputs {
   readonly metrics: MetricTensors;
   /** What layers report with addSummary. */
   readonly summaries: Record<string, Tensor>;
+  /** What the forward pass leaves in the non-trainable variables, by path. */
+  readonly updatedVars: Record<string, Tensor>;
   readonly grads: Record<string, Tensor>;
   readonly [key: string]: Tree<Tensor>;
 }
@@ -38,14 +40,16 @@ function metricTensors(metrics: WeightedScalars): MetricTensors {
 
 /** The training step of a task as a pure function. */
 export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutputs {
-  const trainable = task.trainablePaths();
+  const [trainable, nonTrainable] = [task.trainablePaths(), task.nonTrainablePaths()];
   return ({ params, batch, prngKey }) => {
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
     const forward = (theta: Record<string, Tensor>) => {
       const summaries: Record<string, Tensor> = {};
-      const context = { theta: { ...params, ...theta }, prngKey, summaries };
+      const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
+      const context = { theta: { ...params, ...theta }, prngKey, summaries, updatedVars };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
-      return { value: task.lossOf(metrics)[0], aux: { metrics: metricTensors(metrics), summaries } };
+      const aux = { metrics: metricTensors(metrics), summaries, updatedVars };
+      return { value: task.lossOf(metrics)[0], aux };
     };
     try {
       const { value, aux, grads } = valueAndGrad(forward, moved);

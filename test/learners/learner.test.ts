@@ -105,14 +105,12 @@ test('the learning rate is learningRate times the schedule at the number of fini
 });
 
 test.each([
-  ['bpropVariableExclusion', { bpropVariableExclusion: ['.*emb.*'] }, {}],
-  ['bpropVariableInclusion', { bpropVariableInclusion: ['lm/(w|b)'] }, {}],
-  ['NON_TRAINABLE', {}, { 'lm/emb/w': ['NON_TRAINABLE'] }],
-])('%s: those variables stay, and their gradients do not count', async (_name, fields, collections) => {
+  ['bpropVariableExclusion', { bpropVariableExclusion: ['.*emb.*'] }],
+  ['bpropVariableInclusion', { bpropVariableInclusion: ['lm/(w|b)'] }],
+])('%s: those variables stay, and their gradients do not count', async (_name, fields) => {
   const { step, read, layout, updater } = await bench(
     { 'lm/w': [1], 'lm/emb/w': [2], 'lm/b': [3] },
     Learner.config({ optimizer: sgd(), ...fields }),
-    { collections },
   );
   expect(layout.entries.map(({ name, group }) => [name, group])).toEqual([
     ['lm/w', 'decay'],
@@ -124,6 +122,29 @@ test.each([
   expect(['lm/w', 'lm/emb/w', 'lm/b'].map((name) => read(name)[0])).toEqual([-2, 2, -1]);
   expect(updater.varNorm()).toBeCloseTo(Math.sqrt(5), 12);
   expect(updater.gradNorms()).toEqual({ 'lm/w': 3, 'lm/b': 4 });
+});
+
+test('NON_TRAINABLE: a step that is taken puts there what stands in the place of gradients, averages included', async () => {
+  const { step, read, layout, updater } = await bench(
+    { 'lm/w': [1], 'lm/mean': [2, 2] },
+    Learner.config({ optimizer: Sgd.config({ learningRate: 1, momentum: 0.5, emaDecay: 0.5 }) }),
+    { collections: { 'lm/mean': ['NON_TRAINABLE'] } },
+  );
+  expect(layout.entries.map(({ name, group }) => [name, group])).toEqual([
+    ['lm/w', 'decay'],
+    ['lm/mean', 'nonTrainable'],
+  ]);
+  expect(await step(0, { 'lm/w': [3], 'lm/mean': [70, 80] })).toMatchObject({
+    rawGradNorm: 3,
+    isValidStep: 1,
+  });
+  expect([read('lm/w'), read('lm/mean'), read('lm/mean', 'ema')]).toEqual([[-2], [70, 80], [70, 80]]);
+  expect(await step(1, { 'lm/w': [Number.NaN], 'lm/mean': [90, Number.NaN] })).toMatchObject({
+    isValidStep: 0,
+  });
+  expect([read('lm/w'), read('lm/mean'), read('lm/mean', 'ema')]).toEqual([[-2], [70, 80], [70, 80]]);
+  expect(read('lm/mean', 'm')).toEqual([0, 0]);
+  expect(updater.varNorm()).toBe(2);
 });
 
 test('bad input is named', () => {

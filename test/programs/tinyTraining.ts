@@ -1,11 +1,12 @@
 /** @file A language model of a few thousand parameters with its training program, in this process. */
 import { type Engine, flatViews } from '../../src/compiler/index.js';
-import { build } from '../../src/hparams/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
 import { type InputSource, SyntheticLmInput } from '../../src/inputs/index.js';
+import type { BaseNormalization } from '../../src/layers/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import type { JobOptions } from '../../src/programs/options.js';
-import type { FlatTrainState } from '../../src/programs/stepCalls.js';
+import type { TrainMemory } from '../../src/programs/stepCalls.js';
 import { trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';
@@ -27,10 +28,19 @@ export async function tinyTraining(
     fpropDtype = 'float32',
     input = tokens(),
     Model = LanguageModel,
-  }: { fpropDtype?: 'float32' | 'bfloat16'; input?: InputSource; Model?: typeof LanguageModel } = {},
-): Promise<{ program: TrainProgram; state: FlatTrainState }> {
+    emaDecay = 0,
+    finalLnTpl,
+  }: {
+    fpropDtype?: 'float32' | 'bfloat16';
+    input?: InputSource;
+    Model?: typeof LanguageModel;
+    emaDecay?: number;
+    finalLnTpl?: Config<BaseNormalization>;
+  } = {},
+): Promise<{ program: TrainProgram; state: TrainMemory; task: SingleTask; options: JobOptions }> {
   const lmTpl = gpt2Lm({ vocabSize, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: seqLen });
-  const optimizer = AdamW.config({ learningRate: 1e-2, clipGradientNormToValue: 1 });
+  if (finalLnTpl) lmTpl.finalLnTpl = finalLnTpl;
+  const optimizer = AdamW.config({ learningRate: 1e-2, clipGradientNormToValue: 1, emaDecay });
   const config = SingleTask.config({
     model: Model.config({ fpropDtype, lmTpl }),
     train: Train.config({ learner: Learner.config({ optimizer }) }),
@@ -51,5 +61,5 @@ export async function tinyTraining(
     engine,
     numThreads,
   };
-  return { program: await TrainProgram.create(options, task, state, input), state };
+  return { program: await TrainProgram.create(options, task, state, input), state, task, options };
 }
