@@ -3,7 +3,7 @@
 import { explain } from '../files/index.js';
 
 /** The flag that allows an older checkpoint where the newest is broken; named in errors. */
-export const RESTORE_PREVIOUS_FLAG = '--restore_previous_checkpoint';
+const RESTORE_PREVIOUS_FLAG = '--restore_previous_checkpoint';
 
 /**
  * - `missing`: no such checkpoint or directory

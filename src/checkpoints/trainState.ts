@@ -3,7 +3,7 @@
 import { encodePrefix, placeTensors, type SafetensorsLayout, type TensorSpec } from './safetensors.js';
 
 /** A variable's place in a flat buffer; `offset` and `size` count elements. */
-export interface StateEntry {
+interface StateEntry {
   readonly name: string;
   readonly shape: readonly number[];
   readonly offset: number;

@@ -40,7 +40,7 @@ export function batchCount(specs: BatchSpecs): BatchCount {
 }
 
 /** Whether an entry of a batch is an array, and not a batch of its own. */
-export function isHostTensor(value: HostTensor | Batch): value is HostTensor {
+function isHostTensor(value: HostTensor | Batch): value is HostTensor {
   return ArrayBuffer.isView((value as HostTensor).data);
 }
 
@@ -73,13 +73,13 @@ export function batchBytes(batch: Batch): number {
 }
 
 /** An int32 array of rank 2. */
-export interface IntArray extends HostTensor {
+interface IntArray extends HostTensor {
   readonly dtype: 'int32';
   readonly data: Int32Array;
 }
 
 /** A float32 array of rank 2. */
-export interface FloatArray extends HostTensor {
+interface FloatArray extends HostTensor {
   readonly dtype: 'float32';
   readonly data: Float32Array;
 }

@@ -1,8 +1,7 @@
 /** @file Characters of a corpus: which there are, and their ids. A character is a Unicode code point. */
 
 import { InputError } from './errors.js';
-import { resolveFiles } from './files.js';
-import { readFiles, type SourceFile } from './source.js';
+import { readFiles, resolveFiles, type SourceFile } from './files.js';
 import type { TokenArray } from './tokens.js';
 
 /** The text of a file. @throws InputError where its bytes are not UTF-8 */

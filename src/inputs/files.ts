@@ -1,6 +1,6 @@
-/** @file Finds the files of a corpus: paths, globs and globs inside an installed package, always in one order. */
+/** @file The files of a corpus: paths, globs and globs inside an installed package, always in one order, and their bytes. */
 
-import { existsSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { globSync, isDynamicPattern } from 'tinyglobby';
 import { InputError } from './errors.js';
 
 /** A file of a corpus. */
-export interface CorpusFile {
+interface CorpusFile {
   /** Absolute path. */
   readonly path: string;
   /** The path as messages give it: relative to the place where it was looked for, `/` between its parts. */
@@ -35,14 +35,6 @@ export function packageDirectory(name: string): string {
   throw new InputError(
     `No package '${name}' is installed (looked upwards from ${dirname(fileURLToPath(import.meta.url))} and from ${process.cwd()}).`,
   );
-}
-
-/**
- * Files of an installed package that match `globs` (relative to the package), as absolute paths, in the order of
- * the globs and by name within each.
- */
-export function resolvePackageFiles(name: string, globs: readonly string[]): string[] {
-  return resolveFiles(globs.map((glob) => `${PACKAGE_PREFIX}${name}/${glob}`)).map((file) => file.path);
 }
 
 /** 'pkg:@types/node/*.d.ts' is glob '*.d.ts' in the directory of '@types/node'. */
@@ -142,4 +134,21 @@ export function resolveFiles(specs: readonly string[]): CorpusFile[] {
     for (const file of files) if (!found.has(file.path)) found.set(file.path, file);
   }
   return [...found.values()];
+}
+
+/** A file of a corpus with what it holds. */
+export interface SourceFile extends CorpusFile {
+  readonly bytes: Uint8Array;
+}
+
+/** Reads files whole. @throws InputError that names the file and the system's reason */
+export function readFiles(files: readonly CorpusFile[]): SourceFile[] {
+  return files.map((file) => {
+    try {
+      const { buffer, byteOffset, byteLength } = readFileSync(file.path);
+      return { ...file, bytes: new Uint8Array(buffer, byteOffset, byteLength) };
+    } catch (error) {
+      throw new InputError(`${file.path} cannot be read: ${(error as Error).message}`, { cause: error });
+    }
+  });
 }

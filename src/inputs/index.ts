@@ -15,12 +15,11 @@ export {
 export { charVocabularyOf } from './characters.js';
 export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
 export { EndOfData, InputError } from './errors.js';
-export { type CorpusFile, packageDirectory, resolveFiles, resolvePackageFiles } from './files.js';
+export { packageDirectory, resolveFiles, type SourceFile } from './files.js';
 export { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
 export type { JsonValue } from './json.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RowInput } from './rowInput.js';
-export type { SourceFile } from './source.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
 export { TextInput } from './textInput.js';
 export { BaseTokenizer, ByteTokenizer, CharTokenizer } from './tokenizers.js';

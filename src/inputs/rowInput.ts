@@ -11,9 +11,10 @@ import { permutation, streamKey } from './random.js';
 const ORDER = 2 ** 40;
 
 /**
- * Training reads rows in another random order each epoch, without end; elsewhere they come in their order, once. A batch of all hosts together takes the next batchSize · numInfeedHosts of
- * them, and host h fills its batch with the h-th run of batchSize. The one thing to remember is how many rows were
- * given out, so a run goes on exactly where it stopped, also with another number of hosts or another batch size.
+ * Training reads rows in another random order each epoch, without end; elsewhere they come in their order, once. A batch
+ * of all hosts together takes the next batchSize · numInfeedHosts of them, and host h fills its batch with the h-th run of
+ * batchSize. The state is the number of rows that were given out, so a run resumes exactly, also with another number of
+ * hosts or another batch size.
  */
 export abstract class RowInput extends BaseInput.with({}) {
   static override readonly isAbstract = true;
@@ -107,17 +108,20 @@ export abstract class RowInput extends BaseInput.with({}) {
     return batch;
   }
 
+  /** Epoch and item of the n-th draw of `size` items, each of which comes once an epoch, in its own random order. */
+  protected permuted(n: number, size: number): { readonly epoch: number; readonly item: number } {
+    const epoch = Math.floor(n / size);
+    if (epoch !== this.#epoch) {
+      this.#order = permutation(streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch), size);
+      this.#epoch = epoch;
+    }
+    return { epoch, item: this.#order[n - epoch * size]! };
+  }
+
   /** The row that is the n-th to be given out. */
   #rowAt(n: number): number {
     const { numRows } = this;
     if (numRows === Number.POSITIVE_INFINITY) return n;
-    const epoch = Math.floor(n / numRows);
-    if (!this.shuffles) return n - epoch * numRows;
-    if (epoch !== this.#epoch) {
-      const key = streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch);
-      this.#order = permutation(key, numRows);
-      this.#epoch = epoch;
-    }
-    return this.#order[n - epoch * numRows]!;
+    return this.shuffles ? this.permuted(n, numRows).item : n % numRows;
   }
 }

@@ -3,8 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { DataFile } from './dataIdentity.js';
 import { InputError } from './errors.js';
-import { resolveFiles } from './files.js';
-import { readFiles } from './source.js';
+import { readFiles, resolveFiles } from './files.js';
 import type { BaseTokenizer } from './tokenizers.js';
 import { concatenate, heldOutFiles, type SplitName, splitStream, type TokenStream } from './tokens.js';
 

@@ -7,15 +7,14 @@ import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './errors.js';
 import type { IdRows } from './inputSource.js';
 import type { JsonValue } from './json.js';
-import { drawBelow, permutation, streamKey } from './random.js';
+import { drawBelow, streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
 import { fillWindow, packedRows, type RowSource, windowRows } from './rows.js';
 import { fingerprint, readTextCorpus } from './textCorpus.js';
 import { BaseTokenizer, ByteTokenizer } from './tokenizers.js';
 import type { TokenStream } from './tokens.js';
 
-/** Purposes of the random streams under the input's seed; the epoch is added to the first two. */
-const ORDER = 2 ** 40;
+/** Purposes of the random streams under the input's seed. */
 const PHASE = 2 ** 41;
 const OFFSET = 2 ** 42;
 
@@ -69,9 +68,6 @@ export class TextInput extends RowInput.with({
 }) {
   #data: TextData | null = null;
   #fingerprint: string | null = null;
-  #epoch = -1;
-  #order: Uint32Array = new Uint32Array(0);
-  #phase = 0;
 
   protected override setup(): void {
     super.setup();
@@ -198,15 +194,10 @@ export class TextInput extends RowInput.with({
     const { tokens } = stream;
     const shifts = this.#shiftsWindows;
     const size = shifts ? Math.floor((tokens.length - seqLen) / seqLen) : rows.numRows;
-    const epoch = Math.floor(row / size);
-    if (epoch !== this.#epoch) {
-      this.#order = permutation(streamKey(this.#seed, ORDER + epoch), size);
-      this.#phase = shifts ? drawBelow(streamKey(this.#seed, PHASE), epoch, seqLen) : 0;
-      this.#epoch = epoch;
-    }
-    const index = this.#order[row % size]!;
-    if (shifts) fillWindow(tokens, this.#phase + index * seqLen, seqLen, batch, b);
-    else rows.fill(index, batch, b);
+    const { epoch, item } = this.permuted(row, size);
+    const phase = shifts ? drawBelow(streamKey(this.#seed, PHASE), epoch, seqLen) : 0;
+    if (shifts) fillWindow(tokens, phase + item * seqLen, seqLen, batch, b);
+    else rows.fill(item, batch, b);
   }
 
   /**

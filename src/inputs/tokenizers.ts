@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import { charVocabulary, decodeUtf8, encodeCharacters } from './characters.js';
 import { InputError } from './errors.js';
+import type { SourceFile } from './files.js';
 import type { JsonValue } from './json.js';
-import type { SourceFile } from './source.js';
 import type { TokenArray } from './tokens.js';
 
 /** Turns text into token ids, 0 … vocabSize − 1, and back. */

@@ -1,12 +1,12 @@
 /** @file What a job tells: the console line, metrics.jsonl and TensorBoard events, through one object. */
 import { join } from 'node:path';
 import {
+  EventFile,
   formatCount,
   formatGrouped,
   MetricsFile,
   type MetricsLine,
   ProgressLine,
-  SummaryWriter,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import type { SingleTask, WeightedValues } from '../tasks/index.js';
@@ -42,7 +42,7 @@ function metricScalars(metrics: WeightedValues): Scalars {
 export class Reporter {
   readonly #metrics: MetricsFile;
   readonly #line: ProgressLine;
-  readonly #writers = new Map<string, SummaryWriter>();
+  readonly #events = new Map<string, EventFile>();
   readonly #isTraining: boolean;
   #wroteHow = false;
   readonly #notify = (line: string) => this.tell(line);
@@ -78,9 +78,9 @@ export class Reporter {
         `${this.course.numTrainSteps} steps, in ${jobLogDir}`,
     );
     if (restored !== undefined) this.#line.message(`Going on from ${restored}`);
-    const writer = this.#writer('train');
-    writer.text(this.course.firstStep, 'Total Num Params', formatGrouped(parameters));
-    writer.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
+    const events = this.#eventFile('train');
+    events.text(this.course.firstStep, 'Total Num Params', formatGrouped(parameters));
+    events.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
   }
 
   /** Lines that stay. */
@@ -95,7 +95,7 @@ export class Reporter {
   }
 
   trainSummary(step: number, scalars: Scalars, meter: TrainMeter): void {
-    this.#writer('train').scalars(step, scalars, this.#howMeasured(meter));
+    this.#write('train', step, scalars, this.#howMeasured(meter));
     this.progress(step, meter);
   }
 
@@ -110,12 +110,12 @@ export class Reporter {
 
   /** The scalars of another program. */
   summary(program: string, step: number, scalars: Readonly<Scalars>): void {
-    this.#writer(program).scalars(step, scalars);
+    this.#write(program, step, scalars);
   }
 
   evaluated(program: string, step: number, { metrics, batches, seconds, changes }: EvalResult): void {
     this.#dataChanged(program, changes);
-    this.#writer(program).scalars(step, { ...metricScalars(metrics), batches });
+    this.#write(program, step, { ...metricScalars(metrics), batches });
     // Metrics that are equal are one thing under several names (total_loss and avg_xent without auxiliary losses).
     const values = new Set<number>([0]);
     const shown = Object.entries(metrics)
@@ -131,7 +131,7 @@ export class Reporter {
       'decode_metrics/num_examples': examples.length,
       'decode_metrics/tokens_per_sec': tokens / seconds,
     };
-    this.#writer(program).scalars(step, scalars);
+    this.#write(program, step, scalars);
     const speed = `${formatCount(tokens)} tokens in ${seconds.toFixed(1)} s`;
     this.#line.message(`${program} at step ${step}: ${examples.length} examples, ${speed}, in ${path}`);
     for (const example of examples.slice(0, printedExamples)) this.#line.message(describe(example));
@@ -176,7 +176,7 @@ export class Reporter {
 
   async close(): Promise<void> {
     this.#line.finish();
-    for (const writer of this.#writers.values()) writer.close();
+    for (const events of this.#events.values()) events.close();
     this.#metrics.close();
   }
 
@@ -199,21 +199,22 @@ export class Reporter {
       );
   }
 
-  #writer(program: string): SummaryWriter {
-    let writer = this.#writers.get(program);
-    if (!writer) {
+  /** Writes a program's scalars to TensorBoard and to metrics.jsonl. @param notes words for metrics.jsonl alone */
+  #write(program: string, step: number, scalars: Readonly<Scalars>, notes: MetricsLine = {}): void {
+    this.#eventFile(program).scalars(step, scalars);
+    this.#metrics.write({ program, step, ...scalars, ...notes });
+  }
+
+  /** Opened by the first summary, so that programs that write none leave no empty file. */
+  #eventFile(program: string): EventFile {
+    let events = this.#events.get(program);
+    if (!events) {
       const directory = join(this.options.jobLogDir, 'summaries', program);
-      const resume = this.#isTraining ? { resumeStep: this.course.firstStep } : {};
-      writer = new SummaryWriter({
-        directory,
-        program,
-        metrics: this.#metrics,
-        ...resume,
-        notify: this.#notify,
-      });
-      this.#writers.set(program, writer);
+      const resumeStep = this.#isTraining ? this.course.firstStep : undefined;
+      events = new EventFile(directory, { resumeStep, notify: this.#notify });
+      this.#events.set(program, events);
     }
-    return writer;
+    return events;
   }
 }
 

@@ -1,21 +1,21 @@
-/** @file The call that takes training steps: gradients and update, one or several times. */
+/** @file The compiled training step: gradients and update, one or several times a call. */
 import type { TrainState } from '../checkpoints/index.js';
 import {
+  type BoundCall,
   compile,
   type Executable,
   type FlatLayout,
   flatViews,
   type HostTensor,
-  IndexError,
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
 import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
-import type { FlatUpdater, UpdateReport } from '../learners/index.js';
+import type { FlatUpdater } from '../learners/index.js';
 import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
 import { paramSpecs } from './flatParams.js';
-import { compileOptions, type JobOptions, phase } from './options.js';
+import { compileOptions, type JobOptions } from './options.js';
 
 /** A state whose layout is the compiler's. */
 export type FlatTrainState = TrainState & { readonly layout: FlatLayout };
@@ -43,32 +43,17 @@ export function trainSpecs(
   return { params: paramSpecs(state), batch: specs, prngKey: { shape: [2], dtype: 'int32' } };
 }
 
-/** Gradients of batches and the updates that they ask for, over fixed memory. */
-export interface StepCalls {
+/** A training step over fixed memory: gradients of batches, and the updates that follow them. */
+export interface BoundStep {
   readonly executable: Executable;
+  readonly call: BoundCall;
   /** Tells norms of what it updates. */
   readonly updater: FlatUpdater;
   readonly buffers: BatchBuffers;
   /** Keys of each step, two words. */
   readonly keys: Int32Array;
-  /** Steps that `run` may take at once. */
+  /** Steps that a call may take. */
   readonly mostSteps: number;
-  /** Whether an update has begun and not come to its end. */
-  isUpdating: boolean;
-  /** What is wrong with the batch at a place, if anything. */
-  problemOf(place: number): IndexError | undefined;
-  /** Takes `count` steps from step number `first` on. */
-  run(first: number, count: number): Promise<TakenSteps>;
-}
-
-/** What a call did. */
-interface TakenSteps {
-  /** What the steps told, each in its part. */
-  readonly outputs: StepOutputs;
-  /** The update of each step that was taken. */
-  readonly updates: readonly UpdateReport[];
-  /** Why those behind them were not taken: an index that the step works out is out of range. */
-  readonly failure?: IndexError;
 }
 
 /** A structure like `outputs` that leaves every array to the binding. */
@@ -85,7 +70,7 @@ export async function compileStep(
   state: TrainMemory,
   inputName: string,
   batch: Batch,
-): Promise<StepCalls> {
+): Promise<BoundStep> {
   const { layout, params, slots, grads } = state;
   const fitting = Math.floor(BATCHES_BYTES / batchBytes(batch));
   const mostSteps = Math.max(1, Math.min(STEPS_OF_A_CALL, fitting));
@@ -113,30 +98,5 @@ export async function compileStep(
     outputs: [outputs, updater.outputs],
     runs: mostSteps,
   });
-  const calls: StepCalls = {
-    ...{ executable, updater, buffers, keys, mostSteps, isUpdating: false },
-    problemOf: (place) => call.problemOf(place),
-    run: async (first, count) => {
-      for (let i = 0; i < count; i++) updater.prepare(first + i, i);
-      calls.isUpdating = true;
-      const { failure } = await indexErrorOf(phase(options, 'step', () => call.run(count)));
-      calls.isUpdating = false;
-      const [outputs] = call.outputs as unknown as [StepOutputs];
-      // Where a step works out a bad index, those before it are whole, and it has updated nothing.
-      const updates = Array.from({ length: failure?.run ?? count }, (_, i) => updater.report(i));
-      return { outputs, updates, ...(failure && { failure }) };
-    },
-  };
-  return calls;
-}
-
-/** The index that a call found to be out of range, if any. @throws what else it threw */
-async function indexErrorOf(call: Promise<unknown>): Promise<{ readonly failure?: IndexError }> {
-  try {
-    await call;
-    return {};
-  } catch (error) {
-    if (error instanceof IndexError) return { failure: error };
-    throw error;
-  }
+  return { executable, call, updater, buffers, keys, mostSteps };
 }

@@ -5,7 +5,7 @@ import {
   foldIn,
   type HostTensor,
   hashString,
-  type IndexError,
+  IndexError,
   type NonFinite,
   type PrngKey,
   prngKey,
@@ -18,7 +18,7 @@ import { type BatchBuffers, badIndexError } from './batchBuffers.js';
 import { JobError } from './errors.js';
 import { hostParams } from './flatParams.js';
 import { type JobOptions, phase } from './options.js';
-import { compileStep, type StepCalls, type StepOutputs, type TrainMemory } from './stepCalls.js';
+import { type BoundStep, compileStep, type StepOutputs, type TrainMemory } from './stepCalls.js';
 
 /** What a training step did. */
 export interface TrainReport {
@@ -39,13 +39,15 @@ export class TrainProgram {
   /** Where the batch of the last step lies in the buffers. */
   #lastPlace = 0;
   #failure: unknown;
+  /** Whether an update has begun and not come to its end. */
+  #isUpdating = false;
 
   private constructor(
     private readonly options: JobOptions,
     private readonly task: SingleTask,
     readonly state: TrainMemory,
     private readonly input: InputSource,
-    private readonly calls: StepCalls,
+    private readonly step: BoundStep,
   ) {
     this.stream = foldIn(prngKey(task.hp.train.hp.randomSeed), hashString('train'));
     this.#inputState = input.getState();
@@ -64,34 +66,34 @@ export class TrainProgram {
   ): Promise<TrainProgram> {
     const batch = await nextBatch({ getNext: () => input.peek() });
     if (batch === undefined) throw endOfTraining(input.name, state.step);
-    const calls = await compileStep(options, task, state, input.name, batch);
-    return new TrainProgram(options, task, state, input, calls);
+    const step = await compileStep(options, task, state, input.name, batch);
+    return new TrainProgram(options, task, state, input, step);
   }
 
   /** The compiled step. */
   get executable(): Executable {
-    return this.calls.executable;
+    return this.step.executable;
   }
 
   /** The memory that batches are read from. */
   get buffers(): BatchBuffers {
-    return this.calls.buffers;
+    return this.step.buffers;
   }
 
   /** Tells norms of gradients and parameters. */
   get updater(): FlatUpdater {
-    return this.calls.updater;
+    return this.step.updater;
   }
 
   /** Steps that `runSteps` may take at once. */
   get mostSteps(): number {
-    return this.calls.mostSteps;
+    return this.step.mostSteps;
   }
 
   /** Steps per call within the latency budget; one where it is not known how long a step takes. */
   timelySteps(stepSeconds: number | undefined): number {
     const timely = stepSeconds === undefined ? 1 : Math.floor(CALL_SECONDS / stepSeconds);
-    return Math.max(1, Math.min(timely, this.calls.mostSteps));
+    return Math.max(1, Math.min(timely, this.step.mostSteps));
   }
 
   /** Takes one step. */
@@ -109,20 +111,33 @@ export class TrainProgram {
    *   threw. Always after the steps that came before.
    */
   async runSteps(count: number): Promise<TrainReport[]> {
-    const { options, calls, state } = this;
-    if (!(count >= 1 && count <= calls.mostSteps))
-      throw new RangeError(`${count} steps at once, and the program takes 1 to ${calls.mostSteps}`);
+    const { options, state } = this;
+    const { call, keys, updater, mostSteps } = this.step;
+    if (!(count >= 1 && count <= mostSteps))
+      throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
     const first = state.step;
     const loaded = await phase(options, 'input', () => this.load(count));
-    for (let i = 0; i < loaded.length; i++) calls.keys.set(foldIn(this.stream, first + i), 2 * i);
-    const { outputs, updates, failure } = await calls.run(first, loaded.length);
-    const taken = updates.length;
-    if (failure !== undefined) this.#failure = this.badIndex(failure, first + taken + 1);
+    for (let i = 0; i < loaded.length; i++) {
+      keys.set(foldIn(this.stream, first + i), 2 * i);
+      updater.prepare(first + i, i);
+    }
+    let taken = loaded.length;
+    this.#isUpdating = true;
+    try {
+      await phase(options, 'step', () => call.run(taken));
+    } catch (error) {
+      if (!(error instanceof IndexError)) throw error;
+      // The steps before the one that works out a bad index are whole, and that one has updated nothing.
+      taken = error.run;
+      this.#failure = this.badIndex(error, first + taken + 1);
+    }
+    this.#isUpdating = false;
     if (taken === 0) throw this.#failure;
     state.step = first + taken;
     this.#inputState = loaded[taken - 1]!;
     this.#lastPlace = taken - 1;
-    return updates.map((update, i) => reportOf(outputs, update, i));
+    const [outputs] = call.outputs as unknown as [StepOutputs];
+    return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i));
   }
 
   /** Where the input stands after the last batch that was trained on. */
@@ -132,7 +147,7 @@ export class TrainProgram {
 
   /** Whether the state is that of a finished step: not where an update failed half-way. */
   get isWhole(): boolean {
-    return !this.calls.isUpdating;
+    return !this.#isUpdating;
   }
 
   /**
@@ -142,11 +157,11 @@ export class TrainProgram {
    * @returns what first was not finite, or undefined where all was.
    */
   firstNonFinite(): Promise<NonFinite | undefined> {
-    const { task, state, calls, stream } = this;
+    const { task, state, step, stream } = this;
     const key = Int32Array.from(foldIn(stream, state.step - 1));
     const inputs = {
       params: hostParams(state),
-      batch: calls.buffers.batchAt(this.#lastPlace) as unknown as Tree<HostTensor>,
+      batch: step.buffers.batchAt(this.#lastPlace) as unknown as Tree<HostTensor>,
       prngKey: { shape: [2], dtype: 'int32', data: key } satisfies HostTensor,
     };
     const { numThreads } = this.options;
@@ -160,13 +175,13 @@ export class TrainProgram {
    */
   private async load(count: number): Promise<readonly InputState[]> {
     if (this.#failure !== undefined) throw this.#failure;
-    const { input, buffers, calls, state } = this;
+    const { input, buffers, state } = this;
     const loaded: InputState[] = [];
     for (let i = 0; i < count; i++) {
       const step = state.step + i;
       try {
         buffers.load(await input.getNext(), i);
-        const problem = calls.problemOf(i);
+        const problem = this.step.call.problemOf(i);
         if (problem !== undefined) throw this.badIndex(problem, step + 1);
       } catch (error) {
         this.#failure = error instanceof EndOfData ? endOfTraining(input.name, step) : error;

@@ -1,9 +1,9 @@
 /** @file Summaries: TensorBoard events, metrics.jsonl, the console line and MFU. */
 
 export { SummaryError } from './errors.js';
-export { EventFile, type EventFileOptions } from './eventFile.js';
+export { EventFile } from './eventFile.js';
 export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './format.js';
-export { MetricsFile, type MetricsFileOptions, type MetricsLine } from './metricsFile.js';
+export { MetricsFile, type MetricsLine } from './metricsFile.js';
 export { calibratePeak, mfu, type Peak, statedPeak, trainFlopsPerToken } from './mfu.js';
 export {
   ProgressLine,
@@ -11,4 +11,3 @@ export {
   type ProgressReport,
   type ProgressStream,
 } from './progressLine.js';
-export { SummaryWriter, type SummaryWriterOptions } from './summaryWriter.js';

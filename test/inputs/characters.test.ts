@@ -6,8 +6,7 @@ import {
   decodeUtf8,
   encodeCharacters,
 } from '../../src/inputs/characters.js';
-import { resolvePackageFiles } from '../../src/inputs/files.js';
-import { readFiles } from '../../src/inputs/source.js';
+import { readFiles, resolveFiles } from '../../src/inputs/files.js';
 import { anyText } from './corpus.js';
 
 const idsOf = (vocabulary: string) =>
@@ -47,7 +46,6 @@ test('a file that is not UTF-8 is an error that names it', () => {
 });
 
 test('the vocabulary of files is that of their text', () => {
-  const path = resolvePackageFiles('typescript', ['lib/lib.es5.d.ts']);
-  const text = decodeUtf8(readFiles([{ path: path[0]!, name: 'lib.es5.d.ts' }])[0]!);
+  const text = decodeUtf8(readFiles(resolveFiles(['pkg:typescript/lib/lib.es5.d.ts']))[0]!);
   expect(charVocabularyOf(['pkg:typescript/lib/lib.es5.d.ts'])).toBe([...new Set(text)].sort().join(''));
 });

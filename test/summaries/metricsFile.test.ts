@@ -1,9 +1,8 @@
-/** @file metrics.jsonl and SummaryWriter: lines, non-finite numbers, resuming, torn lines. */
+/** @file metrics.jsonl: lines, non-finite numbers, resuming, torn lines. */
 
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
-  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -20,7 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { MetricsFile, SummaryError, SummaryWriter } from '../../src/summaries/index.js';
+import { MetricsFile, SummaryError } from '../../src/summaries/index.js';
 
 let directory: string;
 let path: string;
@@ -231,26 +230,4 @@ test('a path that cannot be written is named with the cause', () => {
   expect(() => new MetricsFile(path)).toThrow(
     `${run}/metrics.jsonl: summaries cannot be written here: ${run} is not a directory`,
   );
-});
-
-test('SummaryWriter writes scalars to both files, texts to TensorBoard, and nothing before the first', () => {
-  const metrics = new MetricsFile(path);
-  const events = join(directory, 'summaries', 'train');
-  const writer = new SummaryWriter({ directory: events, program: 'train', metrics });
-  writer.close();
-  expect(existsSync(events)).toBe(false);
-  writer.scalars(7, { loss: 2, 'learning/lr': 0.1 }, { peak_source: 'stated' });
-  writer.text(7, 'Model', 'lm');
-  writer.close();
-  metrics.close();
-  expect(text()).toBe('{"program":"train","step":7,"loss":2,"learning/lr":0.1,"peak_source":"stated"}\n');
-  expect(readdirSync(events).length).toBe(1);
-  expect(readFileSync(join(events, readdirSync(events)[0]!)).includes('learning/lr')).toBe(true);
-});
-
-test('a program without metrics.jsonl writes events alone', () => {
-  const writer = new SummaryWriter({ directory: join(directory, 'events'), program: 'x', metrics: null });
-  writer.scalars(1, { a: 1 });
-  writer.close();
-  expect(readdirSync(directory)).toEqual(['events']);
 });
