@@ -1,12 +1,16 @@
-/** @file `npm run bench:configs`: operations on configs beside Fiddle's, and how their time grows, in one run. */
-import { execFileSync } from 'node:child_process';
+/** @file `npm run bench:configs`: operations on configs beside Fiddle's, and their growth with size. */
+import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { markdownTable } from '../src/tools/format.js';
-import { fiddleConfigs, hasPeers, luthierConfigs, type Program } from './programs.js';
+import { fiddleConfigs, hasPeers, luthierConfigs, type Program, peersPython } from './programs.js';
 import { groupBy, median } from './results.js';
+import { endsWithUs, whenStopped } from './stopping.js';
 
 const resultsFile = 'out/bench_configs.json';
+/** All that `--quick` may take, node's start left out. */
+const quickSeconds = 105;
 
 /** What one operation on one graph took, or why it did not end. */
 interface Timing {
@@ -17,26 +21,37 @@ interface Timing {
   readonly failure?: string;
 }
 
+/** What a program has measured so far. */
 interface Measured {
-  readonly version: string;
-  readonly timings: readonly Timing[];
+  version: string;
+  readonly timings: Timing[];
 }
 
-/** Runs a program to its end and reads the lines that it prints. */
-function run({ command, env }: Program): Measured {
-  process.stderr.write(`${command.join(' ')}\n`);
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Runs a program to its end; each of its lines is shown and added to `rounds` as it comes. */
+async function run({ command, env }: Program, rounds: Measured[]): Promise<void> {
   const [file, ...args] = command;
-  const output = execFileSync(file!, args, {
-    encoding: 'utf8',
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const child = spawn(file!, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  endsWithUs(child);
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', resolve);
   });
-  const lines = output
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-  const { version } = lines.find((line) => 'version' in line);
-  return { version, timings: lines.filter((line) => 'operation' in line) };
+  const measured: Measured = { version: '', timings: [] };
+  rounds.push(measured);
+  for await (const text of createInterface({ input: child.stdout })) {
+    const line = JSON.parse(text) as Timing | Pick<Measured, 'version'>;
+    if ('version' in line) measured.version = line.version;
+    else {
+      measured.timings.push(line);
+      say(`${measured.version}, ${keyOf(line)}: ${show(line)}`);
+    }
+  }
+  const code = await ended;
+  if (code !== 0) throw new Error(`${command.join(' ')} ended with exit code ${code}`);
 }
 
 const keyOf = ({ shape, size, operation }: Timing) => `${shape} ${size} ${operation}`;
@@ -90,38 +105,61 @@ function growth(timings: readonly Timing[]): string {
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '3' },
+    rounds: { type: 'string' },
     // What takes Fiddle longer than this many seconds is not begun in the first round; in the others it is 3.
-    patience: { type: 'string', default: '300' },
+    patience: { type: 'string' },
+    // One round of short measurements, on fewer and smaller graphs.
+    quick: { type: 'boolean', default: false },
     fiddle: { type: 'boolean', default: true },
   },
   allowNegative: true,
 });
 
-function positive(name: 'rounds' | 'patience'): number {
-  const value = Number(values[name]);
+function positive(name: 'rounds' | 'patience', otherwise: number): number {
+  const value = Number(values[name] ?? otherwise);
   if (Number.isInteger(value) && value > 0) return value;
   throw new Error(`--${name}: expected a positive integer; got '${values[name]}'`);
 }
 
-const [rounds, patience] = [positive('rounds'), positive('patience')];
+const { quick } = values;
+const [rounds, patience] = [positive('rounds', quick ? 1 : 3), positive('patience', quick ? 1 : 300)];
+const sizes = quick
+  ? { milliseconds: 50, beside: '100,1000', linear: '1000,4000', inAll: 4000 }
+  : { milliseconds: 500, beside: '100,1000,10000', linear: '1000,10000,100000', inAll: 100_000 };
+const absence = `Fiddle is left out: there is no ${peersPython}; bench/peers/setup.sh makes it.`;
 const withPeer = values.fiddle && hasPeers;
-if (values.fiddle && !hasPeers)
-  process.stderr.write('Fiddle is not there: run bench/peers/setup.sh first.\n');
+if (values.fiddle && !hasPeers) say(absence);
 
 const own: Measured[] = [];
 const peer: Measured[] = [];
 const linear: Measured[] = [];
-for (let round = 0; round < rounds; round++) {
-  own.push(run(luthierConfigs('100,1000,10000')));
-  if (withPeer) peer.push(run(fiddleConfigs(round === 0 ? patience : 3)));
-  linear.push(run(luthierConfigs('1000,10000,100000', 100_000)));
+
+/** Writes and shows what was measured so far. */
+function finish(): void {
+  mkdirSync('out', { recursive: true });
+  writeFileSync(resultsFile, JSON.stringify({ own, peer, linear }, null, 1));
+  const grown = [...merged(linear).values()].filter(({ size, shape }) => size >= 1000 && shape !== 'writes');
+  const report = [
+    `${own[0]?.version}${peer.length > 0 ? ` beside ${peer[0]!.version}` : ''}; medians of ${own.length} rounds`,
+    comparison(merged(own), merged(peer)),
+    ...(grown.length > 0 ? [growth(grown)] : []),
+    ...(values.fiddle && !hasPeers ? [absence] : []),
+  ];
+  process.stdout.write(`${report.join('\n\n')}\n`);
 }
-const report = [
-  `${own[0]!.version}${withPeer ? ` beside ${peer[0]!.version}` : ''}; medians of ${rounds} rounds`,
-  comparison(merged(own), merged(peer)),
-  growth([...merged(linear).values()].filter(({ size, shape }) => size >= 1000 && shape !== 'writes')),
-].join('\n\n');
-mkdirSync('out', { recursive: true });
-writeFileSync(resultsFile, JSON.stringify({ own, peer, linear }, null, 1));
-process.stdout.write(`${report}\n`);
+
+whenStopped(finish);
+if (quick) {
+  const stop = (): void => {
+    say(`--quick ends after ${quickSeconds} s: what is not shown is left out.`);
+    finish();
+    process.exit();
+  };
+  setTimeout(stop, 1000 * quickSeconds).unref();
+}
+for (let round = 0; round < rounds; round++) {
+  await run(luthierConfigs(sizes.milliseconds, sizes.beside), own);
+  if (withPeer) await run(fiddleConfigs(round === 0 ? patience : 3), peer);
+  await run(luthierConfigs(sizes.milliseconds, sizes.linear, sizes.inAll), linear);
+}
+finish();

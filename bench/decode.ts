@@ -7,6 +7,7 @@ import { markdownTable } from '../src/tools/format.js';
 import { decodeCandidates, hasPeers, measure, peersPython } from './programs.js';
 import { type DecodeResult, groupBy, median, type Precision } from './results.js';
 import { parameterCount, type Shape, shapes } from './shapes.js';
+import { whenStopped } from './stopping.js';
 
 const resultsFile = 'out/bench_decode.json';
 const allPrecisions: readonly Precision[] = ['f32', 'bf16'];
@@ -125,18 +126,29 @@ const entries: Entry[] = names.flatMap((shape) =>
   ),
 );
 let bandwidth: number | null = null;
+
+/** Shows what was measured so far. */
+function finish(): void {
+  const parts = names.flatMap((name) => batches.map((batch) => report(name, batch, entries, bandwidth)));
+  const memory =
+    bandwidth === null
+      ? ''
+      : `Memory is read at ${(bandwidth / 1e9).toFixed(1)} GB/s, ${threads} threads.\n\n`;
+  process.stdout.write(`\n${memory}${parts.join('\n\n')}\n\nEvery measurement is in ${resultsFile}.\n`);
+}
+
+mkdirSync('out', { recursive: true });
+whenStopped(finish);
 for (let round = 1; round <= rounds; round++) {
   const found = await memoryBandwidth(threads);
   if (found !== null) bandwidth = Math.max(bandwidth ?? 0, found);
   const running = entries.filter(({ failure }) => failure === undefined);
-  for (const entry of round % 2 === 1 ? running : running.toReversed()) await runEntry(entry, round);
+  for (const entry of round % 2 === 1 ? running : running.toReversed()) {
+    await runEntry(entry, round);
+    writeFileSync(resultsFile, `${JSON.stringify({ threads, rounds, bandwidth, entries }, null, 1)}\n`);
+  }
 }
-mkdirSync('out', { recursive: true });
-writeFileSync(resultsFile, `${JSON.stringify({ threads, rounds, bandwidth, entries }, null, 1)}\n`);
-const parts = names.flatMap((name) => batches.map((batch) => report(name, batch, entries, bandwidth)));
-const memory =
-  bandwidth === null ? '' : `Memory is read at ${(bandwidth / 1e9).toFixed(1)} GB/s, ${threads} threads.\n\n`;
-process.stdout.write(`\n${memory}${parts.join('\n\n')}\n\nEvery measurement is in ${resultsFile}.\n`);
+finish();
 // Without a figure of our own there is no benchmark.
 if (entries.some(({ candidate, results }) => candidate.name.startsWith('Luthier') && results.length === 0))
   process.exitCode = 1;

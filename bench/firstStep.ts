@@ -1,4 +1,4 @@
-/** @file Time to the first training step of GPT shapes in fresh processes: of a program in the cache, and of a new one. */
+/** @file `npm run bench:first-step`: time to the first training step, with a cached program and a new one. */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** @file Flags that the measured programs of ours share. */
+/** @file Flags shared by the measured programs. */
 import { ENGINES, type Engine } from '../src/compiler/index.js';
 import type { Precision } from './results.js';
 import { type Shape, shapes } from './shapes.js';

@@ -1,4 +1,4 @@
-/** @file The job that is measured: GPT on random tokens, as peers/torch_gpt.py trains it. */
+/** @file The measured job: GPT on random tokens, as in peers/torch_gpt.py. */
 import type { Engine } from '../src/compiler/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import { type Batch, SyntheticLmInput } from '../src/inputs/index.js';

@@ -74,6 +74,7 @@ for (const shape of values.shapes.split(',')) {
       found[0]!.toFixed(6),
       reference[0]!.toFixed(6),
     ]);
+    process.stderr.write(`${rows.at(-1)!.join('  ')}\n`);
   }
 }
 process.stdout.write(

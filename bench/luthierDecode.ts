@@ -1,4 +1,4 @@
-/** @file Times Luthier's greedy decoding of a GPT shape, one process for one measurement. Prints one line of JSON. */
+/** @file Timing of Luthier's greedy decoding of a GPT shape, one measurement a process; prints one line of JSON. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { flatLayout, flatViews, prngKey } from '../src/compiler/index.js';

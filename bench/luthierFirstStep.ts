@@ -1,4 +1,4 @@
-/** @file Times Luthier's first training step on a GPT shape, of the program that its cache has or has not. Prints one line of JSON. */
+/** @file Timing of Luthier's first training step on a GPT shape; prints one line of JSON. */
 import { parseArgs } from 'node:util';
 import { readMeasured } from './flags.js';
 import { jobOptions, openProgram } from './gptJob.js';

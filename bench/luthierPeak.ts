@@ -1,4 +1,4 @@
-/** @file The peak that Luthier's programs measure their MFU against. Prints one line of JSON. */
+/** @file Peak FLOP/s of this machine, as MFU uses it; prints one line of JSON. */
 import { findPeak } from '../src/programs/mfu.js';
 import { jobOptions } from './gptJob.js';
 import type { PeakResult } from './results.js';

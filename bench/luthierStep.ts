@@ -1,4 +1,4 @@
-/** @file Times Luthier's training step on a GPT shape, one process for one measurement. Prints one line of JSON. */
+/** @file Timing of Luthier's training step on a GPT shape, one measurement a process; prints one line of JSON. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -31,10 +31,13 @@ const { values: flags } = parseArgs({
     precision: { type: 'string', default: 'f32' },
     threads: { type: 'string' },
     steps: { type: 'string' },
+    // Fewer steps where they would take longer.
+    seconds: { type: 'string' },
   },
 });
 const { shape, engine, precision } = readMeasured(flags);
 const steps = Number(flags.steps ?? shape.steps);
+const end = performance.now() + 1000 * Number(flags.seconds ?? Number.POSITIVE_INFINITY);
 const loadedRssMb = peakRssMb();
 
 const started = performance.now();
@@ -55,14 +58,15 @@ async function time(count: number): Promise<{ readonly ms: number; readonly loss
   return { ms: (performance.now() - before) / count, loss: reports.at(-1)!.loss };
 }
 
-const warmup: number[] = [];
-for (let i = 0; i < warmupSteps; i++) warmup.push((await time(1)).ms);
+const warmup: number[] = [firstStepSeconds * 1000];
+for (let i = 0; i < warmupSteps && performance.now() < end; i++) warmup.push((await time(1)).ms);
 // As many as training takes at once, between summaries.
 const atOnce = program.timelySteps(Math.min(...warmup) / 1000);
 const milliseconds: number[] = [];
 let { loss } = first;
-for (let left = steps; left > 0; left -= atOnce) {
-  const timed = await time(Math.min(atOnce, left));
+let taken = 0;
+for (; taken < steps && (taken === 0 || performance.now() < end); taken += atOnce) {
+  const timed = await time(Math.min(atOnce, steps - taken));
   milliseconds.push(timed.ms);
   ({ loss } = timed);
 }
@@ -76,7 +80,7 @@ const result: StepResult = {
   mode: engine,
   threads: options.numThreads ?? availableParallelism(),
   parameters: countParameters(program.state, shape),
-  steps,
+  steps: Math.min(taken, steps),
   medianMs,
   minMs: Math.min(...milliseconds),
   firstStepSeconds,

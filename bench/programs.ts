@@ -1,13 +1,14 @@
-/** @file The programs that are measured, and the start of one of them in a process of its own. */
+/** @file The measured programs, and their processes. */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Precision } from './results.js';
+import { endsWithUs } from './stopping.js';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-const timeoutMinutes = 15;
+const timeoutSeconds = 15 * 60;
 
 /** A command with its environment. */
 export interface Program {
@@ -77,16 +78,18 @@ const precisionNames: Readonly<Record<Precision, string>> = { f32: 'float32', bf
 export interface Task {
   readonly shape: string;
   readonly steps: number;
+  /** Luthier takes fewer steps where they would take longer. */
+  readonly seconds?: number;
 }
 
 /** Luthier's step by machine code, or, for comparison, by ONNX Runtime. */
 export function luthier(
-  { shape, steps }: Task,
+  { shape, steps, seconds }: Task,
   precision: Precision,
   threads: number,
   engine: 'native' | 'onnx' = 'native',
 ): Candidate {
-  const flags = { shape, steps, threads, precision, engine };
+  const flags = { shape, steps, threads, precision, engine, ...(seconds !== undefined && { seconds }) };
   const program = node(
     'luthierStep.ts',
     ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
@@ -169,9 +172,12 @@ export const luthierFirstStep = (shape: string, precision: Precision, cache: str
 
 export const luthierPeak = (precision: Precision): Program => node('luthierPeak.ts', precision);
 
-/** Operations on configs, on wide graphs and chains of these sizes; on several where there are to be more configs `inAll`. */
-export function luthierConfigs(sizes: string, inAll = 1): Program {
-  const program = node('configOperations.ts', '500', sizes, String(inAll));
+/**
+ * Operations on configs, each for so many milliseconds, on wide graphs and chains of these sizes; on several where there are
+ * to be more configs `inAll`.
+ */
+export function luthierConfigs(milliseconds: number, sizes: string, inAll = 1): Program {
+  const program = node('configOperations.ts', String(milliseconds), sizes, String(inAll));
   const [executable, ...args] = program.command;
   return { command: [executable!, '--expose-gc', ...args] };
 }
@@ -191,17 +197,19 @@ const meddling = /^(MALLOC_|LD_PRELOAD$|OMP_|GOMP_|KMP_|MKL_|TORCH|XLA_|JAX_|NOD
 /**
  * Runs a program to its end and gives the last line that it printed, from JSON.
  *
- * @throws Error with what it said last on stderr, where it fails or takes 15 minutes.
+ * @param seconds it is killed after.
+ * @throws Error with what it said last on stderr, where it fails or takes longer.
  */
-export function measure<T>({ command, env }: Program): Promise<T> {
+export function measure<T>({ command, env }: Program, seconds = timeoutSeconds): Promise<T> {
   const kept = Object.entries(process.env).filter(([name]) => !meddling.test(name));
   const child = spawn(command[0]!, command.slice(1), {
     cwd: join(here, '..'),
     env: { ...Object.fromEntries(kept), PYTHONDONTWRITEBYTECODE: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: timeoutMinutes * 60_000,
+    timeout: 1000 * seconds,
     killSignal: 'SIGKILL',
   });
+  endsWithUs(child);
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (text) => (stdout += text));
@@ -214,6 +222,7 @@ export function measure<T>({ command, env }: Program): Promise<T> {
     child.on('error', reject);
     child.on('close', (code, signal) => {
       if (code === 0) resolve(JSON.parse(lines(stdout).at(-1)!) as T);
+      else if (signal === 'SIGKILL') reject(new Error(`it was killed; it may take ${seconds.toFixed(0)} s`));
       else reject(new Error(complaint() || `it ended with ${signal ?? `exit code ${code}`}`));
     });
   });

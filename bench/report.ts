@@ -1,4 +1,4 @@
-/** @file The report: one table a shape, and what the ratios are. */
+/** @file Report of bench:train: a table for each shape, ratios and peaks. */
 import { mfu } from '../src/summaries/index.js';
 import { markdownTable } from '../src/tools/format.js';
 import { fastest, groupBy, type PeakResult, type Precision, type Row } from './results.js';

@@ -1,4 +1,4 @@
-/** @file What the measured programs print, and how the rounds of one program become one row. */
+/** @file Output of the measured programs, and its medians over rounds. */
 
 export type Precision = 'f32' | 'bf16';
 

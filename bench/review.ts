@@ -1,4 +1,4 @@
-/** @file `npm run bench:review`: how long the commands take that a reviewer waits for, from start to end of the process. */
+/** @file `npm run bench:review`: duration of the commands that a reviewer waits for, process start included. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -94,7 +94,9 @@ try {
   ];
   const rows = commands.map(([what, args, cwd]) => {
     const seconds = time(args, cwd, runs);
-    return [what, median(seconds).toFixed(2), Math.max(...seconds).toFixed(2)];
+    const row = [what, median(seconds).toFixed(2), Math.max(...seconds).toFixed(2)];
+    process.stderr.write(`${row.join('  ')}\n`);
+    return row;
   });
   process.stdout.write(`${markdownTable(rows, ['luthier', 'seconds', 'longest'])}\n`);
 } finally {

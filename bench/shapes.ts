@@ -1,4 +1,4 @@
-/** @file The GPT shapes that are measured, and how many parameters and FLOPs they have. */
+/** @file The measured GPT shapes, with their parameters and FLOPs. */
 import { readFileSync } from 'node:fs';
 
 /** A shape of shapes.json, which the peers read as well. */

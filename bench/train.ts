@@ -17,10 +17,13 @@ import {
 import { ALONE, type Peaks, peakReport, rounds, shapeReport } from './report.js';
 import { groupBy, type PeakResult, type Precision, type Row, type StepResult, toRow } from './results.js';
 import { shapes } from './shapes.js';
+import { whenStopped } from './stopping.js';
 
 /** After the first round only so many of the fastest settings of a peer run on. */
 const finalists = 3;
 const resultsFile = 'out/bench_train.json';
+/** Of `--quick`: for all, for one program, and for the steps of one of Luthier's. */
+const quickSeconds = { all: 225, program: 45, steps: 12 };
 
 interface Options {
   readonly shapes: readonly string[];
@@ -92,9 +95,11 @@ const alone = (candidate: Candidate): Candidate => ({ ...candidate, name: candid
 /** All that is measured, in the order of a round. */
 function allEntries(options: Options): Entry[] {
   const { threads, quick } = options;
-  return options.shapes.flatMap((shape) => {
+  const entries = options.shapes.flatMap((shape) => {
     const { steps } = shapes[shape]!;
-    const task = { shape, steps: quick ? Math.max(2, steps >> 2) : steps };
+    const task = quick
+      ? { shape, steps: Math.max(2, steps >> 2), seconds: quickSeconds.steps }
+      : { shape, steps };
     const torch = (precision: Precision) => {
       const candidates = pytorch(task, precision, threads);
       // One allocator and one number of threads are enough for a look.
@@ -109,19 +114,34 @@ function allEntries(options: Options): Entry[] {
       candidates.push(...precisions.map((precision) => alone(luthier(task, precision, 1))));
     if (hasPeers) candidates.push(...torch('f32'), ...torch('bf16'));
     if (hasPeers && options.jax) candidates.push(jax(task, 'f32'), jax(task, 'bf16'));
-    return candidates.map((candidate) => ({ shape, candidate, results: [] }));
+    return candidates.map((candidate): Entry => ({ shape, candidate, results: [] }));
   });
+  // Where time may run out, it is the peers that are left out.
+  return quick ? entries.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a))) : entries;
 }
+
+const isOwn = ({ candidate }: Entry): boolean => candidate.name.startsWith('Luthier');
 
 function say(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-async function runEntry(entry: Entry, label: string): Promise<void> {
+/** Seconds that a program may take; those of a quick run end together. */
+function secondsLeft({ quick }: Options): number | undefined {
+  return quick ? Math.min(quickSeconds.program, quickSeconds.all - performance.now() / 1000) : undefined;
+}
+
+async function runEntry(entry: Entry, options: Options, label: string): Promise<void> {
   const { shape, candidate, results } = entry;
   const what = `${label} ${shape}: ${candidate.name}, ${candidate.how}`;
+  const seconds = secondsLeft(options);
+  if (seconds !== undefined && seconds < 5) {
+    entry.failure = `skipped: --quick ends after ${quickSeconds.all} s`;
+    say(`${what}: ${entry.failure}`);
+    return;
+  }
   try {
-    const result = await measure<StepResult>(candidate);
+    const result = await measure<StepResult>(candidate, seconds);
     results.push(result);
     say(`${what}: ${result.medianMs.toFixed(1)} ms/step, ${result.peakRssMb.toFixed(0)} MB`);
   } catch (error) {
@@ -155,15 +175,16 @@ function keepFinalists(entries: readonly Entry[], file: string): Entry[] {
 }
 
 /** Looks for higher peaks. */
-async function raisePeaks(peaks: Partial<Record<Precision, PeakResult>>): Promise<void> {
+async function raisePeaks(peaks: Partial<Record<Precision, PeakResult>>, options: Options): Promise<void> {
   const programs: [Precision, Program][] = [
     ['f32', luthierPeak('f32')],
     ['bf16', luthierPeak('bf16')],
   ];
-  if (hasPeers) programs.push(['f32', torchPeak('f32')], ['bf16', torchPeak('bf16')]);
+  if (hasPeers && !options.quick) programs.push(['f32', torchPeak('f32')], ['bf16', torchPeak('bf16')]);
   for (const [precision, program] of programs) {
     try {
-      const found = await measure<PeakResult>(program);
+      const found = await measure<PeakResult>(program, secondsLeft(options));
+      say(`${precision} peak: ${found.gflops.toFixed(0)} GFLOP/s, ${found.how}`);
       if (found.gflops > (peaks[precision]?.gflops ?? 0)) peaks[precision] = found;
     } catch (error) {
       say(`A program that looks for the ${precision} peak failed: ${(error as Error).message}`);
@@ -171,17 +192,23 @@ async function raisePeaks(peaks: Partial<Record<Precision, PeakResult>>): Promis
   }
 }
 
-/** A round runs every program once, one at a time; every other round runs backwards. */
-async function runRounds(options: Options, entries: readonly Entry[]): Promise<Peaks> {
-  const peaks: Partial<Record<Precision, PeakResult>> = {};
+/** A round runs every program once, one at a time; every other round runs backwards. `keep` is called after each. */
+async function runRounds(
+  options: Options,
+  entries: readonly Entry[],
+  peaks: Partial<Record<Precision, PeakResult>>,
+  keep: () => void,
+): Promise<void> {
   let running: readonly Entry[] = entries;
   for (let round = 1; round <= options.rounds; round++) {
-    await raisePeaks(peaks);
+    await raisePeaks(peaks, options);
     const order = round % 2 === 1 ? running : running.toReversed();
-    for (const entry of order) await runEntry(entry, `[round ${round}/${options.rounds}]`);
+    for (const entry of order) {
+      await runEntry(entry, options, `[round ${round}/${options.rounds}]`);
+      keep();
+    }
     if (round === 1 && options.finalists === undefined) running = selectFinalists(running);
   }
-  return peaks;
 }
 
 /** Different numbers of parameters would be different models. */
@@ -228,12 +255,18 @@ const entries =
   options.finalists === undefined
     ? allEntries(options)
     : keepFinalists(allEntries(options), options.finalists);
-const peaks = await runRounds(options, entries);
-checkEqualModels(entries);
+const peaks: Partial<Record<Precision, PeakResult>> = {};
+const show = (): void => {
+  process.stdout.write(
+    `\n${fullReport(options, entries, peaks)}\n\nEvery measurement is in ${resultsFile}.\n`,
+  );
+};
 mkdirSync('out', { recursive: true });
-writeFileSync(resultsFile, `${JSON.stringify({ options, peaks, entries }, null, 1)}\n`);
-process.stdout.write(`\n${fullReport(options, entries, peaks)}\n\nEvery measurement is in ${resultsFile}.\n`);
+whenStopped(show);
+await runRounds(options, entries, peaks, () => {
+  writeFileSync(resultsFile, `${JSON.stringify({ options, peaks, entries }, null, 1)}\n`);
+});
+checkEqualModels(entries);
+show();
 // Without a figure of our own there is no benchmark.
-if (entries.some(({ candidate, results }) => candidate.name.startsWith('Luthier') && results.length === 0)) {
-  process.exitCode = 1;
-}
+if (entries.some((entry) => isOwn(entry) && entry.results.length === 0)) process.exitCode = 1;
