@@ -1,19 +1,18 @@
 /** @file Random programs with gradients: each engine gives what tfjs's cpu backend gives. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Engine } from '../../src/compiler/index.js';
 import { traceProgram } from '../../src/compiler/tracedProgram.js';
+import { runs } from '../faults/campaign.js';
 import { expectAgreement } from './agreement.js';
 import { BFLOAT16, FLOAT32 } from './campaign.js';
 import { engines } from './engines.js';
 import { differentiated, programInputs, stepsArbitrary } from './programs.js';
 
-/** Few, and the same in every run: test/faults/programs.long.ts tries others, and more. */
-const programsOf = (engine: Engine): number => (engine === 'native' ? 50 : 200);
+/** The same in every run: test/faults/programs.long.ts tries others, and more. */
 const seed = 20260101;
 
 describe.each(engines)('%s', (_, { engine, available }) => {
-  const programs = programsOf(engine);
+  const programs = engine === 'native' ? runs(50, 20) : runs(200, 40);
   test.skipIf(!available)(
     'agrees with the oracle',
     async () => {

@@ -41,9 +41,30 @@ async function runAll(cases: readonly Case[], engine: Engine): Promise<HostTenso
   return results.map(leavesOf);
 }
 
+/** Compiling takes longer than running: the cases of this many operations are one program. */
+const TOGETHER = 16;
+const ops = Object.keys(table);
+const made = new Map<string, Promise<ReadonlyMap<string, HostTensor[][]>>>();
+
+/** Results of an operation's cases, which are made with those of the operations beside it. */
+async function resultsOf(op: string, engine: Engine): Promise<HostTensor[][]> {
+  const first = ops.indexOf(op) - (ops.indexOf(op) % TOGETHER);
+  const key = `${engine} ${first}`;
+  if (!made.has(key)) made.set(key, runTogether(ops.slice(first, first + TOGETHER), engine));
+  return (await made.get(key)!).get(op)!;
+}
+
+async function runTogether(some: readonly string[], engine: Engine): Promise<Map<string, HostTensor[][]>> {
+  const results = await runAll(
+    some.flatMap((op) => table[op]!),
+    engine,
+  );
+  return new Map(some.map((op) => [op, results.splice(0, table[op]!.length)]));
+}
+
 describe.each(engines)('%s', (_, { engine, available }) => {
-  test.skipIf(!available).each(Object.entries(table))('%s', async (_, cases) => {
-    const [actual, expected] = [await runAll(cases, engine), await runAll(cases, 'eager')];
+  test.skipIf(!available).each(Object.entries(table))('%s', async (op, cases) => {
+    const [actual, expected] = [await resultsOf(op, engine), await resultsOf(op, 'eager')];
     for (const [i, { inputs, tolerance, differentiable }] of cases.entries()) {
       expect(actual[i]!.length).toBe(expected[i]!.length);
       const shapes = inputs.map((x) => `${x.dtype}[${x.shape}]`).join(' ');

@@ -14,8 +14,9 @@ const isShort = process.env.SHORT === '1';
 /** How many tries a campaign makes. */
 export const tries = (all: number, short: number): number => (isShort ? short : all);
 
-/** How often a suite repeats what it does: all times in `npm run test:long`, which has these suites too, else a fifth. */
-export const runs = (all: number): number => (process.env.LONG === '1' ? all : Math.ceil(all / 5));
+/** How often a suite repeats what it does: all times in `npm run test:long`, which has these suites too; else `daily`. */
+export const runs = (all: number, daily = Math.ceil(all / 5)): number =>
+  process.env.LONG === '1' ? all : daily;
 
 /** Draws from the seed; `salt` keeps campaigns apart. */
 export const draw = <T>(arbitrary: fc.Arbitrary<T>, count: number, salt: number): T[] =>

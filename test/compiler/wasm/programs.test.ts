@@ -2,10 +2,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Tensor } from '../../../src/compiler/index.js';
+import { runs } from '../../faults/campaign.js';
 import { expectCloseToLargest, floats, host, runLoop, runOnce, tf } from '../support.js';
 
 /** PROGRAMS and SEED in the environment run others than those of every test run. */
-const numRuns = Number(process.env.PROGRAMS ?? 100);
+const numRuns = Number(process.env.PROGRAMS ?? runs(100, 40));
 const seed = Number(process.env.SEED ?? 20260202);
 
 /** Operations whose results are bounded by their operands', so that no program runs away. */

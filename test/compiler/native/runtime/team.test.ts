@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
+import { runs } from '../../../faults/campaign.js';
 import { compilerPath, execute, hasCompiler, hasSanitizer, runtimeSources } from '../compilerSupport.js';
 
 const folder = temporaryDirectory();
@@ -35,7 +36,10 @@ for (const { sanitizer, waiting, program } of builds) {
     // The thread sanitizer itself can't start threads after a fork.
     const possible = checks.filter((check) => !(check === 'fork' && sanitizer === 'thread'));
     it.each(possible)('%s', async (check) => {
-      expect(await execute(program, [check], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
+      expect(await execute(program, [check, String(runs(200))], { timeout: 600_000 })).toEqual({
+        stdout: '',
+        stderr: '',
+      });
     });
   });
 }

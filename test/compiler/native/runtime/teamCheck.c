@@ -1,4 +1,4 @@
-/* teamCheck.c: what the team of threads promises, each promise checked thousands of times; exits with 0 or a line. */
+/* Promises of the team of threads, each checked as often as the second argument says; exits with 0 or a line. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +51,11 @@ static void run_once(int threads) {
   for (int i = 0; i < MOST; i++) CHECK(s.seen[i] == (i < threads));
 }
 
+static int times;
+
 static void *call_often(void *argument) {
   const int threads = *(int *)argument;
-  for (int i = 0; i < 40; i++) run_once(1 + (threads + i) % 4);
+  for (int i = 0; i < times / 5; i++) run_once(1 + (threads + i) % 4);
   return NULL;
 }
 
@@ -108,18 +110,20 @@ static void check_sleep(void) {
 
 /* Runs far apart and close together, so that threads are met awake, asleep and on their way. */
 static void check_pauses(void) {
-  for (int i = 0; i < 150; i++) {
+  for (int i = 0; i < times; i++) {
     run_once(2 + i % 2);
-    const struct timespec time = {0, i * 1000};
+    const struct timespec time = {0, i * 150000L / times};
     if (i % 3) nanosleep(&time, NULL);
   }
 }
 
 int main(int count, char **arguments) {
-  CHECK(count == 2);
+  CHECK(count == 3);
+  times = atoi(arguments[2]);
+  CHECK(times > 0);
   const char *what = arguments[1];
   if (strcmp(what, "threads") == 0) {
-    for (int i = 0; i < 200; i++) run_once(1 + i % 4);
+    for (int i = 0; i < times; i++) run_once(1 + i % 4);
     for (int threads = MOST; threads >= 1; threads--) run_once(threads);
     CHECK(lt_team_reserve(4) == 4);
     CHECK(lt_team_reserve(1) == 1);
