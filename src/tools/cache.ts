@@ -1,4 +1,4 @@
-/** @file `luthier cache`: what the native engine has compiled on this machine, and its removal. */
+/** @file `luthier cache`: the native engine's compiled programs on this machine, and their removal. */
 import { basename } from 'node:path';
 import type { CachedEntry } from '../compiler/native/toolchain/cacheEntries.js';
 import { didYouMean } from '../hparams/errors.js';

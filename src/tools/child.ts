@@ -1,4 +1,4 @@
-/** @file A process beside this one that runs a module of the library and talks with it in messages: its crash is an answer. */
+/** @file Child process that runs a TypeScript module and exchanges messages with it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from './cleanup.js';

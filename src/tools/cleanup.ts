@@ -1,4 +1,4 @@
-/** @file What is undone when the process ends, whatever ends it: temporary folders, children. */
+/** @file Cleanup when the process ends, by itself or by a signal: temporary folders, child processes. */
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const pending = new Set<() => void>();

@@ -1,8 +1,8 @@
-/** @file What a command of `luthier` is: its flags, its positional arguments, and the report that it makes. */
+/** @file The interface of a `luthier` command: flags, positional arguments, report. */
 import { type FlagTable, flagsHelp, oneOf, parseFlagTable, valuesOf } from '../cli/flagTable.js';
 import type { Override } from '../cli/overrides.js';
 import { UsageError } from '../registry/usageError.js';
-import type { Paint } from './paint.js';
+import type { Paint } from './terminal.js';
 
 /** How every command can write what it found. */
 const formats = ['text', 'json', 'markdown'] as const;

@@ -1,4 +1,4 @@
-/** @file The commands of `luthier`, by name; each is loaded when it is asked for. */
+/** @file Table of the `luthier` commands, each loaded on demand. */
 import type { Command } from './command.js';
 
 /** A command before it is loaded. */

@@ -1,4 +1,4 @@
-/** @file `luthier dump`: an experiment's constants and configs, as they would be built. */
+/** @file `luthier dump`: an experiment's constants and configs. */
 import { oneOf } from '../cli/flagTable.js';
 import { type ConfiguredExperiment, jsonDocument, yamlDocument } from '../cli/index.js';
 import { classVarsText, effectiveConstants } from '../experiment/index.js';
@@ -8,7 +8,7 @@ import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
 import { configureResolved, resolveFor } from './experiment.js';
 import { codeBlock, codeSpan, counted, folded, markdownTable } from './format.js';
-import { type Paint, plain } from './paint.js';
+import { type Paint, plain } from './terminal.js';
 
 const defaultForms = ['show', 'mark', 'hide'] as const;
 type Defaults = (typeof defaultForms)[number];

@@ -1,7 +1,13 @@
-/** @file The experiment that a command is about, with its configs. */
+/** @file A command's experiment: lookup, configs, and the file given by --out. */
+
+import { dirname } from 'node:path';
 import { type ConfiguredExperiment, configure, type Override } from '../cli/index.js';
+import { makeDirectory, writeWhole } from '../files/index.js';
+import { showFile } from '../registry/directories.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../registry/index.js';
-import type { Arguments } from './command.js';
+import { UsageError } from '../registry/usageError.js';
+import type { Arguments, Report } from './command.js';
+import { codeSpan, formatBytes } from './format.js';
 
 /** The experiment called `name`; where flags change it, they can name the classes of the library, too. */
 export async function resolveFor(name: string, changes: readonly Override[]): Promise<ResolvedExperiment> {
@@ -27,4 +33,25 @@ export async function configureFor(
   args: Pick<Arguments, 'changes' | 'warn'>,
 ): Promise<ConfiguredExperiment> {
   return configureResolved(await resolveFor(name, args.changes), args);
+}
+
+/**
+ * Writes what was made of the experiment to the file that --out names, whole or not at all. Directories above it are made.
+ *
+ * @throws UsageError where it cannot be written.
+ */
+export function written(experiment: string, file: string, text: string): Report {
+  try {
+    makeDirectory(dirname(file));
+    writeWhole(file, text);
+  } catch (error) {
+    throw new UsageError(`--out=${file}: cannot be written: ${(error as Error).message}.`);
+  }
+  const bytes = Buffer.byteLength(text);
+  const shown = showFile(file);
+  return {
+    text: () => `Wrote ${shown}, ${formatBytes(bytes)}.`,
+    json: () => ({ experiment, file: shown, bytes }),
+    markdown: () => `Wrote ${codeSpan(shown)}, ${formatBytes(bytes)}.`,
+  };
 }

@@ -1,4 +1,4 @@
-/** @file What to tell of an error that is one finding among others: its message, and the line of the project it points at. */
+/** @file Errors as findings: the message, and the place in the project. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { showFile } from '../registry/directories.js';

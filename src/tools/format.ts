@@ -1,4 +1,4 @@
-/** @file How reports write tables, numbers with units, and text inside of Markdown. */
+/** @file Tables, numbers with units, and escaped text for the reports of commands. */
 import { formatScaled, type Scales } from '../summaries/format.js';
 
 export { formatCount } from '../summaries/format.js';

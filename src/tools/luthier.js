@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** @file The `luthier` command: TypeScript is loaded as it is, that of the project and that of the experiments. */
+/** @file The executable `luthier`, which loads TypeScript: its own and that of experiments. */
 import '../system/typescript.js';
 
 await import('./main.ts');

@@ -1,4 +1,4 @@
-/** @file `luthier COMMAND …`: finds the command, runs it, writes its report. */
+/** @file The `luthier` command line: dispatch to a command, and output of its report. */
 
 import { type Mode, modes } from '../cli/modes.js';
 import { runCommand } from '../cli/runCommand.js';
@@ -6,7 +6,7 @@ import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';
-import { paintFor } from './paint.js';
+import { paintFor } from './terminal.js';
 
 function help(): string {
   const widest = Math.max(...Object.keys(commands).map((name) => name.length));

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { modes } from '../../src/cli/modes.js';
 import { commandHelp } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
-import { paintFor, plain } from '../../src/tools/paint.js';
+import { paintFor, plain } from '../../src/tools/terminal.js';
 import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
 
 const names = Object.keys(commands);

@@ -1,11 +1,11 @@
-/** @file `luthier analyze`: what an experiment's model is, and what a training step of it costs. */
+/** @file `luthier analyze`: the layers of a model, and the cost of a training step. */
 import { positive } from '../../cli/flagTable.js';
 import { findPeak } from '../../programs/mfu.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../experiment.js';
+import { analysisReport } from './analysisReport.js';
 import { analyze } from './analyze.js';
-import { analysisReport } from './report.js';
 
 /** What well-tuned training of large models reaches; PaLM's was 0.46, and the best are not far above 0.6. */
 const DEFAULT_MFU = 0.5;

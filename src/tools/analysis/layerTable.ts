@@ -1,8 +1,8 @@
-/** @file The layers of a model with what is known of each, sums over the layers below included. */
+/** @file Layers of a model with parameters, FLOPs and activations, each summed over its sublayers. */
 import { sizeOf } from '../../compiler/index.js';
 import type { BaseLayer } from '../../layers/index.js';
-import type { TracedStep } from './step.js';
-import type { LayerSummary } from './types.js';
+import type { LayerSummary } from './analyze.js';
+import type { TracedStep } from './tracedStep.js';
 
 /** What is summed over a layer and those below it. */
 interface Sums {

@@ -1,4 +1,4 @@
-/** @file `luthier codegen`: an experiment whose configs are written out, without the constants and classes they came from. */
+/** @file `luthier codegen`: an experiment written out as a class that returns its configs. */
 import { dirname, resolve } from 'node:path';
 import { nonEmpty, oneOf, positive } from '../../cli/flagTable.js';
 import { type ConfiguredExperiment, shellText } from '../../cli/index.js';
@@ -7,9 +7,8 @@ import { type CodegenClassOptions, codegenClass } from '../../hparams/index.js';
 import { UsageError } from '../../registry/index.js';
 import { readSourceFile } from '../../registry/sourceFile.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { configureResolved, resolveFor } from '../experiment.js';
+import { configureResolved, resolveFor, written } from '../experiment.js';
 import { codeBlock, codeSpan } from '../format.js';
-import { written } from '../output.js';
 import { filesAround, modulesFor } from './modules.js';
 
 /** What the methods return; one that returns what Experiment's own does is left out. */

@@ -1,4 +1,4 @@
-/** @file The modules that generated experiments import from, and how they name them. */
+/** @file Import specifiers of generated experiments, and the modules behind them. */
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

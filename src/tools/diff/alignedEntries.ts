@@ -1,4 +1,4 @@
-/** @file Which config of one version stands where which of the other does, by their places alone. */
+/** @file Configs of two versions, aligned by their places. */
 import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
 /** Both versions of an experiment's configs. */

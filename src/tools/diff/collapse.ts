@@ -1,5 +1,5 @@
-/** @file Changes that differ in the index of a list alone are one line. */
-import type { FieldChange } from './types.js';
+/** @file Equal changes of list items, collapsed to one line. */
+import type { FieldChange } from './diffReport.js';
 
 interface Alike {
   readonly change: FieldChange;

@@ -1,11 +1,10 @@
-/** @file Two versions of an experiment compared. */
-import type { Analysis } from '../analysis/types.js';
-import { decode, display, ShownValue } from './display.js';
+/** @file Comparison of two versions of an experiment. */
+import type { Analysis } from '../analysis/analyze.js';
+import type { ConstantChange, DeclarationChange, ExperimentReport, Side, Status } from './diffReport.js';
+import { decode, display, ShownValue, showParts } from './display.js';
 import { effectsOf, hasEffect } from './effects.js';
 import { fieldChanges } from './fieldChanges.js';
 import type { AnalysisDocument, ConstantEntry, ExperimentDocument } from './protocol.js';
-import { showParts } from './showValues.js';
-import type { ConstantChange, DeclarationChange, ExperimentReport, Side, Status } from './types.js';
 
 /** One version of an experiment, its names as they are now; `undefined` where the version has no such experiment. */
 export interface Version {

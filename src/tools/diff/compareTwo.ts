@@ -1,15 +1,14 @@
-/** @file Two experiments of the working tree compared. */
+/** @file Comparison of two experiments of the working tree. */
 import { realpathSync } from 'node:fs';
 import type { Override } from '../../cli/index.js';
 import { UsageError } from '../../registry/index.js';
 import { resolveFor } from '../experiment.js';
 import { compareExperiment, type Version } from './compare.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
+import type { DiffReport } from './diffReport.js';
 import { Evaluation } from './evaluate.js';
-import { ImportGraph } from './imports.js';
-import { tidiedDocument } from './tidyPlaces.js';
-import { treeAt } from './tree.js';
-import type { DiffReport } from './types.js';
+import { ImportGraph } from './sources.js';
+import { tidiedDocument, treeAt } from './versionTree.js';
 
 /**
  * What makes the experiment `old` the experiment `now`, both changed as flags say.

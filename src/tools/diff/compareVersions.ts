@@ -1,21 +1,21 @@
-/** @file Experiments at a git revision compared with those of the working tree. */
+/** @file Comparison of the working tree with a git revision. */
 import { realpathSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Override } from '../../cli/index.js';
 import { didYouMean } from '../../hparams/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import { analyseModels } from './analyseModels.js';
+import { inOrder } from './changeGroups.js';
 import { compareExperiment } from './compare.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
+import type { DiffReport, VersionName } from './diffReport.js';
 import { Evaluator } from './evaluators.js';
 import { changedFiles, findBase, repositoryOf } from './git.js';
 import { newFields } from './newFields.js';
-import { inOrder } from './order.js';
 import type { ExperimentDocument } from './protocol.js';
 import { type ExperimentPair, findRenames } from './renames.js';
-import { Sources } from './touched.js';
-import { treeAt } from './tree.js';
-import type { DiffReport, VersionName } from './types.js';
+import { Sources } from './sources.js';
+import { treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
 
 /** What is compared. */
@@ -55,7 +55,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
     try {
       const changed = changedFiles(repository, base.commit);
       const newSources = new Sources(newTree, changed);
-      const oldSources = new Sources(oldTree, changed, newSources);
+      const oldSources = new Sources(oldTree, changed);
       const versions = {
         old: { evaluator: old, sources: oldSources },
         now: { evaluator: now, sources: newSources },

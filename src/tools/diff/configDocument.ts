@@ -1,4 +1,4 @@
-/** @file Configs as a document for comparing them with those of another version: defaults and places included. */
+/** @file Configs as plain data for a comparison of versions: defaults and places included. */
 import {
   type AnyConfig,
   classOf,

@@ -1,8 +1,8 @@
-/** @file Where classes declare what nobody set: constants of experiments, and defaults of fields. */
+/** @file Places of declarations: constants of experiments, defaults of fields. */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { type ClassEntry, readSourceFile } from '../../registry/sourceFile.js';
-import type { ConstantChange, ExperimentReport, FieldChange, Side } from './types.js';
+import type { ConstantChange, ExperimentReport, FieldChange, Side } from './diffReport.js';
 
 /** The classes that the files of a version declare. */
 export class DeclaredPlaces {

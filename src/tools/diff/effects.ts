@@ -1,6 +1,6 @@
-/** @file What two versions of a model differ in: size, cost, and whether checkpoints of one fit the other. */
-import type { Analysis, VariableSummary } from '../analysis/types.js';
-import type { CheckpointEffect, Effects, Figure, VariableGroup } from './types.js';
+/** @file Effects of a change on a model: size, cost, and compatibility of checkpoints. */
+import type { Analysis, VariableSummary } from '../analysis/analyze.js';
+import type { CheckpointEffect, Effects, Figure, VariableGroup } from './diffReport.js';
 
 /** What follows for the model; a version that was not analysed, or has none, is undefined. */
 export function effectsOf(old: Analysis | undefined, now: Analysis | undefined): Effects {

@@ -1,9 +1,9 @@
-/** @file Evaluates experiments of the version of the project that this process runs in. */
-import { fileURLToPath } from 'node:url';
+/** @file Evaluation of experiments by the version of the library in this process. */
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import { effectiveConstants } from '../../experiment/index.js';
 import { registerExports, resolveExperiment } from '../../registry/index.js';
-import type { Analysis } from '../analysis/types.js';
+import type { Analysis } from '../analysis/analyze.js';
+import { failureOf } from '../failure.js';
 import { configDocument, encodeLeaf } from './configDocument.js';
 import type { AnalysisDocument, ConstantEntry, ExperimentDocument, Failure } from './protocol.js';
 
@@ -22,7 +22,7 @@ export class Evaluation {
       );
       return { name, constants, config: configDocument(configs) };
     } catch (error) {
-      return { name, error: failureOf(error) };
+      return { name, error: toldOf(error) };
     }
   }
 
@@ -44,7 +44,7 @@ export class Evaluation {
       }
       return { name, analysis: await analyze(configured) };
     } catch (error) {
-      return { name, notAnalysed: failureOf(error) };
+      return { name, notAnalysed: toldOf(error) };
     }
   }
 }
@@ -63,40 +63,8 @@ async function analyzer(): Promise<Analyze | undefined> {
   }
 }
 
-/** What to tell of an error: all messages of its chain of causes, and where in the project it arose. */
-function failureOf(error: unknown): Failure {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const place = placeOf(error);
-  return { message: messageOf(error), ...(place === undefined ? {} : { place }) };
+/** What to tell of an error, but for the path that its message names. */
+function toldOf(error: unknown): Failure {
+  const { path, ...told } = failureOf(error);
+  return told;
 }
-
-function messageOf(error: Error): string {
-  const { problem } = error as { problem?: unknown };
-  // A ConfigError's message ends with the place, which is told beside it.
-  const own = typeof problem === 'string' ? problem : error.message;
-  const text = /^(Error|ConfigError|UsageError|ExperimentLoadError|FunctionError|LayerError)$/.test(
-    error.name,
-  )
-    ? own
-    : `${error.name}: ${own}`;
-  return error.cause instanceof Error ? `${text}\n${messageOf(error.cause)}` : text;
-}
-
-/** `file:line`: as the error says, or else of the innermost line of the project in the stack. */
-function placeOf(error: Error): string | undefined {
-  const { place, cause } = error as { place?: unknown; cause?: unknown };
-  if (typeof place === 'string') return place;
-  const inner = cause instanceof Error ? placeOf(cause) : undefined;
-  if (inner !== undefined) return inner;
-  for (const line of (error.stack ?? '').split('\n')) {
-    const found = /((?:file:\/\/)?\/[^():]*(?:\([^()]*\)[^():]*)*):(\d+)(?::\d+)?\)?:?(?:\s|$)/.exec(line);
-    if (found === null) continue;
-    const file = found[1]!.startsWith('file://') ? fileURLToPath(found[1]!.replace(/\?.*$/, '')) : found[1]!;
-    const isOwn = file.startsWith(`${process.cwd()}/`) && !file.includes('/node_modules/');
-    if (isOwn && !file.startsWith(library)) return `${file.slice(process.cwd().length + 1)}:${found[2]}`;
-  }
-  return undefined;
-}
-
-/** The library's own sources, which stand in the project where that is the library itself. */
-const library = fileURLToPath(new URL('../../', import.meta.url));

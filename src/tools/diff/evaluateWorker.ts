@@ -1,4 +1,4 @@
-/** @file The process that evaluates experiments: started in a version of the project, it answers until it is left alone. */
+/** @file Entry point of the process that evaluates the experiments of one version. */
 import { Evaluation } from './evaluate.js';
 import { type Answer, protocolVersion, type Question } from './protocol.js';
 

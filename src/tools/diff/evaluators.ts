@@ -1,4 +1,4 @@
-/** @file Asks a version of the project for its experiments, in a process that has the library of that version. */
+/** @file The evaluating process of one version, started with the library of that version. */
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -12,12 +12,11 @@ import {
   protocolVersion,
   type Question,
 } from './protocol.js';
-import { tidiedAnalysis, tidiedDocument } from './tidyPlaces.js';
-import type { Tree } from './tree.js';
+import { type Tree, tidiedAnalysis, tidiedDocument } from './versionTree.js';
 
 const folder = 'src/tools/diff';
 /** The evaluator's files; they import nothing that earlier versions of the library lack. */
-const files = ['protocol.ts', 'configDocument.ts', 'evaluate.ts', 'evaluateWorker.ts'];
+const files = ['protocol.ts', 'configDocument.ts', 'evaluate.ts', 'evaluateWorker.ts', '../failure.ts'];
 
 /** Gives an earlier version, whose registry held them all, the rooms that the evaluator imports from. */
 function giveRoom(library: string, room: string): void {

@@ -1,4 +1,4 @@
-/** @file The diff of two displayed configs as lines: what changed where, and where either version set it. */
+/** @file Field changes between two rebuilt configs, with the places that set them. */
 import {
   AddedPart,
   buildDiff,
@@ -12,10 +12,9 @@ import {
   type Segment,
 } from '../../hparams/index.js';
 import { collapse } from './collapse.js';
-import { type Displayed, decode, ShownValue } from './display.js';
+import type { FieldChange, Side } from './diffReport.js';
+import { type Displayed, decode, ShownValue, showParts } from './display.js';
 import type { ConfigEntry, JsonValue } from './protocol.js';
-import { showParts } from './showValues.js';
-import type { FieldChange, Side } from './types.js';
 
 type Path = Change['path'];
 

@@ -1,4 +1,4 @@
-/** @file What git knows of the project, read without touching the user's tree or index. */
+/** @file Read-only git queries, which leave the user's tree and index alone. */
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { UsageError } from '../../registry/usageError.js';

@@ -1,4 +1,4 @@
-/** @file `luthier diff`: what makes one experiment another, or what a change of the code does to experiments. */
+/** @file `luthier diff`: the differences between two experiments, or the effects of a change on experiments. */
 import { resolve } from 'node:path';
 import { nonEmpty } from '../../cli/flagTable.js';
 import type { Override } from '../../cli/index.js';
@@ -6,7 +6,9 @@ import { UsageError } from '../../registry/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { compareTwo } from './compareTwo.js';
 import { compareVersions } from './compareVersions.js';
-import { reportOf } from './report.js';
+import type { DiffReport } from './diffReport.js';
+import { markdownOf } from './markdownReport.js';
+import { textOf } from './textReport.js';
 
 /** The command. */
 export const diff: Command = {
@@ -71,4 +73,17 @@ Exit codes: 0; 1 where the change breaks an experiment; 2 for a wrong command li
 /** A change that is the same in every working directory. */
 function fromAnywhere(change: Override): Override {
   return change.kind === 'file' ? { ...change, file: resolve(change.file) } : change;
+}
+
+/** A comparison as the command reports it; `failOnChange` makes a change a failure. */
+export function reportOf(report: DiffReport, failOnChange = false): Report {
+  const isBroken = report.experiments.some(({ status }) => status === 'broken');
+  const isChanged =
+    report.experiments.some(({ status }) => status !== 'failing') || report.declarations.length > 0;
+  return {
+    text: (paint) => textOf(report, paint),
+    json: () => report,
+    markdown: () => markdownOf(report),
+    exitCode: isBroken || (failOnChange && isChanged) ? 1 : 0,
+  };
 }

@@ -1,9 +1,9 @@
-/** @file Fields that only one of two versions of a class has, and that nobody sets. */
-import { decode, ShownValue } from './display.js';
+/** @file Fields that only one version of a class has and that nobody sets. */
+
+import type { DeclarationChange } from './diffReport.js';
+import { decode, ShownValue, showParts } from './display.js';
 import type { ConfigEntry, JsonValue } from './protocol.js';
 import type { ExperimentPair } from './renames.js';
-import { showParts } from './showValues.js';
-import type { DeclarationChange } from './types.js';
 
 interface Seen {
   readonly what: 'old' | 'new';

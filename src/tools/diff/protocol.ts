@@ -1,8 +1,8 @@
-/** @file What the processes that evaluate experiments are asked, and the documents that they answer with. */
+/** @file Messages between `luthier diff` and its evaluating processes. */
 
 import type { Override } from '../../cli/index.js';
 import type { JsonDocument } from '../../hparams/index.js';
-import type { Analysis } from '../analysis/types.js';
+import type { Analysis } from '../analysis/analyze.js';
 
 /** Of the questions and answers below: an evaluator of another version is not asked. */
 export const protocolVersion = 1;

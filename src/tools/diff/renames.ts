@@ -1,8 +1,8 @@
-/** @file Names that changed between two versions: of classes, their fields, and constants of experiments. */
+/** @file Renamed classes, fields and constants between two versions. */
 import { nearest } from '../../hparams/index.js';
 import { AlignedEntries, type DocumentPair } from './alignedEntries.js';
+import type { DeclarationChange } from './diffReport.js';
 import type { ConfigEntry, ConstantEntry, ExperimentDocument } from './protocol.js';
-import type { DeclarationChange } from './types.js';
 
 /** Both versions of an experiment that has configs in both. */
 export interface ExperimentPair {

@@ -1,4 +1,4 @@
-/** @file A commit checked out beside the user's tree, for as long as it is looked at. */
+/** @file Temporary git worktree of the base commit. */
 import {
   existsSync,
   lstatSync,

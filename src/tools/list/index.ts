@@ -1,7 +1,11 @@
-/** @file `luthier list`: the experiments that there are, read from their source. */
+/** @file `luthier list`: the experiments of a project, read from source. */
+
+import type { FoundExperiment } from '../../registry/scan.js';
 import type { Command } from '../command.js';
-import { matching } from './pattern.js';
-import { listReport } from './report.js';
+import { matching } from '../select.js';
+import { Progress } from '../terminal.js';
+import type { Checked } from '../validate/checkAll.js';
+import { listReport } from './listReport.js';
 
 export const list: Command = {
   usage: '[PATTERN]',
@@ -40,7 +44,39 @@ export const list: Command = {
     }
     const shown = experiments.filter((found) => values.abstract === true || !found.abstract);
     const found = pattern === undefined ? shown : matching(pattern, shown);
-    const built = values.build === true ? await (await import('./build.js')).buildAll(found) : undefined;
+    const built = values.build === true ? await buildAll(found) : undefined;
     return listReport(found, { pattern, directories, names: shown.map(({ name }) => name), built });
   },
 };
+
+/** What came of building an experiment's task. */
+export interface Built {
+  readonly parameters?: number;
+  /** What keeps it from being built: what is wrong, or what it needs. */
+  readonly problems: readonly string[];
+}
+
+const timeout = 120;
+
+/** Builds the tasks of all that are no abstract families, in processes of their own. */
+export async function buildAll(
+  experiments: readonly FoundExperiment[],
+): Promise<ReadonlyMap<FoundExperiment, Built>> {
+  const concrete = experiments.filter(({ abstract }) => !abstract);
+  const progress = new Progress(concrete.length);
+  const done = ({ found }: Checked): void => progress.add(found.name);
+  // It takes what builds models: not what a list of names waits for.
+  const [{ checkAll }, { reasonsOf, resultOf }] = await Promise.all([
+    import('../validate/checkAll.js'),
+    import('../validate/validateReport.js'),
+  ]);
+  const checked = await checkAll(concrete, { level: 'task', changes: [], lenient: false, timeout, done });
+  progress.end();
+  return new Map(
+    checked.map((each) => {
+      const result = resultOf(each);
+      const { parameters } = result;
+      return [each.found, { ...(parameters !== undefined && { parameters }), problems: reasonsOf(result) }];
+    }),
+  );
+}

@@ -1,8 +1,8 @@
-/** @file The old name of what is renamed, kept in its declaration: `renamed(schema, 'old')`, `registerAlias('Old', New)`. */
+/** @file Aliases in source text: `renamed(schema, 'old')` for fields, `registerAlias('Old', New)` for classes. */
 import { type CallExpression, Node, type PropertyAssignment, type SourceFile, SyntaxKind } from 'ts-morph';
 import { UsageError } from '../../registry/usageError.js';
 import type { ClassEntry, Schema } from './classes.js';
-import type { Edit } from './edits.js';
+import type { Edit } from './renamePlan.js';
 
 /** The call of `renamed` around a field's schema, if there is one. */
 function renamedCall(schema: Schema): CallExpression | undefined {

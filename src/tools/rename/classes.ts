@@ -1,4 +1,4 @@
-/** @file Configurable classes and experiments in source text: what they extend, where their fields have their schemas. */
+/** @file Configurable classes and experiments in source text: their bases and the schemas of their fields. */
 import {
   type ClassDeclaration,
   type Expression,

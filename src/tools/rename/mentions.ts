@@ -1,6 +1,6 @@
-/** @file Places where an old name still stands and types don't say what it means: strings, comments, scripts, documents. */
+/** @file Mentions of an old name that types do not reach: in strings, comments, scripts and documents. */
 import { Node, type SourceFile, SyntaxKind, ts } from 'ts-morph';
-import type { RenameProject } from './project.js';
+import type { RenameProject } from './renameProject.js';
 
 /** A place for a person to look at. */
 export interface Mention {

@@ -1,4 +1,4 @@
-/** @file What the command line names, a class or a field of one, and whether it may have the new name. */
+/** @file Target of a rename: the class or field named on the command line, and checks of the new name. */
 import { isFieldName } from '../../hparams/fields/renamed.js';
 import { didYouMean } from '../../hparams/index.js';
 import { UsageError } from '../../registry/usageError.js';
@@ -11,7 +11,7 @@ import {
   type Schema,
   schemasOf,
 } from './classes.js';
-import type { RenameProject } from './project.js';
+import type { RenameProject } from './renameProject.js';
 
 /** A field, with all classes that have it. */
 export interface FieldTarget {

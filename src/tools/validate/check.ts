@@ -1,4 +1,4 @@
-/** @file Checks one experiment, level by level, in the process that it may take down. */
+/** @file Checks of one experiment, level by level, inside the checking process. */
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { overrideFlags } from '../../cli/changeFlags.js';
@@ -19,8 +19,8 @@ import { analyze } from '../analysis/analyze.js';
 import { resolveFor } from '../experiment.js';
 import { failureOf } from '../failure.js';
 import { formatBytes } from '../format.js';
-import { type Findings, type Level, levels, type Problem, type Question } from './protocol.js';
-import { takeStep } from './step.js';
+import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';
+import { takeStep } from './takeStep.js';
 
 /** What the levels come to know, for those after them. */
 interface Known {

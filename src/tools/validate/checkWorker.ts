@@ -1,7 +1,7 @@
-/** @file The process that checks experiments, one after another, until it is left alone. */
+/** @file Entry point of a checking process, which checks experiments one after another. */
 import { writeFileSync } from 'node:fs';
 import { Check } from './check.js';
-import type { Answer, Question } from './protocol.js';
+import type { Answer, Question } from './levels.js';
 
 function send(answer: Answer): void {
   process.send!(answer);

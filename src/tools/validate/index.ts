@@ -1,4 +1,4 @@
-/** @file `luthier validate`: checks experiments before somebody runs them. */
+/** @file `luthier validate`: checks of experiments before a run. */
 import { positive } from '../../cli/flagTable.js';
 import { flagOf } from '../../cli/overrides.js';
 import { didYouMean } from '../../hparams/errors.js';
@@ -6,11 +6,11 @@ import { directoriesFor } from '../../registry/directories.js';
 import { type Scan, scan } from '../../registry/scan.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
-import { Progress } from '../progress.js';
-import { type Level, levels, parseLevel } from './protocol.js';
-import { type Result, resultOf, resultOfBroken, validateReport } from './report.js';
-import { type Checked, checkAll } from './run.js';
-import { select } from './select.js';
+import { select } from '../select.js';
+import { Progress } from '../terminal.js';
+import { type Checked, checkAll } from './checkAll.js';
+import { type Level, levels, parseLevel } from './levels.js';
+import { type Result, resultOf, resultOfBroken, validateReport } from './validateReport.js';
 
 const defaultTimeout = 120;
 

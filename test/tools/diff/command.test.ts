@@ -16,6 +16,8 @@ const files = {
 };
 const repository = repositoryOf(files);
 const { folder } = repository;
+// It reads experiments in processes of its own.
+const luthier = oneProcess('src/tools/main.ts', folder);
 
 /** The folders of worktrees that stand there now. */
 function worktrees(): string[] {
@@ -23,7 +25,7 @@ function worktrees(): string[] {
 }
 
 test('two experiments, in each form', async () => {
-  const { code, stdout, stderr } = await runLuthier(['diff', 'One', 'small.Two'], folder);
+  const { code, stdout, stderr } = await luthier(['diff', 'One', 'small.Two']);
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatchInlineSnapshot(`
     "small.One → small.Two
@@ -38,10 +40,9 @@ test('two experiments, in each form', async () => {
     Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Two
     "
   `);
-  const json = await runLuthier(
-    ['diff', 'One', 'Two', '--format=json', '--set', 'numLayers=1', '--exit_code'],
-    folder,
-  );
+  const json = await luthier([
+    ...['diff', 'One', 'Two', '--format=json', '--set', 'numLayers=1', '--exit_code'],
+  ]);
   expect([json.code, json.stderr]).toEqual([1, '']);
   const report = JSON.parse(json.stdout);
   expect(report).toMatchObject({
@@ -132,16 +133,14 @@ const usage: [string, string[], string][] = [
   ],
 ];
 
-const command = oneProcess('src/tools/main.ts', folder);
-
 test.each(usage)('%s', async (_, args, message) => {
-  const { code, stdout, stderr } = await command(['diff', ...args]);
+  const { code, stdout, stderr } = await luthier(['diff', ...args]);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr.slice(0, message.length)).toBe(message);
 });
 
 test('a folder without git, a shallow clone, and a history of its own', async () => {
-  const bare = await runLuthier(['diff', '--base=main'], temporaryDirectory());
+  const bare = await luthier(['diff', '--base=main'], temporaryDirectory());
   expect([bare.code, bare.stderr]).toEqual([
     2,
     expect.stringContaining('is no working tree of git: fatal: not a git repository'),
@@ -149,17 +148,17 @@ test('a folder without git, a shallow clone, and a history of its own', async ()
   repository.git('commit', '--quiet', '--allow-empty', '--message=second');
   const clone = join(temporaryDirectory(), 'clone');
   execFileSync('git', ['clone', '--quiet', '--depth=1', '--branch=change', `file://${folder}`, clone]);
-  const shallow = await runLuthier(['diff', '--base=origin/main'], clone);
+  const shallow = await luthier(['diff', '--base=origin/main'], clone);
   expect(shallow.stderr).toBe(
     '--base=origin/main: git knows no such revision here. Fetch it: `git fetch origin main` ' +
       '(this clone is shallow: `git fetch --unshallow` gets the whole history); then it is FETCH_HEAD, or origin/main.\n',
   );
   execFileSync('git', ['fetch', '--quiet', '--depth=1', 'origin', 'main'], { cwd: clone });
-  const apart = await runLuthier(['diff', '--base=FETCH_HEAD'], clone);
+  const apart = await luthier(['diff', '--base=FETCH_HEAD'], clone);
   expect(apart.stderr).toBe(
     '--base=FETCH_HEAD: it has no commit in common with HEAD in this shallow clone. ' +
       'Fetch the history (`git fetch --unshallow`), or compare with the revision itself: --exact.\n',
   );
-  const exact = await runLuthier(['diff', '--base=FETCH_HEAD', '--exact'], clone);
+  const exact = await luthier(['diff', '--base=FETCH_HEAD', '--exact'], clone);
   expect(exact.stdout).toMatch(/^FETCH_HEAD \([0-9a-f]{7}\) → working tree\n2 that it does not reach\n$/);
 });

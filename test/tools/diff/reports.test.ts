@@ -1,12 +1,12 @@
 /** @file Reports of random changes: nothing breaks them, and a comment stays short and whole. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inOrder } from '../../../src/tools/diff/changeGroups.js';
 import { collapse } from '../../../src/tools/diff/collapse.js';
 import { compareExperiment } from '../../../src/tools/diff/compare.js';
-import { importsIn } from '../../../src/tools/diff/imports.js';
-import { markdownOf } from '../../../src/tools/diff/markdown.js';
+import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
+import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
 import { newFields } from '../../../src/tools/diff/newFields.js';
-import { inOrder } from '../../../src/tools/diff/order.js';
 import type {
   ConfigEntry,
   ConstantEntry,
@@ -14,9 +14,9 @@ import type {
   JsonValue,
 } from '../../../src/tools/diff/protocol.js';
 import { findRenames } from '../../../src/tools/diff/renames.js';
-import { textOf } from '../../../src/tools/diff/text.js';
-import type { DiffReport } from '../../../src/tools/diff/types.js';
-import { plain } from '../../../src/tools/paint.js';
+import { importsIn } from '../../../src/tools/diff/sources.js';
+import { textOf } from '../../../src/tools/diff/textReport.js';
+import { plain } from '../../../src/tools/terminal.js';
 
 type Good = Extract<ExperimentDocument, { config: unknown }>;
 

@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { compareVersions, type VersionsRequest } from '../../../src/tools/diff/compareVersions.js';
-import { markdownOf } from '../../../src/tools/diff/markdown.js';
-import { textOf } from '../../../src/tools/diff/text.js';
-import type { DiffReport } from '../../../src/tools/diff/types.js';
-import { plain } from '../../../src/tools/paint.js';
+import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
+import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
+import { textOf } from '../../../src/tools/diff/textReport.js';
+import { plain } from '../../../src/tools/terminal.js';
 import { experimentsFile, family, repositoryOf, type TestRepository } from './repository.js';
 
 /** The report; what the user has must be as it was. */
@@ -351,8 +351,7 @@ test('an experiment that ends the process, and one that cannot be loaded', async
 
     b.One: broken
       Experiment 'b.One': experiments/b.ts failed to load.
-      TransformError: Transform failed with 1 error:
-      experiments/b.ts:3:33: ERROR: Expected identifier but found end of file
+      Expected identifier but found end of file
       at experiments/b.ts:3
 
     c.Two

@@ -12,8 +12,8 @@ import {
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { changedFiles, repositoryOf as gitOf } from '../../../src/tools/diff/git.js';
-import { ImportGraph } from '../../../src/tools/diff/imports.js';
-import { treeAt } from '../../../src/tools/diff/tree.js';
+import { ImportGraph } from '../../../src/tools/diff/sources.js';
+import { treeAt } from '../../../src/tools/diff/versionTree.js';
 import { addWorktree } from '../../../src/tools/diff/worktree.js';
 import { repositoryOf } from './repository.js';
 

@@ -1,5 +1,5 @@
-/** @file Layers as the rows of a table: equal blocks that follow each other are one row, with their layers once. */
-import type { LayerSummary } from './types.js';
+/** @file Rows of the layer table: consecutive equal blocks are one row. */
+import type { LayerSummary } from './analyze.js';
 
 /** A row: a layer, or the first of several that are alike. */
 export interface LayerRow {

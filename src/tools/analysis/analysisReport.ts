@@ -1,4 +1,4 @@
-/** @file The analysis of an experiment as text, Markdown and JSON. */
+/** @file Report of `luthier analyze` as text, Markdown and JSON. */
 import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/format.js';
 import type { Peak } from '../../summaries/mfu.js';
 import type { Report } from '../command.js';
@@ -12,9 +12,9 @@ import {
   markdownTable,
   textTable,
 } from '../format.js';
-import type { Paint } from '../paint.js';
-import { type LayerRow, layerRows } from './fold.js';
-import type { Analysis } from './types.js';
+import type { Paint } from '../terminal.js';
+import type { Analysis } from './analyze.js';
+import { type LayerRow, layerRows } from './layerRows.js';
 
 /** An analysis, and what it is shown with. */
 export interface Analyzed {

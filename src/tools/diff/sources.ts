@@ -1,8 +1,12 @@
-/** @file Which of a project's files a file imports, directly and through others, by reading their text. */
+/** @file Import graph of the project, and the experiments that a change of files reaches. */
+
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
-import { dirname, extname, join, resolve } from 'node:path';
+import { dirname, extname, join, relative, resolve } from 'node:path';
 import { extensions } from '../../registry/directories.js';
+import { type FoundExperiment, scan } from '../../registry/scan.js';
+import { readSourceFile } from '../../registry/sourceFile.js';
+import type { Tree } from './versionTree.js';
 
 /**
  * Statements that load a module when they are run: `import` and `export … from`, but those of types, and `import()` of a
@@ -20,15 +24,10 @@ const builtin = new Set(builtinModules);
 
 /** The imports among the files below `root`. */
 export class ImportGraph {
-  private readonly found = new Map<string, readonly string[]>();
   private readonly targets = new Map<string, readonly string[]>();
   private readonly packages = new Map<string, string | undefined>();
 
-  /** `twin` gives a file with the same text in another graph, which then need not be read again. */
-  constructor(
-    private readonly root: string,
-    private readonly twin?: (file: string) => readonly string[] | undefined,
-  ) {}
+  constructor(private readonly root: string) {}
 
   /** All that loading `file` loads of the project, itself included. */
   closureOf(file: string): Set<string> {
@@ -57,7 +56,7 @@ export class ImportGraph {
     let targets = this.targets.get(file);
     if (targets === undefined) {
       const folder = dirname(file);
-      targets = this.specifiersOf(file).flatMap((specifier) => {
+      targets = importsOf(file).flatMap((specifier) => {
         const isFile = specifier.startsWith('.');
         const target = isFile ? fileAt(resolve(folder, specifier)) : this.packageFile(specifier);
         return target === undefined ? [] : [target];
@@ -65,13 +64,6 @@ export class ImportGraph {
       this.targets.set(file, targets);
     }
     return targets;
-  }
-
-  /** What the file imports, as it is written there. */
-  specifiersOf(file: string): readonly string[] {
-    let known = this.found.get(file);
-    if (known === undefined) this.found.set(file, (known = this.twin?.(file) ?? read(file)));
-    return known;
   }
 
   /** The file of a package that stands in the project, as workspaces do, and a package that imports itself by name. */
@@ -91,7 +83,8 @@ export class ImportGraph {
   }
 }
 
-function read(file: string): string[] {
+/** What a file imports, as it is written there. */
+function importsOf(file: string): string[] {
   return (extensions as readonly string[]).includes(extname(file))
     ? importsIn(readFileSync(file, 'utf8'))
     : [];
@@ -103,4 +96,79 @@ function fileAt(path: string): string | undefined {
   return [path, ...extensions.map((extension) => stem + extension)].find(
     (each) => existsSync(each) && statSync(each).isFile(),
   );
+}
+
+/** The experiments of a version, and what each is made from. */
+export class Sources {
+  /** By name. */
+  readonly experiments = new Map<string, FoundExperiment>();
+  private readonly graph: ImportGraph;
+  private readonly closures = new Map<string, ReadonlySet<string>>();
+  /** Experiment classes, families included, by file. */
+  private readonly classes = new Map<string, Set<string>>();
+  private readonly others = new Map<string, boolean>();
+  private loaders: ReadonlySet<string> | undefined;
+
+  /** `changed` files are named from the root. */
+  constructor(
+    readonly tree: Tree,
+    private readonly changed: ReadonlySet<string>,
+  ) {
+    this.graph = new ImportGraph(tree.root);
+    const folders = new Set([tree.project, tree.library].map((folder) => join(folder, 'experiments')));
+    for (const found of scan([...folders]).experiments) {
+      const own = this.classes.get(found.place.file) ?? new Set();
+      this.classes.set(found.place.file, own.add(found.exportName));
+      if (!found.abstract && this.nameOf(found.file) !== undefined) this.experiments.set(found.name, found);
+    }
+  }
+
+  /** All files of the project that an experiment loads. */
+  readonly filesOf = (name: string): ReadonlySet<string> => {
+    const file = this.experiments.get(name)?.file;
+    if (file === undefined) return new Set();
+    let files = this.closures.get(file);
+    if (files === undefined) this.closures.set(file, (files = this.graph.closureOf(file)));
+    return files;
+  };
+
+  /** Whether the experiment loads a file that was changed. */
+  isTouched(name: string): boolean {
+    return this.loadsChanged.has(this.experiments.get(name)?.file ?? '');
+  }
+
+  /**
+   * Whether the change may alter the experiment's model though its configs stay: it reaches a file that declares other
+   * classes than experiments, or none.
+   */
+  isModelTouched(name: string): boolean {
+    return [...this.filesOf(name)].some((file) => this.loadsChanged.has(file) && this.declaresOthers(file));
+  }
+
+  /** The files that load a changed one. */
+  private get loadsChanged(): ReadonlySet<string> {
+    if (this.loaders === undefined) {
+      const files = new Set([...this.experiments.keys()].flatMap((name) => [...this.filesOf(name)]));
+      const changed = [...this.changed].map((name) => join(this.tree.root, name));
+      this.loaders = this.graph.loadersOf(changed, files);
+    }
+    return this.loaders;
+  }
+
+  private declaresOthers(file: string): boolean {
+    const experiments = this.classes.get(file);
+    if (experiments === undefined) return true;
+    let known = this.others.get(file);
+    if (known === undefined) {
+      known = [...readSourceFile(file).classes.keys()].some((name) => !experiments.has(name));
+      this.others.set(file, known);
+    }
+    return known;
+  }
+
+  /** A file's name from the root; undefined for one outside, as those of packages are. */
+  private nameOf(file: string): string | undefined {
+    const name = relative(this.tree.root, file);
+    return name.startsWith('..') || name.split('/').includes('node_modules') ? undefined : name;
+  }
 }

@@ -1,7 +1,14 @@
-/** @file Changes that several experiments have alike, told once. */
-import { widestFirst } from './order.js';
+/** @file Groups of experiments with equal changes. */
+
+import {
+  type CheckpointEffect,
+  type ConstantChange,
+  type ExperimentReport,
+  type FieldChange,
+  type Status,
+  statuses,
+} from './diffReport.js';
 import type { Failure } from './protocol.js';
-import type { CheckpointEffect, ConstantChange, ExperimentReport, FieldChange, Status } from './types.js';
 
 /** What just these experiments have in common. */
 export interface ChangeGroup {
@@ -77,4 +84,22 @@ function withExperiments<C>(
     }
   }
   return [...known.values()];
+}
+
+const { compare: compareNames } = new Intl.Collator('en', { numeric: true });
+
+/** Experiments by status, then by name. */
+export function inOrder(reports: readonly ExperimentReport[]): ExperimentReport[] {
+  return [...reports].sort(
+    (a, b) => statuses.indexOf(a.status) - statuses.indexOf(b.status) || compareNames(a.name, b.name),
+  );
+}
+
+/** What concerns more experiments first, then by their names. */
+function widestFirst<G extends { readonly experiments: readonly string[] }>(groups: readonly G[]): G[] {
+  return [...groups].sort(
+    (a, b) =>
+      b.experiments.length - a.experiments.length ||
+      compareNames(a.experiments.join('\n'), b.experiments.join('\n')),
+  );
 }

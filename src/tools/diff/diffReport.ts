@@ -1,4 +1,4 @@
-/** @file What a comparison of two versions of experiments finds. The JSON form of `luthier diff` is these types. */
+/** @file Types of a diff report, which are the JSON form of `luthier diff`. */
 import type { Failure } from './protocol.js';
 
 /** A value in one of the two versions. */

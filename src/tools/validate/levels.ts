@@ -1,4 +1,4 @@
-/** @file What is asked of a process that checks experiments, and what it finds. */
+/** @file Levels of checks, and the messages between `luthier validate` and its checking processes. */
 import { UsageError } from '../../registry/usageError.js';
 import type { Failure } from '../failure.js';
 

@@ -1,11 +1,11 @@
-/** @file What `luthier list` writes. */
+/** @file Report of `luthier list` as text, Markdown and JSON. */
 import { showFile } from '../../registry/directories.js';
 import type { FoundExperiment, OwnConstant } from '../../registry/scan.js';
 import { suggestExperiment } from '../../registry/suggest.js';
 import type { Report } from '../command.js';
 import { codeSpan, counted, escapeMarkdown, formatCount, indented } from '../format.js';
-import type { Paint } from '../paint.js';
-import type { Built } from './build.js';
+import type { Paint } from '../terminal.js';
+import type { Built } from './index.js';
 
 /** What was asked for. */
 export interface Asked {

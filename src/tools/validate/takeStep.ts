@@ -1,4 +1,4 @@
-/** @file One step of an experiment, as training takes it: in a directory that is removed, with everything that a run writes. */
+/** @file One training step of an experiment, in a temporary job directory. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,4 +1,4 @@
-/** @file The training step of a task, traced without a value: what its forward pass computes, keeps and returns. */
+/** @file Trace of a training step without values: FLOPs, saved activations and output shapes by layer. */
 import { nodeFlops, peakMemory, productPrecision, viewedValues } from '../../compiler/cost.js';
 import { byteSize, type Precision, type TensorSpec, type Tree, tf } from '../../compiler/index.js';
 import { producers, type Value } from '../../compiler/ir.js';

@@ -1,4 +1,4 @@
-/** @file What `luthier validate` writes. */
+/** @file Report of `luthier validate` as text, Markdown and JSON. */
 import { showFile } from '../../registry/directories.js';
 import type { Report } from '../command.js';
 import {
@@ -11,10 +11,10 @@ import {
   markdownTable,
   textTable,
 } from '../format.js';
-import type { Paint } from '../paint.js';
-import type { Level, Problem } from './protocol.js';
-import type { Checked } from './run.js';
-import type { BrokenFile } from './select.js';
+import type { BrokenFile } from '../select.js';
+import type { Paint } from '../terminal.js';
+import type { Checked } from './checkAll.js';
+import type { Level, Problem } from './levels.js';
 
 /** How an experiment fared; the worst last. */
 const states = ['passed', 'incomplete', 'failed'] as const;

@@ -1,4 +1,4 @@
-/** @file The report for a comment on a pull request: a line for each experiment, the rest folded. */
+/** @file Markdown report of a diff, for a comment on a pull request. */
 import {
   codeBlock,
   codeSpan,
@@ -8,12 +8,27 @@ import {
   folded,
   markdownTable,
 } from '../format.js';
+import {
+  type ChangeGroup,
+  type ErrorGroup,
+  groupChanges,
+  groupCheckpoints,
+  groupErrors,
+} from './changeGroups.js';
+import type { DiffReport, ExperimentReport, Figure, Status } from './diffReport.js';
+import { shortened, visible } from './display.js';
 import { isDifferent } from './effects.js';
-import { checkpointText, figureKinds, percent } from './figures.js';
-import { type ChangeGroup, type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './groups.js';
-import { constantLine, countsText, declarationText, fieldLine, type Line, variableText } from './lines.js';
-import { shortened, visible } from './showValues.js';
-import type { DiffReport, ExperimentReport, Figure, Status } from './types.js';
+import {
+  checkpointText,
+  constantLine,
+  countsText,
+  declarationText,
+  fieldLine,
+  figureKinds,
+  type Line,
+  percent,
+  variableText,
+} from './reportLines.js';
 
 /** GitHub takes comments of 65,536 characters; some are left for whoever posts it. */
 const mostCharacters = 60_000;

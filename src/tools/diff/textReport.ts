@@ -1,20 +1,22 @@
-/** @file The report for a terminal. */
+/** @file Text report of a diff, for a terminal. */
 import { textTable } from '../format.js';
-import type { Paint } from '../paint.js';
+import type { Paint } from '../terminal.js';
+import { type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './changeGroups.js';
+import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
+import { visible } from './display.js';
 import { isDifferent } from './effects.js';
-import { checkpointText, difference, figureKinds } from './figures.js';
-import { type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './groups.js';
 import {
+  checkpointText,
   constantLine,
   countsText,
   declarationText,
+  difference,
   fieldLine,
+  figureKinds,
   type Line,
   statusText,
   variableText,
-} from './lines.js';
-import { visible } from './showValues.js';
-import type { DiffReport, ExperimentReport, Status } from './types.js';
+} from './reportLines.js';
 
 const colours: Partial<Record<Status, Parameters<Paint>[0]>> = {
   broken: 'red',

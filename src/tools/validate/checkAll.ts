@@ -1,11 +1,11 @@
-/** @file Has experiments checked in processes of their own: one that crashes or hangs is a finding, and the others go on. */
+/** @file Pool of checking processes: an experiment that crashes or hangs one is a finding. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FoundExperiment } from '../../registry/scan.js';
 import { Child, ChildError } from '../child.js';
 import { atEnd } from '../cleanup.js';
-import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './protocol.js';
+import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 
 /** How experiments are checked. */
 export interface RunOptions {

@@ -1,10 +1,36 @@
-/** @file Which experiments a command line names. */
+/** @file Selection of experiments by name, dotted suffix or pattern. */
 import { dirname, relative, sep } from 'node:path';
-import { showFile } from '../../registry/directories.js';
-import type { FoundExperiment, Scan, SourceProblem } from '../../registry/scan.js';
-import { suggestExperiment } from '../../registry/suggest.js';
-import { UsageError } from '../../registry/usageError.js';
-import { isPattern, matching } from '../list/pattern.js';
+import { showFile } from '../registry/directories.js';
+import type { FoundExperiment, Scan, SourceProblem } from '../registry/scan.js';
+import { suggestExperiment } from '../registry/suggest.js';
+import { UsageError } from '../registry/usageError.js';
+
+/** Whether a text is a pattern with * or ?. */
+function isPattern(text: string): boolean {
+  return /[*?]/.test(text);
+}
+
+/** What a pattern with * or ? stands for: the whole name, or all of it behind one of its dots. */
+function glob(pattern: string): RegExp {
+  const source = pattern
+    .replace(/[\\^$.+()[\]{}|]/g, '\\$&')
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^(?:.*\\.)?${source}$`, 'i');
+}
+
+/** Those of `experiments` whose names have `pattern` in them or, where it has * or ?, are what it describes. */
+export function matching<T extends { readonly name: string }>(
+  pattern: string,
+  experiments: readonly T[],
+): T[] {
+  if (isPattern(pattern)) {
+    const expression = glob(pattern);
+    return experiments.filter(({ name }) => expression.test(name));
+  }
+  const part = pattern.toLowerCase();
+  return experiments.filter(({ name }) => name.toLowerCase().includes(part));
+}
 
 /** A file without a single experiment that could be found, for it cannot be read. */
 export interface BrokenFile {

@@ -1,4 +1,4 @@
-/** @file The TypeScript project that a renaming works on: its own sources, its other texts, places in both. */
+/** @file The TypeScript project of a rename: its sources and its other text files. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';

@@ -1,0 +1,37 @@
+/** @file Colours and a progress line, on a terminal alone. */
+import { styleText } from 'node:util';
+
+/** Colours a text, or leaves it as it is where there is no terminal. */
+export type Paint = (style: Parameters<typeof styleText>[0], text: string) => string;
+
+/** No colours. */
+export const plain: Paint = (_, text) => text;
+
+/** Colours where `stream` is a terminal, unless NO_COLOR forbids them. */
+export function paintFor(stream: NodeJS.WriteStream): Paint {
+  const allowed = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
+  return allowed ? (style, text) => styleText(style, text, { validateStream: false }) : plain;
+}
+
+/** A line of stderr that counts what is done, and is gone when the command ends. Silent where stderr is no terminal. */
+export class Progress {
+  private done = 0;
+
+  constructor(private readonly total: number) {}
+
+  /** One more is done, by this name. */
+  add(name: string): void {
+    this.done += 1;
+    this.write(`${this.done} of ${this.total}: ${name}`);
+  }
+
+  /** Clears the line. */
+  end(): void {
+    this.write('');
+  }
+
+  private write(text: string): void {
+    const { stderr } = process;
+    if (stderr.isTTY === true) stderr.write(`\r${text.slice(0, (stderr.columns || 80) - 1)}\x1b[K`);
+  }
+}
