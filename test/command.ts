@@ -1,10 +1,11 @@
-/** @file Runs main.ts in a process of its own, in the project of test/fixtures. */
+/** @file Processes of the command line, by default in the project of test/fixtures. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
+import { typescriptEnvironment } from './loader.js';
 
 /** Root of the repository. */
 const repository = fileURLToPath(new URL('..', import.meta.url));
@@ -32,10 +33,9 @@ export function startCommand(
   script = 'src/main.ts',
   env: Readonly<Record<string, string>> = {},
 ): Running {
-  const tsx = fileURLToPath(import.meta.resolve('tsx'));
-  const child = spawn(process.execPath, ['--import', tsx, join(repository, script), ...flags], {
+  const child = spawn(process.execPath, [join(repository, script), ...flags], {
     cwd,
-    env: { ...process.env, ...env },
+    env: typescriptEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [stdout, stderr] = ['', ''];
@@ -71,33 +71,31 @@ type Said = Pick<Finished, 'code' | 'stdout' | 'stderr'>;
 
 /**
  * Runs commands that only look at a project one after another in one process, started for the first of them: for many
- * such commands starting takes most of the time. A process of its own, with its signals and exit code, is
- * {@link startCommand}'s.
+ * such commands starting takes most of the time. What they have imported stays: an experiment's file that changes is not
+ * read again. A process of its own, with its signals and exit code, is {@link startCommand}'s.
  */
 export function oneProcess(
   script: 'src/main.ts' | 'src/tools/main.ts',
   cwd = project,
-): (flags: readonly string[]) => Promise<Said> {
+): (flags: readonly string[], elsewhere?: string) => Promise<Said> {
   const waiting: { resolve(said: Said): void; reject(error: Error): void }[] = [];
   let child: ChildProcess | undefined;
   const start = (): ChildProcess => {
     const program = join(repository, 'test/commandsProgram.ts');
-    const started = fork(program, [join(repository, script)], {
-      cwd,
-      execArgv: ['--import', fileURLToPath(import.meta.resolve('tsx'))],
-    });
+    const started = fork(program, [join(repository, script)], { cwd, env: typescriptEnvironment() });
     started.on('message', (said: Said) => waiting.shift()!.resolve(said));
     started.on('exit', () => {
+      child = undefined;
       for (const { reject } of waiting.splice(0)) reject(new Error('The process of the commands ended.'));
     });
     processes.push(started);
     return started;
   };
-  return (flags) =>
+  return (flags, elsewhere = cwd) =>
     new Promise((resolve, reject) => {
       child ??= start();
       waiting.push({ resolve, reject });
-      child.send(flags);
+      child.send({ flags, cwd: elsewhere });
     });
 }
 

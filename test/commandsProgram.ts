@@ -6,6 +6,12 @@ import { pathToFileURL } from 'node:url';
 
 const script = process.argv[2]!;
 
+/** A command line, and where it is given. */
+interface Asked {
+  readonly flags: readonly string[];
+  readonly cwd: string;
+}
+
 /** Collects what is written to a stream, which calls back at once. */
 function collected(stream: NodeJS.WriteStream): () => string {
   let said = '';
@@ -19,7 +25,8 @@ function collected(stream: NodeJS.WriteStream): () => string {
 }
 
 /** Runs the script anew: a module is loaded once for each address. */
-async function run(flags: readonly string[], number: number): Promise<unknown> {
+async function run({ flags, cwd }: Asked, number: number): Promise<unknown> {
+  process.chdir(cwd);
   process.argv = [process.argv[0]!, script, ...flags];
   const [stdout, stderr] = [collected(process.stdout), collected(process.stderr)];
   const ended = new Promise<unknown>((resolve) => {
@@ -32,7 +39,7 @@ async function run(flags: readonly string[], number: number): Promise<unknown> {
 const exit = process.exit.bind(process);
 let runs = 0;
 let last: Promise<unknown> = Promise.resolve();
-process.on('message', (flags: string[]) => {
-  last = last.then(async () => process.send!(await run(flags, runs++)));
+process.on('message', (asked: Asked) => {
+  last = last.then(async () => process.send!(await run(asked, runs++)));
 });
 process.on('disconnect', () => exit());

@@ -10,12 +10,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
+import { typescript } from '../loader.js';
 
 const program = fileURLToPath(new URL('./saveForever.ts', import.meta.url));
 
 /** Runs the program, kills it `delay` milliseconds after its third report; the last step known to be saved. */
 async function runAndKill(directory: string, delay: number): Promise<number> {
-  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), program, directory], {
+  const child = spawn(process.execPath, ['--import', typescript, program, directory], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const closed = once(child, 'close');
@@ -30,10 +31,10 @@ async function runAndKill(directory: string, delay: number): Promise<number> {
   return saved;
 }
 
-test('at whatever moment it is killed', { timeout: 60_000 }, async () => {
+test('at whatever moment it is killed', async () => {
   const parent = mkdtempSync(join(tmpdir(), 'luthier-killed-'));
   const directory = join(parent, 'checkpoints');
-  const size = 1 << 20;
+  const size = 1 << 18;
   const layout = { size, entries: [{ name: 'lm/w', shape: [size], offset: 0, size }] };
   try {
     for (const delay of [0, 3, 7, 12, 20]) {

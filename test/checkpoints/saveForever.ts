@@ -2,7 +2,7 @@
 
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
 
-const size = 1 << 20;
+const size = 1 << 18;
 const layout = { size, entries: [{ name: 'lm/w', shape: [size], offset: 0, size }] };
 const state = createTrainState(layout, ['m']);
 const checkpointer = new Checkpointer({

@@ -9,10 +9,10 @@
  */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
+import { typescriptEnvironment } from '../loader.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -66,12 +66,11 @@ function workingDirectory(): string {
   return directory;
 }
 
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-/** `npx tsx` and `npx luthier`, without npx's own search. */
+/** `npx tsx` and `npx luthier`, without npx's own search; node runs TypeScript in this environment. */
 const npx = `npx() {
   local name=$1; shift
   case $name in
-    tsx) '${process.execPath}' --import '${tsx}' "$@" ;;
+    tsx) '${process.execPath}' "$@" ;;
     luthier) '${process.execPath}' src/tools/luthier.js "$@" ;;
     *) command npx "$name" "$@" ;;
   esac
@@ -81,7 +80,7 @@ const separator = '-- next block of the page --';
 /** Runs a shell command; what it prints includes its errors. */
 function run(command: string, cwd: string): Promise<{ output: string; status: number }> {
   return new Promise((resolve) => {
-    const env = { ...process.env, NO_COLOR: '1' };
+    const env = typescriptEnvironment({ NO_COLOR: '1' });
     execFile('bash', ['-c', `${npx}\n{ ${command}\n} 2>&1`], { cwd, env }, (error, output) =>
       resolve({ output, status: error ? Number(error.code ?? 1) : 0 }),
     );

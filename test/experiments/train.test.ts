@@ -52,7 +52,11 @@ test('c4.C4SpmdAdam, on files that trainFiles and evalFiles name', async () => {
 });
 
 test('c4.C4SpmdAdam without text says which files it looked for', async () => {
-  const finished = await train(temporaryDirectory(), 'c4.C4SpmdAdam', { numLayers: 1, modelDims: 64 });
+  const finished = await train(temporaryDirectory(), 'c4.C4SpmdAdam', {
+    numLayers: 1,
+    modelDims: 64,
+    vocabSize: 256,
+  });
   expect(finished.code).toBe(1);
   expect(finished.stderr).toContain("TextInput 'C4Train': No file matches 'data/c4/train/**/*.txt'");
 });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { commentOf, marker, postReview, readReview, type Target } from '../../scripts/postReview.js';
+import { typescript } from '../loader.js';
 import { FakeGithub } from './github.js';
 
 const token = 'a-token';
@@ -139,7 +140,7 @@ describe('readReview', () => {
 describe('the script', () => {
   function start(env: Readonly<Record<string, string>>): Promise<{ code: number | null; output: string }> {
     const script = fileURLToPath(new URL('../../scripts/postReview.ts', import.meta.url));
-    const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), script, directory], {
+    const child = spawn(process.execPath, ['--import', typescript, script, directory], {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -14,6 +14,7 @@ import {
   statedPeak,
   trainFlopsPerToken,
 } from '../../src/summaries/index.js';
+import { typescript } from '../loader.js';
 
 class Screen extends Writable {
   text = '';
@@ -98,7 +99,7 @@ test('a terminal with colours gets them unless NO_COLOR is set', () => {
     new ProgressLine({ stream: process.stdout, totalSteps: 2 }).update({ step: 1 });`;
   const run = (color: Record<string, string>) => {
     const { NO_COLOR, FORCE_COLOR, ...env } = process.env;
-    const node = ['--import', import.meta.resolve('tsx'), '--input-type=module', '--eval', script];
+    const node = ['--import', typescript, '--input-type=module', '--eval', script];
     const cwd = fileURLToPath(new URL('../..', import.meta.url));
     return execFileSync(process.execPath, node, {
       env: { ...env, TERM: 'xterm-256color', ...color },

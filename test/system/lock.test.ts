@@ -8,12 +8,13 @@ import { expect, test } from 'vitest';
 import { loadFlock } from '../../src/system/flock.js';
 import { acquireLock, LockedError } from '../../src/system/lock.js';
 import { temporaryDirectory } from '../command.js';
+import { typescript } from '../loader.js';
 
 const program = fileURLToPath(new URL('lockProgram.ts', import.meta.url));
 
 /** A process that takes the lock; `said` is its first line. */
 async function locker(path: string, kind: string) {
-  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), program, path, kind], {
+  const child = spawn(process.execPath, ['--import', typescript, program, path, kind], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const said = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve));

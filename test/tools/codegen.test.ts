@@ -9,7 +9,7 @@ import { print } from '../../src/hparams/index.js';
 import { type ResolvedExperiment, resolveExperiment } from '../../src/registry/index.js';
 import { scanExperiments } from '../../src/registry/scan.js';
 import { codegenCommand } from '../../src/tools/codegen/index.js';
-import { project, runLuthier } from '../command.js';
+import { oneProcess, runLuthier } from '../command.js';
 import { typeErrorsIn } from '../hparams/codegen/program.js';
 import { ownClasses, scratchProject } from './scratch.js';
 
@@ -77,8 +77,11 @@ describe('every experiment of the project', () => {
 });
 
 describe('luthier codegen', () => {
+  const fixtures = oneProcess('src/tools/main.ts');
+
   it('imports from the library by its name, and classes of the project from their files', async () => {
     const cwd = scratchProject(ownClasses);
+    const luthier = oneProcess('src/tools/main.ts', cwd);
     const args = ['codegen', 'own.Own', '--set', 'steps=3'];
     const made = await runLuthier([...args, '--out=experiments/flat/made.ts', '--name=Made'], cwd);
     expect(made).toMatchObject({ code: 0, stderr: '' });
@@ -96,8 +99,8 @@ describe('luthier codegen', () => {
     // What is decoded is the very dataset that is read, which two methods return.
     expect(text).toContain('  readonly #configs = makeConfigs();\n');
     const dumps = await Promise.all([
-      runLuthier(['dump', 'flat.made.Made', '--format=json'], cwd),
-      runLuthier(['dump', 'own.Own', '--set', 'steps=3', '--format=json'], cwd),
+      luthier(['dump', 'flat.made.Made', '--format=json']),
+      luthier(['dump', 'own.Own', '--set', 'steps=3', '--format=json']),
     ]);
     const [again, before] = dumps.map(({ stdout }) => JSON.parse(stdout) as { root: unknown });
     expect(before!.root).toMatchObject({ constants: { steps: 3 } });
@@ -106,7 +109,7 @@ describe('luthier codegen', () => {
   });
 
   it('prints a file for the place of the experiment', async () => {
-    const { code, stdout, stderr } = await runLuthier(['codegen', 'tiny.Tiny', '--style=statements']);
+    const { code, stdout, stderr } = await fixtures(['codegen', 'tiny.Tiny', '--style=statements']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain("} from '../../../../src/index.js';\n");
     expect(stdout).toContain(
@@ -133,9 +136,10 @@ describe('luthier codegen', () => {
 
   it('does not write over what the experiment is made of, nor where it cannot', async () => {
     const cwd = scratchProject(ownClasses);
+    const luthier = oneProcess('src/tools/main.ts', cwd);
     const [own, folder] = await Promise.all([
-      runLuthier(['codegen', 'own.Own', '--out=experiments/parts.ts'], cwd),
-      runLuthier(['codegen', 'own.Own', '--out=experiments'], cwd),
+      luthier(['codegen', 'own.Own', '--out=experiments/parts.ts']),
+      luthier(['codegen', 'own.Own', '--out=experiments']),
     ]);
     expect(own).toMatchObject({
       code: 2,
@@ -148,7 +152,7 @@ describe('luthier codegen', () => {
   });
 
   it('refuses names that are none', async () => {
-    const { code, stderr } = await runLuthier(['codegen', 'tiny.Tiny', '--name=class']);
+    const { code, stderr } = await fixtures(['codegen', 'tiny.Tiny', '--name=class']);
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: "'class' cannot be the name of a class.\n",
@@ -156,7 +160,7 @@ describe('luthier codegen', () => {
   });
 
   it('has a form for scripts', async () => {
-    const { stdout } = await runLuthier(['codegen', 'Tiny', '--format=json', '--history'], project);
+    const { stdout } = await fixtures(['codegen', 'Tiny', '--format=json', '--history']);
     const { experiment, code } = JSON.parse(stdout) as { experiment: string; code: string };
     expect(experiment).toBe('tiny.Tiny');
     expect(code).toMatch(/\/\/ experiments\/tiny\.ts:\d+\n/);

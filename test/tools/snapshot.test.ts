@@ -38,9 +38,15 @@ export class Long extends Base {
 
 const folder = 'experiments/__snapshots__';
 
+/** `luthier snapshot` in a project, in a process that lasts while the project's experiments stay as they are. */
+function snapshots(cwd: string): (...args: string[]) => ReturnType<ReturnType<typeof oneProcess>> {
+  const luthier = oneProcess('src/tools/main.ts', cwd);
+  return (...args) => luthier(['snapshot', ...args]);
+}
+
 it('an edit in a base class shows as a diff of what experiments are', async () => {
   const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });
-  const luthier = (...args: string[]) => runLuthier(['snapshot', ...args], cwd);
+  let luthier = snapshots(cwd);
   const snapshotOf = (name: string) => readFileSync(join(cwd, folder, `${name}.txt`), 'utf8');
 
   // None yet, which is no fault.
@@ -66,6 +72,7 @@ it('an edit in a base class shows as a diff of what experiments are', async () =
 
   // Lines that move change nothing; what a base class sets changes all that extend it.
   writeFiles(cwd, { 'experiments/toy.ts': `// A comment.\n\n${family('0.2')}` });
+  luthier = snapshots(cwd);
   const stale = await luthier('--check');
   expect(stale).toMatchObject({ code: 1, stderr: '' });
   expect(stale.stdout).toContain(`\
@@ -101,10 +108,10 @@ toy.Short is stale
 
 it('tells which experiments are gone, which cannot be evaluated, and which have no snapshot', async () => {
   const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });
-  const luthier = (...args: string[]) => runLuthier(['snapshot', ...args], cwd);
-  await luthier('Short', 'Long');
+  await runLuthier(['snapshot', 'Short', 'Long'], cwd);
   const broken = family('0.1', 'override stepz = 3;').replace('class Short', 'class Renamed');
   writeFiles(cwd, { 'experiments/toy.ts': broken.replace('override stepz', 'stepz') });
+  const luthier = snapshots(cwd);
 
   const checked = await luthier('--check');
   expect(checked.code).toBe(1);
@@ -143,7 +150,7 @@ it('refuses names that are none, and places that are no project', async () => {
   expect(bare).toMatchObject({ code: 2, stderr: '--remove: expected the names of experiments.\n' });
   expect(none).toMatchObject({ code: 2, stderr: "'../toy' has no snapshot. There are none.\n" });
   rmSync(join(cwd, 'experiments'), { recursive: true });
-  expect(await runLuthier(['snapshot', 'lm.Small'], cwd)).toMatchObject({
+  expect(await luthier(['snapshot', 'lm.Small'])).toMatchObject({
     code: 2,
     stderr: `${cwd} has no directory experiments: snapshots are made at a project's root.\n`,
   });

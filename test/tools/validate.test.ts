@@ -90,7 +90,9 @@ export class Loads extends Family {}
 };
 const directory = project(files);
 
-const validate = (...args: string[]) => runLuthier(['validate', ...args], directory);
+// It checks experiments in processes of its own.
+const luthier = oneProcess('src/tools/main.ts', directory);
+const validate = (...args: string[]) => luthier(['validate', ...args]);
 
 interface Experiment {
   readonly name: string;
@@ -104,7 +106,7 @@ function byName(stdout: string): Record<string, unknown> {
 }
 
 test('every experiment has its own findings, whatever the others do', async () => {
-  const { code, stdout, stderr } = await validate('--format=json', '--timeout=10');
+  const { code, stdout, stderr } = await validate('--format=json', '--timeout=30');
   expect(stderr).toBe('');
   expect(code).toBe(1);
   const found = byName(stdout);
@@ -123,7 +125,7 @@ test('every experiment has its own findings, whatever the others do', async () =
     'bad.Hangs': failed('bad.ts:53', 'resolve', [
       {
         level: 'task',
-        message: 'It took longer than 10 s; luthier validate --timeout=SECONDS gives it more.',
+        message: 'It took longer than 30 s; luthier validate --timeout=SECONDS gives it more.',
       },
     ]),
     'bad.LongEval': {
@@ -252,9 +254,9 @@ failed      bad.LongEval  experiments/bad.ts:37  datasets       3.89k
   const named = await validate('Needs');
   expect(named.code).toBe(1);
   const own = project({ 'experiments/base.ts': family, 'experiments/good.ts': files['experiments/good.ts'] });
-  const all = await runLuthier(['validate', '--level=0', '--set', 'dataPath=a'], own);
+  const all = await luthier(['validate', '--level=0', '--set', 'dataPath=a'], own);
   expect(all.code).toBe(0);
-  const incomplete = await runLuthier(
+  const incomplete = await luthier(
     ['validate', '--level=1', '--set', 'dataPath=a', '--format=markdown'],
     own,
   );
@@ -387,9 +389,8 @@ test('names that no experiment has, or several, and levels that there are not', 
     'experiments/a.ts': `import { Family } from './base.js';\nexport class Same extends Family {}\n`,
     'experiments/b.ts': `import { Family } from './base.js';\nexport class Same extends Family {}\n`,
   });
-  const luthier = oneProcess('src/tools/main.ts', own);
   const run = async (...args: string[]) => {
-    const { stderr, code } = await luthier(['validate', ...args]);
+    const { stderr, code } = await luthier(['validate', ...args], own);
     expect(code).toBe(2);
     return stderr;
   };

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
+import { typescript } from '../../loader.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'config-limits-'));
@@ -43,7 +44,7 @@ function readAll(kind: Kind, texts: readonly (readonly [name: string, text: stri
     writeFileSync(file, text);
     return file;
   });
-  const args = ['--max-old-space-size=3000', '--import', import.meta.resolve('tsx'), script, kind, ...files];
+  const args = ['--max-old-space-size=3000', '--import', typescript, script, kind, ...files];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
   const said = stdout

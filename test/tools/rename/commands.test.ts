@@ -1,24 +1,22 @@
 /** @file `luthier rename` and `rename-class` as commands: processes that change files, and what is read afterwards. */
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Classes } from '../../../src/tools/rename/classes.js';
-import { planClassRename, planFieldRename } from '../../../src/tools/rename/plan.js';
-import { RenameProject } from '../../../src/tools/rename/project.js';
+import { planClassRename, planFieldRename } from '../../../src/tools/rename/renamePlan.js';
+import { RenameProject } from '../../../src/tools/rename/renameProject.js';
 import { checkClassName, checkFieldName, classMeant, fieldMeant } from '../../../src/tools/rename/target.js';
+import { oneProcess } from '../../command.js';
+import { typescript } from '../../loader.js';
 import { experimentProject, project, read, write } from './scratch.js';
 
-const luthier = fileURLToPath(new URL('../../../src/tools/luthier.js', import.meta.url));
+// It reads files anew for each command.
+const luthier = oneProcess('src/tools/main.ts');
 
 /** Runs `luthier` in a folder. */
-function run(cwd: string, ...args: string[]): Promise<{ code: number; output: string; errors: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [luthier, ...args], { cwd, maxBuffer: 2 ** 26 }, (error, output, errors) =>
-      resolve({ code: error === null ? 0 : Number(error.code), output, errors }),
-    );
-  });
+function run(cwd: string, ...args: string[]): ReturnType<typeof luthier> {
+  return luthier(args, cwd);
 }
 
 const heads = `import { Configurable, sub } from 'luthier';
@@ -63,8 +61,8 @@ test('what is written is what was shown; what was saved before is read with a no
   const shown = await run(folder, 'rename', 'Head.dims', 'width', '--dry_run');
   expect(shown).toEqual({
     code: 0,
-    errors: '',
-    output: `src/heads.ts
+    stderr: '',
+    stdout: `src/heads.ts
 @@ -1 +1 @@
 -import { Configurable, sub } from 'luthier';
 +import { Configurable, renamed, sub } from 'luthier';
@@ -91,7 +89,7 @@ Head.dims → Head.width: 1 file would change; nothing was written.
   expect(read(folder, 'src/heads.ts')).toBe(heads);
   const written = await run(folder, 'rename', 'Head.dims', 'width', '--format=json');
   expect(written.code).toBe(0);
-  expect(JSON.parse(written.output)).toMatchObject({
+  expect(JSON.parse(written.stdout)).toMatchObject({
     old: 'Head.dims',
     present: 'Head.width',
     outcome: 'written',
@@ -105,7 +103,7 @@ Head.dims → Head.width: 1 file would change; nothing was written.
   expect(read(folder, 'src/heads.ts')).toContain('headTpl.width');
   expect(readdirSync(join(folder, 'src'))).toEqual(['heads.ts', 'saved.ts']);
   const classRun = await run(folder, 'rename-class', 'Head', 'Top', '--format=markdown');
-  expect(classRun.output).toContain("+registerAlias('Head', Top);");
+  expect(classRun.stdout).toContain("+registerAlias('Head', Top);");
   expect(
     read(folder, 'src/heads.ts'),
   ).toBe(`import { Configurable, registerAlias, renamed, sub } from 'luthier';
@@ -123,8 +121,8 @@ export class Model extends Configurable.with({ headTpl: sub(Top) }) {
   }
 }
 `);
-  const tsx = fileURLToPath(new URL('../../../node_modules/tsx/dist/cli.mjs', import.meta.url));
-  expect(execFileSync(process.execPath, [tsx, 'src/saved.ts'], { cwd: folder, encoding: 'utf8' })).toBe(
+  const args = ['--import', typescript, 'src/saved.ts'];
+  expect(execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })).toBe(
     `The config document calls Top by its old name 'Head'.
 The config document calls Top.width by its old name 'dims'.
 [{"class":"Top","values":{"width":3}}]
@@ -140,12 +138,12 @@ test('new errors of the compiler are named, and nothing is written unless it is 
   });
   const refused = await run(folder, 'rename', 'Head.dims', 'width');
   expect(refused.code).toBe(1);
-  expect(refused.output).toContain(`New errors of the compiler:
+  expect(refused.stdout).toContain(`New errors of the compiler:
   src/heads.ts:12: TS2741: Property 'dims' is missing in type`);
-  expect(refused.output).toContain(
+  expect(refused.stdout).toContain(
     'the compiler would find 1 new error; nothing was written. --force writes all the same.\n',
   );
-  expect(refused.output).not.toContain('broken.ts');
+  expect(refused.stdout).not.toContain('broken.ts');
   expect(read(folder, 'src/heads.ts')).toBe(wrong);
   const forced = await run(folder, 'rename', 'Head.dims', 'width', '--force');
   expect(forced.code).toBe(0);

@@ -1,7 +1,7 @@
 /** @file Renaming fields of scratch projects: what changes, what is listed, what the compiler says. */
 import { relative } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Plan, planFieldRename } from '../../../src/tools/rename/plan.js';
+import { type Plan, planFieldRename } from '../../../src/tools/rename/renamePlan.js';
 import { experimentProject, project } from './scratch.js';
 
 const layer = `import { Configurable, sub } from 'luthier';

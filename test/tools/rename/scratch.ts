@@ -10,7 +10,7 @@ const tsconfig = {
   compilerOptions: {
     target: 'ES2023',
     lib: ['ES2023'],
-    types: ['node'],
+    types: [],
     module: 'NodeNext',
     moduleResolution: 'NodeNext',
     strict: true,
@@ -45,8 +45,8 @@ function folderOf(files: Readonly<Record<string, string>>, link: (packages: stri
   // The compiler knows files by their real paths.
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'luthier-rename-')));
   const packages = join(folder, 'node_modules');
-  mkdirSync(join(packages, '@types'), { recursive: true });
-  for (const name of ['zod', 'typescript', '@types/node']) {
+  mkdirSync(packages, { recursive: true });
+  for (const name of ['zod', 'typescript']) {
     symlinkSync(join(root, 'node_modules', name), join(packages, name));
   }
   write(folder, {
