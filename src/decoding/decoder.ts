@@ -1,4 +1,4 @@
-/** @file GreedyDecoder and SampleDecoder: fields of Pax's decoders, and what they return. */
+/** @file Decoders: greedy and sampled, with Pax's fields (praxis/decoder_hparams.py). */
 import { z } from 'zod';
 import { foldIn, type PrngKey } from '../compiler/index.js';
 import { ConfigError, Configurable } from '../hparams/index.js';

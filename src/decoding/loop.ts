@@ -1,4 +1,4 @@
-/** @file The decode loop: prompt and drawn tokens through a model, one position at a time. */
+/** @file The decode loop: prompts and drawn tokens through a model's cache. */
 import type { HostTensor } from '../compiler/index.js';
 import { argmax, logProbability } from './sampling.js';
 
@@ -49,9 +49,9 @@ export type Prefill = (ids: Int32Array, count: number) => Promise<void>;
 /** A model that decodes. */
 export interface DecodingModel {
   readonly extendStep: ExtendStep;
-  /** Where it is there, a greedy decoder calls it instead of extendStep. */
+  /** Called by a greedy decoder in the place of extendStep, where there is one. */
   readonly extendGreedily?: ExtendGreedily | undefined;
-  /** Where it is there, the positions that all prompts have go through it. */
+  /** Takes the positions that all prompts have, where there is one. */
   readonly prefill?: Prefill | undefined;
 }
 

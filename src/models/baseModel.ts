@@ -1,4 +1,4 @@
-/** @file BaseModel: what a task asks of a model. */
+/** @file BaseModel: predictions and losses of a batch, as tasks ask for them (praxis/base_model.py). */
 import { type Tensor, tf } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { BaseLayer } from '../layers/index.js';
@@ -15,7 +15,7 @@ export type WeightedScalars = Readonly<Record<string, WeightedScalar>>;
 /** Base of the models. The two methods run in one context, one after the other. */
 export abstract class BaseModel extends BaseLayer {
   static override readonly isAbstract = true;
-  /** What the model makes of a batch. */
+  /** Predictions of a batch. */
   abstract computePredictions(batch: TensorBatch): unknown;
 
   /** Metrics of a batch's predictions, and tensors that describe each example, with the batch in front. */

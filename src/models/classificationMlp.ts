@@ -1,4 +1,4 @@
-/** @file ClassificationMLPModel: a model of tokens one at a time, for trying everything around a model. */
+/** @file ClassificationMLPModel: a minimal model of single tokens, for tests of everything around models (praxis/layers/models.py). */
 import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
 import { MLPBlock, SharedEmbeddingSoftmax, type SoftmaxOutput } from '../layers/index.js';
