@@ -1,4 +1,4 @@
-/** @file What batches are made from: tokenizer, files, contents. Recorded by the first process, compared by later ones. */
+/** @file Identity of an input's data: tokenizer, files, contents. */
 
 import { type Config, type Configurable, classOf, deepCopy, iterate } from '../hparams/index.js';
 import type { JsonValue } from './json.js';

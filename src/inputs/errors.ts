@@ -1,4 +1,4 @@
-/** @file What an input throws: InputError for what is wrong with it, EndOfData where its data ends. */
+/** @file Errors of inputs: InputError for what is wrong with one, EndOfData where its data ends. */
 
 /** An input cannot be made or cannot go on: the message says which input, what is wrong and what is valid. */
 export class InputError extends Error {

@@ -1,4 +1,4 @@
-/** @file How much of its time a program spends on making batches. */
+/** @file Share of a program's time that is spent on making batches. */
 
 /** Batches that are looked at together are at least so many, and milliseconds: programs take several at once. */
 const WINDOW = { batches: 8, milliseconds: 300 };

@@ -1,4 +1,4 @@
-/** @file What the inputs of a run were made from: recorded by the first process that reads them, compared by later ones. */
+/** @file Records of a run's data: written by the first process that reads an input, compared by later ones. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';

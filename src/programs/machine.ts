@@ -1,4 +1,4 @@
-/** @file What the bits of a run depend on besides its experiment: recorded, and compared where a run goes on. */
+/** @file The machine that a run's bits depend on: recorded, and compared when the run is resumed. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { cpuName, type Executable, nativeTools } from '../compiler/index.js';

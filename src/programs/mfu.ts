@@ -1,4 +1,4 @@
-/** @file What MFU needs: the model's FLOPs from cost analysis, and the machine's peak from matrix products. */
+/** @file Terms of MFU: the model's FLOPs from cost analysis, and the machine's peak from matrix products. */
 import {
   compile,
   costAnalysis,

@@ -1,4 +1,4 @@
-/** @file What a job is asked to do. */
+/** @file Options of a job. */
 import { join } from 'node:path';
 import type { CompileOptions, EagerDevice, Engine, Profiler } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';

@@ -1,4 +1,4 @@
-/** @file What a checkpoint keeps besides state and input, so that a resumed run tells what an undisturbed one does. */
+/** @file progress.json of a checkpoint: meters, pending programs and their states, for resumed runs to report as undisturbed ones do. */
 import { z } from 'zod';
 import type { SaveOptions } from '../checkpoints/index.js';
 import type { JsonValue } from '../inputs/index.js';

@@ -1,4 +1,4 @@
-/** @file What a job tells: the console line, metrics.jsonl and TensorBoard events, through one object. */
+/** @file Output of a job: the console line, metrics.jsonl and TensorBoard events, through one object. */
 import { join } from 'node:path';
 import {
   EventFile,

@@ -1,4 +1,4 @@
-/** @file What evaluations and decodes give. */
+/** @file Results of evaluations and decodes. */
 import type { WeightedValues } from '../tasks/index.js';
 
 /** What an evaluation found. */

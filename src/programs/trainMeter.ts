@@ -1,4 +1,4 @@
-/** @file What training reports: means since the last summary, speed without pauses, MFU, norms. */
+/** @file Training metrics: means since the last summary, speed without pauses, MFU. */
 import { z } from 'zod';
 import { mfu, type Peak } from '../summaries/index.js';
 import { WeightedMeans } from '../tasks/index.js';

@@ -1,4 +1,4 @@
-/** @file How a task decodes: prompts from examples, and the decoder (Pax's SingleTask.Decode and LanguageModel.decoder_tpl). */
+/** @file Decoding settings of a task: prompts from examples, and the decoder (Pax's SingleTask.Decode and LanguageModel.decoder_tpl). */
 import { z } from 'zod';
 import { BaseDecoder, GreedyDecoder } from '../decoding/index.js';
 import { Configurable, instance } from '../hparams/index.js';

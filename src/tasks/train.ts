@@ -1,4 +1,4 @@
-/** @file How a task is trained: steps, intervals, learner (Pax's SingleTask.Train). */
+/** @file Training settings of a task: steps, intervals, learner (Pax's SingleTask.Train). */
 import { z } from 'zod';
 import { parseDuration } from '../checkpoints/index.js';
 import { type Config, Configurable, instance, type Report } from '../hparams/index.js';
