@@ -3,7 +3,7 @@ import { getOrMake, isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
 import { Contents } from './contents.js';
-import { alignLists, commonEnds } from './lists.js';
+import { alignLists } from './lists.js';
 import { isTouched, Structure, shownEdges } from './structure.js';
 
 /** Partners, one to one: configs, and the arrays and records that configs own. */
@@ -106,7 +106,6 @@ class Aligner {
     this.descend();
     // Pairs that this makes are gone through as well.
     for (const old of this.pairs) {
-      if (this.old.isSettled[old]) continue;
       this.pairLeftovers(this.old.nodes[old]!, this.now.nodes[this.old.partners[old]!]!);
       this.descend();
     }
@@ -127,21 +126,8 @@ class Aligner {
     for (; this.descended < this.pairs.length; this.descended += 1) {
       const old = this.pairs[this.descended]!;
       const now = this.old.partners[old]!;
-      if (this.pairAlike(old, now)) this.old.isSettled[old] = true;
-      else this.pairFields(this.old.nodes[old]!, this.now.nodes[now]!);
+      this.pairFields(this.old.nodes[old]!, this.now.nodes[now]!);
     }
-  }
-
-  /** Pairs what two plain configs hold if they are alike and nothing in them has a partner: no value need be looked at. */
-  private pairAlike(a: number, b: number): boolean {
-    const { old, now } = this;
-    if (!old.isPlain[a] || !now.isPlain[b] || old.contents[a] !== now.contents[b]) return false;
-    const [endOld, endNew] = [a + old.sizes[a]!, b + now.sizes[b]!];
-    for (let i = a + 1, j = b + 1; i < endOld && j < endNew; i += old.sizes[i]!, j += now.sizes[j]!)
-      if (!this.isFree(i, j)) return false;
-    for (let i = a + 1, j = b + 1; i < endOld && j < endNew; i += old.sizes[i]!, j += now.sizes[j]!)
-      this.pairConfigs(i, j);
-    return true;
   }
 
   /** Pairs what fields of the same name hold. A default that only one of the two looked at is made for both. */
@@ -220,36 +206,28 @@ class Aligner {
 
   /** Pairs the items of two arrays: alike ones in order or moved, then within each gap what is most alike. */
   private pairItems(before: unknown[], after: unknown[]): void {
-    const { first, last } = commonEnds(
-      before.length,
-      after.length,
-      (i, j) => this.keyOf(before[i], this.old) === this.keyOf(after[j], this.now),
-    );
-    const [endOld, endNew] = [before.length - last, after.length - last];
     const { oldOf, newOf, stayed } = alignLists(
-      before.slice(first, endOld).map((item) => this.keyOf(item, this.old)),
-      after.slice(first, endNew).map((item) => this.keyOf(item, this.now)),
+      before.map((item) => this.keyOf(item, this.old)),
+      after.map((item) => this.keyOf(item, this.now)),
     );
-    for (let i = 0; i < first; i += 1) this.pairValues(before[i], after[i]);
     let gapOld: unknown[] = [];
     let gapNew: unknown[] = [];
-    let i = first;
-    for (let j = first; j <= endNew; j += 1) {
-      const isLast = j === endNew;
-      if (!isLast && !stayed[j - first]) {
-        const old = oldOf[j - first]!;
+    let i = 0;
+    for (let j = 0; j <= after.length; j += 1) {
+      const isLast = j === after.length;
+      if (!isLast && !stayed[j]) {
+        const old = oldOf[j]!;
         if (old === -1) gapNew.push(after[j]);
-        else this.pairValues(before[first + old], after[j]);
+        else this.pairValues(before[old], after[j]);
         continue;
       }
-      const end = isLast ? endOld : first + oldOf[j - first]!;
-      for (; i < end; i += 1) if (newOf[i - first] === -1) gapOld.push(before[i]);
+      const end = isLast ? before.length : oldOf[j]!;
+      for (; i < end; i += 1) if (newOf[i] === -1) gapOld.push(before[i]);
       this.pairGap(gapOld, gapNew);
       gapOld = [];
       gapNew = [];
       if (!isLast) this.pairValues(before[i++], after[j]);
     }
-    for (let k = last; k > 0; k -= 1) this.pairValues(before.at(-k), after.at(-k));
   }
 
   /** What is the same for items that are alike: the old config where they are partners already, or else the content. */

@@ -8,7 +8,7 @@ import { explicitTags } from '../tags.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type Segment } from '../walking/paths.js';
 import { type Alignment, alignStructures } from './align.js';
-import { commonEnds, listEdits } from './lists.js';
+import { listEdits } from './lists.js';
 import { isTouched } from './structure.js';
 import {
   AddedPart,
@@ -57,7 +57,7 @@ class Differ {
     this.differ(this.old, this.now, undefined);
     for (const number of old.inOrder()) {
       const partner = now.nodes[old.partners[number]!];
-      if (partner === undefined || old.isSettled[number]) continue;
+      if (partner === undefined) continue;
       const node = old.nodes[number]!;
       if (partner !== node) this.differConfigs(node, partner, old.pathOf(number));
     }
@@ -218,15 +218,9 @@ class Differ {
     const differ = (i: number, j: number): void => {
       if (nodeOf(old[i]) === undefined) this.differ(old[i], now[j], { parent: path, segment: i });
     };
-    const { first, last } = commonEnds(
-      length,
-      now.length,
-      (i, j) => this.keyOfOld(old[i]) === this.keyOfNew(now[j]),
-    );
-    for (let i = 0; i < first; i += 1) differ(i, i);
-    const olds = old.slice(first, length - last).map((item) => this.keyOfOld(item));
-    const news = now.slice(first, now.length - last).map((item) => this.keyOfNew(item));
-    for (const edit of listEdits(olds, news, first, last > 0 ? length - last : 'end')) {
+    const olds = old.map((item) => this.keyOfOld(item));
+    const news = now.map((item) => this.keyOfNew(item));
+    for (const edit of listEdits(olds, news)) {
       if (edit.kind === 'insert') {
         const value = this.encodeNew(now[edit.j]);
         this.change(path, { kind: 'insert', before: edit.before, value, length });
@@ -239,7 +233,6 @@ class Differ {
       else if (edit.kind === 'remove') this.change(at, { kind: 'remove', old: this.encodeOld(item), length });
       else this.change(at, { kind: 'move', before: edit.before, old: this.encodeOld(item), length });
     }
-    for (let k = last; k > 0; k -= 1) differ(length - k, now.length - k);
   }
 
   private keyOfOld(item: unknown): unknown {

@@ -22,8 +22,6 @@ export class Contents {
   private readonly identities = new Map<unknown, number>();
   /** By content, those of configs. */
   private readonly weights: number[] = [];
-  /** How many records and other containers with keys were met, whose parts are alike in any order. */
-  keyedMet = 0;
 
   /** The number of a value's content. */
   of(value: unknown, known: KnownContents): number {
@@ -79,7 +77,6 @@ export class Contents {
   private textOfKeyed(value: object, known: KnownContents): string {
     const parts = partsOf(value);
     if (parts === undefined) return this.identify(value);
-    this.keyedMet += 1;
     const named = parts.map(
       ([segment, part]) => `${this.identify(formatSegment(segment, true))} ${this.of(part, known)}`,
     );

@@ -12,7 +12,7 @@ interface ListAlignment {
 }
 
 /** How many items begin and end two lists of these lengths alike: they stay, and need no keys kept. */
-export function commonEnds(
+function commonEnds(
   before: number,
   after: number,
   isSame: (i: number, j: number) => boolean,
@@ -84,16 +84,8 @@ type ListEdit =
   | { readonly kind: 'move'; readonly i: number; readonly before: number | 'end' }
   | { readonly kind: 'remove'; readonly i: number };
 
-/**
- * The edits between lists of keys. An item that goes where another comes is modified. Where the lists are parts of longer
- * ones, `first` items stand before them, and behind them the old one with the index `behind`.
- */
-export function listEdits(
-  before: readonly unknown[],
-  after: readonly unknown[],
-  first = 0,
-  behind: number | 'end' = 'end',
-): ListEdit[] {
+/** The edits between lists of keys. An item that goes where another comes is modified. */
+export function listEdits(before: readonly unknown[], after: readonly unknown[]): ListEdit[] {
   const { oldOf, newOf, stayed } = alignLists(before, after);
   const edits: ListEdit[] = [];
   let i = 0;
@@ -106,9 +98,9 @@ export function listEdits(
     const end = j < after.length ? oldOf[j]! : before.length;
     const gone: number[] = [];
     for (; i < end; i += 1) if (newOf[i] === -1) gone.push(i);
-    editGap(edits, gone, come, end < before.length ? end + first : behind, oldOf, first);
+    editGap(edits, gone, come, end < before.length ? end : 'end', oldOf);
     come = [];
-    if (j < after.length) edits.push({ kind: 'same', i: first + i++, j: first + j });
+    if (j < after.length) edits.push({ kind: 'same', i: i++, j });
   }
   return edits;
 }
@@ -119,16 +111,14 @@ function editGap(
   come: readonly number[],
   end: number | 'end',
   oldOf: readonly number[],
-  first: number,
 ): void {
-  const replaced = gone.slice(0, come.filter((j) => oldOf[j] === -1).length).map((i) => first + i);
+  const replaced = gone.slice(0, come.filter((j) => oldOf[j] === -1).length);
   let next = 0;
-  for (const to of come) {
-    const [i, j] = [first + oldOf[to]!, first + to];
-    if (oldOf[to]! >= 0)
-      edits.push({ kind: 'move', i, before: replaced[next] ?? end }, { kind: 'same', i, j });
+  for (const j of come) {
+    const i = oldOf[j]!;
+    if (i >= 0) edits.push({ kind: 'move', i, before: replaced[next] ?? end }, { kind: 'same', i, j });
     else if (next < replaced.length) edits.push({ kind: 'modify', i: replaced[next++]!, j });
     else edits.push({ kind: 'insert', before: end, j });
   }
-  for (const i of gone.slice(replaced.length)) edits.push({ kind: 'remove', i: first + i });
+  for (const i of gone.slice(replaced.length)) edits.push({ kind: 'remove', i });
 }

@@ -17,17 +17,8 @@ export class Structure implements KnownContents {
   readonly contents: number[] = [];
   /** The config in which each was met first, or -1. */
   readonly owners: number[] = [];
-  /** How many configs were met on the way through each, itself included: they have the numbers from its own on. */
-  readonly sizes: number[] = [];
-  /**
-   * Whether the content and what the configs below became say all of it: it has no tags of its own and no defaults that
-   * were handed out, and was the first way to each config it holds, in the order of fields and lists.
-   */
-  readonly isPlain: boolean[] = [];
   /** What each is in the other structure, or -1. */
   readonly partners: number[] = [];
-  /** Whether it and its partner are alike and hold partners in the same places. */
-  readonly isSettled: boolean[] = [];
   /** Those that stand in more than one place. */
   readonly shared = new Set<number>();
   private readonly paths: Path[] = [];
@@ -98,32 +89,17 @@ export class Structure implements KnownContents {
         open.push(this.nodes.push(node) - 1);
         this.paths.push(path);
         this.contents.push(-1);
-        this.sizes.push(1);
-        this.isPlain.push(!hasMore(node));
         this.partners.push(-1);
-        this.isSettled.push(false);
       },
       leave: (node) => {
         const number = open.pop()!;
-        const before = this.table.keyedMet;
         this.contents[number] = this.table.ofConfig(node, this);
-        if (this.table.keyedMet > before) this.isPlain[number] = false;
-        this.sizes[number] = this.nodes.length - number;
         return number;
       },
-      again: (node) => {
-        this.shared.add(this.find(node)!);
-        const owner = open.at(-1);
-        if (owner !== undefined) this.isPlain[owner] = false;
-      },
+      again: (node) => this.shared.add(this.find(node)!),
       results: this.numbers,
     });
   }
-}
-
-/** Whether there is more to a config than its explicit values. */
-function hasMore({ tags, defaults }: ConfigNode): boolean {
-  return tags !== undefined || defaults !== undefined;
 }
 
 /** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */

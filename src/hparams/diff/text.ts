@@ -13,7 +13,6 @@ import {
   OldPart,
   type PartConfig,
   type Path,
-  PathTable,
   splitPath,
 } from './types.js';
 
@@ -41,16 +40,15 @@ class DiffWriter {
   private readonly texts = new Map<Path, { readonly text: string; readonly depth: number }>();
   private readonly classes = new Map<Path, ClassInfo>();
   private readonly newClasses = new Map<Path, ClassInfo>();
-  private readonly table = new PathTable();
   private labels = 0;
 
   constructor(
     private readonly diff: Diff,
     private readonly colour: boolean,
   ) {
-    for (const { path, info } of diff.places) this.classes.set(this.table.intern(path), info);
+    for (const { path, info } of diff.places) this.classes.set(path, info);
     for (const change of diff.changes)
-      if (change.kind === 'class') this.newClasses.set(this.table.intern(change.path), change.value);
+      if (change.kind === 'class') this.newClasses.set(change.path, change.value);
   }
 
   run(): string {
@@ -90,7 +88,7 @@ class DiffWriter {
 
   /** What a field without an explicit value shows, in a config of the class that `classes` or the old structure says. */
   private unset(path: Path, classes: ReadonlyMap<Path, ClassInfo>): string {
-    const { config, field, inner } = splitPath(this.table.intern(path));
+    const { config, field, inner } = splitPath(path);
     const info = classes.get(config) ?? this.classes.get(config);
     if (field === undefined || inner.length > 0 || info === undefined) return '<not set>';
     const found = info.fields.get(field);
@@ -118,11 +116,9 @@ class DiffWriter {
   private show(value: DiffValue, here: Path): string {
     if (value instanceof AddedPart) return `#${value.index + 1} ${this.diff.added[value.index]!.info.name}`;
     if (value instanceof OldPart) {
-      const path = this.table.intern(value.path);
+      const path = value.path;
       const name = this.classes.get(path)?.name ?? 'config';
-      return path !== undefined && path === this.table.intern(here)
-        ? name
-        : `${name} of ${this.path(value.path) || '<root>'}`;
+      return path !== undefined && path === here ? name : `${name} of ${this.path(value.path) || '<root>'}`;
     }
     const parts = partsOf(value);
     if (parts === undefined || collectParts(value).length === 0) return showLong(value);
