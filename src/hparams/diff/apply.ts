@@ -78,6 +78,8 @@ class Applier {
     const report = (path: Path, problem: string): void => this.report(path, problem);
     this.draft = swapConfigs(base, (node) => this.session.take(node));
     this.added = diff.added.map((part) => nodeOf(newConfig(part.info, part.kind))!);
+    // Not taken later, when what they hold may contain itself until all is written.
+    for (const node of this.added) this.session.adopt(node);
     this.resolver = new Resolver(this.draft);
     this.editor = new ValueEditor({ diff, resolver: this.resolver, added: this.added, checkOld, report });
   }
@@ -102,20 +104,22 @@ class Applier {
     for (const [path, edits] of configs) if (!isMisfit(path)) this.locate(path, edits);
     const base = { value: this.draft };
     const edited = root.isEmpty ? base : this.editor.edit(base, root, undefined);
-    const edits = carriersFirst([...this.edits], ([node]) => node).map(([node, { edits: own, path }]) => ({
-      node,
-      path,
-      edits: own,
-      fields: this.fieldsOf(node, own, path),
-    }));
-    const parts = carriersFirst([...this.added.entries()], ([, node]) => node).map(([i, node]) => {
-      const part = this.diff.added[i]!;
-      return { node, part, values: this.contentsOf(part) };
+    const edits = [...this.edits].map(([node, { edits: own, path }]): Located => {
+      return { node, path, edits: own, fields: this.fieldsOf(node, own, path) };
     });
+    const contents = this.diff.added.map((part) => this.contentsOf(part));
     // What a config becomes counts wherever it is put.
     for (const each of edits) this.convert(each);
-    for (const { node, part, values } of parts) this.fill(node, part, values);
-    for (const each of edits) this.write(each);
+    const fills = this.diff.added.map((part, i) => {
+      const node = this.added[i]!;
+      return { node, run: () => this.fill(node, part, contents[i]!) };
+    });
+    const writes = edits.map((each) => ({ node: each.node, run: () => this.write(each) }));
+    // Carriers are copied where they are written to: they, and inner ones of them first, come before all others.
+    const isCarried = ({ node }: { node: ConfigNode }): boolean => isCarrier(node);
+    const carriers = [...fills.filter(isCarried).reverse(), ...writes.filter(isCarried).reverse()];
+    const others = [...fills, ...writes].filter((each) => !isCarried(each));
+    for (const { run } of [...carriers, ...others]) run();
     const value =
       edited === 'gone' ? undefined : swapConfigs(edited.value, (node) => this.session.take(node));
     this.recheckHolders(value);
@@ -279,12 +283,6 @@ class Applier {
     }
     for (const [field, tags] of wanted) writeTags(node, field, tags, this.writer);
   }
-}
-
-/** Carriers are copied where they are written to: they, and inner ones of them first, come before all others. */
-function carriersFirst<T>(items: readonly T[], nodeIn: (item: T) => ConfigNode): T[] {
-  const carriers = items.filter((item) => isCarrier(nodeIn(item)));
-  return [...carriers.reverse(), ...items.filter((item) => !isCarrier(nodeIn(item)))];
 }
 
 function misfit(expected: string, actual: string): string {

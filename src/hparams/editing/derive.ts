@@ -74,6 +74,12 @@ export class Session implements DraftSession {
     return true;
   }
 
+  /** Makes a new config part of the draft. */
+  adopt(node: ConfigNode): void {
+    node.draft = this;
+    this.made.add(node);
+  }
+
   addDefault(node: ConfigNode, owner: ConfigNode): void {
     node.draft = this;
     if (this.made.has(owner)) this.made.add(node);
