@@ -16,16 +16,16 @@ async function help(flags: Flags, library: LoadLibrary): Promise<void> {
   process.stdout.write(`${intro}${flagsHelp(flagTable)}\n`);
   if (flags.exp === undefined) return;
   const { settingsHelp } = await import('./settingsHelp.js');
-  const text = settingsHelp(await resolve(flags.exp, flags, library), flags.changes, process.stdout.columns);
+  const text = settingsHelp(await resolve(flags.exp, library), flags.changes, process.stdout.columns);
   process.stdout.write(`\n${text}\n`);
 }
 
-/** The experiment; classes of the library can be named by the flags that change it. */
-async function resolve(exp: string, { changes }: Flags, library: LoadLibrary): Promise<ResolvedExperiment> {
+/** The experiment. The classes of the library are known from here on: short names mean them. */
+async function resolve(exp: string, library: LoadLibrary): Promise<ResolvedExperiment> {
   const { registerExports, resolveExperiment } = await import('../registry/index.js');
   const resolved = await resolveExperiment(exp);
   // Experiments are made of it: it is loaded by now.
-  if (changes.length > 0) registerExports(await library());
+  registerExports(await library());
   return resolved;
 }
 
@@ -48,7 +48,7 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
   const exp = required(flags.exp, 'No experiment provided: --exp=NAME is required.');
   if (flags.dump !== undefined) {
     const { dumpText } = await import('./index.js');
-    process.stdout.write(dumpText(await resolve(exp, flags, library), flags.changes, flags.dump, warn));
+    process.stdout.write(dumpText(await resolve(exp, library), flags.changes, flags.dump, warn));
     return 0;
   }
   const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
@@ -67,7 +67,7 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
     import('./index.js'),
     import('../experiment/index.js'),
   ]);
-  const resolved = await resolve(exp, flags, library);
+  const resolved = await resolve(exp, library);
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
   const { warnings, ...configured } = configure(resolved, overrides);
   for (const warning of warnings) warn(warning);
@@ -94,7 +94,7 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
 
 async function runSweep(exp: string, flags: Flags, jobLogDir: string, library: LoadLibrary): Promise<number> {
   const { checkedCombinations, flagOf, shellText } = await import('./index.js');
-  const resolved = await resolve(exp, flags, library);
+  const resolved = await resolve(exp, library);
   const combinations = checkedCombinations(flags.changes, resolved);
   const { runSweepJob } = await import('../programs/index.js');
   return runSweepJob({

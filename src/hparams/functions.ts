@@ -1,8 +1,9 @@
 /** @file Configs of plain functions, and of classes that know nothing of configs. */
 import { checkFields, makeConfig } from './configurable.js';
 import { ConfigError } from './errors.js';
+import { DECLARED, registerClass } from './fields/classNames.js';
 import { showValue } from './fields/describe.js';
-import { FIELDS, MAKE, registerClass } from './fields/fields.js';
+import { FIELDS, MAKE } from './fields/fields.js';
 import { OLD_NAMES, withOldNames } from './fields/renamed.js';
 import type { NodeKind } from './nodes/node.js';
 import { captureTrace, placeText } from './source.js';
@@ -52,6 +53,7 @@ export function configurable(
   const cls = Object.assign(made, {
     [FIELDS]: { ...fields },
     [OLD_NAMES]: oldNames,
+    [DECLARED]: target,
     ...methods,
   }) as unknown as AbstractClass;
   // Documents may name it before the program has made a config of it.

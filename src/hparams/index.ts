@@ -37,7 +37,7 @@ export {
   fromJSON,
   toJSON,
 } from './documents/json.js';
-export { registerAlias, registerConstant } from './documents/registered.js';
+export { registerConstant } from './documents/registered.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';
 export { derive } from './editing/derive.js';
@@ -74,9 +74,9 @@ export {
 } from './editing/tagged.js';
 export { type TrimOptions, trimmed, withDefaultsTrimmed } from './editing/trim.js';
 export { ConfigError, type ConfigErrorOptions, didYouMean, nearest } from './errors.js';
+export { registerAlias, registerClass, UNNAMED } from './fields/classNames.js';
 export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
 export { describeSchema, showLong, showValue } from './fields/describe.js';
-export { registerClass } from './fields/fields.js';
 export { container, factory, instance, sub } from './fields/holders.js';
 export {
   type Argument,
@@ -108,6 +108,7 @@ export {
   type PrintHistoryOptions,
   printHistory,
 } from './history.js';
+export { narrow } from './narrow.js';
 export { type ContainerHandler, registerContainer } from './nodes/containerTypes.js';
 export { suspendTracking, withOrigin } from './nodes/record.js';
 export {

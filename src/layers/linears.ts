@@ -1,7 +1,7 @@
 /** @file Linear maps over the last dimension, and feed-forward layers of them (praxis/layers/linears.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { deepCopyWith, sub } from '../hparams/index.js';
+import { deepCopyWith, registerAlias, sub } from '../hparams/index.js';
 import { BaseActivation, Identity, ReLU } from './activations.js';
 import { BaseLayer } from './core/base.js';
 import { constantInit } from './core/weightInit.js';
@@ -102,3 +102,6 @@ export class MLPBlock extends BaseLayer.with({
     return this.#layers.reduce((x, layer) => layer.fprop(x), inputs);
   }
 }
+
+// In documents the short name is the layer's; learners have a schedule of that name.
+registerAlias('Linear', Linear);

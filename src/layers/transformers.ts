@@ -1,7 +1,7 @@
 /** @file Blocks of a transformer: feed-forward, self-attention with residual, and stacks (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { type Config, type ConfigValues, deepCopyWith, sub } from '../hparams/index.js';
+import { type Config, type ConfigValues, deepCopyWith, registerAlias, sub } from '../hparams/index.js';
 import { BaseActivation, Identity, ReLU } from './activations.js';
 import { type AttentionArgs, DotProductAttention, dimPerHeadField } from './attentions.js';
 import { BaseLayer } from './core/base.js';
@@ -236,3 +236,6 @@ export class StackedTransformer extends BaseLayer.with({
     return this.#layers.reduce((x, layer) => layer.extendStep(x, timeStep), inputs);
   }
 }
+
+// In documents the short name is the layer's; learners have a schedule of that name.
+registerAlias('Transformer', Transformer);

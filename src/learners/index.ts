@@ -13,16 +13,16 @@ export {
 } from './rampups.js';
 export {
   BaseSchedule,
-  ConstantSchedule,
+  Constant,
   Cosine,
   DelayedCosine,
   Exponential,
-  LinearSchedule,
+  Linear,
   PiecewiseConstant,
   PiecewiseSchedule,
   Polynomial,
   SqrtDecay,
-  TransformerSchedule,
+  Transformer,
 } from './schedules.js';
 export { Sgd } from './sgd.js';
 export type { FlatUpdater, UpdateReport } from './updater.js';

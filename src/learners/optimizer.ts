@@ -4,7 +4,7 @@ import { type Tensor, tf } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { check } from './check.js';
 import { clipByGlobalNorm, clipBySingleNorm, type Gradients, type GradientTransform } from './clipping.js';
-import { BaseSchedule, ConstantSchedule } from './schedules.js';
+import { BaseSchedule, Constant } from './schedules.js';
 import type { UpdateGroup, VariableGroup } from './variableGroup.js';
 
 /** Name of the slot that holds the exponential moving average of the parameters. */
@@ -41,7 +41,7 @@ export abstract class BaseOptimizer extends Configurable.with({
     .number()
     .nonnegative()
     .describe('Factor of lrSchedule; their product is the learning rate.'),
-  lrSchedule: instance(BaseSchedule, () => ConstantSchedule.config()).describe(
+  lrSchedule: instance(BaseSchedule, () => Constant.config()).describe(
     'Learning rate as a function of the step.',
   ),
   l2RegularizerWeight: weight.describe('Adds this much of the variable to its gradient.'),

@@ -1,6 +1,6 @@
 /** @file Schedules: factors of the learning rate as functions of the step (praxis/schedules.py). */
 import { z } from 'zod';
-import { Configurable, instance } from '../hparams/index.js';
+import { Configurable, instance, registerAlias } from '../hparams/index.js';
 import { check } from './check.js';
 
 /** A function of the step, evaluated on the host. The learning rate is `learningRate` times its value. */
@@ -15,7 +15,7 @@ export abstract class BaseSchedule extends Configurable {
 }
 
 /** The same value at every step. */
-export class ConstantSchedule extends BaseSchedule.with({
+export class Constant extends BaseSchedule.with({
   value: z.number().default(1).describe('The value.'),
 }) {
   valueAt(_step: number): number {
@@ -61,7 +61,7 @@ export class Polynomial extends BaseSchedule.with(
 }
 
 /** `Polynomial` of power 1. */
-export class LinearSchedule extends Polynomial {}
+export class Linear extends Polynomial {}
 
 /** Value of the line through two points in the logarithm, clamped to the two points. */
 export function exponentialBetween(step: number, start: [number, number], limit: [number, number]): number {
@@ -151,9 +151,7 @@ export class PiecewiseConstant extends BaseSchedule.with({
 /** Schedules one after the other; each sees the steps since its own boundary. */
 export class PiecewiseSchedule extends BaseSchedule.with({
   boundaries: steps.describe('Steps at which the next schedule takes over, in ascending order.'),
-  schedules: z
-    .array(instance(BaseSchedule, () => ConstantSchedule.config()))
-    .describe('One more than boundaries.'),
+  schedules: z.array(instance(BaseSchedule, () => Constant.config())).describe('One more than boundaries.'),
 }) {
   override setup(): void {
     const { boundaries, schedules } = this.hp;
@@ -173,7 +171,7 @@ export class PiecewiseSchedule extends BaseSchedule.with({
 }
 
 /** The Transformer's schedule (Vaswani et al., 2017): linear warm-up, then the inverse square root of the step. */
-export class TransformerSchedule extends BaseSchedule.with({
+export class Transformer extends BaseSchedule.with({
   warmupSteps: z.int().positive().default(4000).describe('Steps of linear increase.'),
   modelDim: z
     .int()
@@ -212,3 +210,8 @@ function intervalOf(step: number, boundaries: readonly number[]): number {
   while (interval < boundaries.length && step >= boundaries[interval]!) interval++;
   return interval;
 }
+
+// Documents name these by their room: layers and initialisers own the short names. Older documents have other names.
+registerAlias('ConstantSchedule', Constant);
+registerAlias('LinearSchedule', Linear);
+registerAlias('TransformerSchedule', Transformer);

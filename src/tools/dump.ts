@@ -93,7 +93,7 @@ export const dump: Command = {
         `${flag}: a document has no place for it; use --format=text or --format=markdown.`,
       );
     }
-    const resolved = await resolveFor(name, args.changes);
+    const resolved = await resolveFor(name);
     const configured = configureResolved(resolved, args);
     const file = showFile(resolved.file);
     return {

@@ -1,7 +1,7 @@
 /** @file A command's experiment: lookup, configs, and the file given by --out. */
 
 import { dirname } from 'node:path';
-import { type ConfiguredExperiment, configure, type Override } from '../cli/index.js';
+import { type ConfiguredExperiment, configure } from '../cli/index.js';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { showFile } from '../registry/directories.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../registry/index.js';
@@ -9,11 +9,11 @@ import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
 import { codeSpan, formatBytes } from './format.js';
 
-/** The experiment called `name`; where flags change it, they can name the classes of the library, too. */
-export async function resolveFor(name: string, changes: readonly Override[]): Promise<ResolvedExperiment> {
+/** The experiment called `name`. The classes of the library are known from here on: short names mean them. */
+export async function resolveFor(name: string): Promise<ResolvedExperiment> {
   const resolved = await resolveExperiment(name);
   // Experiments are made of it: it is loaded by now.
-  if (changes.length > 0) registerExports(await import('../index.js'));
+  registerExports(await import('../index.js'));
   return resolved;
 }
 
@@ -32,7 +32,7 @@ export async function configureFor(
   name: string,
   args: Pick<Arguments, 'changes' | 'warn'>,
 ): Promise<ConfiguredExperiment> {
-  return configureResolved(await resolveFor(name, args.changes), args);
+  return configureResolved(await resolveFor(name), args);
 }
 
 /**

@@ -77,7 +77,7 @@ export const graph: Command = {
   ].join('\n'),
   async run(args): Promise<Report> {
     const { out, at } = args.values as { out?: string; at?: string };
-    const resolved = await resolveFor(args.positionals[0]!, args.changes);
+    const resolved = await resolveFor(args.positionals[0]!);
     const { configs } = configureResolved(resolved, args);
     const root = at === undefined ? configs : getPath(configs, at);
     const kind = kindOf(args);

@@ -1,7 +1,7 @@
 /** @file Learner: clipping, steps that are not taken, frozen variables, norms. */
 import { expect, test } from 'vitest';
 import { build } from '../../src/hparams/index.js';
-import { AdamW, Learner, LinearSchedule, Sgd } from '../../src/learners/index.js';
+import { AdamW, Learner, Linear, Sgd } from '../../src/learners/index.js';
 import { bench, learnerOf, noise } from './fixtures.js';
 
 const sgd = (values: Parameters<typeof Sgd.config>[0] = {}) => Sgd.config({ learningRate: 1, ...values });
@@ -96,7 +96,7 @@ test('checks can be switched off', async () => {
 });
 
 test('the learning rate is learningRate times the schedule at the number of finished steps', async () => {
-  const lrSchedule = LinearSchedule.config({ start: [0, 0], limit: [10, 1] });
+  const lrSchedule = Linear.config({ start: [0, 0], limit: [10, 1] });
   const { step, read } = await bench({ a: [1] }, learnerOf(Sgd.config({ learningRate: 0.5, lrSchedule })));
   expect((await step(0, { a: [1] })).learningRate).toBe(0);
   expect(read('a')).toEqual([1]);

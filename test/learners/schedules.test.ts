@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseSchedule,
-  ConstantSchedule,
+  Constant,
   Cosine,
   DelayedCosine,
   Exponential,
@@ -12,26 +12,26 @@ import {
   LinearRampupPiecewiseConstant,
   LinearRampupPolynomialDecay,
   LinearRampupSqrtDecay,
-  LinearSchedule,
+  Linear,
   PiecewiseConstant,
   PiecewiseSchedule,
   Polynomial,
   SqrtDecay,
-  TransformerSchedule,
+  Transformer,
 } from '../../src/learners/index.js';
 
 const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][]][] = [
   [
-    'ConstantSchedule',
-    () => ConstantSchedule.config({ value: 3 }),
+    'Constant',
+    () => Constant.config({ value: 3 }),
     [
       [0, 3],
       [1e6, 3],
     ],
   ],
   [
-    'LinearSchedule',
-    () => LinearSchedule.config({ start: [100, 0.1], limit: [200, 1] }),
+    'Linear',
+    () => Linear.config({ start: [100, 0.1], limit: [200, 1] }),
     [
       [0, 0.1],
       [100, 0.1],
@@ -205,8 +205,8 @@ const cases: [string, () => Config<BaseSchedule>, [step: number, value: number][
     ],
   ],
   [
-    'TransformerSchedule',
-    () => TransformerSchedule.config({ warmupSteps: 4000, modelDim: 512 }),
+    'Transformer',
+    () => Transformer.config({ warmupSteps: 4000, modelDim: 512 }),
     [
       [0, 512 ** -0.5 * 4000 ** -1.5],
       [3999, 512 ** -0.5 * 4000 ** -0.5],
@@ -234,7 +234,7 @@ test('PiecewiseSchedule passes the steps since its boundary', () => {
   const schedule = build(
     PiecewiseSchedule.config({
       boundaries: [50],
-      schedules: [ConstantSchedule.config({ value: 7 }), second],
+      schedules: [Constant.config({ value: 7 }), second],
     }),
   );
   expect(schedule.valueAt(49)).toBe(7);
@@ -271,8 +271,8 @@ test.each([true, false])(
 
 test.each([
   [
-    () => LinearSchedule.config({ start: [200, 1], limit: [100, 0] }),
-    'start (LinearSchedule): x0 of start must be below x1 of limit; start is [200, 1] (at test/learners/',
+    () => Linear.config({ start: [200, 1], limit: [100, 0] }),
+    'start (Linear): x0 of start must be below x1 of limit; start is [200, 1] (at test/learners/',
   ],
   [
     () => Exponential.config({ start: [0, 1], limit: [10, 0] }),
@@ -287,7 +287,7 @@ test.each([
     'PiecewiseConstant: The boundaries ([2, 1]) must be sorted.',
   ],
   [
-    () => PiecewiseSchedule.config({ boundaries: [2], schedules: [ConstantSchedule.config()] }),
+    () => PiecewiseSchedule.config({ boundaries: [2], schedules: [Constant.config()] }),
     'PiecewiseSchedule: len(schedules) != len(boundaries) + 1: 1 vs 1',
   ],
   [

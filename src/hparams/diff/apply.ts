@@ -3,7 +3,7 @@
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/format.js';
 import { Session } from '../editing/derive.js';
 import { problemOf } from '../fields/check.js';
-import type { FieldInfo } from '../fields/fields.js';
+import type { ClassInfo, FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { newConfig } from '../nodes/config.js';
 import { getOrMake } from '../nodes/containers.js';
@@ -24,6 +24,7 @@ import {
   writeTags,
 } from '../nodes/node.js';
 import { origin as currentWriter } from '../nodes/record.js';
+import { ClassLabels } from '../printing/classLabels.js';
 import type { Tag } from '../types.js';
 import { formatLink } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
@@ -158,7 +159,7 @@ class Applier {
     for (const [path, edits] of configs) {
       const node = this.resolver.node(path);
       const change = edits.class.find(({ old }) => this.checkOld && node !== undefined && node.info !== old);
-      if (change !== undefined) misfits.set(path, misfit(change.old.name, node!.info.name));
+      if (change !== undefined) misfits.set(path, misfit(change.old, node!.info));
     }
     return misfits;
   }
@@ -217,7 +218,7 @@ class Applier {
   /** Makes a config one of another kind or class, without the fields that go. */
   private convert({ node, edits, fields, path }: Located): void {
     for (const { old, value } of edits.kind) {
-      if (this.checkOld && node.kind !== old) this.report(path, misfit(old, node.kind));
+      if (this.checkOld && node.kind !== old) this.report(path, misfitText(old, node.kind));
       node.kind = value;
     }
     for (const [name, edited] of fields)
@@ -285,7 +286,12 @@ class Applier {
   }
 }
 
-function misfit(expected: string, actual: string): string {
+function misfit(expected: ClassInfo, actual: ClassInfo): string {
+  const labels = new ClassLabels(() => [expected, actual]);
+  return misfitText(labels.of(expected), labels.of(actual));
+}
+
+function misfitText(expected: string, actual: string): string {
   return `expected a ${expected}, from which the diff was made, got a ${actual}.`;
 }
 

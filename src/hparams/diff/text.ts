@@ -3,6 +3,7 @@ import { showLong, showValue } from '../fields/describe.js';
 import type { ClassInfo } from '../fields/fields.js';
 import { partsOf } from '../nodes/containers.js';
 import { nodeOf } from '../nodes/node.js';
+import { ClassLabels } from '../printing/classLabels.js';
 import { formatLink, formatSegment } from '../walking/paths.js';
 import {
   AddedPart,
@@ -40,12 +41,14 @@ class DiffWriter {
   private readonly texts = new Map<Path, { readonly text: string; readonly depth: number }>();
   private readonly classes = new Map<Path, ClassInfo>();
   private readonly newClasses = new Map<Path, ClassInfo>();
-  private labels = 0;
+  private count = 0;
+  private readonly labels: ClassLabels;
 
   constructor(
     private readonly diff: Diff,
     private readonly colour: boolean,
   ) {
+    this.labels = labelsOf(diff);
     for (const { path, info } of diff.places) this.classes.set(path, info);
     for (const change of diff.changes)
       if (change.kind === 'class') this.newClasses.set(change.path, change.value);
@@ -76,7 +79,7 @@ class DiffWriter {
       case 'move':
         return `${path} : ${this.show(change.old, change.path)} → moved ${this.position(change.before)}`;
       case 'class':
-        return `${path} : class ${this.gone(change.old.name)} → ${this.come(change.value.name)}`;
+        return `${path} : class ${this.gone(this.labels.of(change.old))} → ${this.come(this.labels.of(change.value))}`;
       case 'kind':
         return `${path} : ${this.gone(change.old)} → ${this.come(change.value)}`;
       case 'addTag':
@@ -112,12 +115,18 @@ class DiffWriter {
     }
   }
 
+  private classNameAt(path: Path): string {
+    const info = this.classes.get(path);
+    return info === undefined ? 'config' : this.labels.of(info);
+  }
+
   /** A value; a config that stands at `here` itself is named by its class alone. */
   private show(value: DiffValue, here: Path): string {
-    if (value instanceof AddedPart) return `#${value.index + 1} ${this.diff.added[value.index]!.info.name}`;
+    if (value instanceof AddedPart)
+      return `#${value.index + 1} ${this.labels.of(this.diff.added[value.index]!.info)}`;
     if (value instanceof OldPart) {
       const path = value.path;
-      const name = this.classes.get(path)?.name ?? 'config';
+      const name = this.classNameAt(path);
       return path !== undefined && path === here ? name : `${name} of ${this.path(value.path) || '<root>'}`;
     }
     const parts = partsOf(value);
@@ -138,7 +147,7 @@ class DiffWriter {
     let { text, depth } = at === undefined ? { text: '', depth: 0 } : this.texts.get(at)!;
     for (let link = open.pop(); link !== undefined; link = open.pop()) {
       if (depth >= deepestPath) {
-        const label = `@${++this.labels}`;
+        const label = `@${++this.count}`;
         this.lines.push(`${label} : ${text}`);
         text = label;
         depth = 0;
@@ -159,13 +168,24 @@ class DiffWriter {
   }
 }
 
+/** What a diff calls the classes of its configs. */
+export function labelsOf(diff: Diff): ClassLabels {
+  return new ClassLabels(() => [
+    ...[...diff.places, ...diff.removed, ...diff.added].map(({ info }) => info),
+    ...diff.changes.flatMap((change) => (change.kind === 'class' ? [change.old, change.value] : [])),
+  ]);
+}
+
 /** A value on one line: configs by their classes, those of the old structure also by their paths. */
 export function showDiffValue(
   diff: Diff,
   value: DiffValue,
   pathText: (path: Path) => string = shortPath,
 ): string {
-  if (value instanceof AddedPart) return `a new ${diff.added[value.index]?.info.name ?? 'config'}`;
+  if (value instanceof AddedPart) {
+    const added = diff.added[value.index];
+    return `a new ${added === undefined ? 'config' : labelsOf(diff).of(added.info)}`;
+  }
   if (value instanceof OldPart) return `the config at ${pathText(value.path)}`;
   const node = nodeOf(value);
   if (node !== undefined) return showValue(value);

@@ -2,6 +2,7 @@
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { ConfigError } from '../errors.js';
+import { nameOf } from '../fields/classNames.js';
 import { showValue } from '../fields/describe.js';
 import { setJsonForm } from '../nodes/config.js';
 import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '../nodes/node.js';
@@ -61,7 +62,7 @@ export function encodeAll(
       }
       encoder.numbers.set(node, configs.length);
       configs.push({
-        class: node.info.name,
+        class: nameOf(node.info.cls),
         ...(node.kind === 'config' ? {} : { kind: node.kind }),
         ...(options.paths === true ? { path: shortPath(path) } : {}),
         ...tagNames(node),

@@ -1,28 +1,19 @@
-/** @file What documents and generated code call by a name: classes, and values without a JSON form. */
+/** @file Classes and constants by the names that documents and generated code give them. */
 import { ConfigError, didYouMean } from '../errors.js';
+import {
+  aliasNames,
+  classesNamed,
+  classOfAlias,
+  concreteClasses,
+  nameOf,
+  severalProblem,
+} from '../fields/classNames.js';
 import { showValue } from '../fields/describe.js';
-import { abstractProblem, classesNamed, concreteClasses } from '../fields/fields.js';
+import { abstractProblem } from '../fields/fields.js';
 import { isContainer } from '../nodes/containers.js';
 import { nodeOf } from '../nodes/node.js';
 import { captureTrace, placeText } from '../source.js';
 import type { AbstractClass } from '../types.js';
-
-const aliases = new Map<string, AbstractClass>();
-
-/**
- * Lets documents that were written when `cls` was called `oldName` be read. A class that has the name now wins.
- *
- * @throws ConfigError where the name stands for another class.
- */
-export function registerAlias(oldName: string, cls: AbstractClass): void {
-  const known = aliases.get(oldName) ?? classesNamed(oldName).find((other) => other !== cls);
-  if (known !== undefined && known !== cls) {
-    throw new ConfigError(`registerAlias('${oldName}', ${cls.name}): the name stands for ${known.name}.`, {
-      place: placeText(captureTrace()),
-    });
-  }
-  aliases.set(oldName, cls);
-}
 
 /** The class that a document calls `name`. Nothing is imported. @throws ConfigError for none, or more than one. */
 export function findClass(
@@ -35,19 +26,16 @@ export function findClass(
   const problem = found.length === 1 ? abstractProblem(found[0]!) : undefined;
   if (problem !== undefined) throw new ConfigError(problem);
   if (found.length === 1) return found[0]!;
-  if (found.length > 1) {
-    throw new ConfigError(
-      `There are ${found.length} classes called '${name}': say which by the option { classes: [${name}] }.`,
-    );
-  }
-  const renamed = aliases.get(name);
+  if (found.length > 1) throw new ConfigError(severalProblem(name, found));
+  const renamed = classOfAlias(name);
   if (renamed !== undefined) {
     notify(`The config document calls ${renamed.name} by its old name '${name}'.`);
     return renamed;
   }
-  const known = [...concreteClasses(), ...given].map((cls) => cls.name);
+  const short = name.slice(name.lastIndexOf('.') + 1);
+  const known = [...concreteClasses(), ...given].map((cls) => (cls.name === short ? nameOf(cls) : cls.name));
   throw new ConfigError(
-    `No class '${name}' is known.${didYouMean(name, [...known, ...aliases.keys()])} ` +
+    `No class '${name}' is known.${didYouMean(name, [...known, ...aliasNames()])} ` +
       'A document names only classes that the program has imported and used, or was given by the option classes.',
   );
 }

@@ -2,8 +2,9 @@
 import type { z } from 'zod';
 import { ConfigError, nearest } from '../errors.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
+import { classesNamed, concreteClasses, nameOf, severalProblem } from './classNames.js';
 import { describeFor, showValue } from './describe.js';
-import { abstractProblem, classesNamed, concreteClasses } from './fields.js';
+import { abstractProblem } from './fields.js';
 import { type Literal, parseLiteral } from './literals.js';
 import { accepts, definitionOf, type Holder, holderOf, innermost, parse } from './schema.js';
 
@@ -217,8 +218,16 @@ function fitting(holder: Holder): AbstractClass[] {
   return concreteClasses().filter((cls) => cls === holder.cls || cls.prototype instanceof holder.cls);
 }
 
+/** The classes that `name` may mean among `classes`: what is clear there needs no qualified name. */
+function namedAmong(classes: readonly AbstractClass[], name: string): AbstractClass[] {
+  const short = classes.filter((cls) => cls.name === name);
+  if (short.length === 1) return short;
+  const meant = classesNamed(name);
+  return classes.filter((cls) => meant.includes(cls));
+}
+
 function readConfig(holder: Holder, text: string): unknown {
-  const named = fitting(holder).filter((cls) => cls.name === text);
+  const named = namedAmong(fitting(holder), text);
   if (named.length !== 1) return failed;
   const cls = named[0] as unknown as ConcreteClass & { config(): AnyConfig; partial(): AnyConfig };
   return holder.kind === 'factory' ? cls.partial() : cls.config();
@@ -228,8 +237,13 @@ function hintFor(schema: z.ZodType, text: string): string {
   const definition = definitionOf(innermost(schema));
   const holder = holderOf(schema);
   let candidates: string[] = [];
-  if (holder !== undefined) candidates = fitting(holder).map((cls) => cls.name);
-  else if (definition.type === 'enum') candidates = Object.values(definition.entries!).map(String);
+  if (holder !== undefined) {
+    const classes = fitting(holder);
+    const named = namedAmong(classes, text.trim());
+    if (named.length > 1) return `. ${severalProblem(text.trim(), named)}`;
+    candidates = classes.map(nameOf);
+  }
+  if (definition.type === 'enum') candidates = Object.values(definition.entries!).map(String);
   else if (definition.type === 'literal') candidates = definition.values!.map(String);
   const near = nearest(text, candidates);
   const [named] = holder === undefined ? [] : classesNamed(text.trim());

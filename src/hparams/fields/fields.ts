@@ -1,7 +1,8 @@
-/** @file What a configurable class declares, worked out once a class; and the classes by name. */
+/** @file What a configurable class declares, worked out once a class. */
 import type { z } from 'zod';
 
 import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
+import { concreteClasses, isAbstract, registerClass } from './classNames.js';
 import { OLD_NAMES, type OldNames } from './renamed.js';
 import {
   accepts,
@@ -77,7 +78,6 @@ export interface ClassInfo {
 const noOldNames: OldNames = Object.create(null);
 const infos = new WeakMap<AbstractClass, ClassInfo>();
 const fieldInfos = new WeakMap<z.ZodType, Map<string, FieldInfo>>();
-const byName = new Map<string, Set<AbstractClass>>();
 
 /** The hyperparameters of `cls`, which from here on can be found by its name. */
 export function infoOf(cls: AbstractClass): ClassInfo {
@@ -105,32 +105,6 @@ export function infoOf(cls: AbstractClass): ClassInfo {
   infos.set(cls, info);
   registerClass(cls);
   return info;
-}
-
-/**
- * Makes classes known by their names to `fromJSON` and to command-line flags. Classes that were configured, or named in
- * `sub` or `instance`, are known already; a module that offers several to choose from (activations, say) names them all.
- */
-export function registerClass(...classes: AbstractClass[]): void {
-  for (const cls of classes) {
-    const same = byName.get(cls.name);
-    if (same === undefined) byName.set(cls.name, new Set([cls]));
-    else same.add(cls);
-  }
-}
-
-/** The classes called `name` that were used so far. */
-export function classesNamed(name: string): AbstractClass[] {
-  return [...(byName.get(name) ?? [])];
-}
-
-/** The classes that were used so far and can be configured. */
-export function concreteClasses(): AbstractClass[] {
-  return [...byName.values()].flatMap((classes) => [...classes].filter((cls) => !isAbstract(cls)));
-}
-
-function isAbstract(cls: AbstractClass): boolean {
-  return Object.hasOwn(cls, 'isAbstract') && (cls as { isAbstract?: unknown }).isAbstract === true;
 }
 
 const mostNamed = 10;

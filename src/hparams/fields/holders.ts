@@ -18,7 +18,8 @@ import type {
   PartialConfig,
   Target,
 } from '../types.js';
-import { FIELDS, registerClass } from './fields.js';
+import { registerClass } from './classNames.js';
+import { FIELDS } from './fields.js';
 import { type Holder, markHolder, markItems } from './schema.js';
 
 /** What the build under way has made of a config; set by the build alone. */

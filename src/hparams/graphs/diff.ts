@@ -1,9 +1,10 @@
 /** @file Graphs of what two configs differ in: removed is red, added is green, changed has an arrow. */
 
-import { showDiffValue } from '../diff/text.js';
+import { labelsOf, showDiffValue } from '../diff/text.js';
 import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from '../diff/types.js';
 import { partsOf } from '../nodes/containers.js';
 import { nodeOf, rawValue } from '../nodes/node.js';
+import type { ClassLabels } from '../printing/classLabels.js';
 import { formatPath, type Segment } from '../walking/paths.js';
 import { boxOf, Drawing, type GraphOptions, plainBox, svgOf } from './dot.js';
 import { type Box, type Cell, cut, dim, dotOf, type Row } from './html.js';
@@ -47,21 +48,27 @@ class DiffDrawing {
   private readonly longest: number;
   private readonly diff: Diff;
   private readonly options: DiffGraphOptions;
+  private readonly labels: ClassLabels;
 
   constructor(diff: Diff, options: DiffGraphOptions) {
     this.diff = diff;
     this.options = options;
+    this.labels = labelsOf(diff);
     this.longest = options.maxStringLength ?? 40;
-    this.added = diff.added.map((part) => ({ ...boxOf(part, pathText(part.path)), colour: addedTitle }));
+    this.added = diff.added.map((part) => ({
+      ...boxOf(part, pathText(part.path), this.labels),
+      colour: addedTitle,
+    }));
   }
 
   draw(): Box[] {
     const { diff } = this;
     if ('old' in this.options) this.drawOld(this.options.old);
     const drawn = new Set(this.boxes);
-    for (const place of diff.places) this.addOld(place.path, () => boxOf(place, pathText(place.path)));
+    for (const place of diff.places)
+      this.addOld(place.path, () => boxOf(place, pathText(place.path), this.labels));
     for (const part of diff.removed) {
-      this.addOld(part.path, () => boxOf(part, pathText(part.path))).colour = removedTitle;
+      this.addOld(part.path, () => boxOf(part, pathText(part.path), this.labels)).colour = removedTitle;
     }
     this.addOld(undefined, () => this.plainRoot);
     for (const box of this.added) this.boxes.add(box);
@@ -141,7 +148,9 @@ class DiffDrawing {
     const { path } = change;
     if (change.kind === 'class' || change.kind === 'kind') {
       const [before, after] =
-        change.kind === 'class' ? [change.old.name, change.value.name] : [change.old, change.value];
+        change.kind === 'class'
+          ? [this.labels.of(change.old), this.labels.of(change.value)]
+          : [change.old, change.value];
       this.old.get(path)!.title = changed({ text: before, bold: true }, { text: after, bold: true });
       return;
     }

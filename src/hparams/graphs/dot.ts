@@ -1,6 +1,7 @@
 /** @file Graphs of configs for Graphviz: a box for each config, an edge for each place where it stands. */
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import { ClassLabels } from '../printing/classLabels.js';
 import {
   fieldItems,
   type Item,
@@ -58,6 +59,7 @@ export class Drawing {
   private readonly queue: Place[] = [];
   private readonly options: GraphOptions;
   private readonly longest: number;
+  private labels = ClassLabels.in();
 
   constructor(options: GraphOptions) {
     this.options = options;
@@ -66,9 +68,10 @@ export class Drawing {
 
   /** Breadth first, so that `maxDepth` counts the shortest way to each config. */
   draw(root: unknown): Box[] {
+    this.labels = ClassLabels.in(root);
     const item = rootItem(root);
     const node = nodeOf(root);
-    const box = node === undefined ? plainBox(root) : boxOf(node, '<root>');
+    const box = node === undefined ? plainBox(root) : boxOf(node, '<root>', this.labels);
     if (node !== undefined) this.boxes.set(node, box);
     this.queue.push({ box, item, path: '', depth: 0 });
     for (const place of this.queue) this.fill(place);
@@ -120,7 +123,7 @@ export class Drawing {
   private valueCells(item: Item): Cell[] {
     const node = nodeOf(item.value);
     const isGrey = item.state === 'default' && this.options.defaults !== 'show';
-    const text = cut(node === undefined ? leafText(item) : kindText(node), this.longest);
+    const text = cut(node === undefined ? leafText(item) : kindText(node, this.labels), this.longest);
     if (item.state === 'unset') return [{ text, colour: '#c5221f', italic: true }];
     return [isGrey ? { text, colour: dim } : { text }];
   }
@@ -133,7 +136,7 @@ export class Drawing {
     if (depth > (this.options.maxDepth ?? Number.POSITIVE_INFINITY)) return undefined;
     const before = depth % deepestPath === 0 ? '…' : around.path;
     const path = before === '' || name.startsWith('[') ? before + name : `${before}.${name}`;
-    const box = boxOf(node, path);
+    const box = boxOf(node, path, this.labels);
     this.boxes.set(node, box);
     this.queue.push({ box, item, path, depth });
     return box;
@@ -141,8 +144,8 @@ export class Drawing {
 }
 
 /** An empty box. */
-export function boxOf(node: Pick<ConfigNode, 'info' | 'kind'>, path: string): Box {
-  const title: Cell[] = [{ text: node.info.name, bold: true }];
+export function boxOf(node: Pick<ConfigNode, 'info' | 'kind'>, path: string, labels: ClassLabels): Box {
+  const title: Cell[] = [{ text: labels.of(node.info), bold: true }];
   if (node.kind !== 'config') title.push({ text: node.kind, italic: true });
   return {
     title,

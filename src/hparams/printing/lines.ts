@@ -9,6 +9,7 @@ import { deeper, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import type { Tag } from '../types.js';
 import { formatSegment, type Segment } from '../walking/paths.js';
+import { ClassLabels } from './classLabels.js';
 
 // Written out in full, the paths of a long chain would take space that grows with the square of its length.
 const deepestPath = 64;
@@ -20,7 +21,13 @@ export type Line =
   /** An array or record with configs in it; its parts follow. */
   | { readonly kind: 'container'; readonly path: string; readonly item: Item }
   /** A config whose fields follow. */
-  | { readonly kind: 'config'; readonly path: string; readonly item: Item; readonly node: ConfigNode }
+  | {
+      readonly kind: 'config';
+      readonly path: string;
+      readonly item: Item;
+      readonly node: ConfigNode;
+      readonly text: string;
+    }
   /** A config that was met before, first at `first`. */
   | {
       readonly kind: 'again';
@@ -43,9 +50,14 @@ interface Open {
  * The lines of `root`, outer before inner. The path of the root is the empty string. A config's fields are shown where it
  * is met first, and at `places` places at most.
  */
-export function* linesOf(root: unknown, hideDefaults = false, places = 1): Generator<Line> {
+export function* linesOf(
+  root: unknown,
+  hideDefaults = false,
+  places = 1,
+  labels = ClassLabels.in(root),
+): Generator<Line> {
   const met = new Map<ConfigNode, { first: string; times: number }>();
-  let labels = 0;
+  let count = 0;
   const open: Open[] = [{ item: rootItem(root), path: '', depth: 0, around: undefined }];
   const push = (items: Item[], around: Open, path: string, depth: number): void => {
     for (const item of items.reverse()) {
@@ -63,11 +75,11 @@ export function* linesOf(root: unknown, hideDefaults = false, places = 1): Gener
     } else if (known !== undefined && (known.times >= places || isInside(node, next))) {
       yield { kind: 'again', path, item, node, first: known.first };
     } else {
-      const label = depth < deepestPath ? undefined : `@${++labels}`;
+      const label = depth < deepestPath ? undefined : `@${++count}`;
       if (label !== undefined) yield { kind: 'label', path, label, node };
       const prefix = label ?? path;
       met.set(node, { first: known?.first ?? prefix, times: (known?.times ?? 0) + 1 });
-      yield { kind: 'config', path: prefix, item, node };
+      yield { kind: 'config', path: prefix, item, node, text: kindText(node, labels) };
       push(fieldItems(node, item, hideDefaults), next, prefix, label === undefined ? depth : 0);
     }
   }
@@ -85,13 +97,14 @@ export function pathText(path: string): string {
 }
 
 /** The class of a config, and what it builds where that is not an instance. */
-export function kindText(node: ConfigNode): string {
-  return node.kind === 'config' ? node.info.name : `${node.info.name} (${node.kind})`;
+export function kindText(node: ConfigNode, labels: ClassLabels): string {
+  const name = labels.of(node.info);
+  return node.kind === 'config' ? name : `${name} (${node.kind})`;
 }
 
 /** What the line shows behind the path. */
 export function valueText(line: Exclude<Line, { kind: 'label' }>): string {
-  if (line.kind === 'config') return kindText(line.node);
+  if (line.kind === 'config') return line.text;
   if (line.kind === 'again') return `same as ${pathText(line.first)}`;
   return leafText(line.item);
 }

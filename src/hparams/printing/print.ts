@@ -3,6 +3,7 @@ import { styleText } from 'node:util';
 import { ConfigError } from '../errors.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import { mapContainers } from '../nodes/containers.js';
+import { ClassLabels } from './classLabels.js';
 import { type Item, isOptional, type Line, linesOf, pathText, valueText } from './lines.js';
 
 export interface PrintOptions {
@@ -145,7 +146,8 @@ function toPattern(pattern: string | RegExp, { caseSensitive }: GrepOptions): Re
  * What is below a difference is left out.
  */
 export function describeDifferences(left: unknown, right: unknown): string[] {
-  const [ones, others] = [textsOf(left), textsOf(right)];
+  const labels = ClassLabels.in(left, right);
+  const [ones, others] = [textsOf(left, labels), textsOf(right, labels)];
   const differs = (path: string): boolean => ones.get(path) !== others.get(path);
   const paths = new Set([...outermost(ones, differs), ...outermost(others, differs)]);
   return [...paths]
@@ -154,9 +156,9 @@ export function describeDifferences(left: unknown, right: unknown): string[] {
 }
 
 /** What is shown at each path, outer ones first. */
-function textsOf(root: unknown): Map<string, string> {
+function textsOf(root: unknown, labels: ClassLabels): Map<string, string> {
   const texts = new Map<string, string>();
-  for (const line of linesOf(root)) {
+  for (const line of linesOf(root, false, 1, labels)) {
     if (line.kind === 'label' || line.kind === 'container') continue;
     const mark = line.item.state === 'default' && !isOptional(line.item) ? ' (default)' : '';
     texts.set(line.path, [valueText(line) + mark, ...line.item.tags].join(' '));

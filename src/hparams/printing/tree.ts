@@ -4,6 +4,7 @@ import { styleText } from 'node:util';
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
+import { ClassLabels } from './classLabels.js';
 import {
   fieldItems,
   type Item,
@@ -55,7 +56,7 @@ export function printTree(root: unknown, options: TreeOptions = {}): string {
   const stream = options.stream ?? process.stdout;
   const paint = painter(options.colour, stream);
   const width = options.maxWidth ?? (stream.isTTY ? stream.columns : Number.POSITIVE_INFINITY);
-  const tree = new Tree(options);
+  const tree = new Tree(options, root);
   tree.add(root);
   return tree.lines.map((pieces) => paintLine(pieces, paint, width)).join('\n');
 }
@@ -65,9 +66,11 @@ class Tree {
   private readonly met = new Map<ConfigNode, string>();
   private readonly later: Open[] = [];
   private readonly options: TreeOptions;
+  private readonly labels: ClassLabels;
 
-  constructor(options: TreeOptions) {
+  constructor(options: TreeOptions, root: unknown) {
     this.options = options;
+    this.labels = ClassLabels.in(root);
   }
 
   add(root: unknown): void {
@@ -95,7 +98,7 @@ class Tree {
       this.addText(at, [parts === undefined ? [valueStyle(item), leafText(item)] : sizePiece(parts.length)]);
       return parts === undefined ? [] : this.below(at, parts);
     }
-    const pieces: Piece[] = [['cyan', kindText(node)]];
+    const pieces: Piece[] = [['cyan', kindText(node, this.labels)]];
     if (first !== undefined && !isStart) {
       this.addText(at, [...pieces, ['dim', ` ↑ same as ${pathText(first)}`]]);
       return [];

@@ -1,7 +1,7 @@
 /** @file Initial values of weights: Pax's distributions and scaling rules, drawn counter-based on the host. */
 import { z } from 'zod';
 import { type Distribution, type PrngKey, randomBits } from '../../compiler/index.js';
-import { build, Configurable } from '../../hparams/index.js';
+import { build, Configurable, registerAlias } from '../../hparams/index.js';
 import { inverseErf } from './inverseErf.js';
 
 /** What an initialiser may know about a variable: its shape, and which axes count as inputs and as outputs. */
@@ -185,3 +185,6 @@ export function isDefaultParamsInit(init: WeightInit): boolean {
 
 /** An initialiser that makes every value `scale`. */
 export const constantInit = (scale: number): WeightInit => build(Constant.config({ scale }));
+
+// In documents the short name is the initialiser's; learners have a schedule of that name.
+registerAlias('Constant', Constant);

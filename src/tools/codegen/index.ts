@@ -28,7 +28,7 @@ function styleOf({ values }: Arguments): Partial<CodegenClassOptions> {
 
 /** The text of the file. */
 async function generate(args: Arguments, out: string | undefined): Promise<{ name: string; code: string }> {
-  const resolved = await resolveFor(args.positionals[0]!, args.changes);
+  const resolved = await resolveFor(args.positionals[0]!);
   const files = filesAround(resolved.file);
   if (out !== undefined && files.includes(resolve(out))) {
     throw new UsageError(`--out=${out}: ${resolved.name} is made of this file; name another one.`);

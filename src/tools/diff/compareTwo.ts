@@ -25,7 +25,7 @@ export async function compareTwo(
   const evaluation = new Evaluation();
   const files: string[] = [];
   const version = async (given: string): Promise<Version & { name: string }> => {
-    const { name, file } = await resolveFor(given, changes);
+    const { name, file } = await resolveFor(given);
     files.push(file);
     const document = tidiedDocument(await evaluation.configs(name, changes), tree);
     if ('error' in document) {

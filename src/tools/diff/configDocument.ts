@@ -17,7 +17,7 @@ import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
 /** All that `root` says. Values without a JSON form stand as text: `{$text: 'function relu'}`. */
 export function configDocument(root: unknown): ConfigDocument {
-  const entries: Omit<ConfigEntry, 'kind'>[] = [];
+  const entries: Omit<ConfigEntry, 'class' | 'kind'>[] = [];
   const configs: AnyConfig[] = [];
   const encoded = traverse<JsonValue>(
     root,
@@ -29,14 +29,14 @@ export function configDocument(root: unknown): ConfigDocument {
     },
     { defaults: true },
   );
-  const kinds = kindsOf(configs);
+  const heads = headsOf(configs);
   return {
     root: encoded,
-    configs: entries.map((entry, i) => (kinds[i] === undefined ? entry : { ...entry, kind: kinds[i] })),
+    configs: entries.map((entry, i) => ({ ...heads[i]!, ...entry })),
   };
 }
 
-function encodeConfig(config: AnyConfig, state: State<JsonValue>): Omit<ConfigEntry, 'kind'> {
+function encodeConfig(config: AnyConfig, state: State<JsonValue>): Omit<ConfigEntry, 'class' | 'kind'> {
   const values: [string, JsonValue][] = [];
   const defaults: string[] = [];
   const places: [string, string][] = [];
@@ -50,7 +50,6 @@ function encodeConfig(config: AnyConfig, state: State<JsonValue>): Omit<ConfigEn
     }
   }
   return {
-    class: classOf(config).name,
     values: Object.fromEntries(values),
     defaults,
     places: Object.fromEntries(places),
@@ -83,13 +82,16 @@ export function encodeLeaf(value: unknown): JsonValue {
   }
 }
 
-/** The kinds of configs: only documents tell them. */
-function kindsOf(configs: readonly AnyConfig[]): (string | undefined)[] {
+/** The classes and kinds of configs, as documents tell them. */
+function headsOf(configs: readonly AnyConfig[]): Pick<ConfigEntry, 'class' | 'kind'>[] {
   try {
     const { root, configs: entries } = toJSON(configs);
-    return (root as { $config: number }[]).map(({ $config }) => entries[$config]?.kind);
+    return (root as { $config: number }[]).map(({ $config }) => {
+      const { class: name, kind } = entries[$config]!;
+      return kind === undefined ? { class: name } : { class: name, kind };
+    });
   } catch {
     // A value without a form. Whether a part is built or a factory then goes unsaid.
-    return [];
+    return configs.map((config) => ({ class: classOf(config).name }));
   }
 }

@@ -9,6 +9,7 @@ import {
   isConfig,
   OldPart,
   showLong,
+  UNNAMED,
 } from '../../hparams/index.js';
 import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
@@ -79,7 +80,10 @@ function displayClass(name: string, names: ReadonlySet<string>, defaults: Defaul
     const text = defaults.get(field);
     fields[field] = typeof text === 'string' ? z.unknown().default(JSON.parse(text)) : z.unknown();
   }
-  class Shown extends Configurable.with(fields as Fields) {}
+  class Shown extends Configurable.with(fields as Fields) {
+    // Its name is that of a class of another version, which this process need not know.
+    static readonly [UNNAMED] = true;
+  }
   Object.defineProperty(Shown, 'name', { value: name });
   return Shown as unknown as DisplayClass;
 }

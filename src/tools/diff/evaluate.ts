@@ -28,7 +28,7 @@ export class Evaluation {
 
   private async configure(name: string, changes: readonly Override[]): Promise<ConfiguredExperiment> {
     const resolved = await resolveExperiment(name);
-    if (changes.length > 0) registerExports(await import('../../index.js'));
+    registerExports(await import('../../index.js'));
     const configured = configure(resolved, changes);
     this.configured.set(name, configured);
     return configured;

@@ -93,16 +93,16 @@ export class Check {
     const given = changes.map(([flag, text]): Override => {
       return overrideFlags[flag as keyof typeof overrideFlags].parse(text, `--${flag}`);
     });
-    const resolved = await this.load(name, given);
+    const resolved = await this.load(name);
     if (resolved === undefined) return;
     this.known.resolved = resolved;
     this.known.overrides = lenient ? given.filter((override) => this.fits(resolved, override)) : given;
   }
 
   /** The class. What keeps the file from loading is a problem alike for all that it exports. */
-  private async load(name: string, changes: readonly Override[]): Promise<ResolvedExperiment | undefined> {
+  private async load(name: string): Promise<ResolvedExperiment | undefined> {
     try {
-      return await resolveFor(name, changes);
+      return await resolveFor(name);
     } catch (error) {
       if (!(error instanceof ExperimentLoadError)) throw error;
       const failure = failureOf(error.cause);

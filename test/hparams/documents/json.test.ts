@@ -285,7 +285,7 @@ test('what would not survive is told beforehand, all at once', () => {
   expect(messageOf(() => checkSerializable(root))).toContain('make: function make has no JSON form.');
   delete root.make;
   expect(messageOf(() => checkSerializable(root))).toContain(
-    "Entry 1, table['x']: There are 2 classes called 'Copied': say which by the option { classes: [Copied] }.",
+    "Entry 1, table['x']: There are 2 classes called 'test/hparams/documents/json.test.Copied': say which by the option { classes: [Copied] }.",
   );
   expect(messageOf(() => checkSerializable(root, { classes: [second] }))).toBe(
     'The config that is read back is not equal to this one; a class has the name of another.',

@@ -225,7 +225,7 @@ test('a container that contains itself is an error', () => {
   const list: unknown[] = [Leaf.config()];
   list.push(list);
   expect(messageOf(() => print(list))).toBe(
-    'A value is nested more than 200 levels deep, or contains itself.',
+    'A container must not contain itself: [1] is the same array as the root.',
   );
 });
 
