@@ -38,7 +38,7 @@ function experiments(count: number): Record<string, string> {
     const classes = Array.from(
       { length: Math.min(10, count - i) },
       (_, j) =>
-        `/** Number ${i + j}. */\nexport class E${i + j} extends Family {\n  override numLayers = ${1 + ((i + j) % 12)};\n}\n`,
+        `/** Number ${i + j}. */\nexport class E${i + j} extends Family.preset({ numLayers: ${1 + ((i + j) % 12)} }) {}\n`,
     );
     files[`group${i / 10}.ts`] = `import { Family } from './family.js';\n\n${classes.join('\n')}`;
   }

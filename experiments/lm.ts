@@ -23,7 +23,6 @@ import {
 
 const positive = z.int().positive();
 const fpropDtypes = ['float32', 'bfloat16'] as const;
-type FpropDtype = (typeof fpropDtypes)[number];
 
 /** GPT-2 style language models, trained with AdamW, linear warm-up and cosine decay. */
 export abstract class LmExperiment extends Experiment.with({
@@ -110,19 +109,19 @@ export class Small extends LmExperiment.with({
   promptLength: positive.default(40).describe('Bytes of a held-out file that a completion starts from.'),
   numPrompts: positive.default(6).describe('Completions that are decoded.'),
   temperature: z.number().nonnegative().default(0.5).describe('Of the completions; 0 is greedy.'),
-}) {
-  override numLayers = 4;
-  override numHeads = 4;
-  override modelDims = 128;
-  override seqLen = 128;
+}).preset({
+  numLayers: 4,
+  numHeads: 4,
+  modelDims: 128,
+  seqLen: 128,
   // Few tokens a step and many steps: at this budget of time, twice the width at half the steps learns much less.
-  override batchSize = 8;
-  override numTrainSteps = 2000;
-  override learningRate = 3e-3;
-  override minLearningRate = 1e-4;
-  override warmupSteps = 100;
-  override fpropDtype: FpropDtype = 'bfloat16';
-
+  batchSize: 8,
+  numTrainSteps: 2000,
+  learningRate: 3e-3,
+  minLearningRate: 1e-4,
+  warmupSteps: 100,
+  fpropDtype: 'bfloat16',
+}) {
   override task() {
     const task = super.task();
     task.train.saveIntervalSteps = 500;
@@ -166,17 +165,17 @@ export class Small extends LmExperiment.with({
 export class ShakespeareChar extends LmExperiment.with({
   dataPath: z.string().min(1).describe("The text file: nanoGPT's data/shakespeare_char/input.txt."),
   evalBatchSize: positive.default(64).describe('Rows of an evaluation batch.'),
+}).preset({
+  numLayers: 4,
+  numHeads: 4,
+  modelDims: 128,
+  seqLen: 64,
+  batchSize: 12,
+  numTrainSteps: 2000,
+  learningRate: 1e-3,
+  minLearningRate: 1e-4,
+  warmupSteps: 100,
 }) {
-  override numLayers = 4;
-  override numHeads = 4;
-  override modelDims = 128;
-  override seqLen = 64;
-  override batchSize = 12;
-  override numTrainSteps = 2000;
-  override learningRate = 1e-3;
-  override minLearningRate = 1e-4;
-  override warmupSteps = 100;
-
   protected override vocabSize() {
     return [...this.vocabulary()].length;
   }
@@ -220,6 +219,4 @@ export class ShakespeareChar extends LmExperiment.with({
 }
 
 /** ShakespeareChar with products in bfloat16. */
-export class ShakespeareCharBfloat16 extends ShakespeareChar {
-  override fpropDtype: FpropDtype = 'bfloat16';
-}
+export class ShakespeareCharBfloat16 extends ShakespeareChar.preset({ fpropDtype: 'bfloat16' }) {}

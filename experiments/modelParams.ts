@@ -26,11 +26,6 @@ const meshShape = z.array(positive).length(3).default([1, 1, 1]);
 const fpropDtypes = ['float32', 'bfloat16'] as const;
 const lrSchedules = ['linear_rampup_exponential_decay', 'linear_rampup_cosine_decay'] as const;
 
-// Types of constants that a class says again where it overrides them, so that a class below may have another value.
-export type FpropDtype = (typeof fpropDtypes)[number];
-export type LrSchedule = (typeof lrSchedules)[number];
-export type ActivationCls = (typeof paxActivations)[number];
-
 /**
  * Experiments for a mesh of devices, trained with Adam on synthetic tokens, as Pax's SyntheticDataset.
  *
@@ -208,7 +203,7 @@ export abstract class TransformerLmExperiment extends MeshExperiment.with({
   softmaxCapLogits: z.number().nonnegative().default(30).describe("Cap of the softmax's logits; 0: none."),
   attenLogitCap: z.number().nonnegative().default(50).describe('Cap of attention logits; 0: none (Pax: -1).'),
 }) {
-  override task(): Config<SingleTask> {
+  override task() {
     return SingleTask.config({
       model: LanguageModel.config({ fpropDtype: this.fpropDtype, lmTpl: paxLm(this.lmOptions()) }),
       train: this.train(),
@@ -255,13 +250,13 @@ export abstract class ClassificationModelAdam extends MeshExperiment.with({
     .default(4096)
     .describe('Depth of embeddings and outputs, and how many tokens there are.'),
   hiddenDim: positive.default(7168).describe('Depth between the layers.'),
+}).preset({
+  learningRate: 1e-3,
+  checkpointEveryNSteps: 5,
+  summaryIntervalSteps: 5,
+  numTrainSteps: 10,
 }) {
-  override learningRate: number | null = 1e-3;
-  override checkpointEveryNSteps = 5;
-  override summaryIntervalSteps = 5;
-  override numTrainSteps = 10;
-
-  override task(): Config<SingleTask> {
+  override task() {
     const { inputDim, hiddenDim, numLayer } = this;
     const model = ClassificationMLPModel.config();
     Object.assign(model.mlpTpl, { numLayers: numLayer, hiddenDims: hiddenDim });

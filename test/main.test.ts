@@ -80,7 +80,7 @@ const usage: [string, string[], string][] = [
     ['--exp=lm.ShakespeareChar', '--job_log_dir=unused'],
     "ShakespeareChar needs a value for its constant 'dataPath' " +
       "(The text file: nanoGPT's data/shakespeare_char/input.txt): it has no default. " +
-      'Set it with --set dataPath=PATH, or in the class with `override dataPath = …`.',
+      'Set it with --set dataPath=PATH, or in the class with preset({ dataPath: … }).',
   ],
 ];
 

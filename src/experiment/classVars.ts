@@ -1,5 +1,6 @@
 /** @file experiment_cls_vars.txt: the effective constants, grouped by the class that set them (Pax's experiment_vars_summary). */
-import { type EffectiveConstant, type Experiment, effectiveConstants } from './experiment.js';
+import { type EffectiveConstant, effectiveConstants } from './effectiveConstants.js';
+import type { Experiment } from './experiment.js';
 
 /** Constants by the class (or the flag) that set them, in the order of the classes. */
 export type ClassVars = Map<string, Record<string, unknown>>;

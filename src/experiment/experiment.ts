@@ -1,53 +1,47 @@
 /** @file Experiment: a class whose constants have schemas and whose methods return configs (Pax's base_experiment.py). */
 import type { z } from 'zod';
-import {
-  type Config,
-  ConfigError,
-  coerce,
-  didYouMean,
-  type OldNames,
-  presentNameHint,
-  withOldNames,
-} from '../hparams/index.js';
-import { append } from '../hparams/nodes/containers.js';
+import { linesBelow } from '../hparams/errors.js';
+import { type Config, ConfigError, type OldNames, withOldNames } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { checkValue, placeOfCaller } from './checkConstant.js';
+import {
+  type ConstantOverride,
+  type Constants,
+  constantsOf,
+  currentValue,
+  declared,
+  missing,
+  oldConstantsOf,
+  oldNames,
+  parseOverride,
+  presets,
+  type State,
+  states,
+  unknownConstant,
+  unset,
+} from './constants.js';
 
-/** Schemas of an experiment's constants, by name. */
-export type Constants = Readonly<Record<string, z.ZodType>>;
 type Values<F extends Constants> = { readonly [K in keyof F]: z.infer<F[K]> };
+
+/** Key of the phantom property that carries the types of a class's constants. */
+const CONSTANTS: unique symbol = Symbol('luthier.constants');
+
+/** What `preset` takes: values of constants, or functions of the experiment that compute them. */
+type Preset<T extends Experiment> = {
+  readonly [K in keyof T[typeof CONSTANTS]]?:
+    | T[typeof CONSTANTS][K]
+    | ((experiment: T) => T[typeof CONSTANTS][K]);
+};
 
 /** A class of experiments; abstract families included. */
 export type ExperimentClass<T extends Experiment = Experiment> = abstract new () => T;
 
-/** What a class made by `with` is: instances carry the constants as properties that class fields may override. */
+/** What a class made by `with` is: instances carry the constants as properties. */
 type WithConstants<B extends ExperimentClass, F extends Constants> = (abstract new () => InstanceType<B> &
-  Values<F>) &
+  Values<F> & { readonly [CONSTANTS]: Values<F> }) &
   Omit<B, 'prototype'>;
 
-/** A constant set on the command line: `--set numLayers=6`, a value from a file, or `--unset numLayers`. */
-export type ConstantOverride = {
-  readonly name: string;
-  /** The flag as written, or the place in the file, for messages and for experiment_cls_vars.txt. */
-  readonly origin: string;
-} & ({ readonly text: string } | { readonly value: unknown } | { readonly toDefault: true });
-
-/** One write to a constant, in the order in which the constructors made them. */
-interface Write {
-  readonly name: string;
-}
-
-interface State {
-  readonly values: Map<string, unknown>;
-  readonly overridden: Map<string, ConstantOverride>;
-  readonly writes: Write[];
-  /** The constants that were read so far. */
-  readonly reads: Set<string>;
-}
-
-const declared = Symbol('constants');
-const states = new WeakMap<Experiment, State>();
 /** Overrides for the experiment under construction: class fields that depend on a constant then see the overridden value. */
 let pending: readonly ConstantOverride[] = [];
 /** Where the problems of the experiment under construction are gathered; undefined: the first one is thrown. */
@@ -63,79 +57,16 @@ function reporting(action: () => void): void {
   }
 }
 
-const oldNames = Symbol('oldNames');
-
-type Declaring = { [declared]?: Constants; [oldNames]?: OldNames };
-
-/** Schemas of every constant that `cls` has, its ancestors' first; a class redefines a name by declaring it again. */
-export function constantsOf(cls: Function): Record<string, z.ZodType> {
-  const chain: Constants[] = [];
-  for (let c: any = cls; typeof c === 'function'; c = Object.getPrototypeOf(c)) {
-    if (Object.hasOwn(c, declared)) chain.unshift((c as Declaring)[declared]!);
-  }
-  return Object.assign({}, ...chain);
-}
-
-/** The present names of the constants of `cls` by those that they had before (see `renamed`). */
-export function oldConstantsOf(cls: Function): OldNames {
-  return (cls as Declaring)[oldNames] ?? {};
-}
-
-/** Whether `value` is a class derived from Experiment. */
-export function isExperimentClass(value: unknown): value is new () => Experiment {
-  return typeof value === 'function' && value.prototype instanceof Experiment;
-}
-
-/** A constant has neither a value nor a default. */
-export class MissingConstantError extends ConfigError {
-  constructor(
-    message: string,
-    readonly constant: string,
-    /** What would set it: `--set dataPath=PATH`. */
-    readonly flag: string,
-  ) {
-    super(message);
-  }
-}
-
-const unset = Symbol('unset');
-
-/** The value of a constant without the check that it has one: `unset` when nothing sets it. */
-function currentValue(state: State, schema: z.ZodType, name: string): unknown {
-  if (state.values.has(name)) return state.values.get(name);
-  const byDefault = schema.safeParse(undefined);
-  return byDefault.success ? byDefault.data : unset;
-}
-
-function missing(cls: Function, name: string, schema: z.ZodType): MissingConstantError {
-  const about = schema.description ? ` (${schema.description.replace(/\.$/, '')})` : '';
-  const example = /path|dir|file/i.test(name) ? 'PATH' : 'VALUE';
-  const flag = `--set ${name}=${example}`;
-  return new MissingConstantError(
-    `${cls.name} needs a value for its constant '${name}'${about}: it has no default. ` +
-      `Set it with ${flag}, or in the class with \`override ${name} = …\`.`,
-    name,
-    flag,
-  );
-}
-
-function unknownConstant(cls: Function, name: string, place: string | undefined): ConfigError {
-  const names = Object.keys(constantsOf(cls));
-  const list = names.sort().join(', ') || 'none';
-  const hint = presentNameHint(oldConstantsOf(cls), name) || didYouMean(name, names);
-  return new ConfigError(`${cls.name} has no constant '${name}'.${hint} Its constants are: ${list}.`, {
-    path: name,
-    place,
-  });
-}
-
 /**
- * Base class of experiments. Constants are declared by `with`, overridden by class fields and by `--set`; the
- * methods read them through `this` and return configs.
+ * Base class of experiments. Constants are declared by `with`, set by `preset` and by `--set`; the methods read them
+ * through `this` and return configs. A class field (`override numLayers = 4`) sets a constant, too, as all did before
+ * there was `preset`: its type is what TypeScript makes of the value, so that a subclass may be refused another.
  *
  * @throws ConfigError while constructing, if a class field names no declared constant or its value does not fit.
  */
 export abstract class Experiment {
+  declare readonly [CONSTANTS]: {};
+
   constructor() {
     const cls = new.target;
     const schemas = constantsOf(cls);
@@ -194,6 +125,41 @@ export abstract class Experiment {
     return Mixed as unknown as WithConstants<B, F>;
   }
 
+  /**
+   * The class with values for some of its constants, to be extended: `class Small extends Lm.preset({ numLayers: 4 }) {}`.
+   * A value may be a function of the experiment, `({ modelDims }) => 4 * modelDims`: it reads the constants as this class
+   * and `--set` have them.
+   *
+   * @throws ConfigError for a name that is no constant, and for a value that does not fit.
+   */
+  static preset<B extends ExperimentClass>(this: B, values: Preset<InstanceType<B>>): B {
+    // biome-ignore lint/complexity/noThisInStatic: `this` is the class that is extended.
+    const Base = this as unknown as ExperimentClass;
+    const place = placeOfCaller();
+    checkPreset(Base, values, place);
+    abstract class Preset extends Base {
+      static readonly [presets] = true;
+      constructor() {
+        super();
+        for (const [name, given] of Object.entries(values)) {
+          reporting(() => {
+            const value = typeof given === 'function' ? given(this) : given;
+            const label = () => `${new.target.name}.${name}`;
+            checkValue(constantsOf(new.target)[name]!, value, label, () => place);
+            Object.defineProperty(this, name, {
+              value,
+              configurable: true,
+              enumerable: true,
+              writable: true,
+            });
+          });
+        }
+      }
+    }
+    Object.defineProperty(Preset, 'name', { value: `${Base.name}.preset` });
+    return Preset as unknown as B;
+  }
+
   /** The task: model, learner and training schedule. */
   task(): Config<SingleTask> {
     throw new ConfigError(`${this.constructor.name} does not say what to train: define task().`);
@@ -211,31 +177,6 @@ export abstract class Experiment {
 
   /** Checks that span several constants; throws where they don't fit together. Called before anything is built. */
   validate(): void {}
-}
-
-function parseOverride(cls: Function, schema: z.ZodType, override: ConstantOverride): unknown {
-  const label = `${cls.name}.${override.name}`;
-  if ('toDefault' in override) return defaultOf(schema, label, override.origin);
-  try {
-    // A text in a file is read as a flag's is: `1e-3`, which YAML takes for a string, is a number.
-    const text = 'text' in override ? override.text : override.value;
-    const value = typeof text === 'string' ? coerce(schema, text, label) : text;
-    return checkValue(
-      schema,
-      value,
-      () => label,
-      () => override.origin,
-    );
-  } catch (error) {
-    if (!(error instanceof ConfigError) || error.place !== undefined) throw error;
-    throw new ConfigError(error.problem, { path: override.name, place: override.origin });
-  }
-}
-
-function defaultOf(schema: z.ZodType, label: string, origin: string): unknown {
-  const byDefault = schema.safeParse(undefined);
-  if (byDefault.success) return byDefault.data;
-  throw new ConfigError(`${label} has no default to go back to`, { place: origin });
 }
 
 /**
@@ -256,119 +197,46 @@ export function instantiate<T extends Experiment>(
   }
 }
 
-/**
- * All that is wrong with the constants that the class fields and `overrides` set, and those that nothing sets; other
- * errors of the fields are among them.
- */
-export function constantProblems(
-  cls: new () => Experiment,
-  overrides: readonly ConstantOverride[] = [],
-): unknown[] {
+/** Whether `value` is a class derived from Experiment. */
+export function isExperimentClass(value: unknown): value is new () => Experiment {
+  return typeof value === 'function' && value.prototype instanceof Experiment;
+}
+
+/** @throws ConfigError with all that is wrong with the values of a preset. */
+function checkPreset(Base: Function, values: object, place: string | undefined): void {
+  const schemas = constantsOf(Base);
+  const problems: ConfigError[] = [];
+  for (const [name, value] of Object.entries(values)) {
+    if (!Object.hasOwn(schemas, name)) problems.push(unknownConstant(Base, name, place));
+    else if (typeof value !== 'function') {
+      try {
+        checkValue(
+          schemas[name]!,
+          value,
+          () => `${Base.name}.preset: ${name}`,
+          () => place,
+        );
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+        problems.push(error);
+      }
+    }
+  }
+  if (problems.length === 1) throw problems[0]!;
+  if (problems.length === 0) return;
+  const list = linesBelow(problems.map(({ problem }) => problem));
+  throw new ConfigError(`${Base.name}.preset: ${problems.length} problems:${list}\n`, { place });
+}
+
+/** The errors that `action` would throw, all of them where several constants are wrong. */
+export function gatheredProblems(action: () => void): unknown[] {
   const outer = gathered;
   const problems: unknown[] = [];
   gathered = problems;
   try {
-    reporting(() => {
-      append(problems, missingConstants(instantiate(cls, overrides)));
-    });
+    reporting(action);
   } finally {
     gathered = outer;
   }
   return problems;
-}
-
-/** The constants that class fields set and that nothing read so far. */
-export function unreadConstants(experiment: Experiment): string[] {
-  const { writes, overridden, reads } = states.get(experiment)!;
-  const names = new Set(writes.map(({ name }) => name));
-  return [...names].filter((name) => !reads.has(name) && !overridden.has(name));
-}
-
-/** The constants of the command line that nothing read so far, neither class fields nor methods. */
-export function unreadOverrides(experiment: Experiment): ConstantOverride[] {
-  const { overridden, reads } = states.get(experiment)!;
-  return [...overridden.values()].filter(({ name }) => !reads.has(name));
-}
-
-/** An error for each constant that has neither a value nor a default. */
-function missingConstants(experiment: Experiment): MissingConstantError[] {
-  const state = states.get(experiment)!;
-  const { constructor: cls } = experiment;
-  return Object.entries(constantsOf(cls))
-    .filter(([name, schema]) => currentValue(state, schema, name) === unset)
-    .map(([name, schema]) => missing(cls, name, schema));
-}
-
-/** Throws MissingConstantError for the first constant that has neither a value nor a default. */
-export function checkRequired(experiment: Experiment): void {
-  const [first] = missingConstants(experiment);
-  if (first) throw first;
-}
-
-/** An effective constant and who set it: a class by its name, or the flag of the command line. */
-export interface EffectiveConstant {
-  readonly name: string;
-  /** Whether the command line set it. */
-  readonly overridden: boolean;
-  /** Undefined when nothing sets it and it has no default. */
-  readonly value: unknown;
-  readonly setBy: string;
-  readonly schema: z.ZodType;
-}
-
-/** The experiment's class and its ancestors below Experiment, base first, without the classes that `with` makes. */
-function lineage(cls: Function): { cls: Function; declares: Constants }[] {
-  const chain: { cls: Function; declares: Constants }[] = [];
-  for (let c: any = cls; c !== Experiment && typeof c === 'function'; c = Object.getPrototypeOf(c)) {
-    if (Object.hasOwn(c, declared)) {
-      // Belongs to the named class that extends it, which the walk has just passed.
-      const owner = chain[0];
-      if (owner) owner.declares = { ...(c as Declaring)[declared], ...owner.declares };
-    } else chain.unshift({ cls: c, declares: {} });
-  }
-  return chain;
-}
-
-/** Writes that constructing `cls` makes, in order; undefined where it can't be constructed by itself. */
-function writesOf(cls: Function): readonly Write[] | undefined {
-  try {
-    return states.get(new (cls as new () => Experiment)())!.writes;
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Every constant with its effective value and the class that set it. Each ancestor is constructed by itself: the
- * writes that a class adds to those of its parent are its own fields.
- */
-export function effectiveConstants(experiment: Experiment): EffectiveConstant[] {
-  const state = states.get(experiment)!;
-  const outer = pending;
-  pending = [...state.overridden.values()];
-  const setBy = new Map<string, string>();
-  try {
-    let seen = 0;
-    for (const { cls, declares } of lineage(experiment.constructor)) {
-      for (const name of Object.keys(declares)) setBy.set(name, cls.name);
-      const writes = cls === experiment.constructor ? state.writes : writesOf(cls);
-      if (!writes) continue;
-      for (const { name } of writes.slice(seen)) setBy.set(name, cls.name);
-      seen = writes.length;
-    }
-  } finally {
-    pending = outer;
-  }
-  return Object.entries(constantsOf(experiment.constructor)).map(([name, schema]) => {
-    const value = currentValue(state, schema, name);
-    const flag = state.overridden.get(name);
-    const by = flag ? flag.origin : (setBy.get(name) ?? experiment.constructor.name);
-    return {
-      name,
-      overridden: flag !== undefined,
-      value: value === unset ? undefined : value,
-      setBy: by,
-      schema,
-    };
-  });
 }

@@ -4,17 +4,21 @@ export { configRoots, type ExperimentConfigs, isConfigPath, makeConfigs } from '
 export {
   type ConstantOverride,
   type Constants,
-  checkRequired,
-  constantProblems,
   constantsOf,
-  type EffectiveConstant,
-  Experiment,
-  type ExperimentClass,
-  effectiveConstants,
-  instantiate,
-  isExperimentClass,
   MissingConstantError,
   oldConstantsOf,
+} from './constants.js';
+export {
+  checkRequired,
+  constantProblems,
+  type EffectiveConstant,
+  effectiveConstants,
   unreadConstants,
   unreadOverrides,
+} from './effectiveConstants.js';
+export {
+  Experiment,
+  type ExperimentClass,
+  instantiate,
+  isExperimentClass,
 } from './experiment.js';

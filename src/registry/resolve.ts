@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type Experiment, isExperimentClass } from '../experiment/experiment.js';
+import { type Experiment, isExperimentClass } from '../experiment/index.js';
 import { experimentDirectories, extensions, showFile } from './directories.js';
 import { registerExports } from './registerExports.js';
 import { suggestExperiment } from './suggest.js';

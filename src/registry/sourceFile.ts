@@ -57,15 +57,15 @@ export interface FileEntry {
   readonly problem: SourceProblem | undefined;
 }
 
-/** The extends clause taken apart: `Base.with({…}).with({…})` has a base and two records. */
+/** The extends clause taken apart: `Base.with({…}).preset({…})` has a base and two records. */
 interface Heritage {
   readonly base: readonly string[];
-  readonly records: readonly ts.Expression[];
+  readonly records: readonly { readonly method: string; readonly record: ts.Expression }[];
 }
 
 function heritageOf(expression: ts.Expression): Heritage {
   const base: string[] = [];
-  const records: ts.Expression[] = [];
+  const records: Heritage['records'][number][] = [];
   let node = expression;
   for (;;) {
     if (compiler.isIdentifier(node)) return { base: [node.text, ...base], records };
@@ -75,9 +75,11 @@ function heritageOf(expression: ts.Expression): Heritage {
       node = node.expression;
     } else if (compiler.isCallExpression(node)) {
       const called: ts.Expression = node.expression;
-      records.unshift(...node.arguments);
-      // The call of a method is what it is called on: with() makes a class of the same family.
-      node = compiler.isPropertyAccessExpression(called) ? called.expression : called;
+      const isMethod = compiler.isPropertyAccessExpression(called);
+      const method = isMethod ? called.name.text : '';
+      records.unshift(...node.arguments.map((record) => ({ method, record })));
+      // The call of a method is what it is called on: with() and preset() make a class of the same family.
+      node = isMethod ? called.expression : called;
       base.length = 0;
     } else return { base: [], records };
   }
@@ -167,22 +169,24 @@ class Reader {
       abstract: has(node, compiler.SyntaxKind.AbstractKeyword),
       description: docOf(node),
       line: this.lineOf(node.name ?? node),
-      constants: [...records.flatMap((record) => this.declared(record)), ...this.set(node)],
+      constants: [...records.flatMap((each) => this.inRecord(each)), ...this.set(node)],
     });
   }
 
-  /** What a record given to `with` declares. Records that stand elsewhere are not looked up. */
-  private declared(record: ts.Expression): OwnConstant[] {
+  /** What a record given to `with` declares, or one given to `preset` sets. Records that stand elsewhere are not looked up. */
+  private inRecord({ method, record }: Heritage['records'][number]): OwnConstant[] {
     if (!compiler.isObjectLiteralExpression(record)) return [];
+    const kind = method === 'preset' ? 'set' : 'declared';
     return record.properties.flatMap((property): OwnConstant[] => {
       if (compiler.isShorthandPropertyAssignment(property)) {
         const name = property.name.text;
-        return [{ name, kind: 'declared', text: name, line: this.lineOf(property) }];
+        return [{ name, kind, text: name, line: this.lineOf(property) }];
       }
       if (!compiler.isPropertyAssignment(property) || compiler.isComputedPropertyName(property.name))
         return [];
-      const described = this.described(property.initializer);
-      return [{ name: property.name.text, kind: 'declared', ...described, line: this.lineOf(property.name) }];
+      const { initializer, name } = property;
+      const said = kind === 'set' ? { text: this.textOf(initializer) } : this.described(initializer);
+      return [{ name: name.text, kind, ...said, line: this.lineOf(name) }];
     });
   }
 

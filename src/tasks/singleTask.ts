@@ -1,7 +1,17 @@
 /** @file SingleTask: one model, how it is trained and how it decodes (paxml's tasks_lib.SingleTask). */
 import { z } from 'zod';
 import type { FillOptions, FlatLayout } from '../compiler/index.js';
-import { build, ConfigError, Configurable, didYouMean, instance, sub } from '../hparams/index.js';
+import {
+  build,
+  type ConcreteClass,
+  type Config,
+  ConfigError,
+  Configurable,
+  type ConfigValues,
+  didYouMean,
+  instance,
+  sub,
+} from '../hparams/index.js';
 import { fillVariables, listVariables, type Variable } from '../layers/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
@@ -15,6 +25,12 @@ export class SingleTask extends Configurable.with({
   train: instance(Train),
   decode: instance(Decode),
 }) {
+  /** As that of every class; the config keeps the type of the model that it is given. */
+  declare static config: <C extends ConcreteClass, M extends BaseModel = BaseModel>(
+    this: C,
+    values?: Partial<ConfigValues<InstanceType<C>>> & { model?: Config<M> },
+  ) => Config<InstanceType<C>> & { model: Config<M> };
+
   #model!: BaseModel;
   #variables!: Variable[];
 

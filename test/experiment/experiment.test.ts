@@ -1,4 +1,4 @@
-/** @file Experiment classes: constants, their checks, overrides, and who set what. */
+/** @file Experiment classes: constants set by class fields, as before there were presets; checks, overrides, who set what. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import {
@@ -130,7 +130,7 @@ class Reader extends Corpus {}
 test('a constant without a default must be set: reading it says how', () => {
   const message =
     "Reader needs a value for its constant 'dataPath' (The text file to learn from): it has no default. " +
-    'Set it with --set dataPath=PATH, or in the class with `override dataPath = …`.';
+    'Set it with --set dataPath=PATH, or in the class with preset({ dataPath: … }).';
   const reader = new Reader();
   expect(() => reader.dataPath).toThrow(message);
   expect(() => checkRequired(reader)).toThrow(message);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { C4SpmdAdam } from '../../experiments/c4.js';
 import { LmCloudSpmdTest } from '../../experiments/lmCloud.js';
-import { constantsOf } from '../../src/experiment/experiment.js';
+import { constantsOf } from '../../src/experiment/index.js';
 import { type Config, classOf } from '../../src/hparams/index.js';
 import type { LayerNorm } from '../../src/layers/index.js';
 import type { Adam, LinearRampupCosineDecay } from '../../src/learners/index.js';

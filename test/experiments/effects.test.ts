@@ -1,7 +1,7 @@
 /** @file No constant of Pax's experiments does nothing: each, changed, changes the configs. */
 import { beforeAll, expect, test } from 'vitest';
 import type { ConfiguredExperiment, Override } from '../../src/cli/index.js';
-import { constantsOf } from '../../src/experiment/experiment.js';
+import { constantsOf } from '../../src/experiment/index.js';
 import { isEqual } from '../../src/hparams/index.js';
 import { configured } from './zoo.js';
 

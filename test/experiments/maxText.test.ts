@@ -1,6 +1,6 @@
 /** @file The founding document's table of MaxText's names and Pax's, against the translation and the experiment. */
 import { expect, test } from 'vitest';
-import { effectiveConstants } from '../../src/experiment/experiment.js';
+import { effectiveConstants } from '../../src/experiment/index.js';
 import { type MaxTextConstants, translateMaxText } from '../../src/models/index.js';
 import { configured } from './zoo.js';
 

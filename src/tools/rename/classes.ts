@@ -65,15 +65,17 @@ export class Classes {
   }
 }
 
-/** The class at the head of `Base.with(…).with(…)`, also where a constant holds what `with` gave. */
+/** The class at the head of `Base.with(…).preset(…)`, also where a constant holds what such a call gave. */
 function headOf(expression: Expression): { head: ClassDeclaration | undefined; fields: Expression[] } {
   if (Node.isParenthesizedExpression(expression) || Node.isAsExpression(expression))
     return headOf(expression.getExpression());
   if (Node.isCallExpression(expression)) {
     const called = expression.getExpression();
-    if (!Node.isPropertyAccessExpression(called) || called.getName() !== 'with')
+    const method = Node.isPropertyAccessExpression(called) ? called.getName() : undefined;
+    if (!Node.isPropertyAccessExpression(called) || (method !== 'with' && method !== 'preset'))
       return { head: undefined, fields: [] };
     const { head, fields } = headOf(called.getExpression());
+    if (method === 'preset') return { head, fields };
     const [given] = expression.getArguments();
     return { head, fields: given === undefined ? fields : [...fields, given as Expression] };
   }

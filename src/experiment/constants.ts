@@ -1,0 +1,117 @@
+/** @file Constants of experiments: schemas by class, values by instance, errors. */
+import type { z } from 'zod';
+import { ConfigError, coerce, didYouMean, type OldNames, presentNameHint } from '../hparams/index.js';
+import { checkValue } from './checkConstant.js';
+
+/** Schemas of an experiment's constants, by name. */
+export type Constants = Readonly<Record<string, z.ZodType>>;
+/** A constant set on the command line: `--set numLayers=6`, a value from a file, or `--unset numLayers`. */
+export type ConstantOverride = {
+  readonly name: string;
+  /** The flag as written, or the place in the file, for messages and for experiment_cls_vars.txt. */
+  readonly origin: string;
+} & ({ readonly text: string } | { readonly value: unknown } | { readonly toDefault: true });
+
+/** One write to a constant, in the order in which the constructors made them. */
+export interface Write {
+  readonly name: string;
+}
+
+export interface State {
+  readonly values: Map<string, unknown>;
+  readonly overridden: Map<string, ConstantOverride>;
+  readonly writes: Write[];
+  /** The constants that were read so far. */
+  readonly reads: Set<string>;
+}
+
+export const declared = Symbol('constants');
+/** Marks the classes that `preset` makes. */
+export const presets = Symbol('presets');
+export const states = new WeakMap<object, State>();
+export const oldNames = Symbol('oldNames');
+
+export type Declaring = { [declared]?: Constants; [oldNames]?: OldNames; [presets]?: true };
+
+/** Schemas of every constant that `cls` has, its ancestors' first; a class redefines a name by declaring it again. */
+export function constantsOf(cls: Function): Record<string, z.ZodType> {
+  const chain: Constants[] = [];
+  for (let c: any = cls; typeof c === 'function'; c = Object.getPrototypeOf(c)) {
+    if (Object.hasOwn(c, declared)) chain.unshift((c as Declaring)[declared]!);
+  }
+  return Object.assign({}, ...chain);
+}
+
+/** The present names of the constants of `cls` by those that they had before (see `renamed`). */
+export function oldConstantsOf(cls: Function): OldNames {
+  return (cls as Declaring)[oldNames] ?? {};
+}
+
+/** A constant has neither a value nor a default. */
+export class MissingConstantError extends ConfigError {
+  constructor(
+    message: string,
+    readonly constant: string,
+    /** What would set it: `--set dataPath=PATH`. */
+    readonly flag: string,
+  ) {
+    super(message);
+  }
+}
+
+export const unset = Symbol('unset');
+
+/** The value of a constant without the check that it has one: `unset` when nothing sets it. */
+export function currentValue(state: State, schema: z.ZodType, name: string): unknown {
+  if (state.values.has(name)) return state.values.get(name);
+  const byDefault = schema.safeParse(undefined);
+  return byDefault.success ? byDefault.data : unset;
+}
+
+export function missing(cls: Function, name: string, schema: z.ZodType): MissingConstantError {
+  const about = schema.description ? ` (${schema.description.replace(/\.$/, '')})` : '';
+  const example = /path|dir|file/i.test(name) ? 'PATH' : 'VALUE';
+  const flag = `--set ${name}=${example}`;
+  return new MissingConstantError(
+    `${cls.name} needs a value for its constant '${name}'${about}: it has no default. ` +
+      `Set it with ${flag}, or in the class with preset({ ${name}: … }).`,
+    name,
+    flag,
+  );
+}
+
+export function unknownConstant(cls: Function, name: string, place: string | undefined): ConfigError {
+  const names = Object.keys(constantsOf(cls));
+  const list = names.sort().join(', ') || 'none';
+  const hint = presentNameHint(oldConstantsOf(cls), name) || didYouMean(name, names);
+  return new ConfigError(`${cls.name} has no constant '${name}'.${hint} Its constants are: ${list}.`, {
+    path: name,
+    place,
+  });
+}
+
+/** The value that an override gives a constant. @throws ConfigError for one that does not fit. */
+export function parseOverride(cls: Function, schema: z.ZodType, override: ConstantOverride): unknown {
+  const label = `${cls.name}.${override.name}`;
+  if ('toDefault' in override) return defaultOf(schema, label, override.origin);
+  try {
+    // A text in a file is read as a flag's is: `1e-3`, which YAML takes for a string, is a number.
+    const text = 'text' in override ? override.text : override.value;
+    const value = typeof text === 'string' ? coerce(schema, text, label) : text;
+    return checkValue(
+      schema,
+      value,
+      () => label,
+      () => override.origin,
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.place !== undefined) throw error;
+    throw new ConfigError(error.problem, { path: override.name, place: override.origin });
+  }
+}
+
+function defaultOf(schema: z.ZodType, label: string, origin: string): unknown {
+  const byDefault = schema.safeParse(undefined);
+  if (byDefault.success) return byDefault.data;
+  throw new ConfigError(`${label} has no default to go back to`, { place: origin });
+}
