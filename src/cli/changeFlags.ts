@@ -1,4 +1,4 @@
-/** @file The flags that change an experiment before it is used; applied in the order in which they were given. */
+/** @file Flags that change an experiment before it is used, applied in the order given. */
 
 import type { FlagTable } from './flagTable.js';
 import { parseFiddler, parseFile, parseSet, parseSweep, parseUnset } from './overrides.js';

@@ -1,4 +1,4 @@
-/** @file Functions that an experiment's file exports for the command line: fiddlers and sweeps, and how they are called. */
+/** @file Fiddlers and sweeps: an experiment file's exported functions, their declarations and their calls. */
 
 import type { ExperimentConfigs } from '../experiment/index.js';
 import {

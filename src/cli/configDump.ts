@@ -1,4 +1,4 @@
-/** @file What --dump prints: the configs as they would be built, in the format that is asked for. */
+/** @file Output of --dump: the configs as they would be built, in the requested format. */
 
 import { effectiveConstants } from '../experiment/index.js';
 import { type JsonDocument, print, printHistory, printTree, toJSON, toYAML } from '../hparams/index.js';

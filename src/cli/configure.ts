@@ -1,4 +1,4 @@
-/** @file Makes an experiment's configs: constants from the command line first, then its methods, then what edits the configs. */
+/** @file An experiment's configs: constants from the command line first, then the methods, then edits of the configs. */
 
 import {
   type ConstantOverride,
@@ -167,7 +167,7 @@ export function constantOverrides(
 
 /**
  * Makes the experiment and its configs. Two passes over the overrides, each in the order of the command line: first
- * those of constants, for fields of the class that are computed from a constant, and the methods, must see the new value;
+ * those of constants, for presets that are computed from a constant, and the methods, must see the new value;
  * then, on what the methods returned, those of configs and the fiddlers.
  *
  * @throws UsageError or ConfigError for an unknown constant, path or fiddler, a value that does not fit, a constant

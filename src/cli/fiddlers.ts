@@ -1,4 +1,4 @@
-/** @file Runs the fiddlers of a command line: functions of the experiment's file that edit its configs. */
+/** @file Application of fiddlers: functions that edit the configs. */
 
 import { configRoots, type ExperimentConfigs } from '../experiment/index.js';
 import { refusePromise } from '../hparams/errors.js';

@@ -1,4 +1,4 @@
-/** @file Files of --config_file: what people write, and what --dump and experiment.json hold. */
+/** @file Contents of --config_file: assignments written by hand, and documents from --dump and experiment.json. */
 
 import { configRoots } from '../experiment/index.js';
 import { type Assignment, type ReadOptions, readConfigFile, Section } from '../hparams/index.js';

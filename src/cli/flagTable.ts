@@ -1,4 +1,4 @@
-/** @file Command lines from tables of flags: parsed strictly, with suggestions; --help comes from the same table. */
+/** @file Command lines from tables of flags: strict parsing with suggestions, --help from the same table. */
 // Not all of hparams, which takes as long to load as a command that only shows its flags may take.
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';

@@ -1,4 +1,4 @@
-/** @file The command line of a run: one table of flags, parsed strictly; those that change the experiment keep their order. */
+/** @file The command line of a run: one table of flags; those that change the experiment keep their order. */
 
 import { UsageError } from '../registry/usageError.js';
 import { overrideFlags, sweepFlags } from './changeFlags.js';

@@ -1,4 +1,4 @@
-/** @file Modes of a run: what docs/guide/running.md says of each. */
+/** @file Modes of a run, described in docs/guide/running.md. */
 
 export const modes = [
   'train',

@@ -1,4 +1,4 @@
-/** @file What the command line changes of an experiment, in its order: settings, unsettings, files, fiddlers. */
+/** @file Changes of an experiment from the command line: settings, unsettings, files, fiddlers, sweeps. */
 import { type Call, ConfigError, parseCall } from '../hparams/index.js';
 import { UsageError } from '../registry/usageError.js';
 import { splitSetting } from './sweepGrammar.js';

@@ -1,4 +1,4 @@
-/** @file Errors as a command ends with them: those that a person can mend are one message, all others keep their stacks. */
+/** @file A command's end: its exit code, and the text of its error; errors that a person can mend are one message. */
 
 import { exitCodeOfSignal, onOutputGone } from '../system/index.js';
 

@@ -1,4 +1,4 @@
-/** @file What --help shows of an experiment: every constant, config path, fiddler and sweep that a flag can name. */
+/** @file Help for one experiment: every constant, config path, fiddler and sweep that a flag can name. */
 
 import {
   type EffectiveConstant,

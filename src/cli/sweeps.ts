@@ -1,4 +1,4 @@
-/** @file From the --sweep flags of a command line to the runs that they stand for. */
+/** @file Runs of a sweep, from the --sweep flags of a command line. */
 import { ConfigError, formatLiteral, parseCall, showValue } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
 import type { ResolvedExperiment } from '../registry/index.js';

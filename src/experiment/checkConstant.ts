@@ -1,4 +1,4 @@
-/** @file Checking of constants' values, and the place in the source where a class field stands. */
+/** @file Validation of a constant's value, and the source line of the code that sets it. */
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';

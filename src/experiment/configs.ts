@@ -1,4 +1,4 @@
-/** @file The configs of an experiment as one config: what flags, files and fiddlers write to is checked and recorded. */
+/** @file The configs of an experiment as one config, so that every write by a flag, file or fiddler is checked and recorded. */
 import { z } from 'zod';
 import { type Config, Configurable, sub } from '../hparams/index.js';
 import { BaseInput } from '../inputs/index.js';

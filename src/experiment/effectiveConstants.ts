@@ -1,4 +1,4 @@
-/** @file Effective constants of an experiment: who set them, which are missing, which nobody read. */
+/** @file Effective constants of an experiment: values, origins, missing and unread ones. */
 import type { z } from 'zod';
 import {
   type ConstantOverride,
@@ -16,14 +16,14 @@ import {
 } from './constants.js';
 import { Experiment, gatheredProblems, instantiate } from './experiment.js';
 
-/** The constants that class fields set and that nothing read so far. */
+/** The constants that a class sets and that nothing read so far. */
 export function unreadConstants(experiment: Experiment): string[] {
   const { writes, overridden, reads } = states.get(experiment)!;
   const names = new Set(writes.map(({ name }) => name));
   return [...names].filter((name) => !reads.has(name) && !overridden.has(name));
 }
 
-/** The constants of the command line that nothing read so far, neither class fields nor methods. */
+/** The constants of the command line that nothing read so far, neither presets nor methods. */
 export function unreadOverrides(experiment: Experiment): ConstantOverride[] {
   const { overridden, reads } = states.get(experiment)!;
   return [...overridden.values()].filter(({ name }) => !reads.has(name));

@@ -42,7 +42,7 @@ type WithConstants<B extends ExperimentClass, F extends Constants> = (abstract n
   Values<F> & { readonly [CONSTANTS]: Values<F> }) &
   Omit<B, 'prototype'>;
 
-/** Overrides for the experiment under construction: class fields that depend on a constant then see the overridden value. */
+/** Overrides for the experiment under construction, so that presets computed from a constant see the overridden value. */
 let pending: readonly ConstantOverride[] = [];
 /** Where the problems of the experiment under construction are gathered; undefined: the first one is thrown. */
 let gathered: unknown[] | undefined;

@@ -1,4 +1,4 @@
-/** @file Where experiments are looked for, and how messages name their files. Loads nothing else: `luthier list` starts with it. */
+/** @file Directories of experiments, and file names in messages. Imports nothing else of ours: `luthier list` starts with it. */
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

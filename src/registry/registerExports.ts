@@ -1,4 +1,4 @@
-/** @file The configurable classes of a module, known by name to flags and files. */
+/** @file Registration of a module's configurable classes by name. */
 import { type AbstractClass, Configurable, registerClass } from '../hparams/index.js';
 
 /** Makes the configurable classes that a module exports known by name to flags and files. */

@@ -1,4 +1,4 @@
-/** @file From the name in --exp to the experiment class (Pax's experiment_registry.py, without registering). */
+/** @file Resolution of the name in --exp to an experiment class (Pax's experiment_registry.py, without registering). */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

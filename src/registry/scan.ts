@@ -1,4 +1,4 @@
-/** @file Finds experiments by reading source text: which exported classes descend from Experiment. Runs none of their code. */
+/** @file Discovery of experiments in source text: exported classes that descend from Experiment. Runs none of their code. */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { extensions } from './directories.js';

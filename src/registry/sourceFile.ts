@@ -1,4 +1,4 @@
-/** @file What the source text of a file says of its classes, imports and exports. Runs none of its code. */
+/** @file A source file's classes, imports and exports, parsed without running it. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type ts from 'typescript';

@@ -1,4 +1,4 @@
-/** @file The experiment that a misspelt name may have meant. Loads nothing else, as `luthier list` wants it. */
+/** @file Suggestions for misspelt experiment names. Imports nothing else of ours: `luthier list` starts with it. */
 import { didYouMean } from '../hparams/errors.js';
 
 /** ` Did you mean 'lm.Small'?`, also for a misspelt short name ('Smal' is near it by its last part); '' where none is near. */

@@ -1,4 +1,4 @@
-/** @file Errors that a person caused and can mend: shown as one message, without a stack trace. */
+/** @file Errors of the command line, shown as one message without a stack trace. */
 import { bounded } from '../hparams/errors.js';
 
 /** Something on the command line is wrong (an unknown flag, mode, experiment, constant). The process exits with 2. */

@@ -48,6 +48,30 @@ test('exported, concrete descendants of Experiment, across files, with their des
   ]);
 });
 
+test('constants that a class declares by with and sets by preset', () => {
+  const directory = project({
+    'lm.ts': `
+      import { Experiment } from 'luthier';
+      export class Small extends Experiment.with({ a: z.int().describe('How many.') }).preset({
+        a: 2,
+      }) {}
+      export class Smaller extends Small.preset({ a: 1 }) {
+        override a = 3;
+      }
+    `,
+  });
+  const [small, smaller] = scanExperiments([directory]);
+  expect(small!.constants).toEqual([
+    { name: 'a', kind: 'declared', text: 'z.int()', description: 'How many.', line: 3 },
+    { name: 'a', kind: 'set', text: '2', line: 4 },
+  ]);
+  expect(smaller!.base).toBe('Small');
+  expect(smaller!.constants.map(({ kind, text }) => [kind, text])).toEqual([
+    ['set', '1'],
+    ['set', '3'],
+  ]);
+});
+
 test('a cycle of classes and a file with syntax errors do no harm', () => {
   const directory = project({
     'a.ts': `import { B } from './b.js'; export class A extends B {}`,

@@ -140,6 +140,8 @@ export class Small extends Family {
   override steps = 3;
   override rate = 2 * this.steps;
 }
+
+export class Tiny extends Small.preset({ steps: 1, rate: ({ steps }) => steps }) {}
 `;
 const elsewhere = `import { Experiment } from 'luthier';
 import { z } from 'zod';
@@ -166,7 +168,8 @@ test('a constant of an experiment changes in the classes that override it; scrip
       .replace('with({ steps,', "with({ numSteps: renamed(steps, 'steps'),")
       .replace('const { steps } = this', 'const { numSteps: steps } = this')
       .replaceAll('this.steps', 'this.numSteps')
-      .replace('override steps', 'override numSteps'),
+      .replace('override steps', 'override numSteps')
+      .replace('preset({ steps: 1, rate: ({ steps })', 'preset({ numSteps: 1, rate: ({ numSteps: steps })'),
   );
   expect(places(plan)).toEqual([
     'docs/page.md:1: Run `--exp=lm.Small --set steps=9`.',
