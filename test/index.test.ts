@@ -3,15 +3,27 @@ import { readFileSync } from 'node:fs';
 import { globSync } from 'tinyglobby';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
-import { Configurable } from '../src/hparams/index.js';
+import { nameOf } from '../src/hparams/fields/classNames.js';
+import { type AbstractClass, Configurable } from '../src/hparams/index.js';
 import * as luthier from '../src/index.js';
+import { registerExports } from '../src/registry/index.js';
 
-test('every class of configs has the name that it is exported by, so that no two have one name', () => {
+test('every class of configs has the name that it is exported by, but schedules that share theirs, and a name in documents of its own', () => {
+  registerExports(luthier);
   const classes = Object.entries(luthier as Record<string, unknown>).filter(
-    ([, value]) => typeof value === 'function' && value.prototype instanceof Configurable,
+    (entry): entry is [string, AbstractClass] =>
+      typeof entry[1] === 'function' && entry[1].prototype instanceof Configurable,
   );
   expect(classes.length).toBeGreaterThan(50);
-  expect(classes.map(([, value]) => (value as { name: string }).name)).toEqual(classes.map(([name]) => name));
+  const others = classes.filter(([name, cls]) => cls.name !== name);
+  expect(others.map(([name, cls]) => [name, nameOf(cls)])).toEqual([
+    ['ConstantSchedule', 'learners.Constant'],
+    ['LinearSchedule', 'learners.Linear'],
+    ['TransformerSchedule', 'learners.Transformer'],
+  ]);
+  expect(classes.filter((entry) => !others.includes(entry)).map(([, cls]) => nameOf(cls))).toEqual(
+    classes.filter((entry) => !others.includes(entry)).map(([name]) => name),
+  );
 });
 
 /** The name of what a class extends: `Base` of `extends Base` and of `extends Base.with(…)`. */

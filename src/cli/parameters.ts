@@ -1,4 +1,4 @@
-/** @file The parameters of a plain function, as its source tells: how many values it takes, and which names. */
+/** @file Parameters of a plain function, read from its source. */
 import { splitOutside } from './sweepGrammar.js';
 
 /** One parameter. */

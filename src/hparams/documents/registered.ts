@@ -6,6 +6,7 @@ import {
   classOfAlias,
   concreteClasses,
   nameOf,
+  qualifiedName,
   severalProblem,
 } from '../fields/classNames.js';
 import { showValue } from '../fields/describe.js';
@@ -21,7 +22,8 @@ export function findClass(
   given: readonly AbstractClass[],
   notify: (notice: string) => void,
 ): AbstractClass {
-  const own = given.filter((cls) => cls.name === name);
+  const short = name.slice(name.lastIndexOf('.') + 1);
+  const own = given.filter((cls) => cls.name === short && (name === short || qualifiedName(cls) === name));
   const found = own.length > 0 ? own : classesNamed(name);
   const problem = found.length === 1 ? abstractProblem(found[0]!) : undefined;
   if (problem !== undefined) throw new ConfigError(problem);
@@ -32,7 +34,6 @@ export function findClass(
     notify(`The config document calls ${renamed.name} by its old name '${name}'.`);
     return renamed;
   }
-  const short = name.slice(name.lastIndexOf('.') + 1);
   const known = [...concreteClasses(), ...given].map((cls) => (cls.name === short ? nameOf(cls) : cls.name));
   throw new ConfigError(
     `No class '${name}' is known.${didYouMean(name, [...known, ...aliasNames()])} ` +
