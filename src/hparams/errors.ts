@@ -1,4 +1,4 @@
-/** @file The one error family of configs: what is wrong, where in the config, where in the code; and what was perhaps meant. */
+/** @file Errors of configs: the problem, its path, the line that wrote the value, and the nearest valid name. */
 import { distance } from 'fastest-levenshtein';
 
 export interface ConfigErrorOptions {

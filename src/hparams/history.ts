@@ -1,4 +1,4 @@
-/** @file Where the values of a config come from: histories, in text too, and the rules of style that they tell of. */
+/** @file Histories of configs, as data and as text, and the style rules that read them. */
 import { deepCopy } from './editing/edit.js';
 import { ConfigError } from './errors.js';
 import { showLong } from './fields/describe.js';

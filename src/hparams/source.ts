@@ -1,4 +1,4 @@
-/** @file Where in the user's code a config was written, found cheaply and formatted late. */
+/** @file Source positions of writes, captured cheaply and formatted on demand. */
 import { dirname, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ConfigError } from './errors.js';

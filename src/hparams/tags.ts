@@ -1,4 +1,4 @@
-/** @file Tags: labels on fields, by which values that stand far apart are found and set together. */
+/** @file Tags: labels on fields, by which distant values are found and set together. */
 import { z } from 'zod';
 import { Configurable } from './configurable.js';
 import { ConfigError, didYouMean } from './errors.js';

@@ -1,4 +1,4 @@
-/** @file The types of configs: what a class declares, what its config holds, what its instance gets. */
+/** @file Types of configs: declared fields, values of configs, hyperparameters of instances. */
 import type { z } from 'zod';
 import type { Segment } from './walking/paths.js';
 

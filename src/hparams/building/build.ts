@@ -1,4 +1,4 @@
-/** @file From configs to what they describe. */
+/** @file Building: configs to instances, factories and results of functions. */
 import { freeze } from 'immer';
 import { ConfigError, didYouMean } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';

@@ -1,4 +1,4 @@
-/** @file What went wrong in a build, told in the error's message: where in the config, with which values, and where those were set. */
+/** @file Messages of failed builds: the config's path, its values, and the lines that set them. */
 
 import { isNativeError } from 'node:util/types';
 import { ConfigError } from '../errors.js';

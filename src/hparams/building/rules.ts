@@ -1,10 +1,11 @@
-/** @file Rules across the fields of one config: declared beside the fields, or reported by the class's own hook. */
+/** @file Rules across the fields of one config: refinements, and `validate` hooks. */
 import { z } from 'zod';
 import { ConfigError, NotSetError, PromiseError, refusePromise } from '../errors.js';
 import { type ClassInfo, FIELDS } from '../fields/fields.js';
 import { definitionOf, parse } from '../fields/schema.js';
 import { mapContainers } from '../nodes/containers.js';
-import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue, readField } from '../nodes/node.js';
+import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { readField } from '../nodes/reading.js';
 import { captureTrace, placeText } from '../source.js';
 import type { Report } from '../types.js';
 import { type PathLink, parsePath, type Segment } from '../walking/paths.js';

@@ -1,4 +1,4 @@
-/** @file What a graph of configs is built from, in order, and all that is wrong with it. */
+/** @file Validation of a graph of configs, and the order of its build. */
 
 import { ConfigError } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';

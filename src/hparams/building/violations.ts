@@ -1,10 +1,11 @@
-/** @file What is wrong with a graph of configs, item by item, and as one error. */
+/** @file Violations: one by one, and as one error. */
 
 import { ConfigError, countText } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { carrierTags } from '../nodes/carriers.js';
-import { type ConfigNode, nodeOf, originText, rawValue, type Write, wantedOf } from '../nodes/node.js';
+import { type ConfigNode, nodeOf, originText, rawValue, type Write } from '../nodes/node.js';
+import { wantedOf } from '../nodes/reading.js';
 import type { AnyConfig } from '../types.js';
 import { formatLink, type PathLink, type Segment, shorten } from '../walking/paths.js';
 import { lastWrites, placeOfDelete, placeText } from './buildErrors.js';

@@ -1,4 +1,4 @@
-/** @file Edits of a deep copy, which in the end shares with its original all that was not written. */
+/** @file Copy-on-write edits: a deep copy that in the end shares all that was not written with its original. */
 import { ConfigError, refusePromise } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { sameTags } from '../nodes/carriers.js';

@@ -1,4 +1,4 @@
-/** @file Edits of one config: fields looked at and written, copies, another kind or class, defaults made explicit. */
+/** @file Edits of one config: assignment, copies, another kind or class, explicit defaults. */
 import { ConfigError, countText, didYouMean, linesBelow } from '../errors.js';
 import { problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';

@@ -1,4 +1,4 @@
-/** @file Writes in many places at once, which are made all or not at all. */
+/** @file Writes in many places, all or none. */
 
 import { ConfigError, countText, linesBelow } from '../errors.js';
 import { problemOf } from '../fields/check.js';

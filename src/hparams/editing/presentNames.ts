@@ -1,4 +1,4 @@
-/** @file Paths with old names of fields, as files and flags may have them: the same paths with the present names. */
+/** @file Paths with former names of fields, translated to present names. */
 import { ConfigError } from '../errors.js';
 import { givenTwice, oldNameNotice } from '../fields/renamed.js';
 import { nodeOf } from '../nodes/node.js';

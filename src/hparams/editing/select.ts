@@ -1,4 +1,4 @@
-/** @file Finding configs by class, or fields by tag, anywhere below a root, and reading, setting or replacing them. */
+/** @file Selections of configs by class: reading, setting, replacing. */
 
 import { ConfigError, nearest } from '../errors.js';
 import { showValue } from '../fields/describe.js';
@@ -13,8 +13,8 @@ import {
   type Origin,
   originText,
   rawValue,
-  readField,
 } from '../nodes/node.js';
+import { readField } from '../nodes/reading.js';
 import { origin } from '../nodes/record.js';
 import { requireTag } from '../tags.js';
 import type { AnyConfig, AnyTarget, AsPartial, ConfigFor, NameIn } from '../types.js';

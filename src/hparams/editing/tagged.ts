@@ -1,4 +1,4 @@
-/** @file Fields and values with a tag: found, read, set and replaced; tags listed; carriers replaced by their values. */
+/** @file Selections of fields and values by tag, lists of tags, and materialised tags. */
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
@@ -22,10 +22,10 @@ import {
   type Origin,
   originText,
   rawValue,
-  readField,
   writeField,
   writeTags,
 } from '../nodes/node.js';
+import { readField } from '../nodes/reading.js';
 import { origin, withOrigin } from '../nodes/record.js';
 import { requireTag } from '../tags.js';
 import type { AnyConfig, Tag } from '../types.js';
@@ -256,7 +256,7 @@ function fieldsIn(root: unknown, inCarriers = false): { node: ConfigNode; field:
 }
 
 /** A copy of the containers in `value` with what `replace` gives for each carrier, those in carriers included. */
-export function mapCarriers(value: unknown, replace: (carrier: ConfigNode) => unknown): unknown {
+function mapCarriers(value: unknown, replace: (carrier: ConfigNode) => unknown): unknown {
   return mapContainers(value, (leaf) => {
     const carrier = carrierOf(leaf);
     if (carrier === undefined) return leaf;

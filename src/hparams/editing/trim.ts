@@ -1,4 +1,4 @@
-/** @file Less of a config, for people who look at it: without defaults, to a depth, without long values. */
+/** @file Trimmed configs for display: without defaults, to a depth, without long values. */
 
 import { showLong } from '../fields/describe.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';

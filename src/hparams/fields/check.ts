@@ -1,4 +1,4 @@
-/** @file What is wrong with a value as a field's value, in words. */
+/** @file Problems with a field's value, in words. */
 import type { z } from 'zod';
 import { PromiseError } from '../errors.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';

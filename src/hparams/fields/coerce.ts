@@ -1,4 +1,4 @@
-/** @file From the text of a command-line flag to a value, as the field's schema asks. */
+/** @file Values from the text of command-line flags, by the field's schema. */
 import type { z } from 'zod';
 import { ConfigError, nearest } from '../errors.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';

@@ -1,4 +1,4 @@
-/** @file What a configurable class declares, worked out once a class. */
+/** @file Declarations of configurable classes, analysed once a class. */
 import type { z } from 'zod';
 
 import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';

@@ -1,4 +1,4 @@
-/** @file Literals as people write them in flags: words, quoted strings, lists, records; and calls that take them. */
+/** @file Literals and calls in flags: words, quoted strings, lists, records. */
 
 import { ConfigError } from '../errors.js';
 import { refusedKeys } from '../nodes/containers.js';

@@ -1,4 +1,4 @@
-/** @file Names that fields had before: what was saved under them can still be read. */
+/** @file Former names of fields, under which saved configs are still read. */
 import type { z } from 'zod';
 import { ConfigError } from '../errors.js';
 import { refusedKeys } from '../nodes/containers.js';

@@ -190,7 +190,7 @@ function childSchemas(schema: z.ZodType): z.ZodType[] {
 }
 
 /** Every schema in `schema`, itself included, each once. */
-export function allSchemas(schema: z.ZodType): Set<z.ZodType> {
+function allSchemas(schema: z.ZodType): Set<z.ZodType> {
   const seen = new Set([schema]);
   for (const each of seen) {
     if (definitionOf(each)[HOLDER] === undefined) for (const child of childSchemas(each)) seen.add(child);

@@ -1,4 +1,4 @@
-/** @file The object that users hold: a proxy that reads and writes a node's fields like plain properties. */
+/** @file The proxy that users hold, which reads and writes a node's fields like plain properties. */
 import { inspect } from 'node:util';
 import type { ClassInfo } from '../fields/fields.js';
 import type { AnyConfig } from '../types.js';
@@ -12,10 +12,10 @@ import {
   NODE,
   type NodeKind,
   nodeOf,
-  readField,
   requireConcrete,
   writeField,
 } from './node.js';
+import { readField } from './reading.js';
 import { givenOrigin, origin } from './record.js';
 
 // Read by printers, test runners and promises from any object; a config answers "not there" instead of failing.

@@ -1,4 +1,4 @@
-/** @file What a config is inside: its class, its explicit values, its tags and the writes that led there. */
+/** @file State of a config: class, explicit values, tags, and the writes that led there. */
 import type { ClassInfo } from '../fields/fields.js';
 import type { Trace } from '../source.js';
 import type { AnyConfig, TagChanges } from '../types.js';

@@ -1,4 +1,4 @@
-/** @file Arrays and records inside configs: owned by one field, and watched, so that edits in place are checked. */
+/** @file Arrays and records inside configs, owned by one field and viewed through proxies that check every edit. */
 import { ConfigError } from '../errors.js';
 import { type Handlers, handledParts, handlerOf, type Part, shownContainer } from './containerTypes.js';
 

@@ -1,4 +1,4 @@
-/** @file Values of fields: copies of those that are held, and defaults, which are made when they are first asked for. */
+/** @file Copies of configs, and defaults of fields, made on first use. */
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { walk } from '../walking/walk.js';

@@ -1,4 +1,4 @@
-/** @file Values that fields hold without being asked: explicit ones, and defaults that were handed out. */
+/** @file Values that fields hold already: explicit ones, and defaults that were handed out. */
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { type ConfigNode, nodeOf } from './configNode.js';
@@ -20,15 +20,11 @@ export function isExplicit(node: ConfigNode, name: string): boolean {
   assertOpen(node);
   if (name in node.values) return true;
   const handedOut = node.defaults?.get(name);
-  return handedOut !== undefined && !arePristine(handedOut);
+  return handedOut !== undefined && !isPristine(handedOut);
 }
 
-/** Whether a default config, and all it holds, is as its class made it. */
-export function isPristine(config: object): boolean {
-  return arePristine(config);
-}
-
-function arePristine(value: unknown): boolean {
+/** Whether the configs in a default, and all they hold, are as their classes made them. */
+export function isPristine(value: unknown): boolean {
   const nodes = new Set(nodesIn(value));
   for (const node of nodes) {
     if (node.writesAtBirth !== node.writes) return false;

@@ -1,8 +1,8 @@
-/** @file A config's node: its class, its explicit values and how they are read, checked, written and recorded. */
+/** @file Writes to a config's node: its values, tags and class, checked, stored and recorded. */
 
-import { ConfigError, didYouMean, NotSetError } from '../errors.js';
+import { ConfigError, didYouMean } from '../errors.js';
 import { problemOf } from '../fields/check.js';
-import { describeSchema, showValue } from '../fields/describe.js';
+import { showValue } from '../fields/describe.js';
 import { abstractProblem, type ClassInfo, type FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
 import { sortTags } from '../fields/schema.js';
@@ -18,19 +18,10 @@ import {
   withFieldTags,
 } from './carriers.js';
 import { ConfigNode, nodeOf, type Origin } from './configNode.js';
-import {
-  isContainer,
-  keyProblem,
-  mapContainers,
-  type Owner,
-  shownPart,
-  showPart,
-  viewOf,
-} from './containers.js';
-import { handlerOf } from './containerTypes.js';
-import { copyAlone, storedValue } from './fieldValues.js';
+import { mapContainers } from './containers.js';
+import { copyAlone } from './fieldValues.js';
 import { assertOpen, isExplicit } from './held.js';
-import { origin, record } from './record.js';
+import { record } from './record.js';
 
 export {
   ConfigNode,
@@ -65,7 +56,7 @@ export function freezeExisting(): () => void {
   };
 }
 
-function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
+export function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
   assertOpen(node);
   if (node.serial > frozenUpTo) return;
   throw new ConfigError(
@@ -76,7 +67,7 @@ function assertWritable(node: ConfigNode, field: string, origin: Origin): void {
 }
 
 /** The place of the write under way: its trace may be too short to reach the caller, but the stack still stands. */
-function presentPlace(origin: Origin): string | undefined {
+export function presentPlace(origin: Origin): string | undefined {
   return originText(origin) ?? placeText(captureTrace());
 }
 
@@ -103,99 +94,8 @@ export function fieldOf(node: ConfigNode, name: string, origin: Origin): FieldIn
   });
 }
 
-/** What the field is to hold, in words, with its tags: who misses the value may look for what sets them. */
-export function wantedOf(node: ConfigNode, field: FieldInfo): string {
-  const tags = fieldTags(node, field);
-  const tagged = tags.length === 0 ? '' : `, tagged ${tags.join(', ')}`;
-  return `${describeSchema(field.check)}${tagged}`;
-}
-
-/** What reading the field gives. */
-export function readField(node: ConfigNode, field: FieldInfo): unknown {
-  assertOpen(node);
-  if (!(field.name in node.values) && field.default.kind === 'none') {
-    throw new NotSetError(
-      `${node.info.name}.${field.name} is not set and has no default: expected ${wantedOf(node, field)}.`,
-      { path: field.name },
-    );
-  }
-  const value = storedValue(node, field);
-  if (typeof value !== 'object' || value === null) return value;
-  if (nodeOf(value) !== undefined) return value;
-  if (isContainer(value)) return viewOf(value, () => ownerOf(node, field));
-  return handlerOf(value) === undefined ? value : shownPart(value, ownerOf(node, field));
-}
-
-function ownerOf(node: ConfigNode, field: FieldInfo): Owner {
-  let newlyHeld: ConfigNode[] = [];
-  const owner: Owner = {
-    handOut(value, isRemoved) {
-      assertOpen(node);
-      const carrier = carrierOf(value);
-      if (carrier === undefined) return value;
-      if (hasCarried(carrier)) return showPart(carriedBy(carrier), owner);
-      if (isRemoved) return undefined;
-      throw new NotSetError(
-        `${node.info.name}.${field.name}: the part tagged ${carrierTags(carrier).join(', ')} is not set.`,
-        { path: field.name },
-      );
-    },
-    takeIn(value, before) {
-      assertOpen(node);
-      try {
-        const carrier = carrierOf(before);
-        if (carrier === undefined) {
-          return readable(node, field.name, origin(), () => accept(node, value, newlyHeld));
-        }
-        const next = copyAlone(carrier);
-        writeField(next, 'value', value, origin());
-        return (node.draft?.take(next) ?? next).proxy;
-      } catch (error) {
-        newlyHeld = [];
-        throw error;
-      }
-    },
-    refuseKey(key) {
-      return readable(node, field.name, origin(), () => {
-        throw new ConfigError(keyProblem(key));
-      });
-    },
-    edited(container) {
-      const held = newlyHeld;
-      newlyHeld = [];
-      const writer = origin();
-      assertWritable(node, field.name, writer);
-      const root = storedValue(node, field);
-      if (!standsIn(root, container)) throw detached(node, field, container, writer);
-      checkValue(node, field, root, writer);
-      makeExplicit(held);
-      node.values[field.name] = root;
-      node.defaults?.delete(field.name);
-      record(node, field.name, 'edit', root, writer);
-    },
-  };
-  return owner;
-}
-
-/** Whether `container` is `value` or stands in it. */
-function standsIn(value: unknown, container: object): boolean {
-  if (value === container) return true;
-  const carrier = carrierOf(value);
-  if (carrier !== undefined) return standsIn(carriedBy(carrier), container);
-  return isContainer(value) && Object.values(value).some((part) => standsIn(part, container));
-}
-
-function detached(node: ConfigNode, field: FieldInfo, container: object, origin: Origin): ConfigError {
-  const what = Array.isArray(container) ? 'array' : 'record';
-  const name = `${node.info.name}.${field.name}`;
-  return new ConfigError(
-    `This ${what} was part of ${name}, but is no more: something else was written there since. Read ${name} again.`,
-    { path: field.name, place: presentPlace(origin) },
-  );
-}
-
 /** A value as a node stores it. Defaults of other places that stand in it are added to `held`. */
-function accept(node: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
+export function accept(node: ConfigNode, value: unknown, held: ConfigNode[]): unknown {
   return mapContainers(value, (leaf) => acceptLeaf(node, leaf, held));
 }
 
@@ -211,7 +111,7 @@ function acceptLeaf(owner: ConfigNode, value: unknown, held: ConfigNode[]): unkn
 }
 
 /** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
-function makeExplicit(nodes: readonly ConfigNode[]): void {
+export function makeExplicit(nodes: readonly ConfigNode[]): void {
   for (const node of nodes) node.writesAtBirth = -1;
 }
 
@@ -226,7 +126,7 @@ function textOf(cause: unknown): string {
 }
 
 /** What `read` makes of a value for a field. @throws ConfigError that names the field, whatever the value's own code throws. */
-function readable<T>(node: ConfigNode, name: string, origin: Origin, read: () => T): T {
+export function readable<T>(node: ConfigNode, name: string, origin: Origin, read: () => T): T {
   try {
     return read();
   } catch (cause) {
@@ -303,7 +203,7 @@ export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): voi
   record(node, '', 'class', info.cls, origin);
 }
 
-function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
+export function checkValue(node: ConfigNode, field: FieldInfo, value: unknown, origin: Origin): void {
   let problem: string | undefined;
   let cause: unknown;
   try {

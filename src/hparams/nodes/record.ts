@@ -1,4 +1,4 @@
-/** @file Who writes, and how writes become entries of a config's history. */
+/** @file Origins of writes, and entries of a config's history. */
 
 import { refusePromise } from '../errors.js';
 import { captureTrace } from '../source.js';

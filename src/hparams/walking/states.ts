@@ -1,9 +1,10 @@
-/** @file Traversals by a function that decides, value by value, how to go on. */
+/** @file Traversals steered by a visitor, value by value. */
 
 import { getOrMake, partsOf, rebuild } from '../nodes/containers.js';
 import { type ContainerHandler, type Handlers, prototypeOf } from '../nodes/containerTypes.js';
 import { copyAlone } from '../nodes/fieldValues.js';
-import { type ConfigNode, hasValue, isExplicit, nodeOf, readField, writeField } from '../nodes/node.js';
+import { type ConfigNode, hasValue, isExplicit, nodeOf, writeField } from '../nodes/node.js';
+import { readField } from '../nodes/reading.js';
 import { origin } from '../nodes/record.js';
 import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js';
 import { cycleError, depthFirst } from './walk.js';
