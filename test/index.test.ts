@@ -1,5 +1,6 @@
-/** @file The classes of configs: what fromJSON and --set know them by, and which they cannot build. */
+/** @file The package's rooms; the classes of configs: what fromJSON and --set know them by, and which they cannot build. */
 import { readFileSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { globSync } from 'tinyglobby';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
@@ -53,4 +54,18 @@ test('every abstract class of configs says so to files and flags, which cannot s
   expect(unmarked).toEqual([]);
   // Bases that are found through `with`, over several lines, and through another abstract class.
   expect(found).toEqual(expect.arrayContaining(['BaseLayer', 'BaseInput', 'BaseModel', 'RowInput']));
+});
+
+test('rooms are reached by sub-paths of the package', async () => {
+  const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, string> };
+  const rooms = globSync('src/*/index.ts').map((file) => `./${file}`);
+  const inner = ['./src/files/index.ts', './src/system/index.ts', './src/workers/index.ts'];
+  expect(Object.values(exports).sort()).toEqual(
+    ['./src/index.ts', ...rooms].filter((file) => !inner.includes(file)).sort(),
+  );
+  for (const [path, file] of Object.entries(exports)) {
+    const found = fileURLToPath(import.meta.resolve(path.replace('.', 'luthier')));
+    expect([path, found]).toEqual([path, fileURLToPath(new URL(`../${file}`, import.meta.url))]);
+    expect(Object.keys(await import(pathToFileURL(found).href)), path).not.toEqual([]);
+  }
 });

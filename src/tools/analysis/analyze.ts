@@ -6,7 +6,7 @@ import { batchCount } from '../../inputs/index.js';
 import { trainingDataset } from '../../programs/programDataset.js';
 import { trainFlopsPerToken } from '../../summaries/mfu.js';
 import type { SingleTask } from '../../tasks/index.js';
-import { layerTable } from './layerTable.js';
+import { type LayerSummary, layerTable } from './layerTable.js';
 import { type TracedStep, traceStep } from './tracedStep.js';
 
 /** One variable of the model. */
@@ -16,29 +16,6 @@ export interface VariableSummary {
   readonly shape: readonly number[];
   readonly dtype: string;
   readonly trainable: boolean;
-}
-
-/** One layer of the model, in the order in which the model holds them. */
-export interface LayerSummary {
-  /** Its path; the empty string is the model itself. */
-  readonly path: string;
-  /** The class. */
-  readonly type: string;
-  /** How many layers are around it. */
-  readonly depth: number;
-  /**
-   * Shape of what its fprop returned when the step was traced on the batch of one host: of the first tensor, where it
-   * returned several. Absent for a layer that was not called.
-   */
-  readonly outputShape?: readonly number[];
-  /** Values in variables of its own. */
-  readonly ownParameters: number;
-  /** Values in variables of its own, and in those of the layers below it: each variable once. */
-  readonly parameters: number;
-  /** FLOPs of the forward pass over a global batch, those of the layers below it included. */
-  readonly flops: number;
-  /** Bytes that its forward pass writes and the backward pass reads again, those of the layers below it included. */
-  readonly activationBytes: number;
 }
 
 /** Bytes that a training step holds at once, on one host: nothing is spread over devices, nothing is computed twice. */

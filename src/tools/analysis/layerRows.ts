@@ -1,5 +1,5 @@
 /** @file Rows of the layer table: consecutive equal blocks are one row. */
-import type { LayerSummary } from './analyze.js';
+import type { LayerSummary } from './layerTable.js';
 
 /** A row: a layer, or the first of several that are alike. */
 export interface LayerRow {

@@ -1,8 +1,30 @@
 /** @file Layers of a model with parameters, FLOPs and activations, each summed over its sublayers. */
 import { sizeOf } from '../../compiler/index.js';
 import type { BaseLayer } from '../../layers/index.js';
-import type { LayerSummary } from './analyze.js';
 import type { TracedStep } from './tracedStep.js';
+
+/** One layer of the model, in the order in which the model holds them. */
+export interface LayerSummary {
+  /** Its path; the empty string is the model itself. */
+  readonly path: string;
+  /** The class. */
+  readonly type: string;
+  /** How many layers are around it. */
+  readonly depth: number;
+  /**
+   * Shape of what its fprop returned when the step was traced on the batch of one host: of the first tensor, where it
+   * returned several. Absent for a layer that was not called.
+   */
+  readonly outputShape?: readonly number[];
+  /** Values in variables of its own. */
+  readonly ownParameters: number;
+  /** Values in variables of its own, and in those of the layers below it: each variable once. */
+  readonly parameters: number;
+  /** FLOPs of the forward pass over a global batch, those of the layers below it included. */
+  readonly flops: number;
+  /** Bytes that its forward pass writes and the backward pass reads again, those of the layers below it included. */
+  readonly activationBytes: number;
+}
 
 /** What is summed over a layer and those below it. */
 interface Sums {

@@ -5,7 +5,7 @@ import { suggestExperiment } from '../../registry/suggest.js';
 import type { Report } from '../command.js';
 import { codeSpan, counted, escapeMarkdown, formatCount, indented } from '../format.js';
 import type { Paint } from '../terminal.js';
-import type { Built } from './index.js';
+import type { Built } from './buildAll.js';
 
 /** What was asked for. */
 export interface Asked {

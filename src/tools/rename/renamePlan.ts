@@ -1,7 +1,8 @@
 /** @file Plan of a rename: TypeScript's own edits, the alias, new compiler errors, mentions. */
-import { Node, type PropertyAssignment, type RenameLocation, type SourceFile, ts } from 'ts-morph';
+import { Node, type PropertyAssignment, type SourceFile, ts } from 'ts-morph';
 import { importName, oldClassNameEdit, oldNameEdits } from './aliases.js';
 import { type ClassEntry, Classes, experimentName } from './classes.js';
+import { applyEdits, type Edit, editOf } from './edits.js';
 import { type Mention, mentionsOf } from './mentions.js';
 import { RenameProject } from './renameProject.js';
 import { checkClassName, checkFieldName, classMeant, fieldMeant } from './target.js';
@@ -178,35 +179,4 @@ function errorsOf(
       return { place, message, key: `${path}:${message}:${count}` };
     });
   });
-}
-
-/** One replacement; positions count from the start of the file as it is. */
-export interface Edit {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
-
-/** What TypeScript's own renaming replaces at one place. */
-export function editOf(location: RenameLocation, newName: string): Edit {
-  const span = location.getTextSpan();
-  const text = `${location.getPrefixText() ?? ''}${newName}${location.getSuffixText() ?? ''}`;
-  return { start: span.getStart(), end: span.getEnd(), text };
-}
-
-/** `text` with all edits made. Of edits that overlap, the first to be given counts. */
-export function applyEdits(text: string, edits: readonly Edit[]): string {
-  const taken: Edit[] = [];
-  for (const edit of edits) {
-    const isFree = taken.every(({ start, end }) => edit.end <= start || edit.start >= end);
-    const isKnown = taken.some(({ start, end }) => start === edit.start && end === edit.end && start < end);
-    if (isFree && !isKnown) taken.push(edit);
-  }
-  let made = '';
-  let at = 0;
-  for (const { start, end, text: replacement } of taken.sort((a, b) => a.start - b.start || a.end - b.end)) {
-    made += text.slice(at, start) + replacement;
-    at = end;
-  }
-  return made + text.slice(at);
 }
