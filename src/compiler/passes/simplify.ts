@@ -81,12 +81,12 @@ const RULES = [
       make('BatchMatMul', [a, b], { ...attrs, alpha: (attrs.alpha as number) * c }, scope),
   ),
   rule(
-    op('Multiply', once(op('Reshape', once(node('product', op('BatchMatMul', a, b))))), c),
-    ({ a, b, c, product: { attrs, scope }, out }, make) =>
+    op('Multiply', once(node('view', op('Reshape', once(node('product', op('BatchMatMul', a, b)))))), c),
+    ({ a, b, c, product: { attrs, scope }, view, out }, make) =>
       out.dtype === 'float32' &&
       reshaped(
         make('BatchMatMul', [a, b], { ...attrs, alpha: (attrs.alpha as number) * c }, scope),
-        out.shape,
+        view.outputs[0]!.shape,
         make,
       ),
   ),

@@ -63,6 +63,14 @@ test.each(Object.entries(kept))('%s stays', (_, make) => {
   expect(simplified(make).length).toBe(2);
 });
 
+test('a view of a product keeps its factor outside where that widens it', () => {
+  const nodes = simplified((g, x) => {
+    const view = g.node('Reshape', [g.node('BatchMatMul', [x, g.input([3, 1])], product)], { shape: [2] });
+    return g.node('Multiply', [view, g.constant([3, 2], new Array(6).fill(2))]);
+  });
+  expect(nodes.map((node) => node.split(' ')[0])).toEqual(['BatchMatMul', 'Reshape', 'Multiply', 'return']);
+});
+
 test('views of views are one view', () => {
   expect(
     simplified((g, x) => {
