@@ -1,4 +1,4 @@
-/** @file What the command line makes of an experiment: overrides, fiddlers, sweeps, dumps. */
+/** @file Overrides, fiddlers, sweeps and dumps of the command line. */
 export { type FiddlerResult, fiddler, type SweepResult, sweep } from './commandFunctions.js';
 export { dumpText, jsonDocument, yamlDocument } from './configDump.js';
 export { type ConfiguredExperiment, configure, constantOverrides } from './configure.js';

@@ -1,4 +1,4 @@
-/** @file What is the matter with a file: the system's words, what to do about them, and whether it is damage. */
+/** @file Errors of files: the system's words, advice, and the distinction of damage from trouble. */
 
 import { constants } from 'node:os';
 

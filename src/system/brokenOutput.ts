@@ -1,4 +1,4 @@
-/** @file What happens when nobody reads this process's output any more: EPIPE on stdout or stderr. */
+/** @file EPIPE on stdout or stderr: output that nobody reads any more. */
 
 let act: () => void = () => {};
 let watched = false;

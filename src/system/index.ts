@@ -1,4 +1,4 @@
-/** @file What the system gives a process: signals, other processes, locks, C functions. */
+/** @file Services of the operating system: signals, other processes, locks, C functions. */
 
 export { onOutputGone } from './brokenOutput.js';
 export { letEventsIn } from './eventLoop.js';

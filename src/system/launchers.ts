@@ -1,4 +1,4 @@
-/** @file What started this process for a person: npm, npx, tsx and the shells between; and whether they still live. */
+/** @file Launchers of this process (npm, npx, tsx and the shells between), and whether they still live. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';

@@ -1,4 +1,4 @@
-/** @file Whether a run is tied to the terminal and the pipes that it was started with. */
+/** @file Ties of a run to the terminal and the pipes that it was started with. */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 

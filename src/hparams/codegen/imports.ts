@@ -1,4 +1,4 @@
-/** @file What generated code imports: found by identity, for at run time a class does not know its module. */
+/** @file Imports of generated code, found by identity: at run time a class does not know its module. */
 
 import { Configurable } from '../configurable.js';
 import { derive } from '../editing/derive.js';

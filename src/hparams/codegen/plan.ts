@@ -1,4 +1,4 @@
-/** @file Which configs get a name in generated code, and in which function each is made. */
+/** @file Names of configs in generated code, and the functions that make them. */
 import type { FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { append, partsOf } from '../nodes/containers.js';

@@ -1,4 +1,4 @@
-/** @file Which config of the old structure is which of the new one. */
+/** @file Alignment of two structures: partners, one to one. */
 import { getOrMake, isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';

@@ -1,4 +1,4 @@
-/** @file How one list became another: which items stayed in order, which moved, went and came. */
+/** @file Alignment of two lists: items that stayed in order, moved, went and came. */
 import { getOrMake } from '../nodes/containers.js';
 
 /** For lists of keys, equal where items are the same. */

@@ -1,4 +1,4 @@
-/** @file What a diff is made of: changes, the configs in their values, and paths. */
+/** @file Data types of diffs: changes, the configs in their values, and paths. */
 import type { ClassInfo } from '../fields/fields.js';
 import { getOrMake, mapContainers, partsOf } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';

@@ -1,4 +1,4 @@
-/** @file What a config file assigns: values and nested fields, each to a path; reading them, and making the assignments. */
+/** @file Assignments of a config file: values and nested fields by path, read and made. */
 
 import { getPath, writePath } from '../editing/access.js';
 import { PresentNames, partAt } from '../editing/presentNames.js';

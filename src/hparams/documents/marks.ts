@@ -1,4 +1,4 @@
-/** @file What JSON lacks: values as objects with one key that begins with '$', a mark, and what marks stand for. */
+/** @file Marks: objects with one key that begins with '$', for values that JSON lacks. */
 
 import { didYouMean } from '../errors.js';
 import { showValue } from '../fields/describe.js';
