@@ -48,10 +48,10 @@ export default defineConfig({
           include,
           exclude: alone,
           isolate: false,
-          setupFiles: ['test/freshModules.ts'],
+          setupFiles: ['test/seeded.ts', 'test/freshModules.ts'],
         },
       },
-      { extends: true, test: { name: 'alone', include: alone } },
+      { extends: true, test: { name: 'alone', include: alone, setupFiles: ['test/seeded.ts'] } },
     ],
   },
 });

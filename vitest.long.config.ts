@@ -17,6 +17,7 @@ export default defineConfig({
     hookTimeout: 600_000,
     maxWorkers: '100%',
     globalSetup: ['test/temporaryFolders.ts'],
+    setupFiles: ['test/seeded.ts'],
     env: {
       XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)),
       ORT_DISABLE_TELEMETRY: '1',

@@ -121,10 +121,20 @@ export function deriveModel(
     if (original !== undefined) node.explicit = explicitFields(node);
     swapChildren(node, finish);
     const final = original !== undefined && isSame(node, original) ? original : node;
+    if (final === node) shareExplicit(node);
     done.set(node, final);
     return final;
   };
   return finish(draftOf(root));
+}
+
+/** A default that an explicit field holds beside its owner is a value. */
+function shareExplicit(node: Model): void {
+  for (const field of ['opt', 'tpl', 'list', 'table', 'defs'] as const) {
+    if (!node.explicit.has(field)) continue;
+    for (const held of childrenOf({ ...model(false), [field]: node[field] }))
+      if (held.edited === false) held.edited = true;
+  }
 }
 
 function swapChildren(node: Model, swap: (node: Model) => Model): void {

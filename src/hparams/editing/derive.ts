@@ -4,7 +4,7 @@ import { showValue } from '../fields/describe.js';
 import { sameTags } from '../nodes/carriers.js';
 import { ConfigNode, type DraftSession, nodeOf, type Write } from '../nodes/configNode.js';
 import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
-import { copyNode, type Swap, swapConfigs } from '../nodes/fieldValues.js';
+import { copyNode, holdSwapped, type Swap } from '../nodes/fieldValues.js';
 import { explicitValue, heldNames, heldValue, isExplicit, nodesIn, touchedValue } from '../nodes/held.js';
 import { recordedWrites } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
@@ -136,7 +136,7 @@ function swapper(known: ReadonlyMap<unknown, unknown>): Swap {
 function swapHeld(node: ConfigNode, swap: Swap): void {
   for (const name of heldNames(node)) {
     const value = heldValue(node, name);
-    if (nodesIn(value).some((held) => swap(held) !== held)) node.values[name] = swapConfigs(value, swap);
+    if (nodesIn(value).some((held) => swap(held) !== held)) holdSwapped(node, name, value, swap);
   }
 }
 

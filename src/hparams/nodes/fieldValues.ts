@@ -5,7 +5,7 @@ import { walk } from '../walking/walk.js';
 import { isCarrier } from './carriers.js';
 import { ConfigNode, type NodeKind, nodeOf } from './configNode.js';
 import { mapContainers } from './containers.js';
-import { assertOpen, heldNames, heldValue, isExplicit, nodesIn } from './held.js';
+import { assertOpen, heldNames, heldValue, isExplicit, makeExplicit, nodesIn } from './held.js';
 
 /** What stands in a copy for a config. */
 export type Swap = (held: ConfigNode) => ConfigNode;
@@ -40,16 +40,20 @@ export function copyNode(node: ConfigNode, swap: Swap, kind: NodeKind = node.kin
   for (const name of heldNames(node)) {
     // A default nobody edited is made anew, so that a copy does not depend on what was read before.
     if (!isExplicit(node, name)) continue;
-    const value = heldValue(node, name);
-    made.values[name] = swapConfigs(value, swap);
-    if (name in node.values) continue;
-    // An edited default that is shared with the copy stands in two places from here on.
-    for (const held of nodesIn(value)) if (swap(held) === held) held.writesAtBirth = -1;
+    holdSwapped(made, name, heldValue(node, name), swap);
   }
   made.tags = node.tags;
   made.last = node.last;
   made.writes = node.writes;
   return made;
+}
+
+/** Makes `value` explicit in `node`, with what `swap` gives for each config in it. */
+export function holdSwapped(node: ConfigNode, name: string, value: unknown, swap: Swap): void {
+  const own = swapConfigs(value, swap);
+  node.values[name] = own;
+  // A default that another config shares from here on stands in two places.
+  makeExplicit(nodesIn(own));
 }
 
 /** What stands in the field, explicit or default, as it is stored: for those who look, and edit nothing in place. */

@@ -33,6 +33,11 @@ export function isPristine(value: unknown): boolean {
   return true;
 }
 
+/** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
+export function makeExplicit(nodes: readonly ConfigNode[]): void {
+  for (const node of nodes) node.writesAtBirth = -1;
+}
+
 /** The fields that hold something: explicit values first, then the defaults that were handed out. */
 export function heldNames(node: ConfigNode): string[] {
   const names = Object.keys(node.values);

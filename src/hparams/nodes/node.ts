@@ -20,7 +20,7 @@ import {
 import { ConfigNode, nodeOf, type Origin } from './configNode.js';
 import { mapContainers } from './containers.js';
 import { copyAlone } from './fieldValues.js';
-import { assertOpen, isExplicit } from './held.js';
+import { assertOpen, isExplicit, makeExplicit } from './held.js';
 import { record } from './record.js';
 
 export {
@@ -108,11 +108,6 @@ function acceptLeaf(owner: ConfigNode, value: unknown, held: ConfigNode[]): unkn
   const taken = owner.draft?.take(own) ?? own;
   if (taken.writesAtBirth >= 0) held.push(taken);
   return taken.proxy;
-}
-
-/** A default that is put elsewhere too is no mere default any more: whoever copies or saves it must see both places. */
-export function makeExplicit(nodes: readonly ConfigNode[]): void {
-  for (const node of nodes) node.writesAtBirth = -1;
 }
 
 /** That the value called `name` could not be read: a getter or a proxy in it threw `cause`. */

@@ -7,17 +7,8 @@ import { type ConfigNode, nodeOf, type Origin } from './configNode.js';
 import { isContainer, keyProblem, type Owner, shownPart, showPart, viewOf } from './containers.js';
 import { handlerOf } from './containerTypes.js';
 import { copyAlone, storedValue } from './fieldValues.js';
-import { assertOpen } from './held.js';
-import {
-  accept,
-  assertWritable,
-  checkValue,
-  fieldTags,
-  makeExplicit,
-  presentPlace,
-  readable,
-  writeField,
-} from './node.js';
+import { assertOpen, makeExplicit } from './held.js';
+import { accept, assertWritable, checkValue, fieldTags, presentPlace, readable, writeField } from './node.js';
 import { origin, record } from './record.js';
 
 /** What the field is to hold, in words, with its tags: who misses the value may look for what sets them. */
