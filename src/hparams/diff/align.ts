@@ -2,57 +2,23 @@
 import { getOrMake, isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
-import { Contents } from './contents.js';
 import { alignLists } from './lists.js';
-import { isTouched, Structure, shownEdges } from './structure.js';
+import { Contents, isTouched, type Member, Structure, shownEdges } from './structure.js';
 
 /** Partners, one to one: configs, and the arrays and records that configs own. */
 export class Alignment {
   readonly contents = new Contents();
   readonly old: Structure;
   readonly now: Structure;
-  private readonly newContainers = new Map<object, object>();
-  private readonly oldContainers = new Map<object, object>();
+  /** What old arrays and records became. */
+  readonly containersAfter = new Map<object, object>();
+  /** What new arrays and records were. */
+  readonly containersBefore = new Map<object, object>();
 
   constructor(old: unknown, now: unknown) {
     this.old = new Structure(old, this.contents);
     this.now = new Structure(now, this.contents);
   }
-
-  /** What an old config became, or undefined where it is gone. */
-  partnerOfOld(old: ConfigNode): ConfigNode | undefined {
-    return partner(old, this.old, this.now);
-  }
-
-  /** What a new config was, or undefined where it was added. */
-  partnerOfNew(now: ConfigNode): ConfigNode | undefined {
-    return partner(now, this.now, this.old);
-  }
-
-  /** What an old array or record became. */
-  containerAfter(old: object): object | undefined {
-    return this.newContainers.get(old);
-  }
-
-  /** What a new array or record was. */
-  containerBefore(now: object): object | undefined {
-    return this.oldContainers.get(now);
-  }
-
-  pair(old: number, now: number): void {
-    this.old.partners[old] = now;
-    this.now.partners[now] = old;
-  }
-
-  pairContainers(old: object, now: object): void {
-    this.newContainers.set(old, now);
-    this.oldContainers.set(now, old);
-  }
-}
-
-function partner(node: ConfigNode, own: Structure, other: Structure): ConfigNode | undefined {
-  const number = own.find(node);
-  return number === undefined ? undefined : other.nodes[own.partners[number]!];
 }
 
 /**
@@ -76,9 +42,9 @@ class Aligner {
   private readonly oldByContent: ByContent;
   private readonly newByContent: ByContent;
   /** The old configs that have partners, in the order in which these were found. */
-  private readonly pairs: number[] = [];
+  private readonly pairs: Member[] = [];
   private descended = 0;
-  private deferred: [number, number][] = [];
+  private readonly deferred: [Member, Member][] = [];
   private defers = true;
 
   constructor(
@@ -87,37 +53,34 @@ class Aligner {
   ) {
     this.alignment = new Alignment(oldRoot, newRoot);
     ({ contents: this.contents, old: this.old, now: this.now } = this.alignment);
-    this.oldByContent = new ByContent(this.old.contents);
-    this.newByContent = new ByContent(this.now.contents);
+    this.oldByContent = new ByContent(this.old.members);
+    this.newByContent = new ByContent(this.now.members);
   }
 
   run(): Alignment {
-    const { length } = this.now.nodes;
+    // Defaults that are made on the way are paired where they stand.
+    const added = [...this.now.members];
     // Below the same object, everything is the same.
-    for (let now = 0; now < length; now++) {
-      const same = this.old.find(this.now.nodes[now]!);
-      if (same !== undefined) this.alignment.pair(same, now);
+    for (const now of added) {
+      const same = this.old.find(now.node);
+      if (same !== undefined) pair(same, now);
     }
     this.pairValues(this.oldRoot, this.newRoot);
     this.descend();
-    this.pairLikes(length);
+    this.pairLikes(added);
     this.defers = false;
     for (const [a, b] of this.deferred) this.consider(a, b);
     this.descend();
     // Pairs that this makes are gone through as well.
     for (const old of this.pairs) {
-      this.pairLeftovers(this.old.nodes[old]!, this.now.nodes[this.old.partners[old]!]!);
+      this.pairLeftovers(old, old.partner!);
       this.descend();
     }
     return this.alignment;
   }
 
-  private isFree(old: number, now: number): boolean {
-    return this.old.partners[old] === -1 && this.now.partners[now] === -1;
-  }
-
-  private pairConfigs(old: number, now: number): void {
-    this.alignment.pair(old, now);
+  private pairConfigs(old: Member, now: Member): void {
+    pair(old, now);
     this.pairs.push(old);
   }
 
@@ -125,8 +88,7 @@ class Aligner {
   private descend(): void {
     for (; this.descended < this.pairs.length; this.descended += 1) {
       const old = this.pairs[this.descended]!;
-      const now = this.old.partners[old]!;
-      this.pairFields(this.old.nodes[old]!, this.now.nodes[now]!);
+      this.pairFields(old.node, old.partner!.node);
     }
   }
 
@@ -144,11 +106,12 @@ class Aligner {
   private pairValues(va: unknown, vb: unknown): void {
     const a = nodeOf(va);
     const b = nodeOf(vb);
-    if (a !== undefined && b !== undefined) this.consider(this.old.numberOf(a), this.now.numberOf(b));
+    if (a !== undefined && b !== undefined) this.consider(this.old.of(a), this.now.of(b));
     if (a !== undefined || b !== undefined || va === vb) return;
     if (isContainer(va) && isContainer(vb)) {
       if (Array.isArray(va) !== Array.isArray(vb)) return;
-      this.alignment.pairContainers(va, vb);
+      this.alignment.containersAfter.set(va, vb);
+      this.alignment.containersBefore.set(vb, va);
       if (Array.isArray(va)) this.pairItems(va, vb as unknown[]);
       else
         for (const key of Object.keys(va))
@@ -162,17 +125,16 @@ class Aligner {
   }
 
   /** Pairs two configs that stand at the same place, if they are the same kind of thing. */
-  private consider(a: number, b: number): void {
-    if (!this.isFree(a, b)) return;
-    const [old, now] = [this.old.contents[a]!, this.now.contents[b]!];
-    if (old !== now) {
-      if (this.defers && (this.isElsewhere(old) || this.isElsewhere(now))) {
-        this.deferred.push([a, b]);
+  private consider(old: Member, now: Member): void {
+    if (!areFree(old, now)) return;
+    if (old.content !== now.content) {
+      if (this.defers && (this.isElsewhere(old.content) || this.isElsewhere(now.content))) {
+        this.deferred.push([old, now]);
         return;
       }
-      if (!this.areRelated(this.old.nodes[a]!, this.now.nodes[b]!)) return;
+      if (!this.areRelated(old.node, now.node)) return;
     }
-    this.pairConfigs(a, b);
+    this.pairConfigs(old, now);
   }
 
   /** Whether just one config of each structure has the content, both are free, and it says enough to call them the same. */
@@ -180,7 +142,7 @@ class Aligner {
     if (this.contents.weightOf(content) < leastToDiffer) return false;
     const old = this.oldByContent.only(content);
     const now = this.newByContent.only(content);
-    return old !== undefined && now !== undefined && this.isFree(old, now);
+    return old !== undefined && now !== undefined && areFree(old, now);
   }
 
   /** Classes may change where one extends the other, or where the configs have an explicit value in common. */
@@ -234,10 +196,9 @@ class Aligner {
   private keyOf(item: unknown, side: Structure): unknown {
     const node = nodeOf(item);
     if (node === undefined) return this.contents.of(item, side);
-    const number = side.numberOf(node);
-    const found = side.partners[number]!;
-    if (found === -1) return side.contents[number];
-    return side === this.old ? node : this.old.nodes[found];
+    const member = side.of(node);
+    if (member.partner === undefined) return member.content;
+    return side === this.old ? member : member.partner;
   }
 
   /** Pairs items in order so that as much as can be is alike. */
@@ -271,61 +232,67 @@ class Aligner {
     const a = nodeOf(va);
     const b = nodeOf(vb);
     if (a !== undefined && b !== undefined) {
-      if (!this.isFree(this.old.numberOf(a), this.now.numberOf(b)) || !this.areRelated(a, b)) return 0;
+      if (!areFree(this.old.of(a), this.now.of(b)) || !this.areRelated(a, b)) return 0;
       return Number(a.info === b.info) + this.likeness(a, b) + 0.5;
     }
     return Number(isContainer(va) && isContainer(vb) && Array.isArray(va) === Array.isArray(vb));
   }
 
   /** Pairs the first configs that have the same content, wherever they stand, in the order in which they are met. */
-  private pairLikes(count: number): void {
-    for (let now = 0; now < count; now++) {
-      const content = this.now.contents[now]!;
-      if (this.now.partners[now] !== -1 || this.contents.weightOf(content) === 0) continue;
-      const old = this.oldByContent.next(content, (each) => this.old.partners[each] === -1);
+  private pairLikes(added: readonly Member[]): void {
+    for (const now of added) {
+      if (now.partner !== undefined || this.contents.weightOf(now.content) === 0) continue;
+      const old = this.oldByContent.nextFree(now.content);
       if (old !== undefined) this.pairConfigs(old, now);
       this.descend();
     }
   }
 
   /** Pairs configs directly in `a` and `b` that nothing else was found for, by their classes. */
-  private pairLeftovers(a: ConfigNode, b: ConfigNode): void {
-    const byClass = new Map<object, number[]>();
-    for (const { node } of shownEdges(b, undefined).reverse()) {
-      const now = this.now.numberOf(node);
-      if (this.now.partners[now] !== -1) continue;
-      getOrMake(byClass, node.info, () => []).push(now);
+  private pairLeftovers(a: Member, b: Member): void {
+    const byClass = new Map<object, Member[]>();
+    for (const { node } of shownEdges(b.node, undefined).reverse()) {
+      const now = this.now.of(node);
+      if (now.partner === undefined) getOrMake(byClass, node.info, () => []).push(now);
     }
     if (byClass.size === 0) return;
-    for (const { node } of shownEdges(a, undefined)) {
-      const old = this.old.numberOf(node);
-      if (this.old.partners[old] !== -1) continue;
+    for (const { node } of shownEdges(a.node, undefined)) {
+      const old = this.old.of(node);
+      if (old.partner !== undefined) continue;
       const now = byClass.get(node.info)?.pop();
-      if (now !== undefined && this.isFree(old, now)) this.pairConfigs(old, now);
+      if (now !== undefined && areFree(old, now)) this.pairConfigs(old, now);
     }
   }
 }
 
+function pair(old: Member, now: Member): void {
+  old.partner = now;
+  now.partner = old;
+}
+
+function areFree(old: Member, now: Member): boolean {
+  return old.partner === undefined && now.partner === undefined;
+}
+
 /** The configs of a structure by their contents. */
 class ByContent {
-  private readonly known = new Map<number, { configs: number[]; next: number }>();
+  private readonly known = new Map<number, { configs: Member[]; next: number }>();
 
-  constructor(contents: readonly number[]) {
-    for (const [config, content] of contents.entries()) {
-      getOrMake(this.known, content, () => ({ configs: [], next: 0 })).configs.push(config);
-    }
+  constructor(members: readonly Member[]) {
+    for (const member of members)
+      getOrMake(this.known, member.content, () => ({ configs: [], next: 0 })).configs.push(member);
   }
 
   /** The config with this content, if there is just one. */
-  only(content: number): number | undefined {
+  only(content: number): Member | undefined {
     const { configs, next } = this.known.get(content) ?? none;
     return configs.length === 1 && next === 0 ? configs[0] : undefined;
   }
 
-  /** The next config with this content that `fits`; those before it are not found again. */
-  next(content: number, fits: (config: number) => boolean): number | undefined {
+  /** The next config with this content that has no partner; those before it are not found again. */
+  nextFree(content: number): Member | undefined {
     const known = this.known.get(content) ?? none;
-    while (known.next < known.configs.length && !fits(known.configs[known.next]!)) known.next += 1;
+    while (known.configs[known.next]?.partner !== undefined) known.next += 1;
     return known.configs[known.next];
   }
 }

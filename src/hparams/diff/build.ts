@@ -2,14 +2,15 @@
 
 import type { FieldInfo } from '../fields/fields.js';
 import { tagsAfter } from '../nodes/carriers.js';
-import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
-import { type ConfigNode, collectNodes, fieldTags, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { getOrMake, isContainer, mapContainers, partsOf } from '../nodes/containers.js';
+import { nodesIn } from '../nodes/held.js';
+import { type ConfigNode, fieldTags, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { explicitTags } from '../tags.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type Segment } from '../walking/paths.js';
 import { type Alignment, alignStructures } from './align.js';
 import { listEdits } from './lists.js';
-import { isTouched } from './structure.js';
+import { isTouched, type Member } from './structure.js';
 import {
   AddedPart,
   type Change,
@@ -19,7 +20,6 @@ import {
   OldPart,
   type PartConfig,
   type Path,
-  PathTable,
   type TagState,
 } from './types.js';
 
@@ -36,11 +36,10 @@ export function buildDiff(old: unknown, now: unknown): Diff {
 
 class Differ {
   private readonly alignment: Alignment;
-  private readonly table = new PathTable();
   private readonly changes: Change[] = [];
-  private readonly added = new Map<ConfigNode, AddedPart>();
-  private readonly removed = new Set<ConfigNode>();
-  private readonly mentioned = new Map<ConfigNode, OldPart>();
+  private readonly added = new Map<Member, AddedPart>();
+  private readonly removed = new Set<Member>();
+  private readonly mentioned = new Map<Member, OldPart>();
 
   constructor(
     private readonly old: unknown,
@@ -53,66 +52,53 @@ class Differ {
   }
 
   run(): Diff {
-    const { old, now } = this.alignment;
     this.differ(this.old, this.now, undefined);
-    for (const number of old.inOrder()) {
-      const partner = now.nodes[old.partners[number]!];
-      if (partner === undefined) continue;
-      const node = old.nodes[number]!;
-      if (partner !== node) this.differConfigs(node, partner, old.pathOf(number));
+    for (const member of this.alignment.old.members) {
+      const { node, partner } = member;
+      if (partner !== undefined && partner.node !== node) this.differConfigs(member, partner.node);
     }
     const added: PartConfig[] = [];
     // Describing a part may name others, which then stand at the end.
-    for (const node of this.added.keys()) added.push(this.describe(node, 'now'));
+    for (const member of this.added.keys()) added.push(this.describe(member, 'now'));
     const removed: PartConfig[] = [];
-    for (const node of this.removed) removed.push(this.describe(node, 'old'));
+    for (const member of this.removed) removed.push(this.describe(member, 'old'));
     return { changes: this.changes, added, removed, places: this.places() };
   }
 
   private places(): DiffPlace[] {
-    const { old, now } = this.alignment;
     // The way to a config in the new structure may lead through others than that in the old one.
-    const climbed = new Set<number>();
-    for (const node of this.mentioned.keys()) {
-      let at = old.partners[old.find(node) ?? -1] ?? -1;
-      while (at !== -1 && !climbed.has(at)) {
+    const climbed = new Set<Member>();
+    for (const { partner } of this.mentioned.keys()) {
+      for (let at = partner; at !== undefined && !climbed.has(at); at = at.owner) {
         climbed.add(at);
-        at = now.owners[at]!;
-        const owner = old.nodes[now.partners[at] ?? -1];
-        if (owner === undefined) continue;
-        if (this.mentioned.has(owner)) break;
-        this.mention(owner);
+        const owner = at.owner?.partner;
+        if (owner !== undefined && this.mentioned.has(owner)) break;
+        if (owner !== undefined) this.mention(owner);
       }
     }
-    return [...this.mentioned].map(([node, { path }]) => {
-      const found = old.partners[old.find(node) ?? -1] ?? -1;
-      const newPath = found === -1 ? undefined : { path: this.table.intern(now.pathOf(found)) };
-      return { path, info: node.info, kind: node.kind, ...(newPath && { newPath }) };
-    });
+    return [...this.mentioned.keys()].map(({ node, path, partner }) => ({
+      path,
+      info: node.info,
+      kind: node.kind,
+      ...(partner && { newPath: { path: partner.path } }),
+    }));
   }
 
   /** Makes sure that the config and those around it are among the places. */
-  private mention(node: ConfigNode): OldPart {
-    const known = this.mentioned.get(node);
-    if (known !== undefined) return known;
-    const { old } = this.alignment;
-    const number = old.find(node) ?? -1;
-    const part = new OldPart(this.table.intern(old.pathOf(number)));
-    this.mentioned.set(node, part);
-    for (let at = old.owners[number] ?? -1; at !== -1; at = old.owners[at]!) {
-      const owner = old.nodes[at]!;
-      if (this.mentioned.has(owner)) break;
-      this.mentioned.set(owner, new OldPart(this.table.intern(old.pathOf(at))));
-    }
+  private mention(member: Member): OldPart {
+    const part = getOrMake(this.mentioned, member, () => new OldPart(member.path));
+    for (let at = member.owner; at !== undefined && !this.mentioned.has(at); at = at.owner)
+      this.mentioned.set(at, new OldPart(at.path));
     return part;
   }
 
-  /** Adds a change of what stands at `path`. Only these paths reach the table: most lead to nothing that changed. */
+  /** Adds a change of what stands at `path`. */
   private change(path: Path, { kind, ...change }: ChangeAt): void {
-    this.changes.push({ kind, path: this.table.intern(path), ...change } as Change);
+    this.changes.push({ kind, path, ...change } as Change);
   }
 
-  private differConfigs(old: ConfigNode, now: ConfigNode, at: Path): void {
+  private differConfigs(member: Member, now: ConfigNode): void {
+    const { node: old, path: at } = member;
     const before = this.changes.length;
     if (old.info !== now.info) this.change(at, { kind: 'class', old: old.info, value: now.info });
     if (old.kind !== now.kind) this.change(at, { kind: 'kind', old: old.kind, value: now.kind });
@@ -127,7 +113,7 @@ class Differ {
       if (!now.info.fields.has(field.name) && isExplicit(old, field.name))
         this.delete(old, field, { parent: at, segment: field.name });
     }
-    if (this.changes.length > before) this.mention(old);
+    if (this.changes.length > before) this.mention(member);
   }
 
   private differTags(
@@ -179,18 +165,15 @@ class Differ {
   }
 
   private standsElsewhere(value: unknown): boolean {
-    const nodes: ConfigNode[] = [];
-    collectNodes(value, nodes);
-    const { now } = this.alignment;
-    return nodes.some((node) => {
-      const number = now.find(node);
-      return number !== undefined && (now.shared.has(number) || now.partners[number] !== -1);
+    return nodesIn(value).some((node) => {
+      const member = this.alignment.now.find(node);
+      return member !== undefined && (member.isShared || member.partner !== undefined);
     });
   }
 
   /** The changes that make one value another that stands at the same place. */
   private differ(old: unknown, now: unknown, path: Path): void {
-    if (isContainer(old) && isContainer(now) && this.alignment.containerAfter(old) === now) {
+    if (isContainer(old) && isContainer(now) && this.alignment.containersAfter.get(old) === now) {
       if (Array.isArray(old)) this.differLists(old, now as unknown[], path);
       else this.differRecords(old, now as Record<string, unknown>, path);
     } else if (!this.same(old, now)) this.modify(old, now, path);
@@ -236,17 +219,16 @@ class Differ {
   }
 
   private keyOfOld(item: unknown): unknown {
-    const { contents, old } = this.alignment;
-    if (nodeOf(item) !== undefined) return item;
-    const isPart = isContainer(item) && this.alignment.containerAfter(item) !== undefined;
+    const { contents, old, containersAfter } = this.alignment;
+    const isPart = nodeOf(item) !== undefined || containersAfter.has(item as object);
     return isPart ? item : contents.of(item, old);
   }
 
   private keyOfNew(item: unknown): unknown {
-    const { contents, now } = this.alignment;
+    const { contents, now, containersBefore } = this.alignment;
     const node = nodeOf(item);
-    if (node !== undefined) return (this.alignment.partnerOfNew(node) ?? node).proxy;
-    return (isContainer(item) ? this.alignment.containerBefore(item) : undefined) ?? contents.of(item, now);
+    if (node !== undefined) return (now.of(node).partner?.node ?? node).proxy;
+    return containersBefore.get(item as object) ?? contents.of(item, now);
   }
 
   /** Whether two values are the same, their configs being partners. */
@@ -254,7 +236,7 @@ class Differ {
     const a = nodeOf(old);
     const b = nodeOf(now);
     if (a !== undefined || b !== undefined)
-      return a !== undefined && b !== undefined && this.alignment.partnerOfOld(a) === b;
+      return a !== undefined && b !== undefined && this.alignment.old.of(a).partner?.node === b;
     const olds = partsOf(old);
     const news = partsOf(now);
     if (olds === undefined || news === undefined) return olds === news && leavesMatch(old, now);
@@ -270,8 +252,9 @@ class Differ {
     return mapContainers(value, (leaf) => {
       const node = nodeOf(leaf);
       if (node === undefined) return leaf;
-      if (this.alignment.partnerOfOld(node) === undefined) this.removed.add(node);
-      return this.mention(node);
+      const member = this.alignment.old.of(node);
+      if (member.partner === undefined) this.removed.add(member);
+      return this.mention(member);
     });
   }
 
@@ -279,17 +262,13 @@ class Differ {
     return mapContainers(value, (leaf) => {
       const node = nodeOf(leaf);
       if (node === undefined) return leaf;
-      const old = this.alignment.partnerOfNew(node);
-      if (old !== undefined) return this.mention(old);
-      let part = this.added.get(node);
-      if (part === undefined) {
-        this.added.set(node, (part = new AddedPart(this.added.size)));
-      }
-      return part;
+      const member = this.alignment.now.of(node);
+      if (member.partner !== undefined) return this.mention(member.partner);
+      return getOrMake(this.added, member, () => new AddedPart(this.added.size));
     });
   }
 
-  private describe(node: ConfigNode, side: 'old' | 'now'): PartConfig {
+  private describe({ node, path }: Member, side: 'old' | 'now'): PartConfig {
     const values: Record<string, DiffValue> = {};
     for (const field of node.info.fields.values()) {
       const { name } = field;
@@ -305,8 +284,6 @@ class Differ {
       for (const tag of added) tags.push({ field, tag, present: true });
       for (const tag of removed) tags.push({ field, tag, present: false });
     }
-    const structure = this.alignment[side];
-    const path = this.table.intern(structure.pathOf(structure.find(node) ?? -1));
     return { path, info: node.info, kind: node.kind, values, tags };
   }
 }

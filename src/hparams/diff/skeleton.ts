@@ -3,7 +3,7 @@ import { newConfig } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import type { Segment } from '../walking/paths.js';
-import { type Diff, OldPart, type Path, PathTable, splitPath } from './types.js';
+import { type Diff, OldPart, type Path, splitPath } from './types.js';
 
 /** Stands for an item of a list that the diff does not tell. */
 class UnknownItem {
@@ -24,75 +24,70 @@ export function skeletonFromDiff(diff: Diff): unknown {
 }
 
 class Skeleton {
-  private readonly table = new PathTable();
   private readonly nodes = new Map<Path, ConfigNode>();
-  private readonly lengths = new Map<Path, number>();
   /** Holds the root, be it a config or a container. */
   private readonly top: Slot = {};
 
   constructor(private readonly diff: Diff) {}
 
   make(): unknown {
-    for (const { path, info, kind } of this.diff.places) {
-      this.nodes.set(this.table.intern(path), nodeOf(newConfig(info, kind))!);
-    }
-    for (const change of this.diff.changes) {
-      if (!('length' in change)) continue;
-      this.lengths.set(
-        this.table.intern(change.kind === 'insert' ? change.path : change.path?.parent),
-        change.length,
-      );
-    }
+    const { changes, places, removed } = this.diff;
+    for (const { path, info, kind } of places) this.nodes.set(path, nodeOf(newConfig(info, kind))!);
     for (const [path, node] of this.nodes) this.put(path, node.proxy);
-    for (const part of this.diff.removed) {
-      for (const name of Object.keys(part.values)) {
-        this.put({ parent: part.path, segment: name }, this.value(part.values[name]));
-      }
+    for (const part of removed) {
+      for (const [name, value] of Object.entries(part.values))
+        this.put({ parent: part.path, segment: name }, this.value(value));
     }
-    for (const change of this.diff.changes) {
-      if (change.kind === 'insert') this.container(change.path, 0);
-      else if ('old' in change && change.kind !== 'class' && change.kind !== 'kind')
+    for (const change of changes) {
+      if ('old' in change && change.kind !== 'class' && change.kind !== 'kind')
         this.put(change.path, this.value(change.old));
+      if ('length' in change) {
+        const list = change.kind === 'insert' ? change.path : change.path?.parent;
+        fill(this.container(list, 0), change.length);
+      }
     }
     return this.top.root;
   }
 
   private value(value: unknown): unknown {
     return mapContainers(value, (leaf) =>
-      leaf instanceof OldPart ? this.nodes.get(this.table.intern(leaf.path))?.proxy : leaf,
+      leaf instanceof OldPart ? this.nodes.get(leaf.path)?.proxy : leaf,
     );
   }
 
   private put(path: Path, value: unknown): void {
-    if (path === undefined) this.top.root = value;
-    else this.container(path.parent, path.segment)[keyOf(path.segment)] = value;
+    if (path === undefined) {
+      this.top.root = value;
+      return;
+    }
+    const container = this.container(path.parent, path.segment);
+    if (typeof path.segment === 'number') fill(container, path.segment);
+    container[keyOf(path.segment)] = value;
   }
 
-  /** What `path` leads to, made where it is not there yet: a config's values, a list or a record. */
+  /** What `path` leads to, made where it is not there yet: a config's values, a list or a record that has `next`. */
   private container(path: Path, next: Segment): Slot {
+    if (typeof next === 'string') return this.nodes.get(path)?.values ?? {};
     const { config, field, inner } = splitPath(path);
-    const node = this.nodes.get(this.table.intern(config));
+    const node = this.nodes.get(config);
     let slot: Slot = field === undefined || node === undefined ? this.top : node.values;
-    if (typeof next === 'string') return this.nodes.get(this.table.intern(path))?.values ?? {};
-    let at: Path = field === undefined ? undefined : { parent: config, segment: field };
-    let key: string | number = field ?? 'root';
-    for (const segment of [...inner, undefined]) {
-      const following = segment ?? next;
-      if (typeof slot[key] !== 'object' || slot[key] === null || nodeOf(slot[key]) !== undefined) {
-        slot[key] = typeof following === 'number' ? this.list(at, following) : {};
-      }
+    const steps = [field ?? 'root', ...inner];
+    for (const [i, step] of steps.entries()) {
+      const key = keyOf(step);
+      const held = slot[key];
+      if (typeof held !== 'object' || held === null || nodeOf(held) !== undefined)
+        slot[key] = typeof (steps[i + 1] ?? next) === 'number' ? [] : {};
       slot = slot[key] as Slot;
-      if (segment === undefined) break;
-      key = keyOf(segment);
-      at = { parent: at, segment };
+      const index = steps[i + 1];
+      if (typeof index === 'number') fill(slot, index + 1);
     }
     return slot;
   }
+}
 
-  private list(path: Path, index: number): unknown[] {
-    const length = this.lengths.get(this.table.intern(path)) ?? index + 1;
-    return Array.from({ length }, () => new UnknownItem());
-  }
+/** Makes a list so long, where it is shorter. */
+function fill(list: Slot, length: number): void {
+  for (let at = (list as unknown as unknown[]).length; at < length; at += 1) list[at] = new UnknownItem();
 }
 
 function keyOf(segment: Segment): string | number {

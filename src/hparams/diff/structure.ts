@@ -1,45 +1,46 @@
-/** @file One of the two structures that are compared: its configs by number, and what is known of each. */
-
+/** @file One of the two structures that are compared: its configs, and numbers that are equal for equal contents. */
+import type { FieldInfo } from '../fields/fields.js';
+import { partsOf } from '../nodes/containers.js';
 import { touchedValue } from '../nodes/held.js';
-import type { ConfigNode } from '../nodes/node.js';
-import type { PathLink } from '../walking/paths.js';
+import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { formatSegment, type PathLink } from '../walking/paths.js';
 import { type Edge, fieldEdges, walk } from '../walking/walk.js';
-import type { Contents, KnownContents } from './contents.js';
-import type { Path } from './types.js';
 
-/**
- * The configs of a structure, numbered in the order in which they are met, outer before inner; what is known of them
- * stands in arrays by number.
- */
-export class Structure implements KnownContents {
-  readonly nodes: ConfigNode[] = [];
-  /** The numbers of their contents. */
-  readonly contents: number[] = [];
-  /** The config in which each was met first, or -1. */
-  readonly owners: number[] = [];
-  /** What each is in the other structure, or -1. */
-  readonly partners: number[] = [];
-  /** Those that stand in more than one place. */
-  readonly shared = new Set<number>();
-  private readonly paths: Path[] = [];
-  private readonly numbers = new Map<unknown, unknown>();
-  private order: number[] | undefined;
+/** A config of a structure, and what is known of it. */
+export interface Member {
+  readonly node: ConfigNode;
+  /** The path by which it was met first. */
+  path: PathLink | undefined;
+  /** The config in which it was met first. */
+  owner: Member | undefined;
+  /** The number of its content. */
+  content: number;
+  /** What it is in the other structure. */
+  partner: Member | undefined;
+  /** Whether it stands in more than one place. */
+  isShared: boolean;
+}
+
+/** The configs of a structure in the order in which they are met, outer before inner. */
+export class Structure {
+  members: Member[] = [];
+  private readonly known = new Map<unknown, unknown>();
   private grew = false;
 
   constructor(
     private readonly root: unknown,
-    private readonly table: Contents,
+    private readonly contents: Contents,
   ) {
     this.add(root);
   }
 
-  /** The number of a config; undefined for one that was not met. */
-  find(node: ConfigNode): number | undefined {
-    return this.numbers.get(node) as number | undefined;
+  /** The member that a config is; undefined for one that was not met. */
+  find(node: ConfigNode): Member | undefined {
+    return this.known.get(node) as Member | undefined;
   }
 
-  /** The number of a config. Defaults that were not there before are added. */
-  numberOf(node: ConfigNode): number {
+  /** The member that a config is. Defaults that were not there before are added. */
+  of(node: ConfigNode): Member {
     const known = this.find(node);
     if (known !== undefined) return known;
     this.grew = true;
@@ -47,57 +48,42 @@ export class Structure implements KnownContents {
     return this.find(node)!;
   }
 
-  contentOf(node: ConfigNode): number {
-    return this.contents[this.numberOf(node)]!;
-  }
-
-  /** The path by which a config was met first. */
-  pathOf(number: number): Path {
-    return this.paths[number];
-  }
-
-  /** The numbers of all configs in the order in which they are met now, outer before inner. */
-  inOrder(): Iterable<number> {
-    return this.order ?? this.nodes.keys();
-  }
-
   /** Finds the order, owners and paths anew where defaults were made since. */
   settle(): void {
     if (!this.grew) return;
-    this.order = [];
-    const open: number[] = [];
+    this.members = [];
+    const open: Member[] = [];
     walk(this.root, {
       children: shownEdges,
       enter: (node, path) => {
-        const number = this.numberOf(node);
-        this.order!.push(number);
-        this.paths[number] = path;
-        this.owners[number] = open.at(-1) ?? -1;
-        open.push(number);
+        const member = this.of(node);
+        member.path = path;
+        member.owner = open.at(-1);
+        this.members.push(member);
+        open.push(member);
       },
       leave: () => open.pop(),
-      again: (node) => this.shared.add(this.numberOf(node)),
+      again: (node) => (this.of(node).isShared = true),
     });
   }
 
   private add(root: unknown): void {
-    const open: number[] = [];
+    const open: Member[] = [];
     walk(root, {
       children: shownEdges,
       enter: (node, path) => {
-        this.owners.push(open.at(-1) ?? -1);
-        open.push(this.nodes.push(node) - 1);
-        this.paths.push(path);
-        this.contents.push(-1);
-        this.partners.push(-1);
+        const owner = open.at(-1);
+        const member: Member = { node, path, owner, content: -1, partner: undefined, isShared: false };
+        this.members.push(member);
+        open.push(member);
       },
       leave: (node) => {
-        const number = open.pop()!;
-        this.contents[number] = this.table.ofConfig(node, this);
-        return number;
+        const member = open.pop()!;
+        member.content = this.contents.ofConfig(node, this);
+        return member;
       },
-      again: (node) => this.shared.add(this.find(node)!),
-      results: this.numbers,
+      again: (node) => (this.find(node)!.isShared = true),
+      results: this.known,
     });
   }
 }
@@ -110,4 +96,90 @@ export function isTouched(node: ConfigNode, name: string): boolean {
 /** The configs that `node` holds in fields that were touched. */
 export function shownEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
   return fieldEdges(node, path, touchedValue, true);
+}
+
+// Longer texts are kept once, whatever the number of contents they are part of.
+const longestText = 64;
+// A diamond of many levels has more paths than numbers can count.
+const mostWeight = 1000;
+
+/** Numbers contents. Sharing is not looked at: the numbers say what is alike, not what is the same. */
+export class Contents {
+  /** By a text that says all of a content, the contents of configs in it by their numbers. */
+  private readonly numbers = new Map<string, number>();
+  /** Of what is compared as it is: classes, functions, long texts, and objects that nobody can look into. */
+  private readonly identities = new Map<unknown, number>();
+  /** By content, those of configs. */
+  private readonly weights: number[] = [];
+
+  /** The number of a value's content. */
+  of(value: unknown, structure: Structure): number {
+    const node = nodeOf(value);
+    return node === undefined ? this.numberOf(this.textOf(value, structure), 0) : structure.of(node).content;
+  }
+
+  /** The number of a config's content: its class, kind and explicit values. What it holds is known. */
+  ofConfig(node: ConfigNode, structure: Structure): number {
+    let text = `${node.kind}${this.identify(node.info)}`;
+    let weight = 0;
+    const { allFields } = node.info;
+    for (let i = 0; i < allFields.length; i++) {
+      const field = allFields[i]!;
+      if (!isExplicit(node, field.name)) continue;
+      const value = rawValue(node, field);
+      if (isDefault(value, field)) continue;
+      text += ` ${i} ${this.textOf(value, structure)}`;
+      const child = nodeOf(value);
+      weight += 1 + (child === undefined ? 0 : this.weightOf(structure.of(child).content));
+    }
+    return this.numberOf(text, Math.min(weight, mostWeight));
+  }
+
+  /** How many explicit values a config with this content has, those of its sub-configs included. */
+  weightOf(content: number): number {
+    return this.weights[content]!;
+  }
+
+  private numberOf(text: string, weight: number): number {
+    let number = this.numbers.get(text);
+    if (number === undefined) this.numbers.set(text, (number = this.weights.push(weight) - 1));
+    return number;
+  }
+
+  /** Says where it ends, so that no two lists of values have one text. */
+  private textOf(value: unknown, structure: Structure): string {
+    // As Map compares numbers: NaN is like NaN, 0 like -0.
+    if (typeof value === 'number') return String(value);
+    if (typeof value === 'string') {
+      return value.length > longestText ? this.identify(value) : `"${value.length} ${value}`;
+    }
+    if (typeof value === 'boolean' || value === undefined || value === null) return String(value);
+    if (typeof value !== 'object') return this.identify(value);
+    const node = nodeOf(value);
+    if (node !== undefined) return `@${structure.of(node).content}`;
+    if (Array.isArray(value)) return `[${value.map((item) => this.textOf(item, structure)).join()}]`;
+    if (value instanceof Date) return `date${value.getTime()}`;
+    if (value instanceof RegExp) return `regexp${this.identify(String(value))}`;
+    return this.textOfKeyed(value, structure);
+  }
+
+  private textOfKeyed(value: object, structure: Structure): string {
+    const parts = partsOf(value);
+    if (parts === undefined) return this.identify(value);
+    const named = parts.map(
+      ([segment, part]) => `${this.identify(formatSegment(segment, true))} ${this.of(part, structure)}`,
+    );
+    return `{${this.identify(value.constructor)} ${named.sort().join()}}`;
+  }
+
+  private identify(value: unknown): string {
+    let number = this.identities.get(value);
+    if (number === undefined) this.identities.set(value, (number = this.identities.size));
+    return `#${number}`;
+  }
+}
+
+/** An explicit default is like an unset one. */
+function isDefault(value: unknown, field: FieldInfo): boolean {
+  return field.default.kind === 'value' && Object.is(value, field.default.make());
 }

@@ -2,9 +2,11 @@
 import { showLong, showValue } from '../fields/describe.js';
 import type { ClassInfo } from '../fields/fields.js';
 import { partsOf } from '../nodes/containers.js';
+import type { Part } from '../nodes/containerTypes.js';
+import { nodesIn } from '../nodes/held.js';
 import { nodeOf } from '../nodes/node.js';
 import { ClassLabels } from '../printing/classLabels.js';
-import { formatLink, formatSegment } from '../walking/paths.js';
+import { formatLink, formatSegment, isSameStep } from '../walking/paths.js';
 import {
   AddedPart,
   type Change,
@@ -127,15 +129,13 @@ class DiffWriter {
     if (value instanceof OldPart) {
       const path = value.path;
       const name = this.classNameAt(path);
-      return path !== undefined && path === here ? name : `${name} of ${this.path(value.path) || '<root>'}`;
+      return path !== undefined && isSamePath(path, here)
+        ? name
+        : `${name} of ${this.path(value.path) || '<root>'}`;
     }
     const parts = partsOf(value);
     if (parts === undefined || collectParts(value).length === 0) return showLong(value);
-    const shown = parts.map(([segment, part]) => {
-      const text = this.show(part, undefined);
-      return typeof segment === 'object' ? `${segment.key}: ${text}` : text;
-    });
-    return Array.isArray(value) ? `[${shown.join(', ')}]` : `{${shown.join(', ')}}`;
+    return listed(value, parts, (part) => this.show(part, undefined));
   }
 
   /** The text of a path; one of more than 64 steps begins from a label that a line of its own explains. */
@@ -168,6 +168,14 @@ class DiffWriter {
   }
 }
 
+/** Whether two paths of a diff are equal; those to one config are one object. */
+function isSamePath(a: Path, b: Path): boolean {
+  let [one, other] = [a, b];
+  for (; one !== other; one = one?.parent, other = other?.parent)
+    if (one === undefined || other === undefined || !isSameStep(one.segment, other.segment)) return false;
+  return true;
+}
+
 /** What a diff calls the classes of its configs. */
 export function labelsOf(diff: Diff): ClassLabels {
   return new ClassLabels(() => [
@@ -176,33 +184,27 @@ export function labelsOf(diff: Diff): ClassLabels {
   ]);
 }
 
-/** A value on one line: configs by their classes, those of the old structure also by their paths. */
-export function showDiffValue(
-  diff: Diff,
-  value: DiffValue,
-  pathText: (path: Path) => string = shortPath,
-): string {
+/** A value on one line: configs by their classes, those of the old structure by their paths. */
+export function showDiffValue(diff: Diff, value: DiffValue): string {
   if (value instanceof AddedPart) {
     const added = diff.added[value.index];
     return `a new ${added === undefined ? 'config' : labelsOf(diff).of(added.info)}`;
   }
-  if (value instanceof OldPart) return `the config at ${pathText(value.path)}`;
-  const node = nodeOf(value);
-  if (node !== undefined) return showValue(value);
-  if (!holdsParts(value)) return pathText === shortPath ? showValue(value) : showLong(value);
-  const parts = (partsOf(value) ?? []).map(([segment, part]) => {
-    const text = showDiffValue(diff, part, pathText);
-    return typeof segment === 'object' ? `${segment.key}: ${text}` : text;
-  });
-  return Array.isArray(value) ? `[${parts.join(', ')}]` : `{${parts.join(', ')}}`;
+  if (value instanceof OldPart) return `the config at ${formatLink(value.path) || '<root>'}`;
+  const parts = nodeOf(value) === undefined && holdsParts(value) ? partsOf(value) : undefined;
+  if (parts === undefined) return showValue(value);
+  return listed(value, parts, (part) => showDiffValue(diff, part));
 }
 
-/** Whether configs stand in a value of a diff. */
+/** Whether configs stand in a value of a diff, or in one of the base. */
 function holdsParts(value: DiffValue): boolean {
-  if (value instanceof AddedPart || value instanceof OldPart || nodeOf(value) !== undefined) return true;
-  return (partsOf(value) ?? []).some(([, part]) => holdsParts(part));
+  return collectParts(value).length > 0 || nodesIn(value).length > 0;
 }
 
-function shortPath(path: Path): string {
-  return formatLink(path) || '<root>';
+/** The parts of a container on one line. */
+function listed(value: unknown, parts: readonly Part[], show: (part: unknown) => string): string {
+  const shown = parts.map(([segment, part]) =>
+    typeof segment === 'object' ? `${segment.key}: ${show(part)}` : show(part),
+  );
+  return Array.isArray(value) ? `[${shown.join(', ')}]` : `{${shown.join(', ')}}`;
 }

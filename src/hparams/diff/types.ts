@@ -1,14 +1,14 @@
 /** @file Data types of diffs: changes, the configs in their values, and paths. */
 import type { ClassInfo } from '../fields/fields.js';
-import { getOrMake, mapContainers, partsOf } from '../nodes/containers.js';
+import { mapContainers, partsOf } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';
 import type { Tag } from '../types.js';
-import { formatSegment, type PathLink, type Segment } from '../walking/paths.js';
+import type { PathLink, Segment } from '../walking/paths.js';
 
 /**
  * A path as a chain of steps, so that long paths share their beginnings: `segmentsOf(path)` gives the steps and
  * `formatLink(path)` the text. Undefined is the root. Every path of a diff is one of the OLD structure, as it was before
- * any change, except where `newPath` is said; within one diff, equal paths are one object.
+ * any change, except where `newPath` is said; within one diff, all paths to and through a config share its one path.
  */
 export type Path = PathLink | undefined;
 
@@ -180,38 +180,6 @@ export function mapParts(value: DiffValue, swap: (part: OldPart | AddedPart) => 
   return mapContainers(value, (leaf) =>
     leaf instanceof OldPart || leaf instanceof AddedPart ? swap(leaf) : leaf,
   );
-}
-
-/** Keeps one chain for each path that it was asked for. */
-export class PathTable {
-  private readonly known = new Map<PathLink, PathLink>();
-  private readonly steps = new Map<Path, Map<string, PathLink>>();
-
-  /** The path one step on. `parent` is a path of this table. */
-  step(parent: Path, segment: Segment): PathLink {
-    const steps = getOrMake(this.steps, parent, () => new Map());
-    const text = formatSegment(segment, true);
-    // A field and a record's key of the same name are different steps.
-    const name = typeof segment === 'object' ? `key ${text}` : text;
-    return getOrMake(steps, name, () => ({ parent, segment }));
-  }
-
-  /** The table's own chain for a path. */
-  intern(path: Path): Path {
-    const open: PathLink[] = [];
-    let at = path;
-    let own: Path;
-    for (; at !== undefined; at = at.parent) {
-      own = this.known.get(at);
-      if (own !== undefined) break;
-      open.push(at);
-    }
-    for (let link = open.pop(); link !== undefined; link = open.pop()) {
-      own = this.step(own, link.segment);
-      this.known.set(link, own);
-    }
-    return own;
-  }
 }
 
 /** The path of the config that a path ends in, and the steps from there on: a field, and what is inside of it. */
