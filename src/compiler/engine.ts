@@ -10,7 +10,7 @@ import { compileOnnx } from './onnx/onnxSession.js';
 import { optimize } from './passes/index.js';
 import type { Profiler } from './profile/profiler.js';
 import { CompilerError, sizeOf } from './tensors.js';
-import { cutLoops } from './wasm/cut.js';
+import { type Cut, cutLoops } from './wasm/cut.js';
 import { compileWasm } from './wasm/wasmProgram.js';
 
 /**
@@ -55,16 +55,6 @@ function tellOnce(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** @param optimize gives the graph with less to compute: products alone tell without, no pass makes them much fewer. */
-function isWorthCompiling(traced: Graph, optimize: () => Graph): boolean {
-  if (productFlops(traced) >= 2 * MIN_NATIVE_FLOPS) return true;
-  const graph = optimize();
-  const elements = graph.outputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
-  return cutLoops(graph)?.head.outputs.length === 0
-    ? elements >= MIN_NATIVE_ELEMENTS
-    : graph.nodes.reduce((sum, node) => sum + nodeFlops(node), 0) >= MIN_NATIVE_FLOPS;
-}
-
 /** Machine code for a graph, or null where there is none and another engine takes over. */
 async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Backend | null> {
   let reason: string;
@@ -80,14 +70,16 @@ async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Ba
   return null;
 }
 
-/**
- * Runs a program on ONNX Runtime, and its elementwise loops in WebAssembly: one pass over the arrays, where ONNX Runtime
- * makes one for every operation.
- */
-async function compileLoops(graph: Graph, options: GraphOptions): Promise<Backend> {
-  const cut = cutLoops(graph);
-  if (cut === undefined) return compileOnnx(graph, options);
-  const { head, loops } = cut;
+/** Whether an optimized program with few products is worth compiling; `cut` tells whether it is elementwise loops alone. */
+function isWorthCompiling(graph: Graph, cut: Cut | undefined): boolean {
+  const elements = graph.outputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
+  return cut?.head.outputs.length === 0
+    ? elements >= MIN_NATIVE_ELEMENTS
+    : graph.nodes.reduce((sum, node) => sum + nodeFlops(node), 0) >= MIN_NATIVE_FLOPS;
+}
+
+/** Runs what comes before the loops on ONNX Runtime, and the loops in WebAssembly. */
+async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOptions): Promise<Backend> {
   const between = head.outputs.filter((value) => !graph.outputs.includes(value));
   const written = [...graph.outputs, ...between];
   const to = (value: Value): number => graph.inputs.length + written.indexOf(value);
@@ -103,6 +95,19 @@ async function compileLoops(graph: Graph, options: GraphOptions): Promise<Backen
   return inTurn(graph, turns, between);
 }
 
+/** Compiles a traced graph for the engine that suits it and the machine. */
+async function compileAuto(traced: Graph, options: GraphOptions): Promise<Backend> {
+  // No pass makes the products much fewer: where there are so many, machine code needs no look at the optimized graph.
+  const isHeavy = productFlops(traced) >= 2 * MIN_NATIVE_FLOPS;
+  const early = isHeavy ? await nativeIfPossible(traced, options) : null;
+  if (early !== null) return early;
+  const graph = optimize(traced);
+  const cut = cutLoops(graph);
+  const native = !isHeavy && isWorthCompiling(graph, cut) ? await nativeIfPossible(traced, options) : null;
+  if (native !== null) return native;
+  return cut === undefined ? compileOnnx(graph, options) : compileLoops(graph, cut, options);
+}
+
 /**
  * Compiles a traced graph for the engine that is asked for.
  *
@@ -111,15 +116,5 @@ async function compileLoops(graph: Graph, options: GraphOptions): Promise<Backen
 export async function compileGraph(traced: Graph, options: GraphOptions): Promise<Backend> {
   const { engine = 'auto' } = options;
   if (engine === 'native') return compileNative(traced, options);
-  let optimized: Graph | undefined;
-  const graph = (): Graph => {
-    optimized ??= optimize(traced);
-    return optimized;
-  };
-  if (engine === 'auto') {
-    const native = isWorthCompiling(traced, graph) ? await nativeIfPossible(traced, options) : null;
-    if (native !== null) return native;
-    return compileLoops(graph(), options);
-  }
-  return compileOnnx(graph(), options);
+  return engine === 'auto' ? compileAuto(traced, options) : compileOnnx(optimize(traced), options);
 }

@@ -80,6 +80,8 @@ export class EvalSteps {
       const buffers = new BatchBuffers(inputName, batch);
       step = EvalStep.create(this.options, this.task, this.params, buffers);
       this.#steps.set(signature, step);
+      // A failed compilation is tried again with the next batch.
+      step.catch(() => this.#steps.delete(signature));
     }
     return (await step).run(inputName, batch);
   }

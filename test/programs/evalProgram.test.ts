@@ -1,6 +1,6 @@
 /** @file An evaluation is the mean over all tokens of a split, however they fall into batches. */
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { createTrainState } from '../../src/checkpoints/index.js';
 import { flatViews } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
@@ -103,6 +103,16 @@ test('data without end is evaluated for one batch, and refused where all of it i
     "Input 'v' has no end, so evalLoopNumBatches -1 would evaluate for ever. " +
       'Set it to a number of batches, or let the data end (repeat, numBatches, isTraining).',
   );
+});
+
+test('a step that failed to compile is compiled again with the next batch', async () => {
+  const predictions = vi.spyOn(task.model, 'computePredictions');
+  predictions.mockImplementationOnce(() => {
+    throw new Error('no memory');
+  });
+  const dataset = () => validation({ batchSize: 2 });
+  await expect(dataset().evaluate(at(0))).rejects.toThrow('no memory');
+  expect((await dataset().evaluate(at(0))).batches).toBe(7);
 });
 
 test('a stopped evaluation has no result', async () => {

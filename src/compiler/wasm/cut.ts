@@ -1,6 +1,7 @@
 /**
- * @file Cuts a program into the elementwise loops at its end and what comes before them. AdamW's update of 11 million parameters
- * takes 42 ms of one core so, and 226 ms by ONNX Runtime alone; of 0.8 million, 3.4 and 7.7.
+ * @file Elementwise loops at a program's end, cut from what comes before them. Without a C compiler an optimizer's update runs
+ * so: AdamW's of 11 million parameters takes 42 ms of one core, and 226 ms by ONNX Runtime alone; that of 0.8 million 2.4 and
+ * 4.3 to 6.3, and a step of nano with it 6 to 11 % less.
  */
 import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { eliminateDeadCode } from '../passes/index.js';

@@ -15,8 +15,8 @@ import type { Overwrite } from '../overwrites.js';
 import { programFlags } from '../toolchain/compileC.js';
 import type { Toolchain } from '../toolchain/index.js';
 import type { Cache, Wanted } from '../toolchain/programCache.js';
+import { compilerVersion } from './compilerVersion.js';
 import { hashGraphs } from './graphHash.js';
-import { compilerVersion } from './sources.js';
 
 /** All that it takes to open a program, beside the graph. */
 export interface StoredPlan {

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { compilerVersion, versionOf } from '../../../../src/compiler/native/stored/sources.js';
+import { compilerVersion, versionOf } from '../../../../src/compiler/native/stored/compilerVersion.js';
 import { temporaryDirectory } from '../../../command.js';
 
 const later = (): number => Date.now() + 1000;
