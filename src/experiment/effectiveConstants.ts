@@ -67,6 +67,8 @@ export interface EffectiveConstant {
   /** Undefined when nothing sets it and it has no default. */
   readonly value: unknown;
   readonly setBy: string;
+  /** The class that set it, or that declares its default; absent for a flag. */
+  readonly setIn?: Function;
   readonly schema: z.ZodType;
 }
 
@@ -100,24 +102,24 @@ function writesOf(cls: Function, overrides: readonly ConstantOverride[]): readon
 export function effectiveConstants(experiment: Experiment): EffectiveConstant[] {
   const state = states.get(experiment)!;
   const overrides = [...state.overridden.values()];
-  const setBy = new Map<string, string>();
+  const setIn = new Map<string, Function>();
   let seen = 0;
   for (const { cls, declares } of lineage(experiment.constructor)) {
-    for (const name of Object.keys(declares)) setBy.set(name, cls.name);
+    for (const name of Object.keys(declares)) setIn.set(name, cls);
     const writes = cls === experiment.constructor ? state.writes : writesOf(cls, overrides);
     if (!writes) continue;
-    for (const { name } of writes.slice(seen)) setBy.set(name, cls.name);
+    for (const { name } of writes.slice(seen)) setIn.set(name, cls);
     seen = writes.length;
   }
   return Object.entries(constantsOf(experiment.constructor)).map(([name, schema]) => {
     const value = currentValue(state, schema, name);
     const flag = state.overridden.get(name);
-    const by = flag ? flag.origin : (setBy.get(name) ?? experiment.constructor.name);
+    const cls = setIn.get(name) ?? experiment.constructor;
     return {
       name,
       overridden: flag !== undefined,
       value: value === unset ? undefined : value,
-      setBy: by,
+      ...(flag ? { setBy: flag.origin } : { setBy: cls.name, setIn: cls }),
       schema,
     };
   });

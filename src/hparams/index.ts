@@ -74,8 +74,9 @@ export {
 } from './editing/tagged.js';
 export { type TrimOptions, trimmed, withDefaultsTrimmed } from './editing/trim.js';
 export { ConfigError, type ConfigErrorOptions, didYouMean, nearest } from './errors.js';
-export { registerAlias, registerClass, UNNAMED } from './fields/classNames.js';
+export { formerNamesOf, registerAlias, registerClass, UNNAMED } from './fields/classNames.js';
 export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
+export { type Declared, lineageOf } from './fields/declaringModule.js';
 export { describeSchema, showLong, showValue } from './fields/describe.js';
 export { container, factory, instance, sub } from './fields/holders.js';
 export {
@@ -88,6 +89,7 @@ export {
   problemAt,
 } from './fields/literals.js';
 export {
+  formerFieldsOf,
   givenTwice,
   type OldNames,
   oldNameNotice,

@@ -21,7 +21,8 @@ export class ChildError extends Error {
 export interface ChildOptions {
   /** The working directory; that of this process where it is absent. */
   readonly cwd?: string;
-  readonly env?: NodeJS.ProcessEnv;
+  /** Arguments of the module. */
+  readonly args?: readonly string[];
 }
 
 /** As much of what a child writes as is kept. */
@@ -40,12 +41,11 @@ export class Child<Sent, Received> {
   private ended: string | undefined;
   private readonly closed: Promise<void>;
 
-  constructor(module: URL, { cwd, env }: ChildOptions = {}) {
+  constructor(module: URL, { cwd, args = [] }: ChildOptions = {}) {
     const typescript = new URL('../system/typescript.js', import.meta.url).href;
-    this.process = spawn(process.execPath, ['--import', typescript, fileURLToPath(module)], {
+    this.process = spawn(process.execPath, ['--import', typescript, fileURLToPath(module), ...args], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       ...(cwd !== undefined && { cwd }),
-      ...(env !== undefined && { env }),
     });
     this.forget = atEnd(() => this.process.kill('SIGKILL'));
     for (const stream of [this.process.stdout!, this.process.stderr!]) {
@@ -109,7 +109,7 @@ export class Child<Sent, Received> {
 }
 
 function howItEnded(code: number | null, signal: NodeJS.Signals | null, output: string): string {
-  if (/heap out of memory/.test(output)) return 'ran out of memory';
+  if (/heap out of memory|GB of memory/.test(output)) return 'ran out of memory';
   if (signal === 'SIGKILL') return 'was killed, as the system does where memory runs out';
   return signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
 }

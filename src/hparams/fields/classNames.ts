@@ -55,6 +55,11 @@ export function classOfAlias(name: string): AbstractClass | undefined {
   return aliases.get(name);
 }
 
+/** The names that `cls` had before. */
+export function formerNamesOf(cls: Function): string[] {
+  return [...aliases].flatMap(([name, of]) => (of === cls && name !== cls.name ? [name] : []));
+}
+
 /** All names that classes had before. */
 export function aliasNames(): Iterable<string> {
   return aliases.keys();

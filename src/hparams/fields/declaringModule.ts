@@ -70,6 +70,22 @@ function scriptOf(cls: Function, session: Session): string | undefined {
   return found;
 }
 
+/** A class and the file that declares it. */
+export interface Declared {
+  readonly name: string;
+  readonly file: string;
+}
+
+/** A class and those that it extends, the nearest first, each with its file; none where this Node has no inspector. */
+export function lineageOf(cls: Function): Declared[] {
+  const lineage: Declared[] = [];
+  for (let at = cls; typeof at === 'function' && at.name !== ''; at = Object.getPrototypeOf(at)) {
+    const file = fileOf(at);
+    if (file !== undefined) lineage.push({ name: at.name, file });
+  }
+  return lineage;
+}
+
 const library = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Whether the library itself declares `cls`. */

@@ -68,6 +68,11 @@ export function withOldNames(
   return names;
 }
 
+/** The present names of a class's fields by those that they had before. */
+export function formerFieldsOf(cls: object): OldNames {
+  return (cls as { [OLD_NAMES]?: OldNames })[OLD_NAMES] ?? {};
+}
+
 /** ` It is called 'x' now.` for an old name, else the empty string. */
 export function presentNameHint(oldNames: OldNames, name: string): string {
   const present = Object.hasOwn(oldNames, name) ? oldNames[name] : undefined;

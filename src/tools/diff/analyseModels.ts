@@ -1,12 +1,15 @@
 /** @file Analysis of models in both versions, of as few as the change requires. */
 import { isSameConfig } from './compare.js';
 import { effectsOf, hasEffect } from './effects.js';
-import type {
-  AnalysisDocument,
-  ConfigDocument,
-  ConfigEntry,
-  ExperimentDocument,
-  JsonValue,
+import {
+  type AnalysisDocument,
+  analysed,
+  type ConfigDocument,
+  type ConfigEntry,
+  type ExperimentDocument,
+  type JsonValue,
+  type MadeExperiment,
+  made,
 } from './protocol.js';
 
 /** The experiments of a version, and who analyses them. */
@@ -52,8 +55,9 @@ export async function analyseModels(
 
 function isDifferent(old: AnalysisDocument | undefined, now: AnalysisDocument | undefined): boolean {
   if (old === undefined || now === undefined) return old !== now;
-  if ('analysis' in old && 'analysis' in now) return hasEffect(effectsOf(old.analysis, now.analysis));
-  return 'analysis' in old || 'analysis' in now;
+  const [before, after] = [analysed(old), analysed(now)];
+  if (before && after) return hasEffect(effectsOf(before, after));
+  return before !== after;
 }
 
 /** One version. Experiments with the same model are looked at once. */
@@ -66,21 +70,21 @@ class Side {
 
   async look(names: readonly string[]): Promise<void> {
     const wanted = new Map<string, string>();
-    const good = names.filter((name) => this.good(name) !== undefined);
-    for (const name of good) {
-      const key = this.keys.keyOf(this.good(name)!, true);
+    const able = names.filter((name) => this.made(name) !== undefined);
+    for (const name of able) {
+      const key = this.keys.keyOf(this.made(name)!, true);
       if (!this.byKey.has(key) && !wanted.has(key)) wanted.set(key, name);
     }
     const answers = await this.version.analyses([...wanted.values()]);
     for (const [key, name] of wanted) this.byKey.set(key, answers.get(name)!);
-    for (const name of good) this.found.set(name, this.byKey.get(this.keys.keyOf(this.good(name)!, true))!);
+    for (const name of able) this.found.set(name, this.byKey.get(this.keys.keyOf(this.made(name)!, true))!);
   }
 
   /** Groups of experiments whose models differ in sizes alone, the smallest first. */
   alike(names: readonly string[]): string[][] {
     const groups = new Map<string, [size: number, name: string][]>();
     for (const name of names) {
-      const document = this.good(name)!;
+      const document = this.made(name)!;
       const key = this.keys.keyOf(document, false);
       const known = groups.get(key) ?? [];
       groups.set(key, known);
@@ -89,13 +93,10 @@ class Side {
     return [...groups.values()].map((group) => group.sort(([a], [b]) => a - b).map(([, name]) => name));
   }
 
-  private good(name: string): Good | undefined {
-    const document = this.version.documents.get(name);
-    return document !== undefined && 'config' in document ? document : undefined;
+  private made(name: string): MadeExperiment | undefined {
+    return made(this.version.documents.get(name));
   }
 }
-
-type Good = Extract<ExperimentDocument, { config: unknown }>;
 
 /** Says what an experiment's model and its cost come from. */
 class ModelKeys {
@@ -105,7 +106,7 @@ class ModelKeys {
    * Equal for experiments whose models and training steps are the same: how long they train, how often they save and what
    * they evaluate on makes no difference. Without `sizes` also for those that differ in nothing but numbers.
    */
-  keyOf({ config }: Good, sizes: boolean): string {
+  keyOf({ config }: MadeExperiment, sizes: boolean): string {
     const contents: number[] = [];
     for (const entry of config.configs) {
       const values = Object.entries(entry.values).flatMap(([name, value]) =>
@@ -148,7 +149,7 @@ function isReference(value: unknown): value is { $config: number } {
 }
 
 /** How large a model is, roughly: the sum of the logarithms of all its numbers. */
-function roughSize({ config }: Good): number {
+function roughSize({ config }: MadeExperiment): number {
   const texts = config.configs.map(({ values }) => JSON.stringify(Object.values(values)));
   let sum = 0;
   for (const text of texts)

@@ -1,10 +1,16 @@
 /** @file Comparison of two versions of an experiment. */
-import type { Analysis } from '../analysis/analyze.js';
 import type { ConstantChange, DeclarationChange, ExperimentReport, Side, Status } from './diffReport.js';
-import { decode, display, ShownValue, showParts } from './display.js';
+import { display, showJson } from './display.js';
 import { effectsOf, hasEffect } from './effects.js';
 import { fieldChanges } from './fieldChanges.js';
-import type { AnalysisDocument, ConstantEntry, ExperimentDocument } from './protocol.js';
+import {
+  type AnalysisDocument,
+  analysed,
+  type ConfigDocument,
+  type ConstantEntry,
+  type ExperimentDocument,
+  made,
+} from './protocol.js';
 
 /** One version of an experiment, its names as they are now; `undefined` where the version has no such experiment. */
 export interface Version {
@@ -20,17 +26,16 @@ export function compareExperiment(
   now: Version,
   declarations: readonly DeclarationChange[],
 ): ExperimentReport {
-  const before = good(old.document);
-  const after = good(now.document);
+  const [before, after] = [made(old.document), made(now.document)];
   const constants = constantChanges(before?.constants ?? [], after?.constants ?? []);
   const fields =
     before === undefined || after === undefined ? [] : changesOfConfigs(before.config, after.config);
-  const models = [analysisIn(old.analysis), analysisIn(now.analysis)] as const;
+  const models = [analysed(old.analysis), analysed(now.analysis)] as const;
   const effects = models[0] || models[1] ? effectsOf(...models) : undefined;
   const [oldError, newError] = [errorOf(old), errorOf(now)];
   const isChanged = constants.length + fields.length > 0 || (effects !== undefined && hasEffect(effects));
-  const isRenamed = declarations.some(({ experiments }) => experiments.includes(name));
-  const status = statusOf(old, now, isChanged, isRenamed);
+  const own = declarations.filter(({ experiments }) => experiments.includes(name));
+  const status = statusOf(old, now, isChanged, own);
   return {
     name,
     status,
@@ -51,7 +56,7 @@ function constantsToTell(name: string, status: Status, constants: ConstantChange
 
 /** Whether the configs and constants of two documents are the same, so that only code could tell their models apart. */
 export function isSameConfig(old: ExperimentDocument, now: ExperimentDocument): boolean {
-  const [before, after] = [good(old), good(now)];
+  const [before, after] = [made(old), made(now)];
   if (before === undefined || after === undefined) return false;
   return (
     constantChanges(before.constants, after.constants).length === 0 &&
@@ -59,19 +64,9 @@ export function isSameConfig(old: ExperimentDocument, now: ExperimentDocument): 
   );
 }
 
-type GoodDocument = Extract<ExperimentDocument, { config: unknown }>;
-
-function good(document: ExperimentDocument | undefined): GoodDocument | undefined {
-  return document !== undefined && 'config' in document ? document : undefined;
-}
-
-function changesOfConfigs(old: GoodDocument['config'], now: GoodDocument['config']) {
+function changesOfConfigs(old: ConfigDocument, now: ConfigDocument) {
   const displayed = display(old, now);
   return fieldChanges(displayed.old, displayed.now);
-}
-
-function analysisIn(document: AnalysisDocument | undefined): Analysis | undefined {
-  return document !== undefined && 'analysis' in document ? document.analysis : undefined;
 }
 
 function errorOf({ document, analysis }: Version): ExperimentReport['newError'] {
@@ -79,21 +74,26 @@ function errorOf({ document, analysis }: Version): ExperimentReport['newError'] 
   return analysis !== undefined && 'notAnalysed' in analysis ? analysis.notAnalysed : undefined;
 }
 
-function statusOf(old: Version, now: Version, isChanged: boolean, isRenamed: boolean): Status {
-  if (old.document === undefined) return good(now.document) === undefined ? 'broken' : 'added';
+function statusOf(
+  old: Version,
+  now: Version,
+  isChanged: boolean,
+  declarations: readonly DeclarationChange[],
+): Status {
+  const [worked, works] = [made(old.document) !== undefined, made(now.document) !== undefined];
+  if (old.document === undefined) return works ? 'added' : 'broken';
   if (now.document === undefined) return 'removed';
-  const works = (version: Version): boolean => good(version.document) !== undefined;
-  if (!works(now)) return works(old) ? 'broken' : 'failing';
-  if (!works(old)) return 'mended';
+  if (!works) return worked ? 'broken' : 'failing';
+  if (!worked) return 'mended';
   // A model that could be traced, and cannot be any more, cannot be trained either.
-  if (
-    analysisIn(old.analysis) !== undefined &&
-    now.analysis !== undefined &&
-    analysisIn(now.analysis) === undefined
-  )
-    return 'broken';
+  if (analysed(old.analysis) && now.analysis && !analysed(now.analysis)) return 'broken';
   if (isChanged) return 'changed';
-  return isRenamed ? 'renamed' : 'unchanged';
+  if (declarations.length === 0) return 'unchanged';
+  return declarations.every(isAlias) ? 'renamed' : 'redeclared';
+}
+
+function isAlias({ old, new: now, isGuess }: DeclarationChange): boolean {
+  return old !== undefined && now !== undefined && isGuess !== true;
 }
 
 function constantChanges(old: readonly ConstantEntry[], now: readonly ConstantEntry[]): ConstantChange[] {
@@ -115,12 +115,5 @@ function constantChanges(old: readonly ConstantEntry[], now: readonly ConstantEn
 }
 
 function sideOf({ value, setBy }: ConstantEntry): Side & { setBy: string } {
-  const text =
-    value === undefined
-      ? '(not set)'
-      : showParts(
-          decode(value, () => ShownValue.of('…')),
-          () => '…',
-        );
-  return { text, setBy };
+  return { text: value === undefined ? '(not set)' : showJson(value), setBy };
 }

@@ -4,10 +4,9 @@ import type { Override } from '../../cli/index.js';
 import { UsageError } from '../../registry/index.js';
 import { resolveFor } from '../experiment.js';
 import { compareExperiment, type Version } from './compare.js';
-import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
+import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './declaredPlaces.js';
 import type { DiffReport } from './diffReport.js';
 import { Evaluation } from './evaluate.js';
-import { ImportGraph } from './sources.js';
 import { tidiedDocument, treeAt } from './versionTree.js';
 
 /**
@@ -23,22 +22,19 @@ export async function compareTwo(
   const root = realpathSync(process.cwd());
   const tree = treeAt(root, { root, project: root });
   const evaluation = new Evaluation();
-  const files: string[] = [];
-  const version = async (given: string): Promise<Version & { name: string }> => {
-    const { name, file } = await resolveFor(given);
-    files.push(file);
+  const places = new DeclaredPlaces(tree, tree);
+  const version = async (given: string): Promise<Version & Placed & { name: string }> => {
+    const { name } = await resolveFor(given);
     const document = tidiedDocument(await evaluation.configs(name, changes), tree);
     if ('error' in document) {
       const { message, place } = document.error;
       throw new UsageError(`${name}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
     }
-    return { name, document, analysis: await evaluation.analysis(name, changes) };
+    return { name, document, places, analysis: await evaluation.analysis(name, changes) };
   };
   const before = await version(old);
   const after = await version(now);
-  const graph = new ImportGraph(root);
-  const places = new DeclaredPlaces(root, () => new Set(files.flatMap((file) => [...graph.closureOf(file)])));
-  const report = withDeclaredPlaces(compareExperiment(after.name, before, after, []), places, places);
+  const report = withDeclaredPlaces(compareExperiment(after.name, before, after, []), before, after);
   const isUnchanged = report.status === 'unchanged';
   return {
     format: 'luthier-config-diff',

@@ -4,16 +4,16 @@ import { relative } from 'node:path';
 import type { Override } from '../../cli/index.js';
 import { didYouMean } from '../../hparams/index.js';
 import { UsageError } from '../../registry/usageError.js';
+import { applyAliases, type ExperimentPair } from './aliases.js';
 import { analyseModels } from './analyseModels.js';
 import { inOrder } from './changeGroups.js';
 import { compareExperiment } from './compare.js';
+import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
 import type { DiffReport, VersionName } from './diffReport.js';
-import { Evaluator } from './evaluators.js';
+import { Evaluator, type Limits } from './evaluators.js';
 import { changedFiles, findBase, repositoryOf } from './git.js';
-import { newFields } from './newFields.js';
-import type { ExperimentDocument } from './protocol.js';
-import { type ExperimentPair, findRenames } from './renames.js';
+import { type ExperimentDocument, made } from './protocol.js';
 import { Sources } from './sources.js';
 import { treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
@@ -30,6 +30,8 @@ export interface VersionsRequest {
   readonly name: string | undefined;
   /** Applied to both versions. */
   readonly changes: readonly Override[];
+  /** What an experiment may take that is evaluated. */
+  readonly limits: Limits;
 }
 
 /**
@@ -45,12 +47,12 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const base = findBase(repository, request.base, request.exact);
   const user = { root: repository.root, project };
   const newTree = treeAt(repository.root, user);
-  const now = new Evaluator(newTree, 'the working tree', newTree);
+  const now = new Evaluator(newTree, 'the working tree', newTree, request.limits);
   const nowStarts = started(now);
   const worktree = addWorktree(repository, base.commit, project);
   try {
     const oldTree = treeAt(worktree.root, user);
-    const old = new Evaluator(oldTree, base.label, newTree);
+    const old = new Evaluator(oldTree, base.label, newTree, request.limits);
     const oldStarts = started(old);
     try {
       const changed = changedFiles(repository, base.commit);
@@ -137,9 +139,9 @@ async function evaluateAll(
     old.evaluator.configs(within(old), changes),
     now.evaluator.configs(within(now), changes),
   ]);
-  const { old: renamed, renames } = findRenames(pairsOf(names, olds, news));
-  for (const document of renamed) olds.set(document.name, document);
-  const declarations = [...renames, ...newFields(pairsOf(names, olds, news))];
+  const { pairs, renames } = applyAliases(pairsOf(names, olds, news));
+  for (const { old: document } of pairs) olds.set(document.name, document);
+  const declarations = [...renames, ...changedDeclarations(pairs)];
   const isTouched = (name: string) => old.sources.isModelTouched(name) || now.sources.isModelTouched(name);
   const models = await analyseModels(
     names,
@@ -147,31 +149,15 @@ async function evaluateAll(
     { documents: news, analyses: (asked) => now.evaluator.analyses(asked, changes) },
     isTouched,
   );
-  const [oldPlaces, newPlaces] = [placesOf(old.sources, names), placesOf(now.sources, names)];
-  const reports = names.map((name) =>
-    withDeclaredPlaces(
-      compareExperiment(
-        name,
-        { document: olds.get(name), analysis: models.old.get(name) },
-        { document: news.get(name), analysis: models.now.get(name) },
-        declarations,
-      ),
-      oldPlaces,
-      newPlaces,
-    ),
-  );
+  const home = now.sources.tree;
+  const [oldPlaces, newPlaces] = [new DeclaredPlaces(old.sources.tree, home), new DeclaredPlaces(home, home)];
+  const reports = names.map((name) => {
+    const before = { document: olds.get(name), analysis: models.old.get(name), places: oldPlaces };
+    const after = { document: news.get(name), analysis: models.now.get(name), places: newPlaces };
+    return withDeclaredPlaces(compareExperiment(name, before, after, declarations), before, after);
+  });
   const changed = reports.filter(({ status }) => status !== 'unchanged');
   return { experiments: inOrder(changed), declarations, unchanged: reports.length - changed.length };
-}
-
-function placesOf({ tree, filesOf }: Sources, names: readonly string[]): DeclaredPlaces {
-  return new DeclaredPlaces(tree.project, () => new Set(names.flatMap((name) => [...filesOf(name)])));
-}
-
-type Good = ExperimentPair['old'];
-
-function isGood(document: ExperimentDocument | undefined): document is Good {
-  return document !== undefined && 'config' in document;
 }
 
 function pairsOf(
@@ -180,8 +166,8 @@ function pairsOf(
   news: ReadonlyMap<string, ExperimentDocument>,
 ): ExperimentPair[] {
   return names.flatMap((name): ExperimentPair[] => {
-    const [old, now] = [olds.get(name), news.get(name)];
-    return isGood(old) && isGood(now) ? [{ old, now }] : [];
+    const [old, now] = [made(olds.get(name)), made(news.get(name))];
+    return old && now ? [{ old, now }] : [];
   });
 }
 

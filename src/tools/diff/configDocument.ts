@@ -1,4 +1,5 @@
 /** @file Configs as plain data for a comparison of versions: defaults and places included. */
+import * as hparams from '../../hparams/index.js';
 import {
   type AnyConfig,
   classOf,
@@ -11,9 +12,10 @@ import {
   toJSON,
   traverse,
 } from '../../hparams/index.js';
-import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
+import type { ClassDocument, ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
-// The tools that every version of the library offers: this file may be used with an earlier one.
+// Imported by name is what every version of the library offers: this file may be used with an earlier one.
+const { formerFieldsOf, formerNamesOf, lineageOf }: Partial<typeof hparams> = hparams;
 
 /** All that `root` says. Values without a JSON form stand as text: `{$text: 'function relu'}`. */
 export function configDocument(root: unknown): ConfigDocument {
@@ -30,10 +32,27 @@ export function configDocument(root: unknown): ConfigDocument {
     { defaults: true },
   );
   const heads = headsOf(configs);
+  const classes = new Map<string, ClassDocument>();
+  for (const [i, { class: name }] of heads.entries())
+    if (!classes.has(name)) classes.set(name, classDocument(classOf(configs[i]!)));
   return {
     root: encoded,
     configs: entries.map((entry, i) => ({ ...heads[i]!, ...entry })),
+    classes: Object.fromEntries(classes),
   };
+}
+
+function classDocument(cls: ReturnType<typeof classOf>): ClassDocument {
+  return {
+    lineage: lineageOf?.(cls) ?? [],
+    formerNames: formerNamesOf?.(cls) ?? [],
+    formerFields: { ...formerFieldsOf?.(cls) },
+  };
+}
+
+/** The file that declares a class, where the library can tell. */
+export function declaringFile(cls: Function): string | undefined {
+  return lineageOf?.(cls)[0]?.file;
 }
 
 function encodeConfig(config: AnyConfig, state: State<JsonValue>): Omit<ConfigEntry, 'class' | 'kind'> {

@@ -1,77 +1,86 @@
 /** @file Places of declarations: constants of experiments, defaults of fields. */
-import { readFileSync } from 'node:fs';
-import { relative } from 'node:path';
-import { type ClassEntry, readSourceFile } from '../../registry/sourceFile.js';
+import { existsSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { type FileEntry, readSourceFile } from '../../registry/sourceFile.js';
 import type { ConstantChange, ExperimentReport, FieldChange, Side } from './diffReport.js';
+import { type ExperimentDocument, made } from './protocol.js';
+import { type Tree, tidyPlace } from './versionTree.js';
 
-/** The classes that the files of a version declare. */
+/** The places at which one version declares constants and fields. */
 export class DeclaredPlaces {
-  private files: Map<string, string> | undefined;
+  private readonly files = new Map<string, FileEntry | undefined>();
 
-  /** `all` gives the files; they are read when a place is asked for. Places are told from the folder `project`. */
+  /** Documents tell files as they are in `home`; they are read from `tree`. */
   constructor(
-    private readonly project: string,
-    private readonly all: () => Iterable<string>,
+    private readonly tree: Tree,
+    private readonly home: Tree,
   ) {}
 
-  /** `file:line` of where the class, or one that it extends, declares the field or sets the constant. */
-  of(cls: string, name: string): string | undefined {
-    const seen = new Set<string>();
-    for (let at: string | undefined = cls; at !== undefined && !seen.has(at); ) {
-      seen.add(at);
-      const file = this.fileOf(at);
-      if (file === undefined) return undefined;
-      const entry: ClassEntry | undefined = readSourceFile(file).classes.get(at);
-      const own = entry?.constants.findLast((constant) => constant.name === name);
-      if (own !== undefined) return `${relative(this.project, file)}:${own.line}`;
-      at = entry?.base.at(-1);
+  /** `file:line` of where a class of this file declares the field or sets the constant. */
+  private placeIn(file: string, cls: string, name: string): string | undefined {
+    const own = this.read(file)
+      ?.classes.get(cls)
+      ?.constants.findLast((constant) => constant.name === name);
+    return own && tidyPlace(`${file}:${own.line}`, this.home);
+  }
+
+  private read(file: string): FileEntry | undefined {
+    const inside = relative(this.home.root, file);
+    const path = inside.startsWith('..') ? file : join(this.tree.root, inside);
+    if (!this.files.has(path)) this.files.set(path, existsSync(path) ? readSourceFile(path) : undefined);
+    return this.files.get(path);
+  }
+
+  /** The place of a constant's value. */
+  ofConstant(document: ExperimentDocument | undefined, name: string): string | undefined {
+    const constant = made(document)?.constants.find((each) => each.name === name);
+    return constant?.file && this.placeIn(constant.file, constant.setBy, name);
+  }
+
+  /** The place of a field of `cls`: in that class, or in the nearest one that it extends. */
+  ofField(document: ExperimentDocument | undefined, cls: string, name: string): string | undefined {
+    const classes = made(document)?.config.classes ?? {};
+    const lineage = Object.hasOwn(classes, cls) ? classes[cls]!.lineage : [];
+    for (const { file, name: declaring } of lineage) {
+      const place = this.placeIn(file, declaring, name);
+      if (place !== undefined) return place;
     }
     return undefined;
   }
+}
 
-  private fileOf(cls: string): string | undefined {
-    if (this.files === undefined) {
-      this.files = new Map();
-      for (const file of this.all()) {
-        if (!/\.[cm]?[jt]s$/.test(file)) continue;
-        for (const [, name] of readFileSync(file, 'utf8').matchAll(
-          /^(?:export\s+)?(?:default\s+)?(?:abstract\s+)?class\s+(\w+)/gm,
-        ))
-          if (!this.files.has(name!)) this.files.set(name!, file);
-      }
-    }
-    return this.files.get(cls);
-  }
+/** One version of the experiment that a report is about. */
+export interface Placed {
+  readonly places: DeclaredPlaces;
+  readonly document: ExperimentDocument | undefined;
 }
 
 /** A report with the places of what its classes declare. */
-export function withDeclaredPlaces(
-  report: ExperimentReport,
-  old: DeclaredPlaces,
-  now: DeclaredPlaces,
-): ExperimentReport {
-  const side = <S extends Side & { setBy?: string }>(
-    name: string,
-    given: S | undefined,
-    places: DeclaredPlaces,
-  ) => {
-    const cls = given?.setBy ?? given?.declaredBy;
-    const place =
-      given === undefined || given.place !== undefined || cls === undefined
-        ? undefined
-        : places.of(cls, name);
-    return given !== undefined && place !== undefined ? { ...given, place } : given;
-  };
-  const both = <C extends ConstantChange | FieldChange>(change: C, name: string): C => {
-    const sides = {
-      ...(change.old && { old: side(name, change.old, old) }),
-      ...(change.new && { new: side(name, change.new, now) }),
+export function withDeclaredPlaces(report: ExperimentReport, old: Placed, now: Placed): ExperimentReport {
+  const both = <C extends ConstantChange | FieldChange>(
+    change: C,
+    placeOf: (side: Side, version: Placed) => string | undefined,
+  ): C => {
+    const placed = (side: Side | undefined, version: Placed) => {
+      const place = side && (side.place ?? placeOf(side, version));
+      return place === undefined ? side : { ...side, place };
     };
-    return { ...change, ...sides };
+    return {
+      ...change,
+      ...(change.old && { old: placed(change.old, old) }),
+      ...(change.new && { new: placed(change.new, now) }),
+    };
   };
   return {
     ...report,
-    constants: report.constants.map((change) => both(change, change.name)),
-    fields: report.fields.map((change) => both(change, /[\w$]+$/.exec(change.path)?.[0] ?? '')),
+    constants: report.constants.map((change) =>
+      both(change, (_, { places, document }) => places.ofConstant(document, change.name)),
+    ),
+    fields: report.fields.map((change) => {
+      const name = /[\w$]+$/.exec(change.path)?.[0] ?? '';
+      return both(change, ({ declaredBy }, { places, document }) =>
+        declaredBy === undefined ? undefined : places.ofField(document, declaredBy, name),
+      );
+    }),
   };
 }

@@ -89,7 +89,8 @@ export interface ExperimentReport {
 
 /**
  * `broken` had configs that could be made, and a model that could be traced, before; `mended` has now; `failing` fails
- * in both versions. `renamed`: nothing but names of classes, fields and constants changed.
+ * in both versions. `renamed`: nothing changed but names of classes, fields and constants, and aliases say which.
+ * `redeclared`: classes have fields more or less, which nobody sets; all values are as they were.
  */
 export const statuses = [
   'broken',
@@ -98,20 +99,23 @@ export const statuses = [
   'changed',
   'mended',
   'renamed',
+  'redeclared',
   'failing',
   'unchanged',
 ] as const;
 export type Status = (typeof statuses)[number];
 
-/** A class, a field of a class or a constant that has another name now, or that only one version has. */
+/** A class, a field of a class or a constant that an alias gives another name, or that only one version has. */
 export interface DeclarationChange {
   readonly what: 'class' | 'field' | 'constant';
-  /** The classes that have the field or constant; for a class, none. */
+  /** The classes that have the field, or set the constant; for a class, none. */
   readonly of: readonly string[];
   /** Absent for what is new. */
   readonly old?: string;
   /** Absent for what is gone. */
   readonly new?: string;
+  /** Whether no alias says that `old` is called `new` now: it went, and the other came with the same content. */
+  readonly isGuess?: true;
   /** What a field shows that only one version has, wherever it stands. */
   readonly value?: string;
   /** The experiments in which it was seen. */

@@ -14,7 +14,7 @@ import {
 import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
 /** A value that only its own version can make, by what it looks like. Those that look alike are one object. */
-export class ShownValue {
+class ShownValue {
   private static readonly known = new Map<string, ShownValue>();
 
   private constructor(readonly text: string) {}
@@ -117,7 +117,7 @@ const numbers: Readonly<Record<string, number>> = {
 };
 
 /** What a value of a document stands for, as far as this version can tell; `config` gives those it refers to. */
-export function decode(value: JsonValue, config: (number: number) => unknown): unknown {
+function decode(value: JsonValue, config: (number: number) => unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => decode(item, config));
   const record = value as Record<string, JsonValue>;
@@ -168,6 +168,12 @@ export function shortened(text: string, most = longest): string {
 /** A value; what stands for its configs says `part`. */
 export function showParts(value: DiffValue, part: (part: OldPart | AddedPart) => string): string {
   return shortened(visible(write(value, part)));
+}
+
+/** A value of a document; `part` stands for its configs. */
+export function showJson(value: JsonValue, part = '…'): string {
+  const decoded = decode(value, () => ShownValue.of(part));
+  return showParts(decoded, () => part);
 }
 
 function write(value: DiffValue, part: (part: OldPart | AddedPart) => string): string {

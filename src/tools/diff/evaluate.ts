@@ -1,11 +1,15 @@
 /** @file Evaluation of experiments by the version of the library in this process. */
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
+import * as experiments from '../../experiment/index.js';
 import { effectiveConstants } from '../../experiment/index.js';
 import { registerExports, resolveExperiment } from '../../registry/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 import { failureOf } from '../failure.js';
-import { configDocument, encodeLeaf } from './configDocument.js';
+import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
 import type { AnalysisDocument, ConstantEntry, ExperimentDocument, Failure } from './protocol.js';
+
+// Imported by name is what every version of the library offers: this file may be used with an earlier one.
+const { oldConstantsOf }: Partial<typeof experiments> = experiments;
 
 /** Experiments, each with its configs once they were asked for. */
 export class Evaluation {
@@ -15,12 +19,18 @@ export class Evaluation {
   async configs(name: string, changes: readonly Override[]): Promise<ExperimentDocument> {
     try {
       const { experiment, configs } = await this.configure(name, changes);
-      const constants = effectiveConstants(experiment).map(
-        ({ name: constant, value, setBy }): ConstantEntry => {
-          return { name: constant, setBy, ...(value === undefined ? {} : { value: encodeLeaf(value) }) };
-        },
-      );
-      return { name, constants, config: configDocument(configs) };
+      const constants = effectiveConstants(experiment).map((constant): ConstantEntry => {
+        const { name: key, value, setBy, setIn } = constant;
+        const file = setIn && declaringFile(setIn);
+        return {
+          name: key,
+          setBy,
+          ...(value !== undefined && { value: encodeLeaf(value) }),
+          ...(file !== undefined && { file }),
+        };
+      });
+      const formerConstants = { ...oldConstantsOf?.(experiment.constructor) };
+      return { name, constants, formerConstants, config: configDocument(configs) };
     } catch (error) {
       return { name, error: toldOf(error) };
     }

@@ -1,7 +1,9 @@
 /** @file Entry point of the process that evaluates the experiments of one version. */
 import { Evaluation } from './evaluate.js';
+import { limitMemory } from './memoryLimit.js';
 import { type Answer, protocolVersion, type Question } from './protocol.js';
 
+limitMemory(Number(process.argv[2]));
 const evaluation = new Evaluation();
 
 function send(answer: Answer): void {

@@ -16,7 +16,14 @@ import { type Tree, tidiedAnalysis, tidiedDocument } from './versionTree.js';
 
 const folder = 'src/tools/diff';
 /** The evaluator's files; they import nothing that earlier versions of the library lack. */
-const files = ['protocol.ts', 'configDocument.ts', 'evaluate.ts', 'evaluateWorker.ts', '../failure.ts'];
+const files = [
+  'protocol.ts',
+  'configDocument.ts',
+  'evaluate.ts',
+  'evaluateWorker.ts',
+  'memoryLimit.ts',
+  '../failure.ts',
+];
 
 /** Gives an earlier version, whose registry held them all, the rooms that the evaluator imports from. */
 function giveRoom(library: string, room: string): void {
@@ -26,9 +33,17 @@ function giveRoom(library: string, room: string): void {
   writeFileSync(file, "export * from '../registry/index.js';\n");
 }
 
+/** What one experiment may take. */
+export interface Limits {
+  readonly seconds: number;
+  /** Of the process that evaluates it. */
+  readonly gigabytes: number;
+}
+
 /** The process of one version. */
 export class Evaluator {
   private child: Child<Question, Answer> | undefined;
+  private isFresh = true;
 
   /**
    * `label` is the version's name in errors; `home` is the user's tree. Another, temporary one may be given an evaluator
@@ -38,6 +53,7 @@ export class Evaluator {
     private readonly tree: Tree,
     private readonly label: string,
     private readonly home: Tree,
+    private readonly limits: Limits,
   ) {}
 
   /** Has the process started, so that it is ready when it is asked. @throws UsageError where the version has none. */
@@ -65,7 +81,8 @@ export class Evaluator {
   private async launch(): Promise<string | undefined> {
     const file = join(this.tree.library, folder, 'evaluateWorker.ts');
     if (!existsSync(file)) return `${file} is missing.`;
-    const child = new Child<Question, Answer>(pathToFileURL(file), { cwd: this.tree.project });
+    const args = [String(this.limits.gigabytes)];
+    const child = new Child<Question, Answer>(pathToFileURL(file), { cwd: this.tree.project, args });
     try {
       const answer = await child.receive(60_000);
       if ('ready' in answer && answer.ready === protocolVersion) {
@@ -103,20 +120,40 @@ export class Evaluator {
     document: (answer: Answer | string, name: string) => D,
   ): Promise<Map<string, D>> {
     const documents = new Map<string, D>();
-    for (const name of names) this.child!.send({ ask, name, changes });
-    for (const [i, name] of names.entries()) {
+    const sendFrom = (first: number) => {
+      for (const name of names.slice(first)) this.child!.send({ ask, name, changes });
+    };
+    sendFrom(0);
+    // A process may end over what earlier experiments left behind; a fresh one tells whose fault it is.
+    let isFresh = this.isFresh;
+    for (let i = 0; i < names.length; ) {
+      const name = names[i]!;
       try {
-        const answer = await this.child!.receive();
+        const answer = await this.child!.receive(this.limits.seconds * 1000);
         documents.set(name, document(this.mapped(answer), name));
+        isFresh = false;
+        i += 1;
       } catch (error) {
         if (!(error instanceof ChildError)) throw error;
-        // What the experiment's own code did: the others are asked again.
-        documents.set(name, document(`${error.message}\n${error.output.trim()}`.trim(), name));
+        if (isFresh || error.reason === 'timeout') {
+          documents.set(name, document(this.toldOf(error), name));
+          i += 1;
+        }
         await this.start();
-        for (const other of names.slice(i + 1)) this.child!.send({ ask, name: other, changes });
+        isFresh = true;
+        sendFrom(i);
       }
     }
+    this.isFresh = isFresh;
     return documents;
+  }
+
+  /** What the experiment's own code did to the process. */
+  private toldOf({ reason, message, output }: ChildError): string {
+    const { seconds } = this.limits;
+    if (reason === 'timeout')
+      return `It took longer than ${seconds} s; luthier diff --timeout=SECONDS gives it more.`;
+    return `${message}\n${output.trim()}`.trim();
   }
 
   /** An answer as it reads in the user's tree. */

@@ -13,8 +13,8 @@ import {
 } from '../../hparams/index.js';
 import { collapse } from './collapse.js';
 import type { FieldChange, Side } from './diffReport.js';
-import { type Displayed, decode, ShownValue, showParts } from './display.js';
-import type { ConfigEntry, JsonValue } from './protocol.js';
+import { type Displayed, showJson, showParts } from './display.js';
+import type { ConfigEntry } from './protocol.js';
 
 type Path = Change['path'];
 
@@ -142,7 +142,7 @@ class Lines {
   ): string | undefined {
     if (entry === undefined || field === undefined || inner.length > 0) return undefined;
     const value = entry.values[field];
-    return value === undefined ? undefined : showEntryValue(value);
+    return value === undefined ? undefined : showJson(value);
   }
 
   private side(
@@ -183,7 +183,7 @@ class Lines {
     const isGone = !this.newPaths.has(path);
     if (!isGone || entry === undefined) return name;
     const set = Object.entries(entry.values).filter(([field]) => !entry.defaults.includes(field));
-    const shown = set.map(([field, each]) => `${field}: ${showEntryValue(each)}`);
+    const shown = set.map(([field, each]) => `${field}: ${showJson(each)}`);
     return shown.length === 0 ? name : `${name} { ${shown.join(', ')} }`;
   }
 
@@ -216,13 +216,6 @@ class Lines {
     const entry = this.newEntries.get(textOf(part.path));
     return Object.entries(part.values).filter(([field]) => entry?.defaults.includes(field) !== true);
   }
-}
-
-function showEntryValue(value: JsonValue): string {
-  return showParts(
-    decode(value, () => ShownValue.of('…')),
-    () => '…',
-  );
 }
 
 function entriesByPath({ root, entries }: Displayed): Map<string, ConfigEntry> {

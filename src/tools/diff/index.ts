@@ -1,6 +1,6 @@
 /** @file `luthier diff`: the differences between two experiments, or the effects of a change on experiments. */
 import { resolve } from 'node:path';
-import { nonEmpty } from '../../cli/flagTable.js';
+import { nonEmpty, positive } from '../../cli/flagTable.js';
 import type { Override } from '../../cli/index.js';
 import { UsageError } from '../../registry/index.js';
 import type { Arguments, Command, Report } from '../command.js';
@@ -9,6 +9,9 @@ import { compareVersions } from './compareVersions.js';
 import type { DiffReport } from './diffReport.js';
 import { markdownOf } from './markdownReport.js';
 import { textOf } from './textReport.js';
+
+const defaultSeconds = 60;
+const defaultGigabytes = 4;
 
 /** The command. */
 export const diff: Command = {
@@ -28,6 +31,18 @@ export const diff: Command = {
       key: 'exact',
       about: 'Compares with the revision REF itself, whatever happened there since.',
       parse: () => true,
+    },
+    timeout: {
+      key: 'timeout',
+      value: 'SECONDS',
+      about: `With --base, the time that one experiment may take. Default: ${defaultSeconds}.`,
+      parse: positive(false),
+    },
+    memory: {
+      key: 'memory',
+      value: 'GIGABYTES',
+      about: `With --base, the memory that evaluating one experiment may take. Default: ${defaultGigabytes}.`,
+      parse: positive(false),
     },
     exit_code: {
       key: 'exitCode',
@@ -65,6 +80,10 @@ Exit codes: 0; 1 where the change breaks an experiment; 2 for a wrong command li
       exact: values.exact === true,
       name: first,
       changes: changes.map(fromAnywhere),
+      limits: {
+        seconds: (values.timeout as number | undefined) ?? defaultSeconds,
+        gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
+      },
     };
     return reportOf(await compareVersions(request), failOnChange);
   },

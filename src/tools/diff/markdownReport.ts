@@ -43,9 +43,13 @@ const signs: Readonly<Record<Status, string>> = {
   changed: '✏️ changed',
   mended: '✅ mended',
   renamed: '🏷️ names only',
+  redeclared: '🏷️ fields only',
   failing: '⚠️ fails as before',
   unchanged: 'unchanged',
 };
+
+/** What the summary's table does not list. */
+const withoutRow: ReadonlySet<Status> = new Set(['renamed', 'redeclared', 'failing']);
 
 /** A part of the comment that may be left out: its lines as far as they fit, between what opens and closes it. */
 interface Details {
@@ -57,7 +61,7 @@ interface Details {
 export function markdownOf(report: DiffReport): string {
   const parts = [
     `### ${span(report.old.label)} → ${span(report.new.label)}\n\n${countsText(report)}`,
-    summaryTable(report.experiments.filter(({ status }) => status !== 'renamed' && status !== 'failing')),
+    summaryTable(report.experiments.filter(({ status }) => !withoutRow.has(status))),
     notesOf(report),
   ].filter((part) => part !== '');
   let left = mostCharacters - parts.reduce((sum, part) => sum + part.length + 2, 0) - 500;
@@ -173,10 +177,12 @@ function checkpointDetails(experiments: readonly ExperimentReport[]): Details[] 
 }
 
 function renamedDetails(experiments: readonly ExperimentReport[]): Details[] {
-  const renamed = experiments.filter(({ status }) => status === 'renamed');
-  if (renamed.length === 0) return [];
-  const summary = `${signs.renamed}: ${counted(renamed.length, 'experiment')} whose values stay as they are`;
-  return [{ summary, items: renamed.map(({ name }) => `- ${span(name)}`) }];
+  return (['renamed', 'redeclared'] as const).flatMap((status): Details[] => {
+    const names = experiments.filter((each) => each.status === status).map(({ name }) => name);
+    if (names.length === 0) return [];
+    const summary = `${signs[status]}: ${counted(names.length, 'experiment')} whose values stay as they are`;
+    return [{ summary, items: names.map((name) => `- ${span(name)}`) }];
+  });
 }
 
 function declarationDetails({ declarations }: DiffReport): Details[] {

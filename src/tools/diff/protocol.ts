@@ -1,11 +1,11 @@
 /** @file Messages between `luthier diff` and its evaluating processes. */
 
 import type { Override } from '../../cli/index.js';
-import type { JsonDocument } from '../../hparams/index.js';
+import type { Declared, JsonDocument } from '../../hparams/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 
 /** Of the questions and answers below: an evaluator of another version is not asked. */
-export const protocolVersion = 1;
+export const protocolVersion = 2;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
@@ -23,10 +23,22 @@ export interface ConfigEntry {
   readonly places: Readonly<Record<string, string>>;
 }
 
+/** A class as its version declares it. What an early version of the library cannot tell is empty. */
+export interface ClassDocument {
+  /** The class and those that it extends, the nearest first. */
+  readonly lineage: readonly Declared[];
+  /** What it was called before (`registerAlias`). */
+  readonly formerNames: readonly string[];
+  /** Present names of its fields by those that they had before (`renamed`). */
+  readonly formerFields: Readonly<Record<string, string>>;
+}
+
 /** A graph of configs: an entry refers to earlier ones, and to a shared one from several places. */
 export interface ConfigDocument {
   readonly root: JsonValue;
   readonly configs: readonly ConfigEntry[];
+  /** The classes of the configs, by the names that those give them. */
+  readonly classes: Readonly<Record<string, ClassDocument>>;
 }
 
 /** One constant of an experiment. */
@@ -36,6 +48,8 @@ export interface ConstantEntry {
   readonly value?: JsonValue;
   /** The class, or the flag, that set it. */
   readonly setBy: string;
+  /** The file that declares that class. */
+  readonly file?: string;
 }
 
 /** Why an experiment has no configs, or a model no analysis. */
@@ -45,15 +59,32 @@ export interface Failure {
   readonly place?: string;
 }
 
-/** An experiment of one version: its constants and configs, or what keeps it from having them. */
-export type ExperimentDocument =
-  | { readonly name: string; readonly error: Failure }
-  | { readonly name: string; readonly constants: readonly ConstantEntry[]; readonly config: ConfigDocument };
+/** An experiment of one version. */
+export interface MadeExperiment {
+  readonly name: string;
+  readonly constants: readonly ConstantEntry[];
+  /** Present names of constants by those that they had before (`renamed`). */
+  readonly formerConstants: Readonly<Record<string, string>>;
+  readonly config: ConfigDocument;
+}
+
+/** An experiment of one version, or what keeps it from having configs. */
+export type ExperimentDocument = MadeExperiment | { readonly name: string; readonly error: Failure };
+
+/** The experiment, if its configs could be made. */
+export function made(document: ExperimentDocument | undefined): MadeExperiment | undefined {
+  return document !== undefined && 'config' in document ? document : undefined;
+}
 
 /** What an experiment's model is, or why that cannot be told. */
 export type AnalysisDocument =
   | { readonly name: string; readonly analysis: Analysis }
   | { readonly name: string; readonly notAnalysed: Failure };
+
+/** The analysis, if there could be one. */
+export function analysed(document: AnalysisDocument | undefined): Analysis | undefined {
+  return document !== undefined && 'analysis' in document ? document.analysis : undefined;
+}
 
 /** To an evaluator: about an experiment that flags change. */
 export interface Question {

@@ -1,5 +1,5 @@
 /** @file Lines and figures that the text and Markdown reports share. */
-import { counted, formatBytes, formatCount, formatFlops } from '../format.js';
+import { formatBytes, formatCount, formatFlops } from '../format.js';
 import type {
   CheckpointEffect,
   ConstantChange,
@@ -68,21 +68,29 @@ function sameFile(a: string, b: string): boolean {
 }
 
 /** What happened to a name that classes or experiments declare. */
-export function declarationText({ what, of, old, new: now, value, experiments }: DeclarationChange): string {
-  const owner =
-    of.length === 0
-      ? ''
-      : ` of ${of.length > 4 ? `${of.slice(0, 3).join(', ')} and ${of.length - 3} more` : of.join(', ')}`;
+export function declarationText(change: DeclarationChange): string {
+  const { what, of, old, new: now, value, isGuess, experiments } = change;
+  const owner = of.length === 0 ? '' : ` of ${someOf(of)}`;
   const shown = value === undefined ? '' : `: ${value} wherever it stands`;
-  const where = ` (${counted(experiments.length, 'experiment')})`;
+  const where = ` (${someOf(experiments)})`;
   if (old === undefined) return `new ${what} ${now}${owner}${shown}${where}`;
   if (now === undefined) return `${what} ${old}${owner} is gone${shown}${where}`;
-  return `${what} ${old}${owner} is called ${now} now${where}`;
+  if (!isGuess) return `${what} ${old}${owner} is called ${now} now${where}`;
+  const alias = what === 'class' ? `registerAlias('${old}', ${now})` : `renamed(…, '${old}')`;
+  return (
+    `${what} ${old}${owner} removed and ${now} added, perhaps renamed: without ${alias} ` +
+    `documents and runs that were saved with ${old} will not load${where}`
+  );
+}
+
+function someOf(names: readonly string[]): string {
+  return names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ');
 }
 
 /** What became of an experiment, in words. */
 export function statusText(status: Status): string {
   if (status === 'renamed') return 'with new names only';
+  if (status === 'redeclared') return 'with fields more or less and the same values';
   return status === 'failing' ? 'failing as before' : status;
 }
 

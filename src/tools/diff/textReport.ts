@@ -60,7 +60,7 @@ export function textOf(report: DiffReport, paint: Paint): string {
 
 /** The names of those that no other part of the report tells. */
 function statusLists(experiments: readonly ExperimentReport[], paint: Paint): string {
-  const lines = (['removed', 'added', 'mended', 'renamed'] as const).flatMap((status) => {
+  const lines = (['removed', 'added', 'mended', 'renamed', 'redeclared'] as const).flatMap((status) => {
     const names = experiments.filter((each) => each.status === status).map(({ name }) => name);
     const title = paint(colours[status] ?? 'yellow', statusText(status));
     return names.length === 0 ? [] : [`${title}: ${names.join(', ')}`];

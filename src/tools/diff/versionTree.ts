@@ -80,7 +80,7 @@ function tidiedFailure({ message, place }: Failure, tree: Tree): Failure {
 }
 
 /** `file:line` from the project's folder; a flag's text is left as it is. */
-function tidyPlace(place: string, { root, project, library }: Tree): string {
+export function tidyPlace(place: string, { root, project, library }: Tree): string {
   const isApart = library !== root && !library.startsWith(`${root}/`);
   if (isApart && place.startsWith(`${library}/`)) return `luthier${place.slice(library.length)}`;
   const file = isAbsolute(place) ? relative(project, place) : place;

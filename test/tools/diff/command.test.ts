@@ -89,6 +89,44 @@ small.Two: broken
   repository.git('checkout', '--', '.');
 });
 
+test('experiments that hang or take all memory fail by themselves', async () => {
+  const grows = 'const all = [];\n    for (;;) all.push(Buffer.alloc(1e7, 1));';
+  repository.write({
+    'experiments/grows.ts': experimentsFile(
+      `export class Grows extends Family {\n  override task(): any {\n    ${grows}\n  }\n}`,
+    ),
+    'experiments/hangs.ts': experimentsFile(
+      'export class Hangs extends Family {\n  override task(): any {\n    for (;;);\n  }\n}',
+    ),
+    'experiments/small.ts': files['experiments/small.ts'].replace('steps = 6', 'steps = 7'),
+  });
+  const args = ['diff', '--base=main', '--timeout=12', '--memory=1'];
+  const { code, stdout, stderr } = await runLuthier(args, folder);
+  expect([code, stderr]).toEqual([1, '']);
+  expect(stdout.replace(/\([0-9a-f]{7}\)/, '')).toMatchInlineSnapshot(`
+    "main  → working tree
+    2 broken, 1 changed, 1 unchanged
+
+    grows.Grows: broken
+      The process ran out of memory.
+      It took more than 1 GB of memory; luthier diff --memory=GIGABYTES gives it more.
+
+    hangs.Hangs: broken
+      It took longer than 12 s; luthier diff --timeout=SECONDS gives it more.
+
+    small.Two
+      Constants
+        steps : 6 → 7  (set by Two at experiments/small.ts:5)
+      Fields
+        task.train.numTrainSteps : 6 → 7  (experiments/family.ts:16)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Two
+    "
+  `);
+  repository.git('checkout', '--', '.');
+  repository.git('clean', '--quiet', '--force');
+});
+
 test('a signal takes the worktree and the processes along', async () => {
   repository.write({
     'experiments/small.ts': `await new Promise((resolve) => setTimeout(resolve, 1e6));\n${files['experiments/small.ts']}`,

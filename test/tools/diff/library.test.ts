@@ -40,6 +40,7 @@ test('a default of a layer, against a version of the library that has no such co
     exact: false,
     name: undefined,
     changes: [],
+    limits: { seconds: 60, gigabytes: 4 },
   });
   expect(repository.state()).toBe(state);
   expect(

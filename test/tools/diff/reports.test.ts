@@ -1,24 +1,22 @@
 /** @file Reports of random changes: nothing breaks them, and a comment stays short and whole. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { applyAliases } from '../../../src/tools/diff/aliases.js';
 import { inOrder } from '../../../src/tools/diff/changeGroups.js';
 import { collapse } from '../../../src/tools/diff/collapse.js';
 import { compareExperiment } from '../../../src/tools/diff/compare.js';
+import { changedDeclarations } from '../../../src/tools/diff/declarations.js';
 import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
-import { newFields } from '../../../src/tools/diff/newFields.js';
 import type {
   ConfigEntry,
   ConstantEntry,
   ExperimentDocument,
   JsonValue,
 } from '../../../src/tools/diff/protocol.js';
-import { findRenames } from '../../../src/tools/diff/renames.js';
 import { importsIn } from '../../../src/tools/diff/sources.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
 import { plain } from '../../../src/tools/terminal.js';
-
-type Good = Extract<ExperimentDocument, { config: unknown }>;
 
 const hostile = fc.constantFrom(
   '</details><script>alert(1)</script>',
@@ -69,6 +67,7 @@ const configs = fc.integer({ min: 1, max: 6 }).chain((length) =>
   fc.tuple(...Array.from({ length }, (_, i) => entryAt(i))).map((entries) => ({
     root: { $config: length - 1 } as JsonValue,
     configs: entries,
+    classes: {},
   })),
 );
 const constant: fc.Arbitrary<ConstantEntry> = fc.record({
@@ -80,6 +79,7 @@ const good = (name: string): fc.Arbitrary<ExperimentDocument> =>
   fc.record({
     name: fc.constant(name),
     constants: fc.uniqueArray(constant, { selector: ({ name: own }) => own, maxLength: 3 }),
+    formerConstants: fc.constant({}),
     config: configs,
   });
 const document = (name: string): fc.Arbitrary<ExperimentDocument | undefined> =>
@@ -100,16 +100,16 @@ function reportOf(
   const both = pairs.flatMap(([old, now]) =>
     old !== undefined && now !== undefined && 'config' in old && 'config' in now ? [{ old, now }] : [],
   );
-  const { old: renamed, renames } = findRenames(both);
-  const renamedByName = new Map(renamed.map((each): [string, Good] => [each.name, each]));
-  const declarations = [...renames, ...newFields(both.map(({ now }, i) => ({ old: renamed[i]!, now })))];
+  const { pairs: aliased, renames } = applyAliases(both);
+  const oldByName = new Map(aliased.map(({ old }) => [old.name, old]));
+  const declarations = [...renames, ...changedDeclarations(aliased)];
   const reports = pairs.flatMap(([old, now], i) =>
     old === undefined && now === undefined
       ? []
       : [
           compareExperiment(
             `e.E${i}`,
-            { document: renamedByName.get(`e.E${i}`) ?? old },
+            { document: oldByName.get(`e.E${i}`) ?? old },
             { document: now },
             declarations,
           ),
@@ -186,7 +186,9 @@ test('a comment on a thousand experiments says how many it leaves out', () => {
   const make = (i: number, value: JsonValue): ExperimentDocument => ({
     name: `e.E${i}`,
     constants: [{ name: 'path', value, setBy: `Class${i}` }],
+    formerConstants: {},
     config: {
+      classes: {},
       root: { $config: 0 },
       configs: [{ class: 'Model', values: { alpha: value }, defaults: [], places: {} }],
     },

@@ -15,7 +15,8 @@ async function diff(
   request: Partial<VersionsRequest> = {},
 ): Promise<DiffReport> {
   const before = state();
-  const whole = { project: folder, base: 'main', exact: false, name: undefined, changes: [], ...request };
+  const asked = { project: folder, base: 'main', exact: false, name: undefined, changes: [] };
+  const whole = { ...asked, limits: { seconds: 60, gigabytes: 4 }, ...request };
   const report = await compareVersions(whole);
   expect(state()).toBe(before);
   return report;
@@ -247,41 +248,134 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
   `);
 });
 
-test('names that changed: a constant, a field, a class, and a field that is new', async () => {
-  const repository = repositoryOf({
-    'experiments/family.ts': family,
-    'experiments/parts.ts': parts,
-    'experiments/composed.ts': composed('{ first: head }'),
-    'experiments/small.ts': experimentsFile(one),
-  });
+const named = {
+  'experiments/family.ts': family,
+  'experiments/parts.ts': parts,
+  'experiments/composed.ts': composed('{ first: head }'),
+  'experiments/small.ts': experimentsFile(one),
+};
+/** The same files with other names, and without a word about the old ones. */
+const otherNames = {
+  'experiments/family.ts': family
+    .replaceAll('numHeads', 'heads')
+    .replace('numLayers, heads,', 'numLayers, numHeads: heads,'),
+  'experiments/parts.ts': parts
+    .replaceAll('width', 'breadth')
+    .replaceAll('Frame', 'Body')
+    .replace('{\n', "{\n  added: z.string().default('plain'),\n"),
+  'experiments/composed.ts': composed('{ first: head }')
+    .replaceAll('width', 'breadth')
+    .replaceAll('Frame', 'Body'),
+};
+
+test('new names with an alias, and a field that is new', async () => {
+  const repository = repositoryOf(named);
   repository.write({
-    'experiments/family.ts': family
-      .replaceAll('numHeads', 'heads')
-      .replace('numLayers, heads,', 'numLayers, numHeads: heads,'),
-    'experiments/parts.ts': parts
-      .replaceAll('width', 'breadth')
-      .replaceAll('Frame', 'Body')
-      .replace('{\n', "{\n  added: z.string().default('plain'),\n"),
-    'experiments/composed.ts': composed('{ first: head }')
-      .replaceAll('width', 'breadth')
-      .replaceAll('Frame', 'Body'),
+    ...otherNames,
+    'experiments/family.ts': otherNames['experiments/family.ts']
+      .replace('Experiment,', 'Experiment, renamed,')
+      .replace("heads: z.int().positive().default(2).describe('Heads.')", (old) =>
+        old.replace('heads: ', 'heads: renamed(').replace(/$/, ", 'numHeads')"),
+      ),
+    'experiments/parts.ts': `${otherNames['experiments/parts.ts']
+      .replace('LanguageModel }', 'LanguageModel, registerAlias, renamed }')
+      .replace('z.int().default(8)', "renamed(z.int().default(8), 'width')")}registerAlias('Frame', Body);\n`,
   });
   const report = await diff(repository);
   expect(report.experiments.map(({ name, status }) => [name, status])).toEqual([
-    ['composed.Composed', 'renamed'],
     ['small.One', 'renamed'],
+    ['composed.Composed', 'redeclared'],
   ]);
   expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
     "main (abc1234) → working tree
-    2 with new names only
+    1 with new names only, 1 with fields more or less and the same values
 
-    with new names only: composed.Composed, small.One
+    with new names only: small.One
+    with fields more or less and the same values: composed.Composed
 
     Names
-      class Frame is called Body now (1 experiment)
-      field width of Head is called breadth now (1 experiment)
-      constant numHeads of Family is called heads now (2 experiments)
-      new field added of Head: 'plain' wherever it stands (1 experiment)"
+      constant numHeads of Family is called heads now (composed.Composed, small.One)
+      field width of Head is called breadth now (composed.Composed)
+      class Frame is called Body now (composed.Composed)
+      new field added of Head: 'plain' wherever it stands (composed.Composed)"
+  `);
+});
+
+test('new names without an alias', async () => {
+  const repository = repositoryOf(named);
+  repository.write(otherNames);
+  expect(await text(repository)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    2 changed
+
+    Names
+      class Frame removed and Body added, perhaps renamed: without registerAlias('Frame', Body) documents and runs that were saved with Frame will not load (composed.Composed)
+      field width of Head removed and breadth added, perhaps renamed: without renamed(…, 'width') documents and runs that were saved with width will not load (composed.Composed)
+      new field added of Head: 'plain' wherever it stands (composed.Composed)
+      constant numHeads removed and heads added, perhaps renamed: without renamed(…, 'numHeads') documents and runs that were saved with numHeads will not load (composed.Composed, small.One)
+
+    2 experiments: composed.Composed, small.One
+      Constants
+        heads : + 2  (set by Family at experiments/family.ts:7)
+        numHeads : - 2  (set by Family at experiments/family.ts:7)
+
+    composed.Composed
+      Fields
+        task.model.frame : class Frame → class Body
+        task.model.frame.first.breadth : + 3  (experiments/composed.ts:8)
+        task.model.frame.first.width : - 3  (was experiments/composed.ts:8)
+
+    Parameters, FLOPs, tokens and memory as before, checkpoints load: composed.Composed, small.One"
+  `);
+});
+
+test('classes of one name in several files', async () => {
+  const heads = (fields: string) => `import { z } from 'zod';
+import { Configurable } from 'luthier';
+export class Head extends Configurable.with({ ${fields} }) {}
+`;
+  const base = (steps: number) => `import { Family as Base } from './family.js';
+export abstract class Family extends Base {
+  override steps = ${steps};
+}
+`;
+  const files = {
+    'experiments/family.ts': family,
+    'experiments/base.ts': base(3),
+    // Loaded first, and not the class that the configs are of.
+    'experiments/a.ts': heads('width: z.int().default(1)'),
+    'experiments/parts.ts': parts,
+    'experiments/composed.ts': `import './a.js';\n${composed('{ first: head }', '[Head.config()]').replace('family', 'base')}`,
+  };
+  const repository = repositoryOf(files);
+  repository.write({
+    'experiments/family.ts': family.replace("default(2).describe('Heads", "default(4).describe('Heads"),
+    'experiments/base.ts': base(4),
+    'experiments/parts.ts': parts.replace('depth: z.int().default(1)', 'depth: z.int().default(7)'),
+    'experiments/a.ts': heads('width: z.int().default(1), depth: z.int().default(7)'),
+  });
+  expect(await text(repository)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 changed
+
+    composed.Composed
+      Constants
+        numHeads : 2 → 4  (set by Family at experiments/family.ts:7)
+        steps : 3 → 4  (set by Family at experiments/base.ts:3)
+      Fields
+        task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/gpt2.ts:N)
+        task.model.heads[0].depth : 1 (default) → 7 (default)  (default of Head at experiments/parts.ts:6)
+        task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
+
+    What follows                                before  after
+    composed.Composed  Peak memory of training  153 kB  155 kB      +2.05 kB, +1.3%
+                       Checkpoints                      8 reshaped
+
+    Checkpoints do not fit: composed.Composed
+      lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)"
   `);
 });
 
