@@ -1,15 +1,23 @@
-/** @file Copy-on-write edits: a deep copy that in the end shares all that was not written with its original. */
+/** @file Copy-on-write edits: a copy of what a recipe reads, which in the end shares all that was not written. */
 import { ConfigError, refusePromise } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { sameTags } from '../nodes/carriers.js';
 import { ConfigNode, type DraftSession, nodeOf, type Write } from '../nodes/configNode.js';
-import { isContainer, mapContainers, partsOf } from '../nodes/containers.js';
-import { copyNode, holdSwapped, type Swap } from '../nodes/fieldValues.js';
-import { explicitValue, heldNames, heldValue, isExplicit, nodesIn, touchedValue } from '../nodes/held.js';
+import { getOrMake, isContainer, mapContainers, partsOf } from '../nodes/containers.js';
+import { copyFields, copyNode, holdSwapped, type Swap, swapConfigs } from '../nodes/fieldValues.js';
+import {
+  explicitValue,
+  heldNames,
+  heldValue,
+  isExplicit,
+  nodesHeld,
+  nodesIn,
+  touchedValue,
+} from '../nodes/held.js';
 import { recordedWrites } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { isSameStep } from '../walking/paths.js';
-import { fieldEdges, walk } from '../walking/walk.js';
+import { type Edge, fieldEdges, walk } from '../walking/walk.js';
 
 /**
  * An edited copy: `recipe` writes to a draft, with the checks of direct writes, and the result differs from `config`
@@ -33,38 +41,60 @@ export function derive<C extends AnyConfig>(config: C, recipe: (draft: C) => voi
   }
 }
 
-/** One edit: copies to write to, and what they become. */
+/** One edit: drafts, each made when it is first read or put somewhere, and what they become. */
 export class Session implements DraftSession {
   closed = false;
-  /** What stands in the draft for each config that was put into it. */
-  private readonly taken = new Map<unknown, unknown>();
+  /** Once the recipe has ended, what nobody read is still what the original holds. */
+  private hasEnded = false;
+  /** What stands in the draft for each config that was read in it, or put into it. */
+  private readonly drafts = new Map<ConfigNode, ConfigNode>();
   /** What a draft is a copy of. */
   private readonly originals = new Map<ConfigNode, ConfigNode>();
   /** Configs that the recipe made: they stand in the draft, and in the result, themselves. */
   private readonly made = new Set<ConfigNode>();
+  /** Drafts that differ from their originals in more than what their parts become. */
+  private readonly changed = new Set<ConfigNode>();
   private readonly results = new Map<unknown, unknown>();
   private readonly start = ConfigNode.count;
   private readonly firstWrite = recordedWrites();
 
   take(node: ConfigNode): ConfigNode {
     if (node.draft === this) return node;
-    const swap = swapper(this.taken);
+    if (!this.isNew(node)) return getOrMake(this.drafts, node, () => this.draftOf(node));
     walk(node.proxy, {
-      results: this.taken,
-      children: (each, path) => fieldEdges(each, path, this.isNew(each) ? touchedValue : explicitValue),
+      children: (each, path) => fieldEdges(each, path, touchedValue).filter((edge) => this.isNew(edge.node)),
       leave: (each) => {
-        if (each.draft === this) return each;
-        const isNew = this.isNew(each);
-        const own = isNew ? each : copyNode(each, swap);
-        own.draft = this;
-        if (isNew) {
-          this.made.add(own);
-          swapHeld(own, swap);
-        } else this.originals.set(own, each);
-        return own;
+        this.adopt(each);
+        swapHeld(each, (held) => this.take(held));
       },
     });
-    return swap(node);
+    return node;
+  }
+
+  private draftOf(original: ConfigNode): ConfigNode {
+    const draft = copyFields(original, original.kind, ({ values }, name, value) => {
+      if (typeof value === 'object' && value !== null) this.holdUnread(values, name, value);
+      else values[name] = value;
+    });
+    draft.draft = this;
+    this.originals.set(draft, original);
+    return draft;
+  }
+
+  /** Puts a value into a draft whose configs become drafts when it is read. */
+  private holdUnread(values: ConfigNode['values'], name: string, value: object): void {
+    const settle = (own: unknown): unknown => {
+      Object.defineProperty(values, name, {
+        value: own,
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      });
+      return own;
+    };
+    const get = (): unknown =>
+      this.hasEnded ? value : settle(swapConfigs(value, (held) => this.take(held)));
+    Object.defineProperty(values, name, { get, set: settle, enumerable: true, configurable: true });
   }
 
   /** Whether the recipe made the config; a default is as new as the config whose default it is. */
@@ -92,28 +122,62 @@ export class Session implements DraftSession {
 
   /** What a draft has become: its original, where nothing in it was changed. @throws ConfigError where it contains itself. */
   resultOf(draft: ConfigNode): ConfigNode {
-    const become = swapper(this.results);
-    walk(draft.proxy, { results: this.results, leave: (node) => this.finish(node, become) });
+    if (!this.hasEnded) this.end();
+    const original = this.originals.get(draft);
+    // Where no other draft was changed, what stood in this one before is as it was.
+    const isAlone = [...this.changed].every((node) => node === draft);
+    const unchanged = new Set(isAlone && original !== undefined ? nodesHeld(original) : []);
+    walk(draft.proxy, {
+      results: this.results,
+      children: (node, path) => {
+        const edges = fieldEdges(node, path, explicitValue);
+        const ahead = node === draft ? edges.filter((edge) => !unchanged.has(this.baseOf(edge.node))) : edges;
+        return ahead.map((edge) => this.inDraft(edge));
+      },
+      leave: (node) => this.finish(node),
+    });
     this.settleHistories();
-    return become(draft);
+    return this.become(draft);
   }
 
-  private finish(node: ConfigNode, become: Swap): ConfigNode {
+  private end(): void {
+    this.hasEnded = true;
+    for (const [draft, original] of this.originals)
+      if (!this.isLike(draft, original)) this.changed.add(draft);
+  }
+
+  private baseOf(node: ConfigNode): ConfigNode {
+    return this.originals.get(node) ?? node;
+  }
+
+  /** The edge as it stands in the draft, where what was not read is an original still. */
+  private inDraft(edge: Edge): Edge {
+    const node = this.drafts.get(edge.node);
+    return node === undefined ? edge : { node, path: edge.path };
+  }
+
+  private finish(node: ConfigNode): ConfigNode {
     if (this.made.has(node)) {
-      swapHeld(node, become);
+      swapHeld(node, this.become);
       return node;
     }
-    const original = this.originals.get(node);
-    if (original !== undefined && isUnchanged(node, original, become)) return original;
-    return copyNode(node, become);
+    const original = this.baseOf(node);
+    // A default of a draft has no original.
+    const isOther = this.changed.has(node) || original.draft === this;
+    const isSame = !isOther && nodesHeld(original).every((held) => this.become(held) === held);
+    return isSame ? original : copyNode(node, this.become);
   }
+
+  private readonly become: Swap = (held) => {
+    const node = this.drafts.get(held) ?? held;
+    return (this.results.get(node) as ConfigNode | undefined) ?? this.baseOf(node);
+  };
 
   /** Puts into the histories of this recipe what the drafts that were written have become. */
   private settleHistories(): void {
-    const become = (leaf: unknown): unknown => {
+    const settle = (leaf: unknown): unknown => {
       const node = nodeOf(leaf);
-      if (node === undefined || node.draft !== this || this.made.has(node)) return leaf;
-      return ((this.results.get(node) ?? this.originals.get(node) ?? node) as ConfigNode).proxy;
+      return node?.draft === this && !this.made.has(node) ? this.become(node).proxy : leaf;
     };
     const seen = new Set<Write>();
     for (const node of this.results.keys() as Iterable<ConfigNode>) {
@@ -122,14 +186,39 @@ export class Session implements DraftSession {
         seen.add(write);
         const { value, kind } = write;
         if (typeof value === 'object' && kind !== 'tags')
-          (write as { value: unknown }).value = mapContainers(value, become);
+          (write as { value: unknown }).value = mapContainers(value, settle);
       }
     }
   }
-}
 
-function swapper(known: ReadonlyMap<unknown, unknown>): Swap {
-  return (held) => (known.get(held) as ConfigNode | undefined) ?? held;
+  /** Whether a draft is as its original in its class, tags and values, whatever becomes of its parts. */
+  private isLike(draft: ConfigNode, original: ConfigNode): boolean {
+    if (draft.info !== original.info || draft.kind !== original.kind) return false;
+    if (!sameTags(draft.tags, original.tags)) return false;
+    const isWritten = draft.writes !== original.writes;
+    return draft.info.allFields.every(
+      (field) =>
+        isExplicit(draft, field.name) === isExplicit(original, field.name) &&
+        this.isSame(explicitValue(draft, field), explicitValue(original, field), isWritten),
+    );
+  }
+
+  /** Whether `value` is `before`, drafts standing for their originals. */
+  private isSame(value: unknown, before: unknown, isWritten: boolean): boolean {
+    if (Object.is(value, before)) return true;
+    const node = nodeOf(value);
+    if (node !== undefined) return this.baseOf(node) === nodeOf(before);
+    const parts = partsOf(value);
+    const oldParts = partsOf(before);
+    if (parts === undefined || parts.length !== oldParts?.length || nodeOf(before) !== undefined)
+      return false;
+    // Beside its parts, a container of another kind may hold more: where it may have been written, it counts as changed.
+    if (Array.isArray(value) !== Array.isArray(before) || (isWritten && !isContainer(value))) return false;
+    return parts.every(([step, part], i) => {
+      const [oldStep, oldPart] = oldParts[i]!;
+      return isSameStep(step, oldStep) && this.isSame(part, oldPart, isWritten);
+    });
+  }
 }
 
 /** Replaces in place the configs that a node holds. */
@@ -138,32 +227,4 @@ function swapHeld(node: ConfigNode, swap: Swap): void {
     const value = heldValue(node, name);
     if (nodesIn(value).some((held) => swap(held) !== held)) holdSwapped(node, name, value, swap);
   }
-}
-
-/** Whether a draft is as its original in its class, tags and values, once its parts are what they become. */
-function isUnchanged(draft: ConfigNode, original: ConfigNode, become: Swap): boolean {
-  if (draft.info !== original.info || draft.kind !== original.kind) return false;
-  if (!sameTags(draft.tags, original.tags)) return false;
-  const isWritten = draft.writes !== original.writes;
-  return draft.info.allFields.every(
-    (field) =>
-      isExplicit(draft, field.name) === isExplicit(original, field.name) &&
-      isSame(explicitValue(draft, field), explicitValue(original, field), become, isWritten),
-  );
-}
-
-/** Whether `value` is `before` once its configs are what they become. */
-function isSame(value: unknown, before: unknown, become: Swap, isWritten: boolean): boolean {
-  const node = nodeOf(value);
-  if (node !== undefined) return become(node) === nodeOf(before);
-  if (Object.is(value, before)) return true;
-  const parts = partsOf(value);
-  const oldParts = partsOf(before);
-  if (parts === undefined || parts.length !== oldParts?.length || nodeOf(before) !== undefined) return false;
-  // Beside its parts, a container of another kind may hold more: where it may have been written, it counts as changed.
-  if (Array.isArray(value) !== Array.isArray(before) || (isWritten && !isContainer(value))) return false;
-  return parts.every(([step, part], i) => {
-    const [oldStep, oldPart] = oldParts[i]!;
-    return isSameStep(step, oldStep) && isSame(part, oldPart, become, isWritten);
-  });
 }

@@ -36,11 +36,19 @@ export function swapConfigs(value: unknown, swap: Swap): unknown {
 
 /** A copy of one node, which may be of another kind, that holds what `swap` gives for each config held. */
 export function copyNode(node: ConfigNode, swap: Swap, kind: NodeKind = node.kind): ConfigNode {
+  return copyFields(node, kind, (made, name, value) => holdSwapped(made, name, value, swap));
+}
+
+/** A copy of one node, of which `hold` takes in the values. */
+export function copyFields(
+  node: ConfigNode,
+  kind: NodeKind,
+  hold: (made: ConfigNode, name: string, value: unknown) => void,
+): ConfigNode {
   const made = new ConfigNode(node.info, kind, node.handler);
   for (const name of heldNames(node)) {
     // A default nobody edited is made anew, so that a copy does not depend on what was read before.
-    if (!isExplicit(node, name)) continue;
-    holdSwapped(made, name, heldValue(node, name), swap);
+    if (isExplicit(node, name)) hold(made, name, heldValue(node, name));
   }
   made.tags = node.tags;
   made.last = node.last;

@@ -74,3 +74,10 @@ export function nodesIn(value: unknown): ConfigNode[] {
   collectNodes(value, nodes);
   return nodes;
 }
+
+/** The nodes of the configs that `node` holds in explicit values and edited defaults. */
+export function nodesHeld(node: ConfigNode): ConfigNode[] {
+  const nodes: ConfigNode[] = [];
+  for (const field of node.info.allFields) collectNodes(explicitValue(node, field), nodes);
+  return nodes;
+}
