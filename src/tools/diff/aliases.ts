@@ -1,13 +1,7 @@
 /** @file Old names in documents of the old version, replaced where an alias of the new one says what they are now. */
 import { DeclarationChanges } from './declarations.js';
 import type { DeclarationChange } from './diffReport.js';
-import type { ClassDocument, ConfigEntry, MadeExperiment } from './protocol.js';
-
-/** Both versions of an experiment that has configs in both. */
-export interface ExperimentPair {
-  readonly old: MadeExperiment;
-  readonly now: MadeExperiment;
-}
+import type { ClassDocument, ConfigEntry, ExperimentPair, MadeExperiment } from './protocol.js';
 
 /**
  * The pairs with the old versions as the new ones would read them, and the aliases that this took: those of `registerAlias`

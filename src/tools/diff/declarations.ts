@@ -1,8 +1,7 @@
 /** @file Classes, fields and constants that only one of two versions declares. */
-import type { ExperimentPair } from './aliases.js';
 import type { DeclarationChange } from './diffReport.js';
 import { showJson } from './display.js';
-import type { JsonValue, MadeExperiment } from './protocol.js';
+import type { ExperimentPair, JsonValue, MadeExperiment } from './protocol.js';
 
 type Change = Omit<DeclarationChange, 'of' | 'experiments'>;
 

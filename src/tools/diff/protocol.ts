@@ -76,6 +76,12 @@ export function made(document: ExperimentDocument | undefined): MadeExperiment |
   return document !== undefined && 'config' in document ? document : undefined;
 }
 
+/** Both versions of an experiment that has configs in both. */
+export interface ExperimentPair {
+  readonly old: MadeExperiment;
+  readonly now: MadeExperiment;
+}
+
 /** What an experiment's model is, or why that cannot be told. */
 export type AnalysisDocument =
   | { readonly name: string; readonly analysis: Analysis }
