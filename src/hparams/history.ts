@@ -13,7 +13,8 @@ import {
   type WriteKind,
 } from './nodes/node.js';
 import { origin } from './nodes/record.js';
-import { type Item, type Line, linesOf, oneLine, pathText, valueText } from './printing/lines.js';
+import { type Item, oneLine, pathText } from './printing/items.js';
+import { type Line, linesOf, valueText } from './printing/print.js';
 import { type Place, placeOf } from './source.js';
 import type { AnyConfig, Tag } from './types.js';
 import { formatLink } from './walking/paths.js';

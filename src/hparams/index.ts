@@ -8,20 +8,23 @@ export { type CodegenDiffOptions, codegenDiff } from './codegen/codegenDiff.js';
 export type { Modules } from './codegen/imports.js';
 export { Configurable } from './configurable.js';
 export { type ApplyOptions, applyDiff } from './diff/apply.js';
-export { buildDiff } from './diff/build.js';
-export { ignoringChanges, ignoringPaths } from './diff/filter.js';
-export { skeletonFromDiff } from './diff/skeleton.js';
-export { type FormatDiffOptions, formatDiff } from './diff/text.js';
+export { buildDiff } from './diff/buildDiff.js';
 export {
   AddedPart,
   type Change,
   type Diff,
   type DiffPlace,
   type DiffValue,
+  ignoringChanges,
+  ignoringPaths,
   OldPart,
   type PartConfig,
-} from './diff/types.js';
+} from './diff/changes.js';
+export { type FormatDiffOptions, formatDiff } from './diff/formatDiff.js';
+export { skeletonFromDiff } from './diff/skeleton.js';
 export { type Assignment, Section } from './documents/assignments.js';
+export type { DocumentProblem, JsonDocument, ReadOptions } from './documents/document.js';
+export { registerConstant } from './documents/document.js';
 export {
   applyAssignments,
   applyConfigFile,
@@ -29,7 +32,6 @@ export {
   readConfigFile,
   saveConfigFile,
 } from './documents/files.js';
-export type { DocumentProblem, JsonDocument, ReadOptions } from './documents/format.js';
 export {
   checkSerializable,
   configFromString,
@@ -37,7 +39,6 @@ export {
   fromJSON,
   toJSON,
 } from './documents/json.js';
-export { registerConstant } from './documents/registered.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
 export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';
 export { derive } from './editing/derive.js';

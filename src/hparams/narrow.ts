@@ -3,7 +3,7 @@ import { ConfigError } from './errors.js';
 import { showValue } from './fields/describe.js';
 import { infoOf } from './fields/fields.js';
 import { nodeOf } from './nodes/node.js';
-import { ClassLabels } from './printing/classLabels.js';
+import { ClassLabels } from './printing/items.js';
 import { captureTrace, placeText } from './source.js';
 import type { AbstractClass, Config, Instance } from './types.js';
 

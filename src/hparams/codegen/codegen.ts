@@ -4,9 +4,8 @@ import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
-import { functionText, indented } from './code.js';
-import { Imports, type Modules } from './imports.js';
-import { isIdentifier, Names } from './names.js';
+import { functionText, indented, isIdentifier } from './code.js';
+import { Imports, type Modules, Names } from './imports.js';
 import { Body, itemsIn } from './plan.js';
 import { ConfigWriter, type WriterOptions } from './writer.js';
 

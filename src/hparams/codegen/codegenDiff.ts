@@ -1,6 +1,5 @@
 /** @file A diff as TypeScript: a module whose function derives the new config from the old one. */
 
-import { type ConfigEdits, groupChanges, type ValueEdits } from '../diff/edits.js';
 import {
   AddedPart,
   bringsValue,
@@ -10,7 +9,8 @@ import {
   OldPart,
   type PartConfig,
   type Path,
-} from '../diff/types.js';
+} from '../diff/changes.js';
+import { type ConfigEdits, groupChanges, type ValueEdits } from '../diff/groupChanges.js';
 import { getPath } from '../editing/access.js';
 import { derive } from '../editing/derive.js';
 import { deepCopy, unset, updateCallable } from '../editing/edit.js';
@@ -22,10 +22,19 @@ import { getOrMake, mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags } from '../nodes/node.js';
 import { addTag, removeTag } from '../tags.js';
 import { formatLink, formatPath, type Segment } from '../walking/paths.js';
-import { array, type Code, call, functionText, indented, object } from './code.js';
+import {
+  array,
+  type Code,
+  call,
+  functionText,
+  indented,
+  keyText,
+  memberText,
+  object,
+  stringText,
+} from './code.js';
 import { functionName, moduleText } from './codegen.js';
-import { configType, Imports, type Modules, targetName } from './imports.js';
-import { keyText, memberText, Names, nameCandidates, stringText } from './names.js';
+import { configType, Imports, type Modules, Names, nameCandidates, targetName } from './imports.js';
 import { Body } from './plan.js';
 import { ConfigWriter } from './writer.js';
 

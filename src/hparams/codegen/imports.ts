@@ -1,14 +1,90 @@
-/** @file Imports of generated code, found by identity: at run time a class does not know its module. */
-
+/** @file Names in generated code, and its imports, found by identity: at run time a class does not know its module. */
 import { Configurable } from '../configurable.js';
 import { derive } from '../editing/derive.js';
 import { ConfigError, didYouMean } from '../errors.js';
 import type { ClassInfo } from '../fields/fields.js';
 import { getOrMake } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';
-import { formatLink, type PathLink } from '../walking/paths.js';
-import { namesInBraces } from './code.js';
-import { isIdentifier, type Names, stringText } from './names.js';
+import { formatLink, formatSegment, type PathLink } from '../walking/paths.js';
+import { isIdentifier, namesInBraces, stringText } from './code.js';
+
+const words =
+  'break case catch class const continue debugger default delete do else enum export extends false finally for ' +
+  'function if import in instanceof new null return super switch this throw true try typeof var void while with ' +
+  'as async await get implements interface let of package private protected public set static type yield ' +
+  'abstract any boolean declare module namespace never number object string symbol undefined unknown arguments eval';
+
+/** The names of one module. */
+export class Names {
+  private readonly taken = new Set([...words.split(' '), ...Object.getOwnPropertyNames(globalThis)]);
+  private readonly counts = new Map<string, number>();
+
+  /** Whether `name` can be taken as it stands. */
+  isFree(name: string): boolean {
+    return !this.taken.has(name);
+  }
+
+  /** Takes the first of `candidates` that is free, or the first of all with a number behind it. */
+  take(candidates: readonly string[]): string {
+    const free = candidates.find((name) => this.isFree(name)) ?? this.numbered(candidates[0]!);
+    this.taken.add(free);
+    return free;
+  }
+
+  private numbered(name: string): string {
+    // Counting on from the last number keeps thousands of equal names linear.
+    let count = this.counts.get(name) ?? 2;
+    const stem = /\d$/.test(name) ? `${name}_` : name;
+    while (this.taken.has(stem + count)) count += 1;
+    this.counts.set(name, count + 1);
+    return stem + count;
+  }
+}
+
+/**
+ * Names for what stands at `path`, the shortest first: `linear`, or `layers0`, then `encoderLayers0`. `prefix` goes before each;
+ * `className` names what has no path, or whose path has no letters.
+ */
+export function nameCandidates(path: PathLink | undefined, className: string, prefix: string): string[] {
+  const candidates: string[] = [];
+  let tail = '';
+  let names = 0;
+  for (let at = path; at !== undefined && names < 2; at = at.parent) {
+    const { segment } = at;
+    tail =
+      capitalized(lettersOf(typeof segment === 'string' ? segment : formatSegment(segment, true))) + tail;
+    // An index or a key says nothing without the field that it belongs to.
+    if (typeof segment !== 'string') continue;
+    names += 1;
+    candidates.push(joined(prefix, tail));
+  }
+  if (!candidates.some(startsWithLetter))
+    return [joined(prefix, capitalized(lettersOf(className) || 'Config'))];
+  return candidates.filter(startsWithLetter);
+}
+
+function joined(prefix: string, tail: string): string {
+  return prefix === '' ? tail.charAt(0).toLowerCase() + tail.slice(1) : prefix + tail;
+}
+
+function startsWithLetter(name: string): boolean {
+  return /^[A-Za-z]/.test(name);
+}
+
+const longestPart = 30;
+
+/** The letters and digits of a text, as one word in camel case. */
+function lettersOf(part: string): string {
+  const parts = part.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
+  return parts
+    .map((word, i) => (i === 0 ? word : capitalized(word)))
+    .join('')
+    .slice(0, longestPart);
+}
+
+function capitalized(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
 
 /** Modules by the specifier to import them by: `{ './layers.js': await import('./layers.js') }`. */
 export type Modules = Readonly<Record<string, object>>;

@@ -5,11 +5,9 @@ import { append } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, originText, rawValue } from '../nodes/node.js';
 import { addTag, clearTags, explicitTags } from '../tags.js';
 import type { PathLink } from '../walking/paths.js';
-import { type Code, call, type Entry, object } from './code.js';
-import { configType, type Imports, targetName } from './imports.js';
-import { type Names, nameCandidates, stringText } from './names.js';
+import { type Code, call, type Entry, object, stringText, type ValueContext, valueCode } from './code.js';
+import { configType, type Imports, type Names, nameCandidates, targetName } from './imports.js';
 import { type Body, itemsIn, type Plan, planFor } from './plan.js';
-import { type ValueContext, valueCode } from './values.js';
 
 /** How configs are written. */
 export interface WriterOptions {
@@ -168,8 +166,9 @@ export class ConfigWriter {
         if (plan.isVariable) mention(plan, body);
         return this.expressions.get(plan)!;
       };
-      const { imports, special } = this.options;
-      this.contexts.set(body, (context = { imports, config, ...(special === undefined ? {} : { special }) }));
+      const { imports, special = () => undefined } = this.options;
+      context = { config, special, exported: (value) => imports.find(value) };
+      this.contexts.set(body, context);
     }
     return context;
   }

@@ -1,6 +1,6 @@
 /** @file A diff applied to a config: that it was made from, or another. */
 
-import { type DocumentProblem, problemFrom, throwProblems } from '../documents/format.js';
+import { type DocumentProblem, problemFrom, throwProblems } from '../documents/document.js';
 import { Session } from '../editing/derive.js';
 import { problemOf } from '../fields/check.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';
@@ -24,13 +24,13 @@ import {
   writeTags,
 } from '../nodes/node.js';
 import { origin as currentWriter } from '../nodes/record.js';
-import { ClassLabels } from '../printing/classLabels.js';
+import { ClassLabels } from '../printing/items.js';
 import type { Tag } from '../types.js';
 import { formatLink } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
-import { type ConfigEdits, groupChanges, type ValueEdits } from './edits.js';
+import type { ClassChange, Diff, PartConfig, Path, TagChange } from './changes.js';
 import { type Edited, Resolver, ValueEditor } from './editValue.js';
-import type { ClassChange, Diff, PartConfig, Path, TagChange } from './types.js';
+import { type ConfigEdits, groupChanges, type ValueEdits } from './groupChanges.js';
 
 export interface ApplyOptions {
   /** Who writes, for the history: the text of a flag, say. The default is the caller's line. */

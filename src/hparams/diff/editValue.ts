@@ -6,9 +6,9 @@ import { isContainer, mapContainers, partsOf, refusedKeys } from '../nodes/conta
 import { type ConfigNode, hasValue, nodeOf, rawValue } from '../nodes/node.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
-import type { ValueEdits } from './edits.js';
-import { showDiffValue } from './text.js';
-import { AddedPart, type Diff, type DiffPlace, type DiffValue, OldPart, type Path } from './types.js';
+import { AddedPart, type Diff, type DiffPlace, type DiffValue, OldPart, type Path } from './changes.js';
+import { showDiffValue } from './formatDiff.js';
+import type { ValueEdits } from './groupChanges.js';
 
 const missing: unique symbol = Symbol('missing');
 

@@ -3,7 +3,7 @@ import { newConfig } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import type { Segment } from '../walking/paths.js';
-import { type Diff, OldPart, type Path, splitPath } from './types.js';
+import { type Diff, OldPart, type Path, splitPath } from './changes.js';
 
 /** Stands for an item of a list that the diff does not tell. */
 class UnknownItem {

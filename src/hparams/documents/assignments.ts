@@ -14,10 +14,15 @@ import {
   writeField,
 } from '../nodes/node.js';
 import { formatPath, parsePath, type Segment } from '../walking/paths.js';
-import { Decoder } from './decode.js';
-import { type DocumentProblem, type ReadOptions, throwProblems } from './format.js';
+import { Decoder } from './decodeDocument.js';
+import {
+  type DocumentProblem,
+  isRecord,
+  type ReadOptions,
+  reservedNames,
+  throwProblems,
+} from './document.js';
 import type { Where } from './marks.js';
-import { isRecord, reservedNames } from './parts.js';
 import type { Parsed } from './text.js';
 
 /** One thing that a file sets. */

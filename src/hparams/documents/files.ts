@@ -10,16 +10,16 @@ import { formatPath } from '../walking/paths.js';
 import { type Assignment, applyOne, FileReader } from './assignments.js';
 import {
   type DocumentProblem,
+  isRecord,
   longestJson,
   longestWritten,
   notifier,
   problemFrom,
   type ReadOptions,
   throwProblems,
-} from './format.js';
+} from './document.js';
 import { documentIn, readDocument, toJSON } from './json.js';
 import { parseJson, parseYaml, withPlaces } from './parse.js';
-import { isRecord } from './parts.js';
 import { type Parsed, readText } from './text.js';
 import { toYAML } from './yaml.js';
 

@@ -10,21 +10,22 @@ import { origin } from '../nodes/record.js';
 import { describeDifferences } from '../printing/print.js';
 import { isEqual } from '../walking/equal.js';
 import { walk } from '../walking/walk.js';
-import { Decoder } from './decode.js';
+import { Decoder } from './decodeDocument.js';
 import {
   type DocumentProblem,
   format,
+  isRecord,
   type JsonConfig,
   type JsonDocument,
   longestJson,
   type ReadOptions,
+  tagNames,
   throwProblems,
   version,
-} from './format.js';
+} from './document.js';
 import { Encoder } from './marks.js';
 import { parseJson } from './parse.js';
-import { isRecord, shortPath, tagNames } from './parts.js';
-import { checkText, type Parsed } from './text.js';
+import { checkText, type Parsed, shortPath } from './text.js';
 
 /**
  * `root`, a config or arrays and records of configs, as data for `JSON.stringify`. Only explicit values are kept, and

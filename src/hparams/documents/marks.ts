@@ -6,8 +6,7 @@ import { deeper, isContainer } from '../nodes/containers.js';
 import { containerNamed, handlerOf } from '../nodes/containerTypes.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatLink, type PathLink, type Segment } from '../walking/paths.js';
-import type { JsonValue } from './format.js';
-import { constantNamed, constantNameOf } from './registered.js';
+import { constantNamed, constantNameOf, type JsonValue } from './document.js';
 
 /** Arrays of numbers by the name they have in documents. Buffer stands first: its instances are Uint8Arrays too. */
 const numberArrays = {

@@ -9,7 +9,7 @@ import {
   longestWritten,
   mostValues,
   throwProblems,
-} from './format.js';
+} from './document.js';
 import { formatSpot, Lines, type Parsed, type Spot } from './text.js';
 
 const require = createRequire(import.meta.url);

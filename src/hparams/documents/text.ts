@@ -1,6 +1,8 @@
-/** @file Texts of documents: their bytes, their limits, and the lines at which parts stand. */
+/** @file Texts of documents: their bytes and limits, and where parts stand, by line and by path. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { ConfigError } from '../errors.js';
+import { formatPath, type PathLink, type Segment } from '../walking/paths.js';
+import { deepestDocument, isRecord } from './document.js';
 
 /** A place in a text, counted from 1. */
 export interface Spot {
@@ -95,4 +97,54 @@ function decode(bytes: Buffer, place: string): string {
   } catch (error) {
     throw new ConfigError('The config document is not text in UTF-8.', { place, cause: error });
   }
+}
+
+// The paths of a long chain would take space, and time, that grow with the square of its length.
+const mostSteps = 40;
+
+/** The text of a path, of a long one its end alone; `<root>` for the empty one. */
+export function shortPath(link: PathLink | undefined): string {
+  const segments: Segment[] = [];
+  let at = link;
+  for (; at !== undefined && segments.length < mostSteps; at = at.parent) segments.push(at.segment);
+  const text = formatPath(segments.reverse());
+  if (text === '') return '<root>';
+  return at === undefined ? text : `…${text.startsWith('[') ? '' : '.'}${text}`;
+}
+
+/** The path `inner` seen from the config at `outer`. */
+export function joinPaths(outer: string, inner: string): string {
+  if (outer === '<root>') return inner;
+  if (inner === '<root>') return outer;
+  return inner.startsWith('[') ? outer + inner : `${outer}.${inner}`;
+}
+
+/** The first path to each entry of a document, found by following the references from the root. */
+export function entryLinks(root: unknown, entries: readonly unknown[]): (PathLink | undefined)[] {
+  const links: (PathLink | undefined)[] = [];
+  const seen = new Set<number>();
+  const open: { value: unknown; link: PathLink | undefined; depth: number; isEntry: boolean }[] = [
+    { value: root, link: undefined, depth: 0, isEntry: false },
+  ];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, link, depth, isEntry } = next;
+    if (typeof value !== 'object' || value === null || depth > deepestDocument) continue;
+    const number = isRecord(value) ? value.$config : undefined;
+    if (typeof number === 'number') {
+      if (seen.has(number)) continue;
+      seen.add(number);
+      links[number] = link;
+      const entry = entries[number];
+      const values = isRecord(entry) ? (entry.values ?? entry) : undefined;
+      open.push({ value: values, link, depth: 0, isEntry: true });
+      continue;
+    }
+    const keys = Object.keys(value).reverse();
+    for (const key of keys) {
+      const segment: Segment = Array.isArray(value) ? Number(key) : isEntry ? key : { key };
+      const part = (value as Record<string, unknown>)[key];
+      open.push({ value: part, link: { parent: link, segment }, depth: depth + 1, isEntry: false });
+    }
+  }
+  return links;
 }

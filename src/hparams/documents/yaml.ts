@@ -4,17 +4,18 @@ import { ConfigError } from '../errors.js';
 import { origin } from '../nodes/record.js';
 import {
   format,
+  isRecord,
   type JsonConfig,
   type JsonDocument,
   type JsonValue,
   longestWritten,
   type ReadOptions,
+  reservedNames,
   throwProblems,
   version,
-} from './format.js';
+} from './document.js';
 import { encodeAll, readDocument } from './json.js';
 import { parseYaml, yamlPackage } from './parse.js';
-import { isRecord, reservedNames } from './parts.js';
 import { checkText } from './text.js';
 
 /**

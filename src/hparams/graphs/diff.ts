@@ -1,10 +1,10 @@
 /** @file Graphs of what two configs differ in: removed is red, added is green, changed has an arrow. */
 
-import { labelsOf, showDiffValue } from '../diff/text.js';
-import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from '../diff/types.js';
+import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from '../diff/changes.js';
+import { labelsOf, showDiffValue } from '../diff/formatDiff.js';
 import { partsOf } from '../nodes/containers.js';
 import { nodeOf, rawValue } from '../nodes/node.js';
-import type { ClassLabels } from '../printing/classLabels.js';
+import type { ClassLabels } from '../printing/items.js';
 import { formatPath, type Segment } from '../walking/paths.js';
 import { boxOf, Drawing, type GraphOptions, plainBox, svgOf } from './dot.js';
 import { type Box, type Cell, cut, dim, dotOf, type Row } from './html.js';

@@ -1,8 +1,8 @@
 /** @file Graphs of configs for Graphviz: a box for each config, an edge for each place where it stands. */
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
-import { ClassLabels } from '../printing/classLabels.js';
 import {
+  ClassLabels,
   fieldItems,
   type Item,
   isSplit,
@@ -10,7 +10,7 @@ import {
   leafText,
   partItems,
   rootItem,
-} from '../printing/lines.js';
+} from '../printing/items.js';
 import { formatSegment } from '../walking/paths.js';
 import { type Box, type Cell, colourOf, cut, type Direction, dim, dotOf } from './html.js';
 

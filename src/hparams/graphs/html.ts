@@ -1,5 +1,5 @@
 /** @file Graphviz text: tables in HTML-like labels, colours, and escapes. */
-import { oneLine } from '../printing/lines.js';
+import { oneLine } from '../printing/items.js';
 
 /** A piece of text in a node. */
 export interface Cell {

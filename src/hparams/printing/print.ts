@@ -3,8 +3,20 @@ import { styleText } from 'node:util';
 import { ConfigError } from '../errors.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import { mapContainers } from '../nodes/containers.js';
-import { ClassLabels } from './classLabels.js';
-import { type Item, isOptional, type Line, linesOf, pathText, valueText } from './lines.js';
+import { type ConfigNode, nodeOf } from '../nodes/node.js';
+import { formatSegment } from '../walking/paths.js';
+import {
+  ClassLabels,
+  fieldItems,
+  type Item,
+  isOptional,
+  isSplit,
+  kindText,
+  leafText,
+  partItems,
+  pathText,
+  rootItem,
+} from './items.js';
 
 export interface PrintOptions {
   /** Writes `path : type = value`. */
@@ -176,4 +188,91 @@ function outermost(texts: ReadonlyMap<string, string>, differs: (path: string) =
     if (!isInside && differs(path)) found.push(path);
   }
   return found;
+}
+
+// Written out in full, the paths of a long chain would take space that grows with the square of its length.
+const deepestPath = 64;
+
+/** What a line tells. */
+export type Line =
+  /** A value without configs, or a missing one. */
+  | { readonly kind: 'value'; readonly path: string; readonly item: Item }
+  /** An array or record with configs in it; its parts follow. */
+  | { readonly kind: 'container'; readonly path: string; readonly item: Item }
+  /** A config whose fields follow. */
+  | {
+      readonly kind: 'config';
+      readonly path: string;
+      readonly item: Item;
+      readonly node: ConfigNode;
+      readonly text: string;
+    }
+  /** A config that was met before, first at `first`. */
+  | {
+      readonly kind: 'again';
+      readonly path: string;
+      readonly item: Item;
+      readonly node: ConfigNode;
+      readonly first: string;
+    }
+  /** The path grew too long: from here on it begins with `label`. */
+  | { readonly kind: 'label'; readonly path: string; readonly label: string; readonly node: ConfigNode };
+
+interface Open {
+  readonly item: Item;
+  readonly path: string;
+  readonly depth: number;
+  readonly around: Open | undefined;
+}
+
+/**
+ * The lines of `root`, outer before inner. The path of the root is the empty string. A config's fields are shown where it
+ * is met first, and at `places` places at most.
+ */
+export function* linesOf(
+  root: unknown,
+  hideDefaults = false,
+  places = 1,
+  labels = ClassLabels.in(root),
+): Generator<Line> {
+  const met = new Map<ConfigNode, { first: string; times: number }>();
+  let count = 0;
+  const open: Open[] = [{ item: rootItem(root), path: '', depth: 0, around: undefined }];
+  const push = (items: Item[], around: Open, path: string, depth: number): void => {
+    for (const item of items.reverse()) {
+      open.push({ item, path: path + formatSegment(item.segment!, path === ''), depth: depth + 1, around });
+    }
+  };
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { item, path, depth } = next;
+    const node = nodeOf(item.value);
+    const known = node && met.get(node);
+    if (node === undefined) {
+      const split = isSplit(item.value);
+      yield { kind: split ? 'container' : 'value', path, item };
+      if (split) push(partItems(item), next, path, depth);
+    } else if (known !== undefined && (known.times >= places || isInside(node, next))) {
+      yield { kind: 'again', path, item, node, first: known.first };
+    } else {
+      const label = depth < deepestPath ? undefined : `@${++count}`;
+      if (label !== undefined) yield { kind: 'label', path, label, node };
+      const prefix = label ?? path;
+      met.set(node, { first: known?.first ?? prefix, times: (known?.times ?? 0) + 1 });
+      yield { kind: 'config', path: prefix, item, node, text: kindText(node, labels) };
+      push(fieldItems(node, item, hideDefaults), next, prefix, label === undefined ? depth : 0);
+    }
+  }
+}
+
+/** Whether `node` stands in itself. */
+function isInside(node: ConfigNode, { around }: Open): boolean {
+  for (let at = around; at !== undefined; at = at.around) if (nodeOf(at.item.value) === node) return true;
+  return false;
+}
+
+/** What the line shows behind the path. */
+export function valueText(line: Exclude<Line, { kind: 'label' }>): string {
+  if (line.kind === 'config') return line.text;
+  if (line.kind === 'again') return `same as ${pathText(line.first)}`;
+  return leafText(line.item);
 }

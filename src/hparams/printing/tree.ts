@@ -4,8 +4,8 @@ import { styleText } from 'node:util';
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import { formatSegment } from '../walking/paths.js';
-import { ClassLabels } from './classLabels.js';
 import {
+  ClassLabels,
   fieldItems,
   type Item,
   isSplit,
@@ -15,7 +15,7 @@ import {
   partItems,
   pathText,
   rootItem,
-} from './lines.js';
+} from './items.js';
 
 export interface TreeOptions {
   /** Colours; without it, where the stream is a terminal and the environment does not object. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { codegenDiff } from '../../../src/hparams/codegen/codegenDiff.js';
 
-import type { Diff } from '../../../src/hparams/diff/types.js';
+import type { Diff } from '../../../src/hparams/diff/changes.js';
 import * as luthier from '../../../src/hparams/index.js';
 import { applyDiff, buildDiff, isEqual } from '../../../src/hparams/index.js';
 import { runs } from '../../faults/campaign.js';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { applyDiff } from '../../../src/hparams/diff/apply.js';
-import { buildDiff } from '../../../src/hparams/diff/build.js';
+import { buildDiff } from '../../../src/hparams/diff/buildDiff.js';
 import { isEqual, print } from '../../../src/hparams/index.js';
 import { runs } from '../../faults/campaign.js';
 import { pairs } from './edits.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { formatDiff } from '../../../src/hparams/diff/text.js';
+import { formatDiff } from '../../../src/hparams/diff/formatDiff.js';
 import {
   build,
   buildDiff,

@@ -8,11 +8,18 @@ import { newNode } from '../nodes/config.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
 import type { Segment } from '../walking/paths.js';
-import { type DocumentProblem, deepestDocument, notifier, type ReadOptions } from './format.js';
+import {
+  type DocumentProblem,
+  deepestDocument,
+  findClass,
+  isRecord,
+  notifier,
+  type ReadOptions,
+  readTags,
+  reservedNames,
+} from './document.js';
 import { decodeMark, type PartReader, type Where } from './marks.js';
-import { entryLinks, isRecord, joinPaths, readTags, reservedNames, shortPath } from './parts.js';
-import { findClass } from './registered.js';
-import { formatSpot, type Parsed, type Spot } from './text.js';
+import { entryLinks, formatSpot, joinPaths, type Parsed, type Spot, shortPath } from './text.js';
 
 /** Ends the reading of one value; without a problem, for one that was told of already. */
 class Fault extends Error {

@@ -5,7 +5,7 @@ import { partsOf } from '../nodes/containers.js';
 import type { Part } from '../nodes/containerTypes.js';
 import { nodesIn } from '../nodes/held.js';
 import { nodeOf } from '../nodes/node.js';
-import { ClassLabels } from '../printing/classLabels.js';
+import { ClassLabels } from '../printing/items.js';
 import { formatLink, formatSegment, isSameStep } from '../walking/paths.js';
 import {
   AddedPart,
@@ -17,7 +17,7 @@ import {
   type PartConfig,
   type Path,
   splitPath,
-} from './types.js';
+} from './changes.js';
 
 /** How a diff is written. */
 export interface FormatDiffOptions {

@@ -13,7 +13,7 @@ import {
   type RemoveChange,
   splitPath,
   type TagChange,
-} from './types.js';
+} from './changes.js';
 
 /** What happens to one value: replaced as a whole, or changed inside. */
 export class ValueEdits {

@@ -1,95 +1,15 @@
-/** @file A graph of configs as a sequence of lines with paths, from which the printed forms are made. */
-
+/** @file Values of configs as they are shown: where each stands, whether it was set, and what its class is called. */
 import type { z } from 'zod';
+import { hasNamesake, qualifiedName } from '../fields/classNames.js';
 import { showLong } from '../fields/describe.js';
-import type { FieldInfo } from '../fields/fields.js';
+import type { ClassInfo, FieldInfo } from '../fields/fields.js';
 import { partSchema } from '../fields/schema.js';
 import { carriedBy, carrierOf, carrierTags, hasCarried } from '../nodes/carriers.js';
-import { deeper, partsOf } from '../nodes/containers.js';
+import { deeper, getOrMake, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
-import type { Tag } from '../types.js';
-import { formatSegment, type Segment } from '../walking/paths.js';
-import { ClassLabels } from './classLabels.js';
-
-// Written out in full, the paths of a long chain would take space that grows with the square of its length.
-const deepestPath = 64;
-
-/** What a line tells. */
-export type Line =
-  /** A value without configs, or a missing one. */
-  | { readonly kind: 'value'; readonly path: string; readonly item: Item }
-  /** An array or record with configs in it; its parts follow. */
-  | { readonly kind: 'container'; readonly path: string; readonly item: Item }
-  /** A config whose fields follow. */
-  | {
-      readonly kind: 'config';
-      readonly path: string;
-      readonly item: Item;
-      readonly node: ConfigNode;
-      readonly text: string;
-    }
-  /** A config that was met before, first at `first`. */
-  | {
-      readonly kind: 'again';
-      readonly path: string;
-      readonly item: Item;
-      readonly node: ConfigNode;
-      readonly first: string;
-    }
-  /** The path grew too long: from here on it begins with `label`. */
-  | { readonly kind: 'label'; readonly path: string; readonly label: string; readonly node: ConfigNode };
-
-interface Open {
-  readonly item: Item;
-  readonly path: string;
-  readonly depth: number;
-  readonly around: Open | undefined;
-}
-
-/**
- * The lines of `root`, outer before inner. The path of the root is the empty string. A config's fields are shown where it
- * is met first, and at `places` places at most.
- */
-export function* linesOf(
-  root: unknown,
-  hideDefaults = false,
-  places = 1,
-  labels = ClassLabels.in(root),
-): Generator<Line> {
-  const met = new Map<ConfigNode, { first: string; times: number }>();
-  let count = 0;
-  const open: Open[] = [{ item: rootItem(root), path: '', depth: 0, around: undefined }];
-  const push = (items: Item[], around: Open, path: string, depth: number): void => {
-    for (const item of items.reverse()) {
-      open.push({ item, path: path + formatSegment(item.segment!, path === ''), depth: depth + 1, around });
-    }
-  };
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { item, path, depth } = next;
-    const node = nodeOf(item.value);
-    const known = node && met.get(node);
-    if (node === undefined) {
-      const split = isSplit(item.value);
-      yield { kind: split ? 'container' : 'value', path, item };
-      if (split) push(partItems(item), next, path, depth);
-    } else if (known !== undefined && (known.times >= places || isInside(node, next))) {
-      yield { kind: 'again', path, item, node, first: known.first };
-    } else {
-      const label = depth < deepestPath ? undefined : `@${++count}`;
-      if (label !== undefined) yield { kind: 'label', path, label, node };
-      const prefix = label ?? path;
-      met.set(node, { first: known?.first ?? prefix, times: (known?.times ?? 0) + 1 });
-      yield { kind: 'config', path: prefix, item, node, text: kindText(node, labels) };
-      push(fieldItems(node, item, hideDefaults), next, prefix, label === undefined ? depth : 0);
-    }
-  }
-}
-
-/** Whether `node` stands in itself. */
-function isInside(node: ConfigNode, { around }: Open): boolean {
-  for (let at = around; at !== undefined; at = at.around) if (nodeOf(at.item.value) === node) return true;
-  return false;
-}
+import type { AbstractClass, Tag } from '../types.js';
+import type { Segment } from '../walking/paths.js';
+import { walk } from '../walking/walk.js';
 
 /** A path as it is shown. */
 export function pathText(path: string): string {
@@ -100,13 +20,6 @@ export function pathText(path: string): string {
 export function kindText(node: ConfigNode, labels: ClassLabels): string {
   const name = labels.of(node.info);
   return node.kind === 'config' ? name : `${name} (${node.kind})`;
-}
-
-/** What the line shows behind the path. */
-export function valueText(line: Exclude<Line, { kind: 'label' }>): string {
-  if (line.kind === 'config') return line.text;
-  if (line.kind === 'again') return `same as ${pathText(line.first)}`;
-  return leafText(line.item);
 }
 
 /** Whether the item is a field without a value that needs none. */
@@ -244,4 +157,36 @@ function holdsConfig(value: unknown): boolean {
     for (const [, part] of parts) open.push(part);
   }
   return false;
+}
+
+/** What a text calls its classes. It depends on nothing but what the text shows: no other class of the program counts. */
+export class ClassLabels {
+  private known: Map<string, Set<AbstractClass>> | undefined;
+
+  /** `classes` gives those in the text; they are asked for where one of them has a namesake in the program. */
+  constructor(private readonly classes: () => Iterable<ClassInfo>) {}
+
+  /** The labels of the configs in `roots`. */
+  static in(...roots: readonly unknown[]): ClassLabels {
+    return new ClassLabels(() => {
+      const infos = new Set<ClassInfo>();
+      for (const root of roots) walk(root, { enter: ({ info }) => infos.add(info) });
+      return infos;
+    });
+  }
+
+  of(info: ClassInfo): string {
+    const { name, cls } = info;
+    // A trimmed config has a name of its own.
+    if (name !== cls.name || !hasNamesake(cls)) return name;
+    if (this.known === undefined) {
+      this.known = new Map();
+      for (const each of this.classes()) this.note(each);
+    }
+    return this.note(info).size > 1 ? qualifiedName(cls) : name;
+  }
+
+  private note({ name, cls }: ClassInfo): Set<AbstractClass> {
+    return getOrMake(this.known!, name, () => new Set<AbstractClass>()).add(cls);
+  }
 }

@@ -9,8 +9,6 @@ import { explicitTags } from '../tags.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type Segment } from '../walking/paths.js';
 import { type Alignment, alignStructures } from './align.js';
-import { listEdits } from './lists.js';
-import { isTouched, type Member } from './structure.js';
 import {
   AddedPart,
   type Change,
@@ -21,7 +19,9 @@ import {
   type PartConfig,
   type Path,
   type TagState,
-} from './types.js';
+} from './changes.js';
+import { listEdits } from './lists.js';
+import { isTouched, type Member } from './structure.js';
 
 /**
  * What makes `old` (a config, or containers of configs) what `now` is. Configs that moved, or became shared, are

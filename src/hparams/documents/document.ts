@@ -1,0 +1,220 @@
+/** @file Config documents: their form, how large one may be, and the names in it of classes, constants and tags. */
+import { ConfigError, countText, didYouMean, linesBelow } from '../errors.js';
+import {
+  aliasNames,
+  classesNamed,
+  classOfAlias,
+  concreteClasses,
+  nameOf,
+  qualifiedName,
+  severalProblem,
+} from '../fields/classNames.js';
+import { showValue } from '../fields/describe.js';
+import { abstractProblem } from '../fields/fields.js';
+import { isContainer } from '../nodes/containers.js';
+import {
+  type ConfigNode,
+  fieldOf,
+  fieldTags,
+  type NodeKind,
+  nodeOf,
+  type Origin,
+  writeTags,
+} from '../nodes/node.js';
+import { captureTrace, placeText } from '../source.js';
+import { explicitTags, findTag } from '../tags.js';
+import type { AbstractClass } from '../types.js';
+
+/** What a document says it is. */
+export const format = 'luthier-config';
+/** The version that is written, and the newest that is read. */
+export const version = 1;
+
+/** A value in a document: JSON, with marks such as `{"$config": 3}` or `{"$number": "NaN"}` for what JSON lacks. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+
+/** One config in a document: its class, its explicit values, and, if asked for, its path for the reader. */
+export interface JsonConfig {
+  class: string;
+  kind?: NodeKind;
+  path?: string;
+  /** How tags of fields differ from the declared ones: names of those added, `-` before those removed. */
+  tags?: { [field: string]: string[] };
+  values: { [field: string]: JsonValue };
+}
+
+/** What `toJSON` makes. */
+export interface JsonDocument {
+  format: typeof format;
+  version: number;
+  root: JsonValue;
+  configs: JsonConfig[];
+}
+
+/** How documents are read. */
+export interface ReadOptions {
+  /** Classes to find by name, besides those that the program has used. */
+  classes?: readonly AbstractClass[];
+  /** The longest text or file that is read. The default is 256 MiB for JSON, 4 MiB for YAML and files of overrides. */
+  maxBytes?: number;
+  /** Is told of old names that were read by means of `registerAlias` and `renamed`. The default warns through Node. */
+  notify?: (notice: string) => void;
+}
+
+/** The longest JSON that is read unless told otherwise: node itself cannot hold much longer text. */
+export const longestJson = 256 * 2 ** 20;
+/** The same for text that is read with the place of each part, which takes some 150 times its space. */
+export const longestWritten = 4 * 2 ** 20;
+/** How many values aliases of YAML may stand for, all in all. */
+export const mostValues = 1_000_000;
+/** Configs and containers written inside one another. Deeper configs stand in the list `configs`. */
+export const deepestDocument = 500;
+
+/** One thing that is wrong, where in the config, and where in the text or the code. */
+export interface DocumentProblem {
+  readonly path: string;
+  readonly problem: string;
+  readonly place: string | undefined;
+  readonly cause?: unknown;
+}
+
+/** Throws what is wrong, if anything is: one problem as it is, several as a list below `what` and its file. */
+export function throwProblems(problems: readonly DocumentProblem[], what: string, file?: string): void {
+  const [first] = problems;
+  if (first === undefined) return;
+  const { problem, path, place, cause } = first;
+  if (problems.length === 1) throw new ConfigError(problem, { path, place, cause });
+  const lines = problems.map(
+    (each) => `${each.problem}${each.place === undefined ? '' : ` (at ${each.place})`}`,
+  );
+  const whole = file === undefined ? what : `${what} ${file}`;
+  throw new ConfigError(`${whole}: ${countText(problems.length)} problems:${linesBelow(lines)}`, { path });
+}
+
+/** `error` as a problem. @throws `error` itself where it is no ConfigError. */
+export function problemFrom(error: unknown, path: string, place?: string): DocumentProblem {
+  if (!(error instanceof ConfigError)) throw error;
+  return { path, problem: error.problem, place: place ?? error.place, cause: error.cause };
+}
+
+/** Tells `options.notify`, or else warns through Node; what was told already is not told again. */
+export function notifier(options: Pick<ReadOptions, 'notify'>): (notice: string) => void {
+  const told = new Set<string>();
+  const notify = options.notify ?? ((notice: string) => process.emitWarning(notice, 'ConfigWarning'));
+  return (notice) => {
+    if (told.has(notice)) return;
+    told.add(notice);
+    notify(notice);
+  };
+}
+
+/** Keys of a config that is written in place which name no field. */
+export const reservedNames: ReadonlySet<string> = new Set(['$class', '$kind', '$tags']);
+
+/** Whether `value` is a parsed record. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The class that a document calls `name`. Nothing is imported. @throws ConfigError for none, or more than one. */
+export function findClass(
+  name: string,
+  given: readonly AbstractClass[],
+  notify: (notice: string) => void,
+): AbstractClass {
+  const short = name.slice(name.lastIndexOf('.') + 1);
+  const own = given.filter((cls) => cls.name === short && (name === short || qualifiedName(cls) === name));
+  const found = own.length > 0 ? own : classesNamed(name);
+  const problem = found.length === 1 ? abstractProblem(found[0]!) : undefined;
+  if (problem !== undefined) throw new ConfigError(problem);
+  if (found.length === 1) return found[0]!;
+  if (found.length > 1) throw new ConfigError(severalProblem(name, found));
+  const renamed = classOfAlias(name);
+  if (renamed !== undefined) {
+    notify(`The config document calls ${renamed.name} by its old name '${name}'.`);
+    return renamed;
+  }
+  const known = [...concreteClasses(), ...given].map((cls) => (cls.name === short ? nameOf(cls) : cls.name));
+  throw new ConfigError(
+    `No class '${name}' is known.${didYouMean(name, [...known, ...aliasNames()])} ` +
+      'A document names only classes that the program has imported and used, or was given by the option classes.',
+  );
+}
+
+const named = new Map<string, unknown>();
+const names = new Map<unknown, string>();
+
+/**
+ * Lets documents hold `value`, a function, symbol or instance, by `name`. It is found by identity, so a value has one
+ * name; register it where it is declared, so that it is there before a document is read.
+ *
+ * @throws ConfigError where the name stands for something else, or the value has a form, or a name, already.
+ */
+export function registerConstant(name: string, value: unknown): void {
+  const problem = problemWith(name, value);
+  if (problem !== undefined) {
+    throw new ConfigError(`registerConstant(${showValue(name)}): ${problem}`, {
+      place: placeText(captureTrace()),
+    });
+  }
+  named.set(name, value);
+  names.set(value, name);
+}
+
+function problemWith(name: string, value: unknown): string | undefined {
+  if (typeof name !== 'string' || name === '') return 'a constant needs a name.';
+  const hasIdentity = ['function', 'symbol', 'object'].includes(typeof value) && value !== null;
+  if (!hasIdentity || isContainer(value)) return `${showValue(value)} has a JSON form, and needs no name.`;
+  if (nodeOf(value) !== undefined) return 'configs are kept as configs; share one object instead.';
+  if (named.has(name) && named.get(name) !== value) return 'the name stands for another constant already.';
+  const other = names.get(value);
+  if (other !== undefined && other !== name) return `the value is called '${other}' already.`;
+  return undefined;
+}
+
+/** The name that `value` was registered under. */
+export function constantNameOf(value: unknown): string | undefined {
+  return names.get(value);
+}
+
+/** The constant called `name`. @throws ConfigError with the nearest name. */
+export function constantNamed(name: unknown): unknown {
+  if (typeof name === 'string' && named.has(name)) return named.get(name);
+  const hint = typeof name === 'string' ? didYouMean(name, named.keys()) : '';
+  throw new ConfigError(
+    `No constant ${showValue(name)} is known.${hint} Import the module that registers it with registerConstant().`,
+  );
+}
+
+/** The tags of a config that are not as its class declares them. */
+export function tagNames(node: ConfigNode): Pick<JsonConfig, 'tags'> {
+  const changes = [...explicitTags(node)];
+  if (changes.length === 0) return {};
+  const named = changes.map(([field, { added, removed }]): [string, string[]] => [
+    field,
+    [...added.map((tag) => tag.name), ...removed.map((tag) => `-${tag.name}`)],
+  ]);
+  return { tags: Object.fromEntries(named) };
+}
+
+/** Gives a config the tags that a document lists. @throws ConfigError for what is no such list, and unknown tags. */
+export function readTags(node: ConfigNode, listed: unknown, origin: Origin): void {
+  if (!isRecord(listed)) throw badList(listed);
+  for (const [name, names] of Object.entries(listed)) {
+    if (!Array.isArray(names) || !names.every((each): each is string => typeof each === 'string')) {
+      throw badList(listed);
+    }
+    const field = fieldOf(node, name, origin);
+    const isRemoved = (text: string): boolean => text.startsWith('-');
+    const removed = names.filter(isRemoved).map((text) => findTag(text.slice(1)));
+    const added = names.filter((text) => !isRemoved(text)).map((text) => findTag(text));
+    const kept = fieldTags(node, field).filter((tag) => !removed.includes(tag));
+    writeTags(node, field, [...kept, ...added], origin);
+  }
+}
+
+function badList(listed: unknown): ConfigError {
+  return new ConfigError(
+    `tags are lists of names by field, such as {size: ['Added', '-Removed']}, got ${showValue(listed)}.`,
+  );
+}
