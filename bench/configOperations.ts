@@ -8,6 +8,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { Small } from '../experiments/lm.js';
+import { iterate } from '../src/hparams/index.js';
 import {
   applyDiff,
   build,
@@ -20,7 +21,6 @@ import {
   fromJSON,
   instance,
   isEqual,
-  iterate,
   print,
   select,
   toJSON,

@@ -1,6 +1,7 @@
 /** @file Language models of 1 to 175 billion parameters on text, GPT-3 with MLPerf's constants among them: Pax's c4.py. */
 import { z } from 'zod';
-import { type BaseInput, ByteTokenizer, type Config, type PaxLmOptions, TextInput } from '../src/index.js';
+import { type BaseInput, ByteTokenizer, type Config, TextInput } from '../src/index.js';
+import type { PaxLmOptions } from '../src/models/index.js';
 import { TransformerLmExperiment } from './modelParams.js';
 
 const files = (path: string) => z.array(z.string().min(1)).min(1).default([path]);

@@ -3,22 +3,24 @@ import { z } from 'zod';
 import {
   Adam,
   type BaseInput,
-  ClassificationMLPModel,
   type Config,
   ConfigError,
   Experiment,
   LanguageModel,
   Learner,
   LinearRampupCosineDecay,
-  LinearRampupExponentialDecay,
-  type PaxLmOptions,
-  paxActivations,
-  paxLm,
-  paxNormalizations,
   SingleTask,
   SyntheticLmInput,
   Train,
 } from '../src/index.js';
+import { LinearRampupExponentialDecay } from '../src/learners/index.js';
+import {
+  ClassificationMLPModel,
+  type PaxLmOptions,
+  paxActivations,
+  paxLm,
+  paxNormalizations,
+} from '../src/models/index.js';
 
 const positive = z.int().positive();
 const meshShape = z.array(positive).length(3).default([1, 1, 1]);

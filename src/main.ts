@@ -22,5 +22,5 @@ const flags = process.argv.slice(2);
 await runCommand(async () => {
   if (isUnderTsx()) return runBeneath(flags);
   const { runFlags } = await import('./cli/runFlags.js');
-  return runFlags(flags, () => import('./index.js'));
+  return runFlags(flags, () => import('./rooms.js'));
 });

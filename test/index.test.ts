@@ -1,4 +1,4 @@
-/** @file The package's rooms; the classes of configs: what fromJSON and --set know them by, and which they cannot build. */
+/** @file The package's rooms and its top index; names of the classes of configs, and which of these are abstract. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { globSync } from 'tinyglobby';
@@ -7,25 +7,57 @@ import { expect, test } from 'vitest';
 import { nameOf } from '../src/hparams/fields/classNames.js';
 import { type AbstractClass, Configurable } from '../src/hparams/index.js';
 import * as luthier from '../src/index.js';
-import { registerExports } from '../src/registry/index.js';
+import { registerLibrary, rooms } from '../src/rooms.js';
 
-test('every class of configs has the name that it is exported by, but schedules that share theirs, and a name in documents of its own', () => {
-  registerExports(luthier);
-  const classes = Object.entries(luthier as Record<string, unknown>).filter(
-    (entry): entry is [string, AbstractClass] =>
-      typeof entry[1] === 'function' && entry[1].prototype instanceof Configurable,
-  );
+test('every class of configs has the name that its room exports it by, and a name in documents of its own', () => {
+  registerLibrary();
+  const classes = Object.values(rooms)
+    .flatMap((room) => Object.entries<unknown>(room))
+    .filter(
+      (entry): entry is [string, AbstractClass] =>
+        typeof entry[1] === 'function' && entry[1].prototype instanceof Configurable,
+    );
   expect(classes.length).toBeGreaterThan(50);
-  const others = classes.filter(([name, cls]) => cls.name !== name);
-  expect(others.map(([name, cls]) => [name, nameOf(cls)])).toEqual([
-    ['ConstantSchedule', 'learners.Constant'],
-    ['LinearSchedule', 'learners.Linear'],
-    ['TransformerSchedule', 'learners.Transformer'],
+  expect(classes.filter(([name, cls]) => cls.name !== name)).toEqual([]);
+  const namesInDocuments = classes.map(([, cls]) => nameOf(cls));
+  expect(namesInDocuments.filter((name, i) => name !== classes[i]![0]).sort()).toEqual([
+    'learners.Constant',
+    'learners.Linear',
+    'learners.Transformer',
   ]);
-  expect(classes.filter((entry) => !others.includes(entry)).map(([, cls]) => nameOf(cls))).toEqual(
-    classes.filter((entry) => !others.includes(entry)).map(([name]) => name),
-  );
+  expect(new Set(namesInDocuments).size).toBe(classes.length);
 });
+
+test('the top index has at most 100 names, each of which the guide imports and uses', () => {
+  const index = ts.createSourceFile(
+    'index.ts',
+    readFileSync('src/index.ts', 'utf8'),
+    ts.ScriptTarget.Latest,
+    true,
+  );
+  const names = index.statements.flatMap((statement) => {
+    const clause = ts.isExportDeclaration(statement) ? statement.exportClause : undefined;
+    return clause !== undefined && ts.isNamedExports(clause)
+      ? clause.elements.map(({ name }) => name.text)
+      : [];
+  });
+  // Nothing is exported in another way.
+  expect(names).toEqual(expect.arrayContaining(Object.keys(luthier)));
+  expect(names.length).toBeLessThanOrEqual(100);
+  const used = new Set(
+    ['README.md', ...globSync('docs/guide/*.md')].flatMap((page) => {
+      const blocks = readFileSync(page, 'utf8').matchAll(/^```ts.*\n([\s\S]*?)^```$/gm);
+      const code = Array.from(blocks, ([, block]) => block!).join('');
+      const imported = Array.from(code.matchAll(topImport), ([, list]) => list!.match(/\w+/g)!).flat();
+      const others = new Set(code.replace(/^import [^;]*;$/gm, '').match(/\w+/g));
+      return imported.filter((name) => others.has(name));
+    }),
+  );
+  expect(names.filter((name) => !used.has(name))).toEqual([]);
+});
+
+/** What stands in the braces of an import from the top index. */
+const topImport = /^import (?:type )?\{([^}]*)\} from '(?:luthier|\.\.\/src\/index\.js)';$/gm;
 
 /** The name of what a class extends: `Base` of `extends Base` and of `extends Base.with(…)`. */
 const extended = /\bclass (\w+)(?:<[^{]*?>)?\s+extends\s+(\w+)/g;

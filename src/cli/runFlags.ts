@@ -6,8 +6,8 @@ import { exitCodeOfSignal, StopSignal } from '../system/index.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
 import { flagsHelp } from './flagTable.js';
 
-/** Loads the public API, whose classes flags can name. It stands above this room, so the caller passes it. */
-type LoadLibrary = () => Promise<Readonly<Record<string, unknown>>>;
+/** Loads what makes the classes of all rooms known. It stands above this room, so the caller passes it. */
+type LoadLibrary = () => Promise<{ registerLibrary(): void }>;
 
 async function help(flags: Flags, library: LoadLibrary): Promise<void> {
   const intro =
@@ -22,10 +22,10 @@ async function help(flags: Flags, library: LoadLibrary): Promise<void> {
 
 /** The experiment. The classes of the library are known from here on: short names mean them. */
 async function resolve(exp: string, library: LoadLibrary): Promise<ResolvedExperiment> {
-  const { registerExports, resolveExperiment } = await import('../registry/index.js');
+  const { resolveExperiment } = await import('../registry/index.js');
   const resolved = await resolveExperiment(exp);
   // Experiments are made of it: it is loaded by now.
-  registerExports(await library());
+  (await library()).registerLibrary();
   return resolved;
 }
 

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { type ConfiguredExperiment, configure } from '../cli/index.js';
 import { makeDirectory, writeWhole } from '../files/index.js';
 import { showFile } from '../registry/directories.js';
-import { type ResolvedExperiment, registerExports, resolveExperiment } from '../registry/index.js';
+import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
 import { codeSpan, formatBytes } from './format.js';
@@ -13,7 +13,7 @@ import { codeSpan, formatBytes } from './format.js';
 export async function resolveFor(name: string): Promise<ResolvedExperiment> {
   const resolved = await resolveExperiment(name);
   // Experiments are made of it: it is loaded by now.
-  registerExports(await import('../index.js'));
+  (await import('../rooms.js')).registerLibrary();
   return resolved;
 }
 

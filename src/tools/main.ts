@@ -46,7 +46,7 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
   if (modes.includes(name as Mode)) {
     const { runFlags } = await import('../cli/runFlags.js');
     // Of a flag given twice the last one counts.
-    return runFlags([`--mode=${name}`, ...rest], () => import('../index.js'));
+    return runFlags([`--mode=${name}`, ...rest], () => import('../rooms.js'));
   }
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (entry === undefined) {

@@ -14,14 +14,14 @@ import {
 } from '../../src/cli/index.js';
 import { settingsHelp } from '../../src/cli/settingsHelp.js';
 import { fromJSON, fromYAML, history, isEqual } from '../../src/hparams/index.js';
-import * as library from '../../src/index.js';
-import { registerExports, resolveExperiment } from '../../src/registry/index.js';
+import { resolveExperiment } from '../../src/registry/index.js';
+import { registerLibrary } from '../../src/rooms.js';
 import { temporaryDirectory } from '../command.js';
 import { Fiddled } from '../fixtures/project/experiments/fiddled.js';
 
 const directory = fileURLToPath(new URL('../fixtures/project/experiments', import.meta.url));
 const resolved = await resolveExperiment('fiddled.Fiddled', [directory]);
-registerExports(library);
+registerLibrary();
 
 const parse = (flags: readonly string[]): Flags['changes'] => parseFlags(flags).changes;
 const made = (...flags: string[]) => configure(resolved, parse(flags) as Override[]);

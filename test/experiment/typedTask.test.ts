@@ -1,13 +1,7 @@
 /** @file The parts of a task that an experiment reaches with their types. */
 import { expect, test } from 'vitest';
-import {
-  ClassificationMLPModel,
-  Experiment,
-  gpt2Lm,
-  LanguageModel,
-  narrow,
-  SingleTask,
-} from '../../src/index.js';
+import { Experiment, gpt2Lm, LanguageModel, narrow, SingleTask } from '../../src/index.js';
+import { ClassificationMLPModel } from '../../src/models/index.js';
 
 class Base extends Experiment {
   override task() {

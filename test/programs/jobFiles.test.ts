@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type AbstractClass, Configurable, fromJSON } from '../../src/hparams/index.js';
-import * as luthier from '../../src/index.js';
+import { fromJSON } from '../../src/hparams/index.js';
 import { gitRevision } from '../../src/programs/jobFiles.js';
+import { registerLibrary } from '../../src/rooms.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 import { engines } from '../compiler/engines.js';
 
@@ -22,10 +22,6 @@ test('the git revision is read from HEAD, from the branch it names, or from pack
   writeFileSync(join(git, 'HEAD'), '789abc\n');
   expect(gitRevision(root)).toBe('789abc');
 });
-
-function isConfigurable(value: unknown): value is AbstractClass {
-  return typeof value === 'function' && value.prototype instanceof Configurable;
-}
 
 test('a run records its experiment, its configs as they were built, and who set the constants', async () => {
   const directory = temporaryDirectory();
@@ -47,12 +43,8 @@ test('a run records its experiment, its configs as they were built, and who set 
     overrides: ['--set modelDims=8', '--set task.train.numTrainSteps=2', "--set 'datasets[0].batchSize=3'"],
     versions: { node: process.versions.node },
   });
-  const classes = new Map<string, AbstractClass>();
-  for (const value of Object.values(luthier)) {
-    // Some schedules have names that layers have too; this experiment uses none of them.
-    if (isConfigurable(value) && !classes.has(value.name)) classes.set(value.name, value);
-  }
-  const { task, datasets } = fromJSON(record.config, { classes: [...classes.values()] }) as {
+  registerLibrary();
+  const { task, datasets } = fromJSON(record.config) as {
     task: { train: { numTrainSteps: number } };
     datasets: { batchSize: number }[];
   };

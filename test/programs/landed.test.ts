@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { fromJSON, toJSON } from '../../src/hparams/index.js';
-import * as library from '../../src/index.js';
-import { registerExports } from '../../src/registry/index.js';
+import { registerLibrary } from '../../src/rooms.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
 import { trainLosses } from './runs.js';
 
@@ -26,7 +25,7 @@ test('a job goes on from its checkpoint, after the lines of metrics that it has'
 
 test('the configs in experiment.json load', () => {
   const { config } = JSON.parse(readFileSync(join(landed, 'job/experiment.json'), 'utf8'));
-  registerExports(library);
+  registerLibrary();
   expect(toJSON(fromJSON(config))).toEqual(config);
 });
 

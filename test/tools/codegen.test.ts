@@ -90,8 +90,9 @@ describe('luthier codegen', () => {
     expect(text).toMatch(
       /^\/\*\* @file The configs of own\.Own with --set steps=3, written out by luthier codegen\. \*\/\n/,
     );
+    expect(text).toContain('\nimport { Adam, DotProductAttention, Experiment, Learner, SingleTask, ');
     expect(text).toContain(
-      "} from 'luthier';\nimport { OwnModel } from '../own.js';\nimport { OwnTokenizer } from '../parts.js';\n",
+      "} from 'luthier/layers';\nimport { OwnModel } from '../own.js';\nimport { OwnTokenizer } from '../parts.js';\n",
     );
     expect(text).toContain(
       '/** Reads with what the project brings. It\'s "special": `*\\/` ends no comment. */\nexport class Made extends Experiment {\n',

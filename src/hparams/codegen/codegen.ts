@@ -14,7 +14,7 @@ export interface CodegenOptions {
   /**
    * The modules to import from, by the specifier to write: `{ './layers.js': await import('./layers.js') }`. Classes,
    * functions, tags and other constants are looked up in them by identity; the first module that exports one wins. The
-   * library's own functions are imported from 'luthier' where no module here has them.
+   * library's own functions are imported from 'luthier/hparams' where no module here has them.
    */
   readonly modules: Modules;
   /** The name of the function; the default is `config`. */

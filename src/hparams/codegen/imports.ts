@@ -89,6 +89,9 @@ function capitalized(word: string): string {
 /** Modules by the specifier to import them by: `{ './layers.js': await import('./layers.js') }`. */
 export type Modules = Readonly<Record<string, object>>;
 
+/** What exports this room's own functions and types, where no module was given that does. */
+const room = 'luthier/hparams';
+
 interface Source {
   readonly specifier: string;
   readonly exported: string;
@@ -141,13 +144,13 @@ export class Imports {
 
   /** The local name of the type `exported` of the module that `value` comes from. */
   type(value: unknown, exported: string): string {
-    const source = this.sources.get(value) ?? { specifier: 'luthier' };
+    const source = this.sources.get(value) ?? { specifier: room };
     return this.local({ specifier: source.specifier, exported }, true);
   }
 
   /** The local name of the library's own function `value`. */
   library(value: Function): string {
-    return this.local(this.sources.get(value) ?? { specifier: 'luthier', exported: value.name }, false);
+    return this.local(this.sources.get(value) ?? { specifier: room, exported: value.name }, false);
   }
 
   private local({ specifier, exported }: Source, isType: boolean): string {

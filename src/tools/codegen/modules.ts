@@ -27,11 +27,15 @@ function relativeSpecifier(directory: string, file: string): string {
   return path.startsWith('../') ? path : `./${path}`;
 }
 
-/** How modules in `directory` import the library: by a path inside of its repository, by its name elsewhere. */
-function librarySpecifier(directory: string): string {
+/**
+ * How modules in `directory` import the library, or a room of it: by a path inside of its repository, by the package's
+ * name elsewhere.
+ */
+function librarySpecifier(directory: string, room?: string): string {
   const root = dirname(sources) + sep;
   const isInside = `${directory}${sep}`.startsWith(root);
-  return !isInside && knowsPackage(directory) ? 'luthier' : relativeSpecifier(directory, library);
+  if (!isInside && knowsPackage(directory)) return room === undefined ? 'luthier' : `luthier/${room}`;
+  return relativeSpecifier(directory, room === undefined ? library : join(sources, room, 'index.ts'));
 }
 
 /** The file and all that it imports by relative paths, nearest first; of the library only what is imported directly. */
@@ -50,11 +54,13 @@ export function filesAround(file: string): string[] {
 }
 
 /**
- * What a module in `directory` can import for the configs of an experiment that is made of `files`: the library, then
- * those. All of them are loaded already.
+ * What a module in `directory` can import for the configs of an experiment that is made of `files`: the library, its
+ * rooms, then those. All of them are loaded already.
  */
 export async function modulesFor(files: readonly string[], directory: string): Promise<Modules> {
   const modules: Record<string, object> = { [librarySpecifier(directory)]: await import('../../index.js') };
+  const { rooms } = await import('../../rooms.js');
+  for (const [room, exports] of Object.entries(rooms)) modules[librarySpecifier(directory, room)] = exports;
   for (const each of files) {
     modules[relativeSpecifier(directory, each)] ??= (await import(pathToFileURL(each).href)) as object;
   }

@@ -38,7 +38,7 @@ export class Evaluation {
 
   private async configure(name: string, changes: readonly Override[]): Promise<ConfiguredExperiment> {
     const resolved = await resolveExperiment(name);
-    registerExports(await import('../../index.js'));
+    await registerLibrary();
     const configured = configure(resolved, changes);
     this.configured.set(name, configured);
     return configured;
@@ -48,7 +48,7 @@ export class Evaluation {
   async analysis(name: string, changes: readonly Override[]): Promise<AnalysisDocument> {
     try {
       const configured = this.configured.get(name) ?? (await this.configure(name, changes));
-      const analyze = await analyzer();
+      const analyze = (await moduleAt('../analysis/analyze.js'))?.analyze as Analyze | undefined;
       if (analyze === undefined) {
         return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };
       }
@@ -61,12 +61,18 @@ export class Evaluation {
 
 type Analyze = (configured: ConfiguredExperiment) => Analysis | Promise<Analysis>;
 
-/** The analysis of this version, which an early one lacks. */
-async function analyzer(): Promise<Analyze | undefined> {
-  const file = new URL('../analysis/analyze.js', import.meta.url);
+/** Makes the classes of this version's library known. An early one exports all of them from its index. */
+async function registerLibrary(): Promise<void> {
+  const rooms = await moduleAt('../../rooms.js');
+  if (rooms === undefined) registerExports(await import('../../index.js'));
+  else (rooms as { registerLibrary(): void }).registerLibrary();
+}
+
+/** A module of this version's sources; undefined where an early version lacks it. */
+async function moduleAt(path: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const file = new URL(path, import.meta.url);
   try {
-    const module = (await import(file.href)) as { analyze?: Analyze };
-    return module.analyze;
+    return await import(file.href);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined;
     throw error;

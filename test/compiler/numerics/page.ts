@@ -33,15 +33,15 @@ function row({ call, values }: SpecialRow): string {
 
 const HEAD = `# Special values
 
-What NaN, infinities, −0, overflow, ties and casts give, by operation. The compiled engines, machine code, ONNX Runtime and
-WebAssembly, all give what stands here; the eager engine is tfjs's own backend, and the last column says where that gives
-something else.
+This page lists the results of each operation for NaN, infinities, −0, overflow, ties and casts. The compiled engines
+(machine code, ONNX Runtime and WebAssembly) all give these results. The eager engine is tfjs's own backend; the last
+column shows where its results differ.
 `;
 
 const TAIL = `## Sums, products and attention
 
-A NaN goes through matrix products, sums, means, softmax, norms, attention and the loss. Sums of int32 are exact modulo 2³².
-An attention's query that sees no key, all of them hidden by −∞, gives zeros, and gradients of zero.
+NaN propagates through matrix products, sums, means, softmax, norms, attention and the loss. Sums of int32 are exact
+modulo 2³². Attention gives zeros, and zero gradients, for a query whose keys are all masked by −∞.
 `;
 
 /** The page up to the section on empty tensors. */

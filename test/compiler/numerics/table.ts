@@ -418,14 +418,14 @@ const integers: SpecialRow[] = [
 export const SECTIONS: readonly Section[] = [
   {
     title: 'Order and comparison',
-    text: 'NaN is unequal to everything, and wins in `max` and `min`. Of 0 and −0 either may be the larger one.',
+    text: 'NaN is unequal to everything, and `max` and `min` propagate it. Either of 0 and −0 may count as the larger.',
     rows: sign,
   },
   {
     title: 'Rounding and casts',
     text:
-      'Halves go to the even neighbour. A cast to int32 cuts off the fraction and is taken modulo 2³², as JavaScript does; ' +
-      'NaN and infinities become 0. A cast to bool is false for zeros alone.',
+      'Halves round to even. A cast to int32 truncates and wraps modulo 2³², as in JavaScript; NaN and infinities become 0. ' +
+      'A cast to bool is false only for zeros.',
     rows: rounding,
   },
   {
@@ -436,13 +436,13 @@ export const SECTIONS: readonly Section[] = [
   {
     title: 'Functions of float32',
     text:
-      'A subnormal result, smaller than 1.2e-38, may be 0 instead. Elsewhere errors are below 1e-6 of the result, ' +
-      'for `sin` and `cos` of 1, however large the angle.',
+      'A subnormal result, smaller than 1.2e-38, may become 0. Otherwise errors are below 1e-6 of the result, and below ' +
+      '1e-6 absolute for `sin` and `cos`, for angles of any size.',
     rows: functions,
   },
   {
     title: 'int32',
-    text: 'Sums, differences and products are exact modulo 2³². Whatever is divided by zero is 0.',
+    text: 'Sums, differences and products are exact modulo 2³². Division by zero gives 0.',
     rows: integers,
   },
 ];

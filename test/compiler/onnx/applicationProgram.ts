@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { InferenceSession } from 'onnxruntime-node';
-import { exportOnnx, jit, tf } from '../../../src/index.js';
+import { exportOnnx } from '../../../src/compiler/index.js';
+import { jit, tf } from '../../../src/index.js';
 
 const [where, seconds] = process.argv.slice(2);
 const x = { dtype: 'float32', shape: [2], data: Float32Array.of(1, 2) } as const;

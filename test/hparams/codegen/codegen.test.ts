@@ -3,10 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { Small } from '../../../experiments/lm.js';
 import { type CodegenOptions, codegen } from '../../../src/hparams/codegen/codegen.js';
+import type { Modules } from '../../../src/hparams/codegen/imports.js';
+import * as hparams from '../../../src/hparams/index.js';
 import {
   addTag,
+  buildDiff,
   Configurable,
   clearTags,
+  codegenDiff,
   configurable,
   defineTag,
   derive,
@@ -18,6 +22,7 @@ import {
   withOrigin,
 } from '../../../src/hparams/index.js';
 import * as luthier from '../../../src/index.js';
+import { rooms } from '../../../src/rooms.js';
 import * as graphs from '../randomGraphs.js';
 import { chain, diamond } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
@@ -47,7 +52,7 @@ const modules = { './parts.js': { Body, Head, schedule, rate, other } };
 
 function generated(root: unknown, options: Partial<CodegenOptions> = {}): string {
   const text = codegen(root, { modules, ...options });
-  const made = evaluate(text, { luthier, ...(options.modules ?? modules) })[
+  const made = evaluate(text, { 'luthier/hparams': hparams, ...(options.modules ?? modules) })[
     options.functionName ?? 'config'
   ]!();
   expect(isEqual(made, root, { tags: true })).toBe(true);
@@ -133,7 +138,7 @@ export function config() {
     addTag(root, 'dims', other);
     clearTags(root, 'rate');
     expect(generated(root)).toBe(`\
-import { addTag, clearTags } from 'luthier';
+import { addTag, clearTags } from 'luthier/hparams';
 import { Head, other } from './parts.js';
 
 export function config() {
@@ -248,11 +253,20 @@ export function config() {
 
   it("writes lm.Small's whole task", () => {
     const task = new Small().task();
-    const sources = { '../../../src/index.js': luthier };
+    const inRooms = Object.entries(rooms).map(([room, exports]) => [`luthier/${room}`, exports]);
+    const sources: Modules = { luthier, ...Object.fromEntries(inRooms) };
     const texts = (['nested', 'statements'] as const).map((style) =>
       codegen(task, { modules: sources, style }),
     );
     for (const text of texts) expect(isEqual(evaluate(text, sources).config!(), task)).toBe(true);
-    expect(typeErrorsIn('small', texts)).toEqual([]);
+    const wider = derive(task, (draft) => {
+      draft.model.lmTpl.stackedTransformerTpl.numLayers = 2;
+    });
+    const { layers, models, tasks } = rooms;
+    const edit = codegenDiff(buildDiff(task, wider), {
+      modules: { 'luthier/layers': layers, 'luthier/models': models, 'luthier/tasks': tasks },
+    });
+    expect(edit).toMatch(/^import \{ type Config, derive.* \} from 'luthier\/hparams';\n/);
+    expect(typeErrorsIn('small', [...texts, edit])).toEqual([]);
   });
 });

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type CodegenClassOptions, codegenClass } from '../../../src/hparams/codegen/codegen.js';
+import * as hparams from '../../../src/hparams/index.js';
 import { addTag, Configurable, defineTag, instance, isEqual, sub } from '../../../src/hparams/index.js';
-import * as luthier from '../../../src/index.js';
 import { messageOf } from '../support.js';
 import { evaluate } from './program.js';
 
@@ -43,7 +43,10 @@ function generated(
   more: Partial<CodegenClassOptions> = {},
 ): string {
   const text = codegenClass(values, options(more));
-  const { [more.className ?? 'Made']: Made } = evaluate(text, { luthier, ...(more.modules ?? modules) });
+  const { [more.className ?? 'Made']: Made } = evaluate(text, {
+    'luthier/hparams': hparams,
+    ...(more.modules ?? modules),
+  });
   const made = new (Made as unknown as new () => Record<string, () => unknown>)();
   const again = Object.fromEntries(Object.keys(values).map((name) => [name, made[name]!()]));
   expect(isEqual(again, values, { tags: true })).toBe(true);
@@ -86,7 +89,7 @@ export class Made extends Model {
     return task;
   }
 `);
-    expect(text).toContain("import { addTag } from 'luthier';\n");
+    expect(text).toContain("import { addTag } from 'luthier/hparams';\n");
   });
 
   it('makes everything in one place where methods share a config', () => {

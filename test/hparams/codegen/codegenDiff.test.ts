@@ -1,6 +1,7 @@
 /** @file Generated code of diffs, whole; and what cannot be generated. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import * as hparams from '../../../src/hparams/index.js';
 import {
   addTag,
   applyDiff,
@@ -14,7 +15,6 @@ import {
   isEqual,
   sub,
 } from '../../../src/hparams/index.js';
-import * as luthier from '../../../src/index.js';
 import { messageOf } from '../support.js';
 import { evaluate } from './program.js';
 
@@ -29,7 +29,7 @@ class Root extends Configurable.with({
   names: z.record(z.string(), z.string()).default({}),
   choice: z.union([z.literal('none'), z.array(z.string())]).default('none'),
 }) {}
-const modules = { './parts.js': { Part, Root, Wide, mark }, './luthier.js': luthier };
+const modules = { './parts.js': { Part, Root, Wide, mark }, './luthier.js': hparams };
 
 /** The generated function of what makes `old` what `recipe` makes of it. */
 function edits(old: Config<Root>, recipe: (draft: Config<Root>) => void): string {

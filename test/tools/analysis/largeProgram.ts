@@ -1,10 +1,9 @@
 /** @file Analyzes a GPT of 175 billion parameters with all that needs masks and tables; prints how much memory that took. */
-import * as library from '../../../src/index.js';
-import { registerExports } from '../../../src/registry/index.js';
+import { registerLibrary } from '../../../src/rooms.js';
 import { analyze } from '../../../src/tools/analysis/analyze.js';
 import { configured, Gpt } from './models.js';
 
-registerExports(library);
+registerLibrary();
 const sizes = { layers: 96, dims: 12288, heads: 96, vocab: 50257, time: 2048, batch: 1536 };
 const lm = 'task.model.lmTpl';
 const attention = `${lm}.stackedTransformerTpl.transformerLayerParamsTpl.trAttenTpl`;

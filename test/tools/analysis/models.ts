@@ -4,7 +4,6 @@ import { type ConfiguredExperiment, configure, type Override } from '../../../sr
 import {
   AdamW,
   type BaseInput,
-  BaseModel,
   type Batch,
   type Config,
   Experiment,
@@ -13,15 +12,15 @@ import {
   Learner,
   Linear,
   RowInput,
-  Sgd,
   SingleTask,
   SyntheticLmInput,
   sub,
-  type TensorBatch,
   Train,
   tf,
 } from '../../../src/index.js';
+import { Sgd } from '../../../src/learners/index.js';
 import type { WeightedScalars } from '../../../src/models/index.js';
+import { BaseModel, type TensorBatch } from '../../../src/models/index.js';
 
 /** A GPT of these sizes, with biases, on synthetic text. */
 export class Gpt extends Experiment.with({

@@ -31,7 +31,7 @@ export class Model extends Configurable.with({ headTpl: sub(Head) }) {
   }
 }
 `;
-const saved = `import { fromJSON, fromYAML, toJSON } from 'luthier';
+const saved = `import { fromJSON, toJSON } from 'luthier';
 import { readFileSync } from 'node:fs';
 import { Head, Model } from './heads.js';
 

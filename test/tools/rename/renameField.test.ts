@@ -32,7 +32,7 @@ export class Model extends Configurable.with(
 ) {}
 `;
 
-const uses = `import { build, type Config, type ConfigValues, derive, getPath, getTags, select, setPath, unset } from 'luthier';
+const uses = `import { build, type Config, type ConfigValues, derive, getPath, getTags, select, setPath, unset } from 'luthier/hparams';
 import { Head, Model, Other, WideHead } from './layer.js';
 
 const base = { dims: 3, scale: 2 };

@@ -26,7 +26,7 @@ const tsconfig = {
 const configsAlone = JSON.stringify({
   name: 'luthier',
   type: 'module',
-  exports: { '.': './src/hparams/index.ts' },
+  exports: { '.': './src/hparams/index.ts', './hparams': './src/hparams/index.ts' },
 });
 
 /** A folder with these files, and the library's configs as a package. */
