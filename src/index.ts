@@ -1,5 +1,5 @@
 /**
- * @file What writers of experiments need, at most 100 names, each used in docs/guide. Each room exports the rest behind
+ * @file The names that experiments commonly need: at most 100, each used in docs/guide. Each room exports the rest behind
  * a sub-path of the package: `luthier/hparams`, `luthier/layers`, …
  */
 
