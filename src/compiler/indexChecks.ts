@@ -2,7 +2,7 @@
  * @file Which elements of a program's inputs are used as indices, and of how many: what is asked of a batch before a program
  * runs on it. Indices that the program works out itself are checked as it runs, by gathers alone.
  */
-import { type Graph, type Node, newValue, producers, rewrite, type Value } from './ir.js';
+import { type Graph, ints, type Node, newValue, producers, rewrite, type Value } from './ir.js';
 import { eliminateDeadCode } from './passes/dce.js';
 import { forEachElement } from './rules/elementwiseRules.js';
 import { ruleOf } from './rules/index.js';
@@ -49,8 +49,6 @@ function rootOf(value: Value, made: ReadonlyMap<Value, Node>): { root: Value; th
   }
   return { root, through };
 }
-
-const ints = (attr: unknown): readonly number[] => attr as readonly number[];
 
 /** Elements that are read of `positions`, as an operation that moves them gives them. */
 function moved(positions: Int32Array, { op, inputs: [x], outputs: [out], attrs }: Node): Int32Array {

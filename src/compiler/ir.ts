@@ -4,6 +4,9 @@ import type { HostArray, TensorSpec } from './tensors.js';
 /** Canonical attributes of a node: plain data, so that nodes can be compared and printed. */
 export type Attrs = Readonly<Record<string, number | boolean | string | readonly number[]>>;
 
+/** An attribute that is a list of numbers. */
+export const ints = (attr: Attrs[string] | undefined): readonly number[] => attr as readonly number[];
+
 /**
  * One tensor of a program: an input (`name` set), a constant (`data` set) or the result of a node. Values are
  * compared by identity.

@@ -6,14 +6,14 @@ import { sizeOf } from '../tensors.js';
 import { EXPRESSIONS } from './expressions.js';
 import { isLoopOp, iterationOf, reductionOrder, splitsOf } from './iteration.js';
 import type { Operand, PlacedOp } from './placedOps.js';
-import { partOf, VIEWS } from './viewOps.js';
+import { repeatedViews, slotsOf, sourceView, VIEWS, withinPads } from './viewOps.js';
 import {
   type Buffer,
   type Home,
+  invertPermutation,
   isContiguous,
-  reshapeView,
   type Storage,
-  sliceView,
+  sameView,
   storedDtype,
   transposeView,
   type View,
@@ -30,8 +30,6 @@ export interface Layout {
   readonly constants: readonly Value[];
 }
 
-const ints = (value: unknown): readonly number[] => value as readonly number[];
-
 /** Operations whose elementwise readers take a number instead of memory. */
 const FILLS = new Set(['Fill', 'ZerosLike', 'OnesLike']);
 
@@ -43,19 +41,6 @@ function writesTo(op: string, view: View): boolean {
   if (isLoopOp(op)) return true;
   const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
   return inRows && (op === 'BatchMatMul' || op.startsWith('Attention') || isContiguous(view));
-}
-
-/** Where each input of a Concat or a Pack goes in the result. */
-function slots(node: Node, result: View): View[] {
-  const axis = node.attrs.axis as number;
-  let at = 0;
-  return node.inputs.map((input) => {
-    const size = node.op === 'Pack' ? 1 : input.shape[axis]!;
-    const slot = partOf(result, axis, at, size);
-    at += size;
-    // An axis of size 1 can always be left out.
-    return node.op === 'Pack' ? reshapeView(slot, input.shape)! : slot;
-  });
 }
 
 class Placement {
@@ -115,14 +100,8 @@ class Placement {
       this.views.set(value, view);
       return true;
     }
-    const source = node.inputs[0]!;
-    const moved =
-      node.op === 'Transpose'
-        ? transposeView(view, invert(ints(node.attrs.perm)))
-        : node.op === 'Reshape' || node.op === 'ExpandDims'
-          ? reshapeView(view, source.shape)
-          : null;
-    if (moved === null || !this.place(source, moved)) return false;
+    const moved = sourceView(view, node);
+    if (moved === null || !this.place(node.inputs[0]!, moved)) return false;
     this.views.set(value, view);
     return true;
   }
@@ -139,7 +118,7 @@ class Placement {
     const output = node.outputs[0]!;
     const whole = this.views.get(output) ?? this.newView(output);
     this.views.set(output, whole);
-    slots(node, whole).forEach((slot, i) => {
+    slotsOf(whole, node).forEach((slot, i) => {
       this.place(node.inputs[i]!, slot);
     });
   }
@@ -191,7 +170,7 @@ class Placement {
     const inputs = op.inputs.map((input) =>
       typeof input === 'number'
         ? input
-        : transposeView(this.copyOf(transposeView(input, order), op.scope), invert(order)),
+        : transposeView(this.copyOf(transposeView(input, order), op.scope), invertPermutation(order)),
     );
     const target = op.outputs[0]!;
     const home: Home = { kind: 'arena', offset: -1 };
@@ -231,43 +210,24 @@ class Placement {
   }
 
   private join(node: Node): void {
-    slots(node, this.ensure(node.outputs[0]!)).forEach((slot, i) => {
+    slotsOf(this.ensure(node.outputs[0]!), node).forEach((slot, i) => {
       const input = this.operand(node.inputs[i]!);
       if (typeof input === 'number' || !sameView(input, slot)) this.copy(input, slot, node.scope);
     });
   }
 
-  /** Copies with an axis of its own for every repetition, along which the source does not move. */
   private tile(node: Node): void {
-    const reps = ints(node.attrs.reps);
     const x = this.operand(node.inputs[0]!);
     const result = this.ensure(node.outputs[0]!);
-    if (typeof x === 'number') {
-      this.copy(x, result, node.scope);
-      return;
-    }
-    const shape = x.shape.flatMap((dim, i) => [reps[i]!, dim]);
-    const source = { ...x, shape, strides: x.strides.flatMap((stride) => [0, stride]) };
-    const target = {
-      ...result,
-      shape,
-      strides: result.strides.flatMap((stride, i) => [stride * x.shape[i]!, stride]),
-    };
-    this.copy(source, target, node.scope);
+    const repeated = typeof x === 'number' ? { from: x, to: result } : repeatedViews(x, result, node);
+    this.copy(repeated.from, repeated.to, node.scope);
   }
 
   private pad(node: Node): void {
-    const pads = ints(node.attrs.paddings);
     const x = this.operand(node.inputs[0]!);
     const result = this.ensure(node.outputs[0]!);
-    const { shape } = node.inputs[0]!;
     this.copy(Number(node.attrs.value), result, node.scope);
-    const inner = sliceView(
-      result,
-      shape.map((_, i) => pads[2 * i]!),
-      shape,
-    );
-    this.copy(x, inner, node.scope, 'Overwrite');
+    this.copy(x, withinPads(result, node), node.scope, 'Overwrite');
   }
 
   /** Where a value is read by an operation that takes no numbers. */
@@ -297,19 +257,6 @@ class Placement {
     return view;
   }
 }
-
-function invert(perm: readonly number[]): number[] {
-  const result = new Array<number>(perm.length);
-  perm.forEach((axis, i) => {
-    result[axis] = i;
-  });
-  return result;
-}
-
-const sameView = (a: View, b: View): boolean =>
-  a.buffer === b.buffer &&
-  a.offset === b.offset &&
-  a.shape.every((dim, i) => dim === b.shape[i] && (dim === 1 || a.strides[i] === b.strides[i]));
 
 /** The values that are stored in bfloat16: these inputs, and what they become where slices of them are replaced. */
 export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {

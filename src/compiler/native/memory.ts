@@ -1,5 +1,6 @@
 /** @file Memory: places buffers in one block, over each other where they are not alive at the same time. */
-import { type Chain, touchedReads, touchedWrites } from './stages.js';
+import { touchedReads, touchedWrites } from './chainRows.js';
+import type { Chain } from './stages.js';
 import { rowLength } from './storage.js';
 import type { Plan, Step } from './threadSteps.js';
 import { readsOf, type Unit, writesOf } from './units.js';

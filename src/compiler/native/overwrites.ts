@@ -1,6 +1,7 @@
 /** @file Outputs that may lie on inputs: each element is read for the last time before it is written. */
+
+import { touchedReads, touchedWrites } from './chainRows.js';
 import { sameAccess } from './iteration.js';
-import { touchedReads, touchedWrites } from './stages.js';
 import { type Plan, partitionOf, type Step } from './threadSteps.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer, View } from './views.js';

@@ -1,5 +1,5 @@
 /** @file Stages: which units run together on blocks of rows, which ones split their work over all threads, and in which order. */
-import type { Access } from './iteration.js';
+import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
 import type { Precision, ProductUnit } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer } from './views.js';
@@ -50,84 +50,11 @@ const MIN_CHAIN_ROWS = 48;
 /** A chain takes on fewer rows than it has, for a unit to join, down to this many. */
 const MIN_SHARED_ROWS = 256;
 
-/** Elements between one row of the chain and the next, where an access stays within its row; else null. */
-function rowStride(
-  { rows, column, offset }: Access,
-  unitRows: number,
-  columns: number,
-  chainRows: number,
-): number | null {
-  const [run] = rows;
-  if (rows.length !== 1 || run!.size !== unitRows) return null;
-  const perRow = unitRows / chainRows;
-  const stride = run!.stride * perRow;
-  const last = offset + (perRow - 1) * run!.stride + (columns - 1) * column;
-  return column >= 0 && offset >= 0 && last < stride ? stride : null;
-}
-
-/** How a unit reads or writes a buffer: its stride from row to row, null where it does not keep to rows. */
-interface Touch {
-  readonly buffer: Buffer;
-  readonly stride: number | null;
-}
-
-const matrixAccess = ({ buffer, offset, rs, cs }: ProductUnit['a'], rows: number): Access => ({
-  buffer,
-  offset,
-  rows: [{ size: rows, stride: rs }],
-  column: cs,
-});
-
-/** What a unit of a chain reads, with strides by rows of the chain. */
-export function touchedReads(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
-  if (unit.kind === 'product') {
-    return [
-      { buffer: unit.a.buffer, stride: rowStride(matrixAccess(unit.a, unit.m), unit.m, unit.k, chainRows) },
-      { buffer: unit.b.buffer, stride: null },
-    ];
-  }
-  return unit.nodes.flatMap(({ reads, wide }) =>
-    reads.flatMap((read) =>
-      typeof read === 'number'
-        ? []
-        : [{ buffer: read.buffer, stride: rowStride(read, unit.rows, wide ? unit.columns : 1, chainRows) }],
-    ),
-  );
-}
-
-/** What a unit of a chain writes. Sums over rows keep to no row. */
-export function touchedWrites(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
-  if (unit.kind === 'product') {
-    return [
-      { buffer: unit.c.buffer, stride: rowStride(matrixAccess(unit.c, unit.m), unit.m, unit.n, chainRows) },
-    ];
-  }
-  return unit.nodes.map(({ write, wide, role }) => ({
-    buffer: write.buffer,
-    stride:
-      role === 'column' || role === 'all'
-        ? null
-        : rowStride(write, unit.rows, wide && role === 'map' ? unit.columns : 1, chainRows),
-  }));
-}
-
 const rowsOf = (unit: LoopUnit | ProductUnit): number => (unit.kind === 'product' ? unit.m : unit.rows);
 
 /** Whether a product can be one of a chain's: rows of a matrix by one that is there before the chain starts. */
 const isRowProduct = (unit: Unit): boolean =>
   unit.kind === 'product' && unit.batch.length === 0 && unit.c.cs === 1 && unit.m >= MIN_CHAIN_ROWS;
-
-/** Adds what a unit writes, by rows of its chain; null where two writes of a buffer differ in their stride. */
-function addWrites(writes: Map<Buffer, number | null>, unit: LoopUnit | ProductUnit, rows: number): void {
-  for (const { buffer, stride } of touchedWrites(unit, rows))
-    writes.set(buffer, writes.has(buffer) && writes.get(buffer) !== stride ? null : stride);
-}
-
-function writesByRows(units: Chain['units'], rows: number): Map<Buffer, number | null> {
-  const writes = new Map<Buffer, number | null>();
-  for (const unit of units) addWrites(writes, unit, rows);
-  return writes;
-}
 
 class Scheduler {
   readonly stages: Stage[] = [];

@@ -1,6 +1,7 @@
 /** @file Storage: what stays within a chain lives in scratch memory of a thread, and what is only multiplied in bfloat16 is stored so. */
+
+import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain, Stage } from './stages.js';
-import { touchedReads, touchedWrites } from './stages.js';
 import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 

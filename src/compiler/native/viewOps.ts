@@ -1,11 +1,16 @@
-/** @file Operations that move no data: each gives another view of its operand. */
-import type { Node } from '../ir.js';
-import { broadcastView, reshapeView, sliceView, transposeView, type View } from './views.js';
-
-const ints = (value: unknown): readonly number[] => value as readonly number[];
+/** @file Views of operations that only move data: of what they read, and of the parts of what they write. */
+import { ints, type Node } from '../ir.js';
+import {
+  broadcastView,
+  invertPermutation,
+  reshapeView,
+  sliceView,
+  transposeView,
+  type View,
+} from './views.js';
 
 /** `size` elements along an axis, from `begin` on. */
-export function partOf(x: View, axis: number, begin: number, size: number): View {
+function partOf(x: View, axis: number, begin: number, size: number): View {
   return sliceView(
     x,
     x.shape.map((_, i) => (i === axis ? begin : 0)),
@@ -51,3 +56,48 @@ export const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number
     return { ...x, offset: x.offset + begin * along, shape: outputs[0]!.shape, strides };
   },
 };
+
+/** Where the operand of an operation lies if its result has this view; null where that is no view. */
+export function sourceView(result: View, { op, inputs, attrs }: Node): View | null {
+  if (op === 'Transpose') return transposeView(result, invertPermutation(ints(attrs.perm)));
+  return op === 'Reshape' || op === 'ExpandDims' ? reshapeView(result, inputs[0]!.shape) : null;
+}
+
+/** Where each input of a Concat or a Pack goes in the result. */
+export function slotsOf(result: View, { op, inputs, attrs }: Node): View[] {
+  const axis = attrs.axis as number;
+  let at = 0;
+  return inputs.map((input) => {
+    const size = op === 'Pack' ? 1 : input.shape[axis]!;
+    const slot = partOf(result, axis, at, size);
+    at += size;
+    // An axis of size 1 can always be left out.
+    return op === 'Pack' ? reshapeView(slot, input.shape)! : slot;
+  });
+}
+
+/** What a Tile copies: with an axis of its own for every repetition, along which the source does not move. */
+export function repeatedViews(
+  x: View,
+  result: View,
+  { attrs }: Node,
+): { readonly from: View; readonly to: View } {
+  const reps = ints(attrs.reps);
+  const shape = x.shape.flatMap((dim, i) => [reps[i]!, dim]);
+  const targetStrides = result.strides.flatMap((stride, i) => [stride * x.shape[i]!, stride]);
+  return {
+    from: { ...x, shape, strides: x.strides.flatMap((stride) => [0, stride]) },
+    to: { ...result, shape, strides: targetStrides },
+  };
+}
+
+/** The part of a PadV2's result that its input fills. */
+export function withinPads(result: View, { inputs, attrs }: Node): View {
+  const pads = ints(attrs.paddings);
+  const { shape } = inputs[0]!;
+  return sliceView(
+    result,
+    shape.map((_, i) => pads[2 * i]!),
+    shape,
+  );
+}

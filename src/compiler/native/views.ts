@@ -132,3 +132,18 @@ export function broadcastView(view: View, shape: Shape): View {
   });
   return { ...view, shape, strides };
 }
+
+/** The permutation that undoes another. */
+export function invertPermutation(perm: readonly number[]): number[] {
+  const result = new Array<number>(perm.length);
+  perm.forEach((axis, i) => {
+    result[axis] = i;
+  });
+  return result;
+}
+
+/** Whether two views of one shape are of the same elements in the same order. */
+export const sameView = (a: View, b: View): boolean =>
+  a.buffer === b.buffer &&
+  a.offset === b.offset &&
+  a.shape.every((dim, i) => dim === b.shape[i] && (dim === 1 || a.strides[i] === b.strides[i]));

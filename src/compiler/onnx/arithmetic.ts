@@ -1,9 +1,7 @@
 /** @file ONNX lowerings of arithmetic and reductions, with what the guide says of NaN, zeros, casts and integers. */
-import type { Attrs, Node, Value } from '../ir.js';
+import { ints, type Node, type Value } from '../ir.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
-
-const ints = (value: Attrs[string] | undefined): readonly number[] => value as readonly number[];
 
 /** A reduction over given axes; to ONNX, an empty list alone would mean all of them. */
 export const reduce =

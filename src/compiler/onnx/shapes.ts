@@ -1,10 +1,8 @@
 /** @file The ONNX form of operations that move, cut, join or fill. */
-import type { Attrs } from '../ir.js';
+import { type Attrs, ints } from '../ir.js';
 import { sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
-
-const ints = (value: Attrs[string] | undefined): readonly number[] => value as readonly number[];
 
 const reshape: Lowering = ({ outputs }, [x], b) => [b.emit('Reshape', [x!, b.ints(outputs[0]!.shape)])];
 

@@ -1,5 +1,5 @@
 /** @file Rules of convolutions and poolings over [batch, height, width, channels], and of their gradients. */
-import type { Attrs } from '../ir.js';
+import { type Attrs, ints } from '../ir.js';
 import { precisionAttr } from '../precision.js';
 import { type DType, type Shape, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
 import {
@@ -13,8 +13,6 @@ import {
   spec,
 } from './rule.js';
 import { windowAttrs, windowsOf } from './windowAttrs.js';
-
-const ints = (value: unknown): readonly number[] => value as readonly number[];
 
 const sizes = (shape: Shape): [number, number] => [shape[0]!, shape[1]!];
 

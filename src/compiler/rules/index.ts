@@ -4,6 +4,7 @@ import { CompilerError, type TensorSpec } from '../tensors.js';
 import { convolutionRules } from './convolutionRules.js';
 import { elementwiseRules } from './elementwiseRules.js';
 import { indexingRules } from './indexingRules.js';
+import { joinRules } from './joinRules.js';
 import { matmulRules } from './matmulRules.js';
 import { reduceRules } from './reduceRules.js';
 import { Misfit, type OpRule } from './rule.js';
@@ -13,6 +14,7 @@ import { shapeRules } from './shapeRules.js';
 export const kernelRules: Readonly<Record<string, OpRule>> = {
   ...elementwiseRules,
   ...shapeRules,
+  ...joinRules,
   ...reduceRules,
   ...matmulRules,
   ...indexingRules,

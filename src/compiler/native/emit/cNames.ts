@@ -1,5 +1,25 @@
-/** @file Names and offsets in C that steps and calls share. */
-import { type Buffer, storageBytes } from '../views.js';
+/** @file Names, types and offsets in C that loops, steps and calls share. */
+import type { DType } from '../../tensors.js';
+import { type Buffer, type Run, type Storage, storageBytes } from '../views.js';
+
+/** C types of stored elements. */
+export const C_TYPES: Readonly<Record<Storage, string>> = {
+  float32: 'float',
+  int32: 'int32_t',
+  bool: 'uint8_t',
+  bfloat16: 'bf16',
+};
+
+/** The type that values have in registers. */
+export const registerType = (dtype: DType): string => (dtype === 'float32' ? 'float' : 'int32_t');
+
+/** An element as a register holds it. */
+export const load = (storage: Storage, element: string): string =>
+  storage === 'bfloat16' ? `lt_from_bf16(${element})` : storage === 'bool' ? `(int32_t)${element}` : element;
+
+/** A register's value as it is stored. */
+export const store = (storage: Storage, value: string): string =>
+  storage === 'bfloat16' ? `lt_to_bf16(${value})` : storage === 'bool' ? `(uint8_t)(${value})` : value;
 
 /** The runtime's name of a precision; absent is float32. */
 export const precisionName = (precision: unknown): string =>
@@ -28,4 +48,18 @@ export function byteOffset(
     inner *= dim;
   }
   return terms.length === 0 ? '0' : `(${terms.join(' + ')})`;
+}
+
+/** The offset of row `r` in elements, the last run fastest. */
+export function rowOffset(rows: readonly Run[]): string {
+  let inner = 1;
+  const terms: string[] = [];
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const { size, stride } = rows[i]!;
+    const index = inner === 1 ? 'r' : `r / ${inner}`;
+    const wrapped = i === 0 ? index : `${index} % ${size}`;
+    if (stride !== 0) terms.unshift(`(${wrapped}) * ${stride}`);
+    inner *= size;
+  }
+  return terms.length === 0 ? '0' : terms.join(' + ');
 }

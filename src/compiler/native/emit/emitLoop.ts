@@ -1,10 +1,12 @@
 /** @file C functions of loops: nodes over the same rows and columns, in phases where a row has to be seen whole first. */
 
 import type { DType } from '../../tensors.js';
-import { CHEAP, EXPRESSIONS, literal, REDUCERS } from '../expressions.js';
-import { type Access, type LoopNode, sameAccess } from '../iteration.js';
+import { EXPRESSIONS, literal, REDUCERS } from '../expressions.js';
+import type { Access, LoopNode } from '../iteration.js';
 import type { LoopUnit } from '../units.js';
-import type { Buffer, Run, Storage } from '../views.js';
+import type { Buffer } from '../views.js';
+import { C_TYPES, load, registerType, rowOffset, store } from './cNames.js';
+import { isRecomputed, type LoopValue, LoopValues } from './loopValues.js';
 
 /** What a loop function is given for one of its parameters. */
 export type LoopArgument =
@@ -21,58 +23,14 @@ export interface LoopFunction {
   readonly rowBytes: number;
 }
 
-/** C types of stored elements. */
-export const C_TYPES: Readonly<Record<Storage, string>> = {
-  float32: 'float',
-  int32: 'int32_t',
-  bool: 'uint8_t',
-  bfloat16: 'bf16',
-};
-
-/** The type that values have in registers. */
-const registerType = (dtype: DType): string => (dtype === 'float32' ? 'float' : 'int32_t');
-
-const load = (storage: Storage, element: string): string =>
-  storage === 'bfloat16' ? `lt_from_bf16(${element})` : storage === 'bool' ? `(int32_t)${element}` : element;
-
-const store = (storage: Storage, value: string): string =>
-  storage === 'bfloat16' ? `lt_to_bf16(${value})` : storage === 'bool' ? `(uint8_t)(${value})` : value;
-
-/** The offset of row r. */
-function rowOffset(rows: readonly Run[]): string {
-  let inner = 1;
-  const terms: string[] = [];
-  for (let i = rows.length - 1; i >= 0; i--) {
-    const { size, stride } = rows[i]!;
-    const index = inner === 1 ? 'r' : `r / ${inner}`;
-    const wrapped = i === 0 ? index : `${index} % ${size}`;
-    if (stride !== 0) terms.unshift(`(${wrapped}) * ${stride}`);
-    inner *= size;
-  }
-  return terms.length === 0 ? '0' : terms.join(' + ');
-}
-
 const scaled = (index: string, stride: number): string =>
   stride === 1 ? index : `(int64_t)${index} * ${stride}`;
-
-/** The result of a node while the function is written. */
-interface Value {
-  readonly node: LoopNode;
-  readonly id: number;
-  /** The pass over the row in which it is computed. */
-  readonly phase: number;
-  /** The first pass in which it can be read. */
-  readonly ready: number;
-  /** Whether a later pass reads it from a buffer of the row. */
-  buffered: boolean;
-}
 
 class LoopWriter {
   private readonly parameters: string[] = [];
   private readonly arguments: LoopArgument[] = [];
   private readonly keys = new Map<string, number>();
-  private readonly values: Value[] = [];
-  private readonly byNode = new Map<LoopNode, Value>();
+  private readonly values: LoopValues;
   /** Declarations at the start of each row. */
   private rowHead: string[] = [];
   private readonly declared = new Set<string>();
@@ -83,25 +41,11 @@ class LoopWriter {
     private readonly unit: LoopUnit,
     private readonly byColumns: boolean,
   ) {
-    for (const node of unit.nodes) {
-      const phase = Math.max(0, ...this.sources(node).map(({ ready }) => ready));
-      const value = {
-        node,
-        id: this.values.length,
-        phase,
-        ready: node.role === 'row' ? phase + 1 : phase,
-        buffered: false,
-      };
-      this.values.push(value);
-      this.byNode.set(node, value);
-    }
-    for (const { node, phase } of this.values)
-      for (const source of this.sources(node)) this.markBuffered(source, phase);
+    this.values = new LoopValues(unit);
   }
 
   write(): LoopFunction {
-    const phases = Math.max(...this.values.map(({ phase }) => phase)) + 1;
-    const body = Array.from({ length: phases }, (_, phase) => this.phase(phase)).join('');
+    const body = this.values.phases.map((values, phase) => this.phase(values, phase)).join('');
     const start = this.byColumns ? this.startColumns() : '';
     const head = this.rowHead.map((line) => `    ${line}\n`).join('');
     const fixed = 'int64_t r0, int64_t r1, int64_t c0, int64_t c1, char *row, int32_t *bad_index';
@@ -114,27 +58,6 @@ class LoopWriter {
       arguments: this.arguments,
       rowBytes: this.rowBytes,
     };
-  }
-
-  /** The node of this loop that computes what `read` reads, if any. */
-  private source(read: Access | number): Value | undefined {
-    if (typeof read === 'number') return undefined;
-    return this.values.find(({ node }) => sameAccess(node.write, read));
-  }
-
-  private sources(node: LoopNode): Value[] {
-    return node.reads.flatMap((read) => this.source(read) ?? []);
-  }
-
-  /** Whether a later pass computes it again rather than to keep it. */
-  private isRecomputed({ node }: Value): boolean {
-    return CHEAP.has(node.op) && node.role === 'map';
-  }
-
-  private markBuffered(value: Value, phase: number): void {
-    if (!value.node.wide || value.node.role !== 'map' || value.phase === phase) return;
-    if (!this.isRecomputed(value)) value.buffered = true;
-    else for (const source of this.sources(value.node)) this.markBuffered(source, phase);
   }
 
   private parameter(key: string, type: string, argument: LoopArgument): string {
@@ -178,7 +101,7 @@ class LoopWriter {
   /** An operand as C, for a node of `phase`. */
   private operand(read: Access | number, dtype: DType, wide: boolean, phase: number): string {
     if (typeof read === 'number') return literal(read, dtype);
-    const source = this.source(read);
+    const source = this.values.source(read);
     if (source !== undefined) return this.result(source, phase);
     const row = this.rowPointer(read, 'r');
     const { storage } = read.buffer;
@@ -187,10 +110,10 @@ class LoopWriter {
     return this.declare(name, `const ${registerType(dtype)} ${name} = ${load(storage, `${row}[0]`)};`);
   }
 
-  private result(value: Value, phase: number): string {
+  private result(value: LoopValue, phase: number): string {
     const { node, id } = value;
     if (!node.wide || node.role !== 'map' || value.phase === phase) return `v${id}`;
-    return this.isRecomputed(value) ? this.expression(node, phase) : `b${id}[j]`;
+    return isRecomputed(value) ? this.expression(node, phase) : `b${id}[j]`;
   }
 
   private expression(node: LoopNode, phase: number): string {
@@ -226,20 +149,19 @@ class LoopWriter {
     const table = node.reads[0] as Access;
     const column = node.wide ? scaled('j', table.column) : '0';
     const { storage } = table.buffer;
-    if (node.wide && !this.indexMoves(node)) return load(storage, `g${this.byNode.get(node)!.id}[${column}]`);
+    if (node.wide && !this.indexMoves(node)) return load(storage, `g${this.values.of(node).id}[${column}]`);
     return load(storage, `${this.rowPointer(table, 'r')}[${column} + ${this.gatherOffset(node, phase)}]`);
   }
 
   /** The pointer of a gather whose index is one for all columns: behind what computes the index, in front of the columns. */
-  private gatheredRow({ node, id }: Value, phase: number): string {
+  private gatheredRow({ node, id }: LoopValue, phase: number): string {
     if (node.op !== 'GatherV2' || this.indexMoves(node)) return '';
     const table = node.reads[0] as Access;
     const type = C_TYPES[table.buffer.storage];
     return `    const ${type} *const g${id} = ${this.rowPointer(table, 'r')} + ${this.gatherOffset(node, phase)};\n`;
   }
 
-  private phase(phase: number): string {
-    const values = this.values.filter((value) => value.phase === phase);
+  private phase(values: readonly LoopValue[], phase: number): string {
     const narrow = values.filter(({ node }) => !node.wide).map((value) => this.narrow(value));
     const wide = values.filter(({ node }) => node.wide);
     if (wide.length === 0) return narrow.join('');
@@ -273,7 +195,7 @@ class LoopWriter {
   }
 
   /** One value a row. */
-  private narrow(value: Value): string {
+  private narrow(value: LoopValue): string {
     const { node, id, phase } = value;
     const expression = this.expression(node, phase);
     if (node.role === 'map') {
@@ -285,11 +207,11 @@ class LoopWriter {
 
   private accumulator(node: LoopNode): string {
     const type = registerType(node.result);
-    return this.parameter(`a ${this.byNode.get(node)!.id}`, type, { kind: 'accumulator', node });
+    return this.parameter(`a ${this.values.of(node).id}`, type, { kind: 'accumulator', node });
   }
 
   /** One value a column, inside of the pass over the row. */
-  private wide(value: Value): string {
+  private wide(value: LoopValue): string {
     const { node, id, phase } = value;
     const expression = this.expression(node, phase);
     const type = registerType(node.result);
@@ -310,7 +232,7 @@ class LoopWriter {
   }
 
   private startColumns(): string {
-    return this.values
+    return this.values.all
       .filter(({ node }) => node.role === 'column')
       .map(
         ({ node }) =>
@@ -319,7 +241,7 @@ class LoopWriter {
       .join('');
   }
 
-  private buffer({ id, node }: Value): string {
+  private buffer({ id, node }: LoopValue): string {
     const type = registerType(node.result);
     const name = `b${id}`;
     if (!this.declared.has(name)) {
@@ -329,14 +251,14 @@ class LoopWriter {
     return name;
   }
 
-  private stored({ node, id }: Value, indent: string, index: string): string {
+  private stored({ node, id }: LoopValue, indent: string, index: string): string {
     const { buffer } = node.write;
     if (buffer.home.kind === 'register') return '';
     return `${indent}${this.rowPointer(node.write, 'w')}[${index}] = ${store(buffer.storage, `v${id}`)};\n`;
   }
 
   /** What follows the pass over the row for a reduction. */
-  private end(value: Value): string {
+  private end(value: LoopValue): string {
     const { node, id } = value;
     if (node.role === 'all') {
       const sum = this.accumulator(node);

@@ -1,17 +1,25 @@
 /** @file C functions of steps: what each thread does of a chain, a loop, a product or a call of the runtime. */
-
 import { literal, REDUCERS } from '../expressions.js';
 import type { LoopNode } from '../iteration.js';
-import type { Matrix, Precision, ProductUnit } from '../products.js';
+import type { Matrix, ProductUnit } from '../products.js';
 import type { Chain } from '../stages.js';
 import { rowLength } from '../storage.js';
 import { type Accumulator, type Plan, partitionOf, type Step } from '../threadSteps.js';
 import type { CallUnit, LoopUnit } from '../units.js';
 import { type Buffer, storageBytes, type View } from '../views.js';
 import type { Functions, Needs } from './cFunctions.js';
-import { byteOffset, precisionName, typeName } from './cNames.js';
+import { C_TYPES, precisionName, typeName } from './cNames.js';
 import { writeCall } from './emitCalls.js';
-import { C_TYPES, type LoopArgument, writeLoop } from './emitLoop.js';
+import { type LoopArgument, writeLoop } from './emitLoop.js';
+import {
+  type ProductContext,
+  packedOperand,
+  sharesLeft,
+  writeBatch,
+  writeNarrow,
+  writePacking,
+  writeProducts,
+} from './emitProducts.js';
 import { Pointers, placeOf } from './pointers.js';
 
 /** What is written beside the steps' functions. */
@@ -25,21 +33,10 @@ const PARAMETERS = '(void *const *p, lt_frame *frame)';
 /** Columns whose sum is one term of a larger sum. */
 const SUMMED_AT_ONCE = 4096;
 
-/** LT_BLOCK_ROWS of luthier.h: up to so many rows, a left operand stays packed for the next product. */
-const MAX_SHARED_ROWS = 128;
-
-const sameLeft = (x: ProductUnit, y: ProductUnit): boolean =>
-  x.a.buffer === y.a.buffer &&
-  x.a.offset === y.a.offset &&
-  x.a.rs === y.a.rs &&
-  x.a.cs === y.a.cs &&
-  x.m === y.m &&
-  x.k === y.k &&
-  x.precision === y.precision;
-
 /** Writes the function of one step. */
 export class StepWriter {
   private readonly pointers = new Pointers();
+  private readonly products: ProductContext;
   private readonly lines: string[] = [];
   /** The chain whose blocks of rows are being written. */
   private chain: Chain | null = null;
@@ -53,7 +50,10 @@ export class StepWriter {
       readonly packingIndex: (unit: ProductUnit) => number;
       readonly blockRows: (chain: Chain) => number;
     },
-  ) {}
+  ) {
+    const { needs, packingIndex } = context;
+    this.products = { pointers: this.pointers, needs, packingIndex };
+  }
 
   write(step: Step): StepText {
     switch (step.kind) {
@@ -64,17 +64,17 @@ export class StepWriter {
         this.writeLoopStep(step.stage.units[0] as LoopUnit);
         break;
       case 'pack':
-        for (const { unit } of step.packings) this.writePacking(unit);
+        this.lines.push(...step.packings.map(({ unit }) => writePacking(unit, this.products)));
         break;
       case 'packProducts':
       case 'multiply':
-        this.writeProducts(step.products, step.kind);
+        this.lines.push(...writeProducts(step.products, step.kind, this.products));
         break;
       case 'narrow':
-        this.writeNarrow(step.stage.units[0] as ProductUnit);
+        this.lines.push(writeNarrow(step.stage.units[0] as ProductUnit, this.products));
         break;
       case 'batch':
-        this.writeBatch(step.stage.units[0] as ProductUnit);
+        this.lines.push(...writeBatch(step.stage.units[0] as ProductUnit, this.products));
         break;
       case 'call':
         this.lines.push(
@@ -189,10 +189,6 @@ export class StepWriter {
     return `${start} + r0${times} * ${rs}`;
   }
 
-  private packed(unit: ProductUnit): string {
-    return this.pointers.use({ space: 'packed', index: this.context.packingIndex(unit), offset: 0 });
-  }
-
   /** A product of a block's rows; `before` may have packed the same left operand. */
   private rowProduct(
     unit: ProductUnit,
@@ -203,118 +199,19 @@ export class StepWriter {
     const { m: _, n, k, a, c, alpha } = unit;
     const p = precisionName(unit.precision);
     this.context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${rows}, ${k})`);
-    const isPacked = before?.kind === 'product' && rows <= MAX_SHARED_ROWS && sameLeft(before, unit);
+    const isPacked = before?.kind === 'product' && sharesLeft(before, unit, rows);
     const data = isPacked ? 'NULL' : this.blockMatrix(a, times, true);
     const left = `(lt_matrix){${data}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}}`;
     return (
-      `lt_gemm(${p}, (r1 - r0)${times}, ${n}, ${k}, ${left}, ${this.packed(unit)}, 0, lt_panels(${p}, ${n}), ` +
+      `lt_gemm(${p}, (r1 - r0)${times}, ${n}, ${k}, ${left}, ${packedOperand(unit, this.products)}, 0, lt_panels(${p}, ${n}), ` +
       `${this.blockMatrix(c, times, false)}, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, frame->work);`
     );
   }
 
-  private matrix({ buffer, offset, rs, cs }: Matrix): string {
-    return `(lt_matrix){${this.pointers.use(placeOf(buffer, offset))}, ${typeName(buffer)}, ${rs}, ${cs}}`;
-  }
-
-  private writePacking(unit: ProductUnit): void {
-    const { b, k, n, precision } = unit;
-    this.lines.push(
-      `lt_pack_share(${precisionName(precision)}, ${this.packed(unit)}, ${this.matrix(b)}, ${k}, ${n}, frame);`,
-    );
-  }
-
-  private writeNarrow(unit: ProductUnit): void {
-    const { m, n, k, a, c, alpha } = unit;
-    const p = precisionName(unit.precision);
-    this.context.needs.work.add(`lt_gemm_scratch_bytes(${p}, ${m}, ${k})`);
-    const panels = `lt_panels(${p}, ${n})`;
-    this.lines.push(
-      `lt_gemm(${p}, ${m}, ${n}, ${k}, ${this.matrix(a)}, ${this.packed(unit)}, LT_FROM(${panels}), LT_TO(${panels}), ` +
-        `${this.pointers.use(placeOf(c.buffer, c.offset))}, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, frame->work);`,
-    );
-  }
-
-  /** Both operands of all products are packed into the workspace, one after another, then multiplied. */
-  private writeProducts(products: readonly ProductUnit[], kind: 'packProducts' | 'multiply'): void {
-    const { needs } = this.context;
-    const workspace = this.pointers.use({ space: 'workspace', index: 0, offset: 0 });
-    this.lines.push(`char *free = ${workspace};`);
-    const sizes: string[] = [];
-    const take = (bytes: string): string => {
-      sizes.push(`lt_align(${bytes})`);
-      return `free += lt_align(${bytes});`;
-    };
-    const seen: { readonly key: string; readonly name: string }[] = [];
-    /** The packed form of an operand: made once where several products have the same one. */
-    const operand = (side: 'a' | 'b', unit: ProductUnit, i: number): { data: string; packed: string } => {
-      const { buffer, offset, rs, cs } = unit[side];
-      const edge = side === 'a' ? unit.m : unit.n;
-      const key = `${side} ${buffer.id} ${offset} ${rs} ${cs} ${edge} ${unit.k} ${unit.precision}`;
-      const known = seen.find((other) => other.key === key);
-      if (known) return { data: 'NULL', packed: known.name };
-      const name = `${side}${i}`;
-      seen.push({ key, name });
-      const p = precisionName(unit.precision);
-      const bytes =
-        side === 'a'
-          ? `lt_packed_left_bytes(${p}, ${unit.m}, ${unit.k})`
-          : `lt_packed_bytes(${p}, ${unit.k}, ${unit.n})`;
-      this.lines.push(`char *const ${name} = free;`, take(bytes));
-      return { data: this.pointers.use(placeOf(buffer, offset)), packed: name };
-    };
-    for (const precision of ['float32', 'bfloat16'] as const satisfies readonly Precision[]) {
-      const group = products.filter((unit) => unit.precision === precision);
-      if (group.length === 0) continue;
-      const rows = group.map((unit) => {
-        const i = products.indexOf(unit);
-        const { m, n, k, c, alpha } = unit;
-        const [a, b] = [operand('a', unit, i), operand('b', unit, i)];
-        const left = `{${a.data}, ${typeName(unit.a.buffer)}, ${unit.a.rs}, ${unit.a.cs}}`;
-        const right = `{${b.data}, ${typeName(unit.b.buffer)}, ${unit.b.rs}, ${unit.b.cs}}`;
-        return (
-          `  {${m}, ${n}, ${k}, ${left}, ${right}, ${this.pointers.use(placeOf(c.buffer, c.offset))}, ` +
-          `${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, ${a.packed}, ${b.packed}},`
-        );
-      });
-      const verb = kind === 'multiply' ? 'multiply' : 'pack';
-      this.lines.push(
-        `const lt_product ${precision}[] = {`,
-        ...rows,
-        '};',
-        `lt_products_${verb}(${precisionName(precision)}, ${precision}, ${group.length}, frame->thread, frame->threads);`,
-      );
-    }
-    this.lines.push('(void)free;');
-    needs.workspace.add(sizes.join(' + '));
-  }
-
-  /** Items of the batch are shared, and blocks of their rows; a thread packs each right operand that it comes to. */
-  private writeBatch(unit: ProductUnit): void {
-    const { m, n, k, a, b, c, alpha, batch, batchStrides } = unit;
-    const p = precisionName(unit.precision);
-    const items = batch.reduce((size, dim) => size * dim, 1);
-    const block = 64;
-    const blocks = Math.ceil(m / block);
-    const at = (x: Matrix, strides: readonly number[]): string =>
-      `(char *)${this.pointers.use(placeOf(x.buffer, x.offset))} + ${byteOffset('item', batch, strides, x.buffer)}`;
-    const packedBytes = `lt_align(lt_packed_bytes(${p}, ${k}, ${n}))`;
-    this.context.needs.work.add(`${packedBytes} + lt_gemm_scratch_bytes(${p}, ${block}, ${k})`);
-    this.lines.push(
-      'int64_t packed = -1;',
-      `char *const scratch = frame->work + ${packedBytes};`,
-      `for (int64_t task = LT_FROM(${items * blocks}); task < LT_TO(${items * blocks}); task++) {`,
-      `  const int64_t item = task / ${blocks}, r0 = task % ${blocks} * ${block}, rows = ${m} - r0 < ${block} ? ${m} - r0 : ${block};`,
-      `  if (item != packed) lt_pack_panels(${p}, frame->work, (lt_matrix){${at(b, batchStrides[1])}, ${typeName(b.buffer)}, ${b.rs}, ${b.cs}}, ${k}, ${n}, 0, lt_panels(${p}, ${n}));`,
-      '  packed = item;',
-      `  const lt_matrix left = {${at(a, batchStrides[0])} + r0 * ${a.rs * storageBytes(a.buffer.storage)}, ${typeName(a.buffer)}, ${a.rs}, ${a.cs}};`,
-      `  char *const result = ${at(c, batchStrides[2])} + r0 * ${c.rs * storageBytes(c.buffer.storage)};`,
-      `  lt_gemm(${p}, rows, ${n}, ${k}, left, frame->work, 0, lt_panels(${p}, ${n}), result, ${typeName(c.buffer)}, ${c.rs}, ${literal(alpha, 'float32')}, 0, scratch);`,
-      '}',
-    );
-  }
-
-  /** Adds the threads' parts, in the order of the threads, and stores the sum. */
-  /** Calls a function for each kind of sum: a program has dozens of sums, and few kinds. */
+  /**
+   * Adds the threads' parts, in the order of the threads, and stores the sum: by a function for each kind of sum, of which a
+   * program with dozens of sums has few.
+   */
   private writeFinish(accumulator: Accumulator): void {
     const { node, size } = accumulator;
     const type = node.result === 'float32' ? 'float' : 'int32_t';

@@ -1,0 +1,86 @@
+/** @file Rows of a chain: how its units read and write buffers from one row to the next. */
+import type { Access } from './iteration.js';
+import type { ProductUnit } from './products.js';
+import type { LoopUnit } from './units.js';
+import type { Buffer } from './views.js';
+
+/** Elements between one row of the chain and the next, where an access stays within its row; else null. */
+function rowStride(
+  { rows, column, offset }: Access,
+  unitRows: number,
+  columns: number,
+  chainRows: number,
+): number | null {
+  const [run] = rows;
+  if (rows.length !== 1 || run!.size !== unitRows) return null;
+  const perRow = unitRows / chainRows;
+  const stride = run!.stride * perRow;
+  const last = offset + (perRow - 1) * run!.stride + (columns - 1) * column;
+  return column >= 0 && offset >= 0 && last < stride ? stride : null;
+}
+
+/** How a unit reads or writes a buffer: its stride from row to row, null where it does not keep to rows. */
+export interface Touch {
+  readonly buffer: Buffer;
+  readonly stride: number | null;
+}
+
+const matrixAccess = ({ buffer, offset, rs, cs }: ProductUnit['a'], rows: number): Access => ({
+  buffer,
+  offset,
+  rows: [{ size: rows, stride: rs }],
+  column: cs,
+});
+
+/** What a unit of a chain reads, with strides by rows of the chain. */
+export function touchedReads(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
+  if (unit.kind === 'product') {
+    return [
+      { buffer: unit.a.buffer, stride: rowStride(matrixAccess(unit.a, unit.m), unit.m, unit.k, chainRows) },
+      { buffer: unit.b.buffer, stride: null },
+    ];
+  }
+  return unit.nodes.flatMap(({ reads, wide }) =>
+    reads.flatMap((read) =>
+      typeof read === 'number'
+        ? []
+        : [{ buffer: read.buffer, stride: rowStride(read, unit.rows, wide ? unit.columns : 1, chainRows) }],
+    ),
+  );
+}
+
+/** What a unit of a chain writes. Sums over rows keep to no row. */
+export function touchedWrites(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
+  if (unit.kind === 'product') {
+    return [
+      { buffer: unit.c.buffer, stride: rowStride(matrixAccess(unit.c, unit.m), unit.m, unit.n, chainRows) },
+    ];
+  }
+  return unit.nodes.map(({ write, wide, role }) => ({
+    buffer: write.buffer,
+    stride:
+      role === 'column' || role === 'all'
+        ? null
+        : rowStride(write, unit.rows, wide && role === 'map' ? unit.columns : 1, chainRows),
+  }));
+}
+
+/** Adds what a unit writes, by rows of its chain; null where two writes of a buffer differ in their stride. */
+export function addWrites(
+  writes: Map<Buffer, number | null>,
+  unit: LoopUnit | ProductUnit,
+  rows: number,
+): void {
+  for (const { buffer, stride } of touchedWrites(unit, rows))
+    writes.set(buffer, writes.has(buffer) && writes.get(buffer) !== stride ? null : stride);
+}
+
+/** What units write, by rows of their chain. */
+export function writesByRows(
+  units: readonly (LoopUnit | ProductUnit)[],
+  rows: number,
+): Map<Buffer, number | null> {
+  const writes = new Map<Buffer, number | null>();
+  for (const unit of units) addWrites(writes, unit, rows);
+  return writes;
+}
