@@ -46,7 +46,7 @@ export interface Visibility {
   readonly causal: boolean;
   /** Added to the logits: broadcastable to [B, N, T, S]. */
   readonly mask?: Tensor | undefined;
-  /** int32 scalar: how many of the keys are there, as in a cache that is not full; all where absent. */
+  /** int32 scalar: number of valid keys, as in a cache that is not full; all where absent. */
   readonly visible?: Tensor | undefined;
 }
 
@@ -115,7 +115,7 @@ export class DotProductAttention extends BaseLayer.with({
     return this.hp.dimPerHead ?? this.hp.hiddenDim / this.hp.numHeads;
   }
 
-  /** Heads of keys and values; `dotAtten` gets so many. */
+  /** Heads of keys and values, as `dotAtten` gets them. */
   protected get numKvHeads(): number {
     return this.hp.numHeads;
   }
@@ -260,11 +260,11 @@ export class DotProductAttention extends BaseLayer.with({
 
   /**
    * Logits of a subclass's own, before cap and masks, from scaled queries [B, T, N, H] and keys [B, S, N, H]:
-   * [B, N, T, S]. Where there is none they are `ops.attentionLogits`, which a kernel works out block by block.
+   * [B, N, T, S]. Without it they are `ops.attentionLogits`, which a kernel computes block by block.
    */
   protected attenLogits?(query: Tensor, key: Tensor): Tensor;
 
-  /** The constant factor of the logits; a trained one for each dimension comes beside it. */
+  /** The constant factor of the logits, beside the trained one for each dimension. */
   protected get logitScale(): number {
     const { hp, dimPerHead } = this;
     let scale = hp.scaleLogitsByHeadDims ? dimPerHead ** -0.5 : 1;

@@ -8,7 +8,7 @@ import type { Theta } from './core/weights.js';
 /** Two positive integers, for height and width. */
 export const pairField = () => z.tuple([z.int().positive(), z.int().positive()]);
 
-/** Where windows may lie. */
+/** Padding of windows at the borders. */
 export const paddingField = z
   .enum(['SAME', 'VALID'])
   .default('SAME')

@@ -62,6 +62,7 @@ export {
   SharedEmbeddingSoftmax,
   type SoftmaxOutput,
 } from './embeddingSoftmax.js';
+export { GroupedQueryAttention } from './groupedQueryAttention.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BaseNormalization, BatchNorm, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
 export { GlobalPooling, Pooling } from './poolings.js';

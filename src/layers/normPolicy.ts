@@ -23,7 +23,7 @@ export class NormPolicy {
     private readonly postSkip: Norm,
   ) {}
 
-  /** Creates the policy's norms under Pax's names. `norm` makes a layer's child of a template. */
+  /** Creates the policy's norms under Pax's names. @param norm creates a child of a template */
   static create(
     policy: Policy,
     lnTpl: Config<BaseNormalization>,

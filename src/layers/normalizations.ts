@@ -145,7 +145,7 @@ export class BatchNorm extends BaseNormalization.with({
   }
 }
 
-/** The mean over all dimensions but the last of what `keep` [..., 1] does not leave out. */
+/** The mean over all dimensions but the last, of elements where `keep` [..., 1] is 1. */
 function meanOf(x: Tensor, keep: Tensor | null): Tensor {
   const axes = x.shape.slice(0, -1).map((_, axis) => axis);
   if (!keep) return tf.mean(x, axes);

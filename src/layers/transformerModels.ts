@@ -39,7 +39,12 @@ export interface LmOutput extends Omit<SoftmaxOutput, 'perExampleWeight'> {
   readonly totalLoss: Tensor;
 }
 
-/** A decoder-only (or, if bidirectional, encoder-only) transformer over tokens. */
+/**
+ * A decoder-only (or, if bidirectional, encoder-only) transformer over tokens.
+ *
+ * A subclass may override a part: `embed` (what enters the stack), `attentionArgs` (which tokens see which), `normalize`,
+ * `auxLoss`.
+ */
 export class TransformerLm extends BaseLayer.with({
   vocabSize: z.int().positive().describe('Size of the vocabulary.'),
   modelDims: z.int().positive().describe('Depth of the model.'),
@@ -73,28 +78,28 @@ export class TransformerLm extends BaseLayer.with({
     .nullable()
     .describe('The norm after the last layer; null: none.'),
 }) {
-  #positions: BasePositionalEmbedding | null = null;
-  #embedding!: { embLookup(ids: Tensor): Tensor };
-  #transformer!: StackedTransformer;
-  #finalNorm: BaseNormalization | null = null;
-  #softmax!: BaseSoftmax;
+  protected positions: BasePositionalEmbedding | null = null;
+  protected embedding!: { embLookup(ids: Tensor): Tensor };
+  protected transformer!: StackedTransformer;
+  protected finalNorm: BaseNormalization | null = null;
+  protected softmax!: BaseSoftmax;
 
   protected override setup(): void {
     const { hp } = this;
     const { modelDims, vocabSize } = hp;
     const dims = { inputDims: modelDims, numClasses: vocabSize };
     if (hp.positionEmbTpl)
-      this.#positions = this.createChild('position_emb', hp.positionEmbTpl, { embeddingDims: modelDims });
+      this.positions = this.createChild('position_emb', hp.positionEmbTpl, { embeddingDims: modelDims });
     const separate =
       hp.separateEmbeddingTpl && this.createChild('embedding_lookup', hp.separateEmbeddingTpl, dims);
-    this.#transformer = this.createChild('transformer', hp.stackedTransformerTpl, { modelDims });
-    if (hp.finalLnTpl) this.#finalNorm = this.createChild('final_ln', hp.finalLnTpl, { dim: modelDims });
-    this.#softmax = this.createChild('softmax', hp.softmaxTpl, dims);
-    this.#embedding = separate ?? this.#sharedEmbedding();
+    this.transformer = this.createChild('transformer', hp.stackedTransformerTpl, { modelDims });
+    if (hp.finalLnTpl) this.finalNorm = this.createChild('final_ln', hp.finalLnTpl, { dim: modelDims });
+    this.softmax = this.createChild('softmax', hp.softmaxTpl, dims);
+    this.embedding = separate ?? this.#sharedEmbedding();
   }
 
   #sharedEmbedding(): { embLookup(ids: Tensor): Tensor } {
-    const softmax: BaseSoftmax & { embLookup?: (ids: Tensor) => Tensor } = this.#softmax;
+    const softmax: BaseSoftmax & { embLookup?: (ids: Tensor) => Tensor } = this.softmax;
     if (!softmax.embLookup) {
       throw this.error(
         `softmaxTpl is a ${softmax.constructor.name}, which can't embed tokens; set separateEmbeddingTpl, or use ` +
@@ -106,30 +111,38 @@ export class TransformerLm extends BaseLayer.with({
 
   /** Activations [B, T, modelDims] after the final norm. */
   activations(inputs: LmInputs): Tensor {
-    const { ids } = inputs;
-    const { segmentPos } = this.#segments(inputs);
-    let x = this.#embedding.embLookup(ids);
-    if (this.#positions) {
-      const time = ids.shape[1]!;
-      x = tf.add(x, segmentPos ? this.#positions.atPositions(segmentPos) : this.#positions.fprop(time));
-    }
+    const args = this.attentionArgs(inputs);
     const paddings = this.hp.usePaddings ? inputs.paddings : undefined;
-    return this.#normalized(this.#transformer.fprop(x, this.#attentionArgs(inputs), paddings));
+    const x = this.embed(inputs.ids, args.segmentPos);
+    return this.normalize(this.transformer.fprop(x, args, paddings));
   }
 
-  #normalized(x: Tensor): Tensor {
-    return this.#finalNorm ? this.#finalNorm.fprop(x) : x;
+  /**
+   * What enters the stack: token plus position embeddings, [B, T, modelDims].
+   *
+   * @param ids int32 [B, T].
+   * @param position int32 [B, T] or [T]; 0 to T - 1 where absent.
+   */
+  protected embed(ids: Tensor, position?: Tensor): Tensor {
+    const x = this.embedding.embLookup(ids);
+    if (!this.positions) return x;
+    return tf.add(x, position ? this.positions.atPositions(position) : this.positions.fprop(ids.shape[1]!));
+  }
+
+  /** The final norm, if there is one: [B, T, modelDims] to the same shape. */
+  protected normalize(x: Tensor): Tensor {
+    return this.finalNorm ? this.finalNorm.fprop(x) : x;
   }
 
   /** Logits [B, T, vocabSize] of the token after each. */
   logits(inputs: LmInputs): Tensor {
-    return this.#softmax.getLogits(this.activations(inputs));
+    return this.softmax.getLogits(this.activations(inputs));
   }
 
   /** Predictions and losses of a batch. */
   fprop(inputs: LmInputs, { classIds, classWeights }: LmLabels): LmOutput {
-    const output = this.#softmax.fprop(this.activations(inputs), classWeights, classIds);
-    const auxLoss = this.#auxLoss();
+    const output = this.softmax.fprop(this.activations(inputs), classWeights, classIds);
+    const auxLoss = this.auxLoss();
     return {
       ...output,
       perSequenceXent: tf.sum(tf.mul(output.perExampleXent, classWeights), -1),
@@ -148,36 +161,33 @@ export class TransformerLm extends BaseLayer.with({
   extendStep(ids: Tensor, timeStep: Tensor): Tensor {
     if (this.hp.modelType !== 'causal') throw this.error('only a causal model decodes step by step.');
     const [batch, steps = 1] = ids.shape as [number, number?];
-    let x = this.#embedding.embLookup(tf.reshape(ids, [batch, steps]));
-    if (this.#positions) x = tf.add(x, this.#positions.atPositions(stepsFrom(timeStep, steps)));
-    const logits = this.#softmax.getLogits(this.#normalized(this.#transformer.extendStep(x, timeStep)));
+    const x = this.embed(tf.reshape(ids, [batch, steps]), stepsFrom(timeStep, steps));
+    const logits = this.softmax.getLogits(this.normalize(this.transformer.extendStep(x, timeStep)));
     return tf.reshape(logits, [...ids.shape, this.hp.vocabSize]);
   }
 
-  #segments({ segmentIds, segmentPos }: LmInputs): { segmentIds?: Tensor; segmentPos?: Tensor } {
-    if (!this.hp.packedInput) return {};
-    if (!segmentIds || !segmentPos) {
-      throw this.error('packedInput is set, and the batch lacks segmentIds or segmentPos.');
-    }
-    return { segmentIds, segmentPos };
-  }
-
-  #attentionArgs(inputs: LmInputs): AttentionArgs {
-    const { segmentIds, segmentPos } = this.#segments(inputs);
+  /** What each token of a batch sees. @throws LayerError where the batch lacks what packedInput or usePaddings need. */
+  protected attentionArgs({ paddings, segmentIds, segmentPos }: LmInputs): AttentionArgs {
+    const { packedInput, usePaddings, modelType } = this.hp;
     const masks = [];
-    if (segmentIds) masks.push(segmentMask(segmentIds));
-    if (this.hp.usePaddings) {
-      if (!inputs.paddings) throw this.error('usePaddings is set, and the batch lacks paddings.');
-      masks.push(paddingMask(inputs.paddings));
+    if (packedInput) {
+      if (!segmentIds || !segmentPos)
+        throw this.error('packedInput is set, and the batch lacks segmentIds or segmentPos.');
+      masks.push(segmentMask(segmentIds));
+    }
+    if (usePaddings) {
+      if (!paddings) throw this.error('usePaddings is set, and the batch lacks paddings.');
+      masks.push(paddingMask(paddings));
     }
     return {
-      causal: this.hp.modelType === 'causal',
+      causal: modelType === 'causal',
       attenMask: masks.length === 0 ? undefined : masks.reduce((a, b) => tf.add(a, b)),
-      segmentPos,
+      segmentPos: packedInput ? segmentPos : undefined,
     };
   }
 
-  #auxLoss(): Tensor | null {
+  /** The weighted sum of the losses that layers added, a scalar; null where none did. */
+  protected auxLoss(): Tensor | null {
     const losses = this.context.auxLosses.map(({ value, weight }) =>
       weight === 1 ? value : tf.mul(value, weight),
     );

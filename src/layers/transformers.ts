@@ -11,7 +11,11 @@ import { BaseNormalization, LayerNorm } from './normalizations.js';
 import { NormPolicy, NormPolicySchema } from './normPolicy.js';
 import { Dropout, dropoutField } from './stochastics.js';
 
-/** Two feed-forward layers around an activation, with norm, dropouts and residual connection. */
+/**
+ * activation(x W1 + b1) W2 + b2 with norm, dropouts and residual connection (Vaswani et al., 2017, section 3.3).
+ *
+ * A subclass may override a part: `hidden` (between the two layers), `output`, `residual` (norms and the connection).
+ */
 export class TransformerFeedForward extends BaseLayer.with({
   inputDims: z.int().positive().describe('Depth of the input and of the output.'),
   hiddenDims: z.int().positive().describe('Depth between the two layers.'),
@@ -34,30 +38,29 @@ export class TransformerFeedForward extends BaseLayer.with({
   addSkipConnection: z.boolean().default(true).describe('Whether the input is added to the output.'),
   residualWeight: z.number().default(1).describe('Factor on the output before the input is added.'),
 }) {
-  #norms!: NormPolicy;
-  #gate: FeedForward | null = null;
-  #layer1!: FeedForward;
-  #reluDropout!: Dropout;
-  #layer2!: FeedForward;
-  #residualDropout!: Dropout;
+  protected norms!: NormPolicy;
+  protected gate: FeedForward | null = null;
+  protected layer1!: FeedForward;
+  protected reluDropout!: Dropout;
+  protected layer2!: FeedForward;
+  protected residualDropout!: Dropout;
 
   protected override setup(): void {
     const { hp } = this;
     const { inputDims, hiddenDims, useGatedActivation, activationTpl } = hp;
-    this.#norms = NormPolicy.create(hp.normPolicy, hp.lnTpl, (name, template) =>
+    this.norms = NormPolicy.create(hp.normPolicy, hp.lnTpl, (name, template) =>
       this.createChild(name, template, { dim: inputDims }),
     );
     const expanding = { inputDims, outputDims: hiddenDims };
-    if (useGatedActivation)
-      this.#gate = this.#createLayer('ffn_layer1_gate', { ...expanding, activationTpl });
-    this.#layer1 = this.#createLayer('ffn_layer1', {
+    if (useGatedActivation) this.gate = this.#createLayer('ffn_layer1_gate', { ...expanding, activationTpl });
+    this.layer1 = this.#createLayer('ffn_layer1', {
       ...expanding,
       activationTpl: useGatedActivation ? Identity.config() : activationTpl,
     });
-    this.#reluDropout = this.createChild('relu_dropout', hp.reluDropoutTpl, {
+    this.reluDropout = this.createChild('relu_dropout', hp.reluDropoutTpl, {
       keepProb: 1 - hp.reluDropoutProb,
     });
-    this.#layer2 = this.#createLayer('ffn_layer2', {
+    this.layer2 = this.#createLayer('ffn_layer2', {
       inputDims: hiddenDims,
       outputDims: inputDims,
       activationTpl: Identity.config(),
@@ -65,7 +68,7 @@ export class TransformerFeedForward extends BaseLayer.with({
         linearTpl: deepCopyWith(hp.fflayerTpl.linearTpl, { paramsInit: hp.outputProjInit }),
       }),
     });
-    this.#residualDropout = this.createChild('residual_dropout', hp.residualDropoutTpl, {
+    this.residualDropout = this.createChild('residual_dropout', hp.residualDropoutTpl, {
       keepProb: 1 - hp.residualDropoutProb,
     });
   }
@@ -85,24 +88,39 @@ export class TransformerFeedForward extends BaseLayer.with({
    * @returns the shape of inputs.
    */
   fprop(inputs: Tensor, paddings?: Tensor): Tensor {
-    const { addSkipConnection, residualWeight } = this.hp;
     const keep = paddings ? tf.expandDims(tf.sub(1, paddings), -1) : null;
     const mask = (x: Tensor): Tensor => (keep ? tf.mul(x, keep) : x);
-    const normalized = this.#norms.before(inputs);
-    let activations = this.#layer1.fprop(normalized);
-    if (this.#gate) activations = tf.mul(this.#gate.fprop(normalized), activations);
-    activations = this.#reluDropout.fprop(mask(activations));
-    let outputs = this.#norms.after(mask(this.#layer2.fprop(activations)));
-    outputs = this.#residualDropout.fprop(outputs);
+    return this.residual(inputs, (x) => mask(this.output(mask(this.hidden(x)))));
+  }
+
+  /** activation(x W1 + b1), times another x W + b where the activation is gated: [..., inputDims] to [..., hiddenDims]. */
+  protected hidden(x: Tensor): Tensor {
+    const activations = this.layer1.fprop(x);
+    return this.gate ? tf.mul(this.gate.fprop(x), activations) : activations;
+  }
+
+  /** hidden W2 + b2, after dropout: [..., hiddenDims] to [..., inputDims]. */
+  protected output(hidden: Tensor): Tensor {
+    return this.layer2.fprop(this.reluDropout.fprop(hidden));
+  }
+
+  /** inputs plus the weighted result of `branch`, with norms and dropout; without inputs where no connection is added. */
+  protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor): Tensor {
+    const { addSkipConnection, residualWeight } = this.hp;
+    let outputs = this.residualDropout.fprop(this.norms.after(branch(this.norms.before(inputs))));
     if (addSkipConnection) {
       if (residualWeight !== 1) outputs = tf.mul(outputs, residualWeight);
       outputs = tf.add(inputs, outputs);
     }
-    return this.#norms.afterSkip(outputs);
+    return this.norms.afterSkip(outputs);
   }
 }
 
-/** Self-attention and feed-forward, each with norm, dropout and residual connection. */
+/**
+ * Self-attention and feed-forward, each with norm, dropout and residual connection.
+ *
+ * A subclass may override a part: `subLayers` (their order, or a further one), `residual` (norms and the connection).
+ */
 export class Transformer extends BaseLayer.with({
   inputDims: z.int().positive().describe('Depth of the model.'),
   hiddenDims: z.int().positive().describe('Hidden depth of the feed-forward layer.'),
@@ -148,23 +166,27 @@ export class Transformer extends BaseLayer.with({
    * @returns [B, T, D].
    */
   fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
-    const outputs = this.residual(inputs, (x) => this.selfAttention.fprop(x, x, x, args));
-    return this.feedForward.fprop(outputs, paddings);
+    return this.subLayers(inputs, (x) => this.selfAttention.fprop(x, x, x, args), paddings);
   }
 
   /** The next T tokens, the first at `timeStep` (int32 scalar): inputs [B, T, D] to [B, T, D]. */
   extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    return this.feedForward.fprop(this.residual(inputs, (x) => this.selfAttention.extendStep(x, timeStep)));
+    return this.subLayers(inputs, (x) => this.selfAttention.extendStep(x, timeStep));
   }
 
-  /** inputs plus what `branch` makes of them, with norms and dropout. */
+  /** The sub-layers one after the other, [B, T, D]. @param attend self-attention, over whole sequences or token by token. */
+  protected subLayers(inputs: Tensor, attend: (x: Tensor) => Tensor, paddings?: Tensor): Tensor {
+    return this.feedForward.fprop(this.residual(inputs, attend), paddings);
+  }
+
+  /** inputs plus the result of `branch`, with norms and dropout. */
   protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor): Tensor {
     const outputs = this.norms.after(branch(this.norms.before(inputs)));
     return this.norms.afterSkip(tf.add(inputs, this.residualDropout.fprop(outputs)));
   }
 }
 
-/** `numLayers` transformer layers, one after the other. */
+/** `numLayers` transformer layers, one after the other. A subclass with layers of several kinds overrides `layerTpl`. */
 export class StackedTransformer extends BaseLayer.with({
   numLayers: z.int().positive().describe('Number of layers.'),
   modelDims: z.int().positive().describe('Depth of the model.'),
@@ -203,37 +225,39 @@ export class StackedTransformer extends BaseLayer.with({
   inputDropoutProb: dropoutField('an input element'),
   transformerLayerParamsTpl: sub(Transformer).describe('Each layer.'),
 }) {
-  #inputDropout!: Dropout;
-  #layers: Transformer[] = [];
+  protected inputDropout!: Dropout;
+  protected layers: Transformer[] = [];
 
   protected override setup(): void {
     const { hp } = this;
     const { modelDims: inputDims, hiddenDims, numHeads, dimPerHead, dropoutProb } = hp;
-    this.#inputDropout = this.createChild(
+    this.inputDropout = this.createChild(
       'input_dropout',
       Dropout.config({ keepProb: 1 - hp.inputDropoutProb }),
     );
-    const layer = () =>
-      deepCopyWith(hp.transformerLayerParamsTpl, {
+    const layer = (_: unknown, index: number) =>
+      deepCopyWith(this.layerTpl(index), {
         ...{ inputDims, hiddenDims, numHeads, dimPerHead },
         attenDropoutProb: hp.attenDropoutProb ?? dropoutProb,
         residualDropoutProb: hp.residualDropoutProb ?? dropoutProb,
         reluDropoutProb: hp.reluDropoutProb ?? dropoutProb,
       });
-    this.#layers = this.createChildren('x_layers', Array.from({ length: hp.numLayers }, layer));
+    this.layers = this.createChildren('x_layers', Array.from({ length: hp.numLayers }, layer));
+  }
+
+  /** The config of a layer, less what the stack gives each: depths, heads, dropouts. @param _index from 0 to numLayers - 1. */
+  protected layerTpl(_index: number): Config<Transformer> {
+    return this.hp.transformerLayerParamsTpl;
   }
 
   /** As Transformer.fprop. */
   fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
-    return this.#layers.reduce(
-      (x, layer) => layer.fprop(x, args, paddings),
-      this.#inputDropout.fprop(inputs),
-    );
+    return this.layers.reduce((x, layer) => layer.fprop(x, args, paddings), this.inputDropout.fprop(inputs));
   }
 
   /** As Transformer.extendStep. */
   extendStep(inputs: Tensor, timeStep: Tensor): Tensor {
-    return this.#layers.reduce((x, layer) => layer.extendStep(x, timeStep), inputs);
+    return this.layers.reduce((x, layer) => layer.extendStep(x, timeStep), inputs);
   }
 }
 

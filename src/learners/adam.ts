@@ -37,8 +37,8 @@ export class Adam extends BaseOptimizer.with(
       error: 'epsilon and epsilonRoot must not both be 0',
     }),
 ) {
-  get slotNames(): readonly string[] {
-    return ['m', 'v'];
+  initialSlots(): Record<string, number> {
+    return { m: 0, v: 0 };
   }
 
   protected override scalarsAt(step: number): Record<string, number> {

@@ -1,4 +1,4 @@
-/** @file Gradient transforms, which compose, and limits on the size of tensors. */
+/** @file Gradient transforms: clipping by the norm of all gradients, or of each. */
 import { type Tensor, tf } from '../compiler/index.js';
 import type { VariableGroup } from './variableGroup.js';
 
@@ -12,11 +12,11 @@ export interface Gradients {
 /** Gradients of a group of variables. */
 export interface GroupGradient {
   readonly variables: VariableGroup;
-  /** [size of the group]; what is recorded when the optimizer reads it can be in one loop with its rule. */
+  /** [size of the group]. A function, so that what it records can be fused with the optimizer's rule. */
   readonly grad: () => Tensor;
 }
 
-/** A function from the gradients of a loss to those that an optimizer sees. */
+/** A function from gradients to those that the optimizer sees; several compose. */
 export type GradientTransform = (gradients: Gradients) => Gradients;
 
 const sumOfSquares = (x: Tensor): Tensor => tf.sum(tf.square(x));

@@ -1,19 +1,19 @@
-/** @file Learner: an optimizer with the loss that it minimises, the variables that it moves and the steps that it skips. */
+/** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
 import { type FlatLayout, flatLayout } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
-import { check } from './check.js';
+import { check } from './checkFields.js';
 import { BaseOptimizer, EMA } from './optimizer.js';
 import { FlatUpdater, type UpdateRules, type UpdaterBuffers } from './updater.js';
 import { FROZEN, NON_TRAINABLE, type UpdateGroup } from './variableGroup.js';
 
-/** What a learner has to know of a variable; the layers' variables have it. */
+/** A variable, as far as learners need it; those of layers are such. */
 export interface LearnableVariable {
-  /** Where it stands in the model, `lm/softmax/w`. */
+  /** Path in the model: `lm/softmax/w`. */
   readonly path: string;
   readonly shape: readonly number[];
-  /** Marks of the layer: `NON_TRAINABLE`, `SKIP_LP_REGULARIZATION`. */
+  /** Collections of the variable: `NON_TRAINABLE`, `SKIP_LP_REGULARIZATION`. */
   readonly collections?: readonly string[];
 }
 
@@ -69,8 +69,10 @@ export class Learner extends Configurable.with({
     return this.hp.optimizer.averages;
   }
 
-  /** What slots hold before the first step: the average of the parameters begins as a copy, all else as zeros. */
+  /** Fills slots, which hold zeros, for the first step: with the optimizer's values, the average with the parameters. */
   initializeSlots({ params, slots }: Pick<UpdaterBuffers, 'params' | 'slots'>): void {
+    for (const [name, value] of Object.entries(this.hp.optimizer.initialSlots()))
+      if (value !== 0) slots[name]!.fill(value);
     slots[EMA]?.set(params);
   }
 
@@ -102,7 +104,7 @@ export class Learner extends Configurable.with({
   /**
    * The update of flat buffers that follow `layout`, to be compiled behind the gradients.
    *
-   * @param runs how many steps a call may take, to be bound with.
+   * @param runs most steps of a call.
    * @throws RangeError where a buffer is missing or its length is not the layout's.
    */
   createUpdater(layout: FlatLayout, buffers: UpdaterBuffers, runs = 1): FlatUpdater {
@@ -116,7 +118,7 @@ export class Learner extends Configurable.with({
       enableSkipStepOnGradientAnomalies: skipsInvalidSteps,
       skipStepGradientNormValue: bound,
     } = this.hp;
-    // What is not finite is below no bound.
+    // A norm that is not finite is below no bound.
     const normBound = checkValidStep ? bound || Number.POSITIVE_INFINITY : null;
     return { optimizer, skipsInvalidSteps, normBound };
   }

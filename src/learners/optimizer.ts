@@ -1,8 +1,8 @@
-/** @file Fields and steps that all optimizers share: regularisation, clipping, weight decay, the average of parameters. */
+/** @file BaseOptimizer: learning rate, clipping, regularisation, weight decay and the average of parameters. */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
-import { check } from './check.js';
+import { check } from './checkFields.js';
 import { clipByGlobalNorm, clipBySingleNorm, type Gradients, type GradientTransform } from './clipping.js';
 import { BaseSchedule, Constant } from './schedules.js';
 import type { UpdateGroup, VariableGroup } from './variableGroup.js';
@@ -13,7 +13,7 @@ export const EMA = 'ema';
 /** Tensors by name: slots, each [size of the group], or scalars, each []. */
 export type NamedTensors = Readonly<Record<string, Tensor>>;
 
-/** What a rule wants to do to a group of variables. */
+/** The result of a rule for a group of variables. */
 export interface Direction {
   /** The update before the learning rate, [size]: parameters move by -learningRate times it. */
   readonly direction: Tensor;
@@ -21,7 +21,7 @@ export interface Direction {
   readonly slots: NamedTensors;
 }
 
-/** What a step changes of a group of variables. */
+/** State of a group of variables that a step changes. */
 export interface GroupState<T> {
   readonly param: T;
   readonly slots: Readonly<Record<string, T>>;
@@ -30,8 +30,8 @@ export interface GroupState<T> {
 const weight = z.number().nonnegative().default(0);
 
 /**
- * Base of all optimizers (praxis/optimizers.py). A subclass gives the rule: `direction`, the names of its slots, and what it
- * needs that depends on the step alone.
+ * Base of all optimizers (praxis/optimizers.py). A subclass gives the rule: `direction`, `initialSlots`, and in `scalarsAt`
+ * what depends on the step alone.
  *
  * Rules see flat tensors, in which the variables of a group lie side by side: what differs from variable to variable goes
  * through `VariableGroup`.
@@ -81,8 +81,11 @@ export abstract class BaseOptimizer extends Configurable.with({
     );
   }
 
-  /** Names of the rule's slots, each as large as the parameters, zero before the first step. */
-  abstract get slotNames(): readonly string[];
+  /**
+   * The rule's slots by name, each as large as the parameters, and the value of all their elements before the first step:
+   * 0 for means of gradients, above 0 for what Adagrad divides by.
+   */
+  abstract initialSlots(): Readonly<Record<string, number>>;
 
   /**
    * The rule: the step before the learning rate.
@@ -99,12 +102,12 @@ export abstract class BaseOptimizer extends Configurable.with({
     variables: VariableGroup,
   ): Direction;
 
-  /** The scalars that `direction` reads, worked out by the host in double precision. @param step finished train steps. */
+  /** The scalars that `direction` reads, computed by the host in double precision. @param step finished train steps. */
   protected scalarsAt(_step: number): Record<string, number> {
     return {};
   }
 
-  /** What gradients go through before the rule sees them, in this order. */
+  /** Transforms of the gradients before the rule sees them, in their order. */
   protected gradientTransforms(): GradientTransform[] {
     const { clipGradientNormToValue: global, clipGradientSingleNormToValue: single } = this.hp;
     if (global > 0) return [clipByGlobalNorm(global)];
@@ -116,9 +119,10 @@ export abstract class BaseOptimizer extends Configurable.with({
     return this.hp.emaDecay > 0;
   }
 
-  /** Names of all that is kept between steps: the rule's slots, and the average. */
+  /** Names of all slots: those of the rule, and the average. */
   get stateNames(): readonly string[] {
-    return this.averages ? [...this.slotNames, EMA] : this.slotNames;
+    const slots = Object.keys(this.initialSlots());
+    return this.averages ? [...slots, EMA] : slots;
   }
 
   /** The learning rate at a step (0 for the first update). */
@@ -149,7 +153,7 @@ export abstract class BaseOptimizer extends Configurable.with({
     return Math.min(this.hp.emaDecay, (1 + step) / (10 + step));
   }
 
-  /** Gradients as the rule sees them, but for regularisation. */
+  /** Gradients after the transforms, before regularisation. */
   transformGradients(gradients: Gradients): Gradients {
     return this.gradientTransforms().reduce((changed, transform) => transform(changed), gradients);
   }

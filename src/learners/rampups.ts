@@ -1,6 +1,6 @@
 /** @file Schedules that warm up linearly and then decay (praxis/schedules.py). */
 import { z } from 'zod';
-import { check } from './check.js';
+import { check } from './checkFields.js';
 import { BaseSchedule, cosineBetween, exponentialBetween } from './schedules.js';
 
 /**

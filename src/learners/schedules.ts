@@ -1,7 +1,7 @@
 /** @file Schedules: factors of the learning rate as functions of the step (praxis/schedules.py). */
 import { z } from 'zod';
 import { Configurable, instance, registerAlias } from '../hparams/index.js';
-import { check } from './check.js';
+import { check } from './checkFields.js';
 
 /** A function of the step, evaluated on the host. The learning rate is `learningRate` times its value. */
 export abstract class BaseSchedule extends Configurable {

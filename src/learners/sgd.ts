@@ -11,8 +11,8 @@ export class Sgd extends BaseOptimizer.with({
   momentum: z.number().min(0).lt(1).default(0).describe('Part of the last update that is kept; 0 for none.'),
   nesterov: z.boolean().default(false).describe("Nesterov's form of momentum."),
 }) {
-  get slotNames(): readonly string[] {
-    return this.hp.momentum > 0 ? ['m'] : [];
+  initialSlots(): Record<string, number> {
+    return this.hp.momentum > 0 ? { m: 0 } : {};
   }
 
   protected direction(grad: Tensor, slots: NamedTensors): Direction {

@@ -17,12 +17,12 @@ import { isUpdateGroup, NON_TRAINABLE, VariableGroup } from './variableGroup.js'
 /** The flat buffers of a training state; all have the layout's size. */
 export interface UpdaterBuffers {
   readonly params: Float32Array;
-  /** Gradients of the loss; for variables that the forward pass replaces, what it left in them. */
+  /** Gradients of the loss; for variables that the forward pass replaces, their new values. */
   readonly grads: Float32Array;
   readonly slots: Readonly<Record<string, Float32Array>>;
 }
 
-/** What an updater asks its learner. */
+/** The learner's rules. */
 export interface UpdateRules {
   readonly optimizer: BaseOptimizer;
   /** Whether a step that is not valid leaves everything as it was. */
@@ -31,12 +31,12 @@ export interface UpdateRules {
   readonly normBound: number | null;
 }
 
-/** What an update did. */
+/** Report of an update. */
 export interface UpdateReport {
   readonly learningRate: number;
-  /** Norm of all gradients together, as they came. */
+  /** Norm of all gradients together, before clipping. */
   readonly rawGradNorm: number;
-  /** The same after clipping. */
+  /** Norm of all gradients together, after clipping. */
   readonly clippedGradNorm: number;
   /** Factor of global-norm clipping, 1 where it did not clip. */
   readonly gradScale: number;
@@ -58,9 +58,9 @@ const specOf = ({ length }: Float32Array): TensorSpec => ({ shape: [length], dty
 
 /** Updates parameters and slots in place. Made by `Learner.createUpdater`. */
 export class FlatUpdater {
-  /** What to compile behind the gradients. */
+  /** The function to compile behind the gradients. */
   readonly following: Following;
-  /** What to bind it to: arrays of each group. */
+  /** Arrays of each group, to bind it to. */
   readonly inputs: Readonly<Record<string, Members<Float32Array>>>;
   readonly outputs: Tree<Float32Array | Uint8Array>;
   private readonly entries: readonly FlatEntry[];
@@ -69,7 +69,7 @@ export class FlatUpdater {
   private readonly learningRates: number[] = [];
 
   /**
-   * @param runs of a call: what differs from one to the next has a part for each.
+   * @param runs most runs of a call; arrays that differ between runs have a part for each.
    * @throws RangeError for a buffer that is missing or not as long as the layout.
    */
   constructor(
@@ -117,7 +117,7 @@ export class FlatUpdater {
   }
 
   /**
-   * Sets what a call's run number `run` needs; the host works schedules out in double precision.
+   * Sets the scalars of run number `run` of a call; the host computes schedules in double precision.
    *
    * @param step finished train steps, 0 for the first update.
    */
@@ -131,7 +131,7 @@ export class FlatUpdater {
     }
   }
 
-  /** What a call's run number `run` did. */
+  /** The report of run number `run` of a call. */
   report(run = 0): UpdateReport {
     const [rawGradNorm, clippedGradNorm] = [this.told.rawGradNorm[run]!, this.told.clippedGradNorm[run]!];
     const scaled = this.rules.optimizer.hp.clipGradientNormToValue > 0 && clippedGradNorm < rawGradNorm;
@@ -182,13 +182,13 @@ export class FlatUpdater {
   }
 }
 
-/** The value that the forward pass left, which no average smooths. */
+/** The value from the forward pass, which is its own average. */
 const replacement = ({ grad, slots }: Members<Tensor>): GroupState<Tensor> => ({
   param: grad,
   slots: mapValues(slots, () => grad),
 });
 
-/** One state or the other, bit by bit. */
+/** One state or the other, unchanged to the bit. */
 function choose(condition: Tensor, yes: GroupState<Tensor>, no: GroupState<Tensor>): GroupState<Tensor> {
   const slots = Object.entries(yes.slots).map(([name, slot]) => [
     name,

@@ -1,12 +1,12 @@
-/** @file Variables that lie side by side in one flat tensor and are updated alike. */
+/** @file Groups of variables that lie side by side in one flat tensor and are updated alike. */
 import { type FlatEntry, type FlatGroup, type FlatLayout, type Tensor, tf } from '../compiler/index.js';
 
 const UPDATE_GROUPS = ['decay', 'noDecay'] as const;
 
-/** Variables that are regularised and decay, or do not. */
+/** Groups of trained variables: with regularisation and weight decay, and without. */
 export type UpdateGroup = (typeof UPDATE_GROUPS)[number];
 
-/** Group of the variables that the forward pass replaces; what it leaves in them stands in the place of gradients. */
+/** Group of the variables that the forward pass replaces; their new values stand in place of gradients. */
 export const NON_TRAINABLE = 'nonTrainable';
 
 /** Group of the variables that no update touches. */
@@ -20,7 +20,7 @@ export const isUpdateGroup = (group: string): group is UpdateGroup =>
 export class VariableGroup {
   private constructor(
     readonly name: UpdateGroup,
-    /** Where the group lies in the flat buffers. */
+    /** Place of the group in the flat buffers. */
     readonly place: Pick<FlatGroup, 'offset' | 'size'>,
     private readonly entries: readonly FlatEntry[],
   ) {}

@@ -7,6 +7,7 @@ import {
   type BaseLayer,
   DotProductAttention,
   decodeStateSpecs,
+  GroupedQueryAttention,
   listVariables,
   type Theta,
   type Visibility,
@@ -22,23 +23,6 @@ const dims = {
   useBias: false,
   internalEnablePerDimScale: false,
 };
-
-/** Grouped queries (Ainslie et al., 2023): `numKvHeads` heads of keys and values, each for as many heads of queries. */
-class GroupedQueryAttention extends DotProductAttention.with({ kvHeads: z.int().positive() }) {
-  protected override get numKvHeads(): number {
-    return this.hp.kvHeads;
-  }
-  protected override dotAtten(query: Tensor, key: Tensor, value: Tensor, seen: Visibility): Tensor {
-    const { kvHeads, numHeads } = this.hp;
-    const expand = (x: Tensor): Tensor => {
-      const [batch, keys, , depth] = x.shape as [number, number, number, number];
-      const rows = tf.reshape(x, [batch * keys, kvHeads, 1, depth]);
-      const repeated = tf.tile(rows, [1, 1, numHeads / kvHeads, 1]);
-      return tf.reshape(repeated, [batch, keys, numHeads, depth]);
-    };
-    return super.dotAtten(query, expand(key), expand(value), seen);
-  }
-}
 
 /** Of the keys that may be seen, a query sees the last `window`. */
 class LocalAttention extends DotProductAttention.with({ window: z.int().positive() }) {
@@ -116,12 +100,12 @@ function expectDecodes(layer: DotProductAttention, theta: Values, x: Tensor, who
 
 const causal = (t: number, s: number): boolean => s <= t;
 
-test.each([1, 2, 4])('grouped queries: %i heads of keys and values', (kvHeads) => {
-  const layer = build(GroupedQueryAttention.config({ ...dims, kvHeads }));
+test.each([1, 2, 4])('grouped queries: %i heads of keys and values', (numKvHeads) => {
+  const layer = build(GroupedQueryAttention.config({ ...dims, numKvHeads }));
   expect(listVariables(layer).map(({ path, shape }) => `${path} ${shape}`)).toEqual([
-    `key/w ${[D, kvHeads, H]}`,
+    `key/w ${[D, numKvHeads, H]}`,
     `query/w ${[D, N, H]}`,
-    `value/w ${[D, kvHeads, H]}`,
+    `value/w ${[D, numKvHeads, H]}`,
     `post/w ${[D, N, H]}`,
   ]);
   const theta = randomTheta(layer);
@@ -132,8 +116,14 @@ test.each([1, 2, 4])('grouped queries: %i heads of keys and values', (kvHeads) =
     rowsOf(x).flatMap((row) => reference(theta, row, causal)),
   );
   expectDecodes(layer, theta, x, whole, [1, 3, 1]);
-  expect(decodeStateSpecs(layer, B, T).key_state!.shape).toEqual([B, kvHeads, T, H]);
+  expect(decodeStateSpecs(layer, B, T).key_state!.shape).toEqual([B, numKvHeads, T, H]);
   checkGradients(layer, [x], (input) => layer.fprop(input!, input!, input!, { causal: true }), { probes: 3 });
+});
+
+test('groups of queries are of one size', () => {
+  expect(() => build(GroupedQueryAttention.config({ ...dims, numKvHeads: 3 }))).toThrow(
+    'model (GroupedQueryAttention): numHeads 4 is not a multiple of numKvHeads 3.',
+  );
 });
 
 test('a mask of its own: local attention', () => {
@@ -160,7 +150,7 @@ test('vectors of another sequence: cross-attention', () => {
   expect(() => run(randomTheta(combined), () => combined.fprop(x, source, source))).toThrow(
     'model (DotProductAttention): combineQkv is for self-attention: query, key and value vectors are one tensor.',
   );
-  expect(() => build(GroupedQueryAttention.config({ ...dims, kvHeads: 2, combineQkv: true }))).toThrow(
+  expect(() => build(GroupedQueryAttention.config({ ...dims, numKvHeads: 2, combineQkv: true }))).toThrow(
     'model (GroupedQueryAttention): combineQkv has one variable for 4 heads of queries and 2 of keys.',
   );
 });

@@ -184,9 +184,9 @@ test('regularisers are added to the clipped gradient, not to vectors or marked v
 });
 
 test('slots are those that the rule needs', () => {
-  expect(build(Sgd.config({ learningRate: 1 })).slotNames).toEqual([]);
-  expect(build(Sgd.config({ learningRate: 1, momentum: 0.9 })).slotNames).toEqual(['m']);
-  expect(build(AdamW.config({ learningRate: 1 })).slotNames).toEqual(['m', 'v']);
+  expect(build(Sgd.config({ learningRate: 1 })).stateNames).toEqual([]);
+  expect(build(Sgd.config({ learningRate: 1, momentum: 0.9 })).stateNames).toEqual(['m']);
+  expect(build(AdamW.config({ learningRate: 1 })).stateNames).toEqual(['m', 'v']);
 });
 
 test('fields that exclude each other are named', () => {
@@ -233,8 +233,8 @@ class Lion extends BaseOptimizer.with({
   beta1: z.number().min(0).lt(1).default(0.9).describe('Part of the mean in the direction.'),
   beta2: z.number().min(0).lt(1).default(0.99).describe('Decay of the mean of gradients.'),
 }) {
-  get slotNames(): readonly string[] {
-    return ['m'];
+  initialSlots(): Record<string, number> {
+    return { m: 0 };
   }
 
   protected direction(grad: Tensor, { m }: NamedTensors): Direction {
@@ -290,4 +290,35 @@ test('gradient transforms compose: each sees what the one before gives', async (
   const scale = 0.01 / Math.SQRT2;
   for (const [i, value] of [0.6, 0.8].entries()) expect(read('a', 'm')[i]).toBeCloseTo(scale * value, 7);
   expect(read('b', 'm')[0]).toBeCloseTo(scale, 7);
+});
+
+/** Adagrad (Duchi et al., 2011): squared gradients add up on top of an initial value. */
+class Adagrad extends BaseOptimizer {
+  initialSlots(): Record<string, number> {
+    return { sum: 0.1 };
+  }
+
+  protected direction(grad: Tensor, { sum }: NamedTensors): Direction {
+    const next = tf.add(sum!, tf.square(grad));
+    return { direction: tf.div(grad, tf.sqrt(next)), slots: { sum: next } };
+  }
+}
+
+test('slots begin with the values that the rule names, the average with the parameters', async () => {
+  const { step, read } = await bench(
+    { a: start },
+    learnerOf(Adagrad.config({ learningRate: 0.5, emaDecay: 0.5 })),
+  );
+  expect(read('a', 'sum')).toEqual(start.map(() => Math.fround(0.1)));
+  expect(read('a', 'ema')).toEqual(read('a'));
+  const expected = start.map((p) => ({ p, sum: 0.1 }));
+  for (let t = 0; t < 3; t++) {
+    const grads = noise(10 + t, WIDTH);
+    await step(t, { a: grads });
+    for (const [i, state] of expected.entries()) {
+      state.sum += grads[i]! ** 2;
+      state.p -= (0.5 * grads[i]!) / Math.sqrt(state.sum);
+    }
+  }
+  for (const [i, value] of read('a').entries()) expect(value).toBeCloseTo(expected[i]!.p, 5);
 });

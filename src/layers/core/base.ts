@@ -14,20 +14,13 @@ import {
 import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
 import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
+import { type Placement, takePlacement, withPlacement } from './placement.js';
 import { SharedLayers } from './sharedLayers.js';
 import { defaultParamsInit, isDefaultParamsInit, WeightInit } from './weightInit.js';
 import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
-// What createChild writes to a template is the layer's doing.
+// Writes to templates by createChild are noted as the layer's.
 excludeFromPlaces(import.meta.url);
-
-interface Placement {
-  readonly parent: BaseLayer | null;
-  readonly path: string;
-}
-
-/** Where the layer that is about to be built belongs; consumed by its constructor. */
-let nextPlacement: Placement | null = null;
 
 /**
  * Base of every layer.
@@ -65,7 +58,7 @@ export abstract class BaseLayer extends Configurable.with({
   readonly #placement = this.#takePlacement();
   readonly #variables = new OwnVariables(this);
   readonly #children = new Map<string, BaseLayer>();
-  /** Of the root only: the layers that are shared by id. */
+  /** In the root only: the layers shared by id. */
   readonly #shared = new SharedLayers<BaseLayer>();
 
   /** Values of this layer's variables by name. */
@@ -113,12 +106,12 @@ export abstract class BaseLayer extends Configurable.with({
     return this.hp.skipLpRegularization ?? this.parent?.skipLpRegularization ?? false;
   }
 
-  /** Whether the pass under way evaluates: no dropout. */
+  /** Whether the present pass evaluates: no dropout. */
   get doEval(): boolean {
     return this.context.doEval;
   }
 
-  /** The context of the pass under way. @throws LayerError outside `runInContext`. */
+  /** The context of the present pass. @throws LayerError outside `runInContext`. */
   get context(): LayerContext {
     const context = currentContext();
     if (!context)
@@ -174,7 +167,7 @@ export abstract class BaseLayer extends Configurable.with({
   }
 
   /**
-   * A key that depends on the context's key, this layer's path and how many keys it drew before: int32 [2].
+   * A key from the context's key, this layer's path and the number of keys drawn before: int32 [2].
    *
    * @throws LayerError where the context has no key.
    */
@@ -188,7 +181,7 @@ export abstract class BaseLayer extends Configurable.with({
 
   /**
    * Reports a scalar under `<path>/<name>_scalar`; a repeated name gets 1, 2 and so on. `value` is only called where
-   * someone collects summaries of this verbosity.
+   * summaries of this verbosity are collected.
    */
   protected addSummary(name: string, value: () => Tensor, verbosity = 2): void {
     const { summaries, summaryVerbosity } = this.context;
@@ -209,7 +202,7 @@ export abstract class BaseLayer extends Configurable.with({
     return {};
   }
 
-  /** The present value of a variable: what `updateVar` gave it in this pass, else that of the caller. */
+  /** The present value of a variable: that of `updateVar` in this pass, else the caller's. */
   protected getVar(name: string): Tensor {
     return this.#variables.present(name);
   }
@@ -252,14 +245,25 @@ export abstract class BaseLayer extends Configurable.with({
     }
   }
 
+  #takePlacement(): Placement<BaseLayer> {
+    wrapMethods(this, BaseLayer.prototype);
+    const placement = takePlacement<BaseLayer>();
+    if (this.hp.dtype === 'float32') return placement;
+    throw new LayerError(
+      placement.path,
+      this.constructor.name,
+      "dtype 'bfloat16': variables are float32 everywhere; fpropDtype 'bfloat16' makes matrix products round them.",
+    );
+  }
+
   #buildChild<T extends BaseLayer>(name: string, config: Config<T>): T {
     const id = config.sharedWeightLayerId;
-    if (!id) return buildAt({ parent: this, path: this.#pathOf(name) }, config);
+    if (!id) return this.#buildAt(this.#pathOf(name), config);
     const { root } = this;
     return root.#shared.get(
       id,
       config,
-      (path) => buildAt({ parent: root, path }, config),
+      (path) => root.#buildAt(path, config),
       (shared) =>
         this.error(
           `child '${name}' has sharedWeightLayerId '${id}' like ${shared.path}, and another config; ` +
@@ -268,39 +272,18 @@ export abstract class BaseLayer extends Configurable.with({
     ) as T;
   }
 
-  #takePlacement(): Placement {
-    const placement = nextPlacement ?? { parent: null, path: '' };
-    nextPlacement = null;
-    wrapMethods(this, BaseLayer.prototype);
-    if (this.hp.dtype === 'bfloat16') {
-      throw new LayerError(
-        placement.path,
-        this.constructor.name,
-        "dtype 'bfloat16': variables are float32 everywhere; fpropDtype 'bfloat16' makes matrix products round them.",
-      );
-    }
-    return placement;
-  }
-}
-
-function buildAt<T extends BaseLayer>(placement: Placement, config: Config<T>): T {
-  nextPlacement = placement;
-  try {
-    const layer: unknown = build(config);
+  #buildAt<T extends BaseLayer>(path: string, config: Config<T>): T {
+    const layer: unknown = withPlacement({ parent: this, path }, () => build(config));
     if (!(layer instanceof BaseLayer)) {
-      const where = placement.parent!;
-      throw where.error(`${placement.path} is a ${classOf(config).name}, not a layer.`);
+      throw this.error(`${path} is a ${classOf(config).name}, not a layer.`);
     }
     if (!layer.parent) {
       throw layer.error(
-        `stands at ${placement.path} without having been made there: either an instance() field of it holds a layer, ` +
+        `stands at ${path} without having been made there: either an instance() field of it holds a layer, ` +
           'which is built before its owner (hold layers in sub() fields and make them with createChild), or its ' +
           'config is also built as a model of its own.',
       );
     }
     return layer as T;
-  } finally {
-    // A layer that was built before has not taken the placement.
-    nextPlacement = null;
   }
 }

@@ -1,4 +1,4 @@
-/** @file The ambient context of a forward pass: weights, mode, randomness, and what layers report besides outputs. */
+/** @file The context of a forward pass: weights, mode, randomness, summaries, auxiliary losses, decode state. */
 import type { Tensor, TensorSpec } from '../../compiler/index.js';
 
 /** A loss that a layer adds to the model's own. */
@@ -10,13 +10,13 @@ export interface AuxLoss {
   readonly weight: number;
 }
 
-/** What a layer keeps between the steps of a decode. */
+/** Spec of a layer's state between the steps of a decode. */
 export interface DecodeStateSpec extends TensorSpec {
-  /** Whether all that reads it rounds it to bfloat16, so that it may be kept so. */
+  /** Whether all readers round it to bfloat16, so that it may be stored so. */
   readonly rounded?: boolean;
 }
 
-/** What a caller of layers provides, and the containers that layers fill. */
+/** Values that the caller of layers provides, and containers that layers fill. */
 export interface ContextOptions {
   /** Value of every variable that the layers read, by path. */
   readonly theta: Readonly<Record<string, Tensor>>;
@@ -39,13 +39,13 @@ export interface ContextOptions {
 /** The context that layers see. */
 export interface LayerContext extends Required<Omit<ContextOptions, 'auxLosses'>> {
   readonly auxLosses: AuxLoss[];
-  /** How many keys each layer has drawn, by its path. */
+  /** Number of keys drawn by each layer, by its path. */
   readonly draws: Map<string, number>;
 }
 
 let current: LayerContext | undefined;
 
-/** The context of the forward pass under way, or undefined outside `runInContext`. */
+/** The context of the present forward pass; undefined outside `runInContext`. */
 export const currentContext = (): LayerContext | undefined => current;
 
 /**

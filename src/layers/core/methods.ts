@@ -1,4 +1,4 @@
-/** @file Calls of layers' methods: their operations get the layer's scope and precision, their errors its path. */
+/** @file Calls of layers' methods, within the layer's scope and precision; errors get its path. */
 import { CompilerError, showUsersFrame, withPrecision, withScope } from '../../compiler/index.js';
 import { currentContext } from './context.js';
 
@@ -15,7 +15,7 @@ export class LayerError extends Error {
   }
 }
 
-/** Receives what a layer's method returned. */
+/** Receives the result of a layer's method. */
 export type CallObserver = (path: string, method: string, result: unknown) => void;
 
 let observer: CallObserver | undefined;
@@ -31,7 +31,7 @@ export function observeCalls<T>(told: CallObserver, fn: () => T): T {
   }
 }
 
-/** What a call needs of its layer. */
+/** A layer, as far as calls need it. */
 interface Callee {
   readonly path: string;
   readonly fpropDtype: 'float32' | 'bfloat16';
@@ -40,7 +40,7 @@ interface Callee {
 
 type Method = (this: Callee, ...args: unknown[]) => unknown;
 
-/** The layer whose method is running: its calls of its own methods are part of that. */
+/** The layer whose method is running; calls of its own methods are part of the same call. */
 let running: Callee | undefined;
 
 function wrap(name: string, method: Method): Method {

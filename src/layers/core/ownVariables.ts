@@ -1,4 +1,4 @@
-/** @file The variables that one layer declares, and their values in the context of a forward pass. */
+/** @file Variables of one layer, and their values in the context of a forward pass. */
 import type { Tensor } from '../../compiler/index.js';
 import { didYouMean } from '../../hparams/index.js';
 import type { LayerContext } from './context.js';
@@ -10,11 +10,11 @@ interface Owner {
   error(detail: string): Error;
 }
 
-/** Variables by name, checked wherever they meet a value. */
+/** Variables by name; values are checked against their shapes. */
 export class OwnVariables {
   /** In order of declaration. */
   readonly byName = new Map<string, Variable>();
-  /** The values that the caller of the pass gave, by name. */
+  /** The caller's values of the present pass, by name. */
   readonly theta: Theta = {};
 
   constructor(private readonly owner: Owner) {}
@@ -27,11 +27,11 @@ export class OwnVariables {
       );
     }
     this.byName.set(name, variable);
-    // Not enumerable: printing a layer must not ask for values.
+    // Not enumerable, so that printing a layer asks for no values.
     Object.defineProperty(this.theta, name, { get: () => this.given(variable) });
   }
 
-  /** What `update` gave a variable in this pass, else what the caller gave. */
+  /** The value of `update` in this pass, else the caller's. */
   present(name: string): Tensor {
     const variable = this.named(name);
     return this.owner.context.updatedVars[variable.path] ?? this.given(variable);

@@ -9,7 +9,7 @@ export class SharedLayers<L extends { readonly path: string }> {
    * The layer of this id; `make` builds it at its path the first time. As in Pax, it stands below the root, so that its
    * path is the same whoever comes first.
    *
-   * @throws what `mismatch` makes of the layer that there is, where that has another config.
+   * @throws the error of `mismatch` where the layer of this id has another config.
    */
   get(id: string, config: AnyConfig, make: (path: string) => L, mismatch: (shared: L) => Error): L {
     const shared = this.#byId.get(id);

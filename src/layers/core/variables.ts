@@ -1,4 +1,4 @@
-/** @file The parts of a tree of layers: layers, variables with their initial values, decode state. */
+/** @file Layers, variables with their initial values, and decode state of a whole model. */
 import {
   type Draw,
   type FillOptions,
@@ -30,7 +30,7 @@ export function listVariables(root: BaseLayer): Variable[] {
   return listLayers(root).flatMap((layer) => [...layer.variables.values()]);
 }
 
-/** What a variable starts with, or what that is drawn from; it depends on the seed and the variable's path alone. */
+/** Initial values of each variable, or their distribution; they depend on the seed and the variable's path alone. */
 function* initialValues(root: BaseLayer, seed: number) {
   const rootKey = prngKey(seed);
   for (const variable of listVariables(root)) {

@@ -4,7 +4,7 @@ import { type Distribution, type PrngKey, randomBits } from '../../compiler/inde
 import { build, Configurable, registerAlias } from '../../hparams/index.js';
 import { inverseErf } from './inverseErf.js';
 
-/** What an initialiser may know about a variable: its shape, and which axes count as inputs and as outputs. */
+/** Shape of a weight, with the axes that count as inputs and as outputs. */
 export interface WeightShape {
   readonly shape: readonly number[];
   /** Axes whose sizes multiply to the fan-in; negative ones count from the end. */
@@ -33,18 +33,18 @@ export function fans(weight: WeightShape): { fanIn: number; fanOut: number } | n
   return { fanIn: shape.at(-2)! * receptiveField, fanOut: shape.at(-1)! * receptiveField };
 }
 
-/** How a weight gets its initial values. `scale` multiplies what the class's formula gives. */
+/** Base of the initialisers: a formula for the initial values of a weight, times `scale`. */
 export abstract class WeightInit extends Configurable.with({
   scale: z.number().default(1).describe('Factor on the values that the formula gives.'),
 }) {
   static override readonly isAbstract = true;
   /**
-   * Initial values of a weight, row-major, or what they are drawn from by the key; the same for the same key, whatever was
-   * drawn before.
+   * Initial values of a weight, row-major, or the distribution that they are drawn from by the key; they depend on the key
+   * alone.
    */
   abstract draw(key: PrngKey, weight: WeightShape): Float32Array | Distribution;
 
-  /** What the shape contributes to the width of the distribution: its standard deviation (before a cut) or its limit. */
+  /** Factor of the shape on the distribution's width: its standard deviation (before a cut) or its limit. */
   protected factor(_weight: WeightShape): number {
     return 1;
   }
@@ -175,10 +175,10 @@ export class TruncatedGaussianSqrtFanOut extends TruncatedGaussian {
 
 const DEFAULT_SCALE = 1.000001;
 
-/** Pax's default: Xavier with a scale that tells "nobody chose this" from an explicit Xavier. */
+/** Pax's default: Xavier, with a scale that distinguishes it from an explicit Xavier. */
 export const defaultParamsInit = () => Xavier.config({ scale: DEFAULT_SCALE });
 
-/** Whether `init` is the default that nobody chose, so that a parent's choice applies. */
+/** Whether `init` is the default, so that a parent's choice applies. */
 export function isDefaultParamsInit(init: WeightInit): boolean {
   return init instanceof Xavier && Math.abs(init.hp.scale - DEFAULT_SCALE) < 1e-7;
 }

@@ -1,4 +1,4 @@
-/** @file One check for values that only fail together, such as a start after its end. */
+/** @file Checks of several fields together, such as a start after its end. */
 import { ConfigError } from '../hparams/index.js';
 
 /**
