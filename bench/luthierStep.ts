@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { FlatTrainState } from '../src/programs/stepCalls.js';
+import type { FlatTrainState } from '../src/programs/taskState.js';
 import { readMeasured } from './flags.js';
 import { jobOptions, openProgram } from './gptJob.js';
 import { median, type StepResult } from './results.js';

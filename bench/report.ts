@@ -1,5 +1,4 @@
 /** @file Report of bench:train: a table for each shape, ratios and peaks. */
-import { mfu } from '../src/summaries/index.js';
 import { markdownTable } from '../src/tools/format.js';
 import { fastest, groupBy, type PeakResult, type Precision, type Row } from './results.js';
 import { modelFlopsPerToken, type Shape } from './shapes.js';
@@ -18,15 +17,15 @@ function milliseconds(value: number): string {
 
 function cells(shape: Shape, peaks: Peaks, row: Row): string[] {
   const tokensPerSec = (shape.batch * shape.context * 1000) / row.medianMs;
-  const flops = modelFlopsPerToken(shape);
+  const gflops = (tokensPerSec * modelFlopsPerToken(shape)) / 1e9;
   const peak = peaks[precisionOf(row)];
   return [
     row.name,
     milliseconds(row.medianMs),
     milliseconds(row.minMs),
     tokensPerSec.toFixed(0),
-    ((tokensPerSec * flops) / 1e9).toFixed(0),
-    peak ? `${(100 * mfu(tokensPerSec, flops, peak.gflops * 1e9)).toFixed(1)} %` : '–',
+    gflops.toFixed(0),
+    peak ? `${((100 * gflops) / peak.gflops).toFixed(1)} %` : '–',
     row.peakRssMb.toFixed(0),
     row.loadedRssMb.toFixed(0),
     row.how,

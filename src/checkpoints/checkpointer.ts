@@ -1,9 +1,9 @@
-/** @file Checkpointer: when to save, what to keep, what to resume from, by Pax's rules. */
+/** @file Checkpointer: saving, retention and restoring by Pax's rules. */
 
 import { join } from 'node:path';
 import { isThere } from '../files/index.js';
+import { brokenError, CheckpointError, unreadableError } from './checkpointErrors.js';
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
-import { brokenError, CheckpointError, unreadableError } from './errors.js';
 import { describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
 import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
 import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
@@ -16,7 +16,7 @@ export interface CheckpointerOptions {
   readonly directory: string;
   /** Name of the experiment; a checkpoint of another one is not restored. */
   readonly experiment: string;
-  /** Only look: nothing is created, cleaned up, saved or deleted (evaluation, decoding). */
+  /** Whether nothing is created, cleaned up, saved or deleted, as in evaluation and decoding. */
   readonly readOnly?: boolean;
   /** Default 5000. */
   readonly saveIntervalSteps?: number;
@@ -25,8 +25,8 @@ export interface CheckpointerOptions {
   /** Checkpoints this far apart are kept for good: '12h' (default; units s, m, h, d), seconds, or null for none. */
   readonly saveKeepIntervalDuration?: string | number | null;
   /**
-   * Told of a save that failed, of an old checkpoint that could not be deleted or read, and of broken ones that restoring
-   * passed over. With it, `save` doesn't throw what became of the save before; `waitUntilFinished` and `close` do.
+   * Receives the errors of failed saves, of old checkpoints that could not be deleted or read, and of broken ones that
+   * restoring passed over. With it, `save` doesn't throw the error of the save before; `waitUntilFinished` and `close` do.
    */
   readonly notify?: (error: CheckpointError) => void;
   /** The clock. */
@@ -36,7 +36,7 @@ export interface CheckpointerOptions {
 export interface SaveOptions {
   /** State of the training input, anything that JSON holds. */
   readonly inputState?: unknown;
-  /** What else a run needs to go on as if it had not stopped, anything that JSON holds. */
+  /** Further state of a run, so that it resumes as if it had not stopped: anything that JSON holds. */
   readonly progress?: unknown;
   /**
    * Whether training is sound: the last step was valid and the state is finite. Default true. Retention never deletes
@@ -50,7 +50,7 @@ export interface RestoreOptions {
   readonly step?: number | undefined;
   /** Where the newest checkpoint is broken, go back to the newest whole one. */
   readonly allowPrevious?: boolean | undefined;
-  /** Leave optimizer slots alone, as evaluation and decoding do; a slot's name: its values become the parameters. */
+  /** Whether to leave optimizer slots out, as evaluation and decoding do; a slot's name: its values become the parameters. */
   readonly paramsOnly?: boolean | string | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface RestoredCheckpoint extends CheckpointContents {
   readonly step: number;
   /** The checkpoint's directory. */
   readonly path: string;
-  /** Why newer checkpoints were passed over; empty unless `allowPrevious` was needed. */
+  /** Errors of newer checkpoints that were passed over; empty unless `allowPrevious` was needed. */
   readonly passedOver: readonly CheckpointError[];
 }
 
@@ -69,11 +69,11 @@ export class Checkpointer {
   readonly #saveIntervalSteps: number;
   readonly #retention: RetentionOptions;
   readonly #thread = new SaveThread();
-  /** What retention has asked of each step's checkpoint. */
+  /** Metadata for retention, by step. */
   readonly #known = new Map<number, SavedCheckpoint>();
   /** Steps whose checkpoints were found broken; they are never deleted and do not count as saved. */
   readonly #broken = new Set<number>();
-  /** Steps whose checkpoints retention could not read, and has told of. */
+  /** Steps whose checkpoints retention could not read, and has reported. */
   readonly #told = new Set<number>();
   #snapshot:
     | { readonly of: TrainState['layout']; readonly slots: string; readonly value: StateSnapshot }
@@ -178,7 +178,7 @@ export class Checkpointer {
         for (const broken of passedOver) this.#passOver(found, broken);
         return { ...contents, step, path, passedOver };
       } catch (error) {
-        // A trainer may have let this checkpoint go while it was being read: look again.
+        // A trainer may have deleted this checkpoint while it was being read: look again.
         if (options.step === undefined && !isThere(path)) return this.restore(state, options);
         if (!(error instanceof CheckpointError)) throw error;
         if (error.kind === 'io') throw unreadableError(path, error, newestFirst[passedOver.length + 1]);
@@ -207,7 +207,7 @@ export class Checkpointer {
     try {
       return listCheckpoints(this.directory).has(step);
     } catch {
-      // What is the matter is told when it comes to writing.
+      // The reason is reported when the directory is written to.
       return false;
     }
   }
@@ -238,7 +238,7 @@ export class Checkpointer {
     };
   }
 
-  /** A broken checkpoint is evidence: it steps aside under another name and is never deleted. */
+  /** The other name of a broken checkpoint, which is kept as evidence and never deleted. */
   #asideName(name: string): string {
     for (let copy = 1; ; copy++) {
       const aside = `broken_${copy === 1 ? '' : `${copy}_`}${name}`;
@@ -256,7 +256,7 @@ export class Checkpointer {
       .map((step) => found.get(step)!);
   }
 
-  /** What retention has to know of a checkpoint; one whose metadata can't be read is told once, and left alone. */
+  /** Metadata of a checkpoint for retention; one whose metadata can't be read is reported once, and left alone. */
   #describe(step: number, name: string): SavedCheckpoint | undefined {
     const known = this.#known.get(step);
     if (known !== undefined) return known;

@@ -1,9 +1,9 @@
-/** @file The checkpoint directory: names, listing, what an interrupted run left behind. */
+/** @file The checkpoint directory: names, listing, cleaning up after interrupted runs. */
 
 import { accessSync, constants, existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeDirectory } from '../files/index.js';
-import { CheckpointError, ioError } from './errors.js';
+import { CheckpointError, ioError } from './checkpointErrors.js';
 
 const NAME = /^(?:checkpoint_)?(\d+)$/;
 /** A checkpoint that is being written or deleted. */
@@ -20,7 +20,7 @@ export function stepOfName(name: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** A name that listings pass over, for a checkpoint on its way in or out. */
+/** A name that listings skip, for a checkpoint that is being written or deleted. */
 export function temporaryName(step: number): string {
   const unique = `${process.pid}x${process.hrtime.bigint().toString(36)}`;
   return `tmp_${unique}.${checkpointName(step)}`;
@@ -30,7 +30,7 @@ export function temporaryName(step: number): string {
 export function listCheckpoints(directory: string): Map<number, string> {
   let names: string[];
   try {
-    // A checkpoint may be a link to another disk. What has a checkpoint's name and is none is listed too: broken.
+    // A checkpoint may be a link to another disk. Whatever else has a checkpoint's name is listed as a broken one.
     names = readdirSync(directory, { withFileTypes: true })
       .filter(
         (entry) => entry.isDirectory() || entry.isSymbolicLink() || entry.name.startsWith('checkpoint_'),
@@ -50,7 +50,7 @@ export function listCheckpoints(directory: string): Map<number, string> {
   return new Map([...found].sort(([a], [b]) => a - b));
 }
 
-/** Makes the directory ready for writing: creates it, and removes what an interrupted save or deletion left. */
+/** Creates the directory, and removes what interrupted saves or deletions left. */
 export function prepareDirectory(directory: string): void {
   try {
     makeDirectory(directory);

@@ -1,5 +1,6 @@
-/** @file Checkpoints: TrainState and its files, saved aside in a worker, restored bit for bit or not at all. */
+/** @file Checkpoints: TrainState and its files, written by a worker, restored bit for bit or not at all. */
 
+export { CheckpointError } from './checkpointErrors.js';
 export {
   Checkpointer,
   type CheckpointerOptions,
@@ -8,7 +9,6 @@ export {
   type SaveOptions,
 } from './checkpointer.js';
 export { stepOfName } from './directory.js';
-export { CheckpointError } from './errors.js';
 export { readCheckpoint } from './restore.js';
 export { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 export { SafetensorsFile } from './safetensorsFile.js';

@@ -1,8 +1,8 @@
-/** @file metadata.json: what a checkpoint holds, and digests by which damage to any of its files is seen. */
+/** @file metadata.json: contents of a checkpoint, and digests that reveal damage to its files. */
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { CheckpointError } from './errors.js';
+import { CheckpointError } from './checkpointErrors.js';
 import type { FileDigest } from './safetensorsFile.js';
 import type { TrainState } from './trainState.js';
 
@@ -31,7 +31,7 @@ const metadataSchema = z.strictObject({
   savedAt: z.iso.datetime(),
   variables: z.record(z.string(), variableSchema),
   slots: z.array(z.string()),
-  /** Whether training was sound when it was saved. Written only where it was not. */
+  /** Whether training was sound at the save. Written only where it was not. */
   isGood: z.boolean().optional(),
   files: z.record(z.string(), digestSchema),
 });
@@ -39,7 +39,7 @@ const metadataSchema = z.strictObject({
 /** Contents of metadata.json, less the digest of itself. `files` has every other file of the checkpoint. */
 export type CheckpointMetadata = z.infer<typeof metadataSchema>;
 
-/** What is known of a checkpoint before its files are written. */
+/** Metadata of a checkpoint before its files are written. */
 export type CheckpointDescription = Omit<CheckpointMetadata, 'files'>;
 
 export function describeState(
@@ -63,7 +63,7 @@ export function describeState(
   };
 }
 
-/** Values that are saved beside the state as texts of JSON, by file name; those that are absent have none. */
+/** JSON texts of values that are saved beside the state, by file name; absent values have none. */
 export function textsOf(values: Readonly<Record<string, unknown>>): Record<string, string> {
   const present = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(present.map(([name, value]) => [name, `${JSON.stringify(value)}\n`]));
@@ -99,7 +99,7 @@ export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetad
   throw new CheckpointError('broken', path, z.prettifyError(checked.error), { cause: checked.error });
 }
 
-/** Says how a file differs from what metadata.json promises of it, if it does. */
+/** @throws CheckpointError of kind `broken` where a file is not the one in metadata.json. */
 export function checkDigest(path: string, expected: FileDigest | undefined, found: FileDigest): void {
   if (expected === undefined) {
     throw new CheckpointError('broken', path, `${METADATA_FILE} does not name this file`);

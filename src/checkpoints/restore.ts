@@ -1,10 +1,10 @@
-/** @file Reads one checkpoint directory back: everything is checked before the first value changes. */
+/** @file Restoring from one checkpoint directory: all is checked before the first value changes. */
 
 import { closeSync, fstatSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { isDamage, openRegularFile, readRegularFile } from '../files/index.js';
+import { CheckpointError, ioError } from './checkpointErrors.js';
 import { stepOfName } from './directory.js';
-import { CheckpointError, ioError } from './errors.js';
 import {
   type CheckpointMetadata,
   checkDigest,
@@ -18,7 +18,7 @@ import {
 import { SafetensorsFile } from './safetensorsFile.js';
 import { STEP_TENSOR, stateTensors, type TrainState, tensorName } from './trainState.js';
 
-/** What restoring read, beside the values that it put into the state. */
+/** Results of restoring, beside the state. */
 export interface CheckpointContents {
   readonly metadata: CheckpointMetadata;
   /** State of the training input when the checkpoint was saved; null when none was saved. */
@@ -30,7 +30,7 @@ export interface CheckpointContents {
 export interface ReadOptions {
   /** The experiment that must have written the checkpoint; undefined accepts any. */
   readonly experiment?: string | undefined;
-  /** Leave optimizer slots alone, as evaluation and decoding do; a slot's name: its values become the parameters. */
+  /** Whether to leave optimizer slots out, as evaluation and decoding do; a slot's name: its values become the parameters. */
   readonly paramsOnly?: boolean | string | undefined;
 }
 
@@ -72,7 +72,7 @@ export function readCheckpoint(
   return { metadata, inputState, progress };
 }
 
-/** More than the metadata of a million variables. */
+/** Most bytes of metadata.json: more than a million variables take. */
 const LONGEST_METADATA = 1 << 28;
 
 /** Contents of metadata.json, checked against its own digest. */
@@ -157,7 +157,7 @@ function readJson(directory: string, name: string, metadata: CheckpointMetadata)
   return JSON.parse(bytes.toString());
 }
 
-/** Opens the state file; a wrong length is reported in the words of metadata.json, which knows the right one. */
+/** Opens the state file; a wrong length is reported against that in metadata.json. */
 function openState(directory: string, metadata: CheckpointMetadata): SafetensorsFile {
   const path = join(directory, STATE_FILE);
   const expected = metadata.files[STATE_FILE];
@@ -172,7 +172,7 @@ function openState(directory: string, metadata: CheckpointMetadata): Safetensors
   });
 }
 
-/** The state file must hold what metadata.json says: each variable, for parameters and for each slot, and the step. */
+/** Checks that the state file has the tensors of metadata.json: the step, and each variable as parameter and slots. */
 function checkTensors(file: SafetensorsFile, metadata: CheckpointMetadata): void {
   const step = file.place(STEP_TENSOR)?.dtype === 'I64' ? file.read(STEP_TENSOR)[0] : undefined;
   if (step !== BigInt(metadata.step)) {
@@ -196,8 +196,10 @@ function checkTensors(file: SafetensorsFile, metadata: CheckpointMetadata): void
 }
 
 /**
- * What is missing, or is something else than a file, makes a checkpoint broken. One that may not be read, or that the
- * disk fails to give, is the system's affair: it may be whole.
+ * Reads a file of a checkpoint.
+ *
+ * @throws CheckpointError: `broken` where the file is missing or no file, `io` where the system refuses it, since the
+ *   checkpoint may be whole then.
  */
 function read<T>(path: string, reading: () => T): T {
   try {

@@ -5,7 +5,7 @@ export interface SavedCheckpoint {
   readonly step: number;
   /** Milliseconds since 1970. */
   readonly savedAt: number;
-  /** Whether training was sound when it was saved. */
+  /** Whether training was sound at the save. */
   readonly isGood: boolean;
 }
 
@@ -34,7 +34,7 @@ export function parseDuration(duration: string | number): number {
 }
 
 /**
- * The steps that Pax's rule lets go, oldest first.
+ * Steps of the checkpoints that Pax's rule deletes, oldest first.
  *
  * The oldest checkpoint is kept for good, and then each one that was saved at least the interval after the last
  * kept so. Deciding in that order gives the same answer whether old ones have been deleted meanwhile or not.

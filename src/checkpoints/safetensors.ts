@@ -2,8 +2,8 @@
  * @file The safetensors format: a JSON header that names tensors, then their bytes, little-endian and unpadded
  * (https://github.com/huggingface/safetensors#format).
  */
-
-import { CheckpointError } from './errors.js';
+import { z } from 'zod';
+import { CheckpointError } from './checkpointErrors.js';
 
 /** Bytes per element of each dtype that the format knows. */
 const DTYPE_BYTES = {
@@ -24,7 +24,7 @@ const DTYPE_BYTES = {
 
 export type SafetensorsDtype = keyof typeof DTYPE_BYTES;
 
-/** A tensor by name, before it has a place in a file. */
+/** Name, dtype and shape of a tensor. */
 export interface TensorSpec {
   readonly name: string;
   readonly dtype: SafetensorsDtype;
@@ -37,7 +37,7 @@ export interface TensorPlace extends TensorSpec {
   readonly byteLength: number;
 }
 
-/** Where everything stands in a file. The file is `prefix`, then the tensors' bytes in this order. */
+/** Layout of a file: its prefix, then the tensors' bytes in this order. */
 export interface SafetensorsLayout {
   readonly tensors: readonly TensorPlace[];
   /** Free text of the file, `__metadata__` in the header. */
@@ -125,7 +125,7 @@ export function decodeHeaderLength(path: string, first: Uint8Array, fileLength: 
 export function decodeHeader(path: string, header: Uint8Array, fileLength: number): SafetensorsLayout {
   const entries = Object.entries(parseHeader(path, header));
   const metadata = entries.find(([name]) => name === '__metadata__')?.[1] ?? {};
-  if (!isObject(metadata) || Object.values(metadata).some((value) => typeof value !== 'string')) {
+  if (!z.record(z.string(), z.string()).safeParse(metadata).success) {
     throw broken(path, `__metadata__: expected an object of strings, found ${JSON.stringify(metadata)}`);
   }
   const tensors = entries
@@ -150,49 +150,53 @@ export function decodeHeader(path: string, header: Uint8Array, fileLength: numbe
 
 function parseHeader(path: string, header: Uint8Array): Record<string, unknown> {
   let text: string;
-  let parsed: unknown;
+  let parsed: Record<string, unknown>;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(header);
     parsed = JSON.parse(text);
   } catch (cause) {
     throw broken(path, `the header is not JSON: ${(cause as Error).message}`);
   }
-  if (!text.startsWith('{') || !isObject(parsed)) throw broken(path, 'the header is not a JSON object');
+  if (!text.startsWith('{')) throw broken(path, 'the header is not a JSON object');
   return parsed;
 }
 
+const size = z.int().nonnegative();
+
+const tensorSchema = z.object({
+  dtype: z.enum(Object.keys(DTYPE_BYTES) as SafetensorsDtype[]),
+  shape: z.array(size),
+  data_offsets: z.tuple([size, size]).refine(([begin, end]) => begin <= end),
+});
+
+/** Words of errors for the fields of a tensor. */
+const FIELDS: Readonly<Record<PropertyKey, string>> = {
+  dtype: `a dtype of ${Object.keys(DTYPE_BYTES).join(', ')}`,
+  shape: 'a shape',
+  data_offsets: 'data_offsets [begin, end]',
+};
+
 function decodeTensor(path: string, name: string, value: unknown): TensorPlace {
-  const where = `tensor '${name}'`;
-  if (!isObject(value)) throw broken(path, `${where}: expected an object, found ${JSON.stringify(value)}`);
-  const { dtype, shape, data_offsets: offsets } = value;
-  if (typeof dtype !== 'string' || !Object.hasOwn(DTYPE_BYTES, dtype)) {
-    const known = Object.keys(DTYPE_BYTES).join(', ');
-    throw broken(path, `${where}: expected a dtype of ${known}, found ${JSON.stringify(dtype)}`);
+  const parsed = tensorSchema.safeParse(value);
+  if (!parsed.success) {
+    const [field] = parsed.error.issues[0]!.path;
+    const [expected, found] =
+      field === undefined ? ['an object', value] : [FIELDS[field], (value as typeof FIELDS)[field]];
+    throw broken(path, `tensor '${name}': expected ${expected}, found ${JSON.stringify(found)}`);
   }
-  if (!isCounts(shape)) throw broken(path, `${where}: expected a shape, found ${JSON.stringify(shape)}`);
-  if (!isCounts(offsets) || offsets.length !== 2 || offsets[0]! > offsets[1]!) {
-    throw broken(path, `${where}: expected data_offsets [begin, end], found ${JSON.stringify(offsets)}`);
-  }
-  const [begin, end] = offsets as [number, number];
-  const byteLength = elementCount(shape) * DTYPE_BYTES[dtype as SafetensorsDtype];
-  if (end - begin !== byteLength) {
+  const { dtype, shape, data_offsets: offsets } = parsed.data;
+  const [offset, end] = offsets;
+  const byteLength = elementCount(shape) * DTYPE_BYTES[dtype];
+  if (end - offset !== byteLength) {
     const meant = `${dtype} [${shape.join(', ')}]`;
-    throw broken(path, `${where}: expected ${byteLength} bytes for ${meant}, found ${end - begin}`);
+    throw broken(path, `tensor '${name}': expected ${byteLength} bytes for ${meant}, found ${end - offset}`);
   }
-  return { name, dtype: dtype as SafetensorsDtype, shape, offset: begin, byteLength };
+  return { name, dtype, shape, offset, byteLength };
 }
 
 /** Number of elements of a shape; 1 for a scalar's empty shape. */
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function isCounts(value: unknown): value is number[] {
-  return Array.isArray(value) && value.every((item) => Number.isSafeInteger(item) && item >= 0);
 }
 
 function broken(path: string, problem: string): CheckpointError {

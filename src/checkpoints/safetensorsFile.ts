@@ -3,7 +3,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { openRegularFile, readFully } from '../files/index.js';
-import { CheckpointError, ioError } from './errors.js';
+import { CheckpointError, ioError } from './checkpointErrors.js';
 import {
   decodeHeader,
   decodeHeaderLength,
@@ -15,7 +15,7 @@ import {
 /** Large enough to keep the disk busy, small enough that hashing and writing take turns in the cache. */
 const CHUNK_BYTES = 8 << 20;
 
-/** What a tensor is read into: BF16 widens to float32, which is exact. */
+/** Array types of tensors; BF16 widens to float32, which is exact. */
 const ARRAY_OF = {
   F64: Float64Array,
   I64: BigInt64Array,
@@ -32,7 +32,7 @@ const ARRAY_OF = {
 
 type TensorArray = InstanceType<(typeof ARRAY_OF)[keyof typeof ARRAY_OF]>;
 
-/** Size and SHA-256 of a file, by which truncation and bit rot are seen. */
+/** Size and SHA-256 of a file, which reveal truncation and bit rot. */
 export interface FileDigest {
   readonly byteLength: number;
   readonly sha256: string;
@@ -93,7 +93,7 @@ export class SafetensorsFile {
     this.#places = new Map(this.layout.tensors.map((place) => [place.name, place]));
   }
 
-  /** Where tensor `name` stands, or undefined. */
+  /** The place of tensor `name`, if there is one. */
   place(name: string): TensorPlace | undefined {
     return this.#places.get(name);
   }

@@ -1,10 +1,10 @@
-/** @file The main thread's end of the save worker: at most one save is in progress. */
+/** @file The main thread's side of the save worker, with at most one save in progress. */
 
 import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import { explain } from '../files/index.js';
 import { startWorker } from '../workers/index.js';
-import { CheckpointError, ioError } from './errors.js';
+import { CheckpointError, ioError } from './checkpointErrors.js';
 import type { Failure, WriteReply } from './saveWorker.js';
 import type { WriteRequest } from './writeCheckpoint.js';
 
@@ -13,7 +13,7 @@ const MODULE = new URL(
   import.meta.url,
 );
 
-/** Who is told what comes of a save. */
+/** Receivers of a save's outcome. */
 export interface SaveListener {
   readonly written: () => void;
   readonly failed: (error: CheckpointError) => void;
@@ -21,19 +21,19 @@ export interface SaveListener {
   readonly kept: (error: CheckpointError) => void;
 }
 
-/** Starts with the first save, so that runs that save nothing have no thread. */
+/** Started by the first save: runs that save nothing have no thread. */
 export class SaveThread {
   #worker: Worker | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  /** Begins to write; `finished()` must have been awaited. `prepare` makes the request; it may fail already. */
+  /** Starts a save, after `finished()`. @param prepare makes the request; it may fail already. */
   write(path: string, prepare: () => WriteRequest, listener: SaveListener): void {
     this.#writing = this.#write(prepare, listener).catch((cause) => {
       const error = new CheckpointError('io', path, `cannot be written: ${explain(cause)}`, { cause });
       listener.failed(error);
       throw error;
     });
-    // Whoever waits next gets the error; until then it is not unhandled.
+    // The error goes to the next one who waits; until then it is not unhandled.
     this.#writing.catch(() => {});
   }
 

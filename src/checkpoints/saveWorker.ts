@@ -10,7 +10,7 @@ export interface Failure {
   readonly errno: number | undefined;
 }
 
-/** The worker's answer: why the checkpoint could not be written, and which old ones could not be deleted. */
+/** The worker's answer: the error of the save, if any, and those of deleting old checkpoints. */
 export interface WriteReply {
   readonly failure: Failure | undefined;
   readonly kept: readonly (Failure & { readonly name: string })[];

@@ -1,4 +1,4 @@
-/** @file TrainState, the flat buffers that training changes, and its form as named tensors in a file. */
+/** @file TrainState: the flat buffers that training changes, and their copy as named tensors of a file. */
 
 import { encodePrefix, placeTensors, type SafetensorsLayout, type TensorSpec } from './safetensors.js';
 
@@ -10,13 +10,13 @@ interface StateEntry {
   readonly size: number;
 }
 
-/** Places of all variables; the compiler's FlatLayout is one. `size` counts elements, padding included. */
+/** Places of all variables, as in the compiler's FlatLayout. `size` counts elements, padding included. */
 export interface StateLayout {
   readonly entries: readonly StateEntry[];
   readonly size: number;
 }
 
-/** All that training changes. Every buffer has `layout.size` elements and follows `layout`. */
+/** State of training. Every buffer has `layout.size` elements, placed by `layout`. */
 export interface TrainState {
   /** Number of finished train steps. */
   step: number;
@@ -48,7 +48,7 @@ export function tensorName(slot: string | null, variable: string): string {
 /**
  * Every variable and slot of a state with its tensor's name and its elements, a view into the flat buffer.
  *
- * @param paramsAs the slot whose tensors stand for the parameters; null: their own.
+ * @param paramsAs the slot whose tensors the parameters are read from; null: their own.
  */
 export function* stateTensors(
   state: TrainState,
@@ -68,8 +68,8 @@ export function* stateTensors(
 }
 
 /**
- * A copy of a state in the form of the file that will hold it. The copy is what lets training go on while a worker
- * writes; it is allocated once, in shared memory, and used again for every save.
+ * A copy of a state in the format of its file, so that training can go on while a worker writes. It is allocated once, in
+ * shared memory, and used again for every save.
  */
 export class StateSnapshot {
   readonly layout: SafetensorsLayout;

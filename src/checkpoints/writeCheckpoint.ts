@@ -1,4 +1,4 @@
-/** @file Writes one checkpoint directory: aside first, on the disk, then renamed. Runs in the save worker. */
+/** @file Writing one checkpoint directory in the save worker: under a temporary name first, then renamed. */
 
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { checkpointName, stepOfName, temporaryName } from './directory.js';
 import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE } from './metadata.js';
 import { type FileDigest, writeFileDurably } from './safetensorsFile.js';
 
-/** Everything that a save needs, in a form that crosses to a worker thread without copying the weights. */
+/** A save, in a form that crosses to a worker thread without copying the weights. */
 export interface WriteRequest {
   readonly directory: string;
   readonly description: CheckpointDescription;
@@ -16,7 +16,7 @@ export interface WriteRequest {
   readonly data: SharedArrayBuffer;
   /** Texts that are saved beside the state, by file name. */
   readonly texts: Readonly<Record<string, string>>;
-  /** A broken checkpoint of the same step, and the name under which it steps aside. */
+  /** A broken checkpoint of the same step, and the name that it is moved to. */
   readonly broken: { readonly name: string; readonly aside: string } | null;
   /** Names of checkpoints to delete once this one is safe. */
   readonly toDelete: readonly string[];

@@ -8,11 +8,11 @@ import {
   type Float32Tensor,
   type Int32Tensor,
   type Prompts,
-} from './loop.js';
-import { bestFirst, checkPrompts, repeatRows, splitRows, takeRows, unitDouble } from './rows.js';
+} from './decodeLoop.js';
+import { bestFirst, checkPrompts, repeatRows, splitRows, takeRows, unitDouble } from './promptRows.js';
 import { sampleId } from './sampling.js';
 
-/** A decode to be made; the model is called with `numRows(B)` rows. */
+/** A decode to run; the model is called with `numRows(B)` rows. */
 export interface DecodeRequest extends Prompts, DecodingModel {
   /** Key of the draws; the same key gives the same tokens. Not read by a greedy decoder. */
   readonly key: PrngKey;
@@ -24,7 +24,7 @@ export interface DecodeOutput {
   readonly prefixLengths: Int32Tensor;
   /** The prompts, 0 beyond their lengths, [B, S, P]. */
   readonly prefixIds: Int32Tensor;
-  /** Prompt and what followed, 0 beyond the end, [B, S, T]. */
+  /** Prompt and continuation, 0 beyond the end, [B, S, T]. */
   readonly outputIds: Int32Tensor;
   /** Tokens of each row, prompt and end-of-sequence token included, [B, S]. */
   readonly decodeLengths: Int32Tensor;
@@ -52,7 +52,7 @@ export abstract class BaseDecoder extends Configurable.with({
     .describe('Tokens after the prompt, at most; null for as many as seqlen allows.'),
 }) {
   static override readonly isAbstract = true;
-  /** Sequences that the model works on for a batch of `batchSize` prompts. */
+  /** Rows of the model for a batch of `batchSize` prompts. */
   numRows(batchSize: number): number {
     return batchSize;
   }
@@ -77,7 +77,7 @@ export abstract class BaseDecoder extends Configurable.with({
     return { shape: lengths.shape, dtype: 'int32', data: drawn };
   }
 
-  /** Decodes prompts that are repeated for every row already. */
+  /** Decodes prompts that are already repeated for every row. */
   protected async run(
     prompts: Prompts,
     model: DecodingModel,

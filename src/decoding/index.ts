@@ -1,11 +1,5 @@
 /** @file Decoding: greedy and sampled continuations on a model's extendStep. */
-export {
-  BaseDecoder,
-  type DecodeOutput,
-  type DecodeRequest,
-  GreedyDecoder,
-  SampleDecoder,
-} from './decoder.js';
+
 export type {
   DecodingModel,
   DrawnIds,
@@ -15,4 +9,11 @@ export type {
   Int32Tensor,
   Prefill,
   Prompts,
-} from './loop.js';
+} from './decodeLoop.js';
+export {
+  BaseDecoder,
+  type DecodeOutput,
+  type DecodeRequest,
+  GreedyDecoder,
+  SampleDecoder,
+} from './decoder.js';

@@ -1,6 +1,6 @@
 /** @file The next token from a row of logits: largest, top-k, nucleus, temperature (praxis/sample_decode.py). */
 
-/** How a token is drawn. */
+/** Options of drawing a token. */
 export interface SamplingRule {
   /** Divides the logits; 0 takes the most likely token. */
   temperature: number;

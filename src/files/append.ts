@@ -1,37 +1,37 @@
-/** @file Files that a long run appends to, whatever happens to the disk, or to the file, meanwhile. */
+/** @file Append-only files of long runs, which survive full disks and removal of the file. */
 import { closeSync, constants, fstatSync, ftruncateSync, statSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { explain } from './errors.js';
+import { explain } from './fileErrors.js';
 import { openRegularFile } from './read.js';
 import { makeDirectory } from './write.js';
 
 export interface AppendOptions {
-  /** Told, in whole sentences, of what goes wrong, once each time. Default: a warning of the process. */
+  /** Receives each problem once, in whole sentences. Default: a warning of the process. */
   readonly notify?: ((message: string) => void) | undefined;
-  /** What a file that is made begins with. */
+  /** First bytes of a new file. */
   readonly header?: () => Uint8Array;
   /** The file must not be there yet. */
   readonly isNew?: boolean;
 }
 
-/** Records that wait for a disk that is full take no more than this. */
+/** Most memory for records that wait for a full disk. */
 const MOST_WAITING_BYTES = 4 << 20;
 
 /**
- * A file that is only appended to, in whole records. A record that can't be written waits in memory, and is written
- * before the next one: a run goes on while its disk is full. A file that is removed is made anew.
+ * An append-only file of whole records. A record that can't be written waits in memory, and is written before the next
+ * one: a run goes on while its disk is full. A file that is removed is created again.
  */
 export class AppendedFile {
   #file: number;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
-  /** Records that there was no room for, on the disk or here. */
+  /** Records dropped, since neither disk nor memory had room. */
   #lost = 0;
-  /** Where the file must be cut, since part of a record stands behind. */
+  /** Length to cut the file to, where part of a record follows. */
   #tornAt: number | undefined;
   #isFailing = false;
 
-  /** Opens the file, and makes the directories above it. @throws the system's error, UnfitFileError. */
+  /** Opens the file, and makes the directories above it. @throws UnfitFileError or the system's error. */
   constructor(
     readonly path: string,
     private readonly options: AppendOptions = {},
@@ -65,7 +65,7 @@ export class AppendedFile {
     this.#lost = 0;
   }
 
-  /** @throws Error where records could not be written, even now. */
+  /** Writes waiting records and closes the file. @throws Error where records still can't be written. */
   close(): void {
     try {
       if (this.#waiting.length === 0) return;

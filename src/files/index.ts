@@ -1,7 +1,7 @@
-/** @file Files on disk: written whole or not at all, appended to whatever happens to them, read whatever they are. */
+/** @file Files on disk: written whole or not at all, appended to, read with checks. */
 export { AppendedFile, type AppendOptions } from './append.js';
-export { explain, isDamage } from './errors.js';
-export { type LineRange, linesFromEnd } from './lines.js';
+export { explain, isDamage } from './fileErrors.js';
+export { type LineRange, linesFromEnd } from './linesFromEnd.js';
 export { ProtobufMessage } from './protobuf.js';
 export { isThere, openRegularFile, readFully, readRegularFile } from './read.js';
 export { removeTemporaries } from './temporaries.js';

@@ -1,8 +1,8 @@
-/** @file Reading what may be anything: a pipe is never waited for, a device never read, an endless file never loaded. */
+/** @file Reading files that may be anything: never waits for a pipe, reads a device or loads an endless file. */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
-import { UnfitFileError } from './errors.js';
+import { UnfitFileError } from './fileErrors.js';
 
-/** More than any file that is read whole may have. */
+/** Most bytes of a file that is read whole. */
 const LONGEST = 1 << 30;
 
 /**
@@ -15,7 +15,7 @@ const LONGEST = 1 << 30;
 export function openRegularFile(path: string, flags: number = constants.O_RDONLY): number {
   let file: number;
   try {
-    // Without it, opening a pipe waits for somebody at its other end.
+    // Without O_NONBLOCK, opening a pipe waits for its other end.
     file = openSync(path, flags | (constants.O_NONBLOCK ?? 0), 0o666);
   } catch (error) {
     // A socket, or a pipe that nobody reads.
@@ -38,7 +38,7 @@ function kindOf(status: Stats): string {
   return 'a device or socket';
 }
 
-/** Whether anything stands at a path, a link that leads nowhere too. */
+/** Whether there is anything at a path, also a link to nothing. */
 export function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
@@ -60,7 +60,7 @@ export function readRegularFile(path: string, longest = LONGEST): Buffer {
   }
 }
 
-/** Fills `target` from a position of an open file. @returns the bytes that there were, fewer at the file's end. */
+/** Fills `target` from a position of an open file. @returns the number of bytes read, fewer at the file's end. */
 export function readFully(file: number, target: Uint8Array, position: number): number {
   let done = 0;
   while (done < target.length) {
@@ -76,7 +76,7 @@ function readSome(file: number, target: Uint8Array, position: number): number {
     try {
       return readSync(file, target, 0, Math.min(target.length, LONGEST), position);
     } catch (error) {
-      // A signal came, on a file system that lets it interrupt reading. Node repeats other calls, but not this one.
+      // A signal interrupted reading, as on some file systems. Node repeats other calls, but not this one.
       if ((error as NodeJS.ErrnoException).code !== 'EINTR') throw error;
     }
   }

@@ -1,4 +1,4 @@
-/** @file Writing files whole or not at all, onto the disk, with the directories above them. */
+/** @file Durable writes of whole files, and of the directories above them. */
 import {
   chmodSync,
   closeSync,
@@ -20,8 +20,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { UnfitFileError } from './errors.js';
-import type { LineRange } from './lines.js';
+import { UnfitFileError } from './fileErrors.js';
+import type { LineRange } from './linesFromEnd.js';
 import { openRegularFile, readFully } from './read.js';
 import { temporaryName } from './temporaries.js';
 
@@ -48,16 +48,16 @@ export function makeDirectory(path: string): void {
   syncDirectory(dirname(path));
 }
 
-/** Where a link leads: an unmounted disk is known by its name. */
+/** The target of a link, by whose name an unmounted disk is recognised. */
 function linkText(path: string): string {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
   return isLink ? ` but a link to ${readlinkSync(path)}, which is none or not there` : '';
 }
 
-/** What file systems answer that can't sync a directory, and systems where it may not be opened. */
+/** Errors of file systems that can't sync a directory, and of systems where it may not be opened. */
 const CANNOT_SYNC = new Set(['EACCES', 'EBADF', 'EINVAL', 'EISDIR', 'ENOTSUP', 'EPERM']);
 
-/** Makes what was created, renamed and removed in a directory last through a power cut, where the system can. */
+/** Makes creations, renames and removals in a directory durable, where the system can. */
 export function syncDirectory(path: string): void {
   let directory: number | undefined;
   try {
@@ -70,7 +70,7 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** Removes what is left of something that failed. It may fail as well: the first error is the one to tell. */
+/** Removes what a failure left. Never throws: the first error is the one to report. */
 export function removeQuietly(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
@@ -79,15 +79,15 @@ export function removeQuietly(path: string): void {
   }
 }
 
-/** Behind links, the file that is there to be replaced. */
+/** The file to be replaced, behind links. */
 function targetOf(path: string): string {
   return statSync(path, { throwIfNoEntry: false })?.isFile() ? realpathSync(path) : path;
 }
 
 /**
- * Writes a file under a temporary name, onto the disk, and renames it: a reader never sees half of it. A link stays one.
+ * Writes a file durably under a temporary name and renames it, so that readers never see half of it. A link stays one.
  *
- * @throws the system's error where it cannot be written; then nothing is left.
+ * @throws the system's error where it can't be written; then nothing is left.
  */
 export function writeWhole(path: string, text: string): void {
   const target = targetOf(path);
@@ -107,8 +107,8 @@ function replaceWith(target: string, write: (temporary: string) => void): void {
 }
 
 /**
- * Leaves of a file what stands in `ranges`, which rise and don't touch; all at once, and in bounded memory. A file that
- * only loses its end is cut in place.
+ * Drops all of a file but `ranges`, which rise and don't touch, at once and in bounded memory. A file that only loses its end
+ * is cut in place.
  */
 export function keepRanges(path: string, ranges: readonly LineRange[]): void {
   const target = targetOf(path);
@@ -155,10 +155,10 @@ function writeFully(file: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done);
 }
 
-/** A file that is there, and what it is to be. */
+/** New text of an existing file. */
 export interface Rewrite {
   readonly path: string;
-  /** What it was when the new text was worked out. */
+  /** The text that the new one was derived from. */
   readonly before: string;
   readonly text: string;
 }
@@ -166,7 +166,7 @@ export interface Rewrite {
 /**
  * Writes several files, all or none. Each keeps its permissions.
  *
- * @throws where one cannot be written, or is no longer as it was; then all are as they were.
+ * @throws Error where one can't be written or is no longer as `before`; then all are left as they were.
  */
 export function writeTogether(rewrites: readonly Rewrite[]): void {
   const backupOf = (path: string) => temporaryName(`${path}.before`);
@@ -186,7 +186,7 @@ export function writeTogether(rewrites: readonly Rewrite[]): void {
     }
     for (const directory of new Set(rewrites.map(({ path }) => dirname(path)))) syncDirectory(directory);
   } catch (error) {
-    // What was there is put back by renaming: it needs no room on a disk that is full.
+    // Former files are put back by renaming, which needs no room on a full disk.
     for (const { path } of done) renameSync(backupOf(path), path);
     throw error;
   } finally {

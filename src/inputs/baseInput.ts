@@ -4,10 +4,10 @@ import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
-import { InputError } from './errors.js';
+import { InputError } from './inputErrors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
 
-/** A name that a directory is given. */
+/** A name that also names a directory. */
 export const directoryName = z
   .string()
   .regex(/^[a-zA-Z0-9.:_+-]+$/)
@@ -76,7 +76,7 @@ export abstract class BaseInput
     return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
   }
 
-  /** What `prefetchBatches` says; an evaluation is mostly over before a thread has started. */
+  /** `prefetchBatches` with its default: evaluations are mostly over before a thread has started. */
   get prefetch(): Prefetch {
     const { prefetchBatches: batches, isTraining } = this.hp;
     if (batches !== null) return batches === 0 ? 'never' : { batches };
@@ -91,25 +91,25 @@ export abstract class BaseInput
     return this.hp.batchSize * this.hp.numInfeedHosts;
   }
 
-  /** Whether `getNext` gives batches for ever; an evaluation can't read such data to its end. */
+  /** Whether `getNext` gives batches for ever, so that an evaluation can't read to the end. */
   get isEndless(): boolean {
     return this.hp.isTraining;
   }
 
-  /** What an own input does not say is neither recorded nor compared. */
+  /** Identity of the data; what a subclass leaves out is neither recorded nor compared. */
   dataIdentity(): DataIdentity {
     return {};
   }
 
-  /** The part of `dataIdentity` that follows from the config alone; null where the data must be read to tell. */
+  /** The part of `dataIdentity` that follows from the config alone; null where the data must be read. */
   knownIdentity(): DataIdentity | null {
     return {};
   }
 
   /**
-   * Names, shapes and dtypes of what `getNext` will give, from the config alone: no data is read.
+   * Names, shapes and dtypes of the batches, from the config alone: no data is read.
    *
-   * @throws InputError where the input does not say; an input of one's own says so by this method.
+   * @throws InputError unless a subclass overrides it.
    */
   batchSpecs(): BatchSpecs {
     throw new InputError(

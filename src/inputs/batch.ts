@@ -2,17 +2,17 @@
 
 import { type HostTensor, newHostArray, sizeOf, type TensorSpec, type Tree } from '../compiler/tensors.js';
 
-/** What `getNext` gives: arrays by name, nested where an input wishes, the batch always the first dimension. */
+/** A batch: arrays by name, nested where an input likes, each with the batch as its first dimension. */
 export interface Batch {
   readonly [name: string]: HostTensor | Batch;
 }
 
-/** Shapes and dtypes of a batch, by the names that it has. */
+/** Shapes and dtypes of a batch, nested as it is. */
 export interface BatchSpecs {
   readonly [name: string]: TensorSpec | BatchSpecs;
 }
 
-/** What a batch counts as: its label positions (rows times length), or its rows where it has no token ids. */
+/** Size of a batch: label positions (rows times length), or rows where it has no token ids. */
 export interface BatchCount {
   readonly count: number;
   readonly unit: 'tokens' | 'examples';
@@ -22,7 +22,7 @@ function isSpec(value: TensorSpec | BatchSpecs): value is TensorSpec {
   return Array.isArray(value.shape) && typeof value.dtype === 'string';
 }
 
-/** The shape of the first array of a batch, in its order. */
+/** The shape of a batch's first array. */
 function firstShape(specs: BatchSpecs): readonly number[] | undefined {
   for (const value of Object.values(specs)) {
     const shape = isSpec(value) ? value.shape : firstShape(value);
@@ -31,7 +31,7 @@ function firstShape(specs: BatchSpecs): readonly number[] | undefined {
   return undefined;
 }
 
-/** How many tokens, or else examples, a batch with these specs has. */
+/** Tokens, or else examples, of a batch with these specs. */
 export function batchCount(specs: BatchSpecs): BatchCount {
   const { ids } = specs;
   if (ids && isSpec(ids)) return { count: sizeOf(ids.shape), unit: 'tokens' };
@@ -39,7 +39,7 @@ export function batchCount(specs: BatchSpecs): BatchCount {
   return { count: rows, unit: 'examples' };
 }
 
-/** Whether an entry of a batch is an array, and not a batch of its own. */
+/** Whether an entry of a batch is an array, not a nested batch. */
 function isHostTensor(value: HostTensor | Batch): value is HostTensor {
   return ArrayBuffer.isView((value as HostTensor).data);
 }
@@ -52,7 +52,7 @@ export function* arraysOf(batch: Batch, prefix = ''): Generator<readonly [path: 
   }
 }
 
-/** A structure like a batch, with something for each of its arrays. */
+/** A structure like a batch, with each of its arrays mapped. */
 export function mapBatch<T>(batch: Batch, map: (array: HostTensor, path: string) => T, prefix = ''): Tree<T> {
   return Object.fromEntries(
     Object.entries(batch).map(([name, value]) => [
@@ -62,12 +62,12 @@ export function mapBatch<T>(batch: Batch, map: (array: HostTensor, path: string)
   );
 }
 
-/** Shapes and dtypes of a batch that is there. */
+/** Shapes and dtypes of a batch. */
 export function specsOf(batch: Batch): BatchSpecs {
   return mapBatch(batch, ({ shape, dtype }) => ({ shape: [...shape], dtype })) as BatchSpecs;
 }
 
-/** The memory of a batch's arrays. */
+/** Bytes of a batch's arrays. */
 export function batchBytes(batch: Batch): number {
   return [...arraysOf(batch)].reduce((sum, [, { data }]) => sum + data.byteLength, 0);
 }
@@ -119,8 +119,7 @@ export function lmBatchSpecs(batchSize: number, seqLen: number, packed = false):
 }
 
 /**
- * A batch of nothing but padding, of an LmBatch's arrays or a PackedLmBatch's: ids and labels 0, weights 0, paddings 1,
- * segments 0; rows are then written over it.
+ * An LmBatch or PackedLmBatch of padding alone, to be filled: ids, labels, weights and segments 0, paddings 1.
  */
 export function emptyLmBatch(batchSize: number, seqLen: number, packed = false): LmBatch {
   const arrays = Object.entries(lmBatchSpecs(batchSize, seqLen, packed)).map(([name, spec]) => [

@@ -1,7 +1,7 @@
-/** @file Characters of a corpus: which there are, and their ids. A character is a Unicode code point. */
+/** @file Characters of a corpus, Unicode code points, and their ids. */
 
-import { InputError } from './errors.js';
-import { readFiles, resolveFiles, type SourceFile } from './files.js';
+import { readFiles, resolveFiles, type SourceFile } from './corpusFiles.js';
+import { InputError } from './inputErrors.js';
 import type { TokenArray } from './tokens.js';
 
 /** The text of a file. @throws InputError where its bytes are not UTF-8 */

@@ -1,9 +1,9 @@
 /** @file Identity of an input's data: tokenizer, files, contents. */
 
 import { type Config, type Configurable, classOf, deepCopy, iterate } from '../hparams/index.js';
-import type { JsonValue } from './json.js';
+import type { JsonValue } from './jsonValue.js';
 
-/** A tokenizer by what its ids depend on. */
+/** Identity of a tokenizer: what its ids depend on. */
 interface TokenizerIdentity {
   /** Name of its class. */
   readonly class: string;
@@ -13,9 +13,9 @@ interface TokenizerIdentity {
   readonly learned: { readonly [field: string]: JsonValue };
 }
 
-/** A file as it was when it was read. */
+/** A file when it was read. */
 export interface DataFile {
-  /** The path as messages give it. */
+  /** The path in messages. */
   readonly name: string;
   /** Absolute path. */
   readonly path: string;
@@ -23,7 +23,7 @@ export interface DataFile {
   readonly size: number;
 }
 
-/** What an input reads; each part is absent where the input does not have it. */
+/** Identity of an input's data; parts that an input does not have are absent. */
 export interface DataIdentity {
   /** Ids are below it. */
   readonly vocabSize?: number;
@@ -35,8 +35,8 @@ export interface DataIdentity {
 }
 
 /**
- * A copy of a dataset's config whose tokenizers have what was learned from the corpus of `identity`, where nothing else
- * is set; the config itself where there is nothing to fill in.
+ * A copy of a dataset's config whose tokenizers have the fields learned from the corpus of `identity`, where the config
+ * sets none; the config itself where there is nothing to fill in.
  */
 export function withTokenizerOf<T extends Configurable>(
   config: Config<T>,
@@ -60,7 +60,7 @@ export function withTokenizerOf<T extends Configurable>(
 
 const count = (value: number, noun: string): string => `${value} ${noun}${value === 1 ? '' : 's'}`;
 
-/** How the files and contents of an input differ from those that were recorded, a phrase each; none where they don't. */
+/** Differences of an input's files and contents from the recorded ones, a phrase each. */
 export function dataChanges(recorded: DataIdentity, now: DataIdentity): string[] {
   if (recorded.contents === now.contents) return [];
   const before = new Map(recorded.files?.map((file) => [file.name, file.size]));

@@ -1,4 +1,4 @@
-/** @file Inputs: where batches come from. */
+/** @file Inputs: sources of batches, tokenizers, reading ahead. */
 
 export { BaseInput, directoryName } from './baseInput.js';
 export {
@@ -13,11 +13,11 @@ export {
   specsOf,
 } from './batch.js';
 export { charVocabularyOf } from './characters.js';
+export { packageDirectory, resolveFiles, type SourceFile } from './corpusFiles.js';
 export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
-export { EndOfData, InputError } from './errors.js';
-export { packageDirectory, resolveFiles, type SourceFile } from './files.js';
+export { EndOfData, InputError } from './inputErrors.js';
 export { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
-export type { JsonValue } from './json.js';
+export type { JsonValue } from './jsonValue.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RowInput } from './rowInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';

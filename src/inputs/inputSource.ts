@@ -2,16 +2,16 @@
 
 import type { Batch } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
-import { EndOfData } from './errors.js';
-import type { JsonValue } from './json.js';
+import { EndOfData } from './inputErrors.js';
+import type { JsonValue } from './jsonValue.js';
 
-/** Where an input stands, as JSON; checkpoints keep it in train_input.json. */
+/** Position of an input, as JSON; checkpoints keep it in train_input.json. */
 export interface InputState {
   readonly [key: string]: JsonValue;
 }
 
 /**
- * What a program reads batches from: an input, or one that reads ahead. One call of `getNext` or `peek` at a time.
+ * A source of batches: an input, or one that reads ahead. One call of `getNext` or `peek` at a time.
  */
 export interface InputSource {
   /** Name of the data, for messages, summaries and directories. */
@@ -22,7 +22,7 @@ export interface InputSource {
   getGlobalBatchSize(): number;
   /** Whether there is always a next batch. */
   readonly isEndless: boolean;
-  /** What the batches are made from, read where it has not been yet. @throws InputError for what is wrong with it */
+  /** Identity of the data, which is read for it if it has not been yet. @throws InputError for data that can't be used */
   dataIdentity(): DataIdentity;
   /** The next batch, which is the caller's to keep. @throws EndOfData after the last one, until `reset` */
   getNext(): Promise<Batch>;
@@ -30,13 +30,13 @@ export interface InputSource {
   peek(): Promise<Batch>;
   /** Back to the first batch. */
   reset(): void;
-  /** The state after the last batch taken: an input that is set to it goes on with the batch after that one. */
+  /** The state after the last batch taken, from which `setState` resumes with the batch after that one. */
   getState(): InputState;
-  /** @throws InputError for a state of other data, which would not go on where it stopped */
+  /** Resumes from a state. @throws InputError for a state of other data */
   setState(state: InputState): void;
   /** Text of each row of ids, shape [rows, length]; `lengths` cuts each row short. */
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[];
-  /** Ends what runs beside the program. The source gives no more batches. */
+  /** Ends background work. The source gives no more batches. */
   close(): Promise<void>;
 }
 

@@ -1,15 +1,15 @@
-/** @file Share of a program's time that is spent on making batches. */
+/** @file Pace: the share of time spent on making batches. */
 
-/** Batches that are looked at together are at least so many, and milliseconds: programs take several at once. */
+/** Least extent of a measurement; long, since programs take several batches at once. */
 const WINDOW = { batches: 8, milliseconds: 300 };
-/** Starting a thread costs as much as many batches, and the thread takes from the cores that train. */
+/** Share from which a thread pays: starting it costs as much as many batches, and it takes time of the cores that train. */
 const SLOW_SHARE = 0.02;
 
-/** Measures the making of batches, between `begin` and `end`, against all that goes on from one to the next. */
+/** Measures the time between `begin` and `end`, in which a batch is made, against the time between batches. */
 export class Pace {
   /** Batches so far. */
   made = 0;
-  /** Whether making the last of them took a part of the time that is worth a thread. */
+  /** Whether the share of the last batches is worth a thread. */
   isSlow = false;
   #began = 0;
   #window = { began: 0, made: 0, making: 0 };

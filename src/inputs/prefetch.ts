@@ -1,4 +1,4 @@
-/** @file Reads an input ahead in a worker thread, so that the main thread finds each batch ready. */
+/** @file Prefetching: an input read ahead in a worker thread. */
 
 import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
@@ -8,7 +8,7 @@ import { startWorker } from '../workers/index.js';
 import type { BaseInput } from './baseInput.js';
 import type { Batch } from './batch.js';
 import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
-import { EndOfData, InputError } from './errors.js';
+import { EndOfData, InputError } from './inputErrors.js';
 import { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
 import { Pace } from './pace.js';
 import {
@@ -19,14 +19,14 @@ import {
   type PrefetchWorkerData,
 } from './prefetchProtocol.js';
 
-/** How `openInput` reads. */
+/** Options of `openInput`. */
 export interface OpenInputOptions {
-  /** File URLs of modules that export input or tokenizer classes of one's own: the worker loads them for those. */
+  /** File URLs of modules with input or tokenizer classes of one's own, which the worker loads. */
   readonly modules?: readonly string[];
 }
 
 /**
- * Builds an input, and reads it ahead in a worker thread where its `prefetchBatches` says so.
+ * Builds an input, read ahead in a worker thread where `prefetchBatches` asks for it.
  *
  * Batches, states and errors are those of the input itself; files that are missing are found here, before anything
  * is read. The main thread makes the first batches, while the worker starts, so a program need not wait for it.
@@ -41,7 +41,7 @@ export function openInput(config: Config<BaseInput>, options: OpenInputOptions =
   return new PrefetchedInput(input, document, options.modules ?? []);
 }
 
-/** The thread, and what it has sent. */
+/** The thread and its messages. */
 interface Thread {
   readonly worker: Worker;
   readonly mailbox: Mailbox<PrefetchMessage>;
@@ -52,7 +52,7 @@ class PrefetchedInput implements InputSource {
   readonly #document: JsonDocument;
   readonly #modules: readonly string[];
   #thread: Thread | null = null;
-  /** Starts of the thread's reading so far; before the first one the main thread makes the batches. */
+  /** Number of times that the thread began to read; 0 while the main thread makes the batches. */
   #generation = 0;
   #state: InputState;
   #peeked: Item | null = null;
@@ -147,7 +147,7 @@ class PrefetchedInput implements InputSource {
     return this.readsAhead ? await this.#receive() : await this.#make();
   }
 
-  /** Makes a batch in this thread, and hands over to the worker once that is ready. */
+  /** Makes a batch in this thread, until the worker is ready to take over. */
   async #make(): Promise<Item> {
     this.#pace.begin();
     const batch = await nextBatch(this.#input);
@@ -162,7 +162,7 @@ class PrefetchedInput implements InputSource {
     return { batch, state };
   }
 
-  /** The first batch waits for nothing, and the program's first step has the machine for itself. */
+  /** Whether a thread pays: never before the second batch, so that the program's first step has the machine to itself. */
   get #isWorthThread(): boolean {
     return this.#input.prefetch === 'where it is slow' ? this.#pace.isSlow : this.#pace.made >= 2;
   }
@@ -182,7 +182,7 @@ class PrefetchedInput implements InputSource {
     }
   }
 
-  /** To be asked where there is no message: what the thread said before it ended comes first. */
+  /** To be asked when there is no message: those that the thread sent before it ended come first. */
   #checkAlive(): void {
     if (this.#closed) throw new InputError(`Input '${this.name}' is closed.`);
     if (this.#failure) throw this.#failure;
@@ -221,7 +221,7 @@ class PrefetchedInput implements InputSource {
   }
 
   #failed(error: Error): InputError {
-    // The thread reads the files once more, and they may be gone since the first time.
+    // The thread reads the files again, and they may be gone by now.
     const gone = (this.dataIdentity().files ?? []).filter(({ path }) => !existsSync(path));
     const reason =
       gone.length === 0

@@ -1,20 +1,20 @@
-/** @file The messages between the main thread and a prefetch thread. */
+/** @file Messages between the main thread and a prefetch thread. */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { JsonDocument } from '../hparams/index.js';
 import type { Batch } from './batch.js';
 import type { InputState } from './inputSource.js';
 
-/** What a prefetch thread is started with. */
+/** Start data of a prefetch thread. */
 export interface PrefetchWorkerData {
   /** The input's config. */
   readonly document: JsonDocument;
-  /** Modules (file URLs) that export classes of the config, loaded where it names others than those of inputs. */
+  /** File URLs of modules with classes of the config, loaded where it names others than those of this room. */
   readonly modules: readonly string[];
   readonly port: MessagePort;
 }
 
-/** To the thread: forget what was read ahead, and read on from `state`. */
+/** To the thread: drop what was read ahead, and read on from `state`. */
 export interface StartCommand {
   readonly kind: 'start';
   readonly generation: number;
@@ -24,7 +24,7 @@ export interface StartCommand {
 /** To the thread; `taken`: a batch of the last start is no longer waiting. */
 export type PrefetchCommand = StartCommand | { readonly kind: 'taken' };
 
-/** What the input gave: a batch, null at its end, and the state after it. */
+/** A batch, null at the end of the data, and the input's state after it. */
 export interface Item {
   readonly batch: Batch | null;
   readonly state: InputState;
@@ -36,7 +36,7 @@ export type PrefetchMessage =
   | { readonly kind: 'item'; readonly generation: number; readonly item: Item }
   | { readonly kind: 'error'; readonly error: Error };
 
-/** Messages of a port in their order, to be taken at once where there is one and to be awaited where there is none. */
+/** Messages of a port in their order, taken at once where there is one, else awaited. */
 export class Mailbox<T> {
   readonly #messages: T[] = [];
   #wake: (() => void) | null = null;

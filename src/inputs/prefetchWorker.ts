@@ -21,10 +21,10 @@ const commands = new Mailbox<PrefetchCommand>(port);
 const post = (message: PrefetchMessage, transferred: readonly ArrayBuffer[] = []): void =>
   port.postMessage(message, transferred);
 
-/** Small batches wait in greater number, up to so much memory: programs may take several at once. */
+/** Memory for small batches, of which more may wait, since programs take several at once. */
 const AHEAD_BYTES = 4 << 20;
 
-/** Makes the configurable classes that a module exports known by their names. */
+/** Registers the configurable classes that a module exports by their names. */
 function registerAll(namespace: object): void {
   for (const value of Object.values(namespace)) {
     if (typeof value === 'function' && value.prototype instanceof Configurable) registerClass(value);
@@ -46,7 +46,7 @@ async function nextStart(): Promise<StartCommand> {
   }
 }
 
-/** How many batches like this one may wait. */
+/** Number of batches like this one that may wait. */
 function depthOf({ prefetch }: BaseInput, batch: Batch): number {
   if (typeof prefetch === 'object') return prefetch.batches;
   return Math.max(2, Math.min(16, Math.floor(AHEAD_BYTES / batchBytes(batch))));
@@ -62,7 +62,7 @@ async function readAhead(input: BaseInput, { generation, state }: StartCommand):
     if (command?.kind === 'taken') waiting--;
     else {
       const batch = await nextBatch(input);
-      // Views may be of larger memory, which stays here.
+      // A view may be of larger memory, which must not be sent.
       const copy = batch && mapBatch(batch, ({ data, ...spec }) => ({ ...spec, data: data.slice() }));
       const item = { batch: (copy as Batch | undefined) ?? null, state: input.getState() };
       const buffers = item.batch ? [...arraysOf(item.batch)].map(([, { data }]) => data.buffer) : [];
@@ -77,13 +77,13 @@ async function readAhead(input: BaseInput, { generation, state }: StartCommand):
 async function main(): Promise<void> {
   try {
     registerAll(inputs);
-    // An experiment's module brings layers and kernels with it, which a thread that reads text does without.
+    // An experiment's module brings layers and kernels with it, which a thread that reads text does not need.
     const isOwn = document.configs.some((config) => !Object.hasOwn(inputs, config.class));
     // `require` shares the module instances, and so the class registry, of this thread's own imports.
     const load = createRequire(import.meta.url);
     for (const url of isOwn ? modules : []) registerAll(load(fileURLToPath(url)));
     const input = build(fromJSON(document) as Config<BaseInput>);
-    // Reads the data, so that what is wrong with it comes before the main thread hands over.
+    // Reads the data, so that its errors come before the main thread hands over.
     input.getState();
     post({ kind: 'ready' });
     for (let start = await nextStart(); ; ) start = await readAhead(input, start);

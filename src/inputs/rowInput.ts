@@ -1,10 +1,10 @@
-/** @file RowInput: an input whose data is numbered rows. Order, sharding, padding and exact resume live here, once. */
+/** @file RowInput: order, sharding, padding and exact resume of inputs whose data is numbered rows. */
 
 import { BaseInput } from './baseInput.js';
 import { type Batch, type BatchSpecs, specsOf } from './batch.js';
-import { EndOfData, InputError } from './errors.js';
+import { EndOfData, InputError } from './inputErrors.js';
 import type { InputState } from './inputSource.js';
-import type { JsonValue } from './json.js';
+import type { JsonValue } from './jsonValue.js';
 import { permutation, streamKey } from './random.js';
 
 /** Purpose of the random stream of the order under the input's seed; the epoch is added. */
@@ -22,7 +22,7 @@ export abstract class RowInput extends BaseInput.with({}) {
   #epoch = -1;
   #order: Uint32Array = new Uint32Array(0);
 
-  /** How many rows the data has; Infinity for data without end, whose order is its own. */
+  /** Number of rows; Infinity for data without end, whose order is its own. */
   protected abstract get numRows(): number;
 
   /** A batch of padding, freshly allocated. */
@@ -41,10 +41,10 @@ export abstract class RowInput extends BaseInput.with({}) {
   /** Writes row `row`, below `numRows`, to place `b` of a batch made by `emptyBatch`. */
   protected abstract fillRow(row: number, batch: Batch, b: number): void;
 
-  /** What must be the same for a saved position to mean the same rows, by the name that messages give it. */
+  /** Values on which the meaning of a saved position depends, by their names in messages. */
   protected abstract identity(): { readonly [name: string]: JsonValue };
 
-  /** Those of `emptyBatch`; inputs of large batches say it without making one. */
+  /** The specs of `emptyBatch`; inputs with large batches override it. */
   override batchSpecs(): BatchSpecs {
     return specsOf(this.emptyBatch());
   }
@@ -89,7 +89,7 @@ export abstract class RowInput extends BaseInput.with({}) {
     this.#position = position;
   }
 
-  /** With what the order of rows depends on; data without end has said all there is. */
+  /** Adds what the order of rows depends on, if the data has an end. */
   #identity(): { readonly [name: string]: JsonValue } {
     const own = this.identity();
     if (!this.shuffles || this.numRows === Number.POSITIVE_INFINITY) return own;

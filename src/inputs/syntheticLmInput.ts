@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { foldIn, randomBits } from '../compiler/prng.js';
 import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs, type PackedLmBatch } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
-import type { JsonValue } from './json.js';
+import type { JsonValue } from './jsonValue.js';
 import { streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
 

@@ -1,13 +1,13 @@
-/** @file Reads the part of a text corpus that an input asks for, as tokens. */
+/** @file One split of a text corpus, as tokens. */
 
 import { createHash } from 'node:crypto';
+import { readFiles, resolveFiles } from './corpusFiles.js';
 import type { DataFile } from './dataIdentity.js';
-import { InputError } from './errors.js';
-import { readFiles, resolveFiles } from './files.js';
+import { InputError } from './inputErrors.js';
 import type { BaseTokenizer } from './tokenizers.js';
 import { concatenate, heldOutFiles, type SplitName, splitStream, type TokenStream } from './tokens.js';
 
-/** Which files, and which part of them. */
+/** Files of a corpus, and the split to read. */
 export interface TextCorpusOptions {
   readonly files: readonly string[];
   readonly split: SplitName;
@@ -16,11 +16,11 @@ export interface TextCorpusOptions {
   readonly validationFiles: readonly string[];
 }
 
-/** What was read. */
+/** A split that was read. */
 interface TextCorpus {
   /** The tokens of the split, document by document. */
   readonly stream: TokenStream;
-  /** The files that they are of. */
+  /** The files of the split. */
   readonly files: readonly DataFile[];
 }
 

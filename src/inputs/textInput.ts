@@ -1,15 +1,15 @@
-/** @file TextInput: files of text as batches for a language model. */
+/** @file TextInput: batches for a language model from text files. */
 
 import { z } from 'zod';
 import { instance } from '../hparams/index.js';
 import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
-import { InputError } from './errors.js';
+import { InputError } from './inputErrors.js';
 import type { IdRows } from './inputSource.js';
-import type { JsonValue } from './json.js';
+import type { JsonValue } from './jsonValue.js';
+import { fillWindow, packedRows, type RowSource, windowRows } from './lmRows.js';
 import { drawBelow, streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
-import { fillWindow, packedRows, type RowSource, windowRows } from './rows.js';
 import { fingerprint, readTextCorpus } from './textCorpus.js';
 import { BaseTokenizer, ByteTokenizer } from './tokenizers.js';
 import type { TokenStream } from './tokens.js';
@@ -18,7 +18,7 @@ import type { TokenStream } from './tokens.js';
 const PHASE = 2 ** 41;
 const OFFSET = 2 ** 42;
 
-/** What an input reads its rows from. */
+/** The corpus as rows, read on first use. */
 interface TextData {
   readonly stream: TokenStream;
   readonly files: readonly DataFile[];
@@ -84,7 +84,7 @@ export class TextInput extends RowInput.with({
     return this.hp.tokenizer;
   }
 
-  /** How many tokens the split has. */
+  /** Number of tokens of the split. */
   get numTokens(): number {
     return this.#load().stream.tokens.length;
   }
@@ -110,7 +110,7 @@ export class TextInput extends RowInput.with({
     return this.hp.repeat ?? this.hp.isTraining;
   }
 
-  /** `sampling` says the order. */
+  /** `sampling` decides the order. */
   protected override get shuffles(): boolean {
     return false;
   }
@@ -148,7 +148,7 @@ export class TextInput extends RowInput.with({
     return { ...this.knownIdentity(), files, contents: this.#contents };
   }
 
-  /** What the tokenizer says of itself, unless it has yet to learn its vocabulary. */
+  /** Identity of the tokenizer, unless it has yet to learn its vocabulary. */
   override knownIdentity(): DataIdentity | null {
     const { tokenizer } = this.hp;
     if (tokenizer.needsCorpus) return null;
@@ -202,7 +202,7 @@ export class TextInput extends RowInput.with({
 
   /**
    * Reads the corpus on first use: a config can be built and looked at where its files are not.
-   * @throws InputError that names the input, for what is wrong with its files
+   * @throws InputError, with the input's name, for files that are missing or can't be encoded
    */
   #load(): TextData {
     if (this.#data) return this.#data;

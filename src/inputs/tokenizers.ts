@@ -4,15 +4,15 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import { charVocabulary, decodeUtf8, encodeCharacters } from './characters.js';
-import { InputError } from './errors.js';
-import type { SourceFile } from './files.js';
-import type { JsonValue } from './json.js';
+import type { SourceFile } from './corpusFiles.js';
+import { InputError } from './inputErrors.js';
+import type { JsonValue } from './jsonValue.js';
 import type { TokenArray } from './tokens.js';
 
 /** Turns text into token ids, 0 … vocabSize − 1, and back. */
 export abstract class BaseTokenizer extends Configurable.with({}) {
   static override readonly isAbstract = true;
-  /** How many different ids there are. */
+  /** Number of ids. */
   abstract get vocabSize(): number;
 
   /** Ids of a text; `decode` gives the same text back. */
@@ -24,7 +24,7 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   /** Ids of a whole file of UTF-8 text. @throws InputError that names the file and what cannot be encoded */
   abstract encodeFile(file: SourceFile): TokenArray;
 
-  /** What its ids depend on, in a short text: saved states name it, so that other ids are noticed. */
+  /** A short text of what the ids depend on, by which saved states notice another tokenizer. */
   identity(): string {
     return this.constructor.name;
   }
@@ -57,7 +57,7 @@ function checkIds(ids: ArrayLike<number>, vocabSize: number, tokenizer: string):
   }
 }
 
-/** The 256 bytes of UTF-8 text are the ids: no vocabulary to keep, no text that it cannot take. */
+/** The bytes of UTF-8 text as ids 0 … 255: no vocabulary to keep, no text that can't be encoded. */
 export class ByteTokenizer extends BaseTokenizer.with({}) {
   override get vocabSize(): number {
     return 256;

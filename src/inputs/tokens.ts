@@ -13,7 +13,7 @@ export interface TokenStream {
 /** The part of a corpus that an input reads. */
 export type SplitName = 'train' | 'validation' | 'all';
 
-/** Lays documents end to end, without anything between them. */
+/** Lays documents end to end, with nothing between them. */
 export function concatenate(documents: readonly TokenArray[]): TokenStream {
   const starts = [0];
   for (const document of documents) starts.push(starts.at(-1)! + document.length);

@@ -1,4 +1,4 @@
-/** @file BaseModel: predictions and losses of a batch, as tasks ask for them (praxis/base_model.py). */
+/** @file BaseModel: predictions and losses of a batch (praxis/base_model.py). */
 import { type Tensor, tf } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { BaseLayer } from '../layers/index.js';
@@ -24,12 +24,12 @@ export abstract class BaseModel extends BaseLayer {
     batch: TensorBatch,
   ): [WeightedScalars, Readonly<Record<string, Tensor>>];
 
-  /** Both in one go. */
+  /** The metrics of a batch, and tensors of each example: both methods, one after the other. */
   fprop(batch: TensorBatch): [WeightedScalars, Readonly<Record<string, Tensor>>] {
     return this.computeLoss(this.computePredictions(batch) as ReturnType<this['computePredictions']>, batch);
   }
 
-  /** The batch's tensor of this name. @throws LayerError that lists the names which the batch has. */
+  /** The batch's tensor of this name. @throws LayerError with the names that the batch has. */
   protected tensorOf(batch: TensorBatch, name: string): Tensor {
     const tensor = batch[name];
     if (tensor) return tensor;

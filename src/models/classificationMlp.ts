@@ -1,11 +1,11 @@
-/** @file ClassificationMLPModel: a minimal model of single tokens, for tests of everything around models (praxis/layers/models.py). */
+/** @file ClassificationMLPModel: a minimal model of single tokens, for tests (praxis/layers/models.py). */
 import { type Tensor, tf } from '../compiler/index.js';
 import { sub } from '../hparams/index.js';
 import { MLPBlock, SharedEmbeddingSoftmax, type SoftmaxOutput } from '../layers/index.js';
 import { BaseModel, type TensorBatch, type WeightedScalars, weightedAccuracy } from './baseModel.js';
 
 /**
- * Says each token again: embedding, feed-forward layers, softmax. Batches are LanguageModel's.
+ * Predicts each token itself: embedding, feed-forward layers, softmax. Batches are LanguageModel's.
  *
  * Pax's class of this name minimises an accuracy, which has no gradient; this one minimises the cross entropy.
  */

@@ -1,4 +1,4 @@
-/** @file Models: what tasks train, evaluate and decode with. */
+/** @file Models: networks with losses and metrics, and configs of well-known ones. */
 export { BaseModel, type TensorBatch, type WeightedScalar, type WeightedScalars } from './baseModel.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
 export { type Gpt2Options, gpt2Init, gpt2Lm } from './gpt2.js';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ConfigError, coerce, didYouMean } from '../hparams/index.js';
 
-/** Constants of a Pax-style experiment: those that MaxText's settings say something of. */
+/** Constants of a Pax-style experiment that MaxText's settings have a counterpart of. */
 export interface MaxTextConstants {
   numLayers?: number;
   modelDims?: number;
@@ -23,7 +23,7 @@ export interface MaxTextConstants {
   evalIntervalSteps?: number;
 }
 
-/** A name whose value is a constant's as it stands. */
+/** Names whose values are those of a constant. */
 interface Direct {
   readonly constant: keyof MaxTextConstants;
   readonly schema: z.ZodType;
@@ -71,7 +71,7 @@ const knownNames: readonly string[] = [
 ];
 const oneOnly = Object.keys(meshes).flatMap((mesh) => parallelism(mesh, foreignAxes));
 
-/** Names that mean nothing for an experiment here, and why. */
+/** Names without a counterpart here, and the reason. */
 const foreign: Readonly<Record<string, string>> = {
   run_name: 'a run is named by its --job_log_dir',
   base_output_directory: 'a run is named by its --job_log_dir',

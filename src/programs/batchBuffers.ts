@@ -1,4 +1,4 @@
-/** @file Fixed memory that a compiled step reads its batches from. */
+/** @file Batch memory of a compiled step, allocated once. */
 import {
   formatSpec,
   type HostArray,
@@ -10,16 +10,16 @@ import {
   type Tree,
 } from '../compiler/index.js';
 import { arraysOf, type Batch, type BatchSpecs, batchCount, mapBatch, specsOf } from '../inputs/index.js';
-import { JobError } from './errors.js';
+import { JobError } from './jobErrors.js';
 
-/** The error of a batch that has an index out of range. @param what names input and step. */
+/** The error of a batch with an index out of range. @param what names the input, and the step where there is one. */
 export function badIndexError(what: string, { input, at, problem }: IndexError): JobError {
   const array = input === '' ? 'indices' : input.replace(/^(\d+\.)?batch\./, '');
   const place = at.length === 0 ? array : `${array}[${at.join(',')}]`;
   return new JobError(`${what}: ${place} ${input === '' ? 'worked out from' : 'of'} its batch, ${problem}.`);
 }
 
-/** Arrays with the shapes of an input's first batch, for so many batches; later ones are copied into them. */
+/** Arrays with room for `batches` batches like an input's first one; later ones are copied into them. */
 export class BatchBuffers {
   readonly specs: BatchSpecs;
   readonly arrays: Tree<HostArray>;
@@ -47,7 +47,7 @@ export class BatchBuffers {
     this.load(first);
   }
 
-  /** The batch at a place, where it lies. */
+  /** Views of the batch at a place. */
   batchAt(place: number): Tree<HostTensor> {
     const at = (specs: BatchSpecs, prefix: string): Tree<HostTensor> =>
       Object.fromEntries(
@@ -61,7 +61,7 @@ export class BatchBuffers {
     return at(this.specs, '');
   }
 
-  /** Copies a batch to a place, counted from 0. @throws JobError where it differs from the first one in names, shapes or dtypes. */
+  /** Copies a batch to a place from 0. @throws JobError where names, shapes or dtypes differ from those of the first one. */
   load(batch: Batch, place = 0): void {
     let count = 0;
     for (const [path, tensor] of arraysOf(batch)) {

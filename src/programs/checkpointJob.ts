@@ -4,16 +4,16 @@ import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
 import type { StopSignal } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { thenClose } from './closing.js';
 import { DecodeProgram } from './decodeProgram.js';
-import { JobError } from './errors.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
+import { runToEnd } from './jobEnd.js';
+import { JobError } from './jobErrors.js';
 import { writeJobFiles } from './jobFiles.js';
 import { machineOf } from './machine.js';
 import { checkpointDirectory, type JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
-import type { FlatTrainState } from './stepCalls.js';
+import type { FlatTrainState } from './taskState.js';
 import { paramsOf } from './taskState.js';
 
 /** Evaluates the newest checkpoint on every dataset that does not train, or decodes it on every decode dataset. */
@@ -42,12 +42,9 @@ export async function runCheckpointJob(options: JobOptions, stop: StopSignal): P
   );
   const run = new Run(state, reporter, stop);
   stop.postpone('leaving');
-  await thenClose([reporter, ...programs], async () => {
+  await runToEnd(options, reporter, programs, async () => {
     for (const program of programs) await run.unlessStopped(() => program.run(run));
-    const { profiler } = options;
-    if (profiler === undefined) return;
-    const { writeProfile } = await import('./profile/write.js');
-    reporter.tell(await writeProfile(options, profiler, 0));
+    return { steps: 0 };
   });
 }
 

@@ -1,4 +1,4 @@
-/** @file The checkpoints of a training run: restored at its start, saved before steps that they are due at, and at its end. */
+/** @file Checkpoints of a training run: restored at its start, saved at intervals and at its end. */
 import type { Checkpointer } from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
@@ -6,14 +6,14 @@ import { type JobOptions, phase } from './options.js';
 import type { ProgramDataset } from './programDataset.js';
 import { type Progress, readProgress, type Saved, savedWith } from './progress.js';
 import type { Run } from './run.js';
-import type { TrainMemory } from './stepCalls.js';
+import type { TrainMemory } from './taskState.js';
 
-/** Where training resumes from. */
+/** A restored checkpoint. */
 interface Restored {
   /** Directory of the checkpoint. */
   readonly path: string;
   readonly progress: Progress | undefined;
-  /** How the training data differs from what the run began with, if it does. */
+  /** Differences of the training data from what the run began with, if any. */
   readonly changes: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export async function restoreNewest(
 
 /** Saves the state of a training run. */
 export class CheckpointProgram {
-  /** The step that was saved last, or restored. */
+  /** The step saved last, or restored. */
   #saved: number | undefined;
 
   /** @param restored whether training resumed; the newest checkpoint may be one that was passed over as broken. */
@@ -52,12 +52,12 @@ export class CheckpointProgram {
     if (restored) this.#saved = source.state.step;
   }
 
-  /** Whether to save before the step behind this one. */
+  /** Whether to save at this step, before the next one is taken. */
   isDue(step: number): boolean {
     return this.#saved !== step && this.checkpointer.shouldSave(step);
   }
 
-  /** Begins to save the present state; a worker writes while training goes on. */
+  /** Starts saving the present state; a worker writes it while training goes on. */
   async run(): Promise<void> {
     const { step } = this.source.state;
     if (this.#saved === step) return;
@@ -71,9 +71,9 @@ export class CheckpointProgram {
     await phase(this.options, 'checkpoints', () => this.checkpointer.waitUntilFinished());
   }
 
-  /** Saves what an error has left, if that is the state of a step. Never throws: the error is what the user must see. */
+  /** Saves the state after an error, if it is that of a whole step. Never throws: the user must see the error itself. */
   async saveAfterError({ reporter, step }: Run): Promise<void> {
-    // A save that failed is no reason not to try another.
+    // An earlier save may have failed; this one may not.
     await this.checkpointer.waitUntilFinished().catch(() => {});
     let problem = `the step after ${step} failed half-way, so the state is that of no step`;
     if (this.source.program.isWhole) {
@@ -97,7 +97,7 @@ export class CheckpointProgram {
       const newest = this.checkpointer.latestStep();
       if (newest !== undefined) return `The newest checkpoint is that of step ${newest}.`;
     } catch {
-      // The directory can't even be listed.
+      // The directory can't be listed either.
     }
     return 'There is no checkpoint.';
   }

@@ -1,11 +1,11 @@
-/** @file Records of a run's data: written by the first process that reads an input, compared by later ones. */
+/** @file Records of a run's data: written when an input is first read, compared by later processes. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { explain, isThere, readRegularFile } from '../files/index.js';
 import type { DataIdentity } from '../inputs/index.js';
-import { JobError } from './errors.js';
 import { writeJobFile } from './jobDirectory.js';
+import { JobError } from './jobErrors.js';
 
 const schema = z.strictObject({
   vocabSize: z.int().positive().optional(),
@@ -16,12 +16,12 @@ const schema = z.strictObject({
   contents: z.string().optional(),
 });
 
-/** The record of a program's input: `data/train.json`, `data/eval_test_<dataset>.json` … */
+/** Path of the record of a program's input: `data/train.json`, `data/eval_test_<dataset>.json` … */
 export function dataRecordPath(jobLogDir: string, program: string): string {
   return join(jobLogDir, 'data', `${program}.json`);
 }
 
-/** What the run has recorded of a program's input, if anything. @throws JobError where it can't be read */
+/** The record of a program's input, if there is one. @throws JobError where it can't be read */
 export function recordedData(jobLogDir: string, program: string): DataIdentity | undefined {
   const path = dataRecordPath(jobLogDir, program);
   if (!isThere(path)) return undefined;
@@ -36,12 +36,12 @@ export function recordedData(jobLogDir: string, program: string): DataIdentity |
   }
 }
 
-/** Forgets what runs before this one read. */
+/** Deletes the records of earlier runs. */
 export function forgetData(jobLogDir: string): void {
   rmSync(join(jobLogDir, 'data'), { recursive: true, force: true });
 }
 
-/** @throws JobError where it can't be written */
+/** Writes the record of a program's input. @throws JobError where it can't be written */
 export function recordData(jobLogDir: string, program: string, identity: DataIdentity): void {
   writeJobFile(dataRecordPath(jobLogDir, program), `${JSON.stringify(identity, null, 1)}\n`);
 }

@@ -1,4 +1,4 @@
-/** @file DecodeProgram: continues the examples of one dataset and writes them down (paxml's decode programs). */
+/** @file DecodeProgram: continuations of the examples of one dataset, written to a file (paxml's decode programs). */
 import { join } from 'node:path';
 import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
 import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
@@ -6,15 +6,15 @@ import { type Config, ConfigError } from '../hparams/index.js';
 import { type BaseInput, type InputSource, type LmBatch, nextBatch } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
-import type { FlatParams } from './flatParams.js';
 import { writeJobFile } from './jobDirectory.js';
 import { compileOptions, type JobOptions } from './options.js';
 import { ProgramDataset } from './programDataset.js';
 import type { DecodedExample, DecodeResult, Sample } from './results.js';
 import type { Run } from './run.js';
 import { Stepper } from './stepper.js';
+import type { FlatParams } from './taskState.js';
 
-/** Decodes one dataset; input and step are made at the first time. */
+/** Decodes one dataset; input and step are made on first use. */
 export class DecodeProgram implements Program<Run> {
   readonly phase = 'decoding';
   /** `decode_test_<dataset>`. */
@@ -58,7 +58,7 @@ export class DecodeProgram implements Program<Run> {
     this.#stepper = undefined;
   }
 
-  /** Decodes `evalLoopNumBatches` batches (null: one; -1: all) from the first one on. The same step gives the same text. */
+  /** Decodes the first `evalLoopNumBatches` batches (null: one; -1: all). The same step gives the same text. */
   private async decode(run: Run): Promise<DecodeResult> {
     const input = this.dataset.open();
     input.reset();
@@ -159,7 +159,7 @@ function describeExamples(
       decode_length: length,
     };
   };
-  // Rows of padding fill up the last batch; they are no examples.
+  // Rows of padding, which fill up the last batch, are no examples.
   const wanted = Array.from({ length: rows }, (_, row) => row).filter((row) => lengths.data[row]! > 0);
   return wanted.map((row) => {
     const prefixLength = prefixLengths.data[row]!;

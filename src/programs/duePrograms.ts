@@ -1,11 +1,11 @@
-/** @file The programs between two steps: which are due, which have yet to run, what the failure of one means. */
+/** @file Programs between two training steps: due, pending, failed. */
 import { ConfigError } from '../hparams/index.js';
 import type { JsonValue } from '../inputs/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { type JobOptions, phase } from './options.js';
 import type { Run } from './run.js';
 
-/** Programs in their order. Each runs once at a step that it is due at, in this process or in the one that resumes. */
+/** Programs in their order. Each runs once at every step that it is due at, in this process or in the one that resumes. */
 export class DuePrograms {
   #pending: readonly string[] = [];
 
@@ -23,12 +23,12 @@ export class DuePrograms {
       );
   }
 
-  /** Names of those that have yet to run at the present step. */
+  /** Names of the programs that have yet to run at the present step. */
   get pending(): readonly string[] {
     return this.#pending;
   }
 
-  /** What those that have a state save, by name. */
+  /** States of the programs that have one, by name. */
   states(): Record<string, JsonValue> {
     const states = this.programs.flatMap((program) => {
       const state = program.getState?.();
@@ -37,7 +37,7 @@ export class DuePrograms {
     return Object.fromEntries(states);
   }
 
-  /** Resumes from what an earlier process saved. */
+  /** Resumes from the pending names and the states that an earlier process saved. */
   restore(pending: readonly string[], states: Readonly<Record<string, JsonValue>>): void {
     this.#pending = this.programs.map(({ name }) => name).filter((name) => pending.includes(name));
     for (const program of this.programs) {
@@ -46,20 +46,20 @@ export class DuePrograms {
     }
   }
 
-  /** Whether any is due at a step. */
+  /** Whether any program is due at a step. */
   isDue(step: number): boolean {
     return this.#dueAt(step).length > 0;
   }
 
-  /** Training has come to this step: what is due at it is to run. */
+  /** Makes the programs that are due at `step`, which training has reached, pending. */
   reach(step: number): void {
     this.#pending = this.#dueAt(step);
   }
 
   /**
-   * Runs what is pending, until a signal comes; where one ends training, also what is due at the end.
+   * Runs pending programs until a signal comes; where one ends training, also those that are due at the end.
    *
-   * @throws the error of one that fails, where `onEvalError` is `stop`.
+   * @throws the error of a program that fails, where `onEvalError` is `stop`.
    */
   async run(run: Run): Promise<void> {
     if (this.#pending.length > 0) await run.aside(() => this.#runPending(run));
@@ -80,7 +80,7 @@ export class DuePrograms {
     const atEnd = this.#dueAt(run.step, true);
     this.#pending = atEnd.filter((name) => !ran.includes(name));
     await this.#runEach(run);
-    // The same command runs them again, and ends at this step again.
+    // The same command, started again, runs them again and ends at this step.
     this.#pending = atEnd;
   }
 
@@ -92,7 +92,7 @@ export class DuePrograms {
     }
   }
 
-  /** Runs a program to its end or failure. @returns false where a signal stopped it: it runs when training is resumed */
+  /** Runs a program to its end or failure. @returns false where a signal stopped it: it stays pending */
   async #attempt(program: Program<Run>, run: Run): Promise<boolean> {
     try {
       return await run.unlessStopped(async () => {

@@ -1,7 +1,7 @@
 /** @file EvalProgram: the metrics of one dataset at the present parameters (paxml's SingleTaskEvalProgram). */
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
-import { type BoundCall, compile } from '../compiler/index.js';
+import { type BoundCall, compile, flatViews } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
 import {
   type BaseInput,
@@ -23,12 +23,12 @@ import {
   type WeightedValues,
 } from '../tasks/index.js';
 import { BatchBuffers, badIndexError } from './batchBuffers.js';
-import { JobError } from './errors.js';
-import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
+import { JobError } from './jobErrors.js';
 import { compileOptions, type JobOptions } from './options.js';
 import { ProgramDataset } from './programDataset.js';
 import type { EvalResult } from './results.js';
 import type { Run } from './run.js';
+import { type FlatParams, paramSpecs } from './taskState.js';
 
 /** The evaluation step, compiled for batches of one shape. */
 class EvalStep {
@@ -48,7 +48,9 @@ class EvalStep {
       { params: paramSpecs(params), batch: buffers.specs },
       compileOptions(options, 'eval_step'),
     );
-    const call = executable.bind({ inputs: { params: paramViews(params), batch: buffers.arrays } });
+    const call = executable.bind({
+      inputs: { params: flatViews(params.layout, params.params), batch: buffers.arrays },
+    });
     return new EvalStep(buffers, call);
   }
 
@@ -89,16 +91,16 @@ export class EvalSteps {
 
 const inputState = z.custom<InputState>((state) => typeof state === 'object' && state !== null);
 
-/** Where an evaluation that goes on through its data began and ended. */
+/** Positions of the data before and after an evaluation that does not start over. */
 const rollingPosition = z.strictObject({
-  /** The step that it was at. */
+  /** The training step of the evaluation. */
   step: z.int(),
-  /** null: at the first batch. */
+  /** null: the first batch. */
   from: inputState.nullable(),
   to: inputState,
 });
 
-/** Evaluates one dataset; its input is opened at the first time. */
+/** Evaluates one dataset; its input is opened on first use. */
 export class EvalProgram implements Program<Run> {
   readonly phase = 'evaluation';
   /** `eval_test_<dataset>`. */
@@ -125,10 +127,10 @@ export class EvalProgram implements Program<Run> {
   }
 
   /**
-   * Evaluates the batches that `evalLoopNumBatches` and `resetForEval` say. Rows of padding have weight 0, so the result
-   * is the mean over examples, however they fall into batches. At a step that it was at before, it reads the same batches.
+   * Evaluates as many batches as `evalLoopNumBatches` and `resetForEval` ask for. Rows of padding have weight 0, so the
+   * result is the mean over examples, however they fall into batches. Repeated at the same step, it reads the same batches.
    *
-   * @throws InterruptedError where the run is to stop: it then has not begun.
+   * @throws InterruptedError where the run is to stop; the evaluation then starts over when training is resumed.
    */
   async evaluate(run: Pick<Run, 'step' | 'throwIfStopped'>): Promise<EvalResult> {
     const { step } = run;
@@ -146,10 +148,10 @@ export class EvalProgram implements Program<Run> {
     for (let batch = await take(); batch; ) {
       run.throwIfStopped();
       const isLast = ++batches === limit;
-      // The next batch is made while this one is worked on.
+      // The next batch is prepared while this one is evaluated.
       const working = this.steps.run(input.name, batch);
       const taking = isLast ? undefined : setImmediate().then(take);
-      // Where one fails, nothing goes on behind the back of whoever is told.
+      // After an error nothing is left running in the background.
       await Promise.allSettled([working, taking]);
       means.add(await working);
       batch = await taking;
@@ -164,7 +166,7 @@ export class EvalProgram implements Program<Run> {
     return this.#position;
   }
 
-  /** Lets the next evaluation go on where one of an earlier process ended. */
+  /** Resumes at the data's position in an earlier process. */
   setState(state: JsonValue): void {
     this.#position = rollingPosition.parse(state);
   }
@@ -174,7 +176,7 @@ export class EvalProgram implements Program<Run> {
   }
 }
 
-/** Evaluates the next training batch, which is not taken. */
+/** Evaluates the next training batch without taking it. */
 export class EvalTrainProgram implements Program<Run> {
   readonly phase = 'evaluation';
   readonly name = 'eval_train';
@@ -204,7 +206,7 @@ function isEvaluated({ hp }: SingleTask, step: number, isLast: boolean): boolean
   return isLast || step % hp.train.hp.evalIntervalSteps === 0;
 }
 
-/** How many batches one evaluation takes; -1: to the end of the data. @throws JobError where that has no end */
+/** Batches of one evaluation; -1: to the end of the data. @throws JobError where the data has no end */
 function batchLimit(dataset: Config<BaseInput>, input: InputSource): number {
   const { evalLoopNumBatches, resetForEval } = dataset;
   const limit = evalLoopNumBatches ?? (resetForEval && !input.isEndless ? -1 : 1);
@@ -215,7 +217,7 @@ function batchLimit(dataset: Config<BaseInput>, input: InputSource): number {
   );
 }
 
-/** The first batch is as good a place as any where the data is no longer what the position was in. */
+/** Goes to a position; to the first batch where the data has changed and no longer has it. */
 function restorePosition(input: InputSource, position: InputState): void {
   try {
     input.setState(position);
@@ -225,7 +227,7 @@ function restorePosition(input: InputSource, position: InputState): void {
   }
 }
 
-/** The next batch of data that is read over and over; undefined where it has none at all. */
+/** The next batch, the first one again after the last; undefined where the data is empty. */
 async function nextBatchAround(input: InputSource): Promise<Batch | undefined> {
   const next = await nextBatch(input);
   if (next !== undefined) return next;

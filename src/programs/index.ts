@@ -1,4 +1,4 @@
-/** @file Programs: the only loops. A job is one run of the command: training, evaluation or decoding. */
+/** @file Jobs: one run of the command each, which trains, evaluates or decodes. */
 import { Profiler } from '../compiler/index.js';
 import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
 import { runCheckpointJob } from './checkpointJob.js';
@@ -6,13 +6,13 @@ import { openJobDirectory } from './jobDirectory.js';
 import type { JobOptions } from './options.js';
 import { runTraining } from './trainJob.js';
 
-export { JobError, JobInUseError } from './errors.js';
+export { JobError, JobInUseError } from './jobErrors.js';
 export type { JobMode, JobOptions } from './options.js';
 export { runSweepJob } from './sweepJob.js';
 
-/** How a job ended. */
+/** The end of a job. */
 export interface JobResult {
-  /** The signal that ended it before its time; training has then saved its state. */
+  /** The signal that ended it early, if any; training has then saved its state. */
   readonly signal: StopSignalName | undefined;
 }
 
@@ -20,9 +20,9 @@ export interface JobResult {
  * Runs one job. The first signal makes it save and return, or end the process where there is nothing to save yet; a
  * second one ends the process.
  *
- * @param stop may listen already.
+ * @param stop may be listening already.
  * @throws JobInUseError where another process works in the directory, ConfigError for configs that don't fit, InputError,
- *   CheckpointError or JobError for what is around it.
+ *   CheckpointError, SummaryError or JobError for its files and surroundings.
  */
 export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<JobResult> {
   const options = job.profile ? { ...job, profiler: new Profiler() } : job;
@@ -37,7 +37,7 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
       directory.close();
     }
   } catch (error) {
-    // What a signal interrupted has no other reason to fail.
+    // An interruption by a signal is no failure.
     if (!(error instanceof InterruptedError) || stop.received === undefined) throw error;
   } finally {
     stop.close();

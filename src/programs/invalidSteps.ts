@@ -1,12 +1,12 @@
-/** @file The end of a run whose updates are left out, one after the other: which layer and operation is to blame. */
+/** @file The error that ends a run after too many invalid steps in a row, with the layer and operation at fault. */
 import type { Checkpointer } from '../checkpoints/index.js';
 import type { NonFinite } from '../compiler/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { JobError } from './errors.js';
+import { JobError } from './jobErrors.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
-/** Steps in a row without an update that end a run: all steps of a short one do. */
+/** Invalid steps in a row that end a run; in a short run, all of its steps. */
 export function mostInvalidSteps({ hp }: SingleTask): number {
   const { maxInvalidSteps, numTrainSteps } = hp.train.hp;
   return maxInvalidSteps === null ? Number.POSITIVE_INFINITY : Math.min(maxInvalidSteps, numTrainSteps);
@@ -19,7 +19,7 @@ interface Ended {
   readonly checkpointer: Checkpointer;
 }
 
-/** The error that ends it; the last step is run again, with checks. @param report of the last step */
+/** The error; the last step is run again, with checks. @param report of the last step */
 export async function invalidStepsError(ended: Ended, { loss, update }: TrainReport): Promise<JobError> {
   const { task, program, meter, checkpointer } = ended;
   const { numTrainSteps } = task.hp.train.hp;

@@ -1,9 +1,9 @@
-/** @file The directory of a job: one process writes there at a time, and nothing lies about that one was writing when it was killed. */
+/** @file A job's directory: locked against other writers, free of what killed processes left half-written. */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { explain, makeDirectory, removeTemporaries, writeWhole } from '../files/index.js';
 import { acquireLock, describeHolder, type Lock, LockedError } from '../system/index.js';
-import { JobError, JobInUseError } from './errors.js';
+import { JobError, JobInUseError } from './jobErrors.js';
 import type { JobMode } from './options.js';
 
 /** A directory that this process may write to until it closes it. */
@@ -11,7 +11,7 @@ export interface JobDirectory {
   close(): void;
 }
 
-/** What writes the same files: training and sweeps; evaluation and decoding of checkpoints may run beside them. */
+/** Jobs that write the same files exclude each other; evaluation and decoding of checkpoints may run beside training. */
 type Writer = 'train' | 'eval' | 'decode';
 
 function writerOf(mode: JobMode | 'sweep'): Writer {
@@ -20,10 +20,10 @@ function writerOf(mode: JobMode | 'sweep'): Writer {
 }
 
 /**
- * Makes the directory and everything above it, locks it against other processes that would write the same files, and removes
- * what those before were writing when they were killed. Evaluation and decoding, which need what is there, make none.
+ * Makes the directory with everything above it, locks it against processes that would write the same files, and removes
+ * the temporary files of processes that were killed. Evaluation and decoding, which need a checkpoint, make no directory.
  *
- * @throws JobInUseError where another process has it; JobError that says which path can't be written and why.
+ * @throws JobInUseError where another process holds the lock; JobError, with path and reason, where it can't be written.
  */
 export async function openJobDirectory(directory: string, mode: JobMode | 'sweep'): Promise<JobDirectory> {
   const writer = writerOf(mode);
@@ -51,7 +51,7 @@ async function lockDirectory(directory: string, writer: Writer): Promise<Lock> {
   }
 }
 
-/** Writes a file of a job whole, or not at all, in a directory that is made where there is none. @throws JobError */
+/** Writes a file of a job whole or not at all, and makes its directory. @throws JobError where it can't be written */
 export function writeJobFile(path: string, text: string): void {
   try {
     makeDirectory(dirname(path));

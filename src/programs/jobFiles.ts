@@ -1,4 +1,4 @@
-/** @file The files that describe a run in its job_log_dir: experiment.json, model_params.txt, experiment_cls_vars.txt. */
+/** @file Descriptions of a run in its job_log_dir: experiment.json, model_params.txt, experiment_cls_vars.txt. */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -58,8 +58,8 @@ function describeConfigs({ task, datasets, decodeDatasets }: JobOptions): string
 }
 
 /**
- * Writes the run's description. Training writes the plain names; other modes put theirs in front
- * (eval_model_params.txt), so that a later evaluation leaves the training's record alone.
+ * Writes the run's description. Other modes than training prefix the names (eval_model_params.txt), so that a later
+ * evaluation leaves the record of training alone.
  */
 export function writeJobFiles(options: JobOptions, machine: Machine): void {
   const { jobLogDir, mode, name, overrides, classVars, task, datasets, decodeDatasets } = options;

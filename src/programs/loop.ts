@@ -4,16 +4,16 @@ import type { CheckpointProgram } from './checkpointProgram.js';
 import type { DuePrograms } from './duePrograms.js';
 import type { Run } from './run.js';
 
-/** What takes part in the loop. */
+/** Parts of the loop. */
 export interface Loop {
   readonly run: Run;
   readonly train: Program<Run>;
   readonly checkpoints: CheckpointProgram;
-  /** What runs between steps; a resumed run begins with those that had yet to run. */
+  /** Programs between steps; a resumed run begins with the pending ones. */
   readonly programs: DuePrograms;
 }
 
-/** Trains until the last step, a signal, a program that ends training, or an error: in each case the state is saved. */
+/** Trains until the last step, a signal, a program that ends training, or an error; saves the state in each case. */
 export async function runLoop({ run, train, checkpoints, programs }: Loop): Promise<void> {
   try {
     for (;;) {

@@ -1,21 +1,21 @@
-/** @file The machine that a run's bits depend on: recorded, and compared when the run is resumed. */
+/** @file The machine, on which a run's bits depend: recorded, and compared when the run is resumed. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { cpuName, type Executable, nativeTools } from '../compiler/index.js';
 import { readRegularFile } from '../files/index.js';
 import type { EngineOptions } from './options.js';
 
-/** On what a run computes, as experiment.json has it. */
+/** Engine and hardware of a run, as experiment.json records them. */
 export interface Machine {
-  /** What runs the training step; the engine that was asked for where nothing is trained. */
+  /** The engine of the training step; the one asked for where nothing is trained. */
   readonly engine: string;
   /** Name and version of the C compiler, where the engine has one. */
   readonly compiler: string | null;
-  /** The kernels that products and attention run with, where the engine has them. */
+  /** The set of kernels for products and attention, where the engine has them. */
   readonly kernels: string | null;
   readonly cpu: string;
   readonly threads: number;
-  /** In which most of the products multiply; null where nothing is trained. */
+  /** The precision of most of the products; null where nothing is trained. */
   readonly precision: string | null;
 }
 
@@ -36,7 +36,7 @@ export async function machineOf(
   };
 }
 
-/** The machine that a run in this directory has recorded; undefined where none has. */
+/** The machine recorded in a job's directory, if any. */
 export function recordedMachine(jobLogDir: string): Partial<Machine> | undefined {
   try {
     const record = JSON.parse(readRegularFile(join(jobLogDir, 'experiment.json')).toString()) as {
@@ -44,7 +44,7 @@ export function recordedMachine(jobLogDir: string): Partial<Machine> | undefined
     };
     return record.machine;
   } catch {
-    // A record that is not there, or not whole, keeps no run from going on.
+    // A record that is missing or damaged must not keep a run from going on.
     return undefined;
   }
 }
@@ -58,7 +58,7 @@ const NAMES: Readonly<Record<keyof Machine, string>> = {
   precision: 'precision of products',
 };
 
-/** A line for each difference; where the engine differs, its compiler is no other one. */
+/** A line for each difference of what both machines have. */
 export function machineChanges(before: Partial<Machine>, now: Machine): string[] {
   const keys = (Object.keys(NAMES) as (keyof Machine)[]).filter(
     (key) =>

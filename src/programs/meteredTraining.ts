@@ -11,21 +11,21 @@ import type { Run } from './run.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
-/** What training is made of. */
+/** Parts of training. */
 interface Parts {
   readonly options: JobOptions;
   readonly task: SingleTask;
   readonly program: TrainProgram;
   readonly meter: TrainMeter;
-  /** What interrupts steps that are taken at once. */
+  /** What ends a call of several steps, as `programs` does. */
   readonly checkpoints: CheckpointProgram;
   readonly programs: DuePrograms;
 }
 
-/** Takes steps until something else is due. */
+/** The program that takes training steps. */
 export class MeteredTraining implements Program<Run> {
   readonly name = TRAIN;
-  /** Steps of this process. */
+  /** Steps taken in this process. */
   #taken = 0;
 
   constructor(private readonly parts: Parts) {}
@@ -34,7 +34,7 @@ export class MeteredTraining implements Program<Run> {
     return step < this.#hp.numTrainSteps;
   }
 
-  /** Takes steps in one call, and tells what came of them. @throws JobError after too many without an update */
+  /** Takes steps in one call, and reports them. @throws JobError after too many invalid steps in a row */
   async run(run: Run): Promise<undefined> {
     const { task, program, meter, options, programs, checkpoints } = this.parts;
     const first = run.step;
@@ -57,7 +57,7 @@ export class MeteredTraining implements Program<Run> {
       );
   }
 
-  /** Steps that were profiled: the first of several warms up, and does not count. */
+  /** Profiled steps: the first of several, which warms up, does not count. */
   get profiledSteps(): number {
     return this.#taken > 1 ? this.#taken - 1 : this.#taken;
   }
@@ -72,7 +72,7 @@ export class MeteredTraining implements Program<Run> {
     return step % this.#hp.summaryIntervalSteps === 0 || step >= this.#hp.numTrainSteps;
   }
 
-  /** Steps until something is due, or the run may end: no more than fit in the latency budget. */
+  /** Steps per call: within the latency budget, and up to the next one at which something is due or the run may end. */
   #stepsAtOnce(step: number): number {
     const { task, program, meter, programs, checkpoints } = this.parts;
     const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
@@ -89,7 +89,7 @@ export class MeteredTraining implements Program<Run> {
     const { state, buffers, updater } = program;
     const { learner, variableNormSummary } = this.#hp;
     await run.aside(async () => {
-      // Counting FLOPs and measuring the peak take a while; the first step does not wait for them.
+      // Counting FLOPs and measuring the peak take a while, for which the first step must not wait.
       if (!meter.cost && meter.speed !== undefined) {
         const { flops, precision } = modelCost(task, state, buffers);
         meter.cost = { flops, peak: await findPeak(options, precision) };

@@ -8,14 +8,14 @@ import type { SingleTask } from '../tasks/index.js';
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
 export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
 
-/** How the programs of a run are compiled, and what they are measured against. */
+/** How the programs of a run are compiled, and the peak that they are measured against. */
 export interface EngineOptions {
   readonly engine?: Engine;
   readonly device?: EagerDevice;
   readonly numThreads?: number | undefined;
   /** Peak of the machine in 1e12 FLOP/s; measured where absent. */
   readonly peakTflops?: number | undefined;
-  /** Is told where the time of programs goes. */
+  /** Collects the time of programs. */
   readonly profiler?: Profiler | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface JobOptions extends EngineOptions {
   readonly task: Config<SingleTask>;
   readonly datasets: readonly Config<BaseInput>[];
   readonly decodeDatasets: readonly Config<BaseInput>[];
-  /** File URL of the module that defines the experiment: input classes of its own are loaded from there in workers. */
+  /** File URL of the experiment's module, from which workers load input classes of its own. */
   readonly moduleUrl: string;
   readonly jobLogDir: string;
   readonly mode: JobMode;
@@ -35,16 +35,16 @@ export interface JobOptions extends EngineOptions {
   /** Text of experiment_cls_vars.txt. */
   readonly classVars: string;
   readonly restorePreviousCheckpoint?: boolean;
-  /** Whether the job tells at its end where its time went. */
+  /** Whether the job writes a profile at its end. */
   readonly profile?: boolean;
 }
 
-/** Where a job has its checkpoints. */
+/** The directory of a job's checkpoints. */
 export function checkpointDirectory({ jobLogDir }: JobOptions): string {
   return join(jobLogDir, 'checkpoints');
 }
 
-/** How the programs of a job are compiled. */
+/** Options of the compiler. @param name of the program, for messages and profiles */
 export function compileOptions(options: EngineOptions, name: string): CompileOptions {
   const { engine, device, numThreads, profiler } = options;
   return {
@@ -56,7 +56,7 @@ export function compileOptions(options: EngineOptions, name: string): CompileOpt
   };
 }
 
-/** Does something as a phase of the job that is profiled; only does it where none is. */
+/** Runs `act`, as a phase of the profile where there is one. */
 export function phase<T>({ profiler }: EngineOptions, name: string, act: () => Promise<T>): Promise<T> {
   return profiler === undefined ? act() : profiler.phase(name, act);
 }

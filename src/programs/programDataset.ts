@@ -1,18 +1,18 @@
-/** @file The dataset of a program: opened at first use, read as training fixed it, compared with what was there before. */
+/** @file A program's dataset: opened on first use, with the tokenizer of training, compared with its record. */
 import { build, type Config, ConfigError, classOf, iterate } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { dataRecordPath, recordData, recordedData } from './dataRecord.js';
-import { JobError } from './errors.js';
+import { JobError } from './jobErrors.js';
 import type { JobOptions } from './options.js';
 
 const builtIn = new Set<unknown>(Object.values(inputs));
 
-/** Program of the dataset that trains. */
+/** Name of the program that trains. */
 export const TRAIN = 'train';
 
-/** The one dataset that trains. @throws ConfigError where there is none, or several */
+/** The one dataset with isTraining. @throws ConfigError where there is none, or several */
 export function trainingDataset({
   name,
   datasets,
@@ -23,7 +23,7 @@ export function trainingDataset({
   throw new ConfigError(`${name}: datasets() must have one dataset with isTraining true, it has ${found}.`);
 }
 
-/** A dataset that one program reads. */
+/** The dataset of one program. */
 export class ProgramDataset {
   #input: inputs.InputSource | undefined;
   #changes: string | undefined;
@@ -37,7 +37,7 @@ export class ProgramDataset {
   ) {}
 
   /**
-   * The input. A tokenizer that learns its vocabulary has the one that training fixed, whatever its corpus is by now.
+   * The input. A tokenizer that learns its vocabulary gets the one of training, however the corpus has changed since.
    *
    * @throws InputError for what is wrong with the data, JobError for a tokenizer with other ids than that of training,
    *   ConfigError for one with more ids than the model.
@@ -59,7 +59,7 @@ export class ProgramDataset {
     else this.#checkIds(known, input.name);
   }
 
-  /** How the data differs from what the run first read for this program; undefined where it doesn't, and once told. */
+  /** Differences of the data from its record, once; undefined where there are none. */
   takeChanges(): string | undefined {
     const changes = this.#changes;
     this.#changes = undefined;
@@ -70,7 +70,7 @@ export class ProgramDataset {
     await this.#input?.close();
   }
 
-  /** What training recorded of its data, if it has begun. */
+  /** The record of the training data, if there is one. */
   get #training(): inputs.DataIdentity | undefined {
     return recordedData(this.options.jobLogDir, TRAIN);
   }
@@ -97,8 +97,8 @@ export class ProgramDataset {
   }
 
   /**
-   * Its prefetch thread loads the experiment's module only where the dataset has classes of its own: an experiment brings
-   * the whole framework with it, which would keep the thread busy for the first steps.
+   * The prefetch thread loads the experiment's module only where the dataset has classes of its own: with it comes the whole
+   * framework, which would keep the thread busy for the first steps.
    */
   #openInput(): inputs.InputSource {
     const config = this.#fixedConfig;
@@ -113,7 +113,7 @@ export class ProgramDataset {
     }
   }
 
-  /** Ids must be those that training has, and that the model knows. */
+  /** Checks that ids mean what they mean in training, and are in the model's vocabulary. */
   #checkIds(identity: inputs.DataIdentity, name: string): void {
     this.#checkTokenizer(identity, name);
     checkVocabulary(this.task, name, identity);
@@ -130,7 +130,7 @@ export class ProgramDataset {
   }
 }
 
-/** More ids than the model has embeddings for would be read as others, or fail at some step. */
+/** Checks that the model has an embedding for every id, which otherwise fails at some later step. */
 function checkVocabulary(
   { model }: SingleTask,
   name: string,

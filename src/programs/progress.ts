@@ -1,11 +1,11 @@
-/** @file progress.json of a checkpoint: meters, pending programs and their states, for resumed runs to report as undisturbed ones do. */
+/** @file progress.json of a checkpoint, by which a resumed run reports as an undisturbed one: meters, pending programs, states. */
 import { z } from 'zod';
 import type { SaveOptions } from '../checkpoints/index.js';
 import type { JsonValue } from '../inputs/index.js';
 import type { DuePrograms } from './duePrograms.js';
-import { JobError } from './errors.js';
+import { JobError } from './jobErrors.js';
 import type { Run } from './run.js';
-import type { FlatTrainState } from './stepCalls.js';
+import type { FlatTrainState } from './taskState.js';
 import { asPair, meterState, pair, type TrainMeter } from './trainMeter.js';
 import type { TrainProgram } from './trainProgram.js';
 
@@ -13,11 +13,11 @@ const metric = pair.transform(([value, weight]) => ({ value, weight }));
 
 const schema = z.strictObject({
   meter: meterState,
-  /** States of programs between steps, by name; at first there were those of evaluations alone. */
+  /** States of programs by name; the field's name is from when evaluations alone had one. */
   positions: z.record(z.string(), z.custom<JsonValue>()),
-  /** Programs that had yet to run at the step. */
+  /** Programs that have yet to run at the step. */
   pending: z.array(z.string()),
-  /** Metrics of the newest evaluation, by program. */
+  /** Metrics of the newest evaluations, by program. */
   results: z.record(z.string(), z.record(z.string(), metric)).default({}),
 });
 
@@ -33,7 +33,7 @@ export interface Saved {
   readonly run: Run;
 }
 
-/** What to save with the state of the present step. */
+/** The data saved beside the state of the present step. */
 export function savedWith({ program, meter, programs, run }: Saved): SaveOptions {
   const progress: z.input<typeof schema> = {
     meter: meter.state(),
@@ -50,7 +50,7 @@ function mapValues<T, U>(values: Readonly<Record<string, T>>, map: (value: T) =>
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
 }
 
-/** The progress in a checkpoint, undefined in one that has none. @throws JobError where it is of another version */
+/** The progress of a checkpoint, if it has one. @throws JobError where it is of another version */
 export function readProgress(saved: unknown, path: string): Progress | undefined {
   if (saved === null || saved === undefined) return undefined;
   const parsed = schema.safeParse(saved);

@@ -15,16 +15,16 @@ import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
 import type { Scalars, TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 
-/** Examples of a decode that are printed; the file has them all. */
+/** Decoded examples printed on the console; the file has all of them. */
 const printedExamples = 4;
 
-/** The steps that a run goes through. */
+/** Steps of a run. */
 export interface Course {
   readonly firstStep: number;
   readonly numTrainSteps: number;
-  /** A line in a log at multiples of this step. */
+  /** Steps between progress lines in a log. */
   readonly logIntervalSteps?: number;
-  /** Programs that run again at the first step: what they wrote of it before goes. */
+  /** Programs that run again at the first step, whose earlier lines of it are dropped. */
   readonly again?: readonly string[];
 }
 
@@ -38,7 +38,7 @@ function metricScalars(metrics: WeightedValues): Scalars {
   return scalars;
 }
 
-/** Reports one job; closed at its end. */
+/** Reports on one job; to be closed at its end. */
 export class Reporter {
   readonly #metrics: MetricsFile;
   readonly #line: ProgressLine;
@@ -46,7 +46,7 @@ export class Reporter {
   readonly #isTraining: boolean;
   #wroteHow = false;
   readonly #notify = (line: string) => this.tell(line);
-  /** Evaluations and decodes of this process that failed. */
+  /** Failed evaluations and decodes of this process. */
   failures = 0;
 
   constructor(
@@ -66,7 +66,7 @@ export class Reporter {
     });
   }
 
-  /** Says what is trained, and where from: a checkpoint's path, or initial values. */
+  /** Prints the model's size, and where training starts: at a checkpoint or at initial values. */
   trainingStarts(task: SingleTask, globalBatchSize: number, restored: string | undefined): void {
     const { name, jobLogDir } = this.options;
     const parameters = task.variables.reduce(
@@ -83,12 +83,12 @@ export class Reporter {
     events.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
   }
 
-  /** Lines that stay. */
+  /** Prints lines that stay, above the live one. */
   tell(...lines: readonly string[]): void {
     for (const line of lines) this.#line.message(line);
   }
 
-  /** A finished step without a summary: the live line. */
+  /** Updates the live line after a step without a summary. */
   progress(step: number, meter: TrainMeter): void {
     const speed = meter.speed;
     this.#line.update({ step, loss: meter.lastLoss, tokensPerSec: speed, mfu: meter.mfuAt(speed) });
@@ -99,16 +99,16 @@ export class Reporter {
     this.progress(step, meter);
   }
 
-  /** A step whose update was left out. */
+  /** Prints a warning of a step whose update was left out. */
   invalidStep(step: number, { update, loss }: TrainReport, skipped: number): void {
-    // One line for each would bury everything where all steps are so.
+    // A line for each would bury everything else where all steps are invalid.
     if (skipped > 3 && skipped % 100 !== 0) return;
     this.#line.message(
       `Step ${step}: update left out, loss ${loss}, gradient norm ${update.rawGradNorm} (${skipped} so far).`,
     );
   }
 
-  /** The scalars of another program. */
+  /** Writes and prints the scalars of another program. */
   summary(program: string, step: number, scalars: Readonly<Scalars>): void {
     this.#write(program, step, scalars);
   }
@@ -116,7 +116,7 @@ export class Reporter {
   evaluated(program: string, step: number, { metrics, batches, seconds, changes }: EvalResult): void {
     this.#dataChanged(program, changes);
     this.#write(program, step, { ...metricScalars(metrics), batches });
-    // Metrics that are equal are one thing under several names (total_loss and avg_xent without auxiliary losses).
+    // Equal metrics are shown once: total_loss is avg_xent without auxiliary losses.
     const values = new Set<number>([0]);
     const shown = Object.entries(metrics)
       .filter(([name, { value }]) => !name.startsWith('num_') && !values.has(value) && values.add(value))
@@ -137,10 +137,10 @@ export class Reporter {
     for (const example of examples.slice(0, printedExamples)) this.#line.message(describe(example));
   }
 
-  /** An evaluation or a decode that gave nothing. */
+  /** Prints the failure of a program. */
   failed(program: string, step: number, error: Error, goesOn: boolean): void {
     this.failures += 1;
-    // Whoever wrote the input or the layer looks for the line that threw.
+    // The author of an input or a layer needs the line that threw.
     const isOwn = /^(Type|Range|Reference|Syntax)?Error$/.test(error.name);
     const told = isOwn ? error.stack : error.message;
     this.#line.message(
@@ -149,7 +149,7 @@ export class Reporter {
     this.#metrics.write({ program, step, error: error.message });
   }
 
-  /** What became of the state at the end. */
+  /** Prints that the state was saved after an error. */
   saved(step: number): void {
     this.#line.message(
       `Saved at step ${step} of ${this.course.numTrainSteps}; the same command goes on from there.`,
@@ -180,7 +180,7 @@ export class Reporter {
     this.#metrics.close();
   }
 
-  /** With the first summary that has an MFU: what it was counted with, so that it can be checked. */
+  /** Terms of MFU, with the first summary that has one, so that it can be checked. */
   #howMeasured({ cost, firstStepSeconds }: TrainMeter): MetricsLine {
     if (this.#wroteHow || cost === undefined) return {};
     this.#wroteHow = true;
@@ -205,7 +205,7 @@ export class Reporter {
     this.#metrics.write({ program, step, ...scalars, ...notes });
   }
 
-  /** Opened by the first summary, so that programs that write none leave no empty file. */
+  /** Opened by the first summary: programs that write none leave no empty file. */
   #eventFile(program: string): EventFile {
     let events = this.#events.get(program);
     if (!events) {

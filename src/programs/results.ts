@@ -1,13 +1,13 @@
 /** @file Results of evaluations and decodes. */
 import type { WeightedValues } from '../tasks/index.js';
 
-/** What an evaluation found. */
+/** Result of an evaluation. */
 export interface EvalResult {
   /** Weighted means over all batches. */
   readonly metrics: WeightedValues;
   readonly batches: number;
   readonly seconds: number;
-  /** How the data differs from what the run read at first; told once. */
+  /** Differences of the data from its record, reported once. */
   readonly changes?: string | undefined;
 }
 
@@ -27,21 +27,21 @@ export interface Sample {
 export interface DecodedExample extends Sample {
   readonly prefix: string;
   readonly prefix_length: number;
-  /** The example that the prompt is the beginning of. */
+  /** The whole example, which begins with the prompt. */
   readonly original: string;
   readonly ids: readonly number[];
-  /** Where the decoder draws several: all of them, the one above included. */
+  /** All continuations where the decoder draws several, the one above included. */
   readonly sampled?: readonly Sample[];
 }
 
-/** What a decode gave. */
+/** Result of a decode. */
 export interface DecodeResult {
   readonly examples: readonly DecodedExample[];
   /** The file that holds them. */
   readonly path: string;
   readonly seconds: number;
-  /** Tokens drawn. */
+  /** Number of tokens drawn. */
   readonly tokens: number;
-  /** How the data differs from what the run read at first; told once. */
+  /** Differences of the data from its record, reported once. */
   readonly changes?: string | undefined;
 }

@@ -1,19 +1,19 @@
-/** @file A run as its programs see it: where it stands, what evaluations gave, whether it is to stop. */
+/** @file A run as its programs see it: step, parameters, results of evaluations, stop signal. */
 import { flatViews } from '../compiler/index.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
 import type { ProgramRun, WeightedValues } from '../tasks/index.js';
 import type { Reporter } from './reporter.js';
 import type { EvalResult } from './results.js';
-import type { FlatTrainState } from './stepCalls.js';
+import type { FlatTrainState } from './taskState.js';
 import type { TrainMeter } from './trainMeter.js';
 
 /** A run of training, or of the programs of a checkpoint. */
 export class Run implements ProgramRun {
   readonly #results = new Map<string, WeightedValues>();
-  /** Why a program ended training, if one did. */
+  /** The reason of a program that ended training, if one did. */
   ended: string | undefined;
 
-  /** @param meter stands still while programs run between steps */
+  /** @param meter paused while programs run between steps */
   constructor(
     private readonly state: FlatTrainState,
     readonly reporter: Reporter,
@@ -47,7 +47,7 @@ export class Run implements ProgramRun {
     for (const [program, metrics] of Object.entries(results)) this.#results.set(program, metrics);
   }
 
-  /** Takes down what an evaluation gave. */
+  /** Records and reports the result of an evaluation. */
   evaluated(program: string, result: EvalResult): void {
     this.#results.set(program, result.metrics);
     this.reporter.evaluated(program, this.step, result);
@@ -65,7 +65,7 @@ export class Run implements ProgramRun {
     if (this.isStopped) throw new InterruptedError(`Stopped by ${this.stop.received}.`);
   }
 
-  /** Acts to the end, or until a signal stops it. @returns whether it came to the end */
+  /** Runs `act` to its end, or until a signal interrupts it. @returns whether it came to its end */
   async unlessStopped(act: () => Promise<void>): Promise<boolean> {
     try {
       this.throwIfStopped();
@@ -77,7 +77,7 @@ export class Run implements ProgramRun {
     }
   }
 
-  /** Acts outside of training: its time does not count. */
+  /** Runs `act` without counting its time as training. */
   async aside(act: () => Promise<void>): Promise<void> {
     this.meter?.pause();
     await act();

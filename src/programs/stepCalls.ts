@@ -1,10 +1,8 @@
 /** @file The compiled training step: gradients and update, one or several times a call. */
-import type { TrainState } from '../checkpoints/index.js';
 import {
   type BoundCall,
   compile,
   type Executable,
-  type FlatLayout,
   flatViews,
   type HostTensor,
   type TensorSpec,
@@ -14,25 +12,19 @@ import { type Batch, batchBytes, specsOf } from '../inputs/index.js';
 import type { FlatUpdater } from '../learners/index.js';
 import { type SingleTask, type StepMetrics, trainStep } from '../tasks/index.js';
 import { BatchBuffers } from './batchBuffers.js';
-import { paramSpecs } from './flatParams.js';
 import { compileOptions, type JobOptions } from './options.js';
+import { type FlatTrainState, paramSpecs, type TrainMemory } from './taskState.js';
 
-/** A state whose layout is the compiler's. */
-export type FlatTrainState = TrainState & { readonly layout: FlatLayout };
-
-/** All memory that updates work on. */
-export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
-
-/** What a step computes beside gradients. */
+/** Results of a step beside gradients. */
 export interface StepOutputs {
   readonly loss: HostTensor;
   readonly metrics: StepMetrics;
   readonly summaries: Readonly<Record<string, HostTensor>>;
 }
 
-/** Steps that one call may take: so many that the calls themselves, and the work between them, cost next to nothing. */
+/** Most steps of a call: enough for the overhead of calls, and of the work between them, to vanish. */
 const STEPS_OF_A_CALL = 16;
-/** Batches of a call take no more memory than this, if they are more than one. */
+/** Most memory for the batches of a call, where they are more than one. */
 const BATCHES_BYTES = 64 << 20;
 
 /** Specs of a training step's inputs. */
@@ -47,7 +39,7 @@ export function trainSpecs(
 export interface BoundStep {
   readonly executable: Executable;
   readonly call: BoundCall;
-  /** Tells norms of what it updates. */
+  /** Source of norms for summaries. */
   readonly updater: FlatUpdater;
   readonly buffers: BatchBuffers;
   /** Keys of each step, two words. */
@@ -56,7 +48,7 @@ export interface BoundStep {
   readonly mostSteps: number;
 }
 
-/** A structure like `outputs` that leaves every array to the binding. */
+/** A structure like `outputs` without arrays: the binding allocates them. */
 function ownMemory(outputs: object): Tree<null> {
   return Object.fromEntries(
     Object.entries(outputs).map(([name, value]) => [name, 'dtype' in value ? null : ownMemory(value)]),

@@ -1,10 +1,11 @@
-/** @file A language model as decoders call it: compiled programs over one cache of keys and values. */
+/** @file Compiled decoding steps of a language model, over one cache of keys and values. */
 import {
   type BoundArray,
   type BoundCall,
   type CompileOptions,
   compile,
   type Executable,
+  flatViews,
   ops,
   type Tensor,
   type TensorSpec,
@@ -14,40 +15,40 @@ import {
 import type { DrawnIds, ExtendGreedily, ExtendStep, Prefill } from '../decoding/index.js';
 import { runInContext } from '../layers/index.js';
 import type { LanguageModel } from '../models/index.js';
-import { type FlatParams, paramSpecs, paramViews } from './flatParams.js';
+import { type FlatParams, paramSpecs } from './taskState.js';
 
-/** Positions of a prompt that are worked on at once. */
+/** Positions of a prompt per call. */
 const PREFILL_STEPS = 64;
 
-/** What is decoded, and how. */
+/** The model and the shape of its decodes. */
 export interface StepperOptions {
   readonly model: LanguageModel;
   readonly params: FlatParams;
-  /** Sequences at a time. */
+  /** Sequences per batch. */
   readonly rows: number;
-  /** Longest sequence. */
+  /** Length of the longest sequence, prompt included. */
   readonly seqlen: number;
-  /** Whether likeliest tokens are all that is asked for: then logits do not leave the program. */
+  /** Whether only the likeliest tokens are needed: logits then do not leave the program. */
   readonly isGreedy: boolean;
-  /** Options of the programs by their names. */
+  /** Compiler options by program name. */
   readonly compileOptions: (name: string) => CompileOptions;
 }
 
 type Tensors = Record<string, Tensor>;
 type Arrays = Record<string, BoundArray>;
 
-/** What the programs are given: numbers beside parameters and state. */
+/** Arguments of the programs. */
 interface Given {
   readonly params: Tensors;
   readonly state: Tensors;
   readonly ids: Tensor;
   readonly timeStep: Tensor;
-  /** Of greedy steps: what was drawn at each position, [seqlen, rows], and its log-probability. */
+  /** In greedy decoding: the tokens so far, [seqlen, rows], and their log-probabilities, likewise. */
   readonly drawn: Tensor;
   readonly logprobs: Tensor;
 }
 
-/** A program and the call that it is bound to. */
+/** A program and its bound call. */
 interface Bound {
   readonly executable: Executable;
   readonly call: BoundCall;
@@ -84,7 +85,7 @@ export class Stepper {
     this.logprobs = new Float32Array(rows * seqlen);
   }
 
-  /** Compiles the step; what prompts need is compiled when there is a long one. */
+  /** Compiles the step; that of prompts is compiled with the first one that needs it. */
   static async create(options: StepperOptions): Promise<Stepper> {
     const stepper = new Stepper({ ...options, seqlen: Math.max(1, options.seqlen) });
     await stepper.compileStep();
@@ -133,7 +134,7 @@ export class Stepper {
       model.extendStep(ids, timeStep);
       return {};
     };
-    // The state is stored as the step's engine has it.
+    // The state is in the format of the step's engine.
     const { runner } = this.main.executable;
     const same = runner === 'wasm' ? 'onnx' : runner;
     const specs = { ids: { shape: [rows, steps], dtype: 'int32' as const } };
@@ -173,10 +174,10 @@ export class Stepper {
   }
 
   /**
-   * Binds a program to the one state there is.
+   * Binds a program to the shared state.
    *
    * @param advanced outputs that become inputs of the next run.
-   * @param replaced outputs, beside the state, that lie on inputs where slices are replaced in place.
+   * @param replaced outputs, beside the state, that share memory with inputs where the engine updates slices in place.
    */
   private bind(
     executable: Executable,
@@ -194,7 +195,7 @@ export class Stepper {
     ];
     const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
     const call = executable.bind({
-      inputs: { params: paramViews(params), timeStep, state, ...inputs },
+      inputs: { params: flatViews(params.layout, params.params), timeStep, state, ...inputs },
       outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
       carried: Object.fromEntries([...advanced, ...(inPlace ? [] : copied)].map((name) => [name, name])),
     });
@@ -206,7 +207,7 @@ export class Stepper {
     for (const array of Object.values(this.state)) array.fill(0);
   }
 
-  /** Says that the parameters have changed. */
+  /** To be called when the parameters have changed. */
   refresh(): void {
     this.main.executable.refresh();
     this.prompts?.executable.refresh();
@@ -217,7 +218,7 @@ export class Stepper {
     await this.prompts?.executable.dispose();
   }
 
-  /** One position: the logits of the next. Not where it is greedy. */
+  /** One position, to the logits of the next: [rows, vocabSize]. Not for greedy decoding. */
   readonly extendStep: ExtendStep = async (ids, timeStep) => {
     this.ids.set(ids);
     this.timeStep[0] = timeStep;
@@ -225,7 +226,7 @@ export class Stepper {
     return outputs.logits.data;
   };
 
-  /** Several positions, each with the likeliest token of the last. Where it is greedy. */
+  /** Several positions, each fed the likeliest token of the one before. For greedy decoding. */
   readonly extendGreedily: ExtendGreedily = async (ids, timeStep, count): Promise<DrawnIds> => {
     const { rows } = this;
     this.ids.set(ids);
@@ -235,14 +236,14 @@ export class Stepper {
     return { ids: this.drawn.subarray(begin, end), logprobs: this.logprobs.subarray(begin, end) };
   };
 
-  /** The first `count` positions of all rows. */
+  /** Fills the cache with the first `count` positions of all rows. */
   readonly prefill: Prefill = async (ids, count) => {
     this.prompts ??= await this.compilePrefill();
     const { rows, promptIds } = this;
     const { seqlen } = this.options;
     const steps = promptIds.length / rows;
     for (let begin = 0; begin < count; begin += steps) {
-      // What stands behind the prompt is replaced before anything sees it. The last positions may be worked on twice.
+      // Entries behind the prompt are overwritten before they are read. The last positions may be computed twice.
       const first = Math.min(begin, seqlen - steps);
       promptIds.fill(0);
       for (let row = 0; row < rows; row++)

@@ -4,7 +4,7 @@ import { exitCodeOfSignal, OwnProcess, StopSignal } from '../system/index.js';
 import { openJobDirectory } from './jobDirectory.js';
 import { lastLoss, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
 
-/** What a sweep is asked to do. */
+/** Options of a sweep. */
 export interface SweepOptions {
   /** Full name of the experiment. */
   readonly name: string;
@@ -14,7 +14,7 @@ export interface SweepOptions {
   readonly runs: readonly SweepRun[];
 }
 
-/** Runs to the end; `begin` is told of the process while it runs. */
+/** Runs `run` in a process of its own to the end. @param begin receives the process */
 async function execute(
   run: RunRecord,
   directory: string,
@@ -29,13 +29,13 @@ async function execute(
 }
 
 /**
- * Runs a sweep, whose record stands in sweep.json. Runs that finished earlier with the same flags are passed over, those
- * that did not go on from their checkpoints. A run that fails does not keep the others from running; SIGINT and SIGTERM
- * reach the present run, which saves, and end the sweep.
+ * Runs a sweep, recorded in sweep.json. Runs that finished earlier with the same flags are skipped, unfinished ones resume
+ * from their checkpoints. The failure of one run does not end the sweep; SIGINT and SIGTERM do, once the present run has
+ * saved.
  *
  * @returns the exit code: 0 where all runs finished, 1 where one failed, 130 or 143 after a signal.
- * @throws JobInUseError where another process works in the directory, JobError for one that can't be written, or that has a
- *   sweep.json of something else.
+ * @throws JobInUseError where another process works in the directory, JobError for one that can't be written, or whose
+ *   sweep.json no sweep wrote.
  */
 export async function runSweepJob(options: SweepOptions): Promise<number> {
   const { name, directory, sweeps, runs } = options;

@@ -1,22 +1,22 @@
-/** @file sweep.json: which runs a sweep has, how far each came, and what came of it. */
+/** @file sweep.json: the runs of a sweep, their status and results. */
 import { closeSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { isThere, linesFromEnd, openRegularFile, readRegularFile } from '../files/index.js';
-import { JobError } from './errors.js';
 import { writeJobFile } from './jobDirectory.js';
+import { JobError } from './jobErrors.js';
 
-/** One run of a sweep, as the command line asks for it. */
+/** One run of a sweep, as requested. */
 export interface SweepRun {
   /** Name of its directory in the sweep's. */
   readonly name: string;
-  /** What the sweep sets in it, as `path=value`. */
+  /** Its settings in the sweep, as `path=value`. */
   readonly settings: readonly string[];
-  /** The flags of main.ts that make the run, all but --job_log_dir. */
+  /** All flags of the run but --job_log_dir. */
   readonly flags: readonly string[];
 }
 
-/** A run and how it stands. A run that is `running` in the file of a sweep that is not was killed with it. */
+/** A run and its status. A run that is `running` in the file of a sweep that has ended was killed with it. */
 export interface RunRecord extends SweepRun {
   status: 'waiting' | 'running' | 'finished' | 'failed' | 'stopped';
   /** Exit code of its process, or the signal that ended it. */
@@ -36,14 +36,14 @@ interface SweepFile {
   readonly runs: readonly RunRecord[];
 }
 
-/** The runs of a sweep, kept in `directory`/sweep.json. */
+/** The runs of a sweep, recorded in `directory`/sweep.json. */
 export class SweepRecord {
   readonly runs: RunRecord[];
   /** Runs of earlier sweeps in the same directory. */
   readonly #others: readonly RunRecord[];
 
   /**
-   * Takes over what the file knows of the runs: one that finished with the same flags counts as finished.
+   * Merges the runs with those in the file: one that finished with the same flags stays finished.
    *
    * @throws JobError where the file is not one that a sweep wrote.
    */
@@ -63,7 +63,7 @@ export class SweepRecord {
     this.#others = [...known.values()];
   }
 
-  /** Writes the file: whole, or not at all. @throws JobError where it can't be written */
+  /** Writes the file whole or not at all. @throws JobError where it can't be written */
   save(): void {
     const file: SweepFile = {
       format: 'luthier-sweep',
@@ -88,7 +88,7 @@ function readRecords(path: string): readonly RunRecord[] {
   throw new JobError(`${path} is not what a sweep wrote: move it away, or take another --job_log_dir.`);
 }
 
-/** The last training loss in a run's metrics.jsonl, and its step; a line that is cut off does not count. */
+/** The last training loss in a run's metrics.jsonl, and its step; a truncated line does not count. */
 export function lastLoss(directory: string): { step: number; loss: number } | undefined {
   let file: number | undefined;
   try {
@@ -98,7 +98,7 @@ export function lastLoss(directory: string): { step: number; loss: number } | un
       if (found !== undefined) return found;
     }
   } catch {
-    // The run itself has told why there are none.
+    // The run itself has reported why there are none.
   } finally {
     if (file !== undefined) closeSync(file);
   }

@@ -1,25 +1,42 @@
-/** @file The buffers of a task in memory: its parameters, and in training all that an update needs. */
+/** @file Memory of a task: flat parameters, and in training optimizer slots and gradients. */
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
-import { createTrainState } from '../checkpoints/index.js';
-import { flatViews, readyToFill, takeMemory } from '../compiler/index.js';
+import { createTrainState, type TrainState } from '../checkpoints/index.js';
+import { type FlatLayout, flatViews, readyToFill, type TensorSpec, takeMemory } from '../compiler/index.js';
 import { EMA } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import { JobError } from './errors.js';
-import type { FlatParams } from './flatParams.js';
+import { JobError } from './jobErrors.js';
 import type { EngineOptions } from './options.js';
-import type { FlatTrainState, TrainMemory } from './stepCalls.js';
+
+/** Parameters in one buffer. Programs read them where they lie, so that all of them see an update. */
+export interface FlatParams {
+  readonly params: Float32Array;
+  readonly layout: FlatLayout;
+}
+
+/** A training state whose layout is the compiler's. */
+export type FlatTrainState = TrainState & FlatParams;
+
+/** All memory that updates work on. */
+export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
+
+/** Specs of all variables by path. */
+export function paramSpecs({ layout }: Pick<FlatParams, 'layout'>): Record<string, TensorSpec> {
+  return Object.fromEntries(
+    layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const }]),
+  );
+}
 
 const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleString('en-US')} GB`;
 
-/** The parameters of a task, zero. @throws JobError where the machine has less memory than they take. */
+/** A task's parameters, all zero. @throws JobError where the machine has less memory than they take. */
 export function paramsOf(task: SingleTask): FlatTrainState {
   return allocate(task, [], 1);
 }
 
 /**
- * The parameters and the optimizer's slots of a task, and memory for gradients, zero.
+ * A task's parameters, optimizer slots and gradients, all zero.
  *
  * @throws JobError where the machine has less memory than they take.
  */
@@ -43,7 +60,7 @@ function allocate(task: SingleTask, slotNames: readonly string[], buffers: numbe
   return { ...createTrainState(layout, slotNames), layout };
 }
 
-/** Fills a new state with what training starts from. */
+/** Fills a new state with the initial values of parameters and slots. */
 export async function initialize(
   options: EngineOptions,
   task: SingleTask,
@@ -58,8 +75,8 @@ export async function initialize(
 }
 
 /**
- * Begins with it, and comes back when other threads are at it, where machine code may do it: this thread has programs to
- * compile meanwhile, and does not look up from that.
+ * Starts `initialize`, and returns once other threads are busy with it, where machine code may do it: this thread goes on to
+ * compile programs, and answers nothing meanwhile.
  */
 export async function beginToInitialize(
   options: EngineOptions,
@@ -72,7 +89,7 @@ export async function beginToInitialize(
   return { done };
 }
 
-/** The moving average in the place of the parameters; variables that do not train are the same in both. */
+/** The moving average in place of the parameters; variables that do not train are the same in both. */
 export function averaged({ layout, slots }: FlatTrainState): FlatParams {
   return { layout, params: slots[EMA]! };
 }

@@ -1,15 +1,15 @@
-/** @file A run of training: its parts are opened, the loop runs, what came of it is told, and the parts are closed. */
+/** @file A training job: opens its parts, runs the loop, reports the outcome. */
 import { Checkpointer } from '../checkpoints/index.js';
 import { build } from '../hparams/index.js';
 import type { InputSource } from '../inputs/index.js';
 import type { StopSignal } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { CheckpointProgram, restoreNewest } from './checkpointProgram.js';
-import { thenClose } from './closing.js';
 import { forgetData } from './dataRecord.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { DuePrograms } from './duePrograms.js';
 import { EvalProgram, EvalSteps, EvalTrainProgram } from './evalProgram.js';
+import { runToEnd } from './jobEnd.js';
 import { writeJobFiles } from './jobFiles.js';
 import { type Loop, runLoop } from './loop.js';
 import { machineChanges, machineOf, recordedMachine } from './machine.js';
@@ -18,33 +18,30 @@ import { checkpointDirectory, type JobOptions } from './options.js';
 import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
-import type { FlatTrainState } from './stepCalls.js';
+import type { FlatTrainState } from './taskState.js';
 import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
 import { TrainMeter } from './trainMeter.js';
 import { TrainProgram } from './trainProgram.js';
 
-/** Everything that a training run holds. */
+/** Parts of a training run. */
 interface Training extends Loop {
   readonly train: MeteredTraining;
   readonly meter: TrainMeter;
   readonly dataset: ProgramDataset;
 }
 
-/** Trains to the task's last step, or until a signal or an error; in each case the present state is saved at the end. */
+/** Trains to the task's last step, or until a signal or an error; saves the state at the end in each case. */
 export async function runTraining(options: JobOptions, stop: StopSignal): Promise<void> {
   const training = await openTraining(options, stop);
   const { run, train, meter, dataset, checkpoints, programs } = training;
   const { reporter } = run;
-  await thenClose([dataset, checkpoints.checkpointer, reporter, programs], async () => {
+  await runToEnd(options, reporter, [dataset, checkpoints.checkpointer, programs], async () => {
     stop.postpone('saving a checkpoint, then leaving');
     await runLoop(training);
     if (meter.skipped > 0)
       reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
     reporter.trainingEnds(run.step, stop.received, run.ended);
-    const { profiler } = options;
-    if (profiler === undefined) return;
-    const { writeProfile } = await import('./profile/write.js');
-    reporter.tell(await writeProfile(options, profiler, train.profiledSteps, meter.cost?.peak));
+    return { steps: train.profiledSteps, peak: meter.cost?.peak };
   });
 }
 
@@ -68,7 +65,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const programs = new DuePrograms(options, task, programsOf(options, task, state, input));
   const progress = restored?.progress;
   if (progress !== undefined) programs.restore(progress.pending, progress.positions);
-  // A finished run that is started again shows what came of it.
+  // A finished run that is started again shows its results.
   if (state.step >= hp.numTrainSteps) programs.reach(state.step);
   const reporter = new Reporter(options, {
     ...{ numTrainSteps: hp.numTrainSteps, firstStep: state.step, again: programs.pending },
@@ -86,7 +83,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     if (restored.changes !== undefined)
       reporter.tell(`Going on with data that is not what the run began with: ${restored.changes}.`);
   }
-  // Only now: a run that can't go on from what is there must not write over it.
+  // Only now: a run that can't resume must not overwrite the record of the earlier one.
   writeJobFiles(options, machine);
   const meter = new TrainMeter(program);
   const run = new Run(state, reporter, stop, meter);

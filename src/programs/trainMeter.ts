@@ -1,7 +1,7 @@
 /** @file Training metrics: means since the last summary, speed without pauses, MFU. */
 import { z } from 'zod';
-import { mfu, type Peak } from '../summaries/index.js';
 import { WeightedMeans } from '../tasks/index.js';
+import { mfu, type Peak } from './mfu.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
 /** Scalars by summary tag. */
@@ -9,7 +9,7 @@ export type Scalars = Record<string, number>;
 
 const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
 
-/** Two numbers in JSON, which has no words for those that are not finite. */
+/** Two numbers in JSON; those that are not finite, for which it has no literals, as strings. */
 export const pair = z.tuple([number, number]);
 
 /** A pair as `pair` reads it. */
@@ -18,7 +18,7 @@ export function asPair(...values: readonly [number, number]): z.input<typeof pai
   return [first, second] as z.input<typeof pair>;
 }
 
-/** What a meter has counted since the last summary, and in all: JSON that checkpoints keep. */
+/** State of a meter in JSON, which checkpoints keep: sums since the last summary, and counts of all steps. */
 export const meterState = z.strictObject({
   /** Sum and count. */
   loss: pair,
@@ -28,7 +28,7 @@ export const meterState = z.strictObject({
   invalidInARow: z.int(),
 });
 
-/** Time that passes while training, not while it is paused for an evaluation. */
+/** Time spent on training, without pauses for evaluations. */
 class Stopwatch {
   #elapsed = 0;
   #since: number | undefined;
@@ -51,9 +51,9 @@ class Stopwatch {
 export class TrainMeter {
   /** Seconds from the start of the process to the end of its first step. */
   firstStepSeconds: number | undefined;
-  /** Steps of the run whose update was left out, because a gradient was not finite or too large. */
+  /** Invalid steps of the run: gradients not finite or too large, update left out. */
   skipped = 0;
-  /** How many of them are the last steps of all. */
+  /** Invalid steps since the last valid one. */
   invalidInARow = 0;
   /** Model FLOPs for each token (or example) and the machine's peak, once they are known. */
   cost: { readonly flops: number; readonly peak: Peak } | undefined;
@@ -68,7 +68,7 @@ export class TrainMeter {
 
   constructor(private readonly program: TrainProgram) {}
 
-  /** Counts the numbers of a step. */
+  /** Adds the report of a step. */
   add(report: TrainReport): void {
     this.lastLoss = report.loss;
     this.#means.add(report.metrics);
@@ -78,7 +78,7 @@ export class TrainMeter {
     if (!isValid) this.skipped += 1;
   }
 
-  /** For `restore`, in this process or a later one. */
+  /** The meter's state, for `restore` in a later process. */
   state(): z.input<typeof meterState> {
     const { skipped, invalidInARow } = this;
     const means = Object.entries(this.#means.sumsByName()).map(([name, sums]) => [name, asPair(...sums)]);
@@ -86,17 +86,17 @@ export class TrainMeter {
     return { loss, means: Object.fromEntries(means), skipped, invalidInARow };
   }
 
-  /** Resumes: the next summary is of the steps before, too. Its speed is of this process's steps. */
+  /** Resumes: the next summary includes earlier steps, but for its speed, which is of this process. */
   restore({ loss: [sum, count], means, skipped, invalidInARow }: z.output<typeof meterState>): void {
     this.#loss = { sum, count };
     this.#means.restore(means);
     Object.assign(this, { skipped, invalidInARow });
   }
 
-  /** Counts the time since the last call, in which so many steps were taken. */
+  /** Adds the time since the last call. @param steps taken in it */
   lap(steps: number): void {
     if (this.firstStepSeconds === undefined) {
-      // The first step warms everything up; speed is counted from its end.
+      // The first step warms up; speed is measured from its end.
       this.firstStepSeconds = performance.now() / 1000;
       this.resume();
       return;
@@ -108,7 +108,7 @@ export class TrainMeter {
     this.#recent = { seconds: this.#recent.seconds * weight + seconds * (1 - weight), at: now };
   }
 
-  /** Stops the watch: what comes now is not training. */
+  /** Stops the watch until `resume`. */
   pause(): void {
     this.#watch.pause();
   }
@@ -125,7 +125,7 @@ export class TrainMeter {
     return seconds > 0 ? seconds : undefined;
   }
 
-  /** Tokens (or examples) a second at that step time. */
+  /** Tokens (or examples) per second at that step time. */
   get speed(): number | undefined {
     const seconds = this.stepSeconds;
     return seconds === undefined ? undefined : this.program.buffers.size / seconds;
@@ -134,10 +134,10 @@ export class TrainMeter {
   /** MFU at a speed, undefined while cost or speed are unknown. */
   mfuAt(speed: number | undefined): number | undefined {
     if (this.cost === undefined || speed === undefined) return undefined;
-    return mfu(speed, this.cost.flops, this.cost.peak.flops);
+    return mfu(speed, this.cost.flops, this.cost.peak);
   }
 
-  /** The scalars of a summary under Pax's tags; starts counting anew. */
+  /** The scalars of a summary under Pax's tags; resets the sums. */
   take({ update, summaries }: TrainReport): Scalars {
     const { size, unit } = this.program.buffers;
     const seconds = this.#watch.seconds - this.#timed.since;

@@ -2,6 +2,7 @@
 import {
   type Executable,
   firstNonFinite,
+  flatViews,
   foldIn,
   type HostTensor,
   hashString,
@@ -15,16 +16,16 @@ import { EndOfData, type InputSource, type InputState, nextBatch } from '../inpu
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
-import { JobError } from './errors.js';
-import { hostParams } from './flatParams.js';
+import { JobError } from './jobErrors.js';
 import { type JobOptions, phase } from './options.js';
-import { type BoundStep, compileStep, type StepOutputs, type TrainMemory } from './stepCalls.js';
+import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
+import type { TrainMemory } from './taskState.js';
 
-/** What a training step did. */
+/** Results of a training step. */
 export interface TrainReport {
   readonly loss: number;
   readonly metrics: WeightedValues;
-  /** What layers reported, by name. */
+  /** Summaries of layers, by name. */
   readonly summaries: Readonly<Record<string, number>>;
   readonly update: UpdateReport;
 }
@@ -36,10 +37,10 @@ const CALL_SECONDS = 0.1;
 export class TrainProgram {
   private readonly stream: PrngKey;
   #inputState: InputState;
-  /** Where the batch of the last step lies in the buffers. */
+  /** Place of the last step's batch in the buffers. */
   #lastPlace = 0;
   #failure: unknown;
-  /** Whether an update has begun and not come to its end. */
+  /** Whether an update was interrupted half-way, or is under way. */
   #isUpdating = false;
 
   private constructor(
@@ -54,7 +55,7 @@ export class TrainProgram {
   }
 
   /**
-   * Compiles the step for the shapes of the input's next batch, which is not taken.
+   * Compiles the step for the shapes of the input's next batch, without taking it.
    *
    * @throws JobError where the input has none.
    */
@@ -80,17 +81,17 @@ export class TrainProgram {
     return this.step.buffers;
   }
 
-  /** Tells norms of gradients and parameters. */
+  /** Source of norms of gradients and parameters. */
   get updater(): FlatUpdater {
     return this.step.updater;
   }
 
-  /** Steps that `runSteps` may take at once. */
+  /** Most steps of one call of `runSteps`. */
   get mostSteps(): number {
     return this.step.mostSteps;
   }
 
-  /** Steps per call within the latency budget; one where it is not known how long a step takes. */
+  /** Steps per call within the latency budget; one while the step time is unknown. */
   timelySteps(stepSeconds: number | undefined): number {
     const timely = stepSeconds === undefined ? 1 : Math.floor(CALL_SECONDS / stepSeconds);
     return Math.max(1, Math.min(timely, this.step.mostSteps));
@@ -103,12 +104,12 @@ export class TrainProgram {
   }
 
   /**
-   * Takes steps in one call: everything random in them depends on the seed and the step alone, and nothing on how many
-   * steps a call takes.
+   * Takes steps in one call. Everything random depends on the seed and the step alone, so results do not depend on how steps
+   * fall into calls.
    *
    * @param count from 1 to `mostSteps`; fewer are taken where the input ends, at least one.
-   * @throws JobError where the input has ended or an index is out of range, RangeError for another count; what the input
-   *   threw. Always after the steps that came before.
+   * @throws JobError where the input has ended or an index is out of range; RangeError for another count; the input's own
+   *   errors. Steps before the failing one are taken first.
    */
   async runSteps(count: number): Promise<TrainReport[]> {
     const { options, state } = this;
@@ -127,7 +128,7 @@ export class TrainProgram {
       await phase(options, 'step', () => call.run(taken));
     } catch (error) {
       if (!(error instanceof IndexError)) throw error;
-      // The steps before the one that works out a bad index are whole, and that one has updated nothing.
+      // Steps before the one with the bad index are whole; that one has updated nothing.
       taken = error.run;
       this.#failure = this.badIndex(error, first + taken + 1);
     }
@@ -140,7 +141,7 @@ export class TrainProgram {
     return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i));
   }
 
-  /** Where the input stands after the last batch that was trained on. */
+  /** The input's state after the last batch that was trained on. */
   get inputState(): InputState {
     return this.#inputState;
   }
@@ -151,16 +152,21 @@ export class TrainProgram {
   }
 
   /**
-   * Runs the last step once more, with checks. It is what it was where its update was left out, for then the parameters
-   * are those that it began with.
+   * Runs the last step again, with checks. It computes the same only where its update was left out, so that the parameters are
+   * still those that it began with.
    *
-   * @returns what first was not finite, or undefined where all was.
+   * @returns the first value that was not finite, if any.
    */
   firstNonFinite(): Promise<NonFinite | undefined> {
     const { task, state, step, stream } = this;
     const key = Int32Array.from(foldIn(stream, state.step - 1));
+    const views = flatViews(state.layout, state.params);
+    const params = state.layout.entries.map(({ name, shape }): [string, HostTensor] => [
+      name,
+      { shape, dtype: 'float32', data: views[name]! },
+    ]);
     const inputs = {
-      params: hostParams(state),
+      params: Object.fromEntries(params),
       batch: step.buffers.batchAt(this.#lastPlace) as unknown as Tree<HostTensor>,
       prngKey: { shape: [2], dtype: 'int32', data: key } satisfies HostTensor,
     };
@@ -169,9 +175,9 @@ export class TrainProgram {
   }
 
   /**
-   * Loads so many batches, or those that there are: what there is, is trained on before an error is told.
+   * Loads up to `count` batches; an error behind the first one is kept until those before it are trained on.
    *
-   * @returns where the input stands after each of them.
+   * @returns the input's state after each of them.
    */
   private async load(count: number): Promise<readonly InputState[]> {
     if (this.#failure !== undefined) throw this.#failure;
@@ -198,7 +204,7 @@ export class TrainProgram {
   }
 }
 
-/** What a training input that does not repeat comes to. */
+/** The error at the end of a training input that does not repeat. */
 function endOfTraining(inputName: string, step: number): JobError {
   return new JobError(
     `Input '${inputName}' has no more data at step ${step}, and training reads its data over and over. ` +
@@ -207,7 +213,7 @@ function endOfTraining(inputName: string, step: number): JobError {
   );
 }
 
-/** What step number `i` of a call told. */
+/** The report of step number `i` of a call. */
 function reportOf({ loss, metrics, summaries }: StepOutputs, update: UpdateReport, i: number): TrainReport {
   return {
     loss: loss.data[i]!,

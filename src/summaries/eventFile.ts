@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { AppendedFile, ProtobufMessage } from '../files/index.js';
 import { maskedCrc32c } from './crc32c.js';
-import { onPath } from './errors.js';
+import { onPath } from './summaryError.js';
 
 /** Field numbers of Event (event.proto). */
 const EVENT = { wallTime: 1, step: 2, fileVersion: 3, summary: 5, sessionLog: 7 } as const;
@@ -19,13 +19,13 @@ let filesOfThisProcess = 0;
 
 export interface EventFileOptions {
   /**
-   * The step that a run continues from. TensorBoard then forgets what earlier files of this directory say of later
-   * steps, which the continued run will write again.
+   * The step that a run resumes from. TensorBoard then drops later steps of earlier files in this directory, which the run
+   * writes again.
    */
   readonly resumeStep?: number | undefined;
   /** The clock, in milliseconds since 1970. */
   readonly now?: (() => number) | undefined;
-  /** Told of what goes wrong while the run goes on. */
+  /** Receives problems while the run goes on. */
   readonly notify?: ((message: string) => void) | undefined;
 }
 

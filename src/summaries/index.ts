@@ -1,13 +1,12 @@
-/** @file Summaries: TensorBoard events, metrics.jsonl, the console line and MFU. */
+/** @file Summaries: TensorBoard events, metrics.jsonl and the console line. */
 
-export { SummaryError } from './errors.js';
 export { EventFile } from './eventFile.js';
-export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './format.js';
+export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './formatNumbers.js';
 export { MetricsFile, type MetricsLine } from './metricsFile.js';
-export { calibratePeak, mfu, type Peak, statedPeak, trainFlopsPerToken } from './mfu.js';
 export {
   ProgressLine,
   type ProgressOptions,
   type ProgressReport,
   type ProgressStream,
 } from './progressLine.js';
+export { SummaryError } from './summaryError.js';

@@ -9,20 +9,20 @@ import {
   openRegularFile,
   readFully,
 } from '../files/index.js';
-import { onPath } from './errors.js';
+import { onPath } from './summaryError.js';
 
-/** What a line holds: numbers, and words about them. */
+/** Fields of a line: numbers and texts. */
 export type MetricsLine = Readonly<Record<string, number | string | boolean | null>>;
 
 export interface MetricsFileOptions {
   /**
-   * The step that a training run continues from, 0 for a new one: lines of later steps are removed, since this run
-   * writes them again. Undefined keeps every line, as programs do that only evaluate.
+   * The step that a training run resumes from, 0 for a new one: lines of later steps are removed, since this run writes them
+   * again. Undefined keeps every line, as for programs that only evaluate.
    */
   readonly resumeStep?: number | undefined;
   /** Programs that write their line of `resumeStep` again. */
   readonly again?: readonly string[] | undefined;
-  /** Told of what goes wrong while the run goes on. */
+  /** Receives problems while the run goes on. */
   readonly notify?: ((message: string) => void) | undefined;
 }
 
@@ -55,7 +55,7 @@ export class MetricsFile {
     this.#file.append(Buffer.from(`${text}\n`));
   }
 
-  /** @throws SummaryError where lines could not be written, even now. */
+  /** Writes waiting lines and closes the file. @throws SummaryError where they still can't be written. */
   close(): void {
     onPath(this.path, () => this.#file.close());
   }
@@ -74,7 +74,7 @@ function removeUnwantedLines(path: string, options: MetricsFileOptions): boolean
     const { size } = fstatSync(file);
     const kept = wantedLines(file, size, options);
     const end = kept.at(-1)?.end ?? 0;
-    // Another process may have written a line while this one was looking.
+    // Another process may have written a line meanwhile.
     if (fstatSync(file).size !== size) return removeUnwantedLines(path, options);
     if (kept.length > 1 || end !== size) keepRanges(path, kept);
     const last = new Uint8Array(1);
@@ -84,7 +84,7 @@ function removeUnwantedLines(path: string, options: MetricsFileOptions): boolean
   }
 }
 
-/** What to keep of a file of `size` bytes, in rising order. */
+/** Ranges to keep of a file of `size` bytes, in rising order. */
 function wantedLines(
   file: number,
   size: number,
@@ -106,7 +106,7 @@ function wantedLines(
   return kept.reverse();
 }
 
-/** The fields of a line; undefined for what is none of ours. */
+/** The fields of a line; undefined for a line that is not ours. */
 function parseLine(text: string): Record<string, unknown> | undefined {
   try {
     const line: unknown = JSON.parse(text);

@@ -1,9 +1,9 @@
 /** @file The console line of a run: rewritten in place on a terminal, plain lines now and then in a log. */
 
 import { styleText } from 'node:util';
-import { formatCount, formatDuration } from './format.js';
+import { formatCount, formatDuration } from './formatNumbers.js';
 
-/** Where the line goes; `process.stderr` is one. */
+/** The stream of the line, such as `process.stderr`. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -15,13 +15,13 @@ export interface ProgressOptions {
   readonly totalSteps: number;
   /** Seconds between lines in a log, default 10. */
   readonly everySeconds?: number | undefined;
-  /** Also a line in a log at multiples of this step. */
+  /** Further lines in a log, at multiples of this step. */
   readonly everySteps?: number | undefined;
   /** The clock, in milliseconds. */
   readonly now?: (() => number) | undefined;
 }
 
-/** What is known after a step; the line leaves out what is not. */
+/** Figures after a step; unknown ones are left out of the line. */
 export interface ProgressReport {
   /** Finished steps. */
   readonly step: number;
@@ -31,7 +31,7 @@ export interface ProgressReport {
   readonly mfu?: number | undefined;
 }
 
-/** A terminal is redrawn no more often than this; faster only flickers. */
+/** Least milliseconds between redraws of a terminal; faster only flickers. */
 const REDRAW_MILLISECONDS = 100;
 const TO_LINE_START_AND_CLEAR = '\r\u001b[2K';
 
@@ -47,7 +47,7 @@ export class ProgressLine {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Reports a finished step. Cheap where nothing is due, so it may be called for every step. */
+  /** Reports a finished step. Cheap where nothing is due: may be called for every step. */
   update(report: ProgressReport): void {
     const time = this.#now();
     this.#first ??= { step: report.step, time };
@@ -65,7 +65,7 @@ export class ProgressLine {
     this.#onScreen = false;
   }
 
-  /** Leaves the live line standing; what follows starts on a new one. */
+  /** Ends the live line; further output starts on a new one. */
   finish(): void {
     if (this.#onScreen) this.#options.stream.write('\n');
     this.#onScreen = false;
@@ -80,7 +80,7 @@ export class ProgressLine {
     return time - this.#last.time >= everySeconds * 1000;
   }
 
-  /** From the steps since the first report: what came before it, such as compiling, will not come again. */
+  /** Estimated from the steps since the first report, since compiling and the like will not come again. */
   #secondsLeft(step: number, time: number): number | undefined {
     const first = this.#first!;
     const left = this.#options.totalSteps - step;

@@ -7,7 +7,7 @@ function watch(): void {
   if (watched) return;
   watched = true;
   for (const stream of [process.stdout, process.stderr]) {
-    // Other errors say that output is lost, as EIO does of a closed terminal, which is no reason to lose work as well.
+    // Other errors, such as EIO of a closed terminal, mean lost output, which is no reason to lose work as well.
     stream.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code === 'EPIPE') act();
     });
@@ -15,9 +15,9 @@ function watch(): void {
 }
 
 /**
- * Has `then` called, in place of what was to be called before, at each write that nobody reads.
+ * Has `then`, in place of the former handler, called at each write that nobody reads.
  *
- * @returns what brings back the former.
+ * @returns a function that restores the former handler.
  */
 export function onOutputGone(then: () => void): () => void {
   watch();

@@ -1,11 +1,11 @@
 /** @file Turns of the event loop for long computations: signals, timers and messages are answered between their parts. */
 import { setImmediate } from 'node:timers/promises';
 
-/** Nobody notices an answer that comes so late. */
+/** Delay of answers that nobody notices. */
 const longestMs = 20;
 let lastTurn = performance.now();
 
-/** Lets the event loop turn where it has not been asked to for a while; promises alone, once resolved, never let it. */
+/** Lets the event loop turn if it has not for a while, as resolved promises alone never do. */
 export async function letEventsIn(): Promise<void> {
   if (performance.now() - lastTurn < longestMs) return;
   await setImmediate();

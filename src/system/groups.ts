@@ -1,12 +1,12 @@
-/** @file Programs that this process starts, each a group of processes: none outlives this one, and a stop signal stops them. */
+/** @file Child programs, each a process group, which end with this process or with a stop signal. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 
-/** What was going on was given up because the process was told to stop. */
+/** Work was abandoned because the process was told to stop. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
-/** A program and all that it starts in turn. */
+/** A program with all processes that it starts in turn. */
 export interface Group {
   readonly child: ChildProcess;
   /** Whether {@link stopGroups} ended it. */
@@ -27,7 +27,7 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-/** Ends all that is running, at once. */
+/** Kills all running groups. */
 export function stopGroups(): void {
   for (const group of running) {
     group.stopped = true;
@@ -37,7 +37,7 @@ export function stopGroups(): void {
 
 function onSignal(signal: NodeJS.Signals): void {
   stopGroups();
-  // Whoever else listens decides what the signal means; where nobody does, the process ends as if nobody had listened.
+  // Other listeners decide what the signal means; without any, the process ends as by default.
   if (process.listenerCount(signal) > 1) return;
   process.off(signal, onSignal);
   process.kill(process.pid, signal);

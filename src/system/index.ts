@@ -2,11 +2,10 @@
 
 export { onOutputGone } from './brokenOutput.js';
 export { letEventsIn } from './eventLoop.js';
-export { exitCodeOfSignal, type StopSignalName } from './exitCodes.js';
 export { InterruptedError, spawnGroup } from './groups.js';
 export { loadKoffi } from './koffi.js';
 export { isUnderTsx } from './launchers.js';
 export { acquireLock, describeHolder, type Lock, LockedError } from './lock.js';
 export { OwnProcess } from './ownProcess.js';
-export { isAlive } from './processes.js';
+export { exitCodeOfSignal, isAlive, type StopSignalName } from './processes.js';
 export { StopSignal } from './signals.js';

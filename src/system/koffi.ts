@@ -1,4 +1,4 @@
-/** @file koffi, which calls C functions: loaded at first use, and set up alike for all that call through it. */
+/** @file koffi, which calls C functions: loaded on first use, with one configuration for all callers. */
 
 type Koffi = typeof import('koffi');
 

@@ -1,7 +1,8 @@
-/** @file Launchers of this process (npm, npx, tsx and the shells between), and whether they still live. */
+/** @file Ties of this process to what started it: npm, npx, tsx and the shells between, terminal and pipes. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { isatty } from 'node:tty';
 import { isAlive, parentOf } from './processes.js';
 
 /** A process, the one that started it, and its command line in words. */
@@ -34,7 +35,7 @@ function readAncestor(pid: number): Ancestor | undefined {
 
 const isNode = (word: string): boolean => /^node(js)?(\.exe)?$/.test(basename(word));
 
-/** What runs a command for a person: a package manager, or tsx's wrapper. */
+/** A kind of launcher: a package manager, or tsx's wrapper. */
 type Launcher = 'manager' | 'tsx';
 
 function launcherOf(words: readonly string[]): Launcher | undefined {
@@ -45,15 +46,15 @@ function launcherOf(words: readonly string[]): Launcher | undefined {
   return isManager ? 'manager' : undefined;
 }
 
-/** Whether these words run a command line, as launchers have a shell do. */
+/** Whether these words are a shell that runs a command line, as launchers start one. */
 const isShell = ([shell = '', flag]: readonly string[]): boolean =>
   /^(ba|da|a|z|k)?sh$/.test(basename(shell)) && flag === '-c';
 
-/** Who takes over processes whose parent has ended. */
+/** Whether a process adopts those whose parent has ended. */
 const isReaper = ({ pid, words }: Ancestor): boolean =>
   pid === 1 || /^(init|launchd|systemd)$/.test(basename(words[0] ?? ''));
 
-/** What stands above a process. */
+/** Ancestors of a process. */
 interface Above {
   /** Nearest first, up to the farthest launcher. */
   readonly launchers: readonly number[];
@@ -98,7 +99,7 @@ export function launchersAbove(
   return { launchers: pids.slice(0, counted), ended };
 }
 
-/** Whether one of these processes has ended: the next below it has another parent then. */
+/** Whether one of these processes has ended, so that the next below it has another parent. */
 export function isOrphaned([parent, ...further]: readonly number[]): boolean {
   if (parent === undefined || process.platform === 'win32') return false;
   if (process.ppid !== parent) return true;
@@ -114,3 +115,31 @@ export function isOrphaned([parent, ...further]: readonly number[]): boolean {
 /** Whether tsx's wrapper started this process, which then is to acknowledge signals to it. */
 export const isUnderTsx = (): boolean =>
   process.execArgv.some((flag) => /[/\\]tsx[/\\]dist[/\\]preflight\.cjs$/.test(flag));
+
+/** Whether a stream is read or typed into by something that may go away: a terminal, a pipe, a socket. */
+function isLive(file: number): boolean {
+  try {
+    const info = fstatSync(file);
+    return isatty(file) || info.isFIFO() || info.isSocket();
+  } catch {
+    return false;
+  }
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Whether this process was started to outlive its terminal. Node forgets that nohup(1) had SIGHUP ignored: what is left of
+ * nohup is the shell's `$_`; besides, whoever has a terminal and gives none of it to the process does without.
+ */
+export function isDetached(env: NodeJS.ProcessEnv = process.env): boolean {
+  if (/(^|\/)nohup$/.test(env._ ?? '')) return true;
+  return ![0, 1, 2].some(isLive) && hasTerminal();
+}

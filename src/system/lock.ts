@@ -12,11 +12,37 @@ import {
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Flock, loadFlock } from './flock.js';
+import { loadKoffi } from './koffi.js';
 import { isAlive } from './processes.js';
 import { listenAlone } from './soleListener.js';
 
-/** Who holds a lock, as its file says. */
+/** flock(2): locks an open file, until it is closed or its process ends, without waiting: `taken` where another one has it, `unsupported` where its file system can't. */
+export type Flock = (file: number) => 'held' | 'taken' | 'unsupported';
+
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+
+/** flock(2) of the C library; undefined where the system has none, or no C function can be called. */
+export async function loadFlock(): Promise<Flock | undefined> {
+  if (process.platform === 'win32') return undefined;
+  try {
+    const koffi = await loadKoffi();
+    const flock = koffi.load(null).func('int flock(int file, int operation)');
+    const { EINTR, EWOULDBLOCK, EAGAIN } = koffi.os.errno;
+    return (file) => {
+      for (;;) {
+        if (flock(file, LOCK_EX | LOCK_NB) === 0) return 'held';
+        const error = koffi.errno();
+        if (error === EINTR) continue;
+        return error === EWOULDBLOCK || error === EAGAIN ? 'taken' : 'unsupported';
+      }
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The holder of a lock, as its file names it. */
 export interface Holder {
   readonly pid: number;
   readonly host: string;
@@ -36,7 +62,7 @@ export class LockedError extends Error {
 
   constructor(
     readonly path: string,
-    /** Undefined where the file does not say. */
+    /** Undefined where the file does not name one. */
     readonly holder: Holder | undefined,
   ) {
     super(`${path} is locked by ${describeHolder(holder)}.`);
@@ -71,7 +97,7 @@ export async function acquireLock(path: string, flock = loadFlock()): Promise<Lo
   return { release };
 }
 
-/** What is in its place is not waited for, as a pipe would be. */
+/** Opens the lock's file without waiting, as for a pipe in its place. */
 function openLock(path: string): number {
   const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0 } = constants;
   return openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o666);
@@ -95,7 +121,7 @@ function isSame(file: number, path: string): boolean {
   return named?.ino === open.ino && named.dev === open.dev;
 }
 
-/** Says in the lock's file who holds it, for those who come later. */
+/** Writes the holder, this process, to the lock's file. */
 function describeMyself(file: number): void {
   const [, script = '', ...flags] = process.argv;
   const holder: Holder = {
@@ -108,7 +134,7 @@ function describeMyself(file: number): void {
   writeSync(file, `${JSON.stringify(holder)}\n`);
 }
 
-/** Who holds the lock; waits a little where the holder has not said so yet and the one before it is still named. */
+/** The holder of a lock; waits a little where the file still names the one before, or none. */
 async function readHolder(path: string): Promise<Holder | undefined> {
   let holder: Holder | undefined;
   for (let tries = 0; tries < 20; tries++) {

@@ -1,7 +1,7 @@
-/** @file This command in another process beneath this one: told of signals by messages, and gone when this one goes. */
+/** @file The command in a child process, which gets signals as messages and ends with this process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { StopSignalName } from './exitCodes.js';
+import type { StopSignalName } from './processes.js';
 
 /** Set in the environment of such a process. */
 const variable = 'LUTHIER_BENEATH';
@@ -11,7 +11,7 @@ interface StopMessage {
   readonly stop: StopSignalName;
 }
 
-/** Node's own flags, less those by which tsx came in: the command brings its own. */
+/** Node's own flags without those that load tsx: the command brings its own. */
 function nodeFlags(): string[] {
   const flags = process.execArgv.map((flag) => flag.replace(/^(--import|--require)=/, '$1\0'));
   const words = flags.flatMap((flag) => flag.split('\0'));
@@ -21,7 +21,7 @@ function nodeFlags(): string[] {
   );
 }
 
-/** A process of the command. It is in the group of this one: what reaches both, as Ctrl-C does, is one signal to it. */
+/** A process of the command, in the process group of this one: a signal that reaches both, as of Ctrl-C, counts once. */
 export class OwnProcess {
   private readonly child: ChildProcess;
   /** Its exit code, or the signal that ended it. */
@@ -39,7 +39,7 @@ export class OwnProcess {
     });
   }
 
-  /** Hands on a signal. */
+  /** Passes on a signal. */
   stop(signal: StopSignalName): void {
     const message: StopMessage = { stop: signal };
     if (this.child.connected) this.child.send(message, () => {});
@@ -54,13 +54,13 @@ export class OwnProcess {
 let isBeneath: boolean | undefined;
 
 /**
- * In an {@link OwnProcess}: has `receive` called with what the process above hands on, or SIGTERM where that has ended.
+ * In an {@link OwnProcess}: has `receive` called with signals that the parent passes on, or SIGTERM when it has ended.
  *
- * @returns what ends that; undefined where this process is none.
+ * @returns a function that stops listening; undefined where this process is no such child.
  */
 export function listenToParent(receive: (signal: StopSignalName) => void): (() => void) | undefined {
   isBeneath ??= process.env[variable] !== undefined && process.channel !== undefined;
-  // What this process starts in turn is not beneath its parent.
+  // Children of this process are not its parent's.
   delete process.env[variable];
   if (!isBeneath) return undefined;
   const onMessage = ({ stop }: Partial<StopMessage>) => {
@@ -68,7 +68,7 @@ export function listenToParent(receive: (signal: StopSignalName) => void): (() =
   };
   const onEnd = () => receive('SIGTERM');
   process.on('message', onMessage).on('disconnect', onEnd);
-  // Being told does not keep a process alive.
+  // Listening must not keep a process alive.
   process.channel?.unref();
   if (!process.connected) setImmediate(onEnd);
   return () => void process.off('message', onMessage).off('disconnect', onEnd);

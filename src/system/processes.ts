@@ -1,10 +1,10 @@
-/** @file Other processes: whether they live, what started them. */
+/** @file Processes: liveness, parents, exit codes of signals. */
 import { readFileSync } from 'node:fs';
 
 /** Whether there is a process of this number on this machine. */
 export function isAlive(pid: number): boolean {
   const state = statOf(pid)?.state;
-  // Killed, and not yet waited for by its parent.
+  // A zombie has been killed, and not yet waited for by its parent.
   if (state !== undefined) return state !== 'Z' && state !== 'X';
   try {
     process.kill(pid, 0);
@@ -28,3 +28,9 @@ function statOf(pid: number): { state: string; parent: number } | undefined {
 
 /** The parent of a process; undefined where it has ended, or the system has no /proc. */
 export const parentOf = (pid: number): number | undefined => statOf(pid)?.parent;
+
+/** Exit codes of processes that signals ended: 128 + the signal's number, by convention. */
+export const exitCodeOfSignal = { SIGHUP: 129, SIGINT: 130, SIGPIPE: 141, SIGTERM: 143 } as const;
+
+/** Signals that stop a run; SIGHUP also stands for ended launchers, SIGPIPE for output that nobody reads any more. */
+export type StopSignalName = keyof typeof exitCodeOfSignal;

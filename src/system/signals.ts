@@ -1,33 +1,32 @@
-/** @file Stopping: a first signal asks the run to save and leave, one a second later or more leaves at once. */
+/** @file StopSignal: the first signal asks the run to save and leave, one at least a second later leaves at once. */
 import { onOutputGone } from './brokenOutput.js';
-import { exitCodeOfSignal, type StopSignalName } from './exitCodes.js';
 import { stopGroups } from './groups.js';
-import { isOrphaned, launchersAbove } from './launchers.js';
+import { isDetached, isOrphaned, launchersAbove } from './launchers.js';
 import { listenToParent } from './ownProcess.js';
-import { isDetached } from './terminal.js';
+import { exitCodeOfSignal, type StopSignalName } from './processes.js';
 
-/** What is done in place of, or besides, saying so and leaving. */
+/** Handlers of signals. */
 export interface StopActs {
-  /** At the first signal; the process then ends by itself. */
+  /** Called at the first signal in place of leaving; the process then ends by itself. */
   readonly first?: (name: StopSignalName) => void;
-  /** At the second, before the process exits. */
+  /** Called at the second, before the process exits. */
   readonly again?: () => void;
 }
 
-/** The terminal, npm and tsx each deliver what is one key press. */
+/** Signals within this time are one: the terminal, npm and tsx each deliver one key press. */
 const sameSignalMs = 1000;
 const orphanCheckMs = 500;
 
 /**
- * Watches for signals from `listen` to `close`: SIGINT, SIGTERM, SIGHUP, what a process of ours above this one hands on, the
- * end of npm, npx or tsx that started this process, and of who reads its output. A process that was started to outlive its
- * terminal outlives the last four.
+ * Watches for signals from `listen` to `close`: SIGINT, SIGTERM, SIGHUP, those that a parent of the same command passes on,
+ * the end of npm, npx or tsx that started this process, and of the reader of its output. A process that was started to
+ * outlive its terminal outlives the last four.
  */
 export class StopSignal {
   /** The signal that asked the run to stop. */
   received: StopSignalName | undefined;
   private receivedAt = 0;
-  /** What the run does between the first signal and its end; until there is something, it leaves at once. */
+  /** Work between the first signal and the end of the run; without any, it leaves at once. */
   private finish: string | undefined;
   private readonly undo: (() => void)[] = [];
 
@@ -53,7 +52,7 @@ export class StopSignal {
     for (const undo of this.undo.splice(0)) undo();
   }
 
-  /** From here on the first signal only asks, for there is something to finish: `saving a checkpoint, then leaving`. */
+  /** Makes the first signal a request from here on. @param finish the work still to do: `saving a checkpoint, then leaving` */
   postpone(finish: string): void {
     this.finish = finish;
   }
@@ -71,7 +70,7 @@ export class StopSignal {
 
   private receive(name: StopSignalName): void {
     if (this.received !== undefined) {
-      // A person or a system that asks again; terminals and pipes go only once.
+      // Only a person or a system asks twice; a terminal or a pipe goes once.
       const asks = name === 'SIGINT' || name === 'SIGTERM';
       if (asks && performance.now() - this.receivedAt >= sameSignalMs) this.leave(name);
       return;

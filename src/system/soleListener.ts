@@ -1,4 +1,4 @@
-/** @file An address that one process of the machine listens on at a time: a lock where there is no flock(2). */
+/** @file An address on which one process of the machine can listen: a lock where there is no flock(2). */
 import { createHash } from 'node:crypto';
 import { realpathSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

@@ -1,8 +1,7 @@
 /** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
-export { Decode } from './decode.js';
 export { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
 export { BaseProgram, type Program, type ProgramRun } from './program.js';
-export { SingleTask } from './singleTask.js';
+export { Decode, SingleTask } from './singleTask.js';
 export {
   type EvalInputs,
   evalStep,

@@ -1,4 +1,4 @@
-/** @file Programs of one's own: what runs between two training steps, beside evaluation and decoding (paxml's programs.Program). */
+/** @file Programs that run between training steps, and the base of users' own (paxml's programs.Program). */
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import { directoryName, type JsonValue } from '../inputs/index.js';
@@ -8,9 +8,9 @@ import type { WeightedValues } from './metrics.js';
 export interface ProgramRun {
   /** Finished training steps. */
   readonly step: number;
-  /** Every variable by path, where it lies: float32, row-major. Not to be written to. */
+  /** Views of every variable by path: float32, row-major. Not to be written to. */
   readonly params: Readonly<Record<string, Float32Array>>;
-  /** Metrics of the newest evaluation of a program (`eval_test_<dataset>`), if there was one. */
+  /** Metrics of the newest evaluation of a program (`eval_test_<dataset>`), if any. */
   metrics(program: string): WeightedValues | undefined;
   /** Writes a line to the console. */
   tell(line: string): void;
@@ -20,17 +20,17 @@ export interface ProgramRun {
   throwIfStopped(): void;
 }
 
-/** What takes part in a training run. */
+/** A participant of a training run. */
 export interface Program<Run = ProgramRun> {
-  /** First field of its lines in metrics.jsonl, and its folder in `summaries`. */
+  /** Its `program` in metrics.jsonl, and its folder in `summaries`. */
   readonly name: string;
-  /** Row of the profile that its time goes to; its name where absent. */
+  /** Its row in the profile; its name where absent. */
   readonly phase?: string;
-  /** Whether it runs once training has come to this step. @param isLast whether training ends there */
+  /** Whether it runs when training has reached `step`. @param isLast whether training ends there */
   isDue(step: number, isLast: boolean): boolean;
   /** Runs at a step that it is due at. @returns scalars by tag to be written as its summary, if any */
   run(run: Run): Promise<Readonly<Record<string, number>> | undefined>;
-  /** What a resumed run has to know, as JSON; checkpoints keep it. */
+  /** State for resumed runs, as JSON; checkpoints keep it. */
   getState?(): JsonValue | undefined;
   setState?(state: JsonValue): void;
   close(): Promise<void>;

@@ -1,6 +1,7 @@
-/** @file SingleTask: one model, how it is trained and how it decodes (paxml's tasks_lib.SingleTask). */
+/** @file SingleTask: one model with its training and decoding settings (paxml's tasks_lib.SingleTask). */
 import { z } from 'zod';
 import type { FillOptions, FlatLayout } from '../compiler/index.js';
+import { BaseDecoder, GreedyDecoder } from '../decoding/index.js';
 import {
   build,
   type ConcreteClass,
@@ -15,17 +16,30 @@ import {
 import { fillVariables, listVariables, type Variable } from '../layers/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
-import { Decode } from './decode.js';
 import { Train } from './train.js';
 
-/** A model with its training. */
+/** Prompts and their continuation: the beginning of each example is the prompt (Pax's SingleTask.Decode). */
+export class Decode extends Configurable.with({
+  decoder: instance(BaseDecoder, () => GreedyDecoder.config()).describe(
+    'Greedy or sampled; its seqlen must be set.',
+  ),
+  prefixLength: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Tokens of an example that are the prompt; null: drawn from the decoder's minPrefixLen up."),
+  randomSeed: z.int().nonnegative().default(1234).describe('Seed of prompt lengths and samples.'),
+}) {}
+
+/** A model with the settings of its training and decoding. */
 export class SingleTask extends Configurable.with({
   name: z.string().min(1).default('task').describe('A name for messages.'),
   model: sub(BaseModel, () => LanguageModel.config()).describe('What is trained.'),
   train: instance(Train),
   decode: instance(Decode),
 }) {
-  /** As that of every class; the config keeps the type of the model that it is given. */
+  /** A config that keeps the type of the given model. */
   declare static config: <C extends ConcreteClass, M extends BaseModel = BaseModel>(
     this: C,
     values?: Partial<ConfigValues<InstanceType<C>>> & { model?: Config<M> },
@@ -49,7 +63,7 @@ export class SingleTask extends Configurable.with({
     return this.#variables;
   }
 
-  /** Where each variable lies in the flat buffers, grouped as the learner updates them. */
+  /** Place of each variable in the flat buffers, grouped as the learner updates them. */
   layout(): FlatLayout {
     return this.hp.train.hp.learner.layout(this.#variables);
   }
@@ -76,7 +90,7 @@ export class SingleTask extends Configurable.with({
     return fillVariables(this.#model, this.hp.train.hp.randomSeed, views, options);
   }
 
-  /** The metric that is minimised; throws ConfigError where the model does not have it. */
+  /** The metric that is minimised. @throws ConfigError where the model does not have it */
   lossOf<T>(metrics: Readonly<Record<string, T>>): T {
     const { lossName } = this.hp.train.hp.learner.hp;
     const loss = metrics[lossName];

@@ -1,4 +1,4 @@
-/** @file The functions that programs compile: a training step's loss and gradients, an evaluation step's metrics. */
+/** @file Step functions, which programs compile: training, evaluation, forward pass. */
 import { type HostTensor, NoGradientError, type Tensor, type Tree, valueAndGrad } from '../compiler/index.js';
 import { ConfigError } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
@@ -6,7 +6,7 @@ import type { TensorBatch, WeightedScalars } from '../models/index.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
 
-/** What a training step reads. */
+/** Inputs of a training step. */
 export interface TrainInputs {
   /** Every variable by path. */
   readonly params: Readonly<Record<string, Tensor>>;
@@ -15,18 +15,18 @@ export interface TrainInputs {
   readonly prngKey: Tensor;
 }
 
-/** What an evaluation step reads. */
+/** Inputs of an evaluation step. */
 export type EvalInputs = Omit<TrainInputs, 'prngKey'>;
 
 type MetricTensors = Record<string, { value: Tensor; weight: Tensor }>;
 
-/** What a training step gives: all scalars but the gradients, which have the shapes of the trainable variables. */
+/** Outputs of a training step: scalars, but for gradients, which have the shapes of the trainable variables. */
 export interface TrainOutputs {
   readonly loss: Tensor;
   readonly metrics: MetricTensors;
-  /** What layers report with addSummary. */
+  /** Summaries of layers (`addSummary`). */
   readonly summaries: Record<string, Tensor>;
-  /** What the forward pass leaves in the non-trainable variables, by path. */
+  /** Values of the non-trainable variables after the forward pass, by path. */
   readonly updatedVars: Record<string, Tensor>;
   readonly grads: Record<string, Tensor>;
   readonly [key: string]: Tree<Tensor>;
@@ -60,7 +60,7 @@ export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutpu
   };
 }
 
-/** Variables that are to train, and that the loss does not follow from. */
+/** The error of trainable variables that the loss does not depend on. */
 function unusedError({ hp }: SingleTask, cause: NoGradientError): ConfigError {
   const { lossName } = hp.train.hp.learner.hp;
   const path = 'task.train.learner.bpropVariableExclusion';
@@ -91,10 +91,10 @@ export function forwardStep(task: SingleTask): (inputs: TrainInputs) => Tensor {
   };
 }
 
-/** Metrics on the host, as a compiled step gives them. */
+/** Metrics of a compiled step, on the host. */
 export type StepMetrics = Readonly<Record<string, { value: HostTensor; weight: HostTensor }>>;
 
-/** The numbers of a step's metrics; of step number `run`, where a call took several. */
+/** Values of a step's metrics. @param run number of the step, where a call took several */
 export function metricValues(metrics: StepMetrics, run = 0): WeightedValues {
   return Object.fromEntries(
     Object.entries(metrics).map(([name, { value, weight }]) => [

@@ -16,7 +16,7 @@ function isDuration(value: string | number): boolean {
   }
 }
 
-/** Fields and defaults are Pax's, where this page says nothing else. A step count is the number of finished steps. */
+/** Training settings; fields and defaults are Pax's unless described otherwise. A step count is that of finished steps. */
 export class Train extends Configurable.with({
   learner: instance(Learner).describe('Turns gradients into updates.'),
   numTrainSteps: z.int().nonnegative().default(10_000_000).describe('Training ends after this many steps.'),

@@ -1,7 +1,7 @@
 /** @file Tables, numbers with units, and escaped text for the reports of commands. */
-import { formatScaled, type Scales } from '../summaries/format.js';
+import { formatScaled, type Scales } from '../summaries/formatNumbers.js';
 
-export { formatCount } from '../summaries/format.js';
+export { formatCount } from '../summaries/formatNumbers.js';
 
 const BYTES: Scales = [
   [1e15, ' PB'],

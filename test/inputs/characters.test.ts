@@ -6,7 +6,7 @@ import {
   decodeUtf8,
   encodeCharacters,
 } from '../../src/inputs/characters.js';
-import { readFiles, resolveFiles } from '../../src/inputs/files.js';
+import { readFiles, resolveFiles } from '../../src/inputs/corpusFiles.js';
 import { anyText } from './corpus.js';
 
 const idsOf = (vocabulary: string) =>

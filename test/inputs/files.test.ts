@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { InputError } from '../../src/inputs/errors.js';
-import { packageDirectory, resolveFiles } from '../../src/inputs/files.js';
+import { packageDirectory, resolveFiles } from '../../src/inputs/corpusFiles.js';
+import { InputError } from '../../src/inputs/inputErrors.js';
 import { corpusDirectory } from './corpus.js';
 
 const VALID =
@@ -85,7 +85,7 @@ test('a missing file is an error with where it was looked for, the nearest name 
 });
 
 test('a package that is not installed, or a spec without a file, is an error', () => {
-  const source = dirname(fileURLToPath(new URL('../../src/inputs/files.ts', import.meta.url)));
+  const source = dirname(fileURLToPath(new URL('../../src/inputs/corpusFiles.js', import.meta.url)));
   expect(messageOf('pkg:no-such-package/*.d.ts')).toBe(
     `No package 'no-such-package' is installed (looked upwards from ${source} and from ${directory}).`,
   );

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { emptyLmBatch, type LmBatch } from '../../src/inputs/batch.js';
-import { packedRows, planPacking, type RowSource, windowRows } from '../../src/inputs/rows.js';
+import { packedRows, planPacking, type RowSource, windowRows } from '../../src/inputs/lmRows.js';
 import { concatenate } from '../../src/inputs/tokens.js';
 
 /** Documents whose tokens are all different, so that a pair of tokens says where it came from. */

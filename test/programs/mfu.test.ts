@@ -1,11 +1,11 @@
-/** @file What MFU is counted with: FLOPs by PaLM's formula, a peak that is given or measured. */
+/** @file Terms of MFU: FLOPs by PaLM's formula, a peak that is given or measured. */
 import { expect, test } from 'vitest';
 import { createTrainState } from '../../src/checkpoints/index.js';
 import { build } from '../../src/hparams/index.js';
 import { SyntheticLmInput } from '../../src/inputs/index.js';
 import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import type { JobOptions } from '../../src/programs/index.js';
-import { findPeak, modelCost } from '../../src/programs/mfu.js';
+import { findPeak, mfu, modelCost } from '../../src/programs/mfu.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 
@@ -31,7 +31,14 @@ test('model FLOPs a token are about 6 N + 12 L D T', async () => {
   expect(flops).toBeLessThan(1.5 * palm);
 });
 
+test('MFU is the model’s own FLOP/s over the peak', () => {
+  expect(mfu(10_000, 18e6, { flops: 1e12, source: '' })).toBeCloseTo(0.18, 12);
+});
+
 test('a peak that is given stands', async () => {
+  await expect(findPeak({ ...options, peakTflops: -1 }, 'float32')).rejects.toThrow(
+    new RangeError('--peak_tflops: expected a number above 0, got -1'),
+  );
   expect(await findPeak({ ...options, peakTflops: 0.5 }, 'float32')).toEqual({
     flops: 5e11,
     source: '--peak_tflops=0.5',

@@ -1,6 +1,13 @@
 /** @file Stepper: decoding with a cache in place, prompts at once and several tokens a call, on every engine. */
 import { afterAll, expect, test } from 'vitest';
-import { compile, flatLayout, type HostTensor, prngKey, uniform } from '../../src/compiler/index.js';
+import {
+  compile,
+  flatLayout,
+  flatViews,
+  type HostTensor,
+  prngKey,
+  uniform,
+} from '../../src/compiler/index.js';
 import {
   type DecodeOutput,
   GreedyDecoder,
@@ -10,8 +17,8 @@ import {
 import { build, type Config } from '../../src/hparams/index.js';
 import { listVariables, runInContext } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
-import { type FlatParams, paramSpecs, paramViews } from '../../src/programs/flatParams.js';
 import { Stepper, type StepperOptions } from '../../src/programs/stepper.js';
+import { type FlatParams, paramSpecs } from '../../src/programs/taskState.js';
 import { engines } from '../compiler/engines.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 
@@ -125,7 +132,10 @@ async function shortfalls(model: LanguageModel, params: FlatParams, output: Deco
   const ones = { ...weights, data: new Float32Array(ids.data.length).fill(1) };
   const none = { ...weights, data: new Float32Array(ids.data.length) };
   const theta = Object.fromEntries(
-    Object.entries(paramViews(params)).map(([path, data]) => [path, { ...paramSpecs(params)[path]!, data }]),
+    Object.entries(flatViews(params.layout, params.params)).map(([path, data]) => [
+      path,
+      { ...paramSpecs(params)[path]!, data },
+    ]),
   );
   const { data } = (await forward.run({
     theta,

@@ -6,7 +6,7 @@ import type { BaseNormalization } from '../../src/layers/index.js';
 import { AdamW, Learner } from '../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
 import type { JobOptions } from '../../src/programs/options.js';
-import type { TrainMemory } from '../../src/programs/stepCalls.js';
+import type { TrainMemory } from '../../src/programs/taskState.js';
 import { trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
 import { SingleTask, Train } from '../../src/tasks/index.js';

@@ -10,7 +10,7 @@ import type { Batch, InputSource } from '../../src/inputs/index.js';
 import { BatchNorm, Constant, WeightCollection } from '../../src/layers/index.js';
 import { LanguageModel, type TensorBatch } from '../../src/models/index.js';
 import { EvalSteps } from '../../src/programs/evalProgram.js';
-import type { FlatTrainState } from '../../src/programs/stepCalls.js';
+import type { FlatTrainState } from '../../src/programs/taskState.js';
 import { averaged } from '../../src/programs/taskState.js';
 import { engines } from '../compiler/engines.js';
 import { tinyTraining, tokens } from './tinyTraining.js';

@@ -1,19 +1,10 @@
-/** @file The console line on a terminal and in a log, formatters, MFU and its peak. */
+/** @file The console line on a terminal and in a log, and formatters. */
 
 import { execFileSync } from 'node:child_process';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import {
-  calibratePeak,
-  formatCount,
-  formatDuration,
-  formatGrouped,
-  mfu,
-  ProgressLine,
-  statedPeak,
-  trainFlopsPerToken,
-} from '../../src/summaries/index.js';
+import { formatCount, formatDuration, formatGrouped, ProgressLine } from '../../src/summaries/index.js';
 import { typescript } from '../loader.js';
 
 class Screen extends Writable {
@@ -150,31 +141,4 @@ test('durations have their two largest units', () => {
     '1d 03h',
     '?',
   ]);
-});
-
-test('MFU is observed over peak throughput, with a backward pass of twice the forward', () => {
-  const flopsPerToken = trainFlopsPerToken(6e9, 1000);
-  expect(flopsPerToken).toBe(18e6);
-  expect(mfu(10_000, flopsPerToken, 1e12)).toBeCloseTo(0.18, 12);
-  expect(() => mfu(1, 1, 0)).toThrow(new RangeError('peak FLOP/s: expected a number above 0, got 0'));
-  expect(() => trainFlopsPerToken(1, 0)).toThrow(
-    new RangeError('tokens per batch: expected a number above 0, got 0'),
-  );
-});
-
-test('the peak is the best of the sizes, or what was stated', async () => {
-  const measured: number[] = [];
-  const speeds: Record<number, number> = { 256: 90, 512: 140, 1024: 120, 2048: Number.NaN };
-  const peak = await calibratePeak(
-    async (size) => {
-      measured.push(size);
-      return speeds[size]!;
-    },
-    [256, 512, 1024, 2048],
-  );
-  expect(measured).toEqual([256, 512, 1024, 2048]);
-  expect(peak).toEqual({ flops: 140e9, source: 'matmul of 512 x 512, the best of 256, 512, 1024, 2048' });
-  await expect(calibratePeak(async () => 0, [8])).rejects.toThrow('no matmul of size 8 could be measured');
-  expect(statedPeak(1.5)).toEqual({ flops: 1.5e12, source: '--peak_tflops=1.5' });
-  expect(() => statedPeak(-1)).toThrow(new RangeError('--peak_tflops: expected a number above 0, got -1'));
 });

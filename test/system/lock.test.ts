@@ -5,8 +5,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { loadFlock } from '../../src/system/flock.js';
-import { acquireLock, LockedError } from '../../src/system/lock.js';
+import { acquireLock, LockedError, loadFlock } from '../../src/system/lock.js';
 import { temporaryDirectory } from '../command.js';
 import { typescript } from '../loader.js';
 

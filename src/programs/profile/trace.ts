@@ -13,10 +13,10 @@ interface TraceEvent {
   readonly args?: Readonly<Record<string, string>>;
 }
 
-/** Nanoseconds are as fine as clocks are. */
+/** Microseconds, rounded to nanoseconds. */
 const microseconds = (seconds: number): number => Math.round(seconds * 1e9) / 1e3;
 
-/** The layer that most of a part is, as people name it. */
+/** The layer with the largest share of a part, for display. */
 function nameOf({ shares, kind }: Part): string {
   const most = shares.reduce((a, b) => (b.share > a.share ? b : a), shares[0] ?? { scope: '', share: 0 });
   const { layer, isGradient } = readScope(most.scope);
@@ -46,7 +46,7 @@ function eventsOf(
   return { events, end };
 }
 
-/** JSON of the last run of every program that told of its threads; one starts where the one before it ended. */
+/** JSON of the last run of every program whose threads were timed, one after the other. */
 export function traceJson({ programs }: Profiler): string {
   let start = 0;
   const all: TraceEvent[] = [];

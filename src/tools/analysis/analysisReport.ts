@@ -1,6 +1,7 @@
 /** @file Report of `luthier analyze` as text, Markdown and JSON. */
-import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/format.js';
-import type { Peak } from '../../summaries/mfu.js';
+
+import type { Peak } from '../../programs/mfu.js';
+import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/formatNumbers.js';
 import type { Report } from '../command.js';
 import {
   codeSpan,

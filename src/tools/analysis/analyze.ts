@@ -3,8 +3,8 @@ import type { ConfiguredExperiment } from '../../cli/index.js';
 import { type Precision, sizeOf } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
 import { batchCount } from '../../inputs/index.js';
+import { trainFlops } from '../../programs/mfu.js';
 import { trainingDataset } from '../../programs/programDataset.js';
-import { trainFlopsPerToken } from '../../summaries/mfu.js';
 import type { SingleTask } from '../../tasks/index.js';
 import { type LayerSummary, layerTable } from './layerTable.js';
 import { type TracedStep, traceStep } from './tracedStep.js';
@@ -103,7 +103,7 @@ export function analyze(configured: ConfiguredExperiment): Analysis {
     tokensPerStep,
     unit,
     forwardFlopsPerToken: forwardFlops / tokensPerStep,
-    flopsPerStep: trainFlopsPerToken(forwardFlops, 1),
+    flopsPerStep: trainFlops(forwardFlops),
     precision: step.precision,
     memory: memoryOf(task, step),
   };

@@ -1,6 +1,6 @@
-/** @file Numbers as people read them. */
+/** @file Numbers formatted for people: scaled, grouped, as durations. */
 
-/** What a number is divided by, and what is then written behind it; the largest first. */
+/** Divisors and their suffixes, the largest first. */
 export type Scales = readonly (readonly [unit: number, suffix: string])[];
 
 const COUNTS: Scales = [
@@ -10,7 +10,7 @@ const COUNTS: Scales = [
   [1e3, 'k'],
 ];
 
-/** Three digits and a scale; what is below all scales has no suffix. */
+/** Three digits and the suffix of a scale; none below the smallest one. */
 export function formatScaled(value: number, scales: Scales): string {
   if (!Number.isFinite(value)) return String(value);
   const size = Math.abs(value);

@@ -1,8 +1,8 @@
-/** @file Lines of a file from its last to its first, in bounded memory: what is wanted of a log is at its end. */
+/** @file Lines of a file from its last to its first, in bounded memory. */
 import { readFully } from './read.js';
 
 const BLOCK_BYTES = 1 << 16;
-/** More than any line that a program of ours writes. */
+/** Longest line that is read; those of our logs are far shorter. */
 const LONGEST_LINE = 16 << 20;
 
 /** A line's bytes are [start, end) of the file, its newline included where it has one. */

@@ -1,6 +1,6 @@
-/** @file Values that JSON keeps as they are. */
+/** @file The type of JSON values. */
 
-/** A value that JSON keeps as it is. */
+/** A value that JSON represents exactly. */
 export type JsonValue =
   | string
   | number

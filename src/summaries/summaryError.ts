@@ -1,4 +1,4 @@
-/** @file The error of files that summaries cannot be written to. */
+/** @file SummaryError: a summary file that can't be written. */
 
 import { explain } from '../files/index.js';
 
@@ -15,7 +15,7 @@ export class SummaryError extends Error {
   }
 }
 
-/** Runs a file operation, with the path in its error. */
+/** Runs a file operation. @throws SummaryError with the path for its error. */
 export function onPath<T>(path: string, operation: () => T): T {
   try {
     return operation();

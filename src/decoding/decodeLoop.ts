@@ -35,7 +35,7 @@ export interface DrawnIds {
  * Several positions of a model, of which each has the likeliest token of the one before.
  *
  * @param ids tokens at position `timeStep`, [rows]; those of the positions after it are drawn.
- * @returns what was drawn; read before the next call.
+ * @returns the drawn tokens; to be read before the next call.
  */
 export type ExtendGreedily = (ids: Int32Array, timeStep: number, count: number) => Promise<DrawnIds>;
 
@@ -55,7 +55,7 @@ export interface DecodingModel {
   readonly prefill?: Prefill | undefined;
 }
 
-/** What to continue. */
+/** Prompts to continue. */
 export interface Prompts {
   /** Tokens that begin each row, [rows, P]; what lies beyond a row's length is not read. */
   readonly prefixIds: Int32Tensor;
@@ -63,7 +63,7 @@ export interface Prompts {
   readonly prefixLengths: Int32Tensor;
 }
 
-/** When a row ends. */
+/** Conditions on which a row ends. */
 export interface StopRule {
   /** Length of a finished row, prompt included. */
   readonly seqlen: number;
@@ -73,9 +73,9 @@ export interface StopRule {
   readonly eosIds: ReadonlySet<number>;
 }
 
-/** Rows as they were decoded. */
+/** Decoded rows. */
 export interface DecodedRows {
-  /** Prompt and what followed, 0 beyond the end, [rows, seqlen]. */
+  /** Prompt and continuation, 0 beyond the end, [rows, seqlen]. */
   readonly outputIds: Int32Array;
   /** Tokens of each row, prompt and end-of-sequence token included, [rows]. */
   readonly decodeLengths: Int32Array;
@@ -83,9 +83,9 @@ export interface DecodedRows {
   readonly logprobs: Float32Array;
 }
 
-/** Fewer positions than this are as fast one by one. */
+/** Fewest positions for which prefilling pays. */
 const MIN_PREFILL = 8;
-/** Likeliest tokens are drawn so many at a time at first, and at most. */
+/** Likeliest tokens drawn per call: at first, and at most. */
 const GREEDY_STEPS = { least: 16, most: 64 };
 
 /** Draws the token of a row at position `timeStep + 1` from its logits, [V]. */
@@ -145,14 +145,14 @@ class Rows {
     return ids;
   }
 
-  /** How many tokens may be drawn after `step` before the last row ends. */
+  /** Most tokens that can be drawn after `step` until the last row ends. */
   mostLeft(step: number): number {
     const { seqlen, maxDecodeSteps } = this.stop;
     const [, longest] = this.promptLengths();
     return Math.min(seqlen - 1 - step, Math.max(1, longest + maxDecodeSteps - 1 - step));
   }
 
-  /** Takes what was drawn after position `step`. */
+  /** Takes the tokens drawn after position `step`. */
   accept(step: number, drawn: (row: number) => { id: number; logprob: number }): void {
     const { seqlen, eosIds, maxDecodeSteps } = this.stop;
     for (let row = 0; row < this.current.length; row++) {
@@ -185,7 +185,7 @@ async function draw(
   const size = rows.current.length;
   if (selectId === null && model.extendGreedily) {
     const [, longest] = rows.promptLengths();
-    // When rows end, no more tokens were drawn for nothing than there are.
+    // Doubling wastes at most as many tokens as were drawn before the rows ended.
     const atOnce = Math.min(Math.max(GREEDY_STEPS.least, step + 1 - longest), GREEDY_STEPS.most);
     // Within prompts the next tokens are not those that are drawn.
     const count = step + 1 < longest ? 1 : Math.min(atOnce, rows.mostLeft(step));

@@ -1,4 +1,4 @@
-/** @file The one error of checkpoints: what is wrong with which file, and what kind of trouble it is. */
+/** @file CheckpointError: path, problem and kind. */
 
 import { explain } from '../files/index.js';
 
@@ -49,7 +49,7 @@ export function unreadableError(
   return new CheckpointError('io', error.path, error.problem, { message, cause: error });
 }
 
-/** Names the broken checkpoint, says that it was left alone, and what could be used instead. */
+/** The error of a broken checkpoint that was left in place, with the one to use instead. */
 export function brokenError(
   passedOver: readonly CheckpointError[],
   previous: number | undefined,

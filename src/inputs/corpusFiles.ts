@@ -1,4 +1,4 @@
-/** @file The files of a corpus: paths, globs and globs inside an installed package, always in one order, and their bytes. */
+/** @file Files of a corpus, by path, glob, or glob in an installed package, in one order everywhere. */
 
 import { existsSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -6,13 +6,13 @@ import { dirname, join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { distance } from 'fastest-levenshtein';
 import { globSync, isDynamicPattern } from 'tinyglobby';
-import { InputError } from './errors.js';
+import { InputError } from './inputErrors.js';
 
 /** A file of a corpus. */
 interface CorpusFile {
   /** Absolute path. */
   readonly path: string;
-  /** The path as messages give it: relative to the place where it was looked for, `/` between its parts. */
+  /** The path in messages: relative to the directory that was searched, with `/`. */
   readonly name: string;
 }
 
@@ -58,7 +58,7 @@ function splitGlob(pattern: string): { base: string; glob: string } {
   };
 }
 
-/** What is at a path, if anything. @throws InputError with the system's reason where that can't be known */
+/** Status of what is at a path, if anything. @throws InputError with the system's reason where it is unreadable */
 function lookAt(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
@@ -70,7 +70,7 @@ function lookAt(path: string): Stats | undefined {
 const isFile = (path: string): boolean => lookAt(path)?.isFile() ?? false;
 const isDirectory = (path: string): boolean => lookAt(path)?.isDirectory() ?? false;
 
-/** Links may lead to one file by several names, in a circle even: it is read once, under the shortest of them. */
+/** Removes files met again through links, which may form cycles: each stays once, under its shortest name. */
 function withoutLinksTwice(files: readonly CorpusFile[]): CorpusFile[] {
   const depth = (file: CorpusFile): number => file.path.split('/').length;
   const shortest = new Map<string, CorpusFile>();
@@ -98,7 +98,7 @@ function matches(directory: string, pattern: string): CorpusFile[] {
   return withoutLinksTwice(files);
 }
 
-/** The existing name nearest to what was asked for, or what is missing on the way to it. */
+/** The existing name nearest to the requested one, or the first directory on its path that is missing. */
 function suggestion(directory: string, pattern: string): string {
   if (isDirectory(resolve(directory, pattern))) {
     return ` It is a directory. Did you mean '${posix.join(pattern, '**')}'?`;
@@ -117,8 +117,8 @@ function suggestion(directory: string, pattern: string): string {
 }
 
 /**
- * The files that `specs` name, each once, in the order of the specs and by name (code units) within a glob: the
- * same on every machine.
+ * The files that `specs` name, each once, in the order of the specs, and by name (code units) within a glob: the same order
+ * on every machine.
  * @throws InputError for a spec that no file matches: where it was looked for, what is valid, the nearest name
  */
 export function resolveFiles(specs: readonly string[]): CorpusFile[] {
@@ -136,7 +136,7 @@ export function resolveFiles(specs: readonly string[]): CorpusFile[] {
   return [...found.values()];
 }
 
-/** A file of a corpus with what it holds. */
+/** A file of a corpus with its contents. */
 export interface SourceFile extends CorpusFile {
   readonly bytes: Uint8Array;
 }

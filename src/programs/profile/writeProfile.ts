@@ -1,17 +1,16 @@
-/** @file The files of --profile, and what of them the console shows. */
+/** @file Files of --profile, and their excerpt for the console. */
 import { join } from 'node:path';
 import { memoryBandwidth, type Profiler } from '../../compiler/index.js';
-import type { Peak } from '../../summaries/index.js';
 import { writeJobFile } from '../jobDirectory.js';
-import { findPeak } from '../mfu.js';
+import { findPeak, type Peak } from '../mfu.js';
 import type { JobOptions } from '../options.js';
 import { type Limits, profileText } from './report.js';
 import { traceJson } from './trace.js';
 
-/** Layers of a program on the console. */
+/** Layers of each program on the console. */
 const shownLayers = 24;
 
-/** The machine's limits, for programs whose threads tell what they do. */
+/** The machine's limits, where a program's threads were timed. */
 async function limitsOf(
   options: JobOptions,
   { programs }: Profiler,
@@ -28,8 +27,8 @@ async function limitsOf(
  * Writes profile.txt and trace.json to the directory `profile` of the run.
  *
  * @param steps training steps that were profiled, 0 where nothing was trained.
- * @param peak what MFU is counted with, where it is known by now.
- * @returns what the console is to show.
+ * @param peak of MFU, if it is known already.
+ * @returns text for the console.
  * @throws JobError where they can't be written.
  */
 export async function writeProfile(
@@ -38,7 +37,7 @@ export async function writeProfile(
   steps: number,
   peak?: Peak,
 ): Promise<string> {
-  // Measuring the machine is not the job's.
+  // Read before the machine is measured, which is no part of the job.
   const course = { steps, seconds: profiler.seconds };
   const limits = await limitsOf(options, profiler, peak);
   const directory = join(options.jobLogDir, 'profile');

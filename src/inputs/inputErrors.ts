@@ -1,11 +1,11 @@
 /** @file Errors of inputs: InputError for what is wrong with one, EndOfData where its data ends. */
 
-/** An input cannot be made or cannot go on: the message says which input, what is wrong and what is valid. */
+/** An input can't be made or can't go on: the message names the input, the problem and what is valid. */
 export class InputError extends Error {
   override readonly name = 'InputError';
 }
 
-/** Thrown by `getNext` and `peek` once an input that does not repeat has given its last batch. */
+/** Thrown by `getNext` and `peek` after the last batch of an input that does not repeat. */
 export class EndOfData extends Error {
   override readonly name = 'EndOfData';
 

@@ -1,8 +1,8 @@
-/** @file Errors of files: the system's words, advice, and the distinction of damage from trouble. */
+/** @file Errors of files: messages with advice, and whether one means damage or refusal. */
 
 import { constants } from 'node:os';
 
-/** Something stands where a regular file belongs: a directory, a pipe, a device; or one that is far too long. */
+/** Not a regular file but a directory, a pipe, a device; or one that is far too long. */
 export class UnfitFileError extends Error {
   override readonly name = 'UnfitFileError';
 }
@@ -18,18 +18,18 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENFILE: 'too many files are open on this machine',
 };
 
-/** The system's words for an error, and what to do about it where that is known. */
+/** The system's message for an error, with advice where there is any. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { errno, code = '', message } = error as NodeJS.ErrnoException;
   const isQuota = errno === -constants.errno.EDQUOT;
-  // Node has no name for it.
+  // Node has no name for EDQUOT.
   const words = isQuota ? `EDQUOT: disk quota exceeded (${message})` : message;
   const advice = ADVICE[isQuota ? 'EDQUOT' : code];
   return advice === undefined ? words : `${words} (${advice})`;
 }
 
-/** Codes of errors that speak of what is on the disk, and not of whether it may or can be read at present. */
+/** Codes of errors about what is on the disk, not about whether it can be read at present. */
 const DAMAGE = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']);
 
 /** Whether a file could not be read because it is missing, or something else stands in its place. */

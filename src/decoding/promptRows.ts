@@ -1,6 +1,6 @@
-/** @file Rows of decoded tensors: repeat, reorder, split by sample. */
+/** @file Rows of prompts and decoded tensors: checked, repeated, reordered, split by sample. */
 import type { PrngKey } from '../compiler/index.js';
-import type { Float32Tensor, Int32Tensor, Prompts } from './loop.js';
+import type { Float32Tensor, Int32Tensor, Prompts } from './decodeLoop.js';
 
 /** The 53 high bits of a key as a number in [0, 1). */
 export const unitDouble = ([high, low]: PrngKey): number => ((high >>> 5) * 2 ** 26 + (low >>> 6)) * 2 ** -53;
