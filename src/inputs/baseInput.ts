@@ -31,15 +31,15 @@ export abstract class BaseInput
         .default(null)
         .describe("Name in summaries, directories and messages; null is 'train' in training, else 'input'."),
       batchSize: z.int().positive().describe('Rows of a batch on one host.'),
-      numInfeedHosts: z.int().positive().default(1).describe('How many hosts share the data.'),
-      infeedHostIndex: z.int().min(0).default(0).describe('Which of them this is.'),
+      numInfeedHosts: z.int().positive().default(1).describe('Number of hosts that share the data.'),
+      infeedHostIndex: z.int().min(0).default(0).describe('Index of this host.'),
       inputRandomSeed: z.int().min(0).nullable().default(null).describe('Seed of the order; null is 0.'),
       resetForEval: z
         .boolean()
         .default(true)
         .describe(
-          'Each evaluation starts at the first batch, so that figures compare; false goes on where the last one ' +
-            'stopped, over and over the data.',
+          'Whether each evaluation starts at the first batch, so that figures compare; false goes on where the last one ' +
+            'stopped, round and round the data.',
         ),
       evalLoopNumBatches: z
         .int()

@@ -226,7 +226,7 @@ class PrefetchedInput implements InputSource {
     const reason =
       gone.length === 0
         ? error.message
-        : `${gone.map(({ path }) => path).join(', ')} was deleted after the start. Bring it back.`;
+        : `${gone.map(({ path }) => path).join(', ')} was deleted after the start. Restore it.`;
     return new InputError(`Input '${this.name}' failed in its prefetch thread: ${reason}`, { cause: error });
   }
 }

@@ -13,7 +13,7 @@ const TOKENS = 0;
 
 /** Uniformly random tokens without padding; row n is the same in every run with the same seed. */
 export class SyntheticLmInput extends RowInput.with({
-  seqLen: z.int().positive().describe('Tokens of a row.'),
+  seqLen: z.int().positive().describe('Tokens per row.'),
   vocabSize: z.int().min(2).describe('Tokens are 0 … vocabSize − 1.'),
   packed: z
     .boolean()
@@ -24,7 +24,7 @@ export class SyntheticLmInput extends RowInput.with({
     .positive()
     .nullable()
     .default(null)
-    .describe('Batches until the end of the data; null is no end.'),
+    .describe('Batches until the end of the data; null: no end.'),
 }) {
   protected override get numRows(): number {
     return (this.hp.numBatches ?? Number.POSITIVE_INFINITY) * this.getGlobalBatchSize();

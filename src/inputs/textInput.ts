@@ -35,11 +35,8 @@ export class TextInput extends RowInput.with({
     .min(1)
     .describe("Paths, globs and 'pkg:<package>/<glob>' specs, in the order to read them."),
   tokenizer: instance(BaseTokenizer, () => ByteTokenizer.config()),
-  seqLen: z.int().positive().describe('Tokens of a row.'),
-  split: z
-    .enum(['train', 'validation', 'all'])
-    .default('train')
-    .describe('Which part of the corpus to read.'),
+  seqLen: z.int().positive().describe('Tokens per row.'),
+  split: z.enum(['train', 'validation', 'all']).default('train').describe('The split of the corpus to read.'),
   splitBy: z
     .enum(['file', 'text'])
     .default('text')
@@ -54,7 +51,10 @@ export class TextInput extends RowInput.with({
     .array(z.string())
     .default([])
     .describe('Files to hold out, as in `files`; where given, they alone decide the split.'),
-  packed: z.boolean().default(false).describe('Rows of whole documents, with segmentIds and segmentPos.'),
+  packed: z
+    .boolean()
+    .default(false)
+    .describe('Whether rows hold whole documents, with segmentIds and segmentPos.'),
   sampling: z
     .enum(['permuted', 'random', 'sequential'])
     .nullable()
@@ -64,7 +64,7 @@ export class TextInput extends RowInput.with({
     .boolean()
     .nullable()
     .default(null)
-    .describe('Start over after the last row; null in training only.'),
+    .describe('Whether to start over after the last row; null: in training only.'),
 }) {
   #data: TextData | null = null;
   #fingerprint: string | null = null;

@@ -186,6 +186,10 @@ export class Transformer extends BaseLayer.with({
   }
 }
 
+/** The probability of dropout of one kind of values; by default the stack's dropoutProb. */
+const partDropoutField = (what: string) =>
+  z.number().min(0).lt(1).nullable().default(null).describe(`For ${what}; null: dropoutProb.`);
+
 /** `numLayers` transformer layers, one after the other. A subclass with layers of several kinds overrides `layerTpl`. */
 export class StackedTransformer extends BaseLayer.with({
   numLayers: z.int().positive().describe('Number of layers.'),
@@ -201,27 +205,9 @@ export class StackedTransformer extends BaseLayer.with({
     .describe(
       'Probability of dropout after attention and feed-forward, of attention weights and activations.',
     ),
-  attenDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .nullable()
-    .default(null)
-    .describe('For attention weights; null: dropoutProb.'),
-  residualDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .nullable()
-    .default(null)
-    .describe('For outputs; null: dropoutProb.'),
-  reluDropoutProb: z
-    .number()
-    .min(0)
-    .lt(1)
-    .nullable()
-    .default(null)
-    .describe('For activations; null: dropoutProb.'),
+  attenDropoutProb: partDropoutField('attention weights'),
+  residualDropoutProb: partDropoutField('outputs'),
+  reluDropoutProb: partDropoutField('activations'),
   inputDropoutProb: dropoutField('an input element'),
   transformerLayerParamsTpl: sub(Transformer).describe('Each layer.'),
 }) {

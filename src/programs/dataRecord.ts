@@ -30,7 +30,7 @@ export function recordedData(jobLogDir: string, program: string): DataIdentity |
   } catch (cause) {
     const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : explain(cause);
     throw new JobError(
-      `${path}: not the record of an input (${reason}). Bring it back, or delete it to have the data as it is now recorded.`,
+      `${path}: not the record of an input (${reason}). Restore it, or delete it to record the data as it is now.`,
       { cause },
     );
   }

@@ -1,5 +1,6 @@
 /** @file Output of a job: the console line, metrics.jsonl and TensorBoard events, through one object. */
 import { join } from 'node:path';
+import { sizeOf } from '../compiler/index.js';
 import {
   EventFile,
   formatCount,
@@ -9,10 +10,10 @@ import {
   ProgressLine,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
-import type { SingleTask, WeightedValues } from '../tasks/index.js';
+import type { SingleTask } from '../tasks/index.js';
 import type { JobOptions } from './options.js';
 import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
-import type { Scalars, TrainMeter } from './trainMeter.js';
+import { metricScalars, type Scalars, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 
 /** Decoded examples printed on the console; the file has all of them. */
@@ -26,16 +27,6 @@ export interface Course {
   readonly logIntervalSteps?: number;
   /** Programs that run again at the first step, whose earlier lines of it are dropped. */
   readonly again?: readonly string[];
-}
-
-/** Metrics under the tags of Pax's eval programs. */
-function metricScalars(metrics: WeightedValues): Scalars {
-  const scalars: Scalars = {};
-  for (const [name, { value, weight }] of Object.entries(metrics)) {
-    scalars[`Metrics/${name}`] = value;
-    scalars[`Metrics/${name}-weight`] = weight;
-  }
-  return scalars;
 }
 
 /** Reports on one job; to be closed at its end. */
@@ -69,10 +60,7 @@ export class Reporter {
   /** Prints the model's size, and where training starts: at a checkpoint or at initial values. */
   trainingStarts(task: SingleTask, globalBatchSize: number, restored: string | undefined): void {
     const { name, jobLogDir } = this.options;
-    const parameters = task.variables.reduce(
-      (sum, { shape }) => sum + shape.reduce((n, dim) => n * dim, 1),
-      0,
-    );
+    const parameters = task.variables.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
     this.#line.message(
       `${name}: ${formatCount(parameters)} parameters, batches of ${globalBatchSize}, ` +
         `${this.course.numTrainSteps} steps, in ${jobLogDir}`,
@@ -108,7 +96,7 @@ export class Reporter {
     );
   }
 
-  /** Writes and prints the scalars of another program. */
+  /** Writes the scalars of another program. */
   summary(program: string, step: number, scalars: Readonly<Scalars>): void {
     this.#write(program, step, scalars);
   }

@@ -1,11 +1,21 @@
 /** @file Training metrics: means since the last summary, speed without pauses, MFU. */
 import { z } from 'zod';
-import { WeightedMeans } from '../tasks/index.js';
+import { WeightedMeans, type WeightedValues } from '../tasks/index.js';
 import { mfu, type Peak } from './mfu.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
 /** Scalars by summary tag. */
 export type Scalars = Record<string, number>;
+
+/** Metrics under Pax's tags. */
+export function metricScalars(metrics: WeightedValues): Scalars {
+  const scalars: Scalars = {};
+  for (const [name, { value, weight }] of Object.entries(metrics)) {
+    scalars[`Metrics/${name}`] = value;
+    scalars[`Metrics/${name}-weight`] = weight;
+  }
+  return scalars;
+}
 
 const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
 
@@ -150,11 +160,7 @@ export class TrainMeter {
       const utilization = this.mfuAt(speed);
       if (utilization !== undefined) scalars.mfu = utilization;
     }
-    for (const [name, { value, weight }] of Object.entries(this.#means.result())) {
-      scalars[`Metrics/${name}`] = value;
-      scalars[`Metrics/${name}-weight`] = weight;
-    }
-    Object.assign(scalars, {
+    Object.assign(scalars, metricScalars(this.#means.result()), {
       'learning/lr': update.learningRate,
       'learning/raw_grad_norm': update.rawGradNorm,
       'learning/clipped_grad_norm': update.clippedGradNorm,

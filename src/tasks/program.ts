@@ -45,7 +45,7 @@ export abstract class BaseProgram
       .positive()
       .nullable()
       .default(null)
-      .describe('Runs every so many steps, and at the end; null: at the end only.'),
+      .describe('Steps between runs, the last of which is at the end; null: at the end only.'),
   })
   implements Program
 {

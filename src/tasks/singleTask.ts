@@ -35,7 +35,7 @@ export class Decode extends Configurable.with({
 /** A model with the settings of its training and decoding. */
 export class SingleTask extends Configurable.with({
   name: z.string().min(1).default('task').describe('A name for messages.'),
-  model: sub(BaseModel, () => LanguageModel.config()).describe('What is trained.'),
+  model: sub(BaseModel, () => LanguageModel.config()).describe('The model.'),
   train: instance(Train),
   decode: instance(Decode),
 }) {

@@ -19,17 +19,14 @@ function isDuration(value: string | number): boolean {
 /** Training settings; fields and defaults are Pax's unless described otherwise. A step count is that of finished steps. */
 export class Train extends Configurable.with({
   learner: instance(Learner).describe('Turns gradients into updates.'),
-  numTrainSteps: z.int().nonnegative().default(10_000_000).describe('Training ends after this many steps.'),
+  numTrainSteps: z.int().nonnegative().default(10_000_000).describe('Steps of the whole run.'),
   randomSeed: z
     .int()
     .nonnegative()
     .default(1234)
     .describe('Seed of the initial weights and of everything random in a step.'),
-  saveIntervalSteps: interval.default(5000).describe('A checkpoint is saved every so many steps.'),
-  saveMaxToKeep: interval
-    .nullable()
-    .default(10)
-    .describe('How many of the newest checkpoints stay; null: all.'),
+  saveIntervalSteps: interval.default(5000).describe('Steps between checkpoints.'),
+  saveMaxToKeep: interval.nullable().default(10).describe('Newest checkpoints to keep; null: all.'),
   saveKeepIntervalDuration: z
     .union([z.string(), z.number().nonnegative()])
     .refine(isDuration, {
@@ -37,34 +34,32 @@ export class Train extends Configurable.with({
     })
     .nullable()
     .default('12h')
-    .describe('Checkpoints this far apart stay besides: 12h, 30m, 90s, 2d, or seconds; null: none.'),
-  summaryIntervalSteps: interval
-    .default(100)
-    .describe('Summaries are written every so many steps: means over the steps since the last.'),
+    .describe('Interval of checkpoints to keep for good: 12h, 30m, 90s, 2d, or seconds; null: none.'),
+  summaryIntervalSteps: interval.default(100).describe('Steps between summaries, which are means over them.'),
   logTrainOutputIntervalSteps: interval
     .nullable()
     .default(null)
-    .describe('A line is logged every so many steps; null: with the summaries.'),
-  evalIntervalSteps: interval.default(100).describe('Evaluation every so many steps, and at the end.'),
+    .describe('Steps between lines of a log; null: summaryIntervalSteps.'),
+  evalIntervalSteps: interval.default(100).describe('Steps between evaluations; the last one is at the end.'),
   maxInvalidSteps: z
     .int()
     .positive()
     .nullable()
     .default(20)
     .describe(
-      'So many steps in a row whose update was left out end the training with an error; null: none do.',
+      'Steps in a row with their update left out that end training with an error; null: no number does.',
     ),
   onEvalError: z
     .enum(['continue', 'stop'])
     .default('continue')
     .describe(
-      'Whether training goes on or stops where an evaluation or a decode fails. The error is told either way, and ' +
-        'what stops is saved.',
+      'Whether training goes on or stops where an evaluation or a decode fails. The error is reported in both cases; ' +
+        'a run that stops saves its state.',
     ),
   evalSkipTrain: z
     .boolean()
     .default(false)
-    .describe('Leaves out the evaluation of one training batch (eval_train) at those steps.'),
+    .describe('Whether to skip the evaluation of a training batch (eval_train).'),
   evalUseEmaStates: z
     .boolean()
     .default(false)
@@ -72,8 +67,8 @@ export class Train extends Configurable.with({
   decodeIntervalSteps: interval
     .nullable()
     .default(null)
-    .describe('Decoding every so many steps; null: at the end only.'),
-  decodeStartAfterNSteps: z.int().nonnegative().default(0).describe('No decoding before this step.'),
+    .describe('Steps between decodes; null: at the end only.'),
+  decodeStartAfterNSteps: z.int().nonnegative().default(0).describe('First step at which to decode.'),
   decodeUseEmaStates: z
     .boolean()
     .default(false)
@@ -85,7 +80,7 @@ export class Train extends Configurable.with({
   programs: z
     .array(instance(BaseProgram, null))
     .default([])
-    .describe('Run between steps, behind evaluations and decodes: early stopping, say.'),
+    .describe('Programs to run between steps, after evaluations and decodes, such as early stopping.'),
 }) {
   static override validate(
     { learner, evalUseEmaStates, decodeUseEmaStates }: Config<Train>,

@@ -204,7 +204,7 @@ test('files that are deleted before the thread reads them are named', async () =
   const input = open(config);
   rmSync(join(directory, 'b.txt'));
   await expect(untilFailure(input)).rejects.toThrow(
-    `Input 'train' failed in its prefetch thread: ${directory}/b.txt was deleted after the start. Bring it back.`,
+    `Input 'train' failed in its prefetch thread: ${directory}/b.txt was deleted after the start. Restore it.`,
   );
 });
 

@@ -34,5 +34,5 @@ test.each<[string, () => void, string]>([
   const read = () => recordedData(directory, 'train');
   expect(read).toThrow(reason);
   expect(read).toThrow(`${path}: not the record of an input (`);
-  expect(read).toThrow(/\)\. Bring it back, or delete it to have the data as it is now recorded\.$/);
+  expect(read).toThrow(/\)\. Restore it, or delete it to record the data as it is now\.$/);
 });

@@ -71,7 +71,7 @@ test('a corpus that is deleted before its prefetch thread reads it is named, and
   const { code, stdout, stderr } = await run([...flags(directory, ...sets), '--mode=train']);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `Input 'train' failed in its prefetch thread: ${deleted} was deleted after the start. Bring it back.\n`,
+    stderr: `Input 'train' failed in its prefetch thread: ${deleted} was deleted after the start. Restore it.\n`,
   });
   const saved = checkpoints(directory).at(-1)!;
   expect(saved).toBeGreaterThan(1);
