@@ -10,10 +10,11 @@ const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
 const prose = page.replace(/^```[\s\S]*?^```$/gm, '');
 const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
   .split('\n')
-  .filter((file) => !file.startsWith('test/'));
+  .filter((file) => file !== '');
 
-/** Files that a name of the page may mean: their path ends with it. */
-const meant = (name: string): string[] => files.filter((file) => `/${file}`.endsWith(`/${name}`));
+/** Files that a name of the page may mean: their path ends with it; tests are named by their whole path. */
+const meant = (name: string): string[] =>
+  files.filter((file) => file === name || (!file.startsWith('test/') && `/${file}`.endsWith(`/${name}`)));
 
 test('every file that it names is there, and one alone has that name', () => {
   const names = [...prose.matchAll(/`([\w./-]+\.(?:ts|js|cjs|c|h))`/g)].map(([, name]) => name!);
