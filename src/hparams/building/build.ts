@@ -5,8 +5,9 @@ import { parseWith, problemOf } from '../fields/check.js';
 import { showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { withBuilt } from '../fields/holders.js';
-import { withoutCarriers } from '../nodes/carriers.js';
-import { mapContainers, partsOf, rebuild } from '../nodes/containers.js';
+import { carriedBy, isCarrier, withoutCarriers } from '../nodes/carriers.js';
+import { isContainer, mapContainers, partsOf, rebuild } from '../nodes/containers.js';
+import { nodesIn } from '../nodes/held.js';
 import { type ConfigNode, freezeExisting, hasValue, nodeOf, rawValue } from '../nodes/node.js';
 import type { AnyConfig, BUILT, BuildableContainer, Built } from '../types.js';
 import { traverse } from '../walking/states.js';
@@ -160,13 +161,17 @@ function hyperparameters(node: ConfigNode, resolve: Resolve, except?: ReadonlySe
   return Object.freeze(hp);
 }
 
-/** What the schema makes of the field's value, frozen; zod takes a default as it stands. */
+/** What the schema makes of the field's value, frozen. */
 function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): unknown {
   const raw = rawValue(node, field);
+  const isDefault = field.default.kind === 'value' && !(field.name in node.values);
+  // A value was parsed when it was written, and a default that holds no config stands as it is.
+  if (isDefault ? !field.default.parsed && nodesIn(raw).length === 0 : field.keepsValues) {
+    return frozen(raw, field.holdsBuilt ? resolve : sameConfig);
+  }
   // The config keeps its containers: those of the instance can't be changed.
   const value = mapContainers(withoutCarriers(raw), (leaf) => leaf);
-  const isFinal = field.default.kind === 'value' && !field.default.parsed && !(field.name in node.values);
-  if (value === undefined || (isFinal && !field.holdsBuilt)) return freeze(value, true);
+  if (value === undefined) return undefined;
   const result = withBuilt(resolve, () => parseWith(field.check, value, `${node.info.name}.${field.name}`));
   if (result.success) return freeze(result.data, true);
   const problem = result.error.issues.map((issue) => issue.message).join('; ');
@@ -175,4 +180,21 @@ function hyperparameter(node: ConfigNode, field: FieldInfo, resolve: Resolve): u
     place: placeOfValue(node, field.name),
     cause: result.error,
   });
+}
+
+const sameConfig: Resolve = (config) => config;
+
+/** A frozen copy of the containers in `value`, with what `resolve` gives for the configs in them. */
+function frozen(value: unknown, resolve: Resolve): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const node = nodeOf(value);
+  if (node !== undefined) return isCarrier(node) ? frozen(carriedBy(node), resolve) : resolve(node.proxy);
+  if (Array.isArray(value)) return Object.freeze(value.map((part) => frozen(part, resolve)));
+  if (!isContainer(value))
+    return freeze(
+      mapContainers(value, (leaf) => leaf),
+      true,
+    );
+  const entries = Object.entries(value).map(([key, part]) => [key, frozen(part, resolve)]);
+  return Object.freeze(Object.fromEntries(entries));
 }

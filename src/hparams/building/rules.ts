@@ -62,6 +62,12 @@ function rulesOf(info: ClassInfo): ClassRules {
   return found;
 }
 
+/** Whether the class has rules or hooks. */
+export function hasRules(info: ClassInfo): boolean {
+  const { rules, hooks } = rulesOf(info);
+  return rules.length + hooks.length > 0;
+}
+
 /** The `validate` hooks of the class and its bases, bases first; a class that is foreign to configs has none. */
 function hooksOf(info: ClassInfo): Hook[] {
   const hooks: Hook[] = [];
@@ -88,8 +94,8 @@ export function checkRules(
   view: View,
   into: Violation[],
 ): void {
+  if (!hasRules(node.info)) return;
   const { rules, hooks } = rulesOf(node.info);
-  if (rules.length === 0 && hooks.length === 0) return;
   const writes = writesOf(node);
   const guard = guarded(node, view);
   const tell = (

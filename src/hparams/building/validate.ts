@@ -3,14 +3,14 @@
 import { ConfigError } from '../errors.js';
 import { parseWith, problemOf } from '../fields/check.js';
 import type { FieldInfo } from '../fields/fields.js';
-import { fits, withBuilt } from '../fields/holders.js';
+import { withBuilt } from '../fields/holders.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, freezeExisting, hasValue, isExplicit, rawValue } from '../nodes/node.js';
 import type { AnyConfig } from '../types.js';
 import { formatLink, type PathLink } from '../walking/paths.js';
 import { type Edge, edgesIn, walk } from '../walking/walk.js';
-import { checkRules } from './rules.js';
+import { checkRules, hasRules } from './rules.js';
 import { fieldViolation, missingPart, missingValue, type Violation } from './violations.js';
 
 /** What builds within one another know of the configs that they share. */
@@ -63,6 +63,7 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
   for (const { node, path } of edgesIn(root, undefined)) {
     if (node.kind === 'argFactory') throw misplacedArgFactory(node, path);
   }
+  if (!looked.some(needsLook)) return { order, violations };
   const met = new Set(looked);
   // Templates that were looked at already have nothing new below them; once they are built, defaults count as well.
   const old = new Set<ConfigNode>();
@@ -81,7 +82,10 @@ export function examine(root: unknown, known: Known): { order: Edge[]; violation
   return { order, violations };
 }
 
-/** The configs that are part of `node`, templates among them. A class that was changed may no longer fit its place. */
+/**
+ * The configs that are part of `node`, templates among them. Values were checked when they were written, but a class that
+ * was changed since may no longer fit its place.
+ */
 function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Violation[]): Edge[] {
   const edges: Edge[] = [];
   for (const field of node.info.fields.values()) {
@@ -90,8 +94,8 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
     const value = rawValue(node, field);
     if (typeof value !== 'object' || value === null) continue;
     const found = edgesIn(value, { parent: path, segment: field.name });
-    const problem =
-      isSet && !found.every((edge) => isAtHome(edge.node, field)) ? problemOf(field, value) : undefined;
+    const isDoubtful = isSet && found.some((edge) => edge.node.changedClass);
+    const problem = isDoubtful ? problemOf(field, value) : undefined;
     if (problem !== undefined) {
       const text = problem.slice(problem.indexOf(': ') + 2);
       violations.push(fieldViolation('value', node, path, field, text));
@@ -101,9 +105,9 @@ function heldEdges(node: ConfigNode, path: PathLink | undefined, violations: Vio
   return edges;
 }
 
-/** Whether the field holds configs of this class: values were checked when they were written, classes may change since. */
-function isAtHome(held: ConfigNode, field: FieldInfo): boolean {
-  return field.holders.some((holder) => fits(held, holder));
+/** Whether there is more to look at than what is built: templates, rules, and a class that was changed. */
+function needsLook(node: ConfigNode): boolean {
+  return node.changedClass || !node.info.buildsAll || hasRules(node.info);
 }
 
 /** The parts of a field's value that have tags, but no value yet. */

@@ -11,6 +11,7 @@ import {
   holderOf,
   holdersIn,
   holdsUnknown,
+  keepsValues,
   markedTags,
   sortTags,
 } from './schema.js';
@@ -50,6 +51,8 @@ export interface FieldInfo {
   readonly holdsBuilt: boolean;
   /** Whether every config that the value can hold is built, so that none need be asked for. */
   readonly buildsAll: boolean;
+  /** Whether a value that was checked is what its schema makes of it, but for the configs in it, which are built. */
+  readonly keepsValues: boolean;
   readonly description: string | undefined;
   /** The tags that its declaration gives it, sorted by name. */
   readonly tags: readonly Tag[];
@@ -69,6 +72,8 @@ export interface ClassInfo {
   readonly required: readonly FieldInfo[];
   /** The fields that `build` may find something to build in. */
   readonly builtFields: readonly FieldInfo[];
+  /** Whether every config that the fields can hold is built. */
+  readonly buildsAll: boolean;
   /** Makes what the config describes: an instance that is set up, or the function's result. */
   readonly make: (hp: object) => unknown;
   /** Why a config with this info cannot be built: only a part of it may be there, for display. */
@@ -100,6 +105,7 @@ export function infoOf(cls: AbstractClass): ClassInfo {
     allFields: all,
     required: all.filter((field) => field.default.kind === 'none'),
     builtFields: all.filter((field) => field.holdsBuilt),
+    buildsAll: all.every((field) => field.buildsAll),
     make: (hp) => target[MAKE](hp),
   };
   infos.set(cls, info);
@@ -141,6 +147,7 @@ function makeFieldInfo(name: string, schema: z.ZodType): FieldInfo {
     holders,
     holdsBuilt: holders.some((holder) => holder.kind !== 'sub'),
     buildsAll,
+    keepsValues: keepsValues(check),
     description: describedBy(schema),
     tags: sortTags(markedTags(schema)),
   };

@@ -217,6 +217,36 @@ export function holdsUnknown(schema: z.ZodType): boolean {
   });
 }
 
+const keeping = new Set([
+  ...['number', 'string', 'boolean', 'bigint', 'null', 'undefined', 'literal', 'enum'],
+  ...['array', 'tuple', 'record', 'union', 'optional', 'nullable', 'lazy'],
+]);
+
+// Checks that may put another value in the place of theirs; zod does so for addresses.
+const changing: ReadonlySet<string> = new Set(['custom', 'overwrite', 'string_format']);
+
+/**
+ * Whether parsing gives back what was put in, so that a value that was parsed once stands as it is. What a config in it
+ * becomes is for the holder to say: the schema has one at most. Refinements may look at configs, which change.
+ */
+export function keepsValues(schema: z.ZodType): boolean {
+  const all = [...allSchemas(schema)].map(definitionOf);
+  const holders = all.filter((each) => each[HOLDER] !== undefined);
+  return holders.length <= 1 && all.every(keepsValue);
+}
+
+function keepsValue(definition: Definition): boolean {
+  const checks = (definition.checks ?? []).map((check) => check._zod.def);
+  if (definition[HOLDER] !== undefined) return checks.length === 0;
+  const isKept = keeping.has(definition.type) && definition.coerce !== true;
+  const hasTextKeys = definition.keyType === undefined || definitionOf(definition.keyType).type === 'string';
+  return (
+    isKept &&
+    hasTextKeys &&
+    [definition as unknown as Check, ...checks].every(({ check }) => !changing.has(check))
+  );
+}
+
 /** The schema of the part `key` of what `schema` accepts. */
 export function partSchema(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
   const d = definitionOf(innermost(schema));

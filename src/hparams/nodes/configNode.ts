@@ -62,6 +62,8 @@ export class ConfigNode {
   defaultDepth = 0;
   /** The config whose default it was made as, if it was. */
   defaultOf: ConfigNode | undefined;
+  /** Whether it, or what it is a copy of, once was of another class: it may not fit where it stands. */
+  changedClass = false;
   readonly serial = ++created;
   /** Set while the config is part of a draft, and for ever where it is the draft of another. */
   draft: DraftSession | undefined;

@@ -50,6 +50,7 @@ export function copyFields(
     // A default nobody edited is made anew, so that a copy does not depend on what was read before.
     if (isExplicit(node, name)) hold(made, name, heldValue(node, name));
   }
+  made.changedClass = node.changedClass;
   made.tags = node.tags;
   made.last = node.last;
   made.writes = node.writes;

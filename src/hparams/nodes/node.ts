@@ -195,6 +195,7 @@ export function setClass(node: ConfigNode, info: ClassInfo, origin: Origin): voi
   const kept = [...(node.tags ?? [])].filter(([name]) => info.fields.has(name));
   node.tags = kept.length === 0 ? undefined : new Map(kept);
   node.info = info;
+  node.changedClass = true;
   record(node, '', 'class', info.cls, origin);
 }
 

@@ -38,6 +38,10 @@ const left = Symbol('luthier.left');
 export function depthFirst<S>(root: S, steps: Steps<S>): void {
   const met = steps.met ?? new Map<unknown, unknown>();
   const open: { readonly step: S; readonly children: readonly S[]; next: number }[] = [];
+  const leave = (step: S): void => {
+    const result = steps.leave?.(step);
+    met.set(steps.target(step), steps.memoized === false ? undefined : (result ?? left));
+  };
   const visit = (step: S): void => {
     const target = steps.target(step);
     const known = met.get(target);
@@ -50,8 +54,13 @@ export function depthFirst<S>(root: S, steps: Steps<S>): void {
       return;
     }
     steps.enter?.(step);
-    met.set(target, inside);
-    open.push({ step, children: steps.children(step), next: 0 });
+    const children = steps.children(step);
+    // Most objects hold nothing: they are left at once.
+    if (children.length === 0) leave(step);
+    else {
+      met.set(target, inside);
+      open.push({ step, children, next: 0 });
+    }
   };
   visit(root);
   for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
@@ -61,8 +70,7 @@ export function depthFirst<S>(root: S, steps: Steps<S>): void {
       continue;
     }
     open.pop();
-    const result = steps.leave?.(at.step);
-    met.set(steps.target(at.step), steps.memoized === false ? undefined : (result ?? left));
+    leave(at.step);
   }
 }
 
