@@ -220,6 +220,7 @@ class Applier {
     for (const { old, value } of edits.kind) {
       if (this.checkOld && node.kind !== old) this.report(path, misfitText(old, node.kind));
       node.kind = value;
+      this.session.wrote(node);
     }
     for (const [name, edited] of fields)
       if (edited === 'gone' && node.info.fields.has(name))

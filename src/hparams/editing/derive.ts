@@ -48,10 +48,10 @@ export class Session implements DraftSession {
   private hasEnded = false;
   /** What stands in the draft for each config that was read in it, or put into it. */
   private readonly drafts = new Map<ConfigNode, ConfigNode>();
-  /** What a draft is a copy of. */
-  private readonly originals = new Map<ConfigNode, ConfigNode>();
   /** Configs that the recipe made: they stand in the draft, and in the result, themselves. */
   private readonly made = new Set<ConfigNode>();
+  /** Configs of the draft that were written, or whose defaults may have been: no others can differ. */
+  private readonly written = new Set<ConfigNode>();
   /** Drafts that differ from their originals in more than what their parts become. */
   private readonly changed = new Set<ConfigNode>();
   private readonly results = new Map<unknown, unknown>();
@@ -77,7 +77,7 @@ export class Session implements DraftSession {
       else values[name] = value;
     });
     draft.draft = this;
-    this.originals.set(draft, original);
+    draft.draftOf = original;
     return draft;
   }
 
@@ -112,7 +112,12 @@ export class Session implements DraftSession {
 
   addDefault(node: ConfigNode, owner: ConfigNode): void {
     node.draft = this;
+    this.written.add(owner);
     if (this.made.has(owner)) this.made.add(node);
+  }
+
+  wrote(node: ConfigNode): void {
+    this.written.add(node);
   }
 
   close(): void {
@@ -123,7 +128,7 @@ export class Session implements DraftSession {
   /** What a draft has become: its original, where nothing in it was changed. @throws ConfigError where it contains itself. */
   resultOf(draft: ConfigNode): ConfigNode {
     if (!this.hasEnded) this.end();
-    const original = this.originals.get(draft);
+    const original = draft.draftOf;
     // Where no other draft was changed, what stood in this one before is as it was.
     const isAlone = [...this.changed].every((node) => node === draft);
     const unchanged = new Set(isAlone && original !== undefined ? nodesHeld(original) : []);
@@ -142,12 +147,14 @@ export class Session implements DraftSession {
 
   private end(): void {
     this.hasEnded = true;
-    for (const [draft, original] of this.originals)
-      if (!this.isLike(draft, original)) this.changed.add(draft);
+    for (const node of this.written) {
+      const original = node.draftOf;
+      if (original !== undefined && !this.isLike(node, original)) this.changed.add(node);
+    }
   }
 
   private baseOf(node: ConfigNode): ConfigNode {
-    return this.originals.get(node) ?? node;
+    return (node.draft === this && node.draftOf) || node;
   }
 
   /** The edge as it stands in the draft, where what was not read is an original still. */

@@ -1,9 +1,8 @@
 /** @file Writes in many places, all or none. */
 
 import { ConfigError, countText, linesBelow } from '../errors.js';
-import { problemOf } from '../fields/check.js';
 import { mapContainers } from '../nodes/containers.js';
-import { type ConfigNode, fieldOf, nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
+import { type ConfigNode, nodeOf, type Origin, originText, writeField } from '../nodes/node.js';
 import { withOrigin } from '../nodes/record.js';
 import type { AnyConfig } from '../types.js';
 import { deepCopy } from './edit.js';
@@ -14,7 +13,7 @@ export interface ReplaceOptions {
   readonly deepCopy?: boolean;
 }
 
-/** Checks all writes, then makes them. */
+/** Makes all writes. @throws ConfigError with all that is wrong with them; then none is made. */
 export function writeAll(
   what: string,
   writes: readonly { node: ConfigNode; name: string; value: unknown }[],
@@ -22,18 +21,20 @@ export function writeAll(
 ): void {
   // Many configs of one class fail alike: each problem is told once.
   const problems = new Set<string>();
-  for (const { node, name, value } of writes) {
-    const problem = problemOf(fieldOf(node, name, writer), value);
-    if (problem !== undefined) problems.add(`${node.info.name}.${problem}`);
-  }
-  if (problems.size > 0) {
+  allOrNothing((write) => {
+    for (const { node, name, value } of writes) {
+      try {
+        write(node, name, value);
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+        problems.add(error.problem);
+      }
+    }
+    if (problems.size === 0) return;
     const [first] = problems;
     const count = countText(problems.size);
     const text = problems.size === 1 ? first! : `${what}: ${count} problems:${linesBelow([...problems])}`;
     throw new ConfigError(text, { place: originText(writer) });
-  }
-  allOrNothing((write) => {
-    for (const { node, name, value } of writes) write(node, name, value);
   }, writer);
 }
 

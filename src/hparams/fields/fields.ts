@@ -13,6 +13,7 @@ import {
   holdsUnknown,
   keepsValues,
   markedTags,
+  mayHaveParts,
   sortTags,
 } from './schema.js';
 
@@ -72,6 +73,8 @@ export interface ClassInfo {
   readonly required: readonly FieldInfo[];
   /** The fields that `build` may find something to build in. */
   readonly builtFields: readonly FieldInfo[];
+  /** The fields whose values may have parts, and so hold configs. */
+  readonly partedFields: readonly FieldInfo[];
   /** Whether every config that the fields can hold is built. */
   readonly buildsAll: boolean;
   /** Makes what the config describes: an instance that is set up, or the function's result. */
@@ -105,6 +108,7 @@ export function infoOf(cls: AbstractClass): ClassInfo {
     allFields: all,
     required: all.filter((field) => field.default.kind === 'none'),
     builtFields: all.filter((field) => field.holdsBuilt),
+    partedFields: all.filter((field) => mayHaveParts(field.schema)),
     buildsAll: all.every((field) => field.buildsAll),
     make: (hp) => target[MAKE](hp),
   };

@@ -203,9 +203,11 @@ export function holdersIn(schema: z.ZodType): Holder[] {
   return [...allSchemas(schema)].flatMap((each) => definitionOf(each)[HOLDER] ?? []);
 }
 
+const partless = ['number', 'string', 'boolean', 'bigint', 'null', 'undefined', 'literal', 'enum'];
 const seenThrough = new Set([
   ...wrappers,
-  ...['number', 'string', 'boolean', 'bigint', 'null', 'undefined', 'literal', 'enum', 'date'],
+  ...partless,
+  'date',
   ...['array', 'tuple', 'record', 'object', 'union', 'map', 'set', 'lazy'],
 ]);
 
@@ -217,8 +219,16 @@ export function holdsUnknown(schema: z.ZodType): boolean {
   });
 }
 
+/** Whether `schema` accepts anything but numbers, strings and the like. */
+export function mayHaveParts(schema: z.ZodType): boolean {
+  return [...allSchemas(schema)].some((each) => {
+    const { type } = definitionOf(each);
+    return !(partless.includes(type) || wrappers.has(type) || type === 'union');
+  });
+}
+
 const keeping = new Set([
-  ...['number', 'string', 'boolean', 'bigint', 'null', 'undefined', 'literal', 'enum'],
+  ...partless,
   ...['array', 'tuple', 'record', 'union', 'optional', 'nullable', 'lazy'],
 ]);
 

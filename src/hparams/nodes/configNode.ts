@@ -32,6 +32,8 @@ export interface DraftSession {
   take(node: ConfigNode): ConfigNode;
   /** Makes a default of `owner`, which is part of the draft, part of it as well. */
   addDefault(node: ConfigNode, owner: ConfigNode): void;
+  /** Called for each write to a config of the draft. */
+  wrote(node: ConfigNode): void;
 }
 
 /**
@@ -67,6 +69,8 @@ export class ConfigNode {
   readonly serial = ++created;
   /** Set while the config is part of a draft, and for ever where it is the draft of another. */
   draft: DraftSession | undefined;
+  /** The config that it is the draft of. */
+  draftOf: ConfigNode | undefined;
   /** What users hold. */
   readonly proxy: AnyConfig;
 

@@ -5,7 +5,7 @@ import { walk } from '../walking/walk.js';
 import { isCarrier } from './carriers.js';
 import { ConfigNode, type NodeKind, nodeOf } from './configNode.js';
 import { mapContainers } from './containers.js';
-import { assertOpen, heldNames, heldValue, isExplicit, makeExplicit, nodesIn } from './held.js';
+import { assertOpen, heldValue, isExplicit, makeExplicit, nodesIn } from './held.js';
 
 /** What stands in a copy for a config. */
 export type Swap = (held: ConfigNode) => ConfigNode;
@@ -46,10 +46,11 @@ export function copyFields(
   hold: (made: ConfigNode, name: string, value: unknown) => void,
 ): ConfigNode {
   const made = new ConfigNode(node.info, kind, node.handler);
-  for (const name of heldNames(node)) {
-    // A default nobody edited is made anew, so that a copy does not depend on what was read before.
-    if (isExplicit(node, name)) hold(made, name, heldValue(node, name));
-  }
+  assertOpen(node);
+  for (const name of Object.keys(node.values)) hold(made, name, node.values[name]);
+  // A default nobody edited is made anew, so that a copy does not depend on what was read before.
+  for (const [name, value] of node.defaults ?? [])
+    if (!(name in node.values) && isExplicit(node, name)) hold(made, name, value);
   made.changedClass = node.changedClass;
   made.tags = node.tags;
   made.last = node.last;
@@ -59,10 +60,12 @@ export function copyFields(
 
 /** Makes `value` explicit in `node`, with what `swap` gives for each config in it. */
 export function holdSwapped(node: ConfigNode, name: string, value: unknown, swap: Swap): void {
-  const own = swapConfigs(value, swap);
-  node.values[name] = own;
-  // A default that another config shares from here on stands in two places.
-  makeExplicit(nodesIn(own));
+  node.values[name] = swapConfigs(value, (held) => {
+    const own = swap(held);
+    // A default that another config shares from here on stands in two places.
+    makeExplicit([own]);
+    return own;
+  });
 }
 
 /** What stands in the field, explicit or default, as it is stored: for those who look, and edit nothing in place. */

@@ -78,6 +78,6 @@ export function nodesIn(value: unknown): ConfigNode[] {
 /** The nodes of the configs that `node` holds in explicit values and edited defaults. */
 export function nodesHeld(node: ConfigNode): ConfigNode[] {
   const nodes: ConfigNode[] = [];
-  for (const field of node.info.allFields) collectNodes(explicitValue(node, field), nodes);
+  for (const field of node.info.partedFields) collectNodes(explicitValue(node, field), nodes);
   return nodes;
 }

@@ -64,6 +64,7 @@ export function record(
   origin: Origin,
 ): void {
   node.writes += 1;
+  node.draft?.wrote(node);
   if (!tracking) return;
   // A container is copied into the history, or later edits would rewrite the past.
   const isPlain = typeof value !== 'object' || value === null || kind === 'tags';

@@ -175,7 +175,7 @@ export function fieldEdges(
 ): Edge[] {
   const edges: Edge[] = [];
   const isStep = carrierSteps || !isCarrier(node);
-  for (const field of node.info.allFields) {
+  for (const field of node.info.partedFields) {
     const value = read(node, field);
     if (typeof value !== 'object' || value === null) continue;
     edgesIn(value, isStep ? { parent: path, segment: field.name } : path, edges);
