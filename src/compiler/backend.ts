@@ -1,4 +1,4 @@
-/** @file The contract of a lowering: flat memory in, runs out. */
+/** @file Contract of a lowering: flat memory in, runs out. */
 import type { HostArray } from './tensors.js';
 
 /** Flat memory of a call: one array for each input and output of the graph. */

@@ -1,4 +1,4 @@
-/** @file The border of a program: inputs and outputs without elements do not reach what runs it. */
+/** @file Border of a program, which keeps inputs and outputs without elements from its engine. */
 import type { Backend, FlatBinding } from './backend.js';
 import { type Graph, joinGraphs } from './ir.js';
 import { isEmpty } from './passes/index.js';

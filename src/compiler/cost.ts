@@ -1,4 +1,4 @@
-/** @file Cost analysis: FLOPs, bytes and peak memory of a program, without running it. */
+/** @file Cost analysis: FLOPs, bytes and peak memory of a program that is not run. */
 import type { Graph, Node, Value } from './ir.js';
 import { optimize } from './passes/index.js';
 import { type Precision, precisionOf } from './precision.js';

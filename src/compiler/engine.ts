@@ -1,4 +1,4 @@
-/** @file Engines: which one runs a graph, and what is said where it is not the fastest. */
+/** @file Choice of the engine that runs a graph, and the notice where it is not the fastest. */
 
 import type { Backend } from './backend.js';
 import { nodeFlops, productFlops } from './cost.js';

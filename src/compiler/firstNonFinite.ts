@@ -1,6 +1,6 @@
 /**
- * @file Where NaN and infinity come from: a program is run again with two flags for every value, and what is not finite
- * in its results is followed back to the operation that made it out of finite values.
+ * @file Origin of NaN and infinity: a program is run again with two flags for every value, and what is not finite in its
+ * results is followed back to the operation that made it from finite values.
  */
 import { readScope } from './gradientScopes.js';
 import { type Graph, type Node, newValue, type Value } from './ir.js';

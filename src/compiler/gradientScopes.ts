@@ -1,6 +1,6 @@
 /**
- * @file The layers of gradients. tfjs works gradients out once the forward pass has returned, so their operations would
- * belong to no layer; here they carry the scope of the operation that they are the gradient of.
+ * @file Layers of gradients. tfjs computes gradients after the forward pass has returned, when no layer is active; here they
+ * carry the scope of the operation that they are the gradient of.
  */
 import type { TapeKeeper } from './tape.js';
 import { CompilerError } from './tensors.js';

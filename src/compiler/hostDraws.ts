@@ -1,4 +1,6 @@
-/** @file tfjs's random operations: they draw on the host, so that a traced function would have the same numbers in every run. */
+/**
+ * @file tfjs's random operations, refused in traces: they draw on the host, so that every run would have the same numbers.
+ */
 
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';

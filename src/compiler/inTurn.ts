@@ -1,4 +1,4 @@
-/** @file Programs that run one after another as one program, where no engine makes one executable of them. */
+/** @file Programs run one after another as one program, where no engine makes one executable of them. */
 import type { Backend, FlatBinding } from './backend.js';
 import type { Graph } from './ir.js';
 import { newHostArray, sizeOf, type TensorSpec } from './tensors.js';

@@ -1,6 +1,6 @@
 /**
- * @file Which elements of a program's inputs are used as indices, and of how many: what is asked of a batch before a program
- * runs on it. Indices that the program works out itself are checked as it runs, by gathers alone.
+ * @file Checks of the indices that a program's inputs hold, made on a batch before the program runs. Gathers check the
+ * indices that the program computes itself.
  */
 import { type Graph, ints, type Node, newValue, producers, rewrite, type Value } from './ir.js';
 import { eliminateDeadCode } from './passes/dce.js';

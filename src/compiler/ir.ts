@@ -1,4 +1,4 @@
-/** @file The compiler's program: values, nodes in topological order, and the one walker that passes use. */
+/** @file The compiler's program: values, nodes in topological order, and the walk that passes share. */
 import type { HostArray, TensorSpec } from './tensors.js';
 
 /** Canonical attributes of a node: plain data, so that nodes can be compared and printed. */

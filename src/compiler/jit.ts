@@ -1,4 +1,4 @@
-/** @file The compiler's front door: compile, jit, evalShape, exportOnnx. */
+/** @file Entry points of the compiler: compile, jit, evalShape, exportOnnx. */
 
 import type { Backend } from './backend.js';
 import { compileWithinBorder } from './border.js';

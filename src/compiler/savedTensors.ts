@@ -1,8 +1,8 @@
 /**
- * @file What tfjs saves for gradients. It copies every such tensor by an operation of its own, so that one that is disposed
- * of stays for the gradient; in a trace nothing goes away, and a third of all operations would be such copies. It also
- * writes down the copy of a result before the operation that gave it, and then gradients of gradients find no way back
- * from the copy: those of exp, tanh, sigmoid, softmax and others that save their result would be wrong.
+ * @file Tensors that tfjs saves for gradients. It copies each by an operation of its own, so that the gradient survives its
+ * disposal; in a trace nothing is disposed, and a third of all operations would be such copies. It also records the copy of a
+ * result before the operation that made it, and gradients of gradients then find no way back from the copy: those of exp,
+ * tanh, sigmoid, softmax and others that save their result would be wrong.
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type { TapeKeeper } from './tape.js';

@@ -1,6 +1,6 @@
 /**
- * @file Corrects gradients of tfjs 4.22 that fail, or give wrong values, on inputs that their operations take. They
- * are registered for every backend, so that the eager engine has them too.
+ * @file Corrected gradients of tfjs 4.22, where its own fail or give wrong values on inputs that their operations take. They
+ * are registered for every backend, the eager engine's included.
  */
 import {
   backend_util,

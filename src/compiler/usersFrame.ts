@@ -1,6 +1,6 @@
 /**
  * @file Stacks of errors with the user's line first. A mistake in a layer is found by tfjs or by the tracer, a dozen calls
- * below the line that is to be mended.
+ * below the line to mend.
  */
 import { existsSync } from 'node:fs';
 import { dirname, relative, sep } from 'node:path';

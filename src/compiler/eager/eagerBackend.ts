@@ -1,4 +1,4 @@
-/** @file Runs a function op by op on a tfjs backend: `cpu` is the oracle of the tests. */
+/** @file tfjs backends as engines that run a function operation by operation; `cpu` is the tests' oracle. */
 
 import type { Backend } from '../backend.js';
 import { isAuxiliary, isTensor } from '../gradients.js';

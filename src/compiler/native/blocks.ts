@@ -1,4 +1,4 @@
-/** @file Blocks: how many rows of a chain a thread takes through all of its units at once. */
+/** @file Rows of a chain that a thread takes through all of its units at once. */
 import type { Chain } from './stages.js';
 
 /** Enough for the products, few enough for the cache. */

@@ -1,4 +1,4 @@
-/** @file Compiles a graph to machine code. */
+/** @file Compilation of a graph to machine code. */
 import { availableParallelism } from 'node:os';
 import type { Backend } from '../backend.js';
 import { productPrecision } from '../cost.js';

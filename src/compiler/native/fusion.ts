@@ -1,4 +1,4 @@
-/** @file Fusion: puts operations into units, one loop for what walks the same rows and columns. */
+/** @file Fusion of operations into units: one loop for all that walks the same rows and columns. */
 import {
   type Iteration,
   isLoopOp,

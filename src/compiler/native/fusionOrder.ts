@@ -1,4 +1,7 @@
-/** @file Order: small values that nothing large feeds come first, small results that nothing large needs come last. */
+/**
+ * @file Order of operations before fusion: small values that nothing large feeds come first, small results that nothing large
+ * needs last.
+ */
 
 import { isLoopOp } from './iteration.js';
 import { buffersOf, type PlacedOp, writersOf } from './placedOps.js';

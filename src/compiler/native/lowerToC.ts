@@ -1,4 +1,4 @@
-/** @file Lowers a graph to C: prepares it, gives values places, fuses, pipelines, plans memory, and writes the text. */
+/** @file Lowering of a graph to C: preparation, layout, fusion, scheduling, memory, and the text. */
 import { type Graph, joinGraphs, type Value } from '../ir.js';
 import { blockRowsOf } from './blocks.js';
 import { writeProgram } from './emit/emitProgram.js';

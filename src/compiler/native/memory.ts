@@ -1,4 +1,4 @@
-/** @file Memory: places buffers in one block, over each other where they are not alive at the same time. */
+/** @file Placement of buffers in one block of memory, over each other where they are not alive at the same time. */
 import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain } from './stages.js';
 import { rowLength } from './storage.js';

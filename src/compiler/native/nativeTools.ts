@@ -1,4 +1,4 @@
-/** @file CPU, C compiler and kernels, on which the bits of a program's results depend, in words for people. */
+/** @file Names of the CPU, C compiler and kernels, on which the bits of a program's results depend. */
 import { cpus } from 'node:os';
 import { kernelNames } from './library.js';
 import { cpuFeatures, shortCpu } from './toolchain/cpuFeatures.js';

@@ -1,4 +1,4 @@
-/** @file Values that follow from frozen inputs and constants alone: worked out when these change, not at every run. */
+/** @file Values that follow from frozen inputs and constants alone, computed when these change and not at every run. */
 import { buffersOf, type PlacedOp, writersOf } from './placedOps.js';
 import type { Buffer } from './views.js';
 

@@ -1,4 +1,4 @@
-/** @file Outputs that may lie on inputs: each element is read for the last time before it is written. */
+/** @file Outputs that may lie on inputs, each element of which is read for the last time before it is written. */
 
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { sameAccess } from './iteration.js';

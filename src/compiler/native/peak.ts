@@ -1,4 +1,4 @@
-/** @file The peak that programs of the native engine are measured against. */
+/** @file Peak rates that programs of the native engine are measured against. */
 import { availableParallelism } from 'node:os';
 import type { Precision } from '../precision.js';
 import { readBandwidth, registerPeak } from './library.js';

@@ -1,4 +1,4 @@
-/** @file Parts of a profiled program, which its marks stand for: with their layers, FLOPs and bytes. */
+/** @file Parts of a profiled program, for which its marks stand, with their layers, FLOPs and bytes. */
 import type { Part, PartKind } from '../profile/part.js';
 import { sizeOf } from '../tensors.js';
 import { type Access, sameAccess } from './iteration.js';

@@ -1,4 +1,6 @@
-/** @file Shares: calls of which a thread touches the same items of a buffer, one after the other, need no barrier between. */
+/**
+ * @file Shares of calls: where a thread touches the same items of a buffer in one call and the next, no barrier is needed.
+ */
 import type { CallUnit, Unit } from './units.js';
 import type { Buffer, View } from './views.js';
 

@@ -1,4 +1,4 @@
-/** @file Stages: which units run together on blocks of rows, which ones split their work over all threads, and in which order. */
+/** @file Stages: units that run together on blocks of rows or split their work over all threads, in their order. */
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
 import type { Precision, ProductUnit } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';

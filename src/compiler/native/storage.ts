@@ -1,4 +1,4 @@
-/** @file Storage: what stays within a chain lives in scratch memory of a thread, and what is only multiplied in bfloat16 is stored so. */
+/** @file Storage of buffers: scratch memory for what stays within a chain, bfloat16 for what is only multiplied in it. */
 
 import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain, Stage } from './stages.js';

@@ -1,4 +1,4 @@
-/** @file Steps: the stages as functions that all threads call, with the barriers that they need between them. */
+/** @file Steps: functions of the stages that all threads call, with the barriers between them. */
 import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';

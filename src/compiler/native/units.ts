@@ -1,4 +1,4 @@
-/** @file Units: what the program does, one thing after another: fused loops, products, attention, and calls of the runtime. */
+/** @file Units of a program: fused loops, products, attention, and calls of the runtime. */
 import { isLoopOp, type LoopNode } from './iteration.js';
 import type { PlacedOp } from './placedOps.js';
 import type { ProductUnit } from './products.js';

@@ -1,4 +1,4 @@
-/** @file Builds an ONNX model value by value: names, constants, and the places where index types change. */
+/** @file Builder of an ONNX model: names of values, constants, and conversions of index types. */
 import type { Node, Value } from '../ir.js';
 import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../tensors.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';

@@ -1,4 +1,4 @@
-/** @file Looks for an index that a program worked out and that was out of range: the indices are worked out again. */
+/** @file Location of an index out of range that a program has computed, by computing its indices again. */
 
 import { computedIndices, findBad, placeIn, problemOf } from '../indexChecks.js';
 import type { Graph } from '../ir.js';

@@ -1,4 +1,4 @@
-/** @file Lowers a graph to an ONNX model. */
+/** @file Lowering of a graph to an ONNX model. */
 import { type Graph, producers, type Value } from '../ir.js';
 import { eliminateDeadCode, expandComposites, fuseMatMulAdd, optimize } from '../passes/index.js';
 import { OnnxBuilder } from './builder.js';

@@ -1,4 +1,4 @@
-/** @file Runs a graph through ONNX Runtime. */
+/** @file ONNX Runtime sessions as backends. */
 import type { Tensor } from 'onnxruntime-node';
 import type { Backend, FlatBinding } from '../backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';

@@ -1,6 +1,6 @@
 /**
- * @file The few protobuf messages of ONNX that a model needs. Field numbers are those of onnx.proto (ONNX IR version 10).
- * Only writing is needed, and weights never pass through here.
+ * @file The protobuf messages of ONNX that a model needs, encoded. Field numbers are those of onnx.proto (ONNX IR version
+ * 10). Weights never pass through here.
  */
 import { ProtobufMessage } from '../../files/index.js';
 import type { HostArray, Shape } from '../tensors.js';

@@ -1,4 +1,4 @@
-/** @file A tensor with some rows replaced at an index that is known at run time: how a cache of keys and values grows. */
+/** @file Replacement of some rows of a tensor at an index known at run time: how a cache of keys and values grows. */
 import { spec } from '../rules/rule.js';
 import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';

@@ -1,4 +1,4 @@
-/** @file Fuses matrix products into the sums that read them, for lowerings whose product can start from a matrix. */
+/** @file Fusion of matrix products with the sums that read them, for lowerings whose product can start from a matrix. */
 import '../ops/matMulAdd.js';
 import type { Graph } from '../ir.js';
 import { sameShape } from '../tensors.js';

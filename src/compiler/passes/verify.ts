@@ -1,4 +1,4 @@
-/** @file Verification: what every pass and lowering may rely on. A graph that breaks it is a fault of the compiler. */
+/** @file Verification of what every pass and lowering relies on. A graph that fails it is a fault of the compiler. */
 import type { Graph, Node, Value } from '../ir.js';
 import { inferOutputs } from '../rules/index.js';
 import { CompilerError, formatSpec, newHostArray, sameShape, sizeOf, type TensorSpec } from '../tensors.js';

@@ -1,4 +1,4 @@
-/** @file Profiles: where the time of programs goes, collected while they run. */
+/** @file Profiles: times of programs and phases, collected while they run. */
 import type { Runner } from '../backend.js';
 import type { Precision } from '../precision.js';
 import type { Part } from './part.js';

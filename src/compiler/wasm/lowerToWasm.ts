@@ -1,4 +1,4 @@
-/** @file Lowers elementwise programs to one loop of WebAssembly SIMD: every array is read and written once. */
+/** @file Lowering of elementwise programs to one loop of WebAssembly SIMD, which reads and writes every array once. */
 import type { Graph, Node, Value } from '../ir.js';
 import { type Shape, sameShape, sizeOf } from '../tensors.js';
 import { KernelWriter, Simd } from './module.js';

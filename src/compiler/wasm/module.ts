@@ -1,4 +1,4 @@
-/** @file Writes the one kind of WebAssembly module that elementwise programs need: a memory and a loop of SIMD operations. */
+/** @file WebAssembly modules of elementwise programs, in binary form: a memory and a loop of SIMD instructions. */
 
 /** Value types of WebAssembly. */
 const I32 = 0x7f;

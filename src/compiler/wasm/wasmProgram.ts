@@ -1,4 +1,4 @@
-/** @file Runs elementwise programs through WebAssembly, block by block. */
+/** @file Elementwise programs in WebAssembly as backends, run block by block. */
 import type { Backend } from '../backend.js';
 import type { Graph } from '../ir.js';
 import { type HostArray, sizeOf } from '../tensors.js';

@@ -133,7 +133,7 @@ describe('texts', () => {
 
   it('of steps: every unit, and every barrier', () => {
     const program = lowered();
-    const { 'stages.txt': text } = dumpTexts(program);
+    const { 'steps.txt': text } = dumpTexts(program);
     const { plan, units } = program.plan;
     units.forEach((_, i) => {
       expect(text).toMatch(new RegExp(`unit ${i}: `));
@@ -190,7 +190,7 @@ describe('LUTHIER_DUMP', () => {
     expect(others).toEqual([]);
     expect(folder).toMatch(/^two_layers_x-[0-9a-f]{8}$/);
     const files = readdirSync(join(directory, folder!)).sort();
-    expect(files).toEqual(['graph.txt', 'memory.txt', 'program.c', 'stages.txt', 'units.txt']);
+    expect(files).toEqual(['graph.txt', 'memory.txt', 'program.c', 'steps.txt', 'units.txt']);
     const read = (file: string) => readFileSync(join(directory, folder!, file), 'utf8');
     expect(Object.fromEntries(files.map((file) => [file, read(file)]))).toEqual(dumpTexts(lowered()));
   });

@@ -1,4 +1,4 @@
-/** @file LUTHIER_DUMP: what the native lowering makes of a program, stage by stage, in files for people to read. */
+/** @file LUTHIER_DUMP: what the passes of the native lowering make of a program, in files for people to read. */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,19 +8,19 @@ import { graphText } from './graphText.js';
 import { memoryText, stepsText } from './planText.js';
 import { unitsText } from './unitText.js';
 
-/** Every stage of a program as text, by the name of its file. */
+/** What the passes make of a program as texts, by the names of their files. */
 export function dumpTexts({ graph, plan, source }: NativeProgram): Record<string, string> {
   return {
     'graph.txt': graphText(graph),
     'units.txt': unitsText(plan.units),
-    'stages.txt': stepsText(plan),
+    'steps.txt': stepsText(plan),
     'memory.txt': memoryText(plan),
     'program.c': source,
   };
 }
 
 /**
- * Writes a program's stages to a folder of its own under `directory`, named by the program and a hash of what is in it:
+ * Writes these texts to a folder of its own under `directory`, named by the program and a hash of what is in it:
  * `train_step-1f3a9c02`. A folder that is there holds the same and is left alone.
  *
  * @returns the folder.

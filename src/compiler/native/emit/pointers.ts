@@ -1,4 +1,4 @@
-/** @file Pointers of steps: code names them by number, so that equal layers are equal code over other memory. */
+/** @file Pointers of steps, named by number, so that equal layers are equal code over other memory. */
 import type { Buffer } from '../views.js';
 import { storageBytes } from '../views.js';
 

@@ -1,4 +1,4 @@
-/* attention.c: the parts of attention that its passes share: products of packed panels, logits, storing. */
+/* attention.c: the parts of attention that its passes share: products of packed panels and of rows, logits, storing. */
 #include "attention.h"
 
 #ifdef __AVX512BF16__
@@ -120,6 +120,27 @@ void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t ke
 #pragma omp simd
     for (int64_t c = 0; c < lanes; c++) row[c] += row_mask[c];
   }
+}
+
+/* sum(x * y), in sixteen sums whatever the type. */
+#define LT_ROW_PRODUCT(name, TYPE_X, TYPE_Y, FROM_X, FROM_Y)                                                            \
+  static float name(const TYPE_X *x, const TYPE_Y *y, int64_t columns) {                                                \
+    float sums[LT_GROUP_LANES] = {0};                                                                                   \
+    int64_t at = 0;                                                                                                     \
+    for (; at + LT_GROUP_LANES <= columns; at += LT_GROUP_LANES)                                                        \
+      _Pragma("omp simd") for (int c = 0; c < LT_GROUP_LANES; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);    \
+    for (int c = 0; at + c < columns; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);                            \
+    return lt_sum_lanes(sums);                                                                                          \
+  }
+LT_ROW_PRODUCT(product_ff, float, float, , )
+LT_ROW_PRODUCT(product_fb, float, bf16, , lt_from_bf16)
+LT_ROW_PRODUCT(product_bb, bf16, bf16, lt_from_bf16, lt_from_bf16)
+
+float lt_row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns) {
+  const float *xf = (const float *)x.data + row * x.rs, *yf = (const float *)y.data + row * y.rs;
+  const bf16 *xb = (const bf16 *)x.data + row * x.rs, *yb = (const bf16 *)y.data + row * y.rs;
+  if (x.type == LT_BFLOAT16) return y.type == LT_BFLOAT16 ? product_bb(xb, yb, columns) : product_fb(yf, xb, columns);
+  return y.type == LT_BFLOAT16 ? product_fb(xf, yb, columns) : product_ff(xf, yf, columns);
 }
 
 /* Rounds a row; sixteen at a time by the instruction where there is one, which takes subnormal numbers for zero. */

@@ -1,5 +1,6 @@
-/* attention.h: what the passes of attention share. Strips of logits are transposed: a row a key, a lane a query, so that
-   a softmax runs down the lanes of vectors, and its result is both the left operand of p v and, transposed, of p' dout. */
+/* attention.h: shapes, strips and loops of all passes of attention. Strips of logits are transposed: a row a key, a lane a
+   query, so that a softmax runs down the lanes of vectors, and its result is both the left operand of p v and, transposed,
+   of p' dout. */
 #ifndef LUTHIER_ATTENTION_H
 #define LUTHIER_ATTENTION_H
 
@@ -136,6 +137,9 @@ void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list stri
    `query` on; slopes, where not NULL, gets the derivatives by the products. Only where a->finish. */
 void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query,
                       int64_t queries, int64_t lanes, float *logits, float *slopes);
+
+/* sum(x[row, c] * y[row, c]) over the columns. */
+float lt_row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns);
 
 /* to[row, c] = from[row * stride + c] * scales[row] (scales NULL: 1), rounded where stored as bf16. */
 void lt_store_rows(lt_matrix to, const float *from, int64_t stride, const float *scales, int64_t rows, int64_t columns);

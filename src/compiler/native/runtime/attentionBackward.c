@@ -114,27 +114,6 @@ static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, co
   }
 }
 
-/* sum(x * y) of two rows, in sixteen sums whatever the type. */
-#define LT_ROW_PRODUCT(name, TYPE_X, TYPE_Y, FROM_X, FROM_Y)                                                            \
-  static float name(const TYPE_X *x, const TYPE_Y *y, int64_t columns) {                                                \
-    float sums[LT_GROUP_LANES] = {0};                                                                                   \
-    int64_t at = 0;                                                                                                     \
-    for (; at + LT_GROUP_LANES <= columns; at += LT_GROUP_LANES)                                                        \
-      _Pragma("omp simd") for (int c = 0; c < LT_GROUP_LANES; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);    \
-    for (int c = 0; at + c < columns; c++) sums[c] += FROM_X(x[at + c]) * FROM_Y(y[at + c]);                            \
-    return lt_sum_lanes(sums);                                                                                          \
-  }
-LT_ROW_PRODUCT(product_ff, float, float, , )
-LT_ROW_PRODUCT(product_fb, float, bf16, , lt_from_bf16)
-LT_ROW_PRODUCT(product_bb, bf16, bf16, lt_from_bf16, lt_from_bf16)
-
-static float row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns) {
-  const float *xf = (const float *)x.data + row * x.rs, *yf = (const float *)y.data + row * y.rs;
-  const bf16 *xb = (const bf16 *)x.data + row * x.rs, *yb = (const bf16 *)y.data + row * y.rs;
-  if (x.type == LT_BFLOAT16) return y.type == LT_BFLOAT16 ? product_bb(xb, yb, columns) : product_fb(yf, xb, columns);
-  return y.type == LT_BFLOAT16 ? product_fb(xf, yb, columns) : product_ff(xf, yf, columns);
-}
-
 /* Packs a chunk's queries and dout, and finds each lane's shift, factor and delta. Idle lanes have weight 0. */
 static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads q, lt_heads out, lt_heads dout,
                         const float *lse) {
@@ -160,7 +139,7 @@ static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt
       const int seen = c < in->queries && lt_visible(a, in->query + c) > 0 && lse[c] != -LT_INFINITY;
       b->lanes.shifts[c] = seen ? lse[c] * unscale : LT_INFINITY;
       b->lanes.biases[c] = 0.0f;
-      b->lanes.deltas[c] = seen ? row_product(outs, douts, c, s->value_dims) : 0.0f;
+      b->lanes.deltas[c] = seen ? lt_row_product(outs, douts, c, s->value_dims) : 0.0f;
       large |= seen && lt_absf(lse[c]) > LARGE;
     }
     if (large) exact_lanes(a, b, in, &at, b->lanes.shifts + first, b->lanes.biases + first);

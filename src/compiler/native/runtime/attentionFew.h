@@ -1,4 +1,4 @@
-/* attentionFew.h: what a query does with keys and values stored as bf16, where there are instructions for it. */
+/* attentionFew.h: products of a query with keys and values stored as bf16, where there are instructions for them. */
 #ifndef LUTHIER_ATTENTION_FEW_H
 #define LUTHIER_ATTENTION_FEW_H
 

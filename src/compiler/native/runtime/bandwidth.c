@@ -1,4 +1,4 @@
-/* bandwidth.c: how fast this machine's threads together read memory that is in no cache. */
+/* bandwidth.c: the rate at which this machine's threads together read memory that is in no cache. */
 #define _GNU_SOURCE
 #include <time.h>
 

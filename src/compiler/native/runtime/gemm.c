@@ -1,4 +1,4 @@
-/* gemm.c: products of packed operands: which microkernel, how operands are packed, in which order tiles are taken. */
+/* gemm.c: products of packed operands: the choice of microkernel, packing, and the order of tiles. */
 /* flags: -O2 */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* gemmAvx512.h: what both AVX-512 microkernels share. */
+/* gemmAvx512.h: vectors of both AVX-512 microkernels. */
 #include <immintrin.h>
 
 #include "kernels.h"

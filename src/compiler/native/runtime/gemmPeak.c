@@ -1,4 +1,4 @@
-/* gemmPeak.c: how many multiply-adds a second this machine's registers alone can do. */
+/* gemmPeak.c: the rate of multiply-adds in this machine's registers alone. */
 /* flags: -O2 */
 #include <time.h>
 

@@ -1,4 +1,4 @@
-/* luthier.h: what a compiled program may call of the runtime library: a team of threads, products, attention. */
+/* luthier.h: interface of the runtime library for compiled programs: a team of threads, products, attention. */
 #ifndef LUTHIER_H
 #define LUTHIER_H
 

@@ -1,4 +1,4 @@
-/* program.h: what every generated program is made of: memory, steps that all threads take, and the barriers between. */
+/* program.h: parts of every generated program: memory, steps that all threads take, and the barriers between. */
 #ifndef LUTHIER_PROGRAM_H
 #define LUTHIER_PROGRAM_H
 

@@ -1,4 +1,4 @@
-/** @file The version of this compiler: plans of another are not taken. */
+/** @file Version of this compiler: plans of another are not used. */
 import { createHash } from 'node:crypto';
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

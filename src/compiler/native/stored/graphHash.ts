@@ -1,4 +1,4 @@
-/** @file The hash of a graph: two graphs with the same are lowered alike. */
+/** @file Hash of a graph: graphs of the same hash are lowered alike. */
 import { createHash } from 'node:crypto';
 import type { Attrs, Graph, Node, Value } from '../../ir.js';
 import { formatSpec, type HostArray } from '../../tensors.js';

@@ -1,4 +1,4 @@
-/** @file Looking at the entries of a cache, and dropping those that were used longest ago. */
+/** @file Entries of a cache, and the removal of those unused for longest. */
 import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';

@@ -1,4 +1,4 @@
-/** @file The cache's folder: the user's own, which no one else can write to. */
+/** @file The cache's folder, which only its owner can write to. */
 import {
   accessSync,
   constants,

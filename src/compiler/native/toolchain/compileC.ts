@@ -1,4 +1,4 @@
-/** @file A program's C source to a shared library, beside the runtime's in the cache. */
+/** @file Compilation of a program's C source to a shared library in the cache. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
@@ -31,7 +31,7 @@ export interface ProgramOptions {
 
 const SOURCE = 'program.c';
 
-/** Less is compiled about as fast as another compiler starts. */
+/** Less is compiled about as fast as another compiler starts. In parts, the C of lm.Small takes 0.40 s and not 0.76. */
 const worthParts = 20_000;
 
 /** The parts that are compiled by themselves; none where the source is compiled as a whole. */

@@ -1,4 +1,4 @@
-/** @file The machine's C compiler: found on PATH, asked what it is, refused where it is too old. */
+/** @file The machine's C compiler, found on PATH, with its version checked. */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { endText, runProcess } from './process.js';

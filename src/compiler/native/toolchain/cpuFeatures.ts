@@ -1,4 +1,4 @@
-/** @file Model and extensions of the CPU, as a text that is the same whenever it can do the same. */
+/** @file Model and extensions of the CPU, as a text that is the same for CPUs that can do the same. */
 import { readFileSync } from 'node:fs';
 import { runProcess } from './process.js';
 

@@ -1,4 +1,4 @@
-/** @file Builds that end early, by neither the source's fault nor the compiler's: the next one may succeed. */
+/** @file Builds interrupted by neither the source's fault nor the compiler's: the next one may succeed. */
 import { CompilerError } from '../../tensors.js';
 import type { Ended } from './process.js';
 

@@ -1,4 +1,4 @@
-/** @file Starts the compiler: never through a shell, never for ever, and not beyond a signal that stops this process. */
+/** @file Processes of the compiler: without a shell, with a time limit, and ended by the signals that stop this process. */
 import { InterruptedError, spawnGroup } from '../../../system/index.js';
 
 /** How a process ended. */

@@ -1,4 +1,4 @@
-/** @file One call of the compiler in a folder of its own, its messages kept in a log there. */
+/** @file One call of the compiler in a folder of its own, with its messages in a log. */
 import { appendFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CompilerError } from '../../tensors.js';

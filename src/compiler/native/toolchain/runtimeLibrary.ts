@@ -1,4 +1,4 @@
-/** @file The native runtime as a shared library: compiled once a machine from the C files beside this folder. */
+/** @file The native runtime as a shared library, compiled once a machine from the C files beside this folder. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';

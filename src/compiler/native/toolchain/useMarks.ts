@@ -1,4 +1,4 @@
-/** @file Marks in the entries of the cache that processes use, so that none is dropped under them. */
+/** @file Marks of the processes that use an entry of the cache, which keep it from being dropped. */
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';

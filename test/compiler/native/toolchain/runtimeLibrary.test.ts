@@ -42,7 +42,9 @@ const small = {
 
 /** What the runtime's own files include. */
 const headers = Object.fromEntries(
-  ['luthier.h', 'vectormath.h'].map((name) => [name, readFileSync(join(runtimeSources, name), 'utf8')]),
+  readdirSync(runtimeSources)
+    .filter((name) => name.endsWith('.h'))
+    .map((name) => [name, readFileSync(join(runtimeSources, name), 'utf8')]),
 );
 
 /** What a function of the library returns. */
