@@ -21,10 +21,11 @@ test('a default of a layer, against a version of the library that has no such co
     cpSync(join(library, name), join(folder, name), { recursive: true });
   rmSync(join(folder, 'node_modules'), { recursive: true });
   symlinkSync(join(library, 'node_modules'), join(folder, 'node_modules'));
-  rmSync(join(folder, 'src/tools'), { recursive: true });
+  const later = ['src/tools', 'src/rooms.ts'];
+  for (const name of later) rmSync(join(folder, name), { recursive: true });
   repository.git('add', '.');
   repository.git('commit', '--quiet', '--message=early');
-  cpSync(join(library, 'src/tools'), join(folder, 'src/tools'), { recursive: true });
+  for (const name of later) cpSync(join(library, name), join(folder, name), { recursive: true });
   const layers = 'src/layers/transformers.ts';
   const text = readFileSync(join(folder, layers), 'utf8');
   repository.write({
