@@ -1,43 +1,33 @@
 /** @file metadata.json: contents of a checkpoint, and digests that reveal damage to its files. */
 
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
 import { CheckpointError } from './checkpointErrors.js';
-import type { FileDigest } from './safetensorsFile.js';
+import type { FileDigest } from './durableFile.js';
 import type { TrainState } from './trainState.js';
 
 /** Raised when an older reader could no longer understand what is written. */
-const CHECKPOINT_VERSION = '1.0';
+export const CHECKPOINT_VERSION = '1.0';
 
 export const STATE_FILE = 'state.safetensors';
 export const METADATA_FILE = 'metadata.json';
 export const TRAIN_INPUT_FILE = 'train_input.json';
 export const PROGRESS_FILE = 'progress.json';
 
-const digestSchema = z.strictObject({
-  byteLength: z.int().nonnegative(),
-  sha256: z.string(),
-});
-
-const variableSchema = z.strictObject({
-  shape: z.array(z.int().nonnegative()),
-  dtype: z.literal('float32'),
-});
-
-const metadataSchema = z.strictObject({
-  version: z.string(),
-  experiment: z.string(),
-  step: z.int().nonnegative(),
-  savedAt: z.iso.datetime(),
-  variables: z.record(z.string(), variableSchema),
-  slots: z.array(z.string()),
-  /** Whether training was sound at the save. Written only where it was not. */
-  isGood: z.boolean().optional(),
-  files: z.record(z.string(), digestSchema),
-});
-
 /** Contents of metadata.json, less the digest of itself. `files` has every other file of the checkpoint. */
-export type CheckpointMetadata = z.infer<typeof metadataSchema>;
+export interface CheckpointMetadata {
+  readonly version: string;
+  readonly experiment: string;
+  readonly step: number;
+  /** An ISO date and time. */
+  readonly savedAt: string;
+  readonly variables: Readonly<
+    Record<string, { readonly shape: readonly number[]; readonly dtype: 'float32' }>
+  >;
+  readonly slots: readonly string[];
+  /** Whether training was sound at the save. Written only where it was not. */
+  readonly isGood?: boolean | undefined;
+  readonly files: Readonly<Record<string, FileDigest>>;
+}
 
 /** Metadata of a checkpoint before its files are written. */
 export type CheckpointDescription = Omit<CheckpointMetadata, 'files'>;
@@ -74,31 +64,6 @@ export function encodeMetadata(metadata: CheckpointMetadata): string {
   return `${JSON.stringify({ ...metadata, sha256: digestOfJson(metadata) }, null, 2)}\n`;
 }
 
-/** @throws CheckpointError of kind `broken` */
-export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetadata {
-  let parsed: Record<string, unknown>;
-  try {
-    parsed = z
-      .looseObject({ version: z.string(), sha256: z.string() })
-      .parse(JSON.parse(new TextDecoder().decode(bytes)));
-  } catch (cause) {
-    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
-    throw new CheckpointError('broken', path, `not a checkpoint's metadata: ${reason}`, { cause });
-  }
-  const { sha256: expected, ...fields } = parsed;
-  const found = digestOfJson(fields);
-  if (found !== expected) {
-    throw new CheckpointError('broken', path, `damaged: expected sha256 ${expected}, found ${found}`);
-  }
-  if (fields.version !== CHECKPOINT_VERSION) {
-    const versions = `expected version ${CHECKPOINT_VERSION}, found ${fields.version}`;
-    throw new CheckpointError('mismatch', path, `written by another version of Luthier: ${versions}`);
-  }
-  const checked = metadataSchema.safeParse(fields);
-  if (checked.success) return checked.data;
-  throw new CheckpointError('broken', path, z.prettifyError(checked.error), { cause: checked.error });
-}
-
 /** @throws CheckpointError of kind `broken` where a file is not the one in metadata.json. */
 export function checkDigest(path: string, expected: FileDigest | undefined, found: FileDigest): void {
   if (expected === undefined) {
@@ -119,6 +84,6 @@ export function digestOfBytes(bytes: Uint8Array): FileDigest {
   return { byteLength: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
-function digestOfJson(value: unknown): string {
+export function digestOfJson(value: unknown): string {
   return digestOfBytes(Buffer.from(JSON.stringify(value))).sha256;
 }

@@ -4,11 +4,11 @@ import { closeSync, fstatSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { isDamage, openRegularFile, readRegularFile } from '../files/index.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
+import { decodeMetadata } from './decodeMetadata.js';
 import { stepOfName } from './directory.js';
 import {
   type CheckpointMetadata,
   checkDigest,
-  decodeMetadata,
   digestOfBytes,
   METADATA_FILE,
   PROGRESS_FILE,

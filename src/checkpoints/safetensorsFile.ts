@@ -1,9 +1,10 @@
-/** @file Safetensors files on disk: written chunk by chunk without copying the tensors, read tensor by tensor. */
+/** @file Safetensors files on disk, read tensor by tensor. */
 
 import { createHash, type Hash } from 'node:crypto';
-import { closeSync, fstatSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync } from 'node:fs';
 import { openRegularFile, readFully } from '../files/index.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
+import { bytesOf, CHUNK_BYTES, type FileDigest } from './durableFile.js';
 import {
   decodeHeader,
   decodeHeaderLength,
@@ -11,9 +12,6 @@ import {
   type SafetensorsLayout,
   type TensorPlace,
 } from './safetensors.js';
-
-/** Large enough to keep the disk busy, small enough that hashing and writing take turns in the cache. */
-const CHUNK_BYTES = 8 << 20;
 
 /** Array types of tensors; BF16 widens to float32, which is exact. */
 const ARRAY_OF = {
@@ -31,38 +29,6 @@ const ARRAY_OF = {
 } as const;
 
 type TensorArray = InstanceType<(typeof ARRAY_OF)[keyof typeof ARRAY_OF]>;
-
-/** Size and SHA-256 of a file, which reveal truncation and bit rot. */
-export interface FileDigest {
-  readonly byteLength: number;
-  readonly sha256: string;
-}
-
-/**
- * Creates `path`, which must not exist, from the chunks' bytes and waits until they are on the disk.
- *
- * @returns the digest of what was written
- */
-export function writeFileDurably(path: string, chunks: Iterable<ArrayBufferView>): FileDigest {
-  const file = openSync(path, 'wx');
-  try {
-    const hash = createHash('sha256');
-    let byteLength = 0;
-    for (const chunk of chunks) {
-      const bytes = bytesOf(chunk);
-      for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
-        const piece = bytes.subarray(start, start + CHUNK_BYTES);
-        hash.update(piece);
-        for (let done = 0; done < piece.length; ) done += writeSync(file, piece, done);
-      }
-      byteLength += bytes.length;
-    }
-    fsyncSync(file);
-    return { byteLength, sha256: hash.digest('hex') };
-  } finally {
-    closeSync(file);
-  }
-}
 
 /** A safetensors file that is open for reading. Its header has been checked against the file's length. */
 export class SafetensorsFile {
@@ -160,8 +126,4 @@ export class SafetensorsFile {
 /** bfloat16 is the upper half of float32. */
 function widenBfloat16(halves: Uint16Array): Float32Array<ArrayBuffer> {
   return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
-}
-
-function bytesOf(view: ArrayBufferView): Uint8Array {
-  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }

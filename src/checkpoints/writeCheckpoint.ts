@@ -4,8 +4,8 @@ import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isThere, makeDirectory, removeQuietly, syncDirectory } from '../files/index.js';
 import { checkpointName, stepOfName, temporaryName } from './directory.js';
+import { type FileDigest, writeFileDurably } from './durableFile.js';
 import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE } from './metadata.js';
-import { type FileDigest, writeFileDurably } from './safetensorsFile.js';
 
 /** A save, in a form that crosses to a worker thread without copying the weights. */
 export interface WriteRequest {

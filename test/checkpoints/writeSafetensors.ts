@@ -1,6 +1,7 @@
 /** @file Writes safetensors files for tests. */
+
+import { type FileDigest, writeFileDurably } from '../../src/checkpoints/durableFile.js';
 import { encodePrefix, placeTensors, type SafetensorsDtype } from '../../src/checkpoints/safetensors.js';
-import { type FileDigest, writeFileDurably } from '../../src/checkpoints/safetensorsFile.js';
 
 /** A tensor with its elements, in row-major order. */
 export interface NamedTensor {

@@ -1,0 +1,51 @@
+/** @file Reading of metadata.json, apart from its writing: the thread that saves does without zod, which loads slowly. */
+
+import { z } from 'zod';
+import { CheckpointError } from './checkpointErrors.js';
+import { CHECKPOINT_VERSION, type CheckpointMetadata, digestOfJson } from './metadata.js';
+
+const digestSchema = z.strictObject({
+  byteLength: z.int().nonnegative(),
+  sha256: z.string(),
+});
+
+const variableSchema = z.strictObject({
+  shape: z.array(z.int().nonnegative()),
+  dtype: z.literal('float32'),
+});
+
+const metadataSchema: z.ZodType<CheckpointMetadata> = z.strictObject({
+  version: z.string(),
+  experiment: z.string(),
+  step: z.int().nonnegative(),
+  savedAt: z.iso.datetime(),
+  variables: z.record(z.string(), variableSchema),
+  slots: z.array(z.string()),
+  isGood: z.boolean().optional(),
+  files: z.record(z.string(), digestSchema),
+});
+
+/** @throws CheckpointError of kind `broken` */
+export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetadata {
+  let parsed: Record<string, unknown>;
+  try {
+    parsed = z
+      .looseObject({ version: z.string(), sha256: z.string() })
+      .parse(JSON.parse(new TextDecoder().decode(bytes)));
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : (cause as Error).message;
+    throw new CheckpointError('broken', path, `not a checkpoint's metadata: ${reason}`, { cause });
+  }
+  const { sha256: expected, ...fields } = parsed;
+  const found = digestOfJson(fields);
+  if (found !== expected) {
+    throw new CheckpointError('broken', path, `damaged: expected sha256 ${expected}, found ${found}`);
+  }
+  if (fields.version !== CHECKPOINT_VERSION) {
+    const versions = `expected version ${CHECKPOINT_VERSION}, found ${fields.version}`;
+    throw new CheckpointError('mismatch', path, `written by another version of Luthier: ${versions}`);
+  }
+  const checked = metadataSchema.safeParse(fields);
+  if (checked.success) return checked.data;
+  throw new CheckpointError('broken', path, z.prettifyError(checked.error), { cause: checked.error });
+}

@@ -1,0 +1,43 @@
+/** @file Files written chunk by chunk, with their digests, and on the disk when the call returns. */
+
+import { createHash } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+
+/** Large enough to keep the disk busy, small enough that hashing and writing take turns in the cache. */
+export const CHUNK_BYTES = 8 << 20;
+
+/** Size and SHA-256 of a file, which reveal truncation and bit rot. */
+export interface FileDigest {
+  readonly byteLength: number;
+  readonly sha256: string;
+}
+
+/**
+ * Creates `path`, which must not exist, from the chunks' bytes and waits until they are on the disk.
+ *
+ * @returns the digest of what was written
+ */
+export function writeFileDurably(path: string, chunks: Iterable<ArrayBufferView>): FileDigest {
+  const file = openSync(path, 'wx');
+  try {
+    const hash = createHash('sha256');
+    let byteLength = 0;
+    for (const chunk of chunks) {
+      const bytes = bytesOf(chunk);
+      for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
+        const piece = bytes.subarray(start, start + CHUNK_BYTES);
+        hash.update(piece);
+        for (let done = 0; done < piece.length; ) done += writeSync(file, piece, done);
+      }
+      byteLength += bytes.length;
+    }
+    fsyncSync(file);
+    return { byteLength, sha256: hash.digest('hex') };
+  } finally {
+    closeSync(file);
+  }
+}
+
+export function bytesOf(view: ArrayBufferView): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+}
