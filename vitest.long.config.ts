@@ -16,7 +16,7 @@ export default defineConfig({
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
     maxWorkers: '100%',
-    globalSetup: ['test/temporaryFolders.ts'],
+    globalSetup: ['test/temporaryFolders.ts', 'test/rooms.ts'],
     setupFiles: ['test/seeded.ts'],
     env: {
       XDG_CACHE_HOME: fileURLToPath(new URL('./out/cache', import.meta.url)),

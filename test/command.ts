@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
-import { typescriptEnvironment } from './loader.js';
+import { commandEnvironment, typescriptEnvironment } from './loader.js';
 
 /** Root of the repository. */
 const repository = fileURLToPath(new URL('..', import.meta.url));
@@ -35,7 +35,7 @@ export function startCommand(
 ): Running {
   const child = spawn(process.execPath, [join(repository, script), ...flags], {
     cwd,
-    env: typescriptEnvironment(env),
+    env: script.startsWith('src/') ? commandEnvironment(env) : typescriptEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [stdout, stderr] = ['', ''];
@@ -82,7 +82,7 @@ export function oneProcess(
   let child: ChildProcess | undefined;
   const start = (): ChildProcess => {
     const program = join(repository, 'test/commandsProgram.ts');
-    const started = fork(program, [join(repository, script)], { cwd, env: typescriptEnvironment() });
+    const started = fork(program, [join(repository, script)], { cwd, env: commandEnvironment() });
     started.on('message', (said: Said) => waiting.shift()!.resolve(said));
     started.on('exit', () => {
       child = undefined;

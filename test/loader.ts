@@ -1,4 +1,5 @@
 /** @file The TypeScript loader of processes that tests start. */
+import { inject } from 'vitest';
 
 /** What node imports first so that a process, and all that it starts, may run TypeScript. */
 export const typescript = new URL('typescript.js', import.meta.url).href;
@@ -7,4 +8,9 @@ export const typescript = new URL('typescript.js', import.meta.url).href;
 export function typescriptEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const env = { ...process.env, ...more };
   return { ...env, NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} --import ${typescript}`.trim() };
+}
+
+/** The same for the product's own commands, which load the rooms of src as bundles. */
+export function commandEnvironment(more?: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  return { ...typescriptEnvironment(more), LUTHIER_TEST_ROOMS: inject('rooms') };
 }

@@ -1,7 +1,18 @@
 // @ts-check
-/** @file Module hooks of typescript.js. Translations are kept in out/translated, by the content of their sources. */
+/**
+ * @file Module hooks of typescript.js. Translations are kept in out/translated, by the content of their sources. Where
+ * LUTHIER_TEST_ROOMS names a folder, the rooms of src are loaded from the bundles there (see rooms.ts).
+ */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -9,16 +20,60 @@ const kept = fileURLToPath(new URL('../out/translated', import.meta.url));
 /** Loads tsx. It is not needed in a process that has these hooks. */
 const tsxLoader = new URL('../src/system/typescript.js', import.meta.url).href;
 
+const source = new URL('../src/', import.meta.url).href;
+const zod = new URL('../node_modules/zod/bundle.js', import.meta.url).href;
+const rooms = process.env.LUTHIER_TEST_ROOMS;
+/** The bundles, by the addresses that they have for those who import them. */
+const bundles = new Map(
+  rooms === undefined
+    ? []
+    : readdirSync(rooms, { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.js'))
+        .map((name) => [name === 'zod.js' ? zod : `${source}${name}`, join(rooms, name)]),
+);
+const bundledRooms = new Set([...bundles.keys()].map(roomOf));
+
+/** @param {string} url */
+function roomOf(url) {
+  return url.startsWith(source) ? url.slice(source.length).split('/')[0] : undefined;
+}
+
+/**
+ * Where a module is loaded from.
+ *
+ * @param {string} url of a TypeScript file
+ */
+function loadedFrom(url) {
+  const room = roomOf(url);
+  if (room === undefined || !bundledRooms.has(room) || !url.endsWith('.ts')) return url;
+  const bundle = url.replace(/ts$/, 'js');
+  if (bundles.has(bundle)) return bundle;
+  throw new Error(`${url} is inside of a bundle: commands of tests import what other rooms of src do.`);
+}
+
 /** @type {import('node:module').ResolveHook} */
 export async function resolve(specifier, context, next) {
-  if (/^(\.\.?\/|file:).*\.js$/.test(specifier) && /\.m?ts(\?|$)/.test(context.parentURL ?? '')) {
+  if (specifier === 'zod' && bundles.has(zod)) return { url: zod, format: 'module', shortCircuit: true };
+  if (bundles.has(context.parentURL ?? '') && /^(\.\.?\/|file:)/.test(specifier)) {
+    const { href } = new URL(specifier, context.parentURL);
+    if (bundles.has(href)) return { url: href, format: 'module', shortCircuit: true };
+  }
+  const parent = context.parentURL ?? '';
+  if (/^(\.\.?\/|file:).*\.js$/.test(specifier) && (/\.m?ts(\?|$)/.test(parent) || bundles.has(parent))) {
     const file = fileURLToPath(new URL(specifier.replace(/js$/, 'ts'), context.parentURL));
     // By its real path, as node has it: a module that links lead to is loaded once.
     if (existsSync(file))
-      return { url: pathToFileURL(realpathSync(file)).href, format: 'module', shortCircuit: true };
+      return {
+        url: loadedFrom(pathToFileURL(realpathSync(file)).href),
+        format: 'module',
+        shortCircuit: true,
+      };
   }
   try {
-    return await next(specifier, context);
+    const found = await next(specifier, context);
+    // Sub-paths of the package, such as luthier/layers.
+    const url = loadedFrom(found.url);
+    return url === found.url ? found : { url, format: 'module', shortCircuit: true };
   } catch (error) {
     // A line of this file would be told as a place of the project.
     const lines = /** @type {Error} */ (error).stack?.split('\n') ?? [];
@@ -30,6 +85,8 @@ export async function resolve(specifier, context, next) {
 /** @type {import('node:module').LoadHook} */
 export async function load(url, context, next) {
   if (url === tsxLoader) return { format: 'module', source: '', shortCircuit: true };
+  const bundle = bundles.get(url);
+  if (bundle) return { format: 'module', source: readFileSync(bundle, 'utf8'), shortCircuit: true };
   const { pathname } = new URL(url);
   if (!/\.m?ts$/.test(pathname)) return next(url, context);
   return { format: 'module', source: await translated(fileURLToPath(url)), shortCircuit: true };
@@ -49,6 +106,7 @@ async function translated(path) {
       target: 'node20',
       keepNames: true,
       sourcemap: 'inline',
+      sourcesContent: false,
       sourcefile,
       tsconfigRaw: { compilerOptions: { useDefineForClassFields: true } },
     }).code;

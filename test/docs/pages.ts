@@ -12,7 +12,8 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { typescriptEnvironment } from '../loader.js';
+import ts from 'typescript';
+import { commandEnvironment, typescriptEnvironment } from '../loader.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -78,9 +79,12 @@ const npx = `npx() {
 const separator = '-- next block of the page --';
 
 /** Runs a shell command; what it prints includes its errors. */
-function run(command: string, cwd: string): Promise<{ output: string; status: number }> {
+function run(
+  command: string,
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ output: string; status: number }> {
   return new Promise((resolve) => {
-    const env = typescriptEnvironment({ NO_COLOR: '1' });
     execFile('bash', ['-c', `${npx}\n{ ${command}\n} 2>&1`], { cwd, env }, (error, output) =>
       resolve({ output, status: error ? Number(error.code ?? 1) : 0 }),
     );
@@ -91,7 +95,10 @@ function run(command: string, cwd: string): Promise<{ output: string; status: nu
 export async function runPage(path: string): Promise<Printed[]> {
   const directory = workingDirectory();
   const results: Printed[] = [];
-  for (const { kind, path: file, parts } of stepsOf(readFileSync(join(root, path), 'utf8'))) {
+  const text = readFileSync(join(root, path), 'utf8');
+  const looksInside = /from '\.\.\/src\/\w+\/(?!index\.js)/.test(text);
+  const env = (looksInside ? typescriptEnvironment : commandEnvironment)({ NO_COLOR: '1' });
+  for (const { kind, path: file, parts } of stepsOf(text)) {
     const code = parts.map((part) => part.code).join(`\nconsole.log('${separator}');\n`);
     const program = `experiments/${basename(path, '.md')}.ts`;
     if (kind !== 'command') {
@@ -100,7 +107,7 @@ export async function runPage(path: string): Promise<Printed[]> {
       writeFileSync(target, code);
     }
     if (kind === 'file') continue;
-    const { output, status } = await run(kind === 'program' ? `npx tsx ${program}` : code, directory);
+    const { output, status } = await run(kind === 'program' ? `npx tsx ${program}` : code, directory, env);
     const printed = output.split(`${separator}\n`);
     for (const [i, part] of parts.entries())
       results.push({ kind, ...part, printed: printed[i] ?? '', status });
@@ -110,9 +117,9 @@ export async function runPage(path: string): Promise<Printed[]> {
 
 /**
  * Has the compiler check the programs and files of pages: they say what compiles and, by `@ts-expect-error`, what does
- * not. Gives what it prints, which is nothing where all is well.
+ * not. Gives its diagnostics, none where all is well.
  */
-export async function compilePages(paths: readonly string[]): Promise<string> {
+export function compilePages(paths: readonly string[]): string {
   const directory = mkdtempSync(join(tmpdir(), 'luthier-guide-types-'));
   for (const name of ['src', 'experiments', 'node_modules', 'package.json', 'tsconfig.json']) {
     symlinkSync(join(root, name), join(directory, name));
@@ -136,12 +143,22 @@ export async function compilePages(paths: readonly string[]): Promise<string> {
     rootDirs: ['experiments', ...include],
   };
   const config = { extends: './tsconfig.json', compilerOptions, include };
-  writeFileSync(join(directory, 'tsconfig.pages.json'), JSON.stringify(config));
-  const { output } = await run(
-    `'${process.execPath}' node_modules/typescript/bin/tsc -p tsconfig.pages.json`,
-    directory,
-  );
-  return output;
+  const { options, fileNames, errors } = ts.parseJsonConfigFileContent(config, ts.sys, directory);
+  const program = ts.createProgram(fileNames, options);
+  // Not src, which imports bring in: that is checked with the project.
+  const pages = fileNames.map((name) => program.getSourceFile(name)!);
+  const found = [
+    ...errors,
+    ...program.getOptionsDiagnostics(),
+    ...program.getGlobalDiagnostics(),
+    ...pages.flatMap((page) => program.getSyntacticDiagnostics(page)),
+    ...pages.flatMap((page) => program.getSemanticDiagnostics(page)),
+  ];
+  return ts.formatDiagnostics(found, {
+    getCanonicalFileName: (name) => name,
+    getCurrentDirectory: () => directory,
+    getNewLine: () => '\n',
+  });
 }
 
 /** Text with every figure as `#`, and without the time left: losses and speeds differ between machines. */
