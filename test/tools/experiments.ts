@@ -35,3 +35,14 @@ export abstract class Family extends Experiment.with({
   }
 }
 `;
+
+interface Experiment {
+  readonly name: string;
+  readonly seconds: number;
+}
+
+/** What `luthier validate` says of each experiment, by its name, without times. */
+export function byName(stdout: string): Record<string, unknown> {
+  const { experiments } = JSON.parse(stdout) as { experiments: Experiment[] };
+  return Object.fromEntries(experiments.map(({ name, seconds, ...said }) => [name, said]));
+}

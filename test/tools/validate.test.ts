@@ -1,8 +1,7 @@
 /** @file `luthier validate` as a person runs it: on experiments that are wrong in every way, in one project. */
-import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { oneProcess, runLuthier, startCommand, temporaryDirectory } from '../command.js';
-import { family, project } from './experiments.js';
+import { oneProcess } from '../command.js';
+import { byName, family, project } from './experiments.js';
 
 const files = {
   'experiments/base.ts': family,
@@ -93,17 +92,6 @@ const directory = project(files);
 // It checks experiments in processes of its own.
 const luthier = oneProcess('src/tools/main.ts', directory);
 const validate = (...args: string[]) => luthier(['validate', ...args]);
-
-interface Experiment {
-  readonly name: string;
-  readonly seconds: number;
-}
-
-/** What is said of each experiment, by its name, without times. */
-function byName(stdout: string): Record<string, unknown> {
-  const { experiments } = JSON.parse(stdout) as { experiments: Experiment[] };
-  return Object.fromEntries(experiments.map(({ name, seconds, ...said }) => [name, said]));
-}
 
 test('every experiment has its own findings, whatever the others do', async () => {
   const { code, stdout, stderr } = await validate('--format=json', '--timeout=30');
@@ -294,93 +282,6 @@ test('settings apply to each experiment that is named, and to those that have th
     "--set dataPth=a: no experiment has a constant 'dataPth'. Did you mean 'dataPath'?\n",
   );
   expect(slip.code).toBe(2);
-});
-
-/** What luthier has in a directory for temporary files; others have theirs there, too. */
-function made(temporary: string): string[] {
-  return readdirSync(temporary).filter((name) => name.startsWith('luthier'));
-}
-
-test('a step is taken in a directory that does not stay; what is too large for the machine is not tried', async () => {
-  const temporary = temporaryDirectory();
-  const own = project({
-    'experiments/base.ts': family,
-    'experiments/step.ts': `import { Family } from './base.js';
-export class Small extends Family {}
-export class Infinite extends Family {
-  override rate = 1e300;
-}
-export class Huge extends Family {
-  override modelDims = 200_000;
-}
-`,
-  });
-  const { stdout, code } = await runLuthier(['validate', '--level=4', '--format=json'], own, {
-    TMPDIR: temporary,
-  });
-  const found = byName(stdout);
-  expect(found['step.Small']).toMatchObject({ state: 'passed', reached: 'step', problems: [] });
-  expect(found['step.Infinite']).toMatchObject({
-    state: 'failed',
-    reached: 'trace',
-    problems: [
-      'train: learning/var_norm',
-      'eval_train: Metrics/total_loss',
-      'eval_test_test: Metrics/total_loss',
-    ].map((path) => ({ level: 'step', path, message: 'is NaN after one step.' })),
-  });
-  expect(found['step.Huge']).toMatchObject({
-    state: 'incomplete',
-    reached: 'trace',
-    problems: [{ level: 'step', needs: expect.stringMatching(/^a machine with \d\.\d+ TB of memory$/) }],
-  });
-  expect(code).toBe(1);
-  expect(made(temporary)).toEqual([]);
-  expect(readdirSync(own).sort()).toEqual(['experiments', 'node_modules', 'package.json']);
-});
-
-test('what an experiment leaves running, and running out of memory, harms none of the others', async () => {
-  const own = project({
-    'experiments/base.ts': family,
-    'experiments/late.ts': `import { Family } from './base.js';
-export class AnExit extends Family {
-  override task() {
-    setTimeout(() => process.exit(5), 200);
-    return super.task();
-  }
-}
-export class Before extends Family {}
-export class Memory extends Family {
-  override task() {
-    for (const held: unknown[] = []; ; ) held.push(new Array(1_000_000).fill(held.length + 0.5));
-    return super.task();
-  }
-}
-export class Next extends Family {}
-`,
-  });
-  const { stdout } = await runLuthier(['validate', '--format=json'], own, {
-    NODE_OPTIONS: '--max-old-space-size=400',
-  });
-  const found = byName(stdout);
-  expect(found['late.Before']).toMatchObject({ state: 'passed' });
-  expect(found['late.Memory']).toMatchObject({
-    state: 'failed',
-    reached: 'resolve',
-    problems: [{ level: 'task', message: 'The process ran out of memory.' }],
-  });
-  expect(found['late.Next']).toMatchObject({ state: 'passed' });
-});
-
-test('a signal ends the processes, and nothing is left behind', async () => {
-  const temporary = temporaryDirectory();
-  const { child, finished } = startCommand(['validate', 'Hangs'], directory, 'src/tools/main.ts', {
-    TMPDIR: temporary,
-  });
-  while (made(temporary).length === 0) await new Promise((done) => setTimeout(done, 50));
-  child.kill('SIGTERM');
-  expect((await finished).signal).toBe('SIGTERM');
-  expect(made(temporary)).toEqual([]);
 });
 
 test('names that no experiment has, or several, and levels that there are not', async () => {

@@ -1,4 +1,4 @@
-/** @file Building: order, sharing, what is missing, what fails, factories. */
+/** @file Building: order, sharing, what is missing, what fails. */
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import {
@@ -11,7 +11,6 @@ import {
   copy,
   defineTag,
   derive,
-  factory,
   instance,
   sub,
   tagged,
@@ -256,34 +255,6 @@ test('a refinement of what is built looks at configs when they are written, and 
   expect(parts.every((part) => part instanceof Part) && Object.isFrozen(parts)).toBe(true);
 });
 
-test('a partial builds to a factory: inner configs once, argFactories for each call', () => {
-  const make = build(Pair.partial({ left: Part.config({ size: 2 }), right: Part.argFactory({ size: 3 }) }));
-  const first = make();
-  const second = make({ mixed: [7] });
-  expect(first).toBeInstanceOf(Pair);
-  expect(first.hp.left).toBe(second.hp.left);
-  expect(first.hp.right).not.toBe(second.hp.right);
-  expect([first.hp.right.hp.size, first.hp.mixed, second.hp.mixed]).toEqual([3, [], [7]]);
-  const strict = build(Strict.partial({ depth: 1 }));
-  expect(strict({ width: 2 }).hp.width).toBe(2);
-  expect(messageOf(() => strict())).toBe('The factory of Strict needs width.');
-  expect(messageOf(() => strict({ width: -2 }))).toBe('Strict.width: expected a positive integer, got -2');
-  expect(messageOf(() => strict({ widht: 2 } as object))).toBe(
-    "Strict has no hyperparameter 'widht'. Did you mean 'width'?",
-  );
-});
-
-test('factories are fields too; an argFactory has no meaning outside of a partial', () => {
-  class Maker extends Configurable.with({ make: factory(Part, () => Part.partial({ size: 6 })) }) {}
-  expect(build(Maker.config()).hp.make({ label: 'x' }).hp).toEqual({ size: 6, label: 'x' });
-  expect(messageOf(() => build(Part.argFactory()))).toBe(
-    'The root is an argFactory of Part, which only a partial can hold. Use Part.config() here.',
-  );
-  expect(messageOf(() => build(Pair.config({ left: Part.argFactory() })))).toBe(
-    'left is an argFactory of Part, which only a partial can hold. Use Part.config() here.',
-  );
-});
-
 test('containers of configs are built into new ones, one object for one config', () => {
   const part = Part.config({ size: 2 });
   const list = [part];
@@ -383,29 +354,6 @@ test('a field that was deleted is missing, and the message says where that was',
   expect(messageOf(() => build(config))).toMatch(
     /^A hyperparameter is not set: width \(Strict\): expected a positive integer \(deleted at test\/hparams\/building\/build\.test\.ts:\d+\)\.$/,
   );
-});
-
-test('argFactories nest 10,000 deep and share 60 levels', () => {
-  class Level extends Configurable.with({
-    a: instance(Configurable as never, null)
-      .nullable()
-      .default(null),
-    b: instance(Configurable as never, null)
-      .nullable()
-      .default(null),
-  }) {}
-  const nest = (levels: number, isDiamond: boolean): (() => Level) => {
-    let inner = Level.argFactory();
-    for (let i = 1; i < levels; i += 1) {
-      inner = Level.argFactory(isDiamond ? { a: inner, b: inner } : ({ a: inner } as object));
-    }
-    return build(Level.partial({ a: inner, b: inner } as object)) as () => Level;
-  };
-  for (const make of [nest(10_000, false), nest(60, true)]) {
-    const [first, second] = [make(), make()];
-    // Compared here, for the test runner would compare them recursively.
-    expect([first.hp.a === first.hp.b, first.hp.a === second.hp.a]).toEqual([true, false]);
-  }
 });
 
 test('configs of generic classes are built as others are', () => {

@@ -1,4 +1,4 @@
-/** @file Selecting by class and by tag: what is found, read, set and replaced; and the types of it. */
+/** @file Selecting configs by class: what is found, read, set and replaced; and the types of it. */
 import fc from 'fast-check';
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
@@ -9,10 +9,8 @@ import {
   configurable,
   copy,
   deepCopy,
-  defineTag,
   derive,
   factory,
-  getTags,
   history,
   instance,
   isEqual,
@@ -21,42 +19,12 @@ import {
   pathOf,
   type Selection,
   select,
-  sub,
-  tagged,
   withOrigin,
 } from '../../../src/hparams/index.js';
 import { runs } from '../../faults/campaign.js';
 import { chain, diamond, Holder, Inner, Leaf, makeGraph, type Node, recipes } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
-
-const Width = defineTag('select.Width', 'How wide something is.');
-const HeadWidth = defineTag('select.HeadWidth', 'How wide a head is.', { parent: Width });
-
-abstract class Layer extends Configurable.with({ name: z.string().default('layer') }) {
-  static override readonly isAbstract = true;
-}
-class Attention extends Layer.with({
-  numHeads: tagged(z.int().positive().default(8), HeadWidth),
-  dims: tagged(z.int().positive().optional(), Width),
-  scales: z.array(z.number()).default([]),
-}) {}
-class Windowed extends Attention.with({ window: z.int().default(4) }) {}
-class Linear extends Layer.with({ dims: z.int() }) {}
-class Block extends Layer.with({
-  attention: instance(Layer, () => Attention.config()),
-  second: instance(Layer, null).nullable().default(null),
-  list: z.array(instance(Layer, null)).default([]),
-  byName: z.record(z.string(), sub(Layer, null)).default({}),
-  make: factory(Attention).optional(),
-}) {}
-
-function sample() {
-  const shared = Attention.config({ numHeads: 2, name: 'shared' });
-  const windowed = Windowed.config({ name: 'windowed' });
-  const inner = Block.config({ attention: shared, list: [windowed, shared], name: 'inner' });
-  const root = Block.config({ second: inner, byName: { 'a b': shared }, name: 'root' });
-  return { root, inner, shared, windowed };
-}
+import { Attention, Block, Layer, Linear, sample, Width, Windowed } from './layers.js';
 
 test('configs of a class and its subclasses, defaults among them, leaves first, shared ones once', () => {
   const { root, inner, shared, windowed } = sample();
@@ -274,82 +242,6 @@ test('within derive a selection edits the copy', () => {
   const inner = edited.second as Config<Block>;
   expect(inner.list[1]).toBe(inner.attention);
   expect(edited.byName['a b']).toBe(inner.attention);
-});
-
-test('fields by tag, with the tags that descend from it', () => {
-  const { root, inner, shared } = sample();
-  expect([...select(root, { tag: HeadWidth })]).toEqual([8, 2, 8]);
-  expect(select(root, { tag: Width }).get()).toEqual([8, undefined, 2, undefined, 8, undefined]);
-  expect(select(inner, { tag: HeadWidth }).set(3)).toBe(2);
-  expect(select(root, { tag: HeadWidth }).get()).toEqual([8, 3, 3]);
-  expect(history(shared, 'numHeads').at(-1)!.where).toMatch(/^test\/hparams\/editing\/select\.test\.ts:\d+$/);
-  expect(select(root, { tag: HeadWidth }).replace((old: number) => old * 2)).toBe(3);
-  expect(select(root, { tag: HeadWidth }).get()).toEqual([16, 6, 6]);
-  expect(messageOf(() => select(root, { tag: HeadWidth }).set(0))).toMatch(
-    /Attention\.numHeads: expected a positive integer, got 0/,
-  );
-  expect(getTags(shared, 'numHeads')).toEqual([HeadWidth]);
-  const Absent = defineTag('select.Absent', 'Is nowhere.');
-  expect(messageOf(() => select(root, { tag: Absent }).set(0))).toMatch(
-    /^select\(\) found no field tagged #select\.Absent to set\. There are #select\.HeadWidth, #select\.Width\. If that is fine, select with \{ allowEmpty: true \}\. \(at /,
-  );
-  expect(select(root, { tag: Absent }).get()).toEqual([]);
-  expect(select(root, { tag: Absent, allowEmpty: true }).set(0)).toBe(0);
-});
-
-test('a tagged field set to a config shares it, replaced by one it gets a copy', () => {
-  const Mixer = defineTag('select.Mixer', 'What mixes.');
-  class Pair extends Configurable.with({
-    left: tagged(instance(Layer, null).nullable().default(null), Mixer),
-    right: tagged(instance(Layer, null).nullable().default(null), Mixer),
-  }) {}
-  const pair = Pair.config();
-  const linear = Linear.config({ dims: 1 });
-  select(pair, { tag: Mixer }).set(linear);
-  expect([pair.left === linear, pair.right === linear]).toEqual([true, true]);
-  select(pair, { tag: Mixer }).replace(linear);
-  expect([pair.left === linear, pair.right === linear, pair.left === pair.right]).toEqual([
-    false,
-    false,
-    false,
-  ]);
-});
-
-test('a tagged value that is replaced by a value with the same tag ends with that value', () => {
-  const { root, shared } = sample();
-  expect(select(root, { tag: HeadWidth }).replace(HeadWidth.new(6))).toBe(3);
-  expect([shared.numHeads, select(root, { tag: HeadWidth }).get()]).toEqual([6, [6, 6, 6]]);
-  expect(getTags(shared, 'numHeads')).toEqual([HeadWidth]);
-});
-
-test('values with tags inside of lists are found and set by their tag', () => {
-  const config = Attention.config({ scales: [1, Width.new(2), 3] });
-  expect(select(config, { tag: Width }).get()).toEqual([2, 8, undefined]);
-  select(config, { tag: Width }).replace((old: number | undefined) => (old ?? 0) + 5);
-  expect(select(config, { tag: Width }).get()).toEqual([7, 13, 5]);
-  expect(build(config).hp.scales).toEqual([1, 7, 3]);
-});
-
-test('values with tags inside of lists are checked by the schema of the list, and written all or not at all', () => {
-  const config = Attention.config({ dims: 2, scales: [1, Width.new(2), 3] });
-  const refused =
-    /^Attention\.scales\[1\]: expected a number, got 'wide' \(at test\/hparams\/editing\/select\.test\.ts:\d+\)$/;
-  const tags = { tag: Width };
-  expect(messageOf(() => select(config, tags).replace((old: number) => (old === 2 ? 'wide' : 5)))).toMatch(
-    refused,
-  );
-  expect(messageOf(() => select(Block.config({ second: config }), tags).set('wide'))).toContain(
-    "Attention.scales[1]: expected a number, got 'wide'",
-  );
-  const draftMessage = messageOf(() => derive(config, (draft) => void select(draft, tags).replace('wide')));
-  expect(draftMessage).toMatch(refused);
-  expect([select(config, tags).get(), history(config).length]).toEqual([[2, 8, 2], 2]);
-  const derived = derive(config, (draft) => void select(draft, tags).set(4));
-  expect([select(derived, tags).get(), select(config, tags).get()]).toEqual([
-    [4, 4, 4],
-    [2, 8, 2],
-  ]);
-  expect(history(derived, 'scales').map((entry) => entry.kind)).toEqual(['set', 'set']);
 });
 
 test('replacements that are undone within a recipe leave the original as it was', () => {
