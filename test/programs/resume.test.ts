@@ -12,6 +12,7 @@ const flags = (directory: string, mode = 'train') => [
   `--mode=${mode}`,
   ...['--set', `numTrainSteps=${steps}`],
   ...['--set', 'task.train.evalIntervalSteps=7'],
+  ...['--set', 'datasets[0].prefetchBatches=2'],
 ];
 
 const finalState = (directory: string) => stateAt(directory, steps);

@@ -50,7 +50,7 @@ test('JSON, YAML and one line give equal graphs with the same sharing and tags',
       same(fromYAML(toYAML(graph)), graph);
       same(configFromString(configToString(graph)), graph);
     }),
-    { numRuns: runs(1000) },
+    { numRuns: runs(1000, 100) },
   );
 });
 
@@ -125,7 +125,7 @@ test('any text, key and number survives YAML', () => {
       const config = Anything.config({ value });
       expect(isEqual(fromYAML(toYAML(config)), config)).toBe(true);
     }),
-    { numRuns: runs(1000) },
+    { numRuns: runs(1000, 100) },
   );
   const long = Anything.config({ value: { ['k'.repeat(2000)]: 'v'.repeat(5000) } });
   expect(isEqual(fromYAML(toYAML(long)), long)).toBe(true);
@@ -193,7 +193,7 @@ test.each([
       // What was read is whole: it can be written and read again.
       expect(isEqual(fromJSON(toJSON(back)), back)).toBe(true);
     }),
-    { numRuns: runs(1000) },
+    { numRuns: runs(1000, 100) },
   );
   expect(Object.getOwnPropertyNames(Object.prototype).length).toBe(members);
 });
