@@ -2,10 +2,10 @@
 import type { FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { append, partsOf } from '../nodes/containers.js';
-import { heldValue } from '../nodes/held.js';
-import { type ConfigNode, collectNodes, isPristine, nodeOf, rawValue } from '../nodes/node.js';
+import { heldNames, heldValue, isPristine, nodesIn } from '../nodes/held.js';
+import { type ConfigNode, nodeOf, rawValue } from '../nodes/node.js';
 import type { PathLink } from '../walking/paths.js';
-import { type Edge, edgesIn, walk } from '../walking/walk.js';
+import { type Edge, edgesIn, fieldEdges, walk } from '../walking/walk.js';
 
 /** A config to write out. */
 interface Item {
@@ -31,36 +31,22 @@ export function itemsIn(root: unknown, at?: PathLink): Map<ConfigNode, Item> {
     return edges;
   };
   count(edgesIn(root, at));
-  const fieldsOf = (node: ConfigNode): FieldInfo[] =>
-    [...node.info.fields.values()].filter((field) => isStated(node, field));
+  const statedValue = (node: ConfigNode, field: FieldInfo): unknown =>
+    isStated(node, field) ? rawValue(node, field) : undefined;
   walk(root, {
     at,
-    children: (node, path) => count(edgesOf(node, path, fieldsOf(node))),
-    leave: (node, path) => items.set(node, { node, path, fields: fieldsOf(node), uses: 0 }),
+    children: (node, path) => count(fieldEdges(node, path, statedValue, true)),
+    leave: (node, path) => {
+      const fields = node.info.allFields.filter((field) => isStated(node, field));
+      items.set(node, { node, path, fields, uses: 0 });
+    },
   });
   for (const item of items.values()) item.uses = uses.get(item.node)!;
   return items;
 }
 
-function edgesOf(node: ConfigNode, path: PathLink | undefined, fields: readonly FieldInfo[]): Edge[] {
-  const edges: Edge[] = [];
-  for (const field of fields) {
-    const value = rawValue(node, field);
-    if (typeof value === 'object' && value !== null)
-      edgesIn(value, { parent: path, segment: field.name }, edges);
-  }
-  return edges;
-}
-
-/** The value that stands in the field, if it is there without being made. */
-function presentValue(node: ConfigNode, name: string): unknown {
-  return heldValue(node, name);
-}
-
-function presentNodes(node: ConfigNode): ConfigNode[] {
-  const nodes: ConfigNode[] = [];
-  for (const name of node.info.fields.keys()) collectNodes(presentValue(node, name), nodes);
-  return nodes;
+function heldNodes(node: ConfigNode): ConfigNode[] {
+  return heldNames(node).flatMap((name) => nodesIn(heldValue(node, name)));
 }
 
 /**
@@ -69,27 +55,22 @@ function presentNodes(node: ConfigNode): ConfigNode[] {
  */
 function statedIn(root: unknown): (node: ConfigNode, field: FieldInfo) => boolean {
   const incoming = new Map<ConfigNode, number>();
-  const count = (nodes: ConfigNode[]): void => {
+  const count = (nodes: readonly ConfigNode[]): void => {
     for (const node of nodes) incoming.set(node, (incoming.get(node) ?? 0) + 1);
   };
   count(edgesIn(root, undefined).map(({ node }) => node));
   walk(root, {
     children: (node) => {
-      const present = presentNodes(node);
-      count(present);
-      return present.map((held) => ({ node: held, path: undefined }));
+      const held = heldNodes(node);
+      count(held);
+      return held.map((each) => ({ node: each, path: undefined }));
     },
   });
-  return (node, field) => {
-    if (field.name in node.values) return true;
-    const present = presentValue(node, field.name);
-    return typeof present === 'object' && present !== null && isChanged(present);
-  };
-  function isChanged(present: object): boolean {
-    const held: ConfigNode[] = [];
-    collectNodes(present, held);
+  return (node, { name }) => {
+    if (name in node.values) return true;
+    const held = nodesIn(heldValue(node, name));
     return held.some(({ proxy }) => !isPristine(proxy)) || !isPrivate(held, incoming);
-  }
+  };
 }
 
 /** Whether all that `roots` lead to is reached through them alone. */
@@ -99,7 +80,7 @@ function isPrivate(roots: ConfigNode[], incoming: ReadonlyMap<ConfigNode, number
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     const times = reached.get(node) ?? 0;
     reached.set(node, times + 1);
-    if (times === 0) append(open, presentNodes(node));
+    if (times === 0) append(open, heldNodes(node));
   }
   return [...reached].every(([node, times]) => incoming.get(node) === times);
 }

@@ -1,9 +1,10 @@
 /** @file Alignment of two structures: partners, one to one. */
 import { getOrMake, isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import { isTouched } from '../walking/equal.js';
 import { formatSegment } from '../walking/paths.js';
 import { alignLists } from './lists.js';
-import { Contents, isTouched, type Member, Structure, shownEdges } from './structure.js';
+import { Contents, type Member, Structure, shownEdges } from './structure.js';
 
 /** Partners, one to one: configs, and the arrays and records that configs own. */
 export class Alignment {

@@ -28,9 +28,9 @@ import { ClassLabels } from '../printing/items.js';
 import type { Tag } from '../types.js';
 import { formatLink } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
-import type { ClassChange, Diff, PartConfig, Path, TagChange } from './changes.js';
+import type { ClassChange, Diff, PartConfig, Path } from './changes.js';
 import { type Edited, Resolver, ValueEditor } from './editValue.js';
-import { type ConfigEdits, groupChanges, type ValueEdits } from './groupChanges.js';
+import { type ConfigEdits, groupChanges, type TagEdit, type ValueEdits } from './groupChanges.js';
 
 export interface ApplyOptions {
   /** Who writes, for the history: the text of a flag, say. The default is the caller's line. */
@@ -99,10 +99,10 @@ class Applier {
   private apply(): unknown {
     const { configs, root } = groupChanges(this.diff.changes);
     const misfits = this.misfitsOf(configs);
-    const isMisfit = pathsInside(misfits);
     for (const [path, problem] of misfits)
-      if (path === undefined || !isMisfit(path.parent)) this.report(path, problem);
-    for (const [path, edits] of configs) if (!isMisfit(path)) this.locate(path, edits);
+      if (path === undefined || !isInside(path.parent, misfits)) this.report(path, problem);
+    for (const [path, edits] of configs)
+      if (misfits.size === 0 || !isInside(path, misfits)) this.locate(path, edits);
     const base = { value: this.draft };
     const edited = root.isEmpty ? base : this.editor.edit(base, root, undefined);
     const edits = [...this.edits].map(([node, { edits: own, path }]): Located => {
@@ -267,7 +267,7 @@ class Applier {
     });
   }
 
-  private retag(node: ConfigNode, changes: readonly FieldTag[], path: Path): void {
+  private retag(node: ConfigNode, changes: readonly TagEdit[], path: Path): void {
     const wanted = new Map<FieldInfo, Set<Tag>>();
     for (const { field: name, tag, kind } of changes) {
       const at: Path = { parent: path, segment: name };
@@ -296,21 +296,9 @@ function misfitText(expected: string, actual: string): string {
   return `expected a ${expected}, from which the diff was made, got a ${actual}.`;
 }
 
-/** Tells whether a path is one of `outer` or leads into one; each step of the paths asked for is looked at once. */
-function pathsInside(outer: ReadonlyMap<Path, unknown>): (path: Path) => boolean {
-  const known = new Map<Path, boolean>([[undefined, outer.has(undefined)]]);
-  return (path) => {
-    const open: Path[] = [];
-    let at = path;
-    for (; !known.has(at); at = at!.parent) open.push(at);
-    let inside = known.get(at)!;
-    for (const link of open.reverse()) known.set(link, (inside ||= outer.has(link)));
-    return inside;
-  };
-}
-
-interface FieldTag {
-  readonly field: string;
-  readonly tag: Tag;
-  readonly kind: TagChange['kind'];
+/** Whether a path is one of `outer` or leads into one. */
+function isInside(path: Path, outer: ReadonlyMap<Path, unknown>): boolean {
+  let at = path;
+  while (at !== undefined && !outer.has(at)) at = at.parent;
+  return outer.has(at);
 }

@@ -6,8 +6,8 @@ import { getOrMake, isContainer, mapContainers, partsOf } from '../nodes/contain
 import { nodesIn } from '../nodes/held.js';
 import { type ConfigNode, fieldTags, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { explicitTags } from '../tags.js';
-import { leavesMatch } from '../walking/equal.js';
-import { formatSegment, type Segment } from '../walking/paths.js';
+import { isTouched, leavesMatch } from '../walking/equal.js';
+import { formatSegment } from '../walking/paths.js';
 import { type Alignment, alignStructures } from './align.js';
 import {
   AddedPart,
@@ -21,7 +21,7 @@ import {
   type TagState,
 } from './changes.js';
 import { listEdits } from './lists.js';
-import { isTouched, type Member } from './structure.js';
+import type { Member } from './structure.js';
 
 /**
  * What makes `old` (a config, or containers of configs) what `now` is. Configs that moved, or became shared, are
@@ -105,9 +105,8 @@ class Differ {
     for (const field of now.info.allFields) {
       if (isPlainlySame(old, now, field)) continue;
       const path = { parent: at, segment: field.name };
-      const oldField = old.info.fields.get(field.name);
-      this.differTags(old, oldField, now, field, path);
-      this.differFields(old, oldField, now, field, path);
+      this.differTags(old, now, field, path);
+      this.differFields(old, now, field, path);
     }
     for (const field of old.info.allFields) {
       if (!now.info.fields.has(field.name) && isExplicit(old, field.name))
@@ -116,15 +115,9 @@ class Differ {
     if (this.changes.length > before) this.mention(member);
   }
 
-  private differTags(
-    old: ConfigNode,
-    oldField: FieldInfo | undefined,
-    now: ConfigNode,
-    field: FieldInfo,
-    path: Path,
-  ): void {
+  private differTags(old: ConfigNode, now: ConfigNode, field: FieldInfo, path: Path): void {
     // Tags that the new class declares come with it; those that were put on a field it has too stay.
-    const kept = oldField === undefined ? undefined : old.tags?.get(field.name);
+    const kept = old.info.fields.has(field.name) ? old.tags?.get(field.name) : undefined;
     if (kept === undefined && now.tags?.get(field.name) === undefined && old.info === now.info) return;
     const before = tagsAfter(field, kept);
     const after = fieldTags(now, field);
@@ -132,14 +125,9 @@ class Differ {
     for (const tag of after) if (!before.includes(tag)) this.change(path, { kind: 'addTag', tag });
   }
 
-  private differFields(
-    old: ConfigNode,
-    oldField: FieldInfo | undefined,
-    now: ConfigNode,
-    field: FieldInfo,
-    path: Path,
-  ): void {
+  private differFields(old: ConfigNode, now: ConfigNode, field: FieldInfo, path: Path): void {
     const { name } = field;
+    const oldField = old.info.fields.get(name);
     const was = oldField !== undefined && isExplicit(old, name);
     const is = isExplicit(now, name);
     if (was && is) this.differ(rawValue(old, oldField), rawValue(now, field), path);
@@ -242,10 +230,11 @@ class Differ {
     if (olds === undefined || news === undefined) return olds === news && leavesMatch(old, now);
     if (olds.length !== news.length || Object.getPrototypeOf(old) !== Object.getPrototypeOf(now))
       return false;
-    const others = new Map(olds.map(([segment, part]) => [stepText(segment), part]));
-    return news.every(
-      ([segment, part]) => others.has(stepText(segment)) && this.same(others.get(stepText(segment)), part),
-    );
+    const others = new Map(olds.map(([segment, part]) => [formatSegment(segment, true), part]));
+    return news.every(([segment, part]) => {
+      const name = formatSegment(segment, true);
+      return others.has(name) && this.same(others.get(name), part);
+    });
   }
 
   private encodeOld(value: unknown): DiffValue {
@@ -289,10 +278,6 @@ class Differ {
 }
 
 type ChangeAt = Change extends infer C ? (C extends Change ? Omit<C, 'path'> : never) : never;
-
-function stepText(segment: Segment): string {
-  return formatSegment(segment, true);
-}
 
 /** Whether the field was touched in neither, or holds the same number or text in both: most fields of most configs do. */
 function isPlainlySame(old: ConfigNode, now: ConfigNode, { name }: FieldInfo): boolean {

@@ -2,7 +2,7 @@
 import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import { isContainer, mapContainers, partsOf, refusedKeys } from '../nodes/containers.js';
+import { getOrMake, isContainer, mapContainers, partsOf, refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, hasValue, nodeOf, rawValue } from '../nodes/node.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
@@ -193,7 +193,7 @@ export class ValueEditor {
     edits: ValueEdits,
     path: Path,
   ): unknown[] {
-    const gaps = new Map<number, { readonly order: number; readonly item: Edited }[]>();
+    const gaps = new Map<number, { order: number; item: Edited }[]>();
     const put = (before: number | 'end', order: number, item: Edited): void => {
       const at = before === 'end' ? items.length : before;
       if (!(at >= 0 && at <= items.length))
@@ -201,9 +201,7 @@ export class ValueEditor {
           path,
           `the list has no item ${at}, before which the diff puts one; its length is ${items.length}.`,
         );
-      const gap = gaps.get(at);
-      if (gap === undefined) gaps.set(at, [{ order, item }]);
-      else gap.push({ order, item });
+      getOrMake(gaps, at, () => []).push({ order, item });
     };
     for (const [order, change] of edits.inserts)
       put(change.before, order, { value: this.take(change.value, path) });

@@ -63,31 +63,33 @@ class DiffWriter {
   }
 
   private line(change: Change): string {
-    const path = this.path(change.path) || '<root>';
+    const { path } = change;
+    const where = this.path(path) || '<root>';
+    const show = (value: DiffValue): string => this.show(value, path);
+    const line = (old: string, now: string): string => `${where} : ${this.gone(old)} → ${this.come(now)}`;
     switch (change.kind) {
       case 'set':
-        return `${path} : ${this.gone(this.unset(change.path, this.classes))} → ${this.come(this.show(change.value, change.path))}`;
+        return line(this.unset(path, this.classes), show(change.value));
       case 'modify':
-        return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come(this.show(change.value, change.path))}`;
+        return line(show(change.old), show(change.value));
       case 'delete': {
-        const isKey = typeof change.path?.segment === 'object';
-        const what = isKey ? '<removed>' : this.unset(change.path, this.newClasses);
-        return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come(what)}`;
+        const isKey = typeof path?.segment === 'object';
+        return line(show(change.old), isKey ? '<removed>' : this.unset(path, this.newClasses));
       }
-      case 'insert':
-        return `${path} : ${this.position(change.before)} → ${this.come(this.show(change.value, change.path))}`;
       case 'remove':
-        return `${path} : ${this.gone(this.show(change.old, change.path))} → ${this.come('<removed>')}`;
-      case 'move':
-        return `${path} : ${this.show(change.old, change.path)} → moved ${this.position(change.before)}`;
+        return line(show(change.old), '<removed>');
       case 'class':
-        return `${path} : class ${this.gone(this.labels.of(change.old))} → ${this.come(this.labels.of(change.value))}`;
+        return `${where} : class ${this.gone(this.labels.of(change.old))} → ${this.come(this.labels.of(change.value))}`;
       case 'kind':
-        return `${path} : ${this.gone(change.old)} → ${this.come(change.value)}`;
+        return line(change.old, change.value);
+      case 'insert':
+        return `${where} : ${this.position(change.before)} → ${this.come(show(change.value))}`;
+      case 'move':
+        return `${where} : ${show(change.old)} → moved ${this.position(change.before)}`;
       case 'addTag':
-        return `${path} : ${this.come(`+ ${change.tag}`)}`;
+        return `${where} : ${this.come(`+ ${change.tag}`)}`;
       case 'removeTag':
-        return `${path} : ${this.gone(`- ${change.tag}`)}`;
+        return `${where} : ${this.gone(`- ${change.tag}`)}`;
     }
   }
 

@@ -29,11 +29,18 @@ export class ValueEdits {
   }
 }
 
+/** A tag that is put on a field, or taken from it. */
+export interface TagEdit {
+  readonly field: string;
+  readonly tag: Tag;
+  readonly kind: TagChange['kind'];
+}
+
 /** What happens to one config. */
 export class ConfigEdits {
   readonly class: ClassChange[] = [];
   readonly kind: KindChange[] = [];
-  readonly tags: { readonly field: string; readonly tag: Tag; readonly kind: TagChange['kind'] }[] = [];
+  readonly tags: TagEdit[] = [];
   readonly fields = new Map<string, ValueEdits>();
 
   /** Takes in what happens to the same config at another path; false where both change the same. */

@@ -88,11 +88,6 @@ export class Structure {
   }
 }
 
-/** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */
-export function isTouched(node: ConfigNode, name: string): boolean {
-  return name in node.values || node.defaults?.has(name) === true;
-}
-
 /** The configs that `node` holds in fields that were touched. */
 export function shownEdges(node: ConfigNode, path: PathLink | undefined): Edge[] {
   return fieldEdges(node, path, touchedValue, true);

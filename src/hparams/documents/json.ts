@@ -94,12 +94,12 @@ export function fromJSON(document: JsonDocument | string, options: ReadOptions =
   const writer = origin();
   if (typeof document !== 'string') return readDocument({ value: document }, writer, options);
   const maxBytes = options.maxBytes ?? longestJson;
-  return readJsonText(checkText(document, maxBytes), writer, options, undefined);
+  return readJsonText(checkText(document, maxBytes), writer, options);
 }
 
-/** Reads the text of a document; where something is wrong, it is parsed again, slowly, for the lines. */
-function readJsonText(text: string, writer: Origin, options: ReadOptions, file: string | undefined): unknown {
-  return parseJson(text, file, (parsed) => readDocument(parsed, writer, options));
+/** Reads the text of a document. */
+function readJsonText(text: string, writer: Origin, options: ReadOptions): unknown {
+  return parseJson(text, undefined, (parsed) => readDocument(parsed, writer, options));
 }
 
 /** Reads a parsed document; that of an experiment has the configs' document inside. */
@@ -182,7 +182,7 @@ export function configFromString(text: string, options: ReadOptions = {}): unkno
       : 'is cut off or was changed';
     throw new ConfigError(`The packed config ${problem}.`, { cause });
   }
-  return readJsonText(checkText(json, maxBytes), origin(), options, undefined);
+  return readJsonText(checkText(json, maxBytes), origin(), options);
 }
 
 /**

@@ -1,9 +1,9 @@
 /** @file Graphs of what two configs differ in: removed is red, added is green, changed has an arrow. */
 
 import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from '../diff/changes.js';
+import { Resolver } from '../diff/editValue.js';
 import { labelsOf, showDiffValue } from '../diff/formatDiff.js';
 import { partsOf } from '../nodes/containers.js';
-import { nodeOf, rawValue } from '../nodes/node.js';
 import type { ClassLabels } from '../printing/items.js';
 import { formatPath, type Segment } from '../walking/paths.js';
 import { boxOf, Drawing, type GraphOptions, plainBox, svgOf } from './dot.js';
@@ -87,17 +87,10 @@ class DiffDrawing {
   private drawOld(root: unknown): void {
     const drawing = new Drawing(this.options);
     for (const box of drawing.draw(root)) this.boxes.add(box);
-    const values = new Map<Path, unknown>([[undefined, root]]);
-    const valueAt = (path: Path): unknown => {
-      const links: NonNullable<Path>[] = [];
-      let at = path;
-      for (; at !== undefined && !values.has(at); at = at.parent) links.push(at);
-      let value = values.get(at);
-      for (const link of links.reverse()) values.set(link, (value = partOf(value, link.segment)));
-      return value;
-    };
+    const resolver = new Resolver(root);
     for (const { path } of [...this.diff.places, ...this.diff.removed]) {
-      const box = drawing.boxes.get(nodeOf(valueAt(path))!);
+      const node = resolver.node(path);
+      const box = node && drawing.boxes.get(node);
       if (box !== undefined) this.old.set(path, box);
     }
     const [first] = this.boxes;
@@ -228,17 +221,6 @@ function changed(before: Cell, after: Cell): Cell[] {
     { text: '→', colour: dim },
     { ...after, background: green },
   ];
-}
-
-function partOf(value: unknown, segment: Segment): unknown {
-  const node = nodeOf(value);
-  if (node !== undefined) {
-    const field = node.info.fields.get(String(segment));
-    return field && rawValue(node, field);
-  }
-  if (Array.isArray(value) && typeof segment === 'number') return value[segment];
-  const name = (step: Segment): unknown => (typeof step === 'object' ? step.key : step);
-  return partsOf(value)?.find(([step]) => name(step) === name(segment))?.[1];
 }
 
 // Longer paths say nothing to the reader, and those of a long chain would take space that grows with its square.

@@ -56,7 +56,7 @@ function openFields(a: ConfigNode, b: ConfigNode, open: Parts[]): void {
   for (const field of a.info.allFields) {
     const { name } = field;
     // Two defaults that nobody looked at are alike, and need not be made to be compared.
-    if (isUntouched(a, name) && isUntouched(b, name)) continue;
+    if (!isTouched(a, name) && !isTouched(b, name)) continue;
     const [one, other] = [rawValue(a, field), rawValue(b, field)];
     if (one === other && typeof one !== 'object') continue;
     left.push(one);
@@ -74,8 +74,9 @@ function uncarried(value: unknown): unknown {
   return plain;
 }
 
-function isUntouched(node: ConfigNode, name: string): boolean {
-  return !(name in node.values) && node.defaults?.has(name) !== true;
+/** Whether the field has a value of its own, if only a default that was handed out, which may stand elsewhere too. */
+export function isTouched(node: ConfigNode, name: string): boolean {
+  return name in node.values || node.defaults?.has(name) === true;
 }
 
 function containersMatch(a: unknown, b: unknown, open: Parts[]): boolean {

@@ -123,19 +123,21 @@ class Run<R> {
     const outer = this.inside.get(place.original);
     if (outer !== undefined) throw cycleError(place.original, place.link, outer.link);
     if (this.calls >= deepestCalls && place.isTraversable) this.prepare(place);
-    return this.visit(place);
+    return this.keep(place, { result: this.visit(place) });
   }
 
-  private visit(place: Place<R>): Outcome<R> {
+  private keep(place: Place<R>, outcome: Outcome<R>): Outcome<R> {
+    if (this.memoized && isObject(place.original)) this.memo.set(place.original, outcome);
+    else place.outcome = outcome;
+    return outcome;
+  }
+
+  private visit(place: Place<R>): R {
     const { original } = place;
-    const isShareable = isObject(original);
-    if (isShareable) this.inside.set(original, place);
+    if (isObject(original)) this.inside.set(original, place);
     this.calls += 1;
     try {
-      const outcome = { result: this.visitor(original, place) };
-      if (this.memoized && isShareable) this.memo.set(original, outcome);
-      else place.outcome = outcome;
-      return outcome;
+      return this.visitor(original, place);
     } finally {
       this.calls -= 1;
       this.inside.delete(original);
@@ -155,12 +157,10 @@ class Run<R> {
       leave: (place) => {
         if (place === top) return;
         try {
-          this.visit(place);
+          this.keep(place, { result: this.visit(place) });
         } catch (error) {
           // The value above may not go on to this one at all: the error is thrown when it does.
-          const outcome = { error };
-          if (this.memoized) this.memo.set(place.original, outcome);
-          else place.outcome = outcome;
+          this.keep(place, { error });
         }
       },
       memoized: this.memoized,
