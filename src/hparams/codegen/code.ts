@@ -1,4 +1,4 @@
-/** @file Values and layout of generated code: an expression on one line where that is short, else a part a line. */
+/** @file Values as expressions, and the layout of generated code. */
 import { constantNameOf } from '../documents/document.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';

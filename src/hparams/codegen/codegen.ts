@@ -1,4 +1,4 @@
-/** @file Configs as TypeScript: a module whose function, or whose class's methods, make equal configs. */
+/** @file Configs as TypeScript modules: a function, or a class with methods, that makes equal configs. */
 import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';

@@ -1,4 +1,4 @@
-/** @file A diff as TypeScript: a module whose function derives the new config from the old one. */
+/** @file Diffs as TypeScript modules: a function that derives the new config from the old one. */
 
 import {
   AddedPart,
@@ -18,7 +18,7 @@ import { ConfigError } from '../errors.js';
 import { isCarrierClass } from '../fields/fields.js';
 import { withFieldTags } from '../nodes/carriers.js';
 import { newNode } from '../nodes/config.js';
-import { getOrMake, mapContainers } from '../nodes/containers.js';
+import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags } from '../nodes/node.js';
 import { addTag, removeTag } from '../tags.js';
 import { formatLink, formatPath, type Segment } from '../walking/paths.js';
@@ -239,7 +239,7 @@ class DiffGenerator {
 
   /** The list or record that `old`, an expression, becomes. */
   private contents(old: Code, edits: ValueEdits): Code {
-    return isList(edits) ? this.list(old, edits) : this.record(old, edits);
+    return edits.isList ? this.list(old, edits) : this.record(old, edits);
   }
 
   /** What the part of a container becomes, undefined where it goes or is only moved. */
@@ -263,39 +263,30 @@ class DiffGenerator {
     return object([{ key: rest, value: rest }, ...entries]);
   }
 
-  private list(old: Code, { parts, inserts }: ValueEdits): Code {
-    const coming = new Map<number, { order: number; code: Code }[]>();
-    const put = (before: number | 'end', order: number, code: Code): void => {
-      getOrMake(coming, before === 'end' ? Number.POSITIVE_INFINITY : before, () => []).push({ order, code });
-    };
-    for (const [order, change] of inserts) put(change.before, order, this.value(change.value));
-    const staying = new Map<number, Code | undefined>();
-    for (const { key, edits } of parts.values()) {
-      const item = this.part(`${old}[${key}]`, edits);
-      const moves = edits.item.length > 0;
-      staying.set(Number(key), moves ? undefined : item);
-      for (const [order, change] of edits.item) {
-        if (change.kind === 'move') put(change.before, order, item ?? `${old}[${key}]`);
-      }
-    }
+  private list(old: Code, edits: ValueEdits): Code {
+    const arrivals = edits.arrivals();
+    const parts = new Map<unknown, { code: Code | undefined; stays: boolean }>();
+    for (const { key, edits: inner } of edits.parts.values())
+      parts.set(key, { code: this.part(`${old}[${key}]`, inner), stays: inner.item.length === 0 });
     const items: Code[] = [];
     let next = 0;
-    for (const at of [...new Set([...coming.keys(), ...staying.keys()])].sort((a, b) => a - b)) {
+    const places = new Set([...arrivals.keys(), ...parts.keys()]) as Set<number>;
+    for (const at of [...places].sort((a, b) => a - b)) {
       if (at > next) items.push(`...${old}.slice(${next}${Number.isFinite(at) ? `, ${at}` : ''})`);
-      for (const { code } of (coming.get(at) ?? []).sort((a, b) => a.order - b.order)) items.push(code);
-      const item = staying.get(at);
-      if (item !== undefined) items.push(item);
-      next = staying.has(at) ? at + 1 : at;
+      for (const change of arrivals.get(at) ?? []) {
+        const index = change.path?.segment;
+        if (change.kind === 'insert') items.push(this.value(change.value));
+        else items.push(parts.get(index)?.code ?? `${old}[${String(index)}]`);
+      }
+      const part = parts.get(at);
+      if (part?.stays === true && part.code !== undefined) items.push(part.code);
+      next = part === undefined ? at : at + 1;
     }
     if (Number.isFinite(next)) items.push(`...${old}.slice(${next})`);
     return array(items);
   }
 }
 
-function isList({ inserts, parts }: ValueEdits): boolean {
-  return inserts.length > 0 || [...parts.values()].some(({ key }) => typeof key === 'number');
-}
-
 function containerType(edits: ValueEdits): string {
-  return isList(edits) ? 'unknown[]' : 'Record<string, unknown>';
+  return edits.isList ? 'unknown[]' : 'Record<string, unknown>';
 }

@@ -1,4 +1,4 @@
-/** @file Names in generated code, and its imports, found by identity: at run time a class does not know its module. */
+/** @file Names and imports of generated code. */
 import { Configurable } from '../configurable.js';
 import { derive } from '../editing/derive.js';
 import { ConfigError, didYouMean } from '../errors.js';

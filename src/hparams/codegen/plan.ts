@@ -1,4 +1,4 @@
-/** @file Names of configs in generated code, and the functions that make them. */
+/** @file Plan of generated code: the configs to name, and the functions that make them. */
 import type { FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { append, partsOf } from '../nodes/containers.js';

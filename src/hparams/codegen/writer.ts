@@ -1,4 +1,4 @@
-/** @file Writes configs as expressions, and statements for those that need names. */
+/** @file Configs as expressions, and as statements where they need names. */
 
 import { carriedBy, carrierTags, hasCarried, isCarrier } from '../nodes/carriers.js';
 import { append } from '../nodes/containers.js';

@@ -1,4 +1,4 @@
-/** @file Alignment of two structures: partners, one to one. */
+/** @file One-to-one alignment of the configs, arrays and records of two structures. */
 import { getOrMake, isContainer, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import { isTouched } from '../walking/equal.js';
@@ -37,7 +37,6 @@ const mostPairs = 2500;
 
 class Aligner {
   private readonly alignment: Alignment;
-  private readonly contents: Contents;
   private readonly old: Structure;
   private readonly now: Structure;
   private readonly oldByContent: ByContent;
@@ -53,7 +52,7 @@ class Aligner {
     private readonly newRoot: unknown,
   ) {
     this.alignment = new Alignment(oldRoot, newRoot);
-    ({ contents: this.contents, old: this.old, now: this.now } = this.alignment);
+    ({ old: this.old, now: this.now } = this.alignment);
     this.oldByContent = new ByContent(this.old.members);
     this.newByContent = new ByContent(this.now.members);
   }
@@ -140,7 +139,7 @@ class Aligner {
 
   /** Whether just one config of each structure has the content, both are free, and it says enough to call them the same. */
   private isElsewhere(content: number): boolean {
-    if (this.contents.weightOf(content) < leastToDiffer) return false;
+    if (this.alignment.contents.weightOf(content) < leastToDiffer) return false;
     const old = this.oldByContent.only(content);
     const now = this.newByContent.only(content);
     return old !== undefined && now !== undefined && areFree(old, now);
@@ -161,8 +160,8 @@ class Aligner {
     for (const field of a.info.fields.values()) {
       const other = b.info.fields.get(field.name);
       if (other === undefined || !isExplicit(a, field.name) || !isExplicit(b, field.name)) continue;
-      const old = this.contents.of(rawValue(a, field), this.old);
-      if (old === this.contents.of(rawValue(b, other), this.now)) count += 1;
+      const old = this.alignment.contents.of(rawValue(a, field), this.old);
+      if (old === this.alignment.contents.of(rawValue(b, other), this.now)) count += 1;
     }
     return count;
   }
@@ -196,7 +195,7 @@ class Aligner {
   /** What is the same for items that are alike: the old config where they are partners already, or else the content. */
   private keyOf(item: unknown, side: Structure): unknown {
     const node = nodeOf(item);
-    if (node === undefined) return this.contents.of(item, side);
+    if (node === undefined) return this.alignment.contents.of(item, side);
     const member = side.of(node);
     if (member.partner === undefined) return member.content;
     return side === this.old ? member : member.partner;
@@ -242,7 +241,7 @@ class Aligner {
   /** Pairs the first configs that have the same content, wherever they stand, in the order in which they are met. */
   private pairLikes(added: readonly Member[]): void {
     for (const now of added) {
-      if (now.partner !== undefined || this.contents.weightOf(now.content) === 0) continue;
+      if (now.partner !== undefined || this.alignment.contents.weightOf(now.content) === 0) continue;
       const old = this.oldByContent.nextFree(now.content);
       if (old !== undefined) this.pairConfigs(old, now);
       this.descend();

@@ -1,4 +1,4 @@
-/** @file A diff applied to a config: that it was made from, or another. */
+/** @file Application of a diff to its old structure, or to another config. */
 
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/document.js';
 import { Session } from '../editing/derive.js';
@@ -138,11 +138,8 @@ class Applier {
     } catch (error) {
       const text = formatLink(path);
       const found = problemFrom(error, text);
-      this.problems.push({
-        ...found,
-        problem: text === '' ? found.problem : `${text}: ${found.problem}`,
-        place: undefined,
-      });
+      const problem = text === '' ? found.problem : `${text}: ${found.problem}`;
+      this.problems.push({ ...found, problem, place: undefined });
     }
   }
 

@@ -1,4 +1,4 @@
-/** @file The difference of two configs. */
+/** @file Difference of two configs. */
 
 import type { FieldInfo } from '../fields/fields.js';
 import { tagsAfter } from '../nodes/carriers.js';

@@ -1,4 +1,4 @@
-/** @file Diffs as data: changes, the configs in their values, paths, and diffs without some of their changes. */
+/** @file Diffs as data: changes, paths, the configs that values name, and filters. */
 import type { ClassInfo } from '../fields/fields.js';
 import { mapContainers, partsOf } from '../nodes/containers.js';
 import type { NodeKind } from '../nodes/node.js';

@@ -1,8 +1,8 @@
-/** @file A value of the base with the changes of a diff, not yet looked into any further. */
+/** @file Values of the base with the changes of a diff, computed before anything is written. */
 import { getPath } from '../editing/access.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import { getOrMake, isContainer, mapContainers, partsOf, refusedKeys } from '../nodes/containers.js';
+import { isContainer, mapContainers, partsOf, refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, hasValue, nodeOf, rawValue } from '../nodes/node.js';
 import { leavesMatch } from '../walking/equal.js';
 import { formatSegment, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
@@ -193,29 +193,24 @@ export class ValueEditor {
     edits: ValueEdits,
     path: Path,
   ): unknown[] {
-    const gaps = new Map<number, { order: number; item: Edited }[]>();
-    const put = (before: number | 'end', order: number, item: Edited): void => {
-      const at = before === 'end' ? items.length : before;
-      if (!(at >= 0 && at <= items.length))
+    const { length } = items;
+    const arrivals = edits.arrivals();
+    for (const at of arrivals.keys()) {
+      if (Number.isFinite(at) && !(at >= 0 && at <= length))
         this.report(
           path,
-          `the list has no item ${at}, before which the diff puts one; its length is ${items.length}.`,
+          `the list has no item ${at}, before which the diff puts one; its length is ${length}.`,
         );
-      getOrMake(gaps, at, () => []).push({ order, item });
-    };
-    for (const [order, change] of edits.inserts)
-      put(change.before, order, { value: this.take(change.value, path) });
-    for (const { key, edits: inner } of edits.parts.values()) {
-      for (const [order, change] of inner.item)
-        if (change.kind === 'move') put(change.before, order, items[Number(key)] ?? 'gone');
     }
     const made: unknown[] = [];
-    const add = (item: Edited): void => {
-      if (item !== 'gone') made.push(item.value);
-    };
-    for (let i = 0; i <= items.length; i += 1) {
-      for (const { item } of (gaps.get(i) ?? []).sort((a, b) => a.order - b.order)) add(item);
-      if (stays[i] === true) add(items[i]!);
+    for (const at of [...items.keys(), length, Number.POSITIVE_INFINITY]) {
+      for (const change of arrivals.get(at) ?? []) {
+        const moved = items[Number(change.path?.segment)] ?? 'gone';
+        if (change.kind === 'insert') made.push(this.take(change.value, path));
+        else if (moved !== 'gone') made.push(moved.value);
+      }
+      const item = items[at] ?? 'gone';
+      if (stays[at] === true && item !== 'gone') made.push(item.value);
     }
     return made;
   }

@@ -1,4 +1,4 @@
-/** @file Diffs, and values of diffs, in words. */
+/** @file Text of diffs and of their values. */
 import { showLong, showValue } from '../fields/describe.js';
 import type { ClassInfo } from '../fields/fields.js';
 import { partsOf } from '../nodes/containers.js';

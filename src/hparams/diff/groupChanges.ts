@@ -1,4 +1,4 @@
-/** @file The changes of a diff, sorted by the config, field and part that each is about. */
+/** @file Changes of a diff by config, field and part. */
 
 import { append, getOrMake } from '../nodes/containers.js';
 import type { Tag } from '../types.js';
@@ -26,6 +26,24 @@ export class ValueEdits {
 
   get isEmpty(): boolean {
     return this.whole.length + this.inserts.length + this.parts.size === 0;
+  }
+
+  /** Whether something changes inside of a list. */
+  get isList(): boolean {
+    return this.inserts.length > 0 || [...this.parts.values()].some(({ key }) => typeof key === 'number');
+  }
+
+  /** What is put before each old item of a list, in order; before the one at infinity, what comes to the end. */
+  arrivals(): Map<number, (InsertChange | MoveChange)[]> {
+    const all: [order: number, change: InsertChange | MoveChange][] = [...this.inserts];
+    for (const { edits } of this.parts.values())
+      for (const [order, change] of edits.item) if (change.kind === 'move') all.push([order, change]);
+    const arrivals = new Map<number, (InsertChange | MoveChange)[]>();
+    for (const [, change] of all.sort(([a], [b]) => a - b)) {
+      const at = change.before === 'end' ? Number.POSITIVE_INFINITY : change.before;
+      getOrMake(arrivals, at, () => []).push(change);
+    }
+    return arrivals;
   }
 }
 

@@ -1,4 +1,4 @@
-/** @file As much of the old structure as a diff tells. */
+/** @file Stand-in for the old structure, made from a diff alone. */
 import { newConfig } from '../nodes/config.js';
 import { mapContainers } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';

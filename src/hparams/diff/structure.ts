@@ -1,4 +1,4 @@
-/** @file One of the two structures that are compared: its configs, and numbers that are equal for equal contents. */
+/** @file Configs of one of two compared structures, with numbers that are equal for equal contents. */
 import type { FieldInfo } from '../fields/fields.js';
 import { partsOf } from '../nodes/containers.js';
 import { touchedValue } from '../nodes/held.js';

@@ -1,4 +1,4 @@
-/** @file Assignments of a config file: values and nested fields by path, read and made. */
+/** @file Assignments of a config file: values and nested fields by path. */
 
 import { getPath, writePath } from '../editing/access.js';
 import { PresentNames, partAt } from '../editing/presentNames.js';

@@ -1,4 +1,4 @@
-/** @file Documents back to configs: every value is checked as if it were written by hand, every problem is kept. */
+/** @file Decoder of config documents, which checks each value as if it were written by hand and keeps all problems. */
 
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';

@@ -1,4 +1,4 @@
-/** @file Config documents: their form, how large one may be, and the names in it of classes, constants and tags. */
+/** @file Form and limits of config documents, and the classes, constants and tags that they name. */
 import { ConfigError, countText, didYouMean, linesBelow } from '../errors.js';
 import {
   aliasNames,

@@ -93,12 +93,7 @@ function writtenAt(node: ConfigNode, field: string): string | undefined {
 export function fromJSON(document: JsonDocument | string, options: ReadOptions = {}): unknown {
   const writer = origin();
   if (typeof document !== 'string') return readDocument({ value: document }, writer, options);
-  const maxBytes = options.maxBytes ?? longestJson;
-  return readJsonText(checkText(document, maxBytes), writer, options);
-}
-
-/** Reads the text of a document. */
-function readJsonText(text: string, writer: Origin, options: ReadOptions): unknown {
+  const text = checkText(document, options.maxBytes ?? longestJson);
   return parseJson(text, undefined, (parsed) => readDocument(parsed, writer, options));
 }
 
@@ -141,9 +136,7 @@ function partsOfDocument(
   if (found !== version) {
     throw new ConfigError(
       `The config document has version ${showValue(found)}; versions are integers from 1.`,
-      {
-        place,
-      },
+      { place },
     );
   }
   const configs = Object.hasOwn(document, 'configs') ? document.configs : [];
@@ -182,7 +175,7 @@ export function configFromString(text: string, options: ReadOptions = {}): unkno
       : 'is cut off or was changed';
     throw new ConfigError(`The packed config ${problem}.`, { cause });
   }
-  return readJsonText(checkText(json, maxBytes), origin(), options);
+  return fromJSON(json, options);
 }
 
 /**

@@ -1,4 +1,4 @@
-/** @file Marks: objects with one key that begins with '$', for values that JSON lacks. */
+/** @file Marks in documents: objects with one key that begins with '$', for values that JSON lacks. */
 
 import { didYouMean } from '../errors.js';
 import { showValue } from '../fields/describe.js';

@@ -1,4 +1,4 @@
-/** @file YAML and JSON as plain values with the place of every part. */
+/** @file Parsers of YAML and JSON that know the place of every part. */
 import { createRequire } from 'node:module';
 import type { Alias, CST, Document, Pair, ParsedNode, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { ConfigError } from '../errors.js';

@@ -1,4 +1,4 @@
-/** @file Texts of documents: their bytes and limits, and where parts stand, by line and by path. */
+/** @file Texts of documents: their bytes and limits, and the places of their parts by line and by path. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { ConfigError } from '../errors.js';
 import { formatPath, type PathLink, type Segment } from '../walking/paths.js';

@@ -1,4 +1,4 @@
-/** @file Configs as YAML that people can read and edit, and back. */
+/** @file Configs as YAML that people read and edit. */
 import type { Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { ConfigError } from '../errors.js';
 import { origin } from '../nodes/record.js';

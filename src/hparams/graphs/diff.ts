@@ -1,4 +1,4 @@
-/** @file Graphs of what two configs differ in: removed is red, added is green, changed has an arrow. */
+/** @file Graphs of diffs: what went is red, what came is green, an arrow leads from old to new values. */
 
 import { AddedPart, type Change, type Diff, OldPart, type PartConfig, type Path } from '../diff/changes.js';
 import { Resolver } from '../diff/editValue.js';

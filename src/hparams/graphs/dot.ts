@@ -1,4 +1,4 @@
-/** @file Graphs of configs for Graphviz: a box for each config, an edge for each place where it stands. */
+/** @file Graphviz graphs of configs: a box for each config, an edge for each place where it stands. */
 import { append } from '../nodes/containers.js';
 import { type ConfigNode, nodeOf } from '../nodes/node.js';
 import {

@@ -1,4 +1,4 @@
-/** @file Values of configs as they are shown: where each stands, whether it was set, and what its class is called. */
+/** @file Items of printed configs: values with their place, state and tags, and the names of classes. */
 import type { z } from 'zod';
 import { hasNamesake, qualifiedName } from '../fields/classNames.js';
 import { showLong } from '../fields/describe.js';

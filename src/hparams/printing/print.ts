@@ -1,4 +1,4 @@
-/** @file Configs as lines of paths and values: printed, as a flat record, searched, and compared. */
+/** @file Configs as lines of paths and values: printed, flattened, searched and compared. */
 import { styleText } from 'node:util';
 import { ConfigError } from '../errors.js';
 import { describeSchema, showValue } from '../fields/describe.js';

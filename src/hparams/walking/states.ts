@@ -1,9 +1,9 @@
 /** @file Traversals steered by a visitor, value by value. */
-
+import type { FieldInfo } from '../fields/fields.js';
 import { getOrMake, partsOf, rebuild } from '../nodes/containers.js';
-import { type ContainerHandler, type Handlers, prototypeOf } from '../nodes/containerTypes.js';
+import { type ContainerHandler, type Handlers, type Part, prototypeOf } from '../nodes/containerTypes.js';
 import { copyAlone } from '../nodes/fieldValues.js';
-import { type ConfigNode, hasValue, isExplicit, nodeOf, writeField } from '../nodes/node.js';
+import { hasValue, isExplicit, nodeOf, writeField } from '../nodes/node.js';
 import { readField } from '../nodes/reading.js';
 import { origin } from '../nodes/record.js';
 import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js';
@@ -73,10 +73,7 @@ export interface TraverseOptions {
  * @throws ConfigError where a value contains itself.
  */
 export function traverse<R>(root: unknown, visit: Visitor<R>, options: TraverseOptions = {}): R {
-  const handlers = options.containers?.map(
-    ([cls, handler]) => [prototypeOf(cls, 'traverse'), handler] as const,
-  );
-  const run = new Run(root, visit, options, handlers && new Map(handlers));
+  const run = new Run(root, visit, options);
   return run.resultOf(run.root);
 }
 
@@ -93,6 +90,7 @@ interface Arrival {
 
 class Run<R> {
   readonly root: Place<R>;
+  readonly handlers: Handlers | undefined;
   private readonly memoized: boolean;
   private readonly memo = new Map<unknown, Outcome<R>>();
   private readonly inside = new Map<unknown, Place<R>>();
@@ -103,9 +101,12 @@ class Run<R> {
     root: unknown,
     private readonly visitor: Visitor<R>,
     readonly options: TraverseOptions,
-    readonly handlers: Handlers | undefined,
   ) {
     this.memoized = options.memoized !== false;
+    const handlers = options.containers?.map(
+      ([cls, handler]) => [prototypeOf(cls, 'traverse'), handler] as const,
+    );
+    this.handlers = handlers && new Map(handlers);
     this.root = new Place(this, root, undefined, undefined);
   }
 
@@ -195,7 +196,7 @@ function isObject(value: unknown): boolean {
 /** A state: a value and one way to it. */
 class Place<R> implements State<R> {
   outcome: Outcome<R> | undefined;
-  private knownPlaces: Place<R>[] | undefined;
+  private knownPlaces: readonly Place<R>[] | undefined;
 
   constructor(
     private readonly run: Run<R>,
@@ -215,21 +216,19 @@ class Place<R> implements State<R> {
 
   /** The states of the parts: one each, so that a result is found again. */
   get places(): readonly Place<R>[] {
-    if (this.knownPlaces === undefined) {
-      const node = nodeOf(this.original);
-      const parts = node === undefined ? partsOf(this.original, this.run.handlers) : this.fieldsOf(node);
-      this.knownPlaces = (parts ?? []).map(([segment, part]) => {
-        return new Place(this.run, part, { parent: this.link, segment }, this);
-      });
-    }
+    this.knownPlaces ??= this.parts.map(([segment, part]) => {
+      return new Place(this.run, part, { parent: this.link, segment }, this);
+    });
     return this.knownPlaces;
   }
 
-  private fieldsOf(node: ConfigNode): (readonly [string, unknown])[] {
-    const shown = [...node.info.fields.values()].filter((field) =>
-      this.run.options.defaults === true ? hasValue(node, field) : isExplicit(node, field.name),
-    );
-    return shown.map((field) => [field.name, readField(node, field)]);
+  private get parts(): readonly Part[] {
+    const node = nodeOf(this.original);
+    if (node === undefined) return partsOf(this.original, this.run.handlers) ?? [];
+    const { defaults } = this.run.options;
+    const isShown = (field: FieldInfo): boolean =>
+      defaults === true ? hasValue(node, field) : isExplicit(node, field.name);
+    return node.info.allFields.filter(isShown).map((field) => [field.name, readField(node, field)]);
   }
 
   children(): Child[] {

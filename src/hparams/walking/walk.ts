@@ -1,4 +1,4 @@
-/** @file The one iterative traversal under every tool, and walks over configs on top of it. */
+/** @file Iterative depth-first traversal, and walks over configs on top of it. */
 import { ConfigError } from '../errors.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
