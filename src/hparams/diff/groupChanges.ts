@@ -95,7 +95,8 @@ export function groupChanges(changes: readonly Change[]): GroupedEdits {
         editsAt(config).tags.push({ field: field!, tag: change.tag, kind: change.kind });
         continue;
       }
-      let edits = field === undefined ? root : fieldEdits(editsAt(config), field);
+      let edits =
+        field === undefined ? root : getOrMake(editsAt(config).fields, field, () => new ValueEdits());
       for (const segment of inner) {
         const key = typeof segment === 'object' ? segment.key : (segment as number);
         const name = formatSegment(segment, true);
@@ -108,8 +109,4 @@ export function groupChanges(changes: readonly Change[]): GroupedEdits {
     }
   }
   return { configs, root };
-}
-
-function fieldEdits(edits: ConfigEdits, field: string): ValueEdits {
-  return getOrMake(edits.fields, field, () => new ValueEdits());
 }

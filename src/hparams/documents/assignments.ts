@@ -4,15 +4,8 @@ import { getPath, writePath } from '../editing/access.js';
 import { PresentNames, partAt } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
-import {
-  type ConfigNode,
-  collectNodes,
-  deleteField,
-  isExplicit,
-  nodeOf,
-  rawValue,
-  writeField,
-} from '../nodes/node.js';
+import { nodesIn } from '../nodes/held.js';
+import { type ConfigNode, deleteField, isExplicit, nodeOf, rawValue, writeField } from '../nodes/node.js';
 import { formatPath, parsePath, type Segment } from '../walking/paths.js';
 import { Decoder } from './decodeDocument.js';
 import {
@@ -169,7 +162,7 @@ export function applyOne(
   let { path } = assignment;
   try {
     path = names.path(root, path, place, known);
-    if (value instanceof Section && holdsConfigs(partAt(root, path))) {
+    if (value instanceof Section && nodesIn(partAt(root, path)).length > 0) {
       for (const inner of value.assignments) {
         applyOne(root, { ...inner, path: [...path, ...inner.path] }, names, fail, path.length);
       }
@@ -188,12 +181,6 @@ export function applyOne(
 function recordOf(section: Section): unknown {
   if (section.refuseRecord !== undefined) throw section.refuseRecord;
   return section.toRecord();
-}
-
-function holdsConfigs(value: unknown): boolean {
-  const nodes: ConfigNode[] = [];
-  collectNodes(value, nodes);
-  return nodes.length > 0;
 }
 
 /** Gives a config all that another of its class has. */

@@ -7,7 +7,7 @@ import { givenTwice, oldNameNotice } from '../fields/renamed.js';
 import { newNode } from '../nodes/config.js';
 import { refusedKeys } from '../nodes/containers.js';
 import { type ConfigNode, type NodeKind, type Origin, originText, writeField } from '../nodes/node.js';
-import type { Segment } from '../walking/paths.js';
+import { type Segment, shortPath } from '../walking/paths.js';
 import {
   type DocumentProblem,
   deepestDocument,
@@ -19,7 +19,7 @@ import {
   reservedNames,
 } from './document.js';
 import { decodeMark, type PartReader, type Where } from './marks.js';
-import { entryLinks, formatSpot, joinPaths, type Parsed, type Spot, shortPath } from './text.js';
+import { entryLinks, formatSpot, joinPaths, type Parsed, type Spot } from './text.js';
 
 /** Ends the reading of one value; without a problem, for one that was told of already. */
 class Fault extends Error {

@@ -9,6 +9,7 @@ import { type ConfigNode, isExplicit, type Origin, originText, rawValue } from '
 import { origin } from '../nodes/record.js';
 import { describeDifferences } from '../printing/print.js';
 import { isEqual } from '../walking/equal.js';
+import { shortPath } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
 import { Decoder } from './decodeDocument.js';
 import {
@@ -25,7 +26,7 @@ import {
 } from './document.js';
 import { Encoder } from './marks.js';
 import { parseJson } from './parse.js';
-import { checkText, type Parsed, shortPath } from './text.js';
+import { checkText, type Parsed } from './text.js';
 
 /**
  * `root`, a config or arrays and records of configs, as data for `JSON.stringify`. Only explicit values are kept, and

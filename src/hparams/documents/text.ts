@@ -1,7 +1,7 @@
 /** @file Texts of documents: their bytes and limits, and the places of their parts by line and by path. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { ConfigError } from '../errors.js';
-import { formatPath, type PathLink, type Segment } from '../walking/paths.js';
+import type { PathLink, Segment } from '../walking/paths.js';
 import { deepestDocument, isRecord } from './document.js';
 
 /** A place in a text, counted from 1. */
@@ -97,19 +97,6 @@ function decode(bytes: Buffer, place: string): string {
   } catch (error) {
     throw new ConfigError('The config document is not text in UTF-8.', { place, cause: error });
   }
-}
-
-// The paths of a long chain would take space, and time, that grow with the square of its length.
-const mostSteps = 40;
-
-/** The text of a path, of a long one its end alone; `<root>` for the empty one. */
-export function shortPath(link: PathLink | undefined): string {
-  const segments: Segment[] = [];
-  let at = link;
-  for (; at !== undefined && segments.length < mostSteps; at = at.parent) segments.push(at.segment);
-  const text = formatPath(segments.reverse());
-  if (text === '') return '<root>';
-  return at === undefined ? text : `…${text.startsWith('[') ? '' : '.'}${text}`;
 }
 
 /** The path `inner` seen from the config at `outer`. */

@@ -2,6 +2,7 @@
 import type { Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { ConfigError } from '../errors.js';
 import { origin } from '../nodes/record.js';
+import { escaped } from '../walking/paths.js';
 import {
   format,
   isRecord,
@@ -71,10 +72,6 @@ function writeYaml({ configs, root }: JsonDocument): string {
 
 // Between double quotes, where alone it can be escaped.
 const quoted = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u;
-
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-}
 
 /** Makes nodes of YAML, in the order of the text: a config is a map where it stands first, then an alias. */
 class Writer {

@@ -5,8 +5,8 @@ import { Resolver } from '../diff/editValue.js';
 import { labelsOf, showDiffValue } from '../diff/formatDiff.js';
 import { partsOf } from '../nodes/containers.js';
 import type { ClassLabels } from '../printing/items.js';
-import { formatPath, type Segment } from '../walking/paths.js';
-import { boxOf, Drawing, type GraphOptions, plainBox, svgOf } from './dot.js';
+import { formatPath, type Segment, shortPath } from '../walking/paths.js';
+import { boxOf, Drawing, deepestPath, type GraphOptions, plainBox, svgOf } from './dot.js';
 import { type Box, type Cell, cut, dim, dotOf, type Row } from './html.js';
 
 export interface DiffGraphOptions extends Omit<GraphOptions, 'maxDepth'> {
@@ -56,7 +56,7 @@ class DiffDrawing {
     this.labels = labelsOf(diff);
     this.longest = options.maxStringLength ?? 40;
     this.added = diff.added.map((part) => ({
-      ...boxOf(part, pathText(part.path), this.labels),
+      ...boxOf(part, shortPath(part.path, deepestPath), this.labels),
       colour: addedTitle,
     }));
   }
@@ -66,9 +66,10 @@ class DiffDrawing {
     if ('old' in this.options) this.drawOld(this.options.old);
     const drawn = new Set(this.boxes);
     for (const place of diff.places)
-      this.addOld(place.path, () => boxOf(place, pathText(place.path), this.labels));
+      this.addOld(place.path, () => boxOf(place, shortPath(place.path, deepestPath), this.labels));
     for (const part of diff.removed) {
-      this.addOld(part.path, () => boxOf(part, pathText(part.path), this.labels)).colour = removedTitle;
+      this.addOld(part.path, () => boxOf(part, shortPath(part.path, deepestPath), this.labels)).colour =
+        removedTitle;
     }
     this.addOld(undefined, () => this.plainRoot);
     for (const box of this.added) this.boxes.add(box);
@@ -221,15 +222,4 @@ function changed(before: Cell, after: Cell): Cell[] {
     { text: '→', colour: dim },
     { ...after, background: green },
   ];
-}
-
-// Longer paths say nothing to the reader, and those of a long chain would take space that grows with its square.
-const deepestPath = 64;
-
-function pathText(path: Path): string {
-  const segments: Segment[] = [];
-  let at = path;
-  for (; at !== undefined && segments.length < deepestPath; at = at.parent) segments.push(at.segment);
-  const text = formatPath(segments.reverse());
-  return at === undefined ? text || '<root>' : `…${text}`;
 }

@@ -51,7 +51,7 @@ export function toDot(root: unknown, options: GraphOptions = {}): string {
 }
 
 // The paths of a long chain, written out in full, would take space that grows with the square of its length.
-const deepestPath = 64;
+export const deepestPath = 64;
 
 /** Boxes for the configs in a structure. */
 export class Drawing {

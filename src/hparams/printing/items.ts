@@ -8,7 +8,7 @@ import { carriedBy, carrierOf, carrierTags, hasCarried } from '../nodes/carriers
 import { deeper, getOrMake, partsOf } from '../nodes/containers.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
 import type { AbstractClass, Tag } from '../types.js';
-import type { Segment } from '../walking/paths.js';
+import { escaped, type Segment } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
 
 /** A path as it is shown. */
@@ -36,14 +36,9 @@ export function leafText(item: Item): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a line must not hold.
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
 
-const hasUnprintable = new RegExp(unprintable.source);
-
-const short: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-
 /** The text with line breaks and other control characters written as escapes. */
 export function oneLine(text: string): string {
-  if (!hasUnprintable.test(text)) return text;
-  return text.replace(unprintable, (c) => short[c] ?? `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(unprintable, escaped);
 }
 
 /** Whether a value was written, fills in as a default, or is missing. */

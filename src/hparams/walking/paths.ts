@@ -50,7 +50,8 @@ export function formatSegment(segment: Segment, first: boolean): string {
   return `['${key.replaceAll(toEscape, escaped)}']`;
 }
 
-function escaped(character: string): string {
+/** An escape for a character that a line must not hold. */
+export function escaped(character: string): string {
   return escapes[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
@@ -63,6 +64,19 @@ export function isSameStep(a: Segment, b: Segment): boolean {
 /** The text of a chain of steps. */
 export function formatLink(link: PathLink | undefined): string {
   return formatPath(segmentsOf(link));
+}
+
+/**
+ * The text of a path, of a long one its end alone; `<root>` for the empty one. Written out in full, the paths of a chain
+ * would take space that grows with the square of its length.
+ */
+export function shortPath(link: PathLink | undefined, mostSteps = 40): string {
+  const segments: Segment[] = [];
+  let at = link;
+  for (; at !== undefined && segments.length < mostSteps; at = at.parent) segments.push(at.segment);
+  const text = formatPath(segments.reverse());
+  if (text === '') return '<root>';
+  return at === undefined ? text : `…${text.startsWith('[') ? '' : '.'}${text}`;
 }
 
 const step = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]/sy;
