@@ -69,6 +69,7 @@ function statedIn(root: unknown): (node: ConfigNode, field: FieldInfo) => boolea
   return (node, { name }) => {
     if (name in node.values) return true;
     const held = nodesIn(heldValue(node, name));
+    if (held.length === 0) return false;
     return held.some(({ proxy }) => !isPristine(proxy)) || !isPrivate(held, incoming);
   };
 }
