@@ -20,7 +20,7 @@ import type {
 } from '../types.js';
 import { registerClass } from './classNames.js';
 import { FIELDS } from './fields.js';
-import { type Holder, markHolder, markItems } from './schema.js';
+import { type Holder, markHolder, markItems, parse } from './schema.js';
 
 /** What the build under way has made of a config; set by the build alone. */
 let built: ((config: AnyConfig) => unknown) | undefined;
@@ -139,7 +139,7 @@ export function container<I extends object, O extends object = I>(
     handlerOf(value) !== undefined && Object.getPrototypeOf(value) === cls.prototype;
   const schema = z.custom<I>(fits, `expected a ${cls.name}`).transform((given, context) => {
     const results = handledParts(given, handlerOf(given)!).map(([segment, part]) => {
-      const result = items.safeParse(part);
+      const result = parse(items, part);
       const key = typeof segment === 'object' ? segment.key : segment;
       for (const issue of result.error?.issues ?? [])
         context.issues.push({ ...issue, path: [key, ...issue.path] } as never);

@@ -60,8 +60,18 @@ export interface Check {
 
 /** What `schema` makes of `value`. @throws PromiseError where a function in the schema is async. */
 export function parse(schema: z.ZodType, value: unknown): z.ZodSafeParseResult<unknown> {
+  // safeParse drops the promise of an async refinement: what that throws later would end the process.
+  const context: z.core.ParseContextInternal = {};
   try {
-    return schema.safeParse(value);
+    const result = schema._zod.run({ value, issues: [] }, context);
+    if (result instanceof Promise) {
+      result.catch(() => {});
+      throw new z.core.$ZodAsyncError();
+    }
+    const { issues, value: data } = result;
+    if (issues.length === 0) return { success: true, data };
+    const told = issues.map((issue) => z.core.util.finalizeIssue(issue, context, z.core.config()));
+    return { success: false, error: new z.ZodError(told) };
   } catch (error) {
     if (!(error instanceof z.core.$ZodAsyncError)) throw error;
     throw new PromiseError('a refinement or transform must not be async: its result counts when it returns.');

@@ -48,6 +48,25 @@ test.each([
   expect((error as Error).message.replace(places, '')).toBe(message);
 });
 
+test('what an async refinement throws later ends nothing', async () => {
+  const throwing = async (): Promise<boolean> => {
+    throw new Error('too late');
+  };
+  class Refined extends Configurable.with({
+    name: z.string().refine(throwing).optional(),
+    list: z.array(z.int().refine(throwing)).optional(),
+    either: z.union([z.int(), z.string().refine(throwing)]).optional(),
+  }) {}
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): unknown => unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  for (const values of [{ name: 'a' }, { list: [1, 2] }, { either: 'a' }])
+    expect(() => Refined.config(values)).toThrow(`${Object.keys(values)[0]}: ${refinement}`);
+  await new Promise((done) => setTimeout(done, 10));
+  process.off('unhandledRejection', note);
+  expect(unhandled).toEqual([]);
+});
+
 test('a flag, a default that is built, and the call of a factory', () => {
   expect(() => setPath(Fields.config(), 'name', 'a', '--set=name=a')).toThrow(
     new ConfigError(`name: ${refinement}.`, { path: 'name', place: '--set=name=a' }),
