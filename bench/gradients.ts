@@ -6,7 +6,7 @@ import { BatchBuffers } from '../src/programs/batchBuffers.js';
 import { trainSpecs } from '../src/programs/stepCalls.js';
 import { initialize, trainStateOf } from '../src/programs/taskState.js';
 import { trainStep } from '../src/tasks/index.js';
-import { markdownTable } from '../src/tools/format.js';
+import { markdownTable } from '../src/tools/reportFormat.js';
 import { jobOptions } from './gptJob.js';
 import type { Precision } from './results.js';
 import { shapes } from './shapes.js';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { markdownTable } from '../src/tools/format.js';
+import { markdownTable } from '../src/tools/reportFormat.js';
 import { median } from './results.js';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));

@@ -63,7 +63,7 @@ export function runLuthier(
   cwd?: string,
   env?: Readonly<Record<string, string>>,
 ): Promise<Finished> {
-  return startCommand(args, cwd, 'src/tools/main.ts', env).finished;
+  return startCommand(args, cwd, 'src/tools/commandLine.ts', env).finished;
 }
 
 /** What a command said, and its exit code. */
@@ -75,7 +75,7 @@ type Said = Pick<Finished, 'code' | 'stdout' | 'stderr'>;
  * read again. A process of its own, with its signals and exit code, is {@link startCommand}'s.
  */
 export function oneProcess(
-  script: 'src/main.ts' | 'src/tools/main.ts',
+  script: 'src/main.ts' | 'src/tools/commandLine.ts',
   cwd = project,
 ): (flags: readonly string[], elsewhere?: string) => Promise<Said> {
   const waiting: { resolve(said: Said): void; reject(error: Error): void }[] = [];

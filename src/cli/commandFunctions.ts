@@ -14,7 +14,6 @@ import {
   problemAt,
 } from '../hparams/index.js';
 import { UsageError } from '../registry/usageError.js';
-import { type Parameter, parametersOf } from './parameters.js';
 
 /** What a fiddler may return: nothing after editing the configs, or those that take the place of the present ones. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is of this type.
@@ -107,57 +106,23 @@ export function findFunction(
 }
 
 /**
- * What the function is called with, behind the configs. A declared one gets an object of all its arguments, a plain one a
- * value for each parameter.
+ * What the function is called with; `leading` arguments stand before that. A declared one gets an object of all its
+ * arguments, a plain one its literals by position, and behind them those with names as one object.
  *
- * @throws ConfigError that points at the argument that is wrong.
+ * @throws ConfigError that points at the argument that is wrong, or at the end where a plain function needs more.
  */
-export function argumentsFor(command: CommandFunction, call: Call, leading: number): unknown[] {
-  if (command.fields !== undefined) return [declaredArguments(command.fields, call)];
-  const takes = parametersOf(command.fn)?.slice(leading);
-  if (takes !== undefined) return plainArguments(takes, call);
+export function argumentsFor({ fields, fn }: CommandFunction, call: Call, leading: number): unknown[] {
+  if (fields !== undefined) return [declaredArguments(fields, call)];
   const named = call.arguments.filter(({ name }) => name !== undefined);
   const values = call.arguments
     .filter(({ name }) => name === undefined)
     .map(({ value }) => plainValue(value));
-  return named.length === 0 ? values : [...values, recordOf(named)];
-}
-
-function recordOf(named: readonly Argument[]): Record<string, unknown> {
-  return Object.fromEntries(named.map(({ name, value }) => [name, plainValue(value)]));
-}
-
-/** The values of the parameters `takes`: one by position, one by its name, those of a pattern `{…}` by theirs. */
-function plainArguments(takes: readonly Parameter[], call: Call): unknown[] {
-  const names = takes.flatMap(({ text, names }) => names ?? text);
-  const fail = (problem: string, column: number) =>
-    problemAt(`${problem} It takes ${names.join(', ') || 'none'}.`, call.text, column);
-  const values: unknown[] = [];
-  const inPattern: Argument[] = [];
-  const pattern = takes.findLastIndex(({ isObject }) => isObject);
-  for (const argument of call.arguments) {
-    const { name, column } = argument;
-    let at = name === undefined ? values.length : takes.findIndex(({ text }) => text === name);
-    if (at < 0 && pattern >= 0 && (takes[pattern]!.names?.includes(name!) ?? true)) {
-      at = pattern;
-      inPattern.push(argument);
-    }
-    if (at < 0) {
-      throw fail(`${call.name} has no argument '${name}'.${didYouMean(name!, names)}`, column);
-    }
-    if (at >= takes.length && takes.at(-1)?.isRest !== true) {
-      throw fail(`This is one argument too many for ${call.name}.`, column);
-    }
-    const isTwice = at in values && !inPattern.includes(argument);
-    if (isTwice) throw fail(`The argument '${takes[at]!.text}' is given twice.`, column);
-    values[at] = inPattern.includes(argument) ? recordOf(inPattern) : plainValue(argument.value);
-  }
-  for (const [at, { text, isOptional, isRest, isObject }] of takes.entries()) {
-    if (at in values || isOptional || isRest) continue;
-    if (!isObject) throw fail(`${call.name} needs the argument '${text}'.`, call.text.length);
-    values[at] = {};
-  }
-  return Array.from(values);
+  if (named.length > 0)
+    values.push(Object.fromEntries(named.map(({ name, value }) => [name, plainValue(value)])));
+  const least = fn.length - leading;
+  if (values.length >= least) return values;
+  const problem = `${call.name} needs ${least} ${least === 1 ? 'argument' : 'arguments'}, got ${values.length}.`;
+  throw problemAt(problem, call.text, call.text.length);
 }
 
 function declaredArguments(fields: Fields, call: Call): Record<string, unknown> {

@@ -15,6 +15,7 @@ import {
 } from '../experiment/index.js';
 import { refusePromise } from '../hparams/errors.js';
 import {
+  type Assignment,
   applyAssignments,
   type Config,
   ConfigError,
@@ -24,6 +25,7 @@ import {
   oldNameNotice,
   PresentNames,
   parsePath,
+  readConfigFile,
   Section,
   setPath,
   unsetPath,
@@ -35,7 +37,6 @@ import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import type { SingleTask } from '../tasks/index.js';
 import { applyFiddler } from './fiddlers.js';
-import { readChanges } from './fileChanges.js';
 import { asUsage, type Override } from './overrides.js';
 
 /** An experiment with its configs as they will be built. */
@@ -84,6 +85,19 @@ function withPresentNames(
   });
 }
 
+/** The assignments that stand in a record called `constants`, as --dump writes it; others are themselves. */
+function opened(assignment: Assignment): readonly Assignment[] {
+  const { path, value, place } = assignment;
+  if (path.length !== 1 || path[0] !== 'constants') return [assignment];
+  if (value instanceof Section) return value.assignments;
+  return Object.entries(value as object).map(([name, part]) => ({ path: [name], value: part, place }));
+}
+
+/** Whether an assignment of a file is to the configs, not to a constant. */
+function isEdit({ path: [root] }: Assignment): boolean {
+  return root === undefined || (configRoots as readonly unknown[]).includes(root);
+}
+
 /** Tells constants and edits of the configs apart, each in the order of the command line. */
 function sorted(
   overrides: readonly Override[],
@@ -98,15 +112,16 @@ function sorted(
       append(constants, withPresentNames(added, resolved.cls, notify));
     if (override.kind === 'fiddler') edits.push((configs) => applyFiddler(configs, override, resolved));
     else if (override.kind === 'file') {
-      const changes = asUsage(origin, () => readChanges(override.file, { notify }));
+      const assignments = asUsage(origin, () => readConfigFile(override.file, { notify })).flatMap(opened);
+      const [edited, set] = [assignments.filter(isEdit), assignments.filter((each) => !isEdit(each))];
       addConstants(
-        changes.constants.map(({ path, value, place }) => ({
+        set.map(({ path, value, place }) => ({
           name: formatPath(path),
           value: value instanceof Section ? value.toRecord() : value,
           origin: place,
         })),
       );
-      edits.push((configs) => applyAssignments(configs, changes.edits, { notify }));
+      edits.push((configs) => applyAssignments(configs, edited, { notify }));
     } else if (isConfigPath(override.path)) {
       edits.push((configs) => {
         // Of two flags the later one holds, by whatever names they call a field.

@@ -18,7 +18,7 @@ const quoted = /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y;
 const openers: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
 
 /** The parts of `text` between separators that stand outside of brackets and quotes, with their columns. */
-export function splitOutside(text: string, separator: string): { part: string; column: number }[] {
+function splitOutside(text: string, separator: string): { part: string; column: number }[] {
   const parts: { part: string; column: number }[] = [];
   const closers: string[] = [];
   let start = 0;

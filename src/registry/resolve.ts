@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { type Experiment, isExperimentClass } from '../experiment/index.js';
 import { experimentDirectories, extensions, showFile } from './directories.js';
 import { registerExports } from './registerExports.js';
-import { suggestExperiment } from './suggest.js';
+import { fullNameOf, suggestExperiment } from './suggest.js';
 import { UsageError } from './usageError.js';
 
 /** An experiment class with its canonical name and file. */
@@ -90,12 +90,12 @@ export async function resolveExperiment(
     throw await notFound(name, `: ${showFile(direct)} ${is}`, directories);
   }
   const { scanExperiments } = await import('./scan.js');
-  const matches = scanExperiments(directories).filter((e) => e.name === name || e.name.endsWith(`.${name}`));
-  if (matches.length > 1) {
-    const list = matches.map((m) => m.name).join(', ');
-    throw new UsageError(`'${name}' does not uniquely identify an experiment. Possible matches: ${list}.`);
-  }
-  const match = matches[0];
+  const all = scanExperiments(directories);
+  const fullName = fullNameOf(
+    name,
+    all.map((each) => each.name),
+  );
+  const match = all.find((each) => each.name === fullName);
   if (!match) {
     const searched = directories.map(showFile).join(' and ');
     throw await notFound(name, ` (searched ${searched})`, directories);

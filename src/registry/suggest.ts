@@ -1,5 +1,16 @@
-/** @file Suggestions for misspelt experiment names. Imports nothing else of ours: `luthier list` starts with it. */
+/** @file Experiments by the end of their names, and suggestions for misspelt ones. `luthier list` starts with it: it imports little. */
 import { didYouMean } from '../hparams/errors.js';
+import { UsageError } from './usageError.js';
+
+/** `name` itself, or the full name that ends with it behind a dot; undefined for none. @throws UsageError for several. */
+export function fullNameOf(name: string, all: readonly string[]): string | undefined {
+  if (all.includes(name)) return name;
+  const matches = all.filter((each) => each.endsWith(`.${name}`));
+  if (matches.length <= 1) return matches[0];
+  throw new UsageError(
+    `'${name}' does not uniquely identify an experiment. Possible matches: ${matches.join(', ')}.`,
+  );
+}
 
 /** ` Did you mean 'lm.Small'?`, also for a misspelt short name ('Smal' is near it by its last part); '' where none is near. */
 export function suggestExperiment(name: string, names: readonly string[]): string {

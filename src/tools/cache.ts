@@ -4,7 +4,7 @@ import type { CachedEntry } from '../compiler/native/toolchain/cacheEntries.js';
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
-import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable, textTable } from './format.js';
+import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable, textTable } from './reportFormat.js';
 
 /** What there was, and what was done. */
 interface Found {

@@ -2,7 +2,7 @@
 import { type FlagTable, flagsHelp, oneOf, parseFlagTable, valuesOf } from '../cli/flagTable.js';
 import type { Override } from '../cli/overrides.js';
 import { UsageError } from '../registry/usageError.js';
-import type { Paint } from './terminal.js';
+import type { Paint } from './terminalOutput.js';
 
 /** How every command can write what it found. */
 const formats = ['text', 'json', 'markdown'] as const;

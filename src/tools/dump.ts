@@ -6,9 +6,9 @@ import { type PrintOptions, print, printHistory } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
-import { configureResolved, resolveFor } from './experiment.js';
-import { codeBlock, codeSpan, counted, folded, markdownTable } from './format.js';
-import { type Paint, plain } from './terminal.js';
+import { configureResolved, resolveFor } from './commandExperiment.js';
+import { codeBlock, codeSpan, counted, folded, markdownTable } from './reportFormat.js';
+import { type Paint, plain } from './terminalOutput.js';
 
 const defaultForms = ['show', 'mark', 'hide'] as const;
 type Defaults = (typeof defaultForms)[number];

@@ -2,8 +2,8 @@
 import { nonEmpty, oneOf, positive } from '../cli/flagTable.js';
 import { type GraphOptions, getPath, toDot, toSvg } from '../hparams/index.js';
 import type { Arguments, Command, Report } from './command.js';
-import { configureResolved, resolveFor, written } from './experiment.js';
-import { codeBlock, codeSpan } from './format.js';
+import { configureResolved, resolveFor, written } from './commandExperiment.js';
+import { codeBlock, codeSpan } from './reportFormat.js';
 
 const kinds = ['svg', 'dot'] as const;
 type Kind = (typeof kinds)[number];

@@ -1,6 +1,6 @@
 /** @file Line diff of two texts, with context. */
 import { alignLists } from '../hparams/diff/lists.js';
-import { type Paint, plain } from './terminal.js';
+import { type Paint, plain } from './terminalOutput.js';
 
 /** A line of a difference; a gap stands for lines that are left out, and tells the line numbers behind it. */
 export interface DiffLine {

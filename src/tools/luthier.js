@@ -2,4 +2,4 @@
 /** @file The executable `luthier`, which loads TypeScript: its own and that of experiments. */
 import '../system/typescript.js';
 
-await import('./main.ts');
+await import('./commandLine.ts');

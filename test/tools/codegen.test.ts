@@ -77,11 +77,11 @@ describe('every experiment of the project', () => {
 });
 
 describe('luthier codegen', () => {
-  const fixtures = oneProcess('src/tools/main.ts');
+  const fixtures = oneProcess('src/tools/commandLine.ts');
 
   it('imports from the library by its name, and classes of the project from their files', async () => {
     const cwd = scratchProject(ownClasses);
-    const luthier = oneProcess('src/tools/main.ts', cwd);
+    const luthier = oneProcess('src/tools/commandLine.ts', cwd);
     const args = ['codegen', 'own.Own', '--set', 'steps=3'];
     const made = await runLuthier([...args, '--out=experiments/flat/made.ts', '--name=Made'], cwd);
     expect(made).toMatchObject({ code: 0, stderr: '' });
@@ -137,7 +137,7 @@ describe('luthier codegen', () => {
 
   it('does not write over what the experiment is made of, nor where it cannot', async () => {
     const cwd = scratchProject(ownClasses);
-    const luthier = oneProcess('src/tools/main.ts', cwd);
+    const luthier = oneProcess('src/tools/commandLine.ts', cwd);
     const [own, folder] = await Promise.all([
       luthier(['codegen', 'own.Own', '--out=experiments/parts.ts']),
       luthier(['codegen', 'own.Own', '--out=experiments']),

@@ -15,7 +15,7 @@ Fiddled:
   learningRate: 0.02
   spare: 0`;
 
-const luthier = oneProcess('src/tools/main.ts');
+const luthier = oneProcess('src/tools/commandLine.ts');
 
 describe('luthier dump', () => {
   it('shows constants by the class that set them, then every field', async () => {

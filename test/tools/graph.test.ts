@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
 
-const luthier = oneProcess('src/tools/main.ts');
+const luthier = oneProcess('src/tools/commandLine.ts');
 
 describe('luthier graph', () => {
   it('draws all configs as SVG', async () => {

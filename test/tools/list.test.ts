@@ -27,7 +27,7 @@ export class Wrong extends Family { override modelDims = 15; }
 `,
 });
 
-const luthier = oneProcess('src/tools/main.ts', directory);
+const luthier = oneProcess('src/tools/commandLine.ts', directory);
 const list = (...args: string[]) => luthier(['list', ...args]);
 
 test('place, base class, first paragraph and own constants, without running the file', async () => {

@@ -40,7 +40,7 @@ const folder = 'experiments/__snapshots__';
 
 /** `luthier snapshot` in a project, in a process that lasts while the project's experiments stay as they are. */
 function snapshots(cwd: string): (...args: string[]) => ReturnType<ReturnType<typeof oneProcess>> {
-  const luthier = oneProcess('src/tools/main.ts', cwd);
+  const luthier = oneProcess('src/tools/commandLine.ts', cwd);
   return (...args) => luthier(['snapshot', ...args]);
 }
 
@@ -139,7 +139,7 @@ it('tells which experiments are gone, which cannot be evaluated, and which have 
 
 it('refuses names that are none, and places that are no project', async () => {
   const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });
-  const luthier = oneProcess('src/tools/main.ts', cwd);
+  const luthier = oneProcess('src/tools/commandLine.ts', cwd);
   const [unknown, bare, none] = await Promise.all([
     luthier(['snapshot', 'toy.Shrt']),
     luthier(['snapshot', '--remove']),

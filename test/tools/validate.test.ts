@@ -90,7 +90,7 @@ export class Loads extends Family {}
 const directory = project(files);
 
 // It checks experiments in processes of its own.
-const luthier = oneProcess('src/tools/main.ts', directory);
+const luthier = oneProcess('src/tools/commandLine.ts', directory);
 const validate = (...args: string[]) => luthier(['validate', ...args]);
 
 test('every experiment has its own findings, whatever the others do', async () => {

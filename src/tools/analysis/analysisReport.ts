@@ -12,8 +12,8 @@ import {
   formatFlops,
   markdownTable,
   textTable,
-} from '../format.js';
-import type { Paint } from '../terminal.js';
+} from '../reportFormat.js';
+import type { Paint } from '../terminalOutput.js';
 import type { Analysis } from './analyze.js';
 import { type LayerRow, layerRows } from './layerRows.js';
 

@@ -3,7 +3,7 @@ import { positive } from '../../cli/flagTable.js';
 import { findPeak } from '../../programs/mfu.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
-import { configureFor } from '../experiment.js';
+import { configureFor } from '../commandExperiment.js';
 import { analysisReport } from './analysisReport.js';
 import { analyze } from './analyze.js';
 

@@ -7,8 +7,8 @@ import { type CodegenClassOptions, codegenClass } from '../../hparams/index.js';
 import { UsageError } from '../../registry/index.js';
 import { readSourceFile } from '../../registry/sourceFile.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { configureResolved, resolveFor, written } from '../experiment.js';
-import { codeBlock, codeSpan } from '../format.js';
+import { configureResolved, resolveFor, written } from '../commandExperiment.js';
+import { codeBlock, codeSpan } from '../reportFormat.js';
 import { filesAround, modulesFor } from './modules.js';
 
 /** What the methods return; one that returns what Experiment's own does is left out. */

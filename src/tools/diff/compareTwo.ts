@@ -2,7 +2,7 @@
 import { realpathSync } from 'node:fs';
 import type { Override } from '../../cli/index.js';
 import { UsageError } from '../../registry/index.js';
-import { resolveFor } from '../experiment.js';
+import { resolveFor } from '../commandExperiment.js';
 import { compareExperiment, type Version } from './compare.js';
 import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './declaredPlaces.js';
 import type { DiffReport } from './diffReport.js';

@@ -3,9 +3,10 @@ import { realpathSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Override } from '../../cli/index.js';
 import { didYouMean } from '../../hparams/index.js';
+import { fullNameOf } from '../../registry/suggest.js';
 import { UsageError } from '../../registry/usageError.js';
-import { applyAliases } from './aliases.js';
 import { analyseModels } from './analyseModels.js';
+import { applyAliases } from './appliedAliases.js';
 import { inOrder } from './changeGroups.js';
 import { compareExperiment } from './compare.js';
 import { changedDeclarations } from './declarations.js';
@@ -115,14 +116,8 @@ function namesOf(name: string | undefined, { old, now }: Versions): string[] {
   const all = [...new Set([...now.sources.experiments.keys(), ...old.sources.experiments.keys()])].sort();
   if (name === undefined)
     return all.filter((each) => old.sources.isTouched(each) || now.sources.isTouched(each));
-  if (all.includes(name)) return [name];
-  const matches = all.filter((each) => each.endsWith(`.${name}`));
-  if (matches.length === 1) return matches;
-  if (matches.length > 1) {
-    throw new UsageError(
-      `'${name}' does not uniquely identify an experiment. Possible matches: ${matches.join(', ')}.`,
-    );
-  }
+  const fullName = fullNameOf(name, all);
+  if (fullName !== undefined) return [fullName];
   throw new UsageError(
     `Could not find experiment '${name}' in either version.${didYouMean(name, all)}\nExperiments: ${all.join(', ') || 'none'}.`,
   );

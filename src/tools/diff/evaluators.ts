@@ -1,5 +1,5 @@
 /** @file The evaluating process of one version, started with the library of that version. */
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Override } from '../../cli/index.js';
@@ -24,14 +24,6 @@ const files = [
   'memoryLimit.ts',
   '../failure.ts',
 ];
-
-/** Gives an earlier version, whose registry held them all, the rooms that the evaluator imports from. */
-function giveRoom(library: string, room: string): void {
-  const file = join(library, 'src', room, 'index.ts');
-  if (existsSync(file)) return;
-  mkdirSync(join(library, 'src', room), { recursive: true });
-  writeFileSync(file, "export * from '../registry/index.js';\n");
-}
 
 /** What one experiment may take. */
 export interface Limits {
@@ -62,12 +54,11 @@ export class Evaluator {
     const isOwn = this.tree !== this.home && (library === root || library.startsWith(`${root}/`));
     const first = await this.launch();
     if (first === undefined) return;
-    if (isOwn && existsSync(join(library, 'src/registry/index.ts'))) {
+    if (isOwn && existsSync(join(library, 'src/cli/index.ts'))) {
       // An early version, or a later one: ours may do, for it uses little of the library.
       mkdirSync(join(library, folder), { recursive: true });
       for (const file of files)
         copyFileSync(fileURLToPath(new URL(file, import.meta.url)), join(library, folder, file));
-      for (const room of ['cli', 'experiment']) giveRoom(library, room);
       const second = await this.launch();
       if (second === undefined) return;
       throw new UsageError(

@@ -7,7 +7,7 @@ import {
   escapeMarkdown,
   folded,
   markdownTable,
-} from '../format.js';
+} from '../reportFormat.js';
 import {
   type ChangeGroup,
   type ErrorGroup,

@@ -1,5 +1,5 @@
 /** @file Lines and figures that the text and Markdown reports share. */
-import { formatBytes, formatCount, formatFlops } from '../format.js';
+import { formatBytes, formatCount, formatFlops } from '../reportFormat.js';
 import type {
   CheckpointEffect,
   ConstantChange,

@@ -1,6 +1,6 @@
 /** @file Text report of a diff, for a terminal. */
-import { textTable } from '../format.js';
-import type { Paint } from '../terminal.js';
+import { textTable } from '../reportFormat.js';
+import type { Paint } from '../terminalOutput.js';
 import { type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './changeGroups.js';
 import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
 import { visible } from './display.js';

@@ -1,6 +1,6 @@
 /** @file Parameters and problems of experiments whose tasks are built. */
 import type { FoundExperiment } from '../../registry/scan.js';
-import { Progress } from '../terminal.js';
+import { Progress } from '../terminalOutput.js';
 import type { Checked } from '../validate/checkAll.js';
 
 /** What came of building an experiment's task. */

@@ -1,7 +1,7 @@
 /** @file `luthier list`: the experiments of a project, read from source. */
 
 import type { Command } from '../command.js';
-import { matching } from '../select.js';
+import { matching } from '../selection.js';
 import { buildAll } from './buildAll.js';
 import { listReport } from './listReport.js';
 

@@ -3,8 +3,8 @@ import { showFile } from '../../registry/directories.js';
 import type { FoundExperiment, OwnConstant } from '../../registry/scan.js';
 import { suggestExperiment } from '../../registry/suggest.js';
 import type { Report } from '../command.js';
-import { codeSpan, counted, escapeMarkdown, formatCount, indented } from '../format.js';
-import type { Paint } from '../terminal.js';
+import { codeSpan, counted, escapeMarkdown, formatCount, indented } from '../reportFormat.js';
+import type { Paint } from '../terminalOutput.js';
 import type { Built } from './buildAll.js';
 
 /** What was asked for. */

@@ -2,7 +2,7 @@
 import { type CallExpression, Node, type PropertyAssignment, type SourceFile, SyntaxKind } from 'ts-morph';
 import { UsageError } from '../../registry/usageError.js';
 import type { ClassEntry, Schema } from './classes.js';
-import type { Edit } from './edits.js';
+import type { Edit } from './textEdits.js';
 
 /** The call of `renamed` around a field's schema, if there is one. */
 function renamedCall(schema: Schema): CallExpression | undefined {

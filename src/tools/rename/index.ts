@@ -4,9 +4,9 @@ import { relative, sep } from 'node:path';
 import { writeTogether } from '../../files/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { codeBlock, codeSpan, counted, escapeMarkdown } from '../format.js';
 import { diffText, lineDiff } from '../lineDiff.js';
-import { type Paint, plain } from '../terminal.js';
+import { codeBlock, codeSpan, counted, escapeMarkdown } from '../reportFormat.js';
+import { type Paint, plain } from '../terminalOutput.js';
 import type { ChangedFile, Plan } from './renamePlan.js';
 
 const flags: Command['flags'] = {

@@ -2,10 +2,10 @@
 import { Node, type PropertyAssignment, type SourceFile, ts } from 'ts-morph';
 import { importName, oldClassNameEdit, oldNameEdits } from './aliases.js';
 import { type ClassEntry, Classes, experimentName } from './classes.js';
-import { applyEdits, type Edit, editOf } from './edits.js';
 import { type Mention, mentionsOf } from './mentions.js';
 import { RenameProject } from './renameProject.js';
 import { checkClassName, checkFieldName, classMeant, fieldMeant } from './target.js';
+import { applyEdits, type Edit, editOf } from './textEdits.js';
 
 /** A file before and after. */
 export interface ChangedFile {

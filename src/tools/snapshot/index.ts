@@ -1,11 +1,12 @@
 /** @file `luthier snapshot`: committed texts of experiments, whose plain diff shows the effect of a change. */
 import { didYouMean } from '../../hparams/errors.js';
 import { resolveExperiment } from '../../registry/index.js';
+import { fullNameOf } from '../../registry/suggest.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command, Report } from '../command.js';
-import { codeBlock, codeSpan, counted, escapeHtml, folded } from '../format.js';
 import { diffText } from '../lineDiff.js';
-import type { Paint } from '../terminal.js';
+import { codeBlock, codeSpan, counted, escapeHtml, folded } from '../reportFormat.js';
+import type { Paint } from '../terminalOutput.js';
 import {
   badStates,
   checkSnapshots,
@@ -109,11 +110,10 @@ export function snapshotReport(entries: readonly Entry[]): Report {
 
 /** The snapshot that is called `name`, as experiments are: by its full name, or its last parts where they are unique. */
 function existing(name: string, names: readonly string[]): string {
-  const matches = names.includes(name) ? [name] : names.filter((each) => each.endsWith(`.${name}`));
-  if (matches.length === 1) return matches[0]!;
+  const fullName = fullNameOf(name, names);
+  if (fullName !== undefined) return fullName;
   const list = names.length === 0 ? 'There are none.' : `Snapshots: ${names.join(', ')}.`;
-  const why = matches.length > 1 ? `is the end of ${matches.join(' and ')}.` : 'has no snapshot.';
-  throw new UsageError(`'${name}' ${why}${didYouMean(name, names)} ${list}`);
+  throw new UsageError(`'${name}' has no snapshot.${didYouMean(name, names)} ${list}`);
 }
 
 /** The full names of experiments; one that is gone has at least its snapshot. */

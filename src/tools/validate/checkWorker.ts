@@ -1,6 +1,6 @@
 /** @file Entry point of a checking process, which checks experiments one after another. */
 import { writeFileSync } from 'node:fs';
-import { Check } from './check.js';
+import { Check } from './experimentCheck.js';
 import type { Answer, Question } from './levels.js';
 
 function send(answer: Answer): void {

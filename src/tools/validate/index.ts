@@ -1,13 +1,12 @@
 /** @file `luthier validate`: checks of experiments before a run. */
 import { positive } from '../../cli/flagTable.js';
-import { flagOf } from '../../cli/overrides.js';
 import { didYouMean } from '../../hparams/errors.js';
 import { directoriesFor } from '../../registry/directories.js';
 import { type Scan, scan } from '../../registry/scan.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
-import { select } from '../select.js';
-import { Progress } from '../terminal.js';
+import { select } from '../selection.js';
+import { Progress } from '../terminalOutput.js';
 import { type Checked, checkAll } from './checkAll.js';
 import { type Level, levels, parseLevel } from './levels.js';
 import { type Result, resultOf, resultOfBroken, validateReport } from './validateReport.js';
@@ -59,7 +58,7 @@ Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
     const progress = new Progress(experiments.length);
     const checked = await checkAll(experiments, {
       level,
-      changes: changes.map(flagOf).map(([flag, text]) => [flag.slice(2), text]),
+      changes,
       lenient: positionals.length === 0,
       timeout: (values.timeout as number | undefined) ?? defaultTimeout,
       done: ({ found: { name } }) => progress.add(name),

@@ -1,4 +1,5 @@
 /** @file Levels of checks, and the messages between `luthier validate` and its checking processes. */
+import type { Override } from '../../cli/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Failure } from '../failure.js';
 
@@ -18,8 +19,7 @@ export function parseLevel(text: string, flag: string): Level {
 export interface Question {
   readonly name: string;
   readonly level: Level;
-  /** The flags that change experiments, each with its text, in their order. */
-  readonly changes: readonly (readonly [flag: string, text: string])[];
+  readonly changes: readonly Override[];
   /** Whether settings of constants that the experiment does not have are passed over. */
   readonly lenient: boolean;
   /** Where the step may write. */

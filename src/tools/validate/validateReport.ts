@@ -10,9 +10,9 @@ import {
   indented,
   markdownTable,
   textTable,
-} from '../format.js';
-import type { BrokenFile } from '../select.js';
-import type { Paint } from '../terminal.js';
+} from '../reportFormat.js';
+import type { BrokenFile } from '../selection.js';
+import type { Paint } from '../terminalOutput.js';
 import type { Checked } from './checkAll.js';
 import type { Level, Problem } from './levels.js';
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { oneProcess, runLuthier, startCommand } from '../../command.js';
 
-const luthier = oneProcess('src/tools/main.ts');
+const luthier = oneProcess('src/tools/commandLine.ts');
 const three = ['--set', 'task.model.lmTpl.stackedTransformerTpl.numLayers=3'];
 
 test('a table of layers and totals', async () => {

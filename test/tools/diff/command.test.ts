@@ -17,7 +17,7 @@ const files = {
 const repository = repositoryOf(files);
 const { folder } = repository;
 // It reads experiments in processes of its own.
-const luthier = oneProcess('src/tools/main.ts', folder);
+const luthier = oneProcess('src/tools/commandLine.ts', folder);
 
 /** The folders of worktrees that stand there now. */
 function worktrees(): string[] {
@@ -132,7 +132,7 @@ test('a signal takes the worktree and the processes along', async () => {
     'experiments/small.ts': `await new Promise((resolve) => setTimeout(resolve, 1e6));\n${files['experiments/small.ts']}`,
   });
   const before = worktrees();
-  const { child, finished } = startCommand(['diff', '--base=main'], folder, 'src/tools/main.ts');
+  const { child, finished } = startCommand(['diff', '--base=main'], folder, 'src/tools/commandLine.ts');
   const isThere = () => repository.git('worktree', 'list').trim().split('\n').length > 1;
   while (!isThere()) await new Promise((resolve) => setTimeout(resolve, 50));
   child.kill('SIGTERM');

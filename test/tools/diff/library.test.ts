@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { compareVersions } from '../../../src/tools/diff/compareVersions.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
-import { plain } from '../../../src/tools/terminal.js';
+import { plain } from '../../../src/tools/terminalOutput.js';
 import { family, repositoryOf } from './repository.js';
 
 const library = fileURLToPath(new URL('../../..', import.meta.url));

@@ -1,7 +1,7 @@
 /** @file Reports of random changes: nothing breaks them, and a comment stays short and whole. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { applyAliases } from '../../../src/tools/diff/aliases.js';
+import { applyAliases } from '../../../src/tools/diff/appliedAliases.js';
 import { inOrder } from '../../../src/tools/diff/changeGroups.js';
 import { collapse } from '../../../src/tools/diff/collapse.js';
 import { compareExperiment } from '../../../src/tools/diff/compare.js';
@@ -16,7 +16,7 @@ import type {
 } from '../../../src/tools/diff/protocol.js';
 import { importsIn } from '../../../src/tools/diff/sources.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
-import { plain } from '../../../src/tools/terminal.js';
+import { plain } from '../../../src/tools/terminalOutput.js';
 
 const hostile = fc.constantFrom(
   '</details><script>alert(1)</script>',

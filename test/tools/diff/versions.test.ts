@@ -6,7 +6,7 @@ import { compareVersions, type VersionsRequest } from '../../../src/tools/diff/c
 import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
-import { plain } from '../../../src/tools/terminal.js';
+import { plain } from '../../../src/tools/terminalOutput.js';
 import { experimentsFile, family, repositoryOf, type TestRepository } from './repository.js';
 
 /** The report; what the user has must be as it was. */

@@ -12,7 +12,7 @@ import { typescript } from '../../loader.js';
 import { experimentProject, project, read, write } from './scratch.js';
 
 // It reads files anew for each command.
-const luthier = oneProcess('src/tools/main.ts');
+const luthier = oneProcess('src/tools/commandLine.ts');
 
 /** Runs `luthier` in a folder. */
 function run(cwd: string, ...args: string[]): ReturnType<typeof luthier> {

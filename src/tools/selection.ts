@@ -2,7 +2,7 @@
 import { dirname, relative, sep } from 'node:path';
 import { showFile } from '../registry/directories.js';
 import type { FoundExperiment, Scan, SourceProblem } from '../registry/scan.js';
-import { suggestExperiment } from '../registry/suggest.js';
+import { fullNameOf, suggestExperiment } from '../registry/suggest.js';
 import { UsageError } from '../registry/usageError.js';
 
 /** Whether a text is a pattern with * or ?. */
@@ -77,18 +77,12 @@ function find(
   { problems }: Scan,
   directories: readonly string[],
 ): readonly FoundExperiment[] {
-  const exact = experiments.filter((found) => found.name === name);
+  const all = experiments.map((each) => each.name);
+  const fullName = isPattern(name) ? undefined : fullNameOf(name, all);
   const found = isPattern(name)
     ? matching(name, experiments)
-    : exact.length > 0
-      ? exact
-      : experiments.filter((each) => each.name.endsWith(`.${name}`));
-  if (found.length === 1 || (found.length > 0 && isPattern(name))) return found;
-  if (found.length > 1) {
-    const list = found.map((each) => each.name).join(', ');
-    throw new UsageError(`'${name}' does not uniquely identify an experiment. Possible matches: ${list}.`);
-  }
-  const all = experiments.map((each) => each.name);
+    : experiments.filter((each) => each.name === fullName);
+  if (found.length > 0) return found;
   const searched = directories.map(showFile).join(' and ');
   const unread = problems.map(
     (each) => `\n${showFile(each.file)}:${each.line} cannot be read: ${each.message}`,

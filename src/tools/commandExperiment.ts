@@ -7,7 +7,7 @@ import { showFile } from '../registry/directories.js';
 import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
-import { codeSpan, formatBytes } from './format.js';
+import { codeSpan, formatBytes } from './reportFormat.js';
 
 /** The experiment called `name`. The classes of the library are known from here on: short names mean them. */
 export async function resolveFor(name: string): Promise<ResolvedExperiment> {

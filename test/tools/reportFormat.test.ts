@@ -12,7 +12,7 @@ import {
   formatFlops,
   markdownTable,
   textTable,
-} from '../../src/tools/format.js';
+} from '../../src/tools/reportFormat.js';
 
 describe('numbers', () => {
   it('have three digits and a decimal unit', () => {

@@ -6,7 +6,7 @@ import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
 import { commands } from './commands.js';
-import { paintFor } from './terminal.js';
+import { paintFor } from './terminalOutput.js';
 
 function help(): string {
   const widest = Math.max(...Object.keys(commands).map((name) => name.length));

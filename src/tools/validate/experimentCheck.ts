@@ -1,7 +1,6 @@
 /** @file Checks of one experiment, level by level, inside the checking process. */
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
-import { overrideFlags } from '../../cli/changeFlags.js';
 import { type ConfiguredExperiment, configure, constantOverrides, type Override } from '../../cli/index.js';
 import { evalShape, sizeOf } from '../../compiler/index.js';
 import {
@@ -16,9 +15,9 @@ import { trainingDataset } from '../../programs/programDataset.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
 import { analyze } from '../analysis/analyze.js';
-import { resolveFor } from '../experiment.js';
+import { resolveFor } from '../commandExperiment.js';
 import { failureOf } from '../failure.js';
-import { formatBytes } from '../format.js';
+import { formatBytes } from '../reportFormat.js';
 import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 import { takeStep } from './takeStep.js';
 
@@ -90,13 +89,10 @@ export class Check {
   /** The class is found, and its file loads. */
   private async resolve(): Promise<void> {
     const { name, changes, lenient } = this.question;
-    const given = changes.map(([flag, text]): Override => {
-      return overrideFlags[flag as keyof typeof overrideFlags].parse(text, `--${flag}`);
-    });
     const resolved = await this.load(name);
     if (resolved === undefined) return;
     this.known.resolved = resolved;
-    this.known.overrides = lenient ? given.filter((override) => this.fits(resolved, override)) : given;
+    this.known.overrides = lenient ? changes.filter((override) => this.fits(resolved, override)) : changes;
   }
 
   /** The class. What keeps the file from loading is a problem alike for all that it exports. */

@@ -8,11 +8,11 @@ import { describe, expect, it } from 'vitest';
 import { modes } from '../../src/cli/modes.js';
 import { commandHelp } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
-import { paintFor, plain } from '../../src/tools/terminal.js';
+import { paintFor, plain } from '../../src/tools/terminalOutput.js';
 import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
 
 const names = Object.keys(commands);
-const luthier = oneProcess('src/tools/main.ts');
+const luthier = oneProcess('src/tools/commandLine.ts');
 
 describe('luthier', () => {
   it('lists its commands, and says that one is missing where there is none', async () => {
