@@ -3,6 +3,7 @@ import { type ConfiguredExperiment, configure, type Override } from '../../cli/i
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants } from '../../experiment/index.js';
 import { registerExports, resolveExperiment } from '../../registry/index.js';
+import type { Analysis } from '../analysis/analyze.js';
 import { failureOf } from '../failure.js';
 import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
 import type { AnalysisDocument, ConstantEntry, ExperimentDocument, Failure } from './protocol.js';
