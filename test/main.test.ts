@@ -159,7 +159,7 @@ test('exit code 1: evaluating where there is no checkpoint', async () => {
 test('--help lists the flags; with --exp also what can be set', async () => {
   const plain = await command(['--help']);
   expect(plain.code).toBe(0);
-  expect(plain.stdout).toContain('  --job_log_dir=DIR\n      Where everything that the run writes goes');
+  expect(plain.stdout).toContain('  --job_log_dir=DIR\n      Directory for all output of the run');
   const { code, stdout } = await command(['--help', '--exp=Tiny']);
   expect(code).toBe(0);
   expect(stdout).toContain(

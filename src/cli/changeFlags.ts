@@ -11,14 +11,14 @@ export const overrideFlags = {
     repeated: true,
     about:
       'Sets a constant of the experiment (numLayers=6) or a field of its configs (task.train.numTrainSteps=100, ' +
-      'datasets[0].batchSize=8). The flags that change the experiment are repeatable, and applied in order.',
+      'datasets[0].batchSize=8). Flags that change the experiment can be repeated, and apply in order.',
     parse: parseSet,
   },
   unset: {
     key: 'changes',
     value: 'PATH',
     repeated: true,
-    about: 'Brings back the default of a constant or a field, or takes out an entry of a list or a record.',
+    about: 'Restores the default of a constant or field, or removes an entry of a list or record.',
     parse: parseUnset,
   },
   fiddler: {
@@ -32,7 +32,8 @@ export const overrideFlags = {
     key: 'changes',
     value: 'FILE',
     repeated: true,
-    about: 'Sets what a YAML or JSON file says, or takes the configs that --dump=json or --dump=yaml wrote.',
+    about:
+      'Applies the settings of a YAML or JSON file, or the configs that --dump=json or --dump=yaml wrote.',
     parse: parseFile,
   },
 } satisfies FlagTable;
@@ -44,9 +45,9 @@ export const sweepFlags = {
     value: 'PATH=VALUES',
     repeated: true,
     about:
-      'One run for each value (1e-3,1e-4 or 1..4 or 0..1:0.25 or log(1e-4,1e-1,4)), or for each entry of what ' +
-      "NAME(ARG=VALUE,…) of the experiment's file returns; of several sweeps, for each combination. " +
-      'Each run has a directory in --job_log_dir.',
+      'Starts one run for each value (1e-3,1e-4 or 1..4 or 0..1:0.25 or log(1e-4,1e-1,4)), or for each entry of the list ' +
+      "that NAME(ARG=VALUE,…) of the experiment's file returns. Several sweeps are combined. " +
+      'Each run has its own directory in --job_log_dir.',
     parse: parseSweep,
   },
 } satisfies FlagTable;

@@ -45,13 +45,13 @@ export const flagTable: FlagTable = {
   exp: {
     key: 'exp',
     value: 'NAME',
-    about: 'The experiment: lm.Small is class Small of experiments/lm.ts; a unique suffix (Small) will do.',
+    about: 'The experiment: lm.Small is class Small of experiments/lm.ts. A unique suffix (Small) is enough.',
     parse: nonEmpty,
   },
   job_log_dir: {
     key: 'jobLogDir',
     value: 'DIR',
-    about: 'Where everything that the run writes goes; a run started again resumes from there.',
+    about: 'Directory for all output of the run. A run that is started again resumes from it.',
     parse: nonEmpty,
   },
   mode: {
@@ -66,47 +66,47 @@ export const flagTable: FlagTable = {
     key: 'dump',
     value: 'FORMAT',
     whenBare: 'text',
-    about: `Prints the configs that would be built, and ends. ${dumpFormats.join(', ')}. Default: text.`,
+    about: `Prints the configs that would be built, and exits. ${dumpFormats.join(', ')}. Default: text.`,
     parse: oneOf(dumpFormats),
   },
   num_threads: {
     key: 'numThreads',
     value: 'N',
-    about: 'Threads that compute. Default: the number of cores.',
+    about: 'Number of compute threads. Default: the number of cores.',
     parse: positive(true),
   },
   device: {
     key: 'device',
     value: 'cpu|gpu',
-    about: 'gpu computes with @tensorflow/tfjs-node-gpu, which must be installed. Default: cpu.',
+    about: 'gpu needs @tensorflow/tfjs-node-gpu. Default: cpu.',
     parse: oneOf(['cpu', 'gpu']),
   },
   engine: {
     key: 'engine',
     value: 'ENGINE',
     about:
-      'auto, native (machine code, or an error), onnx (ONNX Runtime), eager (op by op, slow, for comparison). Default: auto.',
+      'auto, native (machine code, or an error), onnx (ONNX Runtime), eager (op by op: slow, for comparison). Default: auto.',
     parse: oneOf(engines),
   },
   peak_tflops: {
     key: 'peakTflops',
     value: 'X',
-    about: 'Peak of the machine in 1e12 FLOP/s, for MFU. Default: measured in the process.',
+    about: 'Peak of the machine in 1e12 FLOP/s, for MFU. Default: measured at the start.',
     parse: positive(false),
   },
   restore_previous_checkpoint: {
     key: 'restorePreviousCheckpoint',
-    about: 'If the newest checkpoint is broken, use the one before it.',
+    about: 'Falls back to the previous checkpoint if the newest is broken.',
     parse: () => true,
   },
   profile: {
     key: 'profile',
-    about: 'At the end, tells where the time went, by phase and by layer; more in the directory profile.',
+    about: 'Prints where the time went, by phase and by layer, at the end; the directory profile has more.',
     parse: () => true,
   },
   help: {
     key: 'help',
-    about: 'Shows this text; with --exp also all that --set, --fiddler and --sweep can name.',
+    about: 'Shows this help; with --exp, also everything that --set, --fiddler and --sweep can name.',
     parse: () => true,
   },
 };

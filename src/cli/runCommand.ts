@@ -1,8 +1,8 @@
-/** @file A command's end: its exit code, and the text of its error; errors that a person can mend are one message. */
+/** @file Exit codes and error messages of commands; user errors are one message without a stack. */
 
 import { exitCodeOfSignal, onOutputGone } from '../system/index.js';
 
-/** Exit codes of errors that a person can mend, by the error's name; every other error keeps its stack and exits with 1. */
+/** Exit codes of user errors, by the error's name; every other error keeps its stack and exits with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
   UsageError: 2,
   ConfigError: 2,

@@ -21,7 +21,7 @@ interface Entry {
   readonly about: readonly string[];
 }
 
-/** Names that are longer have what belongs to them below, so that few long ones do not push all the rest aside. */
+/** Longer names have their text on the lines below, so that a few of them do not widen the whole column. */
 const widestName = 44;
 
 /** The words of `text` in lines of at most `width`; one longer word has a line of its own. */
@@ -36,7 +36,7 @@ function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** Names in one column, what is about them in another; `width` is that of the terminal. */
+/** Entries in two columns, names and texts; `width` is the terminal's. */
 function columns(entries: readonly Entry[], width: number): string[] {
   const names = entries.map(({ name }) => name.length).filter((length) => length <= widestName);
   const indent = Math.max(8, ...names) + 4;
@@ -100,7 +100,9 @@ function functionEntries(resolved: ResolvedExperiment, kind: 'fiddler' | 'sweep'
       name: fields === undefined ? `${name}(…)` : `${name}(${Object.keys(fields).join(', ')})`,
       changed: false,
       about:
-        fields === undefined ? ['a plain function: it gets literals as they are'] : argumentEntries(fields),
+        fields === undefined
+          ? ['a plain function: its arguments are literals, by position']
+          : argumentEntries(fields),
     }));
 }
 

@@ -1,4 +1,4 @@
-/** @file Experiments by the end of their names, and suggestions for misspelt ones. `luthier list` starts with it: it imports little. */
+/** @file Full names and suggestions for names of experiments. Imports little: `luthier list` starts with it. */
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from './usageError.js';
 

@@ -106,10 +106,9 @@ export const cache: Command = {
   flags: {},
   changes: false,
   details: [
-    'The native engine compiles its kernels once a machine, and plans and compiles each program once. All are kept in',
-    '$XDG_CACHE_HOME/luthier, or ~/.cache/luthier, until they are more than LUTHIER_CACHE_MB megabytes (512): then what was',
-    'not used for longest goes.',
-    'Builds that failed are kept, too, with what the compiler said. clear leaves what running processes use.',
+    'The native engine compiles its kernels once per machine, and each program once. They are kept in',
+    '$XDG_CACHE_HOME/luthier or ~/.cache/luthier. Above LUTHIER_CACHE_MB megabytes (512), the least recently used are removed.',
+    "Failed builds are kept, too, with the compiler's output. clear keeps what running processes use.",
     '',
     '  npx luthier cache list',
     '  npx luthier cache clear',

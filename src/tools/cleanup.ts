@@ -9,7 +9,7 @@ function cleanAll(): void {
     try {
       clean();
     } catch {
-      // The process is ending: what one cannot undo must not keep the others from it.
+      // The process is ending: one failed clean-up must not prevent the others.
     }
   }
 }

@@ -63,7 +63,7 @@ async function flagsOf(command: Command): Promise<FlagTable> {
       about: `${offered.join(', ')}. Default: text, with colours on a terminal.`,
       parse: oneOf(offered),
     },
-    help: { key: 'help', about: 'Shows this text.', parse: () => true },
+    help: { key: 'help', about: 'Shows this help.', parse: () => true },
   };
 }
 

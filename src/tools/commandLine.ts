@@ -22,8 +22,8 @@ function help(): string {
     'Commands:',
     ...lines,
     '',
-    'luthier COMMAND --help tells the flags of a command or a run.',
-    'Exit codes: 0; 1 where what was asked for does not hold or fails; 2 for a wrong command line or config.',
+    'luthier COMMAND --help lists the flags of a command or a run.',
+    'Exit codes: 0; 1 if a check or the command fails; 2 for a wrong command line or config.',
   ].join('\n');
 }
 

@@ -11,47 +11,52 @@ interface CommandEntry {
 /** In the order of --help. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
   list: {
-    about: 'Lists the experiments: where they stand, what they extend, what they set themselves.',
+    about: 'Lists experiments with their file, base class and own constants.',
     load: async () => (await import('./list/index.js')).list,
   },
   dump: {
-    about: 'Shows the constants and the configs of an experiment, where each was set, or a document of them.',
+    about: "Prints an experiment's constants and configs, with the place that set each, or as a document.",
     load: async () => (await import('./dump.js')).dump,
   },
   diff: {
-    about: 'Shows what makes one experiment another, or what a change of the code does to experiments.',
+    about: 'Compares two experiments, or all experiments with those of a git revision.',
     load: async () => (await import('./diff/index.js')).diff,
   },
   validate: {
-    about: 'Checks experiments: constants, configs, shapes of a training step, at will one real step.',
+    about:
+      'Checks experiments: constants, configs, shapes of a training step and, on request, one real step.',
     load: async () => (await import('./validate/index.js')).validate,
   },
   analyze: {
-    about: 'Shows the layers of an experiment, and what a training step costs, without allocating anything.',
+    about:
+      "Shows an experiment's layers and the cost of a training step, without allocating memory for them.",
     load: async () => (await import('./analysis/index.js')).analyzeCommand,
   },
   codegen: {
-    about: 'Writes an experiment out as a file of its own, whose class returns the same configs.',
+    about: 'Writes a self-contained experiment file whose class returns the same configs.',
     load: async () => (await import('./codegen/index.js')).codegenCommand,
   },
   graph: {
-    about: "Draws an experiment's configs, as SVG or for Graphviz.",
+    about: "Draws an experiment's configs as SVG, or in the DOT language of Graphviz.",
     load: async () => (await import('./graph.js')).graph,
   },
   rename: {
-    about: 'Renames a hyperparameter or a constant everywhere, and keeps the old name readable.',
+    about:
+      'Renames a hyperparameter or constant in the whole project; saved files with the old name still load.',
     load: async () => (await import('./rename/index.js')).renameField,
   },
   'rename-class': {
-    about: 'Renames a configurable class or an experiment everywhere, and keeps the old name readable.',
+    about:
+      'Renames a configurable class or experiment in the whole project; saved files with the old name still load.',
     load: async () => (await import('./rename/index.js')).renameClass,
   },
   snapshot: {
-    about: 'Writes what experiments are into committed text files, or checks that those are current.',
+    about:
+      'Writes the constants and configs of experiments to text files to be committed, or checks these files.',
     load: async () => (await import('./snapshot/index.js')).snapshot,
   },
   cache: {
-    about: 'Lists what the native engine has compiled on this machine, or removes it.',
+    about: "Lists or clears the native engine's cache of compiled programs.",
     load: async () => (await import('./cache.js')).cache,
   },
 };

@@ -58,14 +58,14 @@ export const dump: Command = {
   flags: {
     history: {
       key: 'history',
-      about: 'Shows for every field where it was set, and what it was before, in place of its value alone.',
+      about: 'Shows where each field was set, and its previous values.',
       parse: () => true,
     },
     defaults: {
       key: 'defaults',
       value: 'HOW',
       about:
-        'How fields show that nobody set: like the others (show), marked (mark), or not at all (hide). ' +
+        'How fields with their defaults are shown: like the others (show), marked (mark), or not at all (hide). ' +
         'Default: show, dimmed on a terminal.',
       parse: oneOf(defaultForms),
     },
@@ -78,7 +78,7 @@ export const dump: Command = {
     '  npx luthier dump lm.Small --set numLayers=6 --history',
     '  npx luthier dump lm.Small --format=yaml > small.yaml',
     '',
-    'Exit codes: 0; 1 where the experiment cannot be loaded; 2 for a wrong command line or config.',
+    'Exit codes: 0; 1 if the experiment cannot be loaded; 2 for a wrong command line or config.',
   ].join('\n'),
   async run(args): Promise<Report> {
     const name = args.positionals[0]!;

@@ -13,7 +13,7 @@ export interface Failure {
   readonly place?: string;
 }
 
-/** Errors whose messages say all: a name in front would add nothing. */
+/** Errors whose names add nothing to their messages. */
 const speaking =
   /^(Error|ConfigError|UsageError|ExperimentLoadError|FunctionError|LayerError|TransformError)$/;
 

@@ -30,40 +30,40 @@ export const graph: Command = {
       key: 'out',
       value: 'FILE',
       about:
-        'Where to write the picture: in the DOT language where it ends in .dot or .gv. Without it, it is printed.',
+        'File to write; .dot and .gv are in the DOT language. Without this flag, the picture is printed.',
       parse: nonEmpty,
     },
     at: {
       key: 'at',
       value: 'PATH',
-      about: 'Draws the config at this path (task.model.lmTpl, datasets[0]), not all of them.',
+      about: 'Draws only the config at this path, such as task.model.lmTpl or datasets[0].',
       parse: nonEmpty,
     },
-    dot: { key: 'dot', about: "Writes Graphviz's DOT language, not SVG.", parse: () => true },
+    dot: { key: 'dot', about: "Writes Graphviz's DOT language instead of SVG.", parse: () => true },
     depth: {
       key: 'maxDepth',
       value: 'N',
-      about: 'Names, but does not draw, configs that are more than N steps from the first.',
+      about: 'Draws configs up to N steps from the first; those beyond are only named.',
       parse: positive(true),
     },
     defaults: {
       key: 'defaults',
       value: 'HOW',
       about:
-        'How fields show that nobody set: grey, with sub-configs named but not drawn (dim, the default), ' +
+        'How fields with their defaults are shown: grey, with sub-configs only named (dim, the default), ' +
         'not at all (hide), or like the others (show).',
       parse: oneOf(['dim', 'hide', 'show']),
     },
     direction: {
       key: 'direction',
       value: 'WAY',
-      about: 'Which way the arrows point: LR, the default, TB, RL or BT.',
+      about: 'Direction of the arrows: LR (the default), TB, RL or BT.',
       parse: oneOf(['LR', 'TB', 'RL', 'BT']),
     },
     length: {
       key: 'maxStringLength',
       value: 'N',
-      about: 'Cuts longer names and values to N characters. Default: 40.',
+      about: 'Truncates names and values to N characters. Default: 40.',
       parse: positive(true),
     },
   },
@@ -72,8 +72,8 @@ export const graph: Command = {
     '  npx luthier graph lm.Small --out=small.svg',
     '  npx luthier graph lm.Small --at=task.model --defaults=hide --dot | dot -Tpdf > model.pdf',
     '',
-    'Exit codes: 0; 1 where the experiment cannot be loaded; 2 for a wrong command line or config, and where the file',
-    'cannot be written.',
+    'Exit codes: 0; 1 if the experiment cannot be loaded; 2 for a wrong command line or config, or if the file cannot',
+    'be written.',
   ].join('\n'),
   async run(args): Promise<Report> {
     const { out, at } = args.values as { out?: string; at?: string };

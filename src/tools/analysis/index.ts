@@ -23,39 +23,38 @@ export const analyzeCommand: Command = {
   flags: {
     all: {
       key: 'all',
-      about: 'Shows every layer, where else layers that are alike have one row.',
+      about: 'Shows every layer; by default, consecutive equal layers share a row.',
       parse: () => true,
     },
     depth: {
       key: 'depth',
       value: 'N',
-      about: 'Shows layers down to N levels below the model. Default: all.',
+      about: 'Depth of the table, in levels below the model. Default: all.',
       parse: positive(true),
     },
     peak_tflops: {
       key: 'peakTflops',
       value: 'X',
-      about:
-        "The device's peak, in 1e12 FLOP/s. Default: measured on this machine, which takes half a second.",
+      about: "The device's peak in 1e12 FLOP/s. Default: measured on this machine in half a second.",
       parse: positive(false),
     },
     mfu: {
       key: 'mfu',
       value: 'SHARE',
-      about: `The share of the peak that the time of a step assumes, in (0, 1]. Default: ${DEFAULT_MFU}.`,
+      about: `Model FLOPs utilisation that the estimated step time assumes, in (0, 1]. Default: ${DEFAULT_MFU}.`,
       parse: share,
     },
   },
   changes: true,
   details: [
-    'The model is traced on shapes alone: no data is read, no weight is drawn, and models of any size can be analyzed.',
-    'FLOPs count a multiply-add as two; a training step is three forward passes. Memory is that of one device without',
-    'rematerialisation: all that the backward pass reads again is kept.',
+    'The model is traced on shapes alone: no data is read and no weight initialised, so models of any size can be analysed.',
+    'A multiply-add counts as two FLOPs, and a training step as three forward passes. Memory is that of one device without',
+    'rematerialisation: everything that the backward pass reads is kept.',
     '',
     '  npx luthier analyze lm.Small --set numLayers=8',
     '  npx luthier analyze lm.Small --depth=3 --peak_tflops=312 --mfu=0.4 --format=markdown',
     '',
-    'Exit codes: 0; 1 where the training input does not tell the shapes of its batches, or tracing fails; 2 for a wrong',
+    'Exit codes: 0; 1 if the training input does not tell the shapes of its batches, or tracing fails; 2 for a wrong',
     'command line or config.',
   ].join('\n'),
   async run({ positionals: [name], values, changes, warn }) {

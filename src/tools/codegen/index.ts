@@ -58,38 +58,42 @@ export const codegenCommand: Command = {
       key: 'out',
       value: 'FILE',
       about:
-        "Where to write the file, whose imports are made for its place; without it, it is printed for the experiment's own directory.",
+        "File to write; imports are relative to it. Without this flag, the code is printed, for the experiment's own directory.",
       parse: nonEmpty,
     },
     name: {
       key: 'name',
       value: 'CLASS',
-      about: "The name of the class. Default: that of the experiment's class.",
+      about: "Name of the class. Default: the name of the experiment's class.",
       parse: nonEmpty,
     },
     style: {
       key: 'style',
       value: 'STYLE',
       about:
-        'nested, the default: each config is written around its parts; statements: each has a name, and assignments.',
+        'nested (the default): configs contain their parts; statements: each config is a named constant with assignments.',
       parse: oneOf(['nested', 'statements']),
     },
     max_complexity: {
       key: 'maxComplexity',
       value: 'N',
-      about: 'At most so many values stand in one expression; larger parts get names.',
+      about: 'Most values in one expression; larger parts become named constants.',
       parse: positive(true),
     },
-    history: { key: 'history', about: 'Says in comments where each value was set.', parse: () => true },
+    history: {
+      key: 'history',
+      about: 'Adds comments with the place that set each value.',
+      parse: () => true,
+    },
   },
   changes: true,
   details: [
-    'The file holds a class that extends Experiment and returns equal configs, with the same sharing and tags.',
+    'The file has a class that extends Experiment and returns equal configs, with the same sharing and tags.',
     '',
     '  npx luthier codegen lm.Small --set numLayers=6 --out=experiments/six.ts',
     '',
-    'Exit codes: 0; 1 where the experiment cannot be loaded; 2 for a wrong command line or config, for values or classes',
-    'that cannot be written as code, and where the file cannot be written.',
+    'Exit codes: 0; 1 if the experiment cannot be loaded; 2 for a wrong command line or config, for values or classes',
+    'without a form as code, or if the file cannot be written.',
   ].join('\n'),
   async run(args): Promise<Report> {
     const out = args.values.out as string | undefined;

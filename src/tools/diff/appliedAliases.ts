@@ -1,4 +1,4 @@
-/** @file Old names in documents of the old version, replaced where an alias of the new one says what they are now. */
+/** @file Present names in documents of the old version, by the aliases of the new one. */
 import { DeclarationChanges } from './declarations.js';
 import type { DeclarationChange } from './diffReport.js';
 import type { ClassDocument, ConfigEntry, ExperimentPair, MadeExperiment } from './protocol.js';

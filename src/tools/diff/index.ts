@@ -23,13 +23,13 @@ export const diff: Command = {
       key: 'base',
       value: 'REF',
       about:
-        'Compares the working tree with a git revision: the commit at which it left REF, as on a pull request. Without EXP, ' +
-        'every experiment that the changed files reach through imports is compared.',
+        'Compares the working tree with the merge base of HEAD and REF, as a pull request does. Without EXP, every ' +
+        'experiment that imports a changed file, directly or not, is compared.',
       parse: nonEmpty,
     },
     exact: {
       key: 'exact',
-      about: 'Compares with the revision REF itself, whatever happened there since.',
+      about: 'Compares with REF itself, not with the merge base.',
       parse: () => true,
     },
     timeout: {
@@ -46,7 +46,7 @@ export const diff: Command = {
     },
     exit_code: {
       key: 'exitCode',
-      about: 'Exits with 1 if anything changed.',
+      about: 'Exits with 1 if any experiment changed.',
       parse: () => true,
     },
   },
@@ -55,12 +55,12 @@ export const diff: Command = {
   npx luthier diff lm.Small --base=HEAD
   npx luthier diff --base=origin/main --format=markdown
 
-The changes of --set and the like are made to both sides. A revision is checked out into a temporary folder; what git
-ignores, packages and data, is that of the working tree. An experiment counts as changed if its configs, its constants or
-what follows from its model are; comments, and defaults that are written out, change nothing. Where code changed and the
-configs did not, of models that differ in sizes alone the smallest is looked at first, the others if that one changed.
+--set and the other flags that change experiments apply to both sides. The revision is checked out into a temporary
+folder, with the ignored files (packages, data) of the working tree. An experiment has changed if its configs, its
+constants, or the size, cost or variables of its model have; comments and spelled-out defaults are no change. Where only
+code changed, models that differ in size alone are traced once, by the smallest; the others follow if that one changed.
 
-Exit codes: 0; 1 where the change breaks an experiment; 2 for a wrong command line.`,
+Exit codes: 0; 1 if the change breaks an experiment; 2 for a wrong command line.`,
   async run({ positionals, values, changes }: Arguments): Promise<Report> {
     const [first, second] = positionals;
     const failOnChange = values.exitCode === true;

@@ -11,26 +11,26 @@ export const list: Command = {
   flags: {
     abstract: {
       key: 'abstract',
-      about: 'Lists abstract families, too, which only their descendants can run.',
+      about: 'Includes abstract families, which run only through subclasses.',
       parse: () => true,
     },
     build: {
       key: 'build',
       about:
-        "Builds each one's task, too, in a process of its own, and tells how many parameters it has, or what is wrong.",
+        "Builds each experiment's task in a separate process, and shows its number of parameters or its error.",
       parse: () => true,
     },
   },
   changes: false,
   details: [
-    'PATTERN is a part of the name, in upper or lower case. With * (any text) and ? (any character) it is the whole name,',
-    "or the name without what stands before a dot: 'lm.*', 'Small*'.",
-    'Without it, those of ./experiments are listed; the ones that come with luthier where a project has none, or by PATTERN.',
-    'What does not build is told of in its place; luthier validate tells more, and can be given values for constants.',
+    'PATTERN is part of a name; case does not matter. With * (any text) or ? (any character) it must match the whole name,',
+    "or the part of it behind a dot: 'lm.*', 'Small*'.",
+    "Without PATTERN, the experiments of ./experiments are listed, or luthier's own if there are none; PATTERN searches both.",
+    'luthier validate tells more about experiments that do not build, and takes values for constants.',
     '',
     "  npx luthier list 'lm.*' --format=markdown",
     '',
-    'Exit codes: 0; 1 where no experiment matches; 2 for a wrong command line.',
+    'Exit codes: 0; 1 if no experiment matches; 2 for a wrong command line.',
   ].join('\n'),
   async run({ positionals: [pattern], values, warn }) {
     const { directoriesFor, showFile } = await import('../../registry/directories.js');

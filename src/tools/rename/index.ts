@@ -10,11 +10,11 @@ import { type Paint, plain } from '../terminalOutput.js';
 import type { ChangedFile, Plan } from './renamePlan.js';
 
 const flags: Command['flags'] = {
-  dry_run: { key: 'dryRun', about: 'Shows what would change, and writes nothing.', parse: () => true },
-  force: { key: 'force', about: 'Writes also where the compiler would find new errors.', parse: () => true },
+  dry_run: { key: 'dryRun', about: 'Shows the changes without writing them.', parse: () => true },
+  force: { key: 'force', about: 'Writes the changes even if they cause compiler errors.', parse: () => true },
   no_alias: {
     key: 'noAlias',
-    about: 'Leaves the old name out of the source: what was saved under it cannot be read any more.',
+    about: 'Adds no alias for the old name: what was saved under it cannot be read any more.',
     parse: () => true,
   },
 };
@@ -35,8 +35,7 @@ async function rename(plan: Planner, { positionals, values }: Arguments): Promis
 }
 
 const shared = [
-  'Strings, comments, scripts, pages and config files that say the old name are listed for a look by hand: which of',
-  'them mean it, only a person knows.',
+  'Strings, comments, scripts, pages and config files that contain the old name are listed, to be checked by hand.',
 ];
 
 export const renameField: Command = {
@@ -45,14 +44,14 @@ export const renameField: Command = {
   flags,
   changes: false,
   details: [
-    'Changes the declaration of a hyperparameter, or of the constant of an experiment, and every use that its type leads',
-    'to. renamed(…) in the declaration keeps the old name: documents, flags and config files that say it are read with a',
-    'notice. Of several classes with one name say which: src/layers/linears.ts:Linear.inputDims, or lm.Small.numPrompts.',
+    'Renames a hyperparameter, or a constant of an experiment, in its declaration and wherever TypeScript finds a use.',
+    'renamed(…) in the declaration keeps the old name: documents, flags and config files that use it load with a notice.',
+    'If several classes have the name, add the file or module: src/layers/linears.ts:Linear.inputDims, lm.Small.numPrompts.',
     ...shared,
     '',
     '  npx luthier rename LmExperiment.numHeads heads --dry_run',
     '',
-    'Exit codes: 0; 1 where the compiler would find new errors; 2 for a wrong command line.',
+    'Exit codes: 0; 1 if the compiler would find new errors; 2 for a wrong command line.',
   ].join('\n'),
   run: async (args) => rename((await import('./renamePlan.js')).planFieldRename, args),
 };
@@ -63,13 +62,13 @@ export const renameClass: Command = {
   flags,
   changes: false,
   details: [
-    'Changes the name of a configurable class, or of an experiment, in the TypeScript of the project. registerAlias(…)',
-    'behind a configurable class keeps the old name: documents that say it are read with a notice.',
+    'Renames a configurable class or an experiment in the TypeScript of the project. registerAlias(…) behind a configurable',
+    'class keeps the old name: documents that use it load with a notice.',
     ...shared,
     '',
     '  npx luthier rename-class lm.Small Tiny --dry_run',
     '',
-    'Exit codes: 0; 1 where the compiler would find new errors; 2 for a wrong command line.',
+    'Exit codes: 0; 1 if the compiler would find new errors; 2 for a wrong command line.',
   ].join('\n'),
   run: async (args) => rename((await import('./renamePlan.js')).planClassRename, args),
 };

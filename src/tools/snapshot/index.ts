@@ -132,24 +132,24 @@ export const snapshot: Command = {
     check: {
       key: 'check',
       about:
-        'Writes nothing; tells which snapshots are stale, what changed, and the command that mends them.',
+        'Writes nothing; shows which snapshots are stale, what changed, and the command that updates them.',
       parse: () => true,
     },
     remove: {
       key: 'remove',
-      about: 'Removes the snapshots of the experiments: they are out again.',
+      about: 'Deletes the snapshots of these experiments.',
       parse: () => true,
     },
   },
   changes: false,
   details: [
-    'An experiment opts in by its first snapshot: luthier snapshot EXP writes experiments/__snapshots__/EXP.txt,',
-    'to be committed. Without names, all snapshots that there are are refreshed, or checked.',
+    'luthier snapshot EXP writes experiments/__snapshots__/EXP.txt, to be committed. Without names, all existing snapshots',
+    'are updated, or checked.',
     '',
     '  npx luthier snapshot lm.Small',
     '  npx luthier snapshot --check',
     '',
-    'Exit codes: 0; 1 where a snapshot is stale or missing, or its experiment is gone or cannot be evaluated;',
+    'Exit codes: 0; 1 if a snapshot is stale or missing, or its experiment is gone or cannot be evaluated;',
     '2 for a wrong command line.',
   ].join('\n'),
   async run({ positionals, values }): Promise<Report> {

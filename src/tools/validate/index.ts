@@ -20,35 +20,35 @@ export const validate: Command = {
     level: {
       key: 'level',
       value: 'LEVEL',
-      about: `How far: ${levels.map((name, i) => `${i} ${name}`).join(', ')}. Default: trace.`,
+      about: `Last level to check: ${levels.map((name, i) => `${i} ${name}`).join(', ')}. Default: trace.`,
       parse: parseLevel,
     },
     timeout: {
       key: 'timeout',
       value: 'SECONDS',
-      about: `The time that one experiment may take. Default: ${defaultTimeout}.`,
+      about: `Time limit for each experiment. Default: ${defaultTimeout}.`,
       parse: positive(false),
     },
   },
   changes: true,
-  details: `Without EXP all of ./experiments are checked; those that come with luthier only where a project has none.
-EXP is a name, the end of one behind a dot, or a pattern: 'c4.*'.
+  details: `Without EXP, all experiments of ./experiments are checked, or luthier's own if there are none.
+EXP is a full name, a dotted suffix of one, or a pattern: 'c4.*'.
 
-Levels, each with all before it:
+Levels; each includes those before it:
   0 resolve   the file loads, and exports the class
-  1 task      the constants are complete and right, the task's config is right, and it builds
-  2 datasets  so do the datasets, those that are decoded included
-  3 trace     shapes of a training step and of evaluation fit, forward and backward; nothing is allocated
+  1 task      the constants are complete and valid, and the task's config is valid and builds
+  2 datasets  the datasets build, including those to decode
+  3 trace     the shapes of a training step and of evaluation fit, forward and backward; nothing is allocated
   4 step      one training step and one batch of each evaluation run here, in a temporary directory
 
-Experiments are checked in processes of their own: one that crashes, hangs or takes all memory fails by itself.
-What lacks a value (--set dataPath=PATH) or needs a larger machine is incomplete: a failure only where it is named.
-The flags that change experiments apply to each; where none is named, settings of constants to those that have them.
+Experiments are checked in separate processes: one that crashes, hangs or runs out of memory does not affect the others.
+An experiment that lacks a value (--set dataPath=PATH) or needs a larger machine is incomplete, and fails only if it is named.
+Flags that change experiments apply to each; without EXP, --set of a constant applies to the experiments that declare it.
 
   npx luthier validate
   npx luthier validate ShakespeareChar --set dataPath=input.txt --level=step
 
-Exit codes: 0; 1 where an experiment fails; 2 for a wrong command line.`,
+Exit codes: 0; 1 if an experiment fails; 2 for a wrong command line.`,
   async run({ positionals, values, changes }) {
     const directories = directoriesFor(positionals.length > 0);
     const found = scan(directories);
