@@ -19,7 +19,7 @@ export interface VariableSummary {
 }
 
 /** Bytes that a training step holds at once, on one host: nothing is spread over devices, nothing is computed twice. */
-export interface TrainingMemory {
+interface TrainingMemory {
   readonly variables: number;
   /** Of all variables, those included that do not train: gradients lie in a buffer like the variables'. */
   readonly gradients: number;
