@@ -93,7 +93,7 @@ export class Hangs extends Family {
 }
 `,
   });
-  const { child, finished } = startCommand(['validate', 'Hangs'], own, 'src/tools/main.ts', {
+  const { child, finished } = startCommand(['validate', 'Hangs'], own, 'src/tools/commandLine.ts', {
     TMPDIR: temporary,
   });
   while (made(temporary).length === 0) await new Promise((done) => setTimeout(done, 50));
