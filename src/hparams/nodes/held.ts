@@ -61,7 +61,7 @@ export function explicitValue(node: ConfigNode, { name }: FieldInfo): unknown {
 }
 
 /** Adds the nodes of the configs in `value` to `into`. */
-export function collectNodes(value: unknown, into: ConfigNode[]): void {
+function collectNodes(value: unknown, into: ConfigNode[]): void {
   if (typeof value !== 'object' || value === null) return;
   const node = nodeOf(value);
   if (node !== undefined) into.push(node);

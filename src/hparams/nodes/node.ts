@@ -33,7 +33,7 @@ export {
   type WriteKind,
 } from './configNode.js';
 export { rawValue } from './fieldValues.js';
-export { collectNodes, hasValue, isExplicit, isPristine } from './held.js';
+export { hasValue, isExplicit } from './held.js';
 
 /** The node of a config. @throws ConfigError for anything else; `operation` is who was given it. */
 export function requireNode(value: unknown, operation: string): ConfigNode {
