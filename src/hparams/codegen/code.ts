@@ -95,7 +95,7 @@ export function memberText(name: string): string {
 }
 
 /** A number, negative zero and what is no number included. */
-export function numberText(value: number): string {
+function numberText(value: number): string {
   if (Number.isNaN(value)) return 'Number.NaN';
   if (!Number.isFinite(value)) return value > 0 ? 'Number.POSITIVE_INFINITY' : 'Number.NEGATIVE_INFINITY';
   return Object.is(value, -0) ? '-0' : String(value);

@@ -176,7 +176,7 @@ export function collectParts(value: DiffValue, into: (OldPart | AddedPart)[] = [
 }
 
 /** A value with each config in it replaced. */
-export function mapParts(value: DiffValue, swap: (part: OldPart | AddedPart) => DiffValue): DiffValue {
+function mapParts(value: DiffValue, swap: (part: OldPart | AddedPart) => DiffValue): DiffValue {
   return mapContainers(value, (leaf) =>
     leaf instanceof OldPart || leaf instanceof AddedPart ? swap(leaf) : leaf,
   );
