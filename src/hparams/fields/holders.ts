@@ -37,7 +37,7 @@ export function withBuilt<R>(resolve: (config: AnyConfig) => unknown, action: ()
 }
 
 /** Whether a field of this holder takes the config: of its class or a subclass, and a partial where factories are held. */
-export function fits({ info, kind }: ConfigNode, holder: Pick<Holder, 'kind' | 'cls'>): boolean {
+function fits({ info, kind }: ConfigNode, holder: Pick<Holder, 'kind' | 'cls'>): boolean {
   if ((kind === 'partial') !== (holder.kind === 'factory')) return false;
   return info.cls === holder.cls || info.cls.prototype instanceof holder.cls;
 }
