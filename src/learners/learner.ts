@@ -1,11 +1,12 @@
 /** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
-import { type FlatLayout, flatLayout } from '../compiler/index.js';
+import { type FlatLayout, type Following, flatLayout } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './checkFields.js';
 import { BaseOptimizer, EMA } from './optimizer.js';
-import { FlatUpdater, type UpdateRules, type UpdaterBuffers } from './updater.js';
+import { type UpdateRules, updateOf } from './update.js';
+import { FlatUpdater, type UpdaterBuffers } from './updater.js';
 import { FROZEN, NON_TRAINABLE, type UpdateGroup } from './variableGroup.js';
 
 /** A variable, as far as learners need it; those of layers are such. */
@@ -99,6 +100,11 @@ export class Learner extends Configurable.with({
   /** Places the variables of a model in flat buffers, grouped as this learner updates them. */
   layout(variables: readonly LearnableVariable[]): FlatLayout {
     return flatLayout(variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) })));
+  }
+
+  /** The update of buffers that follow `layout` as a function; no memory is taken. */
+  update(layout: FlatLayout): Following {
+    return updateOf(this.updateRules, layout);
   }
 
   /**

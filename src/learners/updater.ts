@@ -1,18 +1,8 @@
-/** @file The update of flat buffers in place, as a function that follows the gradients in the same run. */
-import {
-  type FlatEntry,
-  type FlatLayout,
-  type Following,
-  type Tensor,
-  type TensorSpec,
-  type Tree,
-  tf,
-  withScope,
-} from '../compiler/index.js';
-import { withNorm } from './clipping.js';
+/** @file The update of flat buffers in place: what it is bound to, what each step hands it, and what it did. */
+import type { FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
 import { entryNorms, globalNorm } from './norms.js';
-import { type BaseOptimizer, EMA, type GroupState } from './optimizer.js';
-import { isUpdateGroup, NON_TRAINABLE, VariableGroup } from './variableGroup.js';
+import { type BufferName, type Members, mapValues, membersOf, type UpdateRules, updateOf } from './update.js';
+import { isUpdateGroup, VariableGroup } from './variableGroup.js';
 
 /** The flat buffers of a training state; all have the layout's size. */
 export interface UpdaterBuffers {
@@ -20,15 +10,6 @@ export interface UpdaterBuffers {
   /** Gradients of the loss; for variables that the forward pass replaces, their new values. */
   readonly grads: Float32Array;
   readonly slots: Readonly<Record<string, Float32Array>>;
-}
-
-/** The learner's rules. */
-export interface UpdateRules {
-  readonly optimizer: BaseOptimizer;
-  /** Whether a step that is not valid leaves everything as it was. */
-  readonly skipsInvalidSteps: boolean;
-  /** A step is valid where the norm of all gradients is below this; null where all steps are. */
-  readonly normBound: number | null;
 }
 
 /** Report of an update. */
@@ -44,23 +25,11 @@ export interface UpdateReport {
   readonly isValidStep: 0 | 1;
 }
 
-/** One group's tensors, or the arrays that they are bound to. Scalars have a part for each run of a call. */
-interface Members<T> extends GroupState<T> {
-  readonly grad: T;
-  readonly scalars: Readonly<Record<string, T>>;
-}
-
-const mapValues = <T, U>(record: Readonly<Record<string, T>>, f: (value: T) => U): Record<string, U> =>
-  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]));
-
-const SCALAR: TensorSpec = { shape: [], dtype: 'float32' };
-const specOf = ({ length }: Float32Array): TensorSpec => ({ shape: [length], dtype: 'float32' });
-
 /** Updates parameters and slots in place. Made by `Learner.createUpdater`. */
 export class FlatUpdater {
   /** The function to compile behind the gradients. */
   readonly following: Following;
-  /** Arrays of each group, to bind it to. */
+  /** Arrays of each group, to bind it to; scalars have a part for each run of a call. */
   readonly inputs: Readonly<Record<string, Members<Float32Array>>>;
   readonly outputs: Tree<Float32Array | Uint8Array>;
   private readonly entries: readonly FlatEntry[];
@@ -78,42 +47,21 @@ export class FlatUpdater {
     private readonly buffers: UpdaterBuffers,
     runs: number,
   ) {
-    const { optimizer } = rules;
-    checkBuffers(optimizer, layout, buffers);
+    checkBuffers(rules, layout, buffers);
     this.entries = layout.entries.filter(({ group }) => isUpdateGroup(group));
     this.groups = VariableGroup.listOf(layout);
+    const bufferOf = (buffer: BufferName): Float32Array =>
+      typeof buffer === 'string' ? buffers[buffer] : buffers.slots[buffer.slot]!;
     const perRun = () => new Float32Array(runs);
-    const membersAt = (
-      { offset, size }: VariableGroup['place'],
-      slots: readonly string[],
-      scalars: Readonly<Record<string, number>>,
-    ): Members<Float32Array> => {
-      const piece = (buffer: Float32Array) => buffer.subarray(offset, offset + size);
-      return {
-        param: piece(buffers.params),
-        grad: piece(buffers.grads),
-        slots: Object.fromEntries(slots.map((slot) => [slot, piece(buffers.slots[slot]!)])),
-        scalars: mapValues(scalars, perRun),
-      };
-    };
-    const updated = this.groups.map(
-      ({ name, place }) =>
-        [name, membersAt(place, optimizer.stateNames, optimizer.hostScalars(0, name))] as const,
+    this.inputs = membersOf(
+      rules,
+      layout,
+      (buffer, { offset, size }) => bufferOf(buffer).subarray(offset, offset + size),
+      perRun,
     );
-    const replaced = layout.groups
-      .filter(({ name }) => name === NON_TRAINABLE)
-      .map((place) => [NON_TRAINABLE, membersAt(place, optimizer.averages ? [EMA] : [], {})] as const);
-    this.inputs = Object.fromEntries([...updated, ...replaced]);
     this.told = { rawGradNorm: perRun(), clippedGradNorm: perRun(), isValid: new Uint8Array(runs) };
     this.outputs = { ...this.told, groups: mapValues(this.inputs, ({ param, slots }) => ({ param, slots })) };
-    this.following = {
-      name: 'update',
-      f: (given: Record<string, Members<Tensor>>) => withScope('update', () => this.update(given)),
-      inputs: mapValues(this.inputs, ({ param, grad, slots, scalars }) => ({
-        ...{ param: specOf(param), grad: specOf(grad), slots: mapValues(slots, specOf) },
-        scalars: mapValues(scalars, () => SCALAR),
-      })),
-    };
+    this.following = updateOf(rules, layout);
   }
 
   /**
@@ -153,51 +101,9 @@ export class FlatUpdater {
   varNorm(): number {
     return globalNorm(this.entries, this.buffers.params);
   }
-
-  private update(given: Record<string, Members<Tensor>>): Tree<Tensor> {
-    const { optimizer, normBound, skipsInvalidSteps } = this.rules;
-    const raw = withNorm(
-      this.groups.map((variables) => ({ variables, grad: () => given[variables.name]!.grad })),
-    );
-    const clipped = optimizer.transformGradients(raw);
-    const isValid = normBound === null ? tf.scalar(1, 'bool') : tf.less(raw.norm, normBound);
-    const settled = (after: GroupState<Tensor>, before: GroupState<Tensor>): GroupState<Tensor> =>
-      skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
-    const groups = clipped.groups.map(({ variables, grad }) => {
-      const { name } = variables;
-      const before = given[name]!;
-      const changed = withScope(`update/${optimizer.constructor.name}_${name}`, () =>
-        settled(optimizer.update(before, grad(), before.scalars, variables), before),
-      );
-      return [name, changed] as const;
-    });
-    const { [NON_TRAINABLE]: replaced } = given;
-    return {
-      ...{ rawGradNorm: raw.norm, clippedGradNorm: clipped.norm, isValid },
-      groups: {
-        ...Object.fromEntries(groups),
-        ...(replaced && { [NON_TRAINABLE]: settled(replacement(replaced), replaced) }),
-      } as unknown as Tree<Tensor>,
-    };
-  }
 }
 
-/** The value from the forward pass, which is its own average. */
-const replacement = ({ grad, slots }: Members<Tensor>): GroupState<Tensor> => ({
-  param: grad,
-  slots: mapValues(slots, () => grad),
-});
-
-/** One state or the other, unchanged to the bit. */
-function choose(condition: Tensor, yes: GroupState<Tensor>, no: GroupState<Tensor>): GroupState<Tensor> {
-  const slots = Object.entries(yes.slots).map(([name, slot]) => [
-    name,
-    tf.where(condition, slot, no.slots[name]!),
-  ]);
-  return { param: tf.where(condition, yes.param, no.param), slots: Object.fromEntries(slots) };
-}
-
-function checkBuffers(optimizer: BaseOptimizer, layout: FlatLayout, buffers: UpdaterBuffers): void {
+function checkBuffers({ optimizer }: UpdateRules, layout: FlatLayout, buffers: UpdaterBuffers): void {
   const named: Record<string, Float32Array | undefined> = { params: buffers.params, grads: buffers.grads };
   for (const name of optimizer.stateNames) named[`slots.${name}`] = buffers.slots[name];
   for (const [name, buffer] of Object.entries(named)) {

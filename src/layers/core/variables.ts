@@ -1,16 +1,19 @@
 /** @file Layers, variables with their initial values, and decode state of a whole model. */
 import {
+  type Distribution,
   type Draw,
   type FillOptions,
   fillNow,
   fillRandom,
   foldIn,
   hashString,
+  type PrngKey,
   prngKey,
   sizeOf,
 } from '../../compiler/index.js';
 import type { BaseLayer } from './base.js';
 import type { DecodeStateSpec } from './context.js';
+import type { WeightShape } from './weightInit.js';
 import type { Variable } from './weights.js';
 
 /** `root` and every layer below it once, parents before children, in order of creation. */
@@ -30,12 +33,28 @@ export function listVariables(root: BaseLayer): Variable[] {
   return listLayers(root).flatMap((layer) => [...layer.variables.values()]);
 }
 
-/** Initial values of each variable, or their distribution; they depend on the seed and the variable's path alone. */
-function* initialValues(root: BaseLayer, seed: number) {
+/** The initial values of a variable. */
+export interface InitialValues {
+  readonly variable: Variable;
+  readonly key: PrngKey;
+  /** The values, or the distribution that the key draws them from. */
+  readonly initial: Float32Array | Distribution;
+}
+
+/**
+ * Initial values of each variable, or their distribution; they depend on the seed and the variable's path alone.
+ *
+ * @param shapeOf the shape to draw, if not the variable's own.
+ */
+export function* initialValues(
+  root: BaseLayer,
+  seed: number,
+  shapeOf: (variable: Variable) => WeightShape = (variable) => variable,
+): Generator<InitialValues> {
   const rootKey = prngKey(seed);
   for (const variable of listVariables(root)) {
     const key = foldIn(rootKey, hashString(variable.path));
-    yield { variable, key, initial: variable.init.draw(key, variable) };
+    yield { variable, key, initial: variable.init.draw(key, shapeOf(variable)) };
   }
 }
 

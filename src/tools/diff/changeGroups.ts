@@ -2,11 +2,13 @@
 
 import {
   type CheckpointEffect,
+  type Computed,
   type ConstantChange,
   type ExperimentReport,
   type FieldChange,
   type Status,
   statuses,
+  type Uncompared,
 } from './diffReport.js';
 import type { Failure } from './protocol.js';
 
@@ -44,6 +46,24 @@ export function groupCheckpoints(
     checkpoints === undefined || checkpoints.loads ? [] : [checkpoints],
   );
   return widestFirst(effects.map(([effect, experiments]) => ({ effect, experiments })));
+}
+
+/** What the same config computes otherwise, once for all experiments of which it is true. */
+export function groupComputed(
+  reports: readonly ExperimentReport[],
+): { experiments: readonly string[]; computed: Computed }[] {
+  const found = withExperiments(reports, ({ computed }) =>
+    computed === undefined || computed.differs.length === 0 ? [] : [{ ...computed, uncompared: [] }],
+  );
+  return widestFirst(found.map(([computed, experiments]) => ({ computed, experiments })));
+}
+
+/** What could not be compared, each reason once. */
+export function groupUncompared(
+  reports: readonly ExperimentReport[],
+): { experiments: readonly string[]; uncompared: Uncompared }[] {
+  const found = withExperiments(reports, ({ computed }) => computed?.uncompared ?? []);
+  return widestFirst(found.map(([uncompared, experiments]) => ({ uncompared, experiments })));
 }
 
 /** What keeps experiments of a status from working, told once where it differs in nothing but their names. */

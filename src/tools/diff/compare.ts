@@ -1,5 +1,12 @@
 /** @file Comparison of two versions of an experiment. */
-import type { ConstantChange, DeclarationChange, ExperimentReport, Side, Status } from './diffReport.js';
+import type {
+  Computed,
+  ConstantChange,
+  DeclarationChange,
+  ExperimentReport,
+  Side,
+  Status,
+} from './diffReport.js';
 import { display, showJson } from './display.js';
 import { effectsOf, hasEffect } from './effects.js';
 import { fieldChanges } from './fieldChanges.js';
@@ -19,12 +26,18 @@ export interface Version {
   readonly analysis?: AnalysisDocument | undefined;
 }
 
-/** What changed of the experiment `name`; `declarations` are the names that changed in it. */
+/**
+ * What changed of the experiment `name`.
+ *
+ * @param declarations the names that changed in it.
+ * @param computed what became of its programs and data, where its config is the same.
+ */
 export function compareExperiment(
   name: string,
   old: Version,
   now: Version,
   declarations: readonly DeclarationChange[],
+  computed?: Computed,
 ): ExperimentReport {
   const [before, after] = [made(old.document), made(now.document)];
   const constants = constantChanges(before?.constants ?? [], after?.constants ?? []);
@@ -33,15 +46,21 @@ export function compareExperiment(
   const models = [analysed(old.analysis), analysed(now.analysis)] as const;
   const effects = models[0] || models[1] ? effectsOf(...models) : undefined;
   const [oldError, newError] = [errorOf(old), errorOf(now)];
-  const isChanged = constants.length + fields.length > 0 || (effects !== undefined && hasEffect(effects));
+  const isChanged =
+    constants.length + fields.length > 0 ||
+    (effects !== undefined && hasEffect(effects)) ||
+    (computed !== undefined && computed.differs.length > 0);
   const own = declarations.filter(({ experiments }) => experiments.includes(name));
-  const status = statusOf(old, now, isChanged, own);
+  const settled = statusOf(old, now, isChanged, own);
+  const isOpen = settled === 'unchanged' && computed !== undefined && computed.uncompared.length > 0;
+  const status = isOpen ? 'uncompared' : settled;
   return {
     name,
     status,
     constants: constantsToTell(name, status, constants),
     fields,
     ...(effects === undefined ? {} : { effects }),
+    ...(computed === undefined ? {} : { computed }),
     ...(oldError === undefined ? {} : { oldError }),
     ...(newError === undefined ? {} : { newError }),
   };

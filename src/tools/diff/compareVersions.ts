@@ -1,22 +1,24 @@
 /** @file Comparison of the working tree with a git revision. */
 import { realpathSync } from 'node:fs';
-import { relative } from 'node:path';
+import { join, relative } from 'node:path';
 import type { Override } from '../../cli/index.js';
 import { didYouMean } from '../../hparams/index.js';
 import { fullNameOf } from '../../registry/suggest.js';
 import { UsageError } from '../../registry/usageError.js';
-import { analyseModels } from './analyseModels.js';
+import { type Analysable, analyseModels } from './analyseModels.js';
 import { applyAliases } from './appliedAliases.js';
 import { inOrder } from './changeGroups.js';
 import { compareExperiment } from './compare.js';
+import type { Compared } from './computed.js';
 import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
-import type { DiffReport, VersionName } from './diffReport.js';
+import type { Computed, DiffReport, VersionName } from './diffReport.js';
 import { Evaluator, type Limits } from './evaluators.js';
 import { changedFiles, findBase, repositoryOf } from './git.js';
+import { inputClassesOf } from './inputClasses.js';
 import { type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
 import { Sources } from './sources.js';
-import { treeAt } from './versionTree.js';
+import { type Tree, treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
 
 /** What is compared. */
@@ -76,7 +78,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
           request.name === undefined
             ? newSources.experiments.size - names.filter((name) => newSources.experiments.has(name)).length
             : 0,
-        notes: notesOf(changed, relative(repository.root, project)),
+        notes: [...notesOf(changed, newTree), ...found.notes],
       };
     } finally {
       await Promise.all([old.end(), now.end()]);
@@ -86,6 +88,11 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
     worktree.remove();
   }
 }
+
+/** Of experiments whose configs are the same. */
+const whatWasCompared =
+  'Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial ' +
+  'values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.';
 
 const workingTree: VersionName = { label: 'working tree' };
 
@@ -128,7 +135,7 @@ async function evaluateAll(
   names: readonly string[],
   { old, now }: Versions,
   changes: readonly Override[],
-): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged'>> {
+): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged' | 'notes'>> {
   const within = ({ sources }: Evaluated) => names.filter((name) => sources.experiments.has(name));
   const [olds, news] = await Promise.all([
     old.evaluator.configs(within(old), changes),
@@ -137,22 +144,57 @@ async function evaluateAll(
   const { pairs, renames } = applyAliases(pairsOf(names, olds, news));
   for (const { old: document } of pairs) olds.set(document.name, document);
   const declarations = [...renames, ...changedDeclarations(pairs)];
-  const isTouched = (name: string) => old.sources.isModelTouched(name) || now.sources.isModelTouched(name);
-  const models = await analyseModels(
-    names,
-    { documents: olds, analyses: (asked) => old.evaluator.analyses(asked, changes) },
-    { documents: news, analyses: (asked) => now.evaluator.analyses(asked, changes) },
-    isTouched,
-  );
+  const models = await analyseModels(names, asked(olds, old, changes), asked(news, now, changes));
   const home = now.sources.tree;
   const [oldPlaces, newPlaces] = [new DeclaredPlaces(old.sources.tree, home), new DeclaredPlaces(home, home)];
   const reports = names.map((name) => {
     const before = { document: olds.get(name), analysis: models.old.get(name), places: oldPlaces };
     const after = { document: news.get(name), analysis: models.now.get(name), places: newPlaces };
-    return withDeclaredPlaces(compareExperiment(name, before, after, declarations), before, after);
+    const computed = computedOf(name, models.computed.get(name), news.get(name), { old, now });
+    return withDeclaredPlaces(compareExperiment(name, before, after, declarations, computed), before, after);
   });
   const changed = reports.filter(({ status }) => status !== 'unchanged');
-  return { experiments: inOrder(changed), declarations, unchanged: reports.length - changed.length };
+  return {
+    experiments: inOrder(changed),
+    declarations,
+    unchanged: reports.length - changed.length,
+    notes: models.computed.size > 0 ? [whatWasCompared] : [],
+  };
+}
+
+/** A version's experiments, and who looks at them. */
+function asked(
+  documents: ReadonlyMap<string, ExperimentDocument>,
+  { evaluator }: Evaluated,
+  changes: readonly Override[],
+): Analysable {
+  return {
+    documents,
+    fingerprints: (names) => evaluator.fingerprints(names, changes),
+    analyses: (names) => evaluator.analyses(names, changes),
+  };
+}
+
+/** What was computed, with the files that it may be due to; data that is not here does not matter where no code changed. */
+function computedOf(
+  name: string,
+  computed: Compared | undefined,
+  document: ExperimentDocument | undefined,
+  { old, now }: Versions,
+): Computed | undefined {
+  const experiment = made(document);
+  if (computed === undefined || experiment === undefined) return undefined;
+  const classes = inputClassesOf(experiment.config);
+  const isTouched = old.sources.areTouched(name, classes) || now.sources.areTouched(name, classes);
+  const unread = 'the code that reads it changed, and there is no data to compare';
+  return {
+    differs: computed.differs,
+    uncompared: computed.uncompared.flatMap((each) => {
+      if (each.part !== 'input') return [each];
+      return isTouched ? [{ ...each, reason: `${unread}: ${each.reason}` }] : [];
+    }),
+    files: [...new Set([...old.sources.changedFilesOf(name), ...now.sources.changedFilesOf(name)])].sort(),
+  };
 }
 
 function pairsOf(
@@ -166,13 +208,24 @@ function pairsOf(
   });
 }
 
-function notesOf(changed: ReadonlySet<string>, project: string): string[] {
-  const prefix = project === '' ? '' : `${project}/`;
+/** What a reader has to know of how the comparison was made. */
+function notesOf(changed: ReadonlySet<string>, { root, project, library }: Tree): string[] {
+  const notes: string[] = [];
+  const folder = relative(root, project);
+  const prefix = folder === '' ? '' : `${folder}/`;
   const packages = ['package-lock.json', 'package.json', 'pnpm-lock.yaml', 'yarn.lock'].filter(
     (file) => changed.has(`${prefix}${file}`) || changed.has(file),
   );
-  if (packages.length === 0) return [];
-  return [
-    `${packages.join(' and ')} changed: both versions were evaluated with the packages that are installed now.`,
-  ];
+  if (packages.length > 0) {
+    notes.push(
+      `${packages.join(' and ')} changed: both versions were evaluated with the packages that are installed now.`,
+    );
+  }
+  const compiler = relative(root, join(library, 'src/compiler'));
+  if ([...changed].some((file) => file.startsWith(`${compiler}/`))) {
+    notes.push(
+      'The compiler changed: programs were compared as they are traced, not what engines make of them.',
+    );
+  }
+  return notes;
 }

@@ -1,5 +1,5 @@
 /** @file Types of a diff report, which are the JSON form of `luthier diff`. */
-import type { Failure } from './protocol.js';
+import type { Failure, FingerprintedPart } from './protocol.js';
 
 /** A value in one of the two versions. */
 export interface Side {
@@ -73,6 +73,21 @@ export interface Effects {
   readonly checkpoints?: CheckpointEffect;
 }
 
+/** A part of what an experiment computes and reads that could not be compared, or not all of it. */
+export interface Uncompared {
+  readonly part: FingerprintedPart;
+  readonly reason: string;
+}
+
+/** What became of the programs and the data of an experiment whose config is the same in both versions. */
+export interface Computed {
+  /** The parts that are not as they were. */
+  readonly differs: readonly FingerprintedPart[];
+  readonly uncompared: readonly Uncompared[];
+  /** The changed files that the experiment loads. */
+  readonly files: readonly string[];
+}
+
 /** What changed of one experiment. */
 export interface ExperimentReport {
   readonly name: string;
@@ -82,6 +97,8 @@ export interface ExperimentReport {
   readonly fields: readonly FieldChange[];
   /** Absent where the models were not compared: nothing that they depend on changed. */
   readonly effects?: Effects;
+  /** Absent where the configs differ, and where there are not two. */
+  readonly computed?: Computed;
   /** Why the old version, or the new one, has no configs; or why its model could not be analysed. */
   readonly oldError?: Failure;
   readonly newError?: Failure;
@@ -90,7 +107,8 @@ export interface ExperimentReport {
 /**
  * `broken` had configs that could be made, and a model that could be traced, before; `mended` has now; `failing` fails
  * in both versions. `renamed`: nothing changed but names of classes, fields and constants, and aliases say which.
- * `redeclared`: classes have fields more or less, which nobody sets; all values are as they were.
+ * `redeclared`: classes have fields more or less, which nobody sets; all values are as they were. `uncompared`: nothing is
+ * known to have changed, and not all could be compared.
  */
 export const statuses = [
   'broken',
@@ -100,6 +118,7 @@ export const statuses = [
   'mended',
   'renamed',
   'redeclared',
+  'uncompared',
   'failing',
   'unchanged',
 ] as const;

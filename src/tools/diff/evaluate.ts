@@ -2,11 +2,20 @@
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants } from '../../experiment/index.js';
+import { classOf } from '../../hparams/index.js';
 import { registerExports, resolveExperiment } from '../../registry/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 import { failureOf } from '../failure.js';
 import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
-import type { AnalysisDocument, ConstantEntry, ExperimentDocument, Failure } from './protocol.js';
+import type { Fingerprints } from './fingerprint.js';
+import type {
+  AnalysisDocument,
+  ConstantEntry,
+  ExperimentDocument,
+  Failure,
+  FingerprintDocument,
+} from './protocol.js';
+import { Shared } from './shared.js';
 
 // Imported by name is what every version of the library offers: this file may be used with an earlier one.
 const { oldConstantsOf }: Partial<typeof experiments> = experiments;
@@ -14,6 +23,8 @@ const { oldConstantsOf }: Partial<typeof experiments> = experiments;
 /** Experiments, each with its configs once they were asked for. */
 export class Evaluation {
   private readonly configured = new Map<string, ConfiguredExperiment>();
+  private readonly analyses = new Shared<Analysis | Promise<Analysis>>();
+  private fingerprints: Fingerprints | undefined;
 
   /** The constants and configs of the experiment `name`, or what keeps it from having them. */
   async configs(name: string, changes: readonly Override[]): Promise<ExperimentDocument> {
@@ -47,15 +58,36 @@ export class Evaluation {
   /** What the model of the experiment is, or why that cannot be told. */
   async analysis(name: string, changes: readonly Override[]): Promise<AnalysisDocument> {
     try {
-      const configured = this.configured.get(name) ?? (await this.configure(name, changes));
+      const configured = await this.configuredOnce(name, changes);
       const analyze = (await moduleAt('../analysis/analyze.js'))?.analyze as Analyze | undefined;
       if (analyze === undefined) {
         return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };
       }
-      return { name, analysis: await analyze(configured) };
+      const { task, datasets } = configured;
+      const training = datasets.filter(({ isTraining }) => isTraining);
+      const parts = [classOf(task), task.model, task.train.learner, training];
+      return { name, analysis: await this.analyses.of(parts, () => analyze(configured)) };
     } catch (error) {
       return { name, notAnalysed: toldOf(error) };
     }
+  }
+
+  /** What the experiment computes and reads. */
+  async fingerprint(name: string, changes: readonly Override[]): Promise<FingerprintDocument> {
+    try {
+      const configured = await this.configuredOnce(name, changes);
+      this.fingerprints ??= await fingerprinter();
+      if (this.fingerprints === undefined) {
+        return { name, notFingerprinted: 'Its version of Luthier is too old to say what it computes.' };
+      }
+      return { name, fingerprint: await this.fingerprints.of(configured) };
+    } catch (error) {
+      return { name, notFingerprinted: toldOf(error).message };
+    }
+  }
+
+  private async configuredOnce(name: string, changes: readonly Override[]): Promise<ConfiguredExperiment> {
+    return this.configured.get(name) ?? (await this.configure(name, changes));
   }
 }
 
@@ -76,6 +108,16 @@ async function moduleAt(path: string): Promise<Readonly<Record<string, unknown>>
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined;
     throw error;
+  }
+}
+
+/** Fingerprints by this version, which an early one has too little for. */
+async function fingerprinter(): Promise<Fingerprints | undefined> {
+  try {
+    const module = await import('./fingerprint.js');
+    return new module.Fingerprints();
+  } catch {
+    return undefined;
   }
 }
 

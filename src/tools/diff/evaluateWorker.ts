@@ -12,6 +12,7 @@ function send(answer: Answer): void {
 
 async function answer({ ask, name, changes }: Question): Promise<void> {
   if (ask === 'configs') send({ experiment: await evaluation.configs(name, changes) });
+  else if (ask === 'fingerprint') send({ fingerprint: await evaluation.fingerprint(name, changes) });
   else send({ analysis: await evaluation.analysis(name, changes) });
 }
 

@@ -9,6 +9,7 @@ import {
   type AnalysisDocument,
   type Answer,
   type ExperimentDocument,
+  type FingerprintDocument,
   protocolVersion,
   type Question,
 } from './protocol.js';
@@ -19,6 +20,8 @@ const folder = 'src/tools/diff';
 const files = [
   'protocol.ts',
   'configDocument.ts',
+  'fingerprint.ts',
+  'shared.ts',
   'evaluate.ts',
   'evaluateWorker.ts',
   'memoryLimit.ts',
@@ -93,6 +96,17 @@ export class Evaluator {
     return this.askAll(names, 'configs', changes, (answer, name): ExperimentDocument => {
       if (typeof answer === 'string') return { name, error: { message: answer } };
       return tidiedDocument((answer as { experiment: ExperimentDocument }).experiment, this.home);
+    });
+  }
+
+  /** What experiments compute and read. */
+  fingerprints(
+    names: readonly string[],
+    changes: readonly Override[],
+  ): Promise<Map<string, FingerprintDocument>> {
+    return this.askAll(names, 'fingerprint', changes, (answer, name): FingerprintDocument => {
+      if (typeof answer === 'string') return { name, notFingerprinted: answer };
+      return (answer as { fingerprint: FingerprintDocument }).fingerprint;
     });
   }
 

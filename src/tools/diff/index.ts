@@ -58,7 +58,8 @@ export const diff: Command = {
 --set and the other flags that change experiments apply to both sides. The revision is checked out into a temporary
 folder, with the ignored files (packages, data) of the working tree. An experiment has changed if its configs, its
 constants, or the size, cost or variables of its model have; comments and spelled-out defaults are no change. Where only
-code changed, models that differ in size alone are traced once, by the smallest; the others follow if that one changed.
+code changed, the traced training step and evaluation, the update, the initial values and the first rows of the data are
+compared by fingerprints. An experiment with a part that could not be compared does not count as unchanged.
 
 Exit codes: 0; 1 if the change breaks an experiment; 2 for a wrong command line.`,
   async run({ positionals, values, changes }: Arguments): Promise<Report> {

@@ -13,13 +13,16 @@ import {
   type ErrorGroup,
   groupChanges,
   groupCheckpoints,
+  groupComputed,
   groupErrors,
+  groupUncompared,
 } from './changeGroups.js';
 import type { DiffReport, ExperimentReport, Figure, Status } from './diffReport.js';
 import { shortened, visible } from './display.js';
 import { isDifferent } from './effects.js';
 import {
   checkpointText,
+  computedText,
   constantLine,
   countsText,
   declarationText,
@@ -27,6 +30,7 @@ import {
   figureKinds,
   type Line,
   percent,
+  uncomparedText,
   variableText,
 } from './reportLines.js';
 
@@ -44,6 +48,7 @@ const signs: Readonly<Record<Status, string>> = {
   mended: '✅ mended',
   renamed: '🏷️ names only',
   redeclared: '🏷️ fields only',
+  uncompared: '❔ not compared in full',
   failing: '⚠️ fails as before',
   unchanged: 'unchanged',
 };
@@ -148,8 +153,10 @@ function detailsOf(report: DiffReport): Details[] {
     ...errors.filter(({ status }) => status !== 'failing').map(errorDetails),
     ...declarationDetails(report),
     ...groupChanges(experiments).map(groupDetails),
+    ...computedDetails(experiments),
     ...checkpointDetails(experiments),
     ...renamedDetails(experiments),
+    ...uncomparedDetails(experiments),
     ...errors.filter(({ status }) => status === 'failing').map(errorDetails),
   ];
 }
@@ -174,6 +181,22 @@ function checkpointDetails(experiments: readonly ExperimentReport[]): Details[] 
     ...effect.vanished.map((group) => `  - gone: ${span(variableText(group))}`),
   ]);
   return [{ summary: `Checkpoints do not fit: ${counted(count, 'experiment')}`, items }];
+}
+
+function computedDetails(experiments: readonly ExperimentReport[]): Details[] {
+  return groupComputed(experiments).map(({ experiments: names, computed }) => ({
+    summary: `Config same, something else computed: ${namesHtml(names)}`,
+    items: [`- ${span(computedText(computed))}`],
+  }));
+}
+
+function uncomparedDetails(experiments: readonly ExperimentReport[]): Details[] {
+  const groups = groupUncompared(experiments);
+  if (groups.length === 0) return [];
+  const items = groups.map(
+    ({ experiments: names, uncompared }) => `- ${namesHtml(names)}: ${span(uncomparedText(uncompared))}`,
+  );
+  return [{ summary: 'Not compared', items }];
 }
 
 function renamedDetails(experiments: readonly ExperimentReport[]): Details[] {

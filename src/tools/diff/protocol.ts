@@ -4,8 +4,8 @@ import type { Override } from '../../cli/index.js';
 import type { Declared, JsonDocument } from '../../hparams/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 
-/** Of the questions and answers below: an evaluator of another version is not asked. */
-export const protocolVersion = 2;
+/** Of the questions and answers below, fingerprints included: an evaluator of another version is not asked. */
+export const protocolVersion = 3;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
@@ -92,9 +92,36 @@ export function analysed(document: AnalysisDocument | undefined): Analysis | und
   return document !== undefined && 'analysis' in document ? document.analysis : undefined;
 }
 
+/** What of an experiment is fingerprinted. */
+export const fingerprinted = [
+  'training step',
+  'optimizer update',
+  'evaluation',
+  'initial values',
+  'input',
+] as const;
+export type FingerprintedPart = (typeof fingerprinted)[number];
+
+/** A part's fingerprint, as far as there is one. */
+export interface PartDigest {
+  /** Another one where another thing is computed or read. */
+  readonly hash?: string;
+  /** Another one where other operations are done, or on other shapes: of programs. */
+  readonly operations?: string;
+  /** Why there is none, or why it does not cover all of the part. */
+  readonly notCompared?: string;
+}
+
+export type Fingerprint = Readonly<Record<FingerprintedPart, PartDigest>>;
+
+/** What an experiment computes and reads, or why that cannot be told. */
+export type FingerprintDocument =
+  | { readonly name: string; readonly fingerprint: Fingerprint }
+  | { readonly name: string; readonly notFingerprinted: string };
+
 /** To an evaluator: about an experiment that flags change. */
 export interface Question {
-  readonly ask: 'configs' | 'analysis';
+  readonly ask: 'configs' | 'fingerprint' | 'analysis';
   readonly name: string;
   readonly changes: readonly Override[];
 }
@@ -103,4 +130,5 @@ export interface Question {
 export type Answer =
   | { readonly ready: number }
   | { readonly experiment: ExperimentDocument }
+  | { readonly fingerprint: FingerprintDocument }
   | { readonly analysis: AnalysisDocument };

@@ -2,6 +2,7 @@
 import { formatBytes, formatCount, formatFlops } from '../reportFormat.js';
 import type {
   CheckpointEffect,
+  Computed,
   ConstantChange,
   DeclarationChange,
   DiffReport,
@@ -9,8 +10,10 @@ import type {
   FieldChange,
   Side,
   Status,
+  Uncompared,
   VariableGroup,
 } from './diffReport.js';
+import type { FingerprintedPart } from './protocol.js';
 
 /** A change as a reader sees it. */
 export interface Line {
@@ -91,7 +94,27 @@ function someOf(names: readonly string[]): string {
 export function statusText(status: Status): string {
   if (status === 'renamed') return 'with new names only';
   if (status === 'redeclared') return 'with fields more or less and the same values';
+  if (status === 'uncompared') return 'not compared in full';
   return status === 'failing' ? 'failing as before' : status;
+}
+
+const otherwise: Readonly<Record<FingerprintedPart, string>> = {
+  'training step': 'the training step computes something else',
+  'optimizer update': 'the optimizer updates otherwise',
+  evaluation: 'the evaluation computes something else',
+  'initial values': 'the initial values are others',
+  input: 'the input gives other rows',
+};
+
+/** What an unchanged config computes otherwise, and the changed files that it may be due to. */
+export function computedText({ differs, files }: Computed): string {
+  const found = differs.map((part) => otherwise[part]).join(', ');
+  return `config same, ${found}${files.length === 0 ? '' : `: ${someOf(files)}`}`;
+}
+
+/** A part that could not be compared, and why. */
+export function uncomparedText({ part, reason }: Uncompared): string {
+  return `${part}: ${reason}`;
 }
 
 /** `12 changed, 1 broken; 5 unchanged, 30 out of its reach` */

@@ -5,7 +5,6 @@ import { builtinModules, createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve } from 'node:path';
 import { extensions } from '../../registry/directories.js';
 import { type FoundExperiment, scan } from '../../registry/scan.js';
-import { readSourceFile } from '../../registry/sourceFile.js';
 import type { Tree } from './versionTree.js';
 
 /**
@@ -104,9 +103,7 @@ export class Sources {
   readonly experiments = new Map<string, FoundExperiment>();
   private readonly graph: ImportGraph;
   private readonly closures = new Map<string, ReadonlySet<string>>();
-  /** Experiment classes, families included, by file. */
-  private readonly classes = new Map<string, Set<string>>();
-  private readonly others = new Map<string, boolean>();
+  private readonly texts = new Map<string, string>();
   private loaders: ReadonlySet<string> | undefined;
 
   /** `changed` files are named from the root. */
@@ -117,8 +114,6 @@ export class Sources {
     this.graph = new ImportGraph(tree.root);
     const folders = new Set([tree.project, tree.library].map((folder) => join(folder, 'experiments')));
     for (const found of scan([...folders]).experiments) {
-      const own = this.classes.get(found.place.file) ?? new Set();
-      this.classes.set(found.place.file, own.add(found.exportName));
       if (!found.abstract && this.nameOf(found.file) !== undefined) this.experiments.set(found.name, found);
     }
   }
@@ -137,12 +132,27 @@ export class Sources {
     return this.loadsChanged.has(this.experiments.get(name)?.file ?? '');
   }
 
-  /**
-   * Whether the change may alter the experiment's model though its configs stay: it reaches a file that declares other
-   * classes than experiments, or none.
-   */
-  isModelTouched(name: string): boolean {
-    return [...this.filesOf(name)].some((file) => this.loadsChanged.has(file) && this.declaresOthers(file));
+  /** The changed files that the experiment loads, from the project's folder. */
+  changedFilesOf(name: string): string[] {
+    return this.changedIn(this.filesOf(name));
+  }
+
+  /** Whether a class of one of these names, of those that the experiment loads, stands in a changed file or loads one. */
+  areTouched(name: string, classes: readonly string[]): boolean {
+    const declaration = new RegExp(`\\bclass\\s+(?:${classes.join('|')})\\b`);
+    const declaring = [...this.filesOf(name)].filter((file) => declaration.test(this.textOf(file)));
+    return declaring.some((file) => this.loadsChanged.has(file));
+  }
+
+  private changedIn(files: Iterable<string>): string[] {
+    const changed = [...files].filter((file) => this.changed.has(relative(this.tree.root, file)));
+    return changed.map((file) => relative(this.tree.project, file)).sort();
+  }
+
+  private textOf(file: string): string {
+    let text = this.texts.get(file);
+    if (text === undefined) this.texts.set(file, (text = readFileSync(file, 'utf8')));
+    return text;
   }
 
   /** The files that load a changed one. */
@@ -153,17 +163,6 @@ export class Sources {
       this.loaders = this.graph.loadersOf(changed, files);
     }
     return this.loaders;
-  }
-
-  private declaresOthers(file: string): boolean {
-    const experiments = this.classes.get(file);
-    if (experiments === undefined) return true;
-    let known = this.others.get(file);
-    if (known === undefined) {
-      known = [...readSourceFile(file).classes.keys()].some((name) => !experiments.has(name));
-      this.others.set(file, known);
-    }
-    return known;
   }
 
   /** A file's name from the root; undefined for one outside, as those of packages are. */

@@ -1,12 +1,20 @@
 /** @file Text report of a diff, for a terminal. */
 import { textTable } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
-import { type ErrorGroup, groupChanges, groupCheckpoints, groupErrors } from './changeGroups.js';
+import {
+  type ErrorGroup,
+  groupChanges,
+  groupCheckpoints,
+  groupComputed,
+  groupErrors,
+  groupUncompared,
+} from './changeGroups.js';
 import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
 import { visible } from './display.js';
 import { isDifferent } from './effects.js';
 import {
   checkpointText,
+  computedText,
   constantLine,
   countsText,
   declarationText,
@@ -15,6 +23,7 @@ import {
   figureKinds,
   type Line,
   statusText,
+  uncomparedText,
   variableText,
 } from './reportLines.js';
 
@@ -43,6 +52,10 @@ export function textOf(report: DiffReport, paint: Paint): string {
         ...section('Fields', fields.map(fieldLine), paint),
       ].join('\n'),
     ),
+    ...groupComputed(experiments).map(
+      ({ experiments: names, computed }) =>
+        `${paint('bold', namesText(names, experiments))}\n  ${visible(computedText(computed))}`,
+    ),
     effectsText(experiments),
     ...groupCheckpoints(experiments).map(({ experiments: names, effect }) =>
       [
@@ -51,6 +64,10 @@ export function textOf(report: DiffReport, paint: Paint): string {
         ...effect.appeared.map((group) => paint('green', `  + ${variableText(group)}`)),
         ...effect.vanished.map((group) => paint('red', `  - ${variableText(group)}`)),
       ].join('\n'),
+    ),
+    ...groupUncompared(experiments).map(
+      ({ experiments: names, uncompared }) =>
+        `${paint('yellow', `not compared: ${names.join(', ')}`)}\n  ${visible(uncomparedText(uncompared))}`,
     ),
     ...errors.filter(({ status }) => status === 'failing').map((each) => errorText(each, paint)),
     ...report.notes.map((note) => `Note: ${note}`),

@@ -83,6 +83,8 @@ test('an experiment that the change breaks ends it with 1; worktrees of killed p
 small.Two: broken
   Two.steps: expected a positive integer, got 0
   at experiments/small.ts:5
+
+Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
 `);
   expect(repository.git('status', '--porcelain=v2')).toBe(state);
   expect(repository.git('worktree', 'list').trim().split('\n')).toHaveLength(1);
@@ -121,6 +123,8 @@ test('experiments that hang or take all memory fail by themselves', async () => 
         task.train.numTrainSteps : 6 → 7  (experiments/family.ts:16)
 
     Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Two
+
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
     "
   `);
   repository.git('checkout', '--', '.');

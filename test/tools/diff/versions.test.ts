@@ -98,7 +98,9 @@ test('changed, added, removed, broken and mended experiments, from base classes 
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
-      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)"
+      lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
+
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
   `);
   expect(settled(markdownOf(report))).toMatchInlineSnapshot(`
     "### \`main (abc1234)\` → \`working tree\`
@@ -112,6 +114,8 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     | \`new.fresh.Fresh\` | 🆕 added    |      6.86k |  16.3 kFLOP |          16 | 155 kB                      | –           |
     | \`small.One\`       | ✏️ changed  |      6.86k |  16.3 kFLOP |          16 | 153 kB → 155 kB (**+1.3%**) | 8 reshaped  |
     | \`broken.Mended\`   | ✅ mended    |      6.86k |  16.3 kFLOP |          16 | 155 kB                      | –           |
+
+    > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
 
     <details>
     <summary>❌ broken: <code>new.fresh.Wrong</code></summary>
@@ -162,7 +166,9 @@ test('comments and values that were the default before change nothing; files tha
       '/** Says nothing new. */\nexport class One extends Family {\n  override numHeads = 2;\n}',
     ),
   });
-  expect(await text(repository)).toBe('main (abc1234) → working tree\n1 unchanged');
+  expect(await text(repository)).toMatch(
+    /^main \(abc1234\) → working tree\n1 unchanged\n\nNote: Where a config is the same, /,
+  );
   repository.write({ 'experiments/small.ts': experimentsFile(one), 'notes.md': 'Other notes.\n' });
   expect(await text(repository)).toBe('main (abc1234) → working tree\n1 that it does not reach');
 });
@@ -297,7 +303,9 @@ test('new names with an alias, and a field that is new', async () => {
       constant numHeads of Family is called heads now (composed.Composed, small.One)
       field width of Head is called breadth now (composed.Composed)
       class Frame is called Body now (composed.Composed)
-      new field added of Head: 'plain' wherever it stands (composed.Composed)"
+      new field added of Head: 'plain' wherever it stands (composed.Composed)
+
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
   `);
 });
 

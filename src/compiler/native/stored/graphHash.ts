@@ -1,17 +1,8 @@
 /** @file Hash of a graph: graphs of the same hash are lowered alike. */
 import { createHash } from 'node:crypto';
-import type { Attrs, Graph, Node, Value } from '../../ir.js';
+import { attrText } from '../../fingerprint.js';
+import type { Graph, Node, Value } from '../../ir.js';
 import { formatSpec, type HostArray } from '../../tensors.js';
-
-type Attr = Attrs[string];
-
-/** Numbers that print alike are told apart. */
-const numberText = (value: number): string => (Object.is(value, -0) ? '-0' : String(value));
-
-function attrText(value: Attr): string {
-  if (typeof value === 'number') return numberText(value);
-  return typeof value === 'object' ? `[${value.map(numberText).join()}]` : JSON.stringify(value);
-}
 
 /** Writes graphs as lines; values are numbers in the order in which they come up. */
 class Writer {

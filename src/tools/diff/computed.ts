@@ -1,0 +1,31 @@
+/** @file Comparison of what two versions of an experiment compute and read, by their fingerprints. */
+import type { Computed, Uncompared } from './diffReport.js';
+import { type FingerprintDocument, type FingerprintedPart, fingerprinted } from './protocol.js';
+
+/** What fingerprints tell. */
+export interface Compared extends Pick<Computed, 'differs' | 'uncompared'> {
+  /** Whether a training step does the same operations on the same variables and shapes, so that it costs the same. */
+  readonly isAlike: boolean;
+}
+
+/** Which parts are not as they were. A part that only one version has a fingerprint of is not compared. */
+export function compareFingerprints(old: FingerprintDocument, now: FingerprintDocument): Compared {
+  if (!('fingerprint' in old && 'fingerprint' in now)) {
+    const { notFingerprinted: reason } = ('fingerprint' in now ? old : now) as { notFingerprinted: string };
+    return { differs: [], uncompared: fingerprinted.map((part) => ({ part, reason })), isAlike: false };
+  }
+  const differs: FingerprintedPart[] = [];
+  const uncompared: Uncompared[] = [];
+  for (const part of fingerprinted) {
+    const [before, after] = [old.fingerprint[part], now.fingerprint[part]];
+    const reason = after.notCompared ?? before.notCompared;
+    const areBoth = before.hash !== undefined && after.hash !== undefined;
+    if (areBoth && before.hash !== after.hash) differs.push(part);
+    else if (reason !== undefined) uncompared.push({ part, reason });
+  }
+  const isAlike = (['training step', 'optimizer update'] as const).every((part) => {
+    const [before, after] = [old.fingerprint[part].operations, now.fingerprint[part].operations];
+    return before !== undefined && before === after;
+  });
+  return { differs, uncompared, isAlike };
+}

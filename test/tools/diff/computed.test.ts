@@ -1,0 +1,213 @@
+/** @file luthier diff --base where configs are the same and code is not: what the code computes and reads is compared. */
+import { expect, test } from 'vitest';
+import { compareVersions } from '../../../src/tools/diff/compareVersions.js';
+import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
+import { textOf } from '../../../src/tools/diff/textReport.js';
+import { plain } from '../../../src/tools/terminalOutput.js';
+import { family, repositoryOf } from './repository.js';
+
+/** A model, an optimizer, a schedule, an initialiser and inputs of the project's own. */
+const parts = `import { z } from 'zod';
+import { LanguageModel, SyntheticLmInput, TextInput, tf } from 'luthier';
+import { Gaussian } from 'luthier/layers';
+import { BaseSchedule, Sgd } from 'luthier/learners';
+
+/** Bits a nat. */
+const scale = 1 / Math.LN2;
+
+export class Model extends LanguageModel {
+  override fprop(batch: any): any {
+    const [metrics, ...rest] = super.fprop(batch) as any;
+    const [loss, weight] = metrics.total_loss;
+    return [{ ...metrics, total_loss: [tf.mul(loss, scale), weight] }, ...rest];
+  }
+}
+export class Half extends Sgd {
+  protected override direction(grad: any, ...rest: any[]): any {
+    return { ...(super.direction as any)(grad, ...rest), direction: tf.mul(grad, 0.5) };
+  }
+}
+export class Steep extends BaseSchedule {
+  valueAt(step: number): number {
+    return 1 / (1 + step);
+  }
+}
+export class Wide extends Gaussian {
+  protected override factor(): number {
+    return 2;
+  }
+}
+export class Rows extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: any, b: number): void {
+    super.fillRow(row + 1, batch, b);
+  }
+}
+export class Absent extends TextInput {
+  override get batchSize(): number {
+    return super.batchSize;
+  }
+}
+`;
+
+const experiments = `import { Family } from './family.js';
+import { Absent, Half, Model, Rows, Steep, Wide } from './parts.js';
+import { ByteTokenizer } from 'luthier';
+
+class Own extends Family {
+  override task() {
+    const task = super.task();
+    task.model = Model.config({ lmTpl: (task.model as any).lmTpl });
+    return task;
+  }
+}
+export class Computes extends Own {}
+export class Updates extends Family {
+  override task() {
+    const task = super.task();
+    task.train.learner.optimizer = Half.config({ learningRate: 1, lrSchedule: Steep.config() });
+    return task;
+  }
+}
+export class Starts extends Family {
+  override task() {
+    const task = super.task();
+    (task.model as any).lmTpl.paramsInit = Wide.config();
+    return task;
+  }
+}
+export class Reads extends Family {
+  override datasets() {
+    return [Rows.config({ name: 'train', isTraining: true, vocabSize: 32, batchSize: 2, seqLen: 8 })] as any;
+  }
+}
+export class Waits extends Family {
+  override datasets() {
+    return [Absent.config({ files: ['data/*.txt'], split: 'all', tokenizer: ByteTokenizer.config(), isTraining: true, batchSize: 2, seqLen: 8 })] as any;
+  }
+}
+`;
+
+const files = {
+  'experiments/family.ts': family,
+  'experiments/parts.ts': parts,
+  'experiments/own.ts': experiments,
+};
+
+const repository = repositoryOf(files);
+
+async function report(text: string) {
+  repository.write({ 'experiments/parts.ts': text });
+  const { folder: project } = repository;
+  return compareVersions({
+    project,
+    base: 'main',
+    exact: false,
+    name: undefined,
+    changes: [],
+    limits: { seconds: 120, gigabytes: 4 },
+  });
+}
+
+/** Without what differs from run to run. */
+function settled(shown: string): string {
+  return shown.replace(/\([0-9a-f]{7}\)/, '(abc1234)').replaceAll(repository.folder, '/project');
+}
+
+async function text(changed: string): Promise<string> {
+  return settled(textOf(await report(changed), plain));
+}
+
+test('a number in the forward pass', async () => {
+  const found = await report(parts.replace('1 / Math.LN2', '3 / Math.LN2'));
+  expect(settled(textOf(found, plain))).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 changed, 1 not compared in full, 3 unchanged
+
+    own.Computes
+      config same, the training step computes something else, the evaluation computes something else: experiments/parts.ts
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
+  `);
+  expect(settled(markdownOf(found))).toMatchInlineSnapshot(`
+    "### \`main (abc1234)\` → \`working tree\`
+
+    1 changed, 1 not compared in full, 3 unchanged
+
+    | Experiment     |                        | Parameters | FLOPs/token | Tokens/step | Peak memory | Checkpoints |
+    |----------------|------------------------|------------|-------------|-------------|-------------|-------------|
+    | \`own.Computes\` | ✏️ changed             | –          | –           | –           | –           | –           |
+    | \`own.Waits\`    | ❔ not compared in full | –          | –           | –           | –           | –           |
+
+    > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
+
+    <details>
+    <summary>Config same, something else computed: <code>own.Computes</code></summary>
+
+    - \`config same, the training step computes something else, the evaluation computes something else: experiments/parts.ts\`
+
+    </details>
+
+    <details>
+    <summary>Not compared</summary>
+
+    - <code>own.Waits</code>: \`input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.\`
+
+    </details>"
+  `);
+});
+
+test('an update, a schedule, initial values, rows; sources of an input whose data is not here', async () => {
+  const changed = parts
+    .replace('tf.mul(grad, 0.5)', 'tf.mul(grad, 0.25)')
+    .replace('return 2;', 'return 3;')
+    .replace('row + 1', 'row + 2')
+    .replace('return super.batchSize', 'return 1 * super.batchSize');
+  expect(await text(changed)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    3 changed, 1 not compared in full, 1 unchanged
+
+    own.Reads
+      config same, the input gives other rows: experiments/parts.ts
+
+    own.Starts
+      config same, the initial values are others: experiments/parts.ts
+
+    own.Updates
+      config same, the optimizer updates otherwise: experiments/parts.ts
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
+  `);
+  expect(await text(parts.replace('1 / (1 + step)', '1 / (2 + step)'))).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 changed, 1 not compared in full, 3 unchanged
+
+    own.Updates
+      config same, the optimizer updates otherwise: experiments/parts.ts
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
+  `);
+});
+
+test('a comment and a constant by another name compute the same', async () => {
+  const reordered = parts
+    .replace('const [loss, weight]', '// Bits.\n    const bits = 0 + scale;\n    const [loss, weight]')
+    .replace('tf.mul(loss, scale)', 'tf.mul(loss, bits)');
+  expect(await text(reordered)).toMatchInlineSnapshot(`
+    "main (abc1234) → working tree
+    1 not compared in full, 4 unchanged
+
+    not compared: own.Waits
+      input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.
+
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
+  `);
+});
