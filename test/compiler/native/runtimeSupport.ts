@@ -44,21 +44,21 @@ async function compileFile(
 }
 
 /**
- * Builds the program `check` of the runtime's files whose names match, under the sanitizers of addresses and of
- * undefined behaviour where the machine has them. The check itself is optimised instead: its loops take most of the
- * time, and the sanitizers watch the heap for it anyway.
+ * Builds programs, one of each check, of the runtime's files whose names match, under the sanitizers of addresses and of
+ * undefined behaviour where the machine has them. The checks themselves are optimised instead: their loops take most of
+ * the time, and the sanitizers watch the heap for them anyway.
  *
  * @param machine whether files without flags of their own may use all of this CPU's instructions, as they do in use.
- * @returns the program's path.
+ * @returns the programs' paths.
  */
-export async function buildCheck(
-  check: string,
+export async function buildChecks(
+  checks: readonly string[],
   sources: RegExp,
   machine: boolean,
   folder: string,
-): Promise<string> {
+): Promise<string[]> {
   const sanitized = (await hasSanitizer('address,undefined', folder))
-    ? ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
+    ? ['-O1', '-g1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
     : ['-O2'];
   const files = readdirSync(runtimeSources)
     .filter((file) => file.endsWith('.c') && sources.test(file))
@@ -73,9 +73,24 @@ export async function buildCheck(
   const having = kept.map((file) => `-DLT_HAVE_${basename(file, '.c').toUpperCase()}`);
   const rest = files.filter((file) => !special.includes(file));
   await Promise.all(rest.map((file) => build(file, having)));
-  await compileFile(check, object(check), ['-O2']);
-  const program = join(folder, basename(check, '.c'));
-  const objects = [...kept, ...rest, check].map(object);
-  await execute(compilerPath(), [...sanitized, ...objects, '-o', program, '-lpthread', '-ldl', '-lm']);
-  return program;
+  const shared = [...kept, ...rest].map(object);
+  return Promise.all(
+    checks.map(async (check) => {
+      const program = join(folder, basename(check, '.c'));
+      // Beside the objects of the runtime, which may have one of that name.
+      const own = `${program}.check.o`;
+      await compileFile(check, own, ['-O2']);
+      await execute(compilerPath(), [
+        ...sanitized,
+        ...shared,
+        own,
+        '-o',
+        program,
+        '-lpthread',
+        '-ldl',
+        '-lm',
+      ]);
+      return program;
+    }),
+  );
 }

@@ -7,7 +7,10 @@ import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
 import { plain } from '../../../src/tools/terminalOutput.js';
+import { withCommandEnvironment } from '../../loader.js';
 import { experimentsFile, family, repositoryOf, type TestRepository } from './repository.js';
+
+withCommandEnvironment();
 
 /** The report; what the user has must be as it was. */
 async function diff(

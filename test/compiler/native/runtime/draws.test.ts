@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
-import { buildCheck } from '../runtimeSupport.js';
+import { buildChecks } from '../runtimeSupport.js';
 
 it.skipIf(!hasCompiler)('arrays of many lengths, alone and together', async () => {
   const check = fileURLToPath(new URL('drawsCheck.c', import.meta.url));
-  const program = await buildCheck(check, /^(draws|team)\.c$/, true, temporaryDirectory());
-  expect(await execute(program, [], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
+  const [program] = await buildChecks([check], /^(draws|team)\.c$/, true, temporaryDirectory());
+  expect(await execute(program!, [], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
 });

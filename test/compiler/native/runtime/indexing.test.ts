@@ -3,14 +3,14 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../../command.js';
 import { execute, hasCompiler } from '../compilerSupport.js';
-import { buildCheck } from '../runtimeSupport.js';
+import { buildChecks } from '../runtimeSupport.js';
 
 const check = fileURLToPath(new URL('indexingCheck.c', import.meta.url));
 
 describe.skipIf(!hasCompiler)('indexing', () => {
   let program = '';
   beforeAll(async () => {
-    program = await buildCheck(check, /^indexing\.c$/, true, temporaryDirectory());
+    [program] = (await buildChecks([check], /^indexing\.c$/, true, temporaryDirectory())) as [string];
   });
 
   it.each(['segments', 'cumulative', 'largest'])('%s', async (part) => {

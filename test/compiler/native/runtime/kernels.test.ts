@@ -1,0 +1,74 @@
+/** @file Products and attention of the native runtime against loops in doubles, by every microkernel, under sanitizers. */
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { temporaryDirectory } from '../../../command.js';
+import { execute, hasCompiler } from '../compilerSupport.js';
+import { buildChecks } from '../runtimeSupport.js';
+
+const [attentionCheck, productsCheck] = ['attentionCheck.c', 'gemmProducts.c'].map((name) =>
+  fileURLToPath(new URL(name, import.meta.url)),
+) as [string, string];
+const kernels = ['portable', 'avx2', 'avx512', 'avx512bf16'];
+
+function attentionOf(program: () => string, kernel: string): void {
+  it.each(['random', 'threads', 'slices', 'long', 'empty', 'nan'])('%s', async (part) => {
+    const { stdout } = await execute(program(), [kernel, part], { timeout: 600_000 });
+    expect(['', `${kernel}: not here\n`]).toContain(stdout);
+  });
+}
+
+describe.skipIf(!hasCompiler)('instructions of this machine', () => {
+  let [attention, products] = ['', ''];
+  beforeAll(async () => {
+    const sources = /^(gemm.*|attention.*|team)\.c$/;
+    const checks = [attentionCheck, productsCheck];
+    const programs = await buildChecks(checks, sources, true, temporaryDirectory());
+    [attention, products] = programs as [string, string];
+  });
+
+  describe.each(kernels)('attention, %s', (kernel) => attentionOf(() => attention, kernel));
+
+  /** What the program says where all is right. */
+  const report = (float32: string, bfloat16: string): string =>
+    Object.entries({ float32, bfloat16 })
+      .flatMap(([precision, kernel]) => [
+        `${precision} runs ${kernel}\n`,
+        ...['packing', 'gemm', 'products', 'special cases', 'peak'].map(
+          (group) => `${precision} ${group}: ok\n`,
+        ),
+      ])
+      .join('');
+
+  it.each([
+    ['portable', 'portable'],
+    ['avx2', 'avx2'],
+    ['avx512', 'avx512'],
+    ['avx512bf16', 'avx512'],
+  ])('products, %s', async (kernel, float32) => {
+    const { stdout } = await execute(products, [kernel], { timeout: 600_000 });
+    const here = kernel === 'portable' || stdout !== `${kernel}: not here\n`;
+    expect(stdout).toBe(here ? report(float32, kernel) : `${kernel}: not here\n`);
+  });
+
+  it('no other kernel is known', async () => {
+    expect((await execute(products, ['sse'])).stdout).toBe('sse: not here\n');
+  });
+
+  it('the environment chooses the kernel, where it names one', async () => {
+    const chosen = async (name: string): Promise<string> =>
+      (await execute(products, [], { env: { ...process.env, LUTHIER_KERNEL: name } })).stdout;
+    expect(await chosen('portable')).toBe('portable portable\n');
+    expect(await chosen('abacus')).toBe(await chosen('auto'));
+  });
+});
+
+// Without the machine's instructions, loops are what other CPUs run.
+describe.skipIf(!hasCompiler)('instructions of any machine', () => {
+  let attention = '';
+  beforeAll(async () => {
+    const sources = /^(gemm|gemmP.*|attention.*|team)\.c$/;
+    [attention] = (await buildChecks([attentionCheck], sources, false, temporaryDirectory())) as [string];
+  });
+
+  describe('attention, portable', () => attentionOf(() => attention, 'portable'));
+});
