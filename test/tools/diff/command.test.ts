@@ -1,6 +1,6 @@
 /** @file luthier diff as people run it: its forms, exit codes and errors, and what it leaves behind. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -19,9 +19,10 @@ const { folder } = repository;
 // It reads experiments in processes of its own.
 const luthier = oneProcess('src/tools/commandLine.ts', folder);
 
-/** The folders of worktrees that stand there now. */
+/** Paths of the worktrees beside the user's own. */
 function worktrees(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith('luthier-diff-'));
+  const listed = repository.git('worktree', 'list', '--porcelain').matchAll(/^worktree (.*)$/gm);
+  return [...listed].slice(1).map(([, path]) => path!);
 }
 
 test('two experiments, in each form', async () => {
@@ -87,7 +88,7 @@ small.Two: broken
 Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
 `);
   expect(repository.git('status', '--porcelain=v2')).toBe(state);
-  expect(repository.git('worktree', 'list').trim().split('\n')).toHaveLength(1);
+  expect(worktrees()).toEqual([]);
   repository.git('checkout', '--', '.');
 });
 
@@ -135,14 +136,12 @@ test('a signal takes the worktree and the processes along', async () => {
   repository.write({
     'experiments/small.ts': `await new Promise((resolve) => setTimeout(resolve, 1e6));\n${files['experiments/small.ts']}`,
   });
-  const before = worktrees();
   const { child, finished } = startCommand(['diff', '--base=main'], folder, 'src/tools/commandLine.ts');
-  const isThere = () => repository.git('worktree', 'list').trim().split('\n').length > 1;
-  while (!isThere()) await new Promise((resolve) => setTimeout(resolve, 50));
+  while (worktrees().length === 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  const [worktree] = worktrees() as [string];
   child.kill('SIGTERM');
   expect(await finished).toMatchObject({ code: null, signal: 'SIGTERM', stdout: '' });
-  expect(worktrees().filter((name) => !before.includes(name))).toEqual([]);
-  expect(repository.git('worktree', 'list').trim().split('\n')).toHaveLength(1);
+  expect([worktrees(), existsSync(worktree)]).toEqual([[], false]);
   repository.git('checkout', '--', '.');
 });
 
