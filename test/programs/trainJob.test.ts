@@ -85,7 +85,7 @@ test('a shape error in a layer of one’s own tells its path, and its file and l
   ]);
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^CompilerError: matMul: expected inner dimensions that are equal, got 64 and 3 of float32\[[\d,]*64\] and float32\[3,3\]\. \(in layer 'lm\/transformer\/x_layers_0\/ff_layer\/ffn_layer1\/activation'\)\n {4}at Misshapen\.fprop \(experiments\/misshapen\.ts:8:15\)\n/,
+    /^CompilerError: matMul: expected inner dimensions that are equal, got 64 and 3 of float32\[[\d,]*64\] and float32\[3,3\]\. \(in layer 'lm\/transformer\/x_layers_0\/ff_layer\/ffn_layer1\/activation'\)\n {4}at Misshapen\.fprop \(experiments\/misshapen\.ts:9:15\)\n/,
   );
 });
 
