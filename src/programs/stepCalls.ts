@@ -27,6 +27,11 @@ const STEPS_OF_A_CALL = 16;
 /** Most memory for the batches of a call, where they are more than one. */
 const BATCHES_BYTES = 64 << 20;
 
+/** Steps that one call may take on batches of so many bytes. */
+export function stepsOfCall(bytes: number): number {
+  return Math.max(1, Math.min(STEPS_OF_A_CALL, Math.floor(BATCHES_BYTES / bytes)));
+}
+
 /** Specs of a training step's inputs. */
 export function trainSpecs(
   state: FlatTrainState,
@@ -64,8 +69,7 @@ export async function compileStep(
   batch: Batch,
 ): Promise<BoundStep> {
   const { layout, params, slots, grads } = state;
-  const fitting = Math.floor(BATCHES_BYTES / batchBytes(batch));
-  const mostSteps = Math.max(1, Math.min(STEPS_OF_A_CALL, fitting));
+  const mostSteps = stepsOfCall(batchBytes(batch));
   const updater = task.hp.train.hp.learner.createUpdater(layout, { params, grads, slots }, mostSteps);
   const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {
     ...compileOptions(options, 'train_step'),

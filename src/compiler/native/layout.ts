@@ -246,8 +246,9 @@ class Placement {
     const known = this.views.get(value);
     if (known !== undefined) return known;
     // Only constants have no place by now.
-    const data = value.data!;
-    if (data.length > 0 && data.every((x) => Object.is(x, data[0]))) {
+    const { data } = value;
+    // A trace that asks for shapes alone has none of large ones.
+    if (data !== undefined && data.length > 0 && data.every((x) => Object.is(x, data[0]))) {
       this.literals.set(value, data[0]!);
       return data[0]!;
     }

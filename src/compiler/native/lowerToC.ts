@@ -76,17 +76,17 @@ export function planNative(
 }
 
 /**
- * Lowers an optimized graph.
+ * Plans an optimized graph.
  *
  * @param kept which inputs are frozen, or stored in bfloat16.
  * @param then an optimized graph that follows in the same run. It may have inputs in memory that the first writes.
- * @returns the program, or the name of an operation that has no rule here.
+ * @returns the plan, or the name of an operation that has no rule here.
  */
-export function lowerToC(
+export function planGraphs(
   graph: Graph,
   kept: KeptInputs = {},
   then: Graph | null = null,
-): NativeProgram | { readonly missing: string } {
+): Pick<NativeProgram, 'graph' | 'plan' | 'halves'> | { readonly missing: string } {
   const [first, second] = [prepareForNative(graph), then && prepareForNative(then)];
   const prepared = second === null ? first : joinGraphs(first, second);
   const rounded = inputsAt(prepared, kept.halves);
@@ -94,16 +94,29 @@ export function lowerToC(
   const missing = [...layout.ops, ...layout.later].find((op) => !hasRule(op))?.op;
   if (missing !== undefined) return { missing };
   const frozen = new Set([...inputsAt(prepared, kept.frozen)].map((input) => prepared.inputs.indexOf(input)));
-  const native = planNative(layout, frozen);
   const halves = halvesOf(prepared, rounded);
   return {
-    source: writeProgram(native.schedule, native.plan, native),
     graph: prepared,
-    plan: native,
-    overwrites: overwritesOf(native.plan),
+    plan: planNative(layout, frozen),
     halves: {
       inputs: prepared.inputs.map((input) => halves.has(input)),
       outputs: prepared.outputs.map((output) => halves.has(output)),
     },
+  };
+}
+
+/** Lowers an optimized graph, and one that follows, as `planGraphs` has them. */
+export function lowerToC(
+  graph: Graph,
+  kept: KeptInputs = {},
+  then: Graph | null = null,
+): NativeProgram | { readonly missing: string } {
+  const planned = planGraphs(graph, kept, then);
+  if ('missing' in planned) return planned;
+  const { plan: native } = planned;
+  return {
+    ...planned,
+    source: writeProgram(native.schedule, native.plan, native),
+    overwrites: overwritesOf(native.plan),
   };
 }

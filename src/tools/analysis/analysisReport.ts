@@ -89,7 +89,8 @@ function totals({ analysis, peak, mfu }: Analyzed): [string, string][] {
     [
       'Memory',
       `${formatBytes(memory.total)}: variables ${formatBytes(memory.variables)}, gradients ${formatBytes(memory.gradients)}, ` +
-        `optimizer ${formatBytes(memory.optimizer)}, activations ${formatBytes(memory.activations)} at their peak`,
+        `optimizer ${formatBytes(memory.optimizer)}, batches ${formatBytes(memory.batches)}, ` +
+        `activations ${formatBytes(memory.activations)} at their peak, working memory ${formatBytes(memory.working)}`,
     ],
     [
       'Time',

@@ -1,10 +1,11 @@
 /** @file Analysis of an experiment's model and training step, from its configs alone. */
 import type { ConfiguredExperiment } from '../../cli/index.js';
-import { type Precision, sizeOf } from '../../compiler/index.js';
+import { byteSize, type Precision, sizeOf, type TensorSpec } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
-import { batchCount } from '../../inputs/index.js';
+import { type BatchSpecs, batchCount } from '../../inputs/index.js';
 import { trainFlops } from '../../programs/mfu.js';
 import { trainingDataset } from '../../programs/programDataset.js';
+import { stepsOfCall } from '../../programs/stepCalls.js';
 import type { SingleTask } from '../../tasks/index.js';
 import { type LayerSummary, layerTable } from './layerTable.js';
 import { type TracedStep, traceStep } from './tracedStep.js';
@@ -18,15 +19,19 @@ export interface VariableSummary {
   readonly trainable: boolean;
 }
 
-/** Bytes that a training step holds at once, on one host: nothing is spread over devices, nothing is computed twice. */
+/** Bytes that a training step holds, on one host: nothing is spread over devices, nothing is computed twice. */
 interface TrainingMemory {
   readonly variables: number;
   /** Of all variables, those included that do not train: gradients lie in a buffer like the variables'. */
   readonly gradients: number;
-  /** Slots of the optimizer, and what else it holds between its passes. */
+  /** Slots of the optimizer. */
   readonly optimizer: number;
-  /** The most that the batch and the values of forward and backward pass take at one time. */
+  /** The batches of the steps that one call takes. */
+  readonly batches: number;
+  /** Intermediate values as the native engine places them: over each other where they are not alive at the same time. */
   readonly activations: number;
+  /** Packed operands of products, constants, and what one thread works on; further ones add little. */
+  readonly working: number;
   readonly total: number;
 }
 
@@ -63,16 +68,27 @@ function variablesOf(task: SingleTask): VariableSummary[] {
 }
 
 /** The buffers are as large as training makes them, the padding between variables included. */
-function memoryOf(task: SingleTask, step: TracedStep): TrainingMemory {
+function memoryOf(task: SingleTask, specs: BatchSpecs, { memory }: TracedStep): TrainingMemory {
   const { optimizer } = task.hp.train.hp.learner.hp;
   const buffer = task.layout().size * FLOAT_BYTES;
+  const batch = specBytes(specs);
   const parts = {
     variables: buffer,
     gradients: buffer,
     optimizer: optimizer.stateNames.length * buffer,
-    activations: step.peakBytes,
+    batches: batch * stepsOfCall(batch),
+    activations: memory.arena,
+    working: memory.packed + memory.scratch + memory.constants,
   };
   return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
+}
+
+/** Bytes of a batch. */
+function specBytes(specs: BatchSpecs): number {
+  return Object.values(specs).reduce(
+    (sum, spec) => sum + ('dtype' in spec ? byteSize(spec as TensorSpec) : specBytes(spec as BatchSpecs)),
+    0,
+  );
 }
 
 /**
@@ -105,6 +121,6 @@ export function analyze(configured: ConfiguredExperiment): Analysis {
     forwardFlopsPerToken: forwardFlops / tokensPerStep,
     flopsPerStep: trainFlops(forwardFlops),
     precision: step.precision,
-    memory: memoryOf(task, step),
+    memory: memoryOf(task, specs, step),
   };
 }

@@ -1,9 +1,10 @@
 /** @file Trace of a training step without values: FLOPs, saved activations and output shapes by layer. */
-import { nodeFlops, peakMemory, productPrecision, viewedValues } from '../../compiler/cost.js';
+import { nodeFlops, productPrecision, viewedValues } from '../../compiler/cost.js';
 import { byteSize, type Precision, type TensorSpec, type Tree, tf } from '../../compiler/index.js';
 import { producers, type Value } from '../../compiler/ir.js';
+import { type ProgramMemory, programMemory } from '../../compiler/native/programMemory.js';
 import { eliminateDeadCode, optimize } from '../../compiler/passes/index.js';
-import { traceProgram } from '../../compiler/tracedProgram.js';
+import { type TensorFunction, traceProgram } from '../../compiler/tracedProgram.js';
 import type { BatchSpecs } from '../../inputs/index.js';
 import { observeCalls } from '../../layers/index.js';
 import { forwardStep, type SingleTask, trainStep } from '../../tasks/index.js';
@@ -21,8 +22,8 @@ export interface TracedStep {
   readonly outputShapes: ReadonlyMap<string, readonly number[]>;
   /** In which most of the products multiply. */
   readonly precision: Precision;
-  /** Most bytes of batch and intermediate values alive at one time; variables and gradients lie elsewhere. */
-  readonly peakBytes: number;
+  /** What the compiled step takes beside its inputs and outputs. */
+  readonly memory: ProgramMemory;
 }
 
 function add(sums: Map<string, number>, scope: string, amount: number): void {
@@ -67,16 +68,15 @@ function traceForward(
   return { flops, outputShapes: new Map([...called, ...shapes]), precision: productPrecision(optimized) };
 }
 
-/** Memory of forward and backward pass together. */
-function traceTraining(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedStep, 'saved' | 'peakBytes'> {
-  const program = traceProgram(trainStep(task) as (inputs: any) => Tree<tf.Tensor>, specs, {
-    abstract: true,
-  });
+/** Memory of gradients and update, and what the forward pass keeps for the gradients. */
+function traceTraining(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedStep, 'saved' | 'memory'> {
+  const program = traceProgram(trainStep(task) as TensorFunction, specs, { abstract: true });
   const graph = optimize(program.graph);
+  const { f, inputs } = task.hp.train.hp.learner.update(task.layout());
+  const memory = programMemory(graph, optimize(traceProgram(f, inputs, { abstract: true }).graph));
   const flat = (paths: readonly string[], values: readonly Value[], root: string): Value[] =>
     values.filter((_, i) => paths[i] === root || paths[i]!.startsWith(`${root}.`));
   const grads = new Set(flat(program.outputPaths, graph.outputs, 'grads'));
-  const params = flat(program.inputPaths, graph.inputs, 'params');
   // What loss, metrics and summaries come from is the forward pass; all else is there for the gradients.
   const results = graph.outputs.filter((value) => !grads.has(value));
   const forward = eliminateDeadCode({ ...graph, outputs: results }).nodes;
@@ -92,7 +92,7 @@ function traceTraining(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedSt
     const node = made.get(value);
     if (node) add(saved, node.scope, byteSize(value));
   }
-  return { saved, peakBytes: peakMemory(graph, [...params, ...grads]) };
+  return { saved, memory };
 }
 
 /** Traces a step on batches of these specs. Nothing is computed, and no memory is taken for a tensor. */

@@ -38,7 +38,7 @@ Layers that are alike have one row, with the figures of each of them; --all show
 Parameters  13,936 (13.9k), all trained
 Batch       32 tokens a step
 FLOPs       3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
-Memory      446 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, activations 223 kB at their peak
+Memory      684 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 287 kB at their peak, working memory 166 kB
 Time        7.20 µs a step at MFU 0.5; 3.60 µs at the peak of 1.00 TFLOP/s (--peak_tflops=1)
 `);
 });
@@ -52,7 +52,7 @@ test('Markdown', async () => {
 - **Parameters:** 13,936 (13.9k), all trained
 - **Batch:** 32 tokens a step
 - **FLOPs:** 3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
-- **Memory:** 446 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, activations 223 kB at their peak
+- **Memory:** 684 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 287 kB at their peak, working memory 166 kB
 - **Time:** 144 µs a step at MFU 0.25; 36.0 µs at the peak of 100 GFLOP/s (--peak_tflops=0.1)
 
 | layer             | type                              | output       | parameters |   own |      FLOPs | activations |

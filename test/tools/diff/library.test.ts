@@ -60,6 +60,6 @@ test('a default of a layer, against a version of the library that has no such co
     small.One     Parameters               -            6.86k
                   Forward FLOPs per token  -       16.3 kFLOP
                   Tokens per step          -               16
-                  Peak memory of training  -           154 kB"
+                  Peak memory of training  -           236 kB"
   `);
 });

@@ -89,13 +89,13 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     new.fresh.Fresh  Parameters                    -  6.86k
                      Forward FLOPs per token       -  16.3 kFLOP
                      Tokens per step               -  16
-                     Peak memory of training       -  155 kB
-    small.One        Peak memory of training  153 kB  155 kB      +2.05 kB, +1.3%
+                     Peak memory of training       -  235 kB
+    small.One        Peak memory of training  235 kB  235 kB      +256 B, +0.11%
                      Checkpoints                      8 reshaped
     broken.Mended    Parameters                    -  6.86k
                      Forward FLOPs per token       -  16.3 kFLOP
                      Tokens per step               -  16
-                     Peak memory of training       -  155 kB
+                     Peak memory of training       -  235 kB
 
     Checkpoints do not fit: small.One
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -110,13 +110,13 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     1 broken, 1 removed, 1 added, 1 changed, 1 mended, 1 unchanged, 1 that it does not reach
 
-    | Experiment        |             | Parameters | FLOPs/token | Tokens/step | Peak memory                 | Checkpoints |
-    |-------------------|-------------|-----------:|------------:|------------:|-----------------------------|-------------|
-    | \`new.fresh.Wrong\` | ❌ broken    |          – |           – |           – | –                           | –           |
-    | \`small.Gone\`      | 🗑️ removed |          – |           – |           – | –                           | –           |
-    | \`new.fresh.Fresh\` | 🆕 added    |      6.86k |  16.3 kFLOP |          16 | 155 kB                      | –           |
-    | \`small.One\`       | ✏️ changed  |      6.86k |  16.3 kFLOP |          16 | 153 kB → 155 kB (**+1.3%**) | 8 reshaped  |
-    | \`broken.Mended\`   | ✅ mended    |      6.86k |  16.3 kFLOP |          16 | 155 kB                      | –           |
+    | Experiment        |             | Parameters | FLOPs/token | Tokens/step | Peak memory                  | Checkpoints |
+    |-------------------|-------------|-----------:|------------:|------------:|------------------------------|-------------|
+    | \`new.fresh.Wrong\` | ❌ broken    |          – |           – |           – | –                            | –           |
+    | \`small.Gone\`      | 🗑️ removed |          – |           – |           – | –                            | –           |
+    | \`new.fresh.Fresh\` | 🆕 added    |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
+    | \`small.One\`       | ✏️ changed  |      6.86k |  16.3 kFLOP |          16 | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
+    | \`broken.Mended\`   | ✅ mended    |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
 
     > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
 
@@ -379,7 +379,7 @@ export abstract class Family extends Base {
         task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
 
     What follows                                before  after
-    composed.Composed  Peak memory of training  153 kB  155 kB      +2.05 kB, +1.3%
+    composed.Composed  Peak memory of training  235 kB  235 kB      +256 B, +0.11%
                        Checkpoints                      8 reshaped
 
     Checkpoints do not fit: composed.Composed
