@@ -40,7 +40,7 @@ export class Huge extends Family {
   expect(found['step.Huge']).toMatchObject({
     state: 'incomplete',
     reached: 'trace',
-    problems: [{ level: 'step', needs: expect.stringMatching(/^a machine with \d\.\d+ TB of memory$/) }],
+    problems: [{ level: 'step', needs: expect.stringMatching(/^a machine with \d+\.\d+ TB of memory$/) }],
   });
   expect(code).toBe(1);
   expect(made(temporary)).toEqual([]);
