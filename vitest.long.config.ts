@@ -1,4 +1,4 @@
-/** @file What takes long: faults that are injected, random programs by the thousand. `npm run test:long` runs it. */
+/** @file What takes long: injected faults, random cases by the thousand, kernels under sanitizers, commands on whole projects. `npm run test:long` runs it. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';

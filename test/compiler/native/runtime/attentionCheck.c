@@ -1,5 +1,5 @@
 /* attentionCheck.c: attention of the native runtime against plain loops in doubles, with the microkernel that is named
-   first and the check that is named second; run by kernels.test.ts. Silent where all is well. */
+   first and the check that is named second; run by kernels.long.ts. Silent where all is well. */
 #include "attentionCheck.h"
 
 static int failures;

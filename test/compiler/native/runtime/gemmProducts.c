@@ -1,4 +1,4 @@
-/* gemmProducts.c: products of the native runtime against plain loops in doubles; run by kernels.test.ts, which reads the
+/* gemmProducts.c: products of the native runtime against plain loops in doubles; run by kernels.long.ts, which reads the
    output: one line a group of cases, "ok" or what was wrong first. */
 #include <math.h>
 #include <stdio.h>
