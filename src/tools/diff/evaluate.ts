@@ -7,7 +7,7 @@ import { registerExports, resolveExperiment } from '../../registry/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 import { failureOf } from '../failure.js';
 import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
-import type { Fingerprints } from './fingerprint.js';
+import type { Fingerprints } from './experimentFingerprints.js';
 import type {
   AnalysisDocument,
   ConstantEntry,
@@ -114,7 +114,7 @@ async function moduleAt(path: string): Promise<Readonly<Record<string, unknown>>
 /** Fingerprints by this version, which an early one has too little for. */
 async function fingerprinter(): Promise<Fingerprints | undefined> {
   try {
-    const module = await import('./fingerprint.js');
+    const module = await import('./experimentFingerprints.js');
     return new module.Fingerprints();
   } catch {
     return undefined;
