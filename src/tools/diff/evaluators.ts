@@ -20,7 +20,7 @@ const folder = 'src/tools/diff';
 const files = [
   'protocol.ts',
   'configDocument.ts',
-  'fingerprint.ts',
+  'experimentFingerprints.ts',
   'shared.ts',
   'evaluate.ts',
   'evaluateWorker.ts',
