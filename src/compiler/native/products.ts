@@ -31,6 +31,18 @@ export interface ProductUnit {
   readonly scope: string;
 }
 
+/** One of the operands of a product. */
+export type Side = 'a' | 'b';
+
+/** Rows of a left operand, columns of a right one. */
+export const edgeOf = (side: Side, { m, n }: ProductUnit): number => (side === 'a' ? m : n);
+
+/** The same for operands that are packed alike: products may share them. */
+export function operandKey(side: Side, unit: ProductUnit): string {
+  const { buffer, offset, rs, cs } = unit[side];
+  return [side, buffer.id, offset, rs, cs, edgeOf(side, unit), unit.k, unit.precision].join(' ');
+}
+
 const transposed = (view: View): View => {
   const order = view.shape.map((_, i) => i);
   const rank = order.length;

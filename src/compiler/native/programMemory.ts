@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Graph } from '../ir.js';
 import { byteSize, CompilerError } from '../tensors.js';
 import { planGraphs } from './lowerToC.js';
-import type { ProductUnit } from './products.js';
+import { edgeOf, operandKey, type ProductUnit } from './products.js';
 import type { Stage } from './stages.js';
 
 /** Bytes of a program's own. */
@@ -44,14 +44,8 @@ function packedBytes({ precision, k }: ProductUnit, edge: number): number {
 function workspaceOf(products: readonly ProductUnit[]): number {
   const operands = new Map<string, number>();
   for (const unit of products) {
-    for (const [side, edge] of [
-      ['a', unit.m],
-      ['b', unit.n],
-    ] as const) {
-      const { buffer, offset, rs, cs } = unit[side];
-      const key = [side, buffer.id, offset, rs, cs, edge, unit.k, unit.precision].join();
-      operands.set(key, packedBytes(unit, edge));
-    }
+    for (const side of ['a', 'b'] as const)
+      operands.set(operandKey(side, unit), packedBytes(unit, edgeOf(side, unit)));
   }
   return [...operands.values()].reduce((sum, bytes) => sum + bytes, 0);
 }

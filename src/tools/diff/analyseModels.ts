@@ -1,4 +1,4 @@
-/** @file What of the experiments' models and programs changed, by fingerprints where configs are the same, by analyses elsewhere. */
+/** @file Changes of models and programs: by fingerprints where configs are the same, by analyses elsewhere. */
 import { isSameConfig } from './compare.js';
 import { type Compared, compareFingerprints } from './computed.js';
 import {

@@ -1,6 +1,6 @@
 /** @file C of products that are steps of their own: packing, and multiplying what is packed. */
 import { literal } from '../expressions.js';
-import type { Matrix, Precision, ProductUnit } from '../products.js';
+import { type Matrix, operandKey, type Precision, type ProductUnit, type Side } from '../products.js';
 import { storageBytes } from '../views.js';
 import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './cNames.js';
@@ -70,10 +70,9 @@ class Workspace {
   }
 
   /** An operand of the product number `i`. */
-  operand(side: 'a' | 'b', unit: ProductUnit, i: number): WorkspaceOperand {
-    const { buffer, offset, rs, cs } = unit[side];
-    const edge = side === 'a' ? unit.m : unit.n;
-    const key = `${side} ${buffer.id} ${offset} ${rs} ${cs} ${edge} ${unit.k} ${unit.precision}`;
+  operand(side: Side, unit: ProductUnit, i: number): WorkspaceOperand {
+    const { buffer, offset } = unit[side];
+    const key = operandKey(side, unit);
     const known = this.names.get(key);
     if (known !== undefined) return { data: 'NULL', packed: known };
     const name = `${side}${i}`;
