@@ -206,7 +206,7 @@ export function measure<T>({ command, env }: Program, seconds = timeoutSeconds):
     cwd: join(here, '..'),
     env: { ...Object.fromEntries(kept), PYTHONDONTWRITEBYTECODE: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 1000 * seconds,
+    timeout: Math.ceil(1000 * seconds),
     killSignal: 'SIGKILL',
   });
   endsWithUs(child);
