@@ -1,7 +1,9 @@
 /** @file Learners: optimizers, schedules, gradient transforms and the update of flat buffers. */
+export { Adagrad, RmsProp } from './adagrad.js';
 export { Adam, AdamW } from './adam.js';
 export { type Gradients, type GradientTransform, withNorm } from './clipping.js';
 export { type LearnableVariable, Learner } from './learner.js';
+export { Lion } from './lion.js';
 export { sumOfSquares } from './norms.js';
 export { BaseOptimizer, type Direction, EMA, type NamedTensors } from './optimizer.js';
 export {

@@ -1,16 +1,19 @@
-/** @file Update rules against plain loops in double precision: Sgd, Adam, AdamW, regularisation. */
+/** @file Update rules against plain loops in double precision and against torch and optax; regularisation, averages. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Tensor, tf } from '../../src/compiler/index.js';
-import { build } from '../../src/hparams/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
 import {
+  Adagrad,
   Adam,
   AdamW,
   BaseOptimizer,
   type Direction,
   type GradientTransform,
   LinearRampupCosineDecay,
+  Lion,
   type NamedTensors,
+  RmsProp,
   Sgd,
   withNorm,
 } from '../../src/learners/index.js';
@@ -228,26 +231,23 @@ test('an average is kept only where it is asked for', () => {
   );
 });
 
-/** An optimizer as a user writes one: the formula, and the names of its slots (Chen et al., 2023). */
-class Lion extends BaseOptimizer.with({
-  beta1: z.number().min(0).lt(1).default(0.9).describe('Part of the mean in the direction.'),
-  beta2: z.number().min(0).lt(1).default(0.99).describe('Decay of the mean of gradients.'),
+/** An optimizer as a user writes one: the formula, and the names of its slots (Signum; Bernstein et al., 2018). */
+class Signum extends BaseOptimizer.with({
+  beta: z.number().min(0).lt(1).default(0.9).describe('Decay of the mean of gradients.'),
 }) {
   initialSlots(): Record<string, number> {
     return { m: 0 };
   }
 
-  protected direction(grad: Tensor, { m }: NamedTensors): Direction {
-    const { beta1, beta2 } = this.hp;
-    return {
-      direction: tf.sign(tf.add(tf.mul(m!, beta1), tf.mul(grad, 1 - beta1))),
-      slots: { m: tf.add(tf.mul(m!, beta2), tf.mul(grad, 1 - beta2)) },
-    };
+  protected direction(grad: Tensor, slots: NamedTensors): Direction {
+    const { beta } = this.hp;
+    const m = tf.add(tf.mul(slots.m!, beta), tf.mul(grad, 1 - beta));
+    return { direction: tf.sign(m), slots: { m } };
   }
 }
 
 /** The same, of gradients whose norm is 1 for each variable. */
-class NormalizedLion extends Lion {
+class NormalizedSignum extends Signum {
   protected override gradientTransforms(): GradientTransform[] {
     const norm = (variable: Tensor): Tensor => tf.sqrt(tf.sum(tf.square(variable)));
     const normalize: GradientTransform = ({ groups }) =>
@@ -264,7 +264,7 @@ class NormalizedLion extends Lion {
 test('an optimizer of one’s own is its formula; what all have comes with it', async () => {
   const fields = { learningRate: 0.1, decoupledWeightDecay: 0.5, clipGradientNormToValue: 1, emaDecay: 0.5 };
   const values = { a: noise(1, 16), b: noise(2, 16) };
-  const { step, read } = await bench(values, learnerOf(Lion.config(fields)));
+  const { step, read } = await bench(values, learnerOf(Signum.config(fields)));
   const expected = values.a.map((p) => ({ p, m: 0 }));
   for (let t = 0; t < 3; t++) {
     const grads = { a: noise(10 + t, 16), b: noise(20 + t, 16) };
@@ -272,8 +272,8 @@ test('an optimizer of one’s own is its formula; what all have comes with it', 
     expect(gradScale).toBeLessThan(1);
     for (const [i, state] of expected.entries()) {
       const g = grads.a[i]! * gradScale;
-      state.p -= 0.1 * (0.5 * state.p + Math.sign(0.9 * state.m + 0.1 * g));
-      state.m = 0.99 * state.m + 0.01 * g;
+      state.m = 0.9 * state.m + 0.1 * g;
+      state.p -= 0.1 * (0.5 * state.p + Math.sign(state.m));
     }
   }
   for (const [i, value] of read('a').entries()) expect(value).toBeCloseTo(expected[i]!.p, 6);
@@ -282,7 +282,7 @@ test('an optimizer of one’s own is its formula; what all have comes with it', 
 });
 
 test('gradient transforms compose: each sees what the one before gives', async () => {
-  const optimizer = NormalizedLion.config({ learningRate: 0.1, clipGradientNormToValue: 1 });
+  const optimizer = NormalizedSignum.config({ beta: 0.99, learningRate: 0.1, clipGradientNormToValue: 1 });
   const { step, read } = await bench({ a: [0, 0], b: [0] }, learnerOf(optimizer));
   const report = await step(0, { a: [30, 40], b: [0.5] });
   expect(report.rawGradNorm).toBeCloseTo(Math.hypot(50, 0.5), 4);
@@ -291,18 +291,6 @@ test('gradient transforms compose: each sees what the one before gives', async (
   for (const [i, value] of [0.6, 0.8].entries()) expect(read('a', 'm')[i]).toBeCloseTo(scale * value, 7);
   expect(read('b', 'm')[0]).toBeCloseTo(scale, 7);
 });
-
-/** Adagrad (Duchi et al., 2011): squared gradients add up on top of an initial value. */
-class Adagrad extends BaseOptimizer {
-  initialSlots(): Record<string, number> {
-    return { sum: 0.1 };
-  }
-
-  protected direction(grad: Tensor, { sum }: NamedTensors): Direction {
-    const next = tf.add(sum!, tf.square(grad));
-    return { direction: tf.div(grad, tf.sqrt(next)), slots: { sum: next } };
-  }
-}
 
 test('slots begin with the values that the rule names, the average with the parameters', async () => {
   const { step, read } = await bench(
@@ -321,4 +309,67 @@ test('slots begin with the values that the rule names, the average with the para
     }
   }
   for (const [i, value] of read('a').entries()) expect(value).toBeCloseTo(expected[i]!.p, 5);
+});
+
+/** Gradients of three steps: of ordinary size, small, of both signs, and 0 until the last. */
+const grads = [
+  [0.5, -1e-3, 2, 0],
+  [0.25, -2e-3, -1, 0],
+  [-0.75, 3e-3, 0.5, 1e-4],
+];
+
+/** Parameters of 1, -2, 0.5 and 3 after these gradients, as torch.optim and optax move them in double precision. */
+test.each([
+  [
+    'torch.optim.RMSprop',
+    RmsProp.config({ learningRate: 0.1 }),
+    [0.7980422586866024, -1.6571336724852768, 0.2557505550439755, 2.6838722023703823],
+  ],
+  [
+    'torch.optim.RMSprop with momentum',
+    RmsProp.config({ learningRate: 0.1, decay: 0.8, epsilon: 1e-3, momentum: 0.7 }),
+    [0.5181261511849892, -1.7922137088229109, 0.1373563243382124, 2.99042806973497],
+  ],
+  [
+    'torch.optim.RMSprop, centered',
+    RmsProp.config({ learningRate: 0.1, epsilon: 1e-3, momentum: 0.5, centered: true }),
+    [0.4403005945724274, -1.8211929982860253, 0.06336609888330386, 2.9902912621359223],
+  ],
+  [
+    'optax.adagrad',
+    Adagrad.config({ learningRate: 0.1 }),
+    [0.9525150927470002, -1.999999950991137, 0.42389090052614026, 2.999968377240791],
+  ],
+  [
+    'optax.adagrad that begins at 0',
+    Adagrad.config({ learningRate: 0.1, initialAccumulatorValue: 0, epsilon: 1e-3 }),
+    [0.9356820209394607, -1.99995161371035, 0.42290967468666163, 2.9996837738151103],
+  ],
+  ['optax.lion', Lion.config({ learningRate: 0.1 }), [0.9, -1.9, 0.4, 2.9]],
+  [
+    'optax.lion with weight decay',
+    Lion.config({ learningRate: 0.1, beta1: 0.5, beta2: 0.8, decoupledWeightDecay: 0.3 }),
+    [0.821583, -1.7342559999999998, 0.3592465, 2.6380190000000003],
+  ],
+])('%s', async (_, config, expected) => {
+  const { step, read } = await bench({ w: [1, -2, 0.5, 3] }, learnerOf(config));
+  for (const [t, w] of grads.entries()) await step(t, { w });
+  for (const [i, value] of read('w').entries()) expect(value).toBeCloseTo(expected[i]!, 5);
+});
+
+test('Adagrad and RMSProp have only the slots that they read, and never divide 0 by 0', () => {
+  const slots = (config: Config<BaseOptimizer>) => build(config).initialSlots();
+  expect(slots(RmsProp.config({ learningRate: 1 }))).toEqual({ v: 0 });
+  expect(slots(RmsProp.config({ learningRate: 1, momentum: 0.9, centered: true }))).toEqual({
+    v: 0,
+    u: 0,
+    m: 0,
+  });
+  expect(slots(Adagrad.config({ learningRate: 1, initialAccumulatorValue: 0.5 }))).toEqual({ sum: 0.5 });
+  expect(() => build(Adagrad.config({ learningRate: 1, initialAccumulatorValue: 0, epsilon: 0 }))).toThrow(
+    '(Adagrad): initialAccumulatorValue and epsilon must not both be 0; ',
+  );
+  expect(() => RmsProp.config({ learningRate: 1, epsilon: 0 })).toThrow(
+    'RmsProp.epsilon: expected a positive number, got 0 ',
+  );
 });

@@ -1,0 +1,32 @@
+/** @file Lion: the sign of a mean of gradients (Chen et al., 2023). */
+import { z } from 'zod';
+import { type Tensor, tf } from '../compiler/index.js';
+import { BaseOptimizer, type Direction, type NamedTensors } from './optimizer.js';
+
+const beta = z.number().min(0).lt(1);
+
+/**
+ * Lion, with Pax's and optax's defaults:
+ *
+ *     direction = sign(beta1 m + (1 - beta1) g)
+ *     m = beta2 m + (1 - beta2) g
+ *
+ * Every element moves by the learning rate, so it takes a learning rate three to ten times smaller than Adam's, and a weight
+ * decay as many times larger.
+ */
+export class Lion extends BaseOptimizer.with({
+  beta1: beta.default(0.9).describe('Weight of the mean of gradients in the direction.'),
+  beta2: beta.default(0.99).describe('Decay of the mean of gradients.'),
+}) {
+  initialSlots(): Record<string, number> {
+    return { m: 0 };
+  }
+
+  protected direction(grad: Tensor, { m }: NamedTensors): Direction {
+    const { beta1, beta2 } = this.hp;
+    return {
+      direction: tf.sign(tf.add(tf.mul(m!, beta1), tf.mul(grad, 1 - beta1))),
+      slots: { m: tf.add(tf.mul(m!, beta2), tf.mul(grad, 1 - beta2)) },
+    };
+  }
+}
