@@ -34,7 +34,7 @@ export function problemOf(field: FieldInfo, value: unknown): string | undefined 
   if (result.success) return undefined;
   const issues = plain === value ? result.error.issues : besidesUnset(result.error.issues as Issue[], value);
   if (issues.length === 0) return undefined;
-  return issues.map((issue) => issueText(field, plain, issue as Issue)).join('; ');
+  return issues.map((issue) => issueText(field.name, field.check, plain, issue)).join('; ');
 }
 
 /** The issues that remain once every carrier without a value gets one that fits. */
@@ -66,10 +66,16 @@ function partAt(value: unknown, key: PropertyKey): unknown {
   return partsOf(value)!.find(([step]) => (typeof step === 'object' ? step.key : step) === key)?.[1];
 }
 
-function issueText(field: FieldInfo, value: unknown, issue: Issue): string {
-  let schema: z.ZodType | undefined = field.check;
+/** An issue that zod has with `value`, which `label` names: `stages[2].rate: expected a number, got 'fast'`. */
+export function issueText(
+  label: string,
+  check: z.ZodType,
+  value: unknown,
+  issue: Pick<Issue, 'code' | 'path' | 'message'>,
+): string {
+  let schema: z.ZodType | undefined = check;
   let part: unknown = value;
-  let path = field.name;
+  let path = label;
   for (const key of issue.path) {
     schema = schema && partSchema(schema, key);
     part = partAt(part, key);

@@ -1,108 +1,128 @@
-/** @file Types of a diff report, which are the JSON form of `luthier diff`. */
-import type { Failure, FingerprintedPart } from './protocol.js';
+/**
+ * @file Diff reports: the JSON form of `luthier diff`, as schemas and the types that follow from them. A report may come
+ * from a stranger's code, so every text and list has a largest size, and nothing may stand in it that is not listed here.
+ */
+import { z } from 'zod';
+import { issueText } from '../../hparams/fields/check.js';
+import { fingerprinted } from './protocol.js';
 
-/** A value in one of the two versions. */
-export interface Side {
+const text = z.string().max(100_000);
+const count = z.int().nonnegative();
+const part = z.enum(fingerprinted);
+const listOf = <S extends z.ZodType>(item: S) => z.array(item).max(100_000).readonly();
+
+/** For what is in one version, the other, or both. */
+const isThere = (value: { readonly old?: unknown; readonly new?: unknown }): boolean =>
+  value.old !== undefined || value.new !== undefined;
+const oneOfBoth = 'expected old, new or both';
+
+const sideFields = z.strictObject({
   /** The value as text. */
-  readonly text: string;
+  text,
   /** Whether nobody set it: it is what the class declares. */
-  readonly isDefault?: true;
+  isDefault: z.literal(true).exactOptional(),
   /** `file:line` relative to the project, or the flag, that set or declares it. */
-  readonly place?: string;
+  place: text.exactOptional(),
   /** The class that declares the default. */
-  readonly declaredBy?: string;
-}
+  declaredBy: text.exactOptional(),
+});
+const side = sideFields.readonly();
+const constantSide = sideFields.extend({ setBy: text }).readonly();
+/** A value in one of the two versions. */
+export type Side = z.infer<typeof side>;
 
+const constantChange = z
+  .strictObject({ name: text, old: constantSide.exactOptional(), new: constantSide.exactOptional() })
+  .refine(isThere, oneOfBoth)
+  .readonly();
 /** What became of a constant of the experiment. A side is absent where there is no such constant, or no value. */
-export interface ConstantChange {
-  readonly name: string;
-  readonly old?: Side & { readonly setBy: string };
-  readonly new?: Side & { readonly setBy: string };
-}
+export type ConstantChange = z.infer<typeof constantChange>;
 
+const fieldChange = z
+  .strictObject({
+    /**
+     * `changed` has both sides, `added` the new and `removed` the old one; `moved` says in `new.text` where it is now;
+     * `class` is another class, and `kind` a partial, say, where a config was.
+     */
+    what: z.enum(['changed', 'added', 'removed', 'moved', 'class', 'kind']),
+    /** Where it stands in the old version; in the new one, for what is new. `[0…11]` are items that changed alike. */
+    path: text,
+    /** Where it stands in the new version, if elsewhere. */
+    newPath: text.exactOptional(),
+    old: side.exactOptional(),
+    new: side.exactOptional(),
+    /** How many paths were alike; absent for one. */
+    count: count.exactOptional(),
+  })
+  .refine(isThere, oneOfBoth)
+  .readonly();
 /** What became of a field, an item of a list, or a whole sub-config. */
-export interface FieldChange {
-  /**
-   * `changed` has both sides, `added` the new and `removed` the old one; `moved` says in `new.text` where it is now;
-   * `class` is another class, and `kind` a partial, say, where a config was.
-   */
-  readonly what: 'changed' | 'added' | 'removed' | 'moved' | 'class' | 'kind';
-  /** Where it stands in the old version; in the new one, for what is new. `[0…11]` are items that changed alike. */
-  readonly path: string;
-  /** Where it stands in the new version, if elsewhere. */
-  readonly newPath?: string;
-  readonly old?: Side;
-  readonly new?: Side;
-  /** How many paths were alike; absent for one. */
-  readonly count?: number;
-}
+export type FieldChange = z.infer<typeof fieldChange>;
 
+const figure = z
+  .strictObject({
+    old: z.number().nonnegative().exactOptional(),
+    new: z.number().nonnegative().exactOptional(),
+  })
+  .readonly();
 /** A figure before and after; one that could not be told is absent. */
-export interface Figure {
-  readonly old?: number;
-  readonly new?: number;
-}
+export type Figure = z.infer<typeof figure>;
 
+const variableGroup = z
+  .strictObject({
+    /** With `*` for the numbers: `lm/transformer/x_layers_*\/w`. */
+    name: text,
+    count,
+    /** Shape and type: `[64, 128] float32`. Absent in the version that lacks it. */
+    old: text.exactOptional(),
+    new: text.exactOptional(),
+  })
+  .refine(isThere, oneOfBoth)
+  .readonly();
 /** Variables that are alike but for numbers in their names. */
-export interface VariableGroup {
-  /** With `*` for the numbers: `lm/transformer/x_layers_*\/w`. */
-  readonly name: string;
-  readonly count: number;
-  /** Shape and type: `[64, 128] float32`. Absent in the version that lacks it. */
-  readonly old?: string;
-  readonly new?: string;
-}
+export type VariableGroup = z.infer<typeof variableGroup>;
 
+const checkpointEffect = z
+  .strictObject({
+    loads: z.boolean(),
+    appeared: listOf(variableGroup),
+    vanished: listOf(variableGroup),
+    reshaped: listOf(variableGroup),
+  })
+  .readonly();
 /** Whether checkpoints of the old version fit the new one. */
-export interface CheckpointEffect {
-  readonly loads: boolean;
-  readonly appeared: readonly VariableGroup[];
-  readonly vanished: readonly VariableGroup[];
-  readonly reshaped: readonly VariableGroup[];
-}
+export type CheckpointEffect = z.infer<typeof checkpointEffect>;
 
+const effects = z
+  .strictObject({
+    parameters: figure,
+    /** FLOPs of the forward pass for a token. */
+    flopsPerToken: figure,
+    tokensPerStep: figure,
+    /** The most bytes that a training step holds at once. */
+    peakMemory: figure,
+    /** Absent where only one version has the experiment, or one could not be analysed. */
+    checkpoints: checkpointEffect.exactOptional(),
+  })
+  .readonly();
 /** What follows for the model and its training. */
-export interface Effects {
-  readonly parameters: Figure;
-  /** FLOPs of the forward pass for a token. */
-  readonly flopsPerToken: Figure;
-  readonly tokensPerStep: Figure;
-  /** The most bytes that a training step holds at once. */
-  readonly peakMemory: Figure;
-  /** Absent where only one version has the experiment, or one could not be analysed. */
-  readonly checkpoints?: CheckpointEffect;
-}
+export type Effects = z.infer<typeof effects>;
 
+const uncompared = z.strictObject({ part, reason: text }).readonly();
 /** A part of what an experiment computes and reads that could not be compared, or not all of it. */
-export interface Uncompared {
-  readonly part: FingerprintedPart;
-  readonly reason: string;
-}
+export type Uncompared = z.infer<typeof uncompared>;
 
+const computed = z
+  .strictObject({
+    /** The parts that are not as they were. */
+    differs: listOf(part),
+    uncompared: listOf(uncompared),
+    /** The changed files that the experiment loads. */
+    files: listOf(text),
+  })
+  .readonly();
 /** What became of the programs and the data of an experiment whose config is the same in both versions. */
-export interface Computed {
-  /** The parts that are not as they were. */
-  readonly differs: readonly FingerprintedPart[];
-  readonly uncompared: readonly Uncompared[];
-  /** The changed files that the experiment loads. */
-  readonly files: readonly string[];
-}
-
-/** What changed of one experiment. */
-export interface ExperimentReport {
-  readonly name: string;
-  readonly status: Status;
-  /** Of an added experiment, those that it sets itself. */
-  readonly constants: readonly ConstantChange[];
-  readonly fields: readonly FieldChange[];
-  /** Absent where the models were not compared: nothing that they depend on changed. */
-  readonly effects?: Effects;
-  /** Absent where the configs differ, and where there are not two. */
-  readonly computed?: Computed;
-  /** Why the old version, or the new one, has no configs; or why its model could not be analysed. */
-  readonly oldError?: Failure;
-  readonly newError?: Failure;
-}
+export type Computed = z.infer<typeof computed>;
 
 /**
  * `broken` had configs that could be made, and a model that could be traced, before; `mended` has now; `failing` fails
@@ -124,43 +144,94 @@ export const statuses = [
 ] as const;
 export type Status = (typeof statuses)[number];
 
+const failure = z.strictObject({ message: text, place: text.exactOptional() }).readonly();
+
+const experimentReport = z
+  .strictObject({
+    name: text,
+    status: z.enum(statuses),
+    /** Of an added experiment, those that it sets itself. */
+    constants: listOf(constantChange),
+    fields: listOf(fieldChange),
+    /** Absent where the models were not compared: nothing that they depend on changed. */
+    effects: effects.exactOptional(),
+    /** Absent where the configs differ, and where there are not two. */
+    computed: computed.exactOptional(),
+    /** Why the old version, or the new one, has no configs; or why its model could not be analysed. */
+    oldError: failure.exactOptional(),
+    newError: failure.exactOptional(),
+  })
+  .readonly();
+/** What changed of one experiment. */
+export type ExperimentReport = z.infer<typeof experimentReport>;
+
+const declarationChange = z
+  .strictObject({
+    what: z.enum(['class', 'field', 'constant']),
+    /** The classes that have the field, or set the constant; for a class, none. */
+    of: listOf(text),
+    /** Absent for what is new. */
+    old: text.exactOptional(),
+    /** Absent for what is gone. */
+    new: text.exactOptional(),
+    /** Whether no alias says that `old` is called `new` now: it went, and the other came with the same content. */
+    isGuess: z.literal(true).exactOptional(),
+    /** What a field shows that only one version has, wherever it stands. */
+    value: text.exactOptional(),
+    /** The experiments in which it was seen. */
+    experiments: listOf(text),
+  })
+  .refine(isThere, oneOfBoth)
+  .readonly();
 /** A class, a field of a class or a constant that an alias gives another name, or that only one version has. */
-export interface DeclarationChange {
-  readonly what: 'class' | 'field' | 'constant';
-  /** The classes that have the field, or set the constant; for a class, none. */
-  readonly of: readonly string[];
-  /** Absent for what is new. */
-  readonly old?: string;
-  /** Absent for what is gone. */
-  readonly new?: string;
-  /** Whether no alias says that `old` is called `new` now: it went, and the other came with the same content. */
-  readonly isGuess?: true;
-  /** What a field shows that only one version has, wherever it stands. */
-  readonly value?: string;
-  /** The experiments in which it was seen. */
-  readonly experiments: readonly string[];
-}
+export type DeclarationChange = z.infer<typeof declarationChange>;
 
+const versionName = z
+  .strictObject({
+    /** `main (3f9c2d1)`, `the working tree`, or an experiment's name. */
+    label: text,
+    /** The commit; absent for the working tree. */
+    commit: text.exactOptional(),
+  })
+  .readonly();
 /** One of the two versions. */
-export interface VersionName {
-  /** `main (3f9c2d1)`, `the working tree`, or an experiment's name. */
-  readonly label: string;
-  /** The commit; absent for the working tree. */
-  readonly commit?: string;
+export type VersionName = z.infer<typeof versionName>;
+
+const diffReport = z
+  .strictObject({
+    format: z.literal('luthier-config-diff'),
+    version: z.literal(1),
+    old: versionName,
+    new: versionName,
+    /** In the order of `statuses`, then by name; unchanged ones are only counted. */
+    experiments: listOf(experimentReport),
+    declarations: listOf(declarationChange),
+    unchanged: count,
+    /** How many experiments there are in the working tree that the change cannot reach, and that were not looked at. */
+    untouched: count,
+    /** What a reader should know of how the comparison was made. */
+    notes: listOf(text),
+  })
+  .readonly();
+/** What `luthier diff --format=json` prints. */
+export type DiffReport = z.infer<typeof diffReport>;
+
+/** A text that is no diff report. */
+export class ReportError extends Error {
+  override name = 'ReportError';
 }
 
-/** What `luthier diff --format=json` prints. */
-export interface DiffReport {
-  readonly format: 'luthier-config-diff';
-  readonly version: 1;
-  readonly old: VersionName;
-  readonly new: VersionName;
-  /** In the order of `statuses`, then by name; unchanged ones are only counted. */
-  readonly experiments: readonly ExperimentReport[];
-  readonly declarations: readonly DeclarationChange[];
-  readonly unchanged: number;
-  /** How many experiments there are in the working tree that the change cannot reach, and that were not looked at. */
-  readonly untouched: number;
-  /** What a reader should know of how the comparison was made. */
-  readonly notes: readonly string[];
+/** Reads what `luthier diff --format=json` printed. @throws ReportError that names the first thing that is wrong. */
+export function parseReport(json: string): DiffReport {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (cause) {
+    throw new ReportError(`The report is no JSON: ${(cause as Error).message}`, { cause });
+  }
+  const { success, data, error } = diffReport.safeParse(value);
+  if (success) return data;
+  throw new ReportError(
+    `The report is none of this version: ${issueText('report', diffReport, value, error.issues[0]!)}.`,
+  );
 }

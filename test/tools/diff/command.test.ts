@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { parseReport } from '../../../src/tools/diff/diffReport.js';
 import { oneProcess, runLuthier, startCommand, temporaryDirectory } from '../../command.js';
 import { experimentsFile, family, repositoryOf } from './repository.js';
 
@@ -45,7 +46,7 @@ test('two experiments, in each form', async () => {
     ...['diff', 'One', 'Two', '--format=json', '--set', 'numLayers=1', '--exit_code'],
   ]);
   expect([json.code, json.stderr]).toEqual([1, '']);
-  const report = JSON.parse(json.stdout);
+  const report = parseReport(json.stdout);
   expect(report).toMatchObject({
     format: 'luthier-config-diff',
     version: 1,
