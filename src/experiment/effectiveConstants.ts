@@ -86,6 +86,14 @@ function lineage(cls: Function): { cls: Function; declares: Constants }[] {
   return chain;
 }
 
+/** The classes that an experiment's class extends below Experiment, the nearest first. */
+export function baseClassesOf(cls: Function): Function[] {
+  return lineage(cls)
+    .map((each) => each.cls)
+    .reverse()
+    .slice(1);
+}
+
 /** Writes that constructing `cls` makes, in order; undefined where it can't be constructed by itself. */
 function writesOf(cls: Function, overrides: readonly ConstantOverride[]): readonly Write[] | undefined {
   try {

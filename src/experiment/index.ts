@@ -9,6 +9,7 @@ export {
   oldConstantsOf,
 } from './constants.js';
 export {
+  baseClassesOf,
   checkRequired,
   constantProblems,
   type EffectiveConstant,

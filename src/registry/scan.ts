@@ -23,7 +23,7 @@ export interface FoundExperiment {
   /** First paragraph of the class's doc comment, '' without one. */
   readonly description: string;
   /** Where the class stands: another file than `file` where that hands it on. */
-  readonly place: { readonly file: string; readonly line: number };
+  readonly place: { readonly file: string; readonly line: number; readonly lastLine: number };
   /** Name of the class that it extends, as it stands there. */
   readonly base: string;
   /** Whether it is a family, which only its descendants can run. */
@@ -122,11 +122,11 @@ class Scanner {
     return [...exports.keys(), ...reexports.keys()].flatMap((exportName) => {
       const found = this.exported(file, exportName, new Set());
       if (!found || found === 'root' || !this.descends(found)) return [];
-      const { description, abstract, base, constants, line } = found.cls;
+      const { description, abstract, base, constants, line, lastLine } = found.cls;
       return [
         {
           ...{ name: `${prefix}.${exportName}`, file, exportName, description, abstract, constants },
-          ...{ place: { file: found.path, line }, base: base.join('.') },
+          ...{ place: { file: found.path, line, lastLine }, base: base.join('.') },
         },
       ];
     });

@@ -26,6 +26,7 @@ export interface ClassEntry {
   /** First paragraph of its doc comment, '' without one. */
   readonly description: string;
   readonly line: number;
+  readonly lastLine: number;
   readonly constants: readonly OwnConstant[];
 }
 
@@ -109,7 +110,11 @@ class Reader {
   constructor(private readonly source: ts.SourceFile) {}
 
   private lineOf(node: ts.Node): number {
-    return this.source.getLineAndCharacterOfPosition(node.getStart(this.source)).line + 1;
+    return this.lineAt(node.getStart(this.source));
+  }
+
+  private lineAt(position: number): number {
+    return this.source.getLineAndCharacterOfPosition(position).line + 1;
   }
 
   private textOf(node: ts.Node): string {
@@ -169,6 +174,7 @@ class Reader {
       abstract: has(node, compiler.SyntaxKind.AbstractKeyword),
       description: docOf(node),
       line: this.lineOf(node.name ?? node),
+      lastLine: this.lineAt(node.end),
       constants: [...records.flatMap((each) => this.inRecord(each)), ...this.set(node)],
     });
   }

@@ -130,16 +130,22 @@ export class Small extends Family {
       'Family',
       false,
       join(directory, 'again.ts'),
-      { file: join(directory, 'lm.ts'), line: 16 },
+      { file: join(directory, 'lm.ts'), line: 16, lastLine: 23 },
     ],
     [
       'lm.Family',
       'luthier.Experiment',
       true,
       join(directory, 'lm.ts'),
-      { file: join(directory, 'lm.ts'), line: 6 },
+      { file: join(directory, 'lm.ts'), line: 6, lastLine: 14 },
     ],
-    ['lm.Small', 'Family', false, join(directory, 'lm.ts'), { file: join(directory, 'lm.ts'), line: 16 }],
+    [
+      'lm.Small',
+      'Family',
+      false,
+      join(directory, 'lm.ts'),
+      { file: join(directory, 'lm.ts'), line: 16, lastLine: 23 },
+    ],
   ]);
   expect(experiments[1]!.constants).toEqual([
     { name: 'size', kind: 'declared', text: 'size', line: 7 },

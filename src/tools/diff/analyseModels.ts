@@ -41,8 +41,9 @@ export async function analyseModels(
   );
   // One whose step cannot be traced any more is not alike, and broken: the analyses tell.
   const changed = able.filter((name) => computed.get(name)?.isAlike !== true);
+  const gone = names.filter((name) => !now.documents.has(name));
   const [olds, news] = await Promise.all([
-    old.analyses(changed.filter((name) => isMade(old, name))),
+    old.analyses([...changed, ...gone].filter((name) => isMade(old, name))),
     now.analyses(changed),
   ]);
   return { computed, old: olds, now: news };

@@ -15,6 +15,8 @@ import type { Failure } from './protocol.js';
 /** What just these experiments have in common. */
 export interface ChangeGroup {
   readonly experiments: readonly string[];
+  /** The base class of added experiments; absent for others. */
+  readonly against?: string;
   readonly constants: readonly ConstantChange[];
   readonly fields: readonly FieldChange[];
 }
@@ -23,12 +25,17 @@ export interface ChangeGroup {
 export function groupChanges(reports: readonly ExperimentReport[]): ChangeGroup[] {
   const bySet = new Map<
     string,
-    { experiments: string[]; constants: ConstantChange[]; fields: FieldChange[] }
+    { experiments: string[]; against?: string; constants: ConstantChange[]; fields: FieldChange[] }
   >();
+  const basesOf = new Map(reports.map(({ name, against }) => [name, against]));
   const groupFor = (experiments: string[]) => {
     const key = experiments.join('\n');
     let group = bySet.get(key);
-    if (group === undefined) bySet.set(key, (group = { experiments, constants: [], fields: [] }));
+    if (group === undefined) {
+      const against = basesOf.get(experiments[0]!);
+      group = { experiments, ...(against === undefined ? {} : { against }), constants: [], fields: [] };
+      bySet.set(key, group);
+    }
     return group;
   };
   for (const [change, experiments] of withExperiments(reports, ({ constants }) => constants))
@@ -71,7 +78,7 @@ export interface ErrorGroup {
   readonly experiments: readonly string[];
   readonly status: Status;
   readonly error: Failure;
-  /** What was wrong before, where that was something else. */
+  /** What was wrong before. */
   readonly oldError?: Failure;
 }
 
@@ -80,7 +87,7 @@ export function groupErrors(reports: readonly ExperimentReport[]): ErrorGroup[] 
   const groups = new Map<string, ErrorGroup & { experiments: string[] }>();
   for (const { name, status, newError, oldError } of reports) {
     if (newError === undefined) continue;
-    const before = oldError !== undefined && oldError.message !== newError.message ? { oldError } : {};
+    const before = oldError === undefined ? {} : { oldError };
     const own = name.slice(name.lastIndexOf('.') + 1);
     const key = JSON.stringify([status, newError, before]).replaceAll(own, '…');
     const known = groups.get(key);
@@ -97,7 +104,8 @@ function withExperiments<C>(
   const known = new Map<string, [C, string[]]>();
   for (const report of reports) {
     for (const change of changesOf(report)) {
-      const key = JSON.stringify(change);
+      // What is new against a base class is another change than the same in an old version.
+      const key = JSON.stringify([change, report.status === 'added', report.against]);
       const same = known.get(key);
       if (same === undefined) known.set(key, [change, [report.name]]);
       else if (same[1].at(-1) !== report.name) same[1].push(report.name);

@@ -16,6 +16,7 @@ import {
   type ConfigDocument,
   type ConstantEntry,
   type ExperimentDocument,
+  type MadeExperiment,
   made,
 } from './protocol.js';
 
@@ -26,51 +27,67 @@ export interface Version {
   readonly analysis?: AnalysisDocument | undefined;
 }
 
+/** What else is known of an experiment than its two versions. */
+export interface Known extends Pick<ExperimentReport, 'former' | 'was'> {
+  /** What became of its programs and data, where its config is the same. */
+  readonly computed?: Computed | undefined;
+  /** What it is shown against, where it was added. */
+  readonly base?: (Version & { readonly name?: string }) | undefined;
+}
+
 /**
  * What changed of the experiment `name`.
  *
  * @param declarations the names that changed in it.
- * @param computed what became of its programs and data, where its config is the same.
  */
 export function compareExperiment(
   name: string,
   old: Version,
   now: Version,
   declarations: readonly DeclarationChange[],
-  computed?: Computed,
+  { base, computed, ...names }: Known = {},
 ): ExperimentReport {
-  const [before, after] = [made(old.document), made(now.document)];
-  const constants = constantChanges(before?.constants ?? [], after?.constants ?? []);
-  const fields =
-    before === undefined || after === undefined ? [] : changesOfConfigs(before.config, after.config);
-  const models = [analysed(old.analysis), analysed(now.analysis)] as const;
-  const effects = models[0] || models[1] ? effectsOf(...models) : undefined;
+  const other = base ?? old;
+  const [before, after] = [made(other.document), made(now.document)];
+  const [constants, fields] =
+    before === undefined || after === undefined
+      ? [now.document === undefined ? ownConstants(before) : [], []]
+      : [constantChanges(before.constants, after.constants), changesOfConfigs(before.config, after.config)];
+  const models = [analysed(other.analysis), analysed(now.analysis)] as const;
+  const { checkpoints, ...figures } = effectsOf(...models);
+  // Nobody trained the added experiment as its base class.
+  const effects = base === undefined && checkpoints !== undefined ? { ...figures, checkpoints } : figures;
   const [oldError, newError] = [errorOf(old), errorOf(now)];
   const isChanged =
     constants.length + fields.length > 0 ||
-    (effects !== undefined && hasEffect(effects)) ||
+    hasEffect(effects) ||
     (computed !== undefined && computed.differs.length > 0);
   const own = declarations.filter(({ experiments }) => experiments.includes(name));
-  const settled = statusOf(old, now, isChanged, own);
-  const isOpen = settled === 'unchanged' && computed !== undefined && computed.uncompared.length > 0;
+  const settled = statusOf(old, now, isChanged, own, names.former !== undefined);
+  const isOpen =
+    (settled === 'unchanged' || settled === 'moved') &&
+    computed !== undefined &&
+    computed.uncompared.length > 0;
   const status = isOpen ? 'uncompared' : settled;
   return {
     name,
     status,
-    constants: constantsToTell(name, status, constants),
+    ...(base?.name === undefined ? {} : { against: base.name }),
+    ...names,
+    constants,
     fields,
-    ...(effects === undefined ? {} : { effects }),
+    ...(models[0] || models[1] ? { effects } : {}),
     ...(computed === undefined ? {} : { computed }),
     ...(oldError === undefined ? {} : { oldError }),
     ...(newError === undefined ? {} : { newError }),
   };
 }
 
-/** Of a new experiment, the constants that it sets itself; of one that only one version can make, none. */
-function constantsToTell(name: string, status: Status, constants: ConstantChange[]): ConstantChange[] {
-  if (status === 'removed' || status === 'broken' || status === 'mended') return [];
-  if (status !== 'added') return constants;
-  return constants.filter(({ new: now }) => now?.setBy === name.slice(name.lastIndexOf('.') + 1));
+/** The constants that the class of a removed experiment set itself. */
+function ownConstants(experiment: MadeExperiment | undefined): ConstantChange[] {
+  const { constants = [], declared } = experiment ?? {};
+  const own = constants.filter(({ setBy, file }) => setBy === declared?.name && file === declared.file);
+  return constantChanges(own, []);
 }
 
 /** Whether the configs and constants of two documents are the same, so that only code could tell their models apart. */
@@ -98,16 +115,18 @@ function statusOf(
   now: Version,
   isChanged: boolean,
   declarations: readonly DeclarationChange[],
+  isMoved: boolean,
 ): Status {
   const [worked, works] = [made(old.document) !== undefined, made(now.document) !== undefined];
-  if (old.document === undefined) return works ? 'added' : 'broken';
+  const isTraced = now.analysis === undefined || analysed(now.analysis) !== undefined;
+  if (old.document === undefined) return works && isTraced ? 'added' : 'broken';
   if (now.document === undefined) return 'removed';
   if (!works) return worked ? 'broken' : 'failing';
   if (!worked) return 'mended';
   // A model that could be traced, and cannot be any more, cannot be trained either.
-  if (analysed(old.analysis) && now.analysis && !analysed(now.analysis)) return 'broken';
+  if (analysed(old.analysis) && !isTraced) return 'broken';
   if (isChanged) return 'changed';
-  if (declarations.length === 0) return 'unchanged';
+  if (declarations.length === 0) return isMoved ? 'moved' : 'unchanged';
   return declarations.every(isAlias) ? 'renamed' : 'redeclared';
 }
 

@@ -25,12 +25,12 @@ export async function compareTwo(
   const places = new DeclaredPlaces(tree, tree);
   const version = async (given: string): Promise<Version & Placed & { name: string }> => {
     const { name } = await resolveFor(given);
-    const document = tidiedDocument(await evaluation.configs(name, changes), tree);
+    const document = tidiedDocument(await evaluation.configs({ name, changes }), tree);
     if ('error' in document) {
       const { message, place } = document.error;
       throw new UsageError(`${name}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
     }
-    return { name, document, places, analysis: await evaluation.analysis(name, changes) };
+    return { name, document, places, analysis: await evaluation.analysis({ name, changes }) };
   };
   const before = await version(old);
   const after = await version(now);

@@ -7,16 +7,20 @@ import { fullNameOf } from '../../registry/suggest.js';
 import { UsageError } from '../../registry/usageError.js';
 import { type Analysable, analyseModels } from './analyseModels.js';
 import { applyAliases } from './appliedAliases.js';
+import { baseClasses } from './baseClasses.js';
 import { inOrder } from './changeGroups.js';
 import { compareExperiment } from './compare.js';
 import type { Compared } from './computed.js';
 import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
-import type { Computed, DiffReport, VersionName } from './diffReport.js';
+import type { Computed, DiffReport, Former, VersionName } from './diffReport.js';
 import { Evaluator, type Limits } from './evaluators.js';
-import { changedFiles, findBase, repositoryOf } from './git.js';
+
+import { formerNames, movedExperiments } from './formerNames.js';
+import { type Base as BaseCommit, changedFiles, findBase, type Repository, repositoryOf } from './git.js';
 import { inputClassesOf } from './inputClasses.js';
 import { type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
+import { descriptionOf } from './removedExperiment.js';
 import { Sources } from './sources.js';
 import { type Tree, treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
@@ -65,9 +69,10 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
         old: { evaluator: old, sources: oldSources },
         now: { evaluator: now, sources: newSources },
       };
-      const names = namesOf(request.name, versions);
+      const asked = request.name === undefined ? undefined : nameOf(request.name, versions);
+      const names = namesFor(asked, versions);
       if (names.length > 0) for (const starts of [nowStarts, oldStarts]) (await starts)();
-      const found = await evaluateAll(names, versions, request.changes);
+      const found = await evaluateAll(names, versions, request.changes, { repository, base, asked });
       return {
         format: 'luthier-config-diff',
         version: 1,
@@ -118,40 +123,82 @@ interface Versions {
   readonly now: Evaluated;
 }
 
-/** The experiments to compare: the one that is asked for, or all that the change reaches. */
-function namesOf(name: string | undefined, { old, now }: Versions): string[] {
-  const all = [...new Set([...now.sources.experiments.keys(), ...old.sources.experiments.keys()])].sort();
-  if (name === undefined)
-    return all.filter((each) => old.sources.isTouched(each) || now.sources.isTouched(each));
+function allNames({ old, now }: Versions): string[] {
+  return [...new Set([...now.sources.experiments.keys(), ...old.sources.experiments.keys()])].sort();
+}
+
+/** The experiments to evaluate: all that the change reaches, or one; if only one version has it, it may have moved. */
+function namesFor(asked: string | undefined, versions: Versions): string[] {
+  const [old, now] = [versions.old.sources, versions.now.sources];
+  if (asked !== undefined && old.experiments.has(asked) && now.experiments.has(asked)) return [asked];
+  return allNames(versions).filter((name) => old.isTouched(name) || now.isTouched(name));
+}
+
+/** The full name of the experiment that is asked for. */
+function nameOf(name: string, versions: Versions): string {
+  const all = allNames(versions);
   const fullName = fullNameOf(name, all);
-  if (fullName !== undefined) return [fullName];
+  if (fullName !== undefined) return fullName;
   throw new UsageError(
     `Could not find experiment '${name}' in either version.${didYouMean(name, all)}\nExperiments: ${all.join(', ') || 'none'}.`,
   );
 }
 
+/** Where the old version is from, and which experiment is meant; all where that is undefined. */
+interface Origin {
+  readonly repository: Repository;
+  readonly base: BaseCommit;
+  readonly asked: string | undefined;
+}
+
 /** What became of the experiments. */
 async function evaluateAll(
-  names: readonly string[],
+  found: readonly string[],
   { old, now }: Versions,
   changes: readonly Override[],
+  { repository, base, asked: only }: Origin,
 ): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged' | 'notes'>> {
-  const within = ({ sources }: Evaluated) => names.filter((name) => sources.experiments.has(name));
+  const within = ({ sources }: Evaluated) => found.filter((name) => sources.experiments.has(name));
   const [olds, news] = await Promise.all([
     old.evaluator.configs(within(old), changes),
     now.evaluator.configs(within(now), changes),
   ]);
+  const formers = formerNames(
+    { old: { ...old, documents: olds }, now: { ...now, documents: news } },
+    movedExperiments(repository, old.sources.tree, now.sources.tree),
+  );
+  const oldNameOf = (name: string): string => formers.get(name)?.name ?? name;
+  const names = withPresentNames(found, formers, news).filter(
+    (name) => only === undefined || name === only || oldNameOf(name) === only,
+  );
+  for (const name of formers.keys()) olds.set(name, { ...olds.get(oldNameOf(name))!, name });
   const { pairs, renames } = applyAliases(pairsOf(names, olds, news));
   for (const { old: document } of pairs) olds.set(document.name, document);
   const declarations = [...renames, ...changedDeclarations(pairs)];
-  const models = await analyseModels(names, asked(olds, old, changes), asked(news, now, changes));
+  const models = await analyseModels(
+    names,
+    asked(olds, old, changes, oldNameOf),
+    asked(news, now, changes, (name) => name),
+  );
+  const added = names.filter((name) => !olds.has(name));
+  const bases = await baseClasses(added, news, now, changes);
   const home = now.sources.tree;
   const [oldPlaces, newPlaces] = [new DeclaredPlaces(old.sources.tree, home), new DeclaredPlaces(home, home)];
   const reports = names.map((name) => {
     const before = { document: olds.get(name), analysis: models.old.get(name), places: oldPlaces };
     const after = { document: news.get(name), analysis: models.now.get(name), places: newPlaces };
-    const computed = computedOf(name, models.computed.get(name), news.get(name), { old, now });
-    return withDeclaredPlaces(compareExperiment(name, before, after, declarations, computed), before, after);
+    const found = bases.get(name);
+    const former = formers.get(name);
+    const report = compareExperiment(name, before, after, declarations, {
+      base: found,
+      computed: computedOf([oldNameOf(name), name], models.computed.get(name), news.get(name), { old, now }),
+      ...(former === undefined ? {} : { former }),
+      ...(now.sources.experiments.has(name)
+        ? {}
+        : { was: descriptionOf(name, { old: old.sources, now: now.sources }, repository, base) }),
+    });
+    const other = found === undefined ? before : { ...found, places: newPlaces };
+    return withDeclaredPlaces(report, other, after);
   });
   const changed = reports.filter(({ status }) => status !== 'unchanged');
   return {
@@ -162,22 +209,40 @@ async function evaluateAll(
   };
 }
 
-/** A version's experiments, and who looks at them. */
+/** A version's experiments, and who looks at them; there they are called by `nameOf`. */
 function asked(
   documents: ReadonlyMap<string, ExperimentDocument>,
   { evaluator }: Evaluated,
   changes: readonly Override[],
+  nameOf: (name: string) => string,
 ): Analysable {
+  const called = async <D>(
+    names: readonly string[],
+    ask: (names: readonly string[]) => Promise<ReadonlyMap<string, D>>,
+  ): Promise<Map<string, D>> => {
+    const answers = await ask([...new Set(names.map(nameOf))]);
+    return new Map(names.map((name) => [name, answers.get(nameOf(name))!]));
+  };
   return {
     documents,
-    fingerprints: (names) => evaluator.fingerprints(names, changes),
-    analyses: (names) => evaluator.analyses(names, changes),
+    fingerprints: (names) => called(names, (own) => evaluator.fingerprints(own, changes)),
+    analyses: (names) => called(names, (own) => evaluator.analyses(own, changes)),
   };
+}
+
+/** Without names that went, where the experiment has another one now. */
+function withPresentNames(
+  names: readonly string[],
+  formers: ReadonlyMap<string, Former>,
+  news: ReadonlyMap<string, ExperimentDocument>,
+): string[] {
+  const gone = new Set([...formers.values()].map(({ name }) => name).filter((name) => !news.has(name)));
+  return names.filter((name) => !gone.has(name));
 }
 
 /** What was computed, with the files that it may be due to; data that is not here does not matter where no code changed. */
 function computedOf(
-  name: string,
+  [oldName, name]: readonly [oldName: string, name: string],
   computed: Compared | undefined,
   document: ExperimentDocument | undefined,
   { old, now }: Versions,
@@ -185,7 +250,7 @@ function computedOf(
   const experiment = made(document);
   if (computed === undefined || experiment === undefined) return undefined;
   const classes = inputClassesOf(experiment.config);
-  const isTouched = old.sources.areTouched(name, classes) || now.sources.areTouched(name, classes);
+  const isTouched = old.sources.areTouched(oldName, classes) || now.sources.areTouched(name, classes);
   const unread = 'the code that reads it changed, and there is no data to compare';
   return {
     differs: computed.differs,
@@ -193,7 +258,7 @@ function computedOf(
       if (each.part !== 'input') return [each];
       return isTouched ? [{ ...each, reason: `${unread}: ${each.reason}` }] : [];
     }),
-    files: [...new Set([...old.sources.changedFilesOf(name), ...now.sources.changedFilesOf(name)])].sort(),
+    files: [...new Set([...old.sources.changedFilesOf(oldName), ...now.sources.changedFilesOf(name)])].sort(),
   };
 }
 

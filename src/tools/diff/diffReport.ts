@@ -125,8 +125,8 @@ const computed = z
 export type Computed = z.infer<typeof computed>;
 
 /**
- * `broken` had configs that could be made, and a model that could be traced, before; `mended` has now; `failing` fails
- * in both versions. `renamed`: nothing changed but names of classes, fields and constants, and aliases say which.
+ * `broken` had configs that could be made, and a model that could be traced, before, or was added without; `mended` has
+ * them now; `failing` fails in both versions. `moved`: nothing changed but the experiment's own name. `renamed`: nothing changed but names of classes, fields and constants, and aliases say which.
  * `redeclared`: classes have fields more or less, which nobody sets; all values are as they were. `uncompared`: nothing is
  * known to have changed, and not all could be compared.
  */
@@ -136,6 +136,7 @@ export const statuses = [
   'added',
   'changed',
   'mended',
+  'moved',
   'renamed',
   'redeclared',
   'uncompared',
@@ -146,11 +147,53 @@ export type Status = (typeof statuses)[number];
 
 const failure = z.strictObject({ message: text, place: text.exactOptional() }).readonly();
 
+const former = z
+  .strictObject({
+    name: text,
+    /**
+     * What shows that it is the same experiment: `class`, one class has both names; `file`, git's detection of renamed
+     * files, and the class's name; `configs`, the configs and constants.
+     */
+    evidence: listOf(z.enum(['class', 'file', 'configs'])),
+    /** From the project's folder. */
+    oldFile: text,
+    newFile: text,
+    /** The experiment that the old name leads to now; absent for none. */
+    leadsTo: text.exactOptional(),
+    /** A statement that keeps the old name, for `oldFile`. */
+    alias: text,
+  })
+  .readonly();
+/** A name that an experiment had in the old version. */
+export type Former = z.infer<typeof former>;
+
+const description = z
+  .strictObject({
+    /** The class that it extended. */
+    base: text,
+    place: text,
+    /** First paragraph of its doc comment. */
+    description: text,
+    /** The last commit that changed its class; absent where a shallow clone does not hold it. */
+    lastCommit: text.exactOptional(),
+    /** The experiment that its name leads to now; absent for none. */
+    leadsTo: text.exactOptional(),
+  })
+  .readonly();
+/** An experiment as its source text declared it. */
+export type Description = z.infer<typeof description>;
+
 const experimentReport = z
   .strictObject({
     name: text,
     status: z.enum(statuses),
-    /** Of an added experiment, those that it sets itself. */
+    /** The base class that an added experiment is shown against; absent where none has configs of its own. */
+    against: text.exactOptional(),
+    /** Its name in the old version, where that was another one. */
+    former: former.exactOptional(),
+    /** What a removed experiment was. */
+    was: description.exactOptional(),
+    /** Of a removed experiment, those that it set itself. */
     constants: listOf(constantChange),
     fields: listOf(fieldChange),
     /** Absent where the models were not compared: nothing that they depend on changed. */

@@ -3,7 +3,7 @@ import { type ConfiguredExperiment, configure, type Override } from '../../cli/i
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants } from '../../experiment/index.js';
 import { classOf } from '../../hparams/index.js';
-import { registerExports, resolveExperiment } from '../../registry/index.js';
+import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 import { failureOf } from '../failure.js';
 import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
@@ -14,11 +14,15 @@ import type {
   ExperimentDocument,
   Failure,
   FingerprintDocument,
+  Question,
 } from './protocol.js';
 import { Shared } from './shared.js';
 
 // Imported by name is what every version of the library offers: this file may be used with an earlier one.
-const { oldConstantsOf }: Partial<typeof experiments> = experiments;
+const { baseClassesOf, constantsOf, oldConstantsOf }: Partial<typeof experiments> = experiments;
+
+/** What is asked about: an experiment as flags change it, or its nearest base class that has configs itself. */
+type Subject = Pick<Question, 'name' | 'changes' | 'ofBase'>;
 
 /** Experiments, each with its configs once they were asked for. */
 export class Evaluation {
@@ -27,9 +31,10 @@ export class Evaluation {
   private fingerprints: Fingerprints | undefined;
 
   /** The constants and configs of the experiment `name`, or what keeps it from having them. */
-  async configs(name: string, changes: readonly Override[]): Promise<ExperimentDocument> {
+  async configs(subject: Subject): Promise<ExperimentDocument> {
+    const { name } = subject;
     try {
-      const { experiment, configs } = await this.configure(name, changes);
+      const { experiment, configs } = await this.configure(subject);
       const constants = effectiveConstants(experiment).map((constant): ConstantEntry => {
         const { name: key, value, setBy, setIn } = constant;
         const file = setIn && declaringFile(setIn);
@@ -41,24 +46,28 @@ export class Evaluation {
         };
       });
       const formerConstants = { ...oldConstantsOf?.(experiment.constructor) };
-      return { name, constants, formerConstants, config: configDocument(configs) };
+      const file = declaringFile(experiment.constructor);
+      const declared = file === undefined ? {} : { declared: { name: experiment.constructor.name, file } };
+      return { name, ...declared, constants, formerConstants, config: configDocument(configs) };
     } catch (error) {
       return { name, error: toldOf(error) };
     }
   }
 
-  private async configure(name: string, changes: readonly Override[]): Promise<ConfiguredExperiment> {
+  private async configure(subject: Subject): Promise<ConfiguredExperiment> {
+    const { name, changes, ofBase } = subject;
     const resolved = await resolveExperiment(name);
     await registerLibrary();
-    const configured = configure(resolved, changes);
-    this.configured.set(name, configured);
+    const configured = ofBase ? configureBase(resolved, changes) : configure(resolved, changes);
+    this.configured.set(keyOf(subject), configured);
     return configured;
   }
 
   /** What the model of the experiment is, or why that cannot be told. */
-  async analysis(name: string, changes: readonly Override[]): Promise<AnalysisDocument> {
+  async analysis(subject: Subject): Promise<AnalysisDocument> {
+    const { name } = subject;
     try {
-      const configured = await this.configuredOnce(name, changes);
+      const configured = await this.configuredOnce(subject);
       const analyze = (await moduleAt('../analysis/analyze.js'))?.analyze as Analyze | undefined;
       if (analyze === undefined) {
         return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };
@@ -73,9 +82,10 @@ export class Evaluation {
   }
 
   /** What the experiment computes and reads. */
-  async fingerprint(name: string, changes: readonly Override[]): Promise<FingerprintDocument> {
+  async fingerprint(subject: Subject): Promise<FingerprintDocument> {
+    const { name } = subject;
     try {
-      const configured = await this.configuredOnce(name, changes);
+      const configured = await this.configuredOnce(subject);
       this.fingerprints ??= await fingerprinter();
       if (this.fingerprints === undefined) {
         return { name, notFingerprinted: 'Its version of Luthier is too old to say what it computes.' };
@@ -86,9 +96,29 @@ export class Evaluation {
     }
   }
 
-  private async configuredOnce(name: string, changes: readonly Override[]): Promise<ConfiguredExperiment> {
-    return this.configured.get(name) ?? (await this.configure(name, changes));
+  private async configuredOnce(subject: Subject): Promise<ConfiguredExperiment> {
+    return this.configured.get(keyOf(subject)) ?? (await this.configure(subject));
   }
+}
+
+function keyOf({ name, ofBase }: Subject): string {
+  return ofBase ? `base class of ${name}` : name;
+}
+
+/** The nearest base class that has configs. What flags say of constants that only the experiment has is left out. */
+function configureBase(resolved: ResolvedExperiment, changes: readonly Override[]): ConfiguredExperiment {
+  const own = constantsOf!(resolved.cls);
+  for (const cls of baseClassesOf?.(resolved.cls) ?? []) {
+    const constants = constantsOf!(cls);
+    const isAbout = (change: Override): boolean =>
+      !('path' in change) || !Object.hasOwn(own, change.path) || Object.hasOwn(constants, change.path);
+    try {
+      return configure({ ...resolved, cls: cls as ResolvedExperiment['cls'] }, changes.filter(isAbout));
+    } catch {
+      // A family may leave something to its subclasses that the next one does not need.
+    }
+  }
+  throw new Error('None of its base classes makes configs.');
 }
 
 type Analyze = (configured: ConfiguredExperiment) => Analysis | Promise<Analysis>;

@@ -10,10 +10,10 @@ function send(answer: Answer): void {
   process.send!(answer);
 }
 
-async function answer({ ask, name, changes }: Question): Promise<void> {
-  if (ask === 'configs') send({ experiment: await evaluation.configs(name, changes) });
-  else if (ask === 'fingerprint') send({ fingerprint: await evaluation.fingerprint(name, changes) });
-  else send({ analysis: await evaluation.analysis(name, changes) });
+async function answer({ ask, ...subject }: Question): Promise<void> {
+  if (ask === 'configs') send({ experiment: await evaluation.configs(subject) });
+  else if (ask === 'fingerprint') send({ fingerprint: await evaluation.fingerprint(subject) });
+  else send({ analysis: await evaluation.analysis(subject) });
 }
 
 let last = Promise.resolve();

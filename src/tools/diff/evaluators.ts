@@ -91,9 +91,14 @@ export class Evaluator {
     }
   }
 
-  /** The constants and configs of experiments, in order. */
-  configs(names: readonly string[], changes: readonly Override[]): Promise<Map<string, ExperimentDocument>> {
-    return this.askAll(names, 'configs', changes, (answer, name): ExperimentDocument => {
+  /** The constants and configs of experiments, in order; `ofBase`: of the nearest base class of each that has some. */
+  configs(
+    names: readonly string[],
+    changes: readonly Override[],
+    ofBase?: true,
+  ): Promise<Map<string, ExperimentDocument>> {
+    const question = { ask: 'configs', changes, ofBase } as const;
+    return this.askAll(names, question, (answer, name): ExperimentDocument => {
       if (typeof answer === 'string') return { name, error: { message: answer } };
       return tidiedDocument((answer as { experiment: ExperimentDocument }).experiment, this.home);
     });
@@ -104,15 +109,20 @@ export class Evaluator {
     names: readonly string[],
     changes: readonly Override[],
   ): Promise<Map<string, FingerprintDocument>> {
-    return this.askAll(names, 'fingerprint', changes, (answer, name): FingerprintDocument => {
+    return this.askAll(names, { ask: 'fingerprint', changes }, (answer, name): FingerprintDocument => {
       if (typeof answer === 'string') return { name, notFingerprinted: answer };
       return (answer as { fingerprint: FingerprintDocument }).fingerprint;
     });
   }
 
-  /** What the models of experiments are. */
-  analyses(names: readonly string[], changes: readonly Override[]): Promise<Map<string, AnalysisDocument>> {
-    return this.askAll(names, 'analysis', changes, (answer, name): AnalysisDocument => {
+  /** What the models of experiments are; `ofBase` as of configs. */
+  analyses(
+    names: readonly string[],
+    changes: readonly Override[],
+    ofBase?: true,
+  ): Promise<Map<string, AnalysisDocument>> {
+    const question = { ask: 'analysis', changes, ofBase } as const;
+    return this.askAll(names, question, (answer, name): AnalysisDocument => {
       if (typeof answer === 'string') return { name, notAnalysed: { message: answer } };
       return tidiedAnalysis((answer as { analysis: AnalysisDocument }).analysis, this.home);
     });
@@ -120,13 +130,12 @@ export class Evaluator {
 
   private async askAll<D>(
     names: readonly string[],
-    ask: Question['ask'],
-    changes: readonly Override[],
+    question: Omit<Question, 'name'>,
     document: (answer: Answer | string, name: string) => D,
   ): Promise<Map<string, D>> {
     const documents = new Map<string, D>();
     const sendFrom = (first: number) => {
-      for (const name of names.slice(first)) this.child!.send({ ask, name, changes });
+      for (const name of names.slice(first)) this.child!.send({ ...question, name });
     };
     sendFrom(0);
     // A process may end over what earlier experiments left behind; a fresh one tells whose fault it is.

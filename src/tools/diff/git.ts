@@ -1,6 +1,6 @@
 /** @file Read-only git queries, which leave the user's tree and index alone. */
 import { spawnSync } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { UsageError } from '../../registry/usageError.js';
 
 /** A git repository, asked from one of its folders. */
@@ -53,7 +53,9 @@ function run(folder: string, args: readonly string[]): string {
       throw new UsageError('--base needs git, which is not installed here.');
     throw done.error;
   }
-  if (done.status !== 0) throw new GitError(args, done.stderr);
+  // `diff --no-index` ends with 1 where there are differences.
+  const isFine = done.status === 0 || (done.status === 1 && args.includes('--no-index'));
+  if (!isFine) throw new GitError(args, done.stderr);
   return done.stdout;
 }
 
@@ -124,6 +126,32 @@ function remedyFor(git: Repository['git'], ref: string): string {
   const isShallow = git('rev-parse', '--is-shallow-repository').trim() === 'true';
   const more = isShallow ? ' (this clone is shallow: `git fetch --unshallow` gets the whole history)' : '';
   return `Fetch it: \`git fetch origin ${plain}\`${more}; then it is FETCH_HEAD, or origin/${plain}.`;
+}
+
+/** Files of the folder `from` that git takes for files of the folder `to` with another name: where each is there. */
+export function movedFiles({ git }: Repository, from: string, to: string): Map<string, string> {
+  if (!existsSync(from) || !existsSync(to)) return new Map();
+  const asked = ['--no-index', '--find-renames', '--diff-filter=R', '--name-status', '--no-ext-diff', '-z'];
+  const words = git('diff', ...asked, '--', from, to).split('\0');
+  const moved = new Map<string, string>();
+  for (let i = 0; i + 2 < words.length; i += 3) moved.set(words[i + 1]!, words[i + 2]!);
+  return moved;
+}
+
+/** The last commit up to `commit` that changed these lines of a file: `3f9c2d1 of 2026-01-31: Subject`. */
+export function lastCommitOf(
+  { git }: Repository,
+  commit: string,
+  { file, line, lastLine }: { readonly file: string; readonly line: number; readonly lastLine: number },
+): string | undefined {
+  const form = '--format=%P%x00%h of %as: %s';
+  const lines = `-L${line},${lastLine}:${file}`;
+  const [parents, text] = git('log', '--max-count=1', '--no-patch', form, lines, commit, '--')
+    .trim()
+    .split('\0');
+  // The oldest commit of a shallow clone seems to have made all that there is.
+  const isCertain = parents !== '' || git('rev-parse', '--is-shallow-repository').trim() === 'false';
+  return isCertain ? text : undefined;
 }
 
 /** The files that differ between a commit and the working tree, untracked ones included; from the root. */

@@ -26,8 +26,11 @@ import {
   constantLine,
   countsText,
   declarationText,
+  descriptionLines,
+  errorStatusText,
   fieldLine,
   figureKinds,
+  formerLines,
   type Line,
   percent,
   uncomparedText,
@@ -46,10 +49,11 @@ const signs: Readonly<Record<Status, string>> = {
   added: '🆕 added',
   changed: '✏️ changed',
   mended: '✅ mended',
+  moved: '🚚 another name',
   renamed: '🏷️ names only',
   redeclared: '🏷️ fields only',
   uncompared: '❔ not compared in full',
-  failing: '⚠️ fails as before',
+  failing: '⚠️ failing',
   unchanged: 'unchanged',
 };
 
@@ -115,7 +119,7 @@ function summaryTable(experiments: readonly ExperimentReport[]): string {
   const header = ['Experiment', '', 'Parameters', 'FLOPs/token', 'Tokens/step', 'Peak memory', 'Checkpoints'];
   const rows = experiments.map((each) => [
     span(each.name),
-    signs[each.status],
+    [signs[each.status], each.against === undefined ? '' : `against ${span(each.against)}`].join(' ').trim(),
     ...figureKinds.map(({ key, format }) => figureCell(each.effects?.[key], format)),
     checkpointCell(each),
   ]);
@@ -151,6 +155,8 @@ function detailsOf(report: DiffReport): Details[] {
   const errors = groupErrors(experiments);
   return [
     ...errors.filter(({ status }) => status !== 'failing').map(errorDetails),
+    ...experiments.flatMap((each) => lineDetails(descriptionLines(each))),
+    ...experiments.flatMap((each) => lineDetails(formerLines(each))),
     ...declarationDetails(report),
     ...groupChanges(experiments).map(groupDetails),
     ...computedDetails(experiments),
@@ -161,11 +167,22 @@ function detailsOf(report: DiffReport): Details[] {
   ];
 }
 
-function errorDetails({ experiments, status, error }: ErrorGroup): Details {
+/** What is told in lines, the first of which says it in short. */
+function lineDetails([head, ...lines]: readonly string[]): Details[] {
+  return head === undefined
+    ? []
+    : [{ summary: htmlCode(head), items: lines.map((line) => `- ${span(line)}`) }];
+}
+
+function errorDetails(group: ErrorGroup): Details {
+  const { experiments, status, error, oldError } = group;
   const lines = shortened(error.message, 2000).split('\n').map(visible);
   if (error.place !== undefined) lines.push(`at ${visible(error.place)}`);
+  if (oldError !== undefined && oldError.message !== error.message)
+    lines.push(...`before: ${shortened(oldError.message, 2000)}`.split('\n').map(visible));
+  const sign = status === 'failing' ? `⚠️ ${errorStatusText(group)}` : signs[status];
   return {
-    summary: `${signs[status]}: ${namesHtml(experiments)}`,
+    summary: `${sign}: ${namesHtml(experiments)}`,
     items: [codeBlock(lines.join('\n'), 'text')],
   };
 }
@@ -213,13 +230,13 @@ function declarationDetails({ declarations }: DiffReport): Details[] {
   return [{ summary: 'Names', items: declarations.map((each) => `- ${span(declarationText(each))}`) }];
 }
 
-function groupDetails({ experiments, constants, fields }: ChangeGroup): Details {
+function groupDetails({ experiments, against, constants, fields }: ChangeGroup): Details {
   const counts = [
     ...(constants.length === 0 ? [] : [counted(constants.length, 'constant')]),
     ...(fields.length === 0 ? [] : [counted(fields.length, 'field')]),
   ];
   return {
-    summary: `${namesHtml(experiments)}: ${counts.join(', ')}`,
+    summary: `${namesHtml(experiments)}${against === undefined ? '' : ` against ${htmlCode(against)}`}: ${counts.join(', ')}`,
     items: [...constants.map(constantLine), ...fields.map(fieldLine)].map(lineMarkdown),
   };
 }

@@ -5,7 +5,7 @@ import type { Declared, JsonDocument } from '../../hparams/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 
 /** Of the questions and answers below, fingerprints included: an evaluator of another version is not asked. */
-export const protocolVersion = 3;
+export const protocolVersion = 4;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
@@ -62,6 +62,8 @@ export interface Failure {
 /** An experiment of one version. */
 export interface MadeExperiment {
   readonly name: string;
+  /** Its class; absent where the library cannot tell. */
+  readonly declared?: Declared;
   readonly constants: readonly ConstantEntry[];
   /** Present names of constants by those that they had before (`renamed`). */
   readonly formerConstants: Readonly<Record<string, string>>;
@@ -124,6 +126,8 @@ export interface Question {
   readonly ask: 'configs' | 'fingerprint' | 'analysis';
   readonly name: string;
   readonly changes: readonly Override[];
+  /** Whether its nearest base class that has configs is meant. */
+  readonly ofBase?: true | undefined;
 }
 
 /** From an evaluator: first that it is ready, then an answer for each question, in order. */

@@ -1,5 +1,6 @@
 /** @file Lines and figures that the text and Markdown reports share. */
 import { formatBytes, formatCount, formatFlops } from '../reportFormat.js';
+import type { ErrorGroup } from './changeGroups.js';
 import type {
   CheckpointEffect,
   Computed,
@@ -7,7 +8,9 @@ import type {
   DeclarationChange,
   DiffReport,
   Effects,
+  ExperimentReport,
   FieldChange,
+  Former,
   Side,
   Status,
   Uncompared,
@@ -90,8 +93,67 @@ function someOf(names: readonly string[]): string {
   return names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ');
 }
 
+const evidenceTexts: Readonly<Record<Former['evidence'][number], string>> = {
+  class: 'one class has both names',
+  file: 'git finds its file again, and the class is called the same',
+  configs: 'configs and constants are equal',
+};
+
+/** A new name of an experiment: what shows that it is one, and what follows for the old name, a line each. */
+export function formerLines({ name, former }: ExperimentReport): string[] {
+  if (former === undefined) return [];
+  const { name: old, evidence, oldFile, newFile, leadsTo, alias } = former;
+  const shown = evidence.map((each) => evidenceTexts[each]).join('; ');
+  const file = oldFile === newFile ? '' : `, in ${newFile} instead of ${oldFile}`;
+  const head = `${old} is called ${name} now${file} (${shown})`;
+  if (leadsTo === old) {
+    return [
+      head,
+      `--exp takes either name. A job_log_dir is its name's: runs of ${old} resume with --exp=${old}, not with --exp=${name}`,
+    ];
+  }
+  return [
+    head,
+    `--exp=${old} ${leadingText(leadsTo)}: use --exp=${name}, with another job_log_dir`,
+    `runs of ${old} do not resume, nor are their checkpoints restored: they are kept by the experiment's name. ` +
+      `${alias} in ${oldFile} keeps that name`,
+  ];
+}
+
+function leadingText(name: string | undefined): string {
+  return `leads ${name === undefined ? 'nowhere' : `to ${name}`} now`;
+}
+
+/** What a removed experiment was, a line each. */
+export function descriptionLines({ name, was, constants, effects }: ExperimentReport): string[] {
+  if (was === undefined) return [];
+  const { base, place, description, lastCommit, leadsTo } = was;
+  const parameters = effects?.parameters.old;
+  return [
+    `${name} extended ${base} at ${place}${description === '' ? '' : `: ${description}`}`,
+    ...constants.map(({ name: constant, old }) => `${constant} = ${old?.text}`),
+    ...(parameters === undefined ? [] : [`${formatCount(parameters)} parameters`]),
+    ...(lastCommit === undefined ? [] : [`last changed by ${lastCommit}`]),
+    `--exp=${name} ${leadingText(leadsTo)}`,
+  ];
+}
+
+/** What an added experiment is shown against. */
+export function againstText({ status, against }: ExperimentReport): string {
+  if (against !== undefined) return `against ${against}`;
+  return status === 'added' ? 'whole: none of its base classes has configs' : '';
+}
+
+/** What became of an experiment, where errors are told: another error than before is no news of a failure, but is news. */
+export function errorStatusText({ status, error, oldError }: ErrorGroup): string {
+  if (status === 'changed') return 'changed, but not analysed';
+  if (status === 'failing' && oldError?.message !== error.message) return 'failing, otherwise than before';
+  return statusText(status);
+}
+
 /** What became of an experiment, in words. */
 export function statusText(status: Status): string {
+  if (status === 'moved') return 'under another name';
   if (status === 'renamed') return 'with new names only';
   if (status === 'redeclared') return 'with fields more or less and the same values';
   if (status === 'uncompared') return 'not compared in full';

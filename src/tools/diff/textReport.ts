@@ -13,14 +13,18 @@ import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
 import { visible } from './display.js';
 import { isDifferent } from './effects.js';
 import {
+  againstText,
   checkpointText,
   computedText,
   constantLine,
   countsText,
   declarationText,
+  descriptionLines,
   difference,
+  errorStatusText,
   fieldLine,
   figureKinds,
+  formerLines,
   type Line,
   statusText,
   uncomparedText,
@@ -43,7 +47,9 @@ export function textOf(report: DiffReport, paint: Paint): string {
   const parts = [
     `${paint('bold', `${report.old.label} → ${report.new.label}`)}\n${countsText(report)}`,
     statusLists(experiments, paint),
+    ...experiments.map((each) => blockText(descriptionLines(each))),
     ...errors.filter(({ status }) => status !== 'failing').map((each) => errorText(each, paint)),
+    ...experiments.map((each) => blockText(formerLines(each))),
     declarations(report),
     ...groupChanges(experiments).map(({ experiments: names, constants, fields }) =>
       [
@@ -85,13 +91,19 @@ function statusLists(experiments: readonly ExperimentReport[], paint: Paint): st
   return lines.join('\n');
 }
 
-function errorText({ experiments, status, error, oldError }: ErrorGroup, paint: Paint): string {
-  const word =
-    status === 'changed' || status === 'added' ? `${status}, but not analysed` : statusText(status);
+/** Lines, all but the first indented. */
+function blockText([head, ...lines]: readonly string[]): string {
+  return head === undefined ? '' : [head, ...lines.map((line) => `  ${line}`)].map(visible).join('\n');
+}
+
+function errorText(group: ErrorGroup, paint: Paint): string {
+  const { experiments, status, error, oldError } = group;
   const lines = error.message.split('\n').map((line) => `  ${visible(line)}`);
   if (error.place !== undefined) lines.push(`  at ${error.place}`);
-  if (oldError !== undefined) lines.push(`  before: ${visible(oldError.message)}`);
-  return `${paint(colours[status] ?? 'yellow', `${experiments.join(', ')}: ${word}`)}\n${lines.join('\n')}`;
+  if (oldError !== undefined && oldError.message !== error.message)
+    lines.push(...`before: ${oldError.message}`.split('\n').map((line) => `  ${visible(line)}`));
+  const title = `${experiments.join(', ')}: ${errorStatusText(group)}`;
+  return `${paint(colours[status] ?? 'yellow', title)}\n${lines.join('\n')}`;
 }
 
 function declarations({ declarations: changes }: DiffReport): string {
@@ -102,10 +114,12 @@ function declarations({ declarations: changes }: DiffReport): string {
 
 /** The experiments that a group of changes is about. */
 function namesText(names: readonly string[], all: readonly ExperimentReport[]): string {
-  const statusOf = new Map(all.map(({ name, status }) => [name, status]));
+  const remarkOf = new Map(
+    all.map((each) => [each.name, [each.status, againstText(each)].filter((part) => part !== '').join(' ')]),
+  );
   const few = names.length === 1 ? names[0]! : `${names.length} experiments: ${names.join(', ')}`;
-  const own = new Set(names.map((name) => statusOf.get(name)));
-  return own.size === 1 && !own.has('changed') ? `${few} (${[...own][0]})` : few;
+  const remarks = new Set(names.map((name) => remarkOf.get(name)!));
+  return remarks.size === 1 && !remarks.has('changed') ? `${few} (${[...remarks][0]})` : few;
 }
 
 function section(title: string, lines: readonly Line[], paint: Paint): string[] {
@@ -124,13 +138,14 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
   const rows: string[][] = [];
   const same: string[] = [];
   for (const { name, status, effects } of experiments) {
-    if (effects === undefined) continue;
+    if (effects === undefined || status === 'removed') continue;
     const { checkpoints } = effects;
     const figures = figureKinds.flatMap(({ key, label, format }): string[][] => {
-      if (!isDifferent(effects[key])) return [];
+      if (!isDifferent(effects[key]) && status !== 'added') return [];
       const { old, new: now } = effects[key];
       const text = (value: number | undefined): string => (value === undefined ? '-' : format(value));
-      const change = old === undefined || now === undefined ? '' : difference(old, now, format);
+      const isSame = old === undefined || now === undefined || old === now;
+      const change = isSame ? '' : difference(old, now, format);
       return [['', label, text(old), text(now), change]];
     });
     if (checkpoints?.loads === false) figures.push(['', 'Checkpoints', '', checkpointText(checkpoints), '']);
@@ -141,7 +156,8 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
       rows.push(...figures);
     }
   }
-  const table = rows.length === 0 ? '' : textTable(rows, ['What follows', '', 'before', 'after', '']);
+  const before = experiments.some(({ against }) => against !== undefined) ? 'before, or base' : 'before';
+  const table = rows.length === 0 ? '' : textTable(rows, ['What follows', '', before, 'after', '']);
   const others =
     same.length === 0
       ? ''

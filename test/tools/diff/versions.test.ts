@@ -27,7 +27,10 @@ async function diff(
 
 /** A report without what differs from run to run, or from version to version of the library. */
 function settled(text: string): string {
-  return text.replace(/\([0-9a-f]{7}\)/, '(abc1234)').replace(/(luthier\/src\/[\w/]+\.ts):\d+/g, '$1:N');
+  return text
+    .replace(/\([0-9a-f]{7}\)/, '(abc1234)')
+    .replace(/[0-9a-f]{7} of \d{4}-\d\d-\d\d/g, 'abc1234 of DATE')
+    .replace(/(luthier\/src\/[\w/]+\.ts):\d+/g, '$1:N');
 }
 
 async function text(repository: TestRepository, request?: Partial<VersionsRequest>): Promise<string> {
@@ -71,13 +74,20 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     added: new.fresh.Fresh
     mended: broken.Mended
 
+    small.Gone extended Family at experiments/small.ts:8
+      6.86k parameters
+      last changed by abc1234 of DATE: base
+      --exp=small.Gone leads nowhere now
+
     new.fresh.Wrong: broken
       Wrong.steps: expected a positive integer, got 0
       at experiments/new/fresh.ts:6
 
-    new.fresh.Fresh (added)
+    new.fresh.Fresh (added against Family of experiments/family.ts)
       Constants
-        steps : + 7  (set by Fresh at experiments/new/fresh.ts:3)
+        steps : 5 → 7  (set by Fresh at experiments/new/fresh.ts:3; was set by Family at experiments/family.ts:9)
+      Fields
+        task.train.numTrainSteps : 5 → 7  (experiments/family.ts:16)
 
     small.One
       Constants
@@ -85,17 +95,17 @@ test('changed, added, removed, broken and mended experiments, from base classes 
       Fields
         task.model.lmTpl.stackedTransformerTpl.numHeads : 2 → 4  (luthier/src/models/gpt2.ts:N)
 
-    What follows                              before  after
-    new.fresh.Fresh  Parameters                    -  6.86k
-                     Forward FLOPs per token       -  16.3 kFLOP
-                     Tokens per step               -  16
-                     Peak memory of training       -  235 kB
-    small.One        Peak memory of training  235 kB  235 kB      +256 B, +0.11%
-                     Checkpoints                      8 reshaped
-    broken.Mended    Parameters                    -  6.86k
-                     Forward FLOPs per token       -  16.3 kFLOP
-                     Tokens per step               -  16
-                     Peak memory of training       -  235 kB
+    What follows                              before, or base  after
+    new.fresh.Fresh  Parameters                         6.86k  6.86k
+                     Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
+                     Tokens per step                       16  16
+                     Peak memory of training           235 kB  235 kB
+    small.One        Peak memory of training           235 kB  235 kB      +256 B, +0.11%
+                     Checkpoints                               8 reshaped
+    broken.Mended    Parameters                             -  6.86k
+                     Forward FLOPs per token                -  16.3 kFLOP
+                     Tokens per step                        -  16
+                     Peak memory of training                -  235 kB
 
     Checkpoints do not fit: small.One
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -110,13 +120,13 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     1 broken, 1 removed, 1 added, 1 changed, 1 mended, 1 unchanged, 1 that it does not reach
 
-    | Experiment        |             | Parameters | FLOPs/token | Tokens/step | Peak memory                  | Checkpoints |
-    |-------------------|-------------|-----------:|------------:|------------:|------------------------------|-------------|
-    | \`new.fresh.Wrong\` | ❌ broken    |          – |           – |           – | –                            | –           |
-    | \`small.Gone\`      | 🗑️ removed |          – |           – |           – | –                            | –           |
-    | \`new.fresh.Fresh\` | 🆕 added    |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
-    | \`small.One\`       | ✏️ changed  |      6.86k |  16.3 kFLOP |          16 | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
-    | \`broken.Mended\`   | ✅ mended    |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
+    | Experiment        |                                                    | Parameters | FLOPs/token | Tokens/step | Peak memory                  | Checkpoints |
+    |-------------------|----------------------------------------------------|-----------:|------------:|------------:|------------------------------|-------------|
+    | \`new.fresh.Wrong\` | ❌ broken                                           |          – |           – |           – | –                            | –           |
+    | \`small.Gone\`      | 🗑️ removed                                        |          – |           – |           – | –                            | –           |
+    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
+    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
+    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
 
     > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
 
@@ -131,9 +141,19 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     </details>
 
     <details>
-    <summary><code>new.fresh.Fresh</code>: 1 constant</summary>
+    <summary><code>small.Gone extended Family at experiments/small.ts:8</code></summary>
 
-    - \`steps\`: added \`7\` · \`set by Fresh at experiments/new/fresh.ts:3\`
+    - \`6.86k parameters\`
+    - \`last changed by abc1234 of DATE: base\`
+    - \`--exp=small.Gone leads nowhere now\`
+
+    </details>
+
+    <details>
+    <summary><code>new.fresh.Fresh</code> against <code>Family of experiments/family.ts</code>: 1 constant, 1 field</summary>
+
+    - \`steps\`: \`5\` → \`7\` · \`set by Fresh at experiments/new/fresh.ts:3\` · \`was set by Family at experiments/family.ts:9\`
+    - \`task.train.numTrainSteps\`: \`5\` → \`7\` · \`experiments/family.ts:16\`
 
     </details>
 
