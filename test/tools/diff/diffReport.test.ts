@@ -66,8 +66,8 @@ describe('parseReport', () => {
     [
       ['experiments', 0, 'status'],
       'fine',
-      "report.experiments[0].status: expected one of 'broken', 'removed', 'added', 'changed', 'mended', 'renamed', " +
-        "'redeclared', 'uncompared', 'failing', 'unchanged', got 'fine'",
+      "report.experiments[0].status: expected one of 'broken', 'removed', 'added', 'changed', 'mended', 'moved', " +
+        "'renamed', 'redeclared', 'uncompared', 'failing', 'unchanged', got 'fine'",
     ],
     [
       ['experiments', 0, 'name'],
