@@ -90,4 +90,4 @@ export {
   type NamedTensors,
 } from './learners/index.js';
 export { gpt2Lm, LanguageModel } from './models/index.js';
-export { BaseProgram, Decode, type ProgramRun, SingleTask, Train } from './tasks/index.js';
+export { BaseProgram, Decode, type ProgramRun, SingleTask, TrackMetric, Train } from './tasks/index.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { brokenError, CheckpointError, unreadableError } from './checkpointErrors.js';
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
-import { describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
+import { type BestCheckpoint, describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
 import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
 import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 import { SaveThread } from './saveThread.js';
@@ -43,11 +43,13 @@ export interface SaveOptions {
    * the newest checkpoint that is.
    */
   readonly isGood?: boolean;
+  /** The best checkpoint up to this one, which retention never deletes; its step may be the present one. */
+  readonly best?: BestCheckpoint | undefined;
 }
 
 export interface RestoreOptions {
-  /** The step to restore; the newest by default. */
-  readonly step?: number | undefined;
+  /** The step to restore, or `best`; the newest by default. */
+  readonly step?: number | 'best' | undefined;
   /** Where the newest checkpoint is broken, go back to the newest whole one. */
   readonly allowPrevious?: boolean | undefined;
   /** Whether to leave optimizer slots out, as evaluation and decoding do; a slot's name: its values become the parameters. */
@@ -190,9 +192,21 @@ export class Checkpointer {
     throw brokenError(passedOver, newestFirst[passedOver.length]);
   }
 
-  #present(found: ReadonlyMap<number, string>, step: number): number {
+  /** The step where there is such a checkpoint. @throws CheckpointError of kind `missing` */
+  #present(found: ReadonlyMap<number, string>, wanted: number | 'best'): number {
+    const step = wanted === 'best' ? this.#bestOf(found) : wanted;
     if (found.has(step)) return step;
     const problem = `no checkpoint for step ${step}; there are checkpoints for steps ${[...found.keys()].join(', ')}`;
+    throw new CheckpointError('missing', this.directory, problem);
+  }
+
+  /** The best step, by the newest checkpoint that names one. */
+  #bestOf(found: ReadonlyMap<number, string>): number {
+    for (const name of [...found.values()].reverse()) {
+      const { best } = readMetadata(join(this.directory, name));
+      if (best !== undefined) return best.step;
+    }
+    const problem = 'no checkpoint names a best one: the run did not track a metric (task.train.trackMetric)';
     throw new CheckpointError('missing', this.directory, problem);
   }
 
@@ -218,7 +232,7 @@ export class Checkpointer {
 
   #request(state: TrainState, options: SaveOptions): WriteRequest {
     const existing = listCheckpoints(this.directory).get(state.step);
-    const { inputState, progress, isGood = true } = options;
+    const { inputState, progress, isGood = true, best } = options;
     const slots = Object.keys(state.slots).join('\n');
     if (this.#snapshot?.of !== state.layout || this.#snapshot.slots !== slots) {
       this.#snapshot = { of: state.layout, slots, value: new StateSnapshot(state) };
@@ -229,12 +243,12 @@ export class Checkpointer {
     this.#known.set(state.step, { step: state.step, savedAt: savedAt.getTime(), isGood });
     return {
       directory: this.directory,
-      description: describeState(state, this.#options.experiment, savedAt, isGood),
+      description: describeState(state, this.#options.experiment, savedAt, { isGood, best }),
       prefix: snapshot.prefix,
       data: snapshot.data,
       texts: textsOf({ [TRAIN_INPUT_FILE]: inputState, [PROGRESS_FILE]: progress }),
       broken: existing === undefined ? null : { name: existing, aside: this.#asideName(existing) },
-      toDelete: this.#namesToDelete(state.step),
+      toDelete: this.#namesToDelete(state.step, best?.step),
     };
   }
 
@@ -246,12 +260,12 @@ export class Checkpointer {
     }
   }
 
-  #namesToDelete(saving: number): string[] {
+  #namesToDelete(saving: number, best: number | undefined): string[] {
     const found = listCheckpoints(this.directory);
     const whole = [...found].filter(([step]) => step !== saving && !this.#broken.has(step));
     const others = whole.flatMap(([step, name]) => this.#describe(step, name) ?? []);
     const checkpoints = [...others, this.#known.get(saving)!];
-    return stepsToDelete(checkpoints, this.#retention)
+    return stepsToDelete(checkpoints, this.#retention, best)
       .filter((step) => step !== saving)
       .map((step) => found.get(step)!);
   }

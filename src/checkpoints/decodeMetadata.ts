@@ -22,6 +22,7 @@ const metadataSchema: z.ZodType<CheckpointMetadata> = z.strictObject({
   variables: z.record(z.string(), variableSchema),
   slots: z.array(z.string()),
   isGood: z.boolean().optional(),
+  best: z.strictObject({ step: z.int().nonnegative(), metric: z.string(), value: z.number() }).optional(),
   files: z.record(z.string(), digestSchema),
 });
 

@@ -9,6 +9,7 @@ export {
   type SaveOptions,
 } from './checkpointer.js';
 export { stepOfName } from './directory.js';
+export type { BestCheckpoint } from './metadata.js';
 export { readCheckpoint } from './restore.js';
 export { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 export { SafetensorsFile } from './safetensorsFile.js';

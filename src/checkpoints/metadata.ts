@@ -13,6 +13,14 @@ export const METADATA_FILE = 'metadata.json';
 export const TRAIN_INPUT_FILE = 'train_input.json';
 export const PROGRESS_FILE = 'progress.json';
 
+/** The checkpoint with the best value of a metric. */
+export interface BestCheckpoint {
+  readonly step: number;
+  /** The metric's name, as `eval_test_validation/total_loss`. */
+  readonly metric: string;
+  readonly value: number;
+}
+
 /** Contents of metadata.json, less the digest of itself. `files` has every other file of the checkpoint. */
 export interface CheckpointMetadata {
   readonly version: string;
@@ -26,6 +34,8 @@ export interface CheckpointMetadata {
   readonly slots: readonly string[];
   /** Whether training was sound at the save. Written only where it was not. */
   readonly isGood?: boolean | undefined;
+  /** The best checkpoint of the run up to this one, where the run tracks a metric. */
+  readonly best?: BestCheckpoint | undefined;
   readonly files: Readonly<Record<string, FileDigest>>;
 }
 
@@ -36,7 +46,7 @@ export function describeState(
   state: TrainState,
   experiment: string,
   savedAt: Date,
-  isGood: boolean,
+  { isGood = true, best }: Pick<CheckpointMetadata, 'isGood' | 'best'>,
 ): CheckpointDescription {
   const variables = state.layout.entries.map(({ name, shape }) => [
     name,
@@ -50,6 +60,7 @@ export function describeState(
     variables: Object.fromEntries(variables),
     slots: Object.keys(state.slots),
     ...(!isGood && { isGood }),
+    ...(best && { best }),
   };
 }
 

@@ -1,4 +1,4 @@
-/** @file Retention of checkpoints: the newest few, the newest good one, and older ones that lie far enough apart in time. */
+/** @file Retention of checkpoints: the newest few, the newest good one, the best one, and older ones far enough apart in time. */
 
 /** A finished checkpoint. */
 export interface SavedCheckpoint {
@@ -41,14 +41,20 @@ export function parseDuration(duration: string | number): number {
  *
  * Beyond Pax, the newest good one is always kept: a run that turns bad would otherwise replace all that it could be
  * taken back to.
+ *
+ * @param best step of the checkpoint with the best value of a metric, which is kept, too.
  */
-export function stepsToDelete(checkpoints: readonly SavedCheckpoint[], options: RetentionOptions): number[] {
+export function stepsToDelete(
+  checkpoints: readonly SavedCheckpoint[],
+  options: RetentionOptions,
+  best?: number,
+): number[] {
   const { maxToKeep, keepIntervalSeconds } = options;
   if (maxToKeep === null) return [];
   const ordered = [...checkpoints].sort((a, b) => a.step - b.step);
   const kept = new Set(ordered.slice(Math.max(0, ordered.length - maxToKeep)).map(({ step }) => step));
   const lastGood = ordered.findLast(({ isGood }) => isGood);
-  if (lastGood !== undefined) kept.add(lastGood.step);
+  for (const step of [lastGood?.step, best]) if (step !== undefined) kept.add(step);
   if (keepIntervalSeconds !== null) {
     let lastKept = Number.NEGATIVE_INFINITY;
     for (const { step, savedAt } of ordered) {

@@ -21,6 +21,7 @@ export interface Flags {
   readonly device: 'cpu' | 'gpu';
   readonly engine: (typeof engines)[number];
   readonly peakTflops?: number;
+  readonly checkpoint?: number | 'best';
   readonly restorePreviousCheckpoint: boolean;
   readonly profile: boolean;
   readonly help: boolean;
@@ -39,6 +40,12 @@ const commonFlags: ReadonlySet<string> = new Set([
   'restore_previous_checkpoint',
   'profile',
 ]);
+
+function stepOrBest(text: string, flag: string): number | 'best' {
+  if (text === 'best') return text;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new UsageError(`${flag}: expected the step of a checkpoint, or best; got '${text}'.`);
+}
 
 /** Every flag, in the order of --help. */
 export const flagTable: FlagTable = {
@@ -94,6 +101,13 @@ export const flagTable: FlagTable = {
     about: 'Peak of the machine in 1e12 FLOP/s, for MFU. Default: measured at the start.',
     parse: positive(false),
   },
+  checkpoint: {
+    key: 'checkpoint',
+    value: 'STEP|best',
+    about:
+      'The checkpoint to evaluate or decode: of this step, or the best by task.train.trackMetric. Default: the newest.',
+    parse: stepOrBest,
+  },
   restore_previous_checkpoint: {
     key: 'restorePreviousCheckpoint',
     about: 'Falls back to the previous checkpoint if the newest is broken.',
@@ -140,7 +154,13 @@ export function parseFlags(argv: readonly string[]): Flags {
   return flags;
 }
 
-function checkConflicts({ changes, mode, dump }: Flags): void {
+function checkConflicts({ changes, mode, dump, checkpoint }: Flags): void {
+  if (checkpoint !== undefined && mode.startsWith('train')) {
+    throw new UsageError(
+      `--checkpoint=${checkpoint} and --mode=${mode} do not go together: training resumes from its newest checkpoint. ` +
+        'Use --checkpoint with --mode=eval, decode or decode_once.',
+    );
+  }
   const swept = changes.find(({ kind }) => kind === 'sweep');
   if (swept === undefined || dump !== undefined || mode.startsWith('train')) return;
   throw new UsageError(

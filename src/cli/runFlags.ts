@@ -85,6 +85,7 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
     device: flags.device,
     numThreads: flags.numThreads,
     peakTflops: flags.peakTflops,
+    checkpoint: flags.checkpoint,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
     profile: flags.profile,
   };

@@ -1,4 +1,4 @@
-/** @file Evaluation and decoding of the newest checkpoint, without training. */
+/** @file Evaluation and decoding of a checkpoint, without training. */
 import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
@@ -16,7 +16,7 @@ import { Run } from './run.js';
 import type { FlatTrainState } from './taskState.js';
 import { paramsOf } from './taskState.js';
 
-/** Evaluates the newest checkpoint on every dataset that does not train, or decodes it on every decode dataset. */
+/** Evaluates a checkpoint on every dataset that does not train, or decodes it on every decode dataset. */
 export async function runCheckpointJob(options: JobOptions, stop: StopSignal): Promise<void> {
   const { name, mode } = options;
   const evaluates = mode === 'eval';
@@ -48,7 +48,7 @@ export async function runCheckpointJob(options: JobOptions, stop: StopSignal): P
   });
 }
 
-/** Restores the parameters of the newest checkpoint, or in their place their average; other slots are not read. */
+/** Restores the parameters of the checkpoint that the options name, or in their place their average; other slots are not read. */
 async function restoreParams(
   options: JobOptions,
   task: SingleTask,
@@ -63,11 +63,13 @@ async function restoreParams(
   });
   try {
     await checkpointer.restore(state, {
+      step: options.checkpoint,
       paramsOnly: useEma ? EMA : true,
       allowPrevious: options.restorePreviousCheckpoint,
     });
   } catch (error) {
-    throw error instanceof CheckpointError && error.kind === 'missing'
+    const isEmpty = checkpointer.latestStep() === undefined;
+    throw isEmpty && error instanceof CheckpointError && error.kind === 'missing'
       ? nothingTrained(options, error)
       : error;
   } finally {

@@ -52,9 +52,10 @@ export class CheckpointProgram {
     if (restored) this.#saved = source.state.step;
   }
 
-  /** Whether to save at this step, before the next one is taken. */
+  /** Whether to save at this step, before the next one is taken: at intervals, and the best value of a tracked metric. */
   isDue(step: number): boolean {
-    return this.#saved !== step && this.checkpointer.shouldSave(step);
+    const isBest = this.source.tracked?.best?.step === step;
+    return this.#saved !== step && (isBest || this.checkpointer.shouldSave(step));
   }
 
   /** Starts saving the present state; a worker writes it while training goes on. */

@@ -35,6 +35,8 @@ export interface JobOptions extends EngineOptions {
   /** Text of experiment_cls_vars.txt. */
   readonly classVars: string;
   readonly restorePreviousCheckpoint?: boolean;
+  /** The checkpoint to evaluate or decode: a step, or the best by the metric that training tracked. Default: the newest. */
+  readonly checkpoint?: number | 'best' | undefined;
   /** Whether the job writes a profile at its end. */
   readonly profile?: boolean;
 }

@@ -4,8 +4,9 @@ import type { SaveOptions } from '../checkpoints/index.js';
 import type { JsonValue } from '../inputs/index.js';
 import type { DuePrograms } from './duePrograms.js';
 import { JobError } from './jobErrors.js';
-import type { Run } from './run.js';
+import type { EvaluatedMetrics, Run } from './run.js';
 import type { FlatTrainState } from './taskState.js';
+import type { TrackProgram } from './trackProgram.js';
 import { asPair, meterState, pair, type TrainMeter } from './trainMeter.js';
 import type { TrainProgram } from './trainProgram.js';
 
@@ -19,10 +20,19 @@ const schema = z.strictObject({
   pending: z.array(z.string()),
   /** Metrics of the newest evaluations, by program. */
   results: z.record(z.string(), z.record(z.string(), metric)).default({}),
+  /** Steps of these evaluations; checkpoints of earlier versions have none. */
+  evaluatedAt: z.record(z.string(), z.int()).default({}),
 });
 
 /** `progress.json` of a checkpoint. */
 export type Progress = z.output<typeof schema>;
+
+/** The newest evaluations, for `Run.restore`. */
+export function evaluationsOf({ results, evaluatedAt }: Progress): Record<string, EvaluatedMetrics> {
+  return Object.fromEntries(
+    Object.entries(results).map(([name, metrics]) => [name, { step: evaluatedAt[name] ?? 0, metrics }]),
+  );
+}
 
 /** The parts of a run that checkpoints are made of. */
 export interface Saved {
@@ -31,19 +41,22 @@ export interface Saved {
   readonly meter: TrainMeter;
   readonly programs: DuePrograms;
   readonly run: Run;
+  /** Absent where no metric is tracked. */
+  readonly tracked?: TrackProgram | undefined;
 }
 
 /** The data saved beside the state of the present step. */
-export function savedWith({ program, meter, programs, run }: Saved): SaveOptions {
+export function savedWith({ program, meter, programs, run, tracked }: Saved): SaveOptions {
   const progress: z.input<typeof schema> = {
     meter: meter.state(),
     positions: programs.states(),
     pending: [...programs.pending],
-    results: mapValues(run.results, (metrics) =>
+    results: mapValues(run.results, ({ metrics }) =>
       mapValues(metrics, ({ value, weight }) => asPair(value, weight)),
     ),
+    evaluatedAt: mapValues(run.results, ({ step }) => step),
   };
-  return { inputState: program.inputState, isGood: meter.invalidInARow === 0, progress };
+  return { inputState: program.inputState, isGood: meter.invalidInARow === 0, best: tracked?.best, progress };
 }
 
 function mapValues<T, U>(values: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {

@@ -7,9 +7,15 @@ import type { EvalResult } from './results.js';
 import type { FlatTrainState } from './taskState.js';
 import type { TrainMeter } from './trainMeter.js';
 
+/** Metrics of an evaluation, and the step at which it ran. */
+export interface EvaluatedMetrics {
+  readonly step: number;
+  readonly metrics: WeightedValues;
+}
+
 /** A run of training, or of the programs of a checkpoint. */
 export class Run implements ProgramRun {
-  readonly #results = new Map<string, WeightedValues>();
+  readonly #results = new Map<string, EvaluatedMetrics>();
   /** The reason of a program that ended training, if one did. */
   ended: string | undefined;
 
@@ -35,21 +41,26 @@ export class Run implements ProgramRun {
   }
 
   metrics(program: string): WeightedValues | undefined {
-    return this.#results.get(program);
+    return this.#results.get(program)?.metrics;
   }
 
-  /** Metrics of the newest evaluations by program, for `restore`. */
-  get results(): Readonly<Record<string, WeightedValues>> {
+  /** The step of the newest evaluation of a program, if any. */
+  evaluatedAt(program: string): number | undefined {
+    return this.#results.get(program)?.step;
+  }
+
+  /** The newest evaluations by program, for `restore`. */
+  get results(): Readonly<Record<string, EvaluatedMetrics>> {
     return Object.fromEntries(this.#results);
   }
 
-  restore(results: Readonly<Record<string, WeightedValues>>): void {
-    for (const [program, metrics] of Object.entries(results)) this.#results.set(program, metrics);
+  restore(results: Readonly<Record<string, EvaluatedMetrics>>): void {
+    for (const [program, evaluated] of Object.entries(results)) this.#results.set(program, evaluated);
   }
 
   /** Records and reports the result of an evaluation. */
   evaluated(program: string, result: EvalResult): void {
-    this.#results.set(program, result.metrics);
+    this.#results.set(program, { step: this.step, metrics: result.metrics });
     this.reporter.evaluated(program, this.step, result);
   }
 

@@ -16,10 +16,12 @@ import { machineChanges, machineOf, recordedMachine } from './machine.js';
 import { MeteredTraining } from './meteredTraining.js';
 import { checkpointDirectory, type JobOptions } from './options.js';
 import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
+import { evaluationsOf } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
 import type { FlatTrainState } from './taskState.js';
 import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
+import { TrackProgram } from './trackProgram.js';
 import { TrainMeter } from './trainMeter.js';
 import { TrainProgram } from './trainProgram.js';
 
@@ -62,7 +64,9 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const input = dataset.open();
   const state = trainStateOf(task);
   const restored = await restoreNewest(options, checkpointer, state, dataset);
-  const programs = new DuePrograms(options, task, programsOf(options, task, state, input));
+  const list = programsOf(options, task, state, input);
+  const tracked = list.find((each) => each instanceof TrackProgram);
+  const programs = new DuePrograms(options, task, list);
   const progress = restored?.progress;
   if (progress !== undefined) programs.restore(progress.pending, progress.positions);
   // A finished run that is started again shows its results.
@@ -72,6 +76,10 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     logIntervalSteps: hp.logTrainOutputIntervalSteps ?? hp.summaryIntervalSteps,
   });
   tell = (line) => reporter.tell(line);
+  if (hp.trackMetric !== null && tracked === undefined)
+    reporter.tell(
+      `--mode=train does not run ${hp.trackMetric.hp.evaluation}, so no best checkpoint is kept.`,
+    );
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
   // Other threads draw initial values while this one compiles.
   const beginning = restored === undefined ? await beginToInitialize(options, task, state) : undefined;
@@ -89,15 +97,15 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const run = new Run(state, reporter, stop, meter);
   if (progress !== undefined) {
     meter.restore(progress.meter);
-    run.restore(progress.results);
+    run.restore(evaluationsOf(progress));
   }
-  const saved = { state, program, meter, programs, run };
+  const saved = { state, program, meter, programs, run, tracked };
   const checkpoints = new CheckpointProgram(options, checkpointer, saved, restored !== undefined);
   const train = new MeteredTraining({ options, task, program, meter, checkpoints, programs });
   return { run, train, meter, dataset, checkpoints, programs };
 }
 
-/** Evaluations, decodes and the task's own programs, in this order. @throws as `ProgramDataset.check` */
+/** Evaluations, decodes, the tracked metric and the task's own programs, in this order. @throws as `ProgramDataset.check` */
 function programsOf(
   options: JobOptions,
   task: SingleTask,
@@ -105,7 +113,7 @@ function programsOf(
   input: InputSource,
 ): Program<Run>[] {
   const { mode, datasets, decodeDatasets } = options;
-  const { evalSkipTrain, evalUseEmaStates, decodeUseEmaStates, programs } = task.hp.train.hp;
+  const { evalSkipTrain, evalUseEmaStates, decodeUseEmaStates, trackMetric, programs } = task.hp.train.hp;
   const steps = new EvalSteps(options, task, evalUseEmaStates ? averaged(state) : state);
   const decoded = decodeUseEmaStates ? averaged(state) : state;
   const evaluates = mode === 'train' ? [] : datasets.filter((dataset) => !dataset.isTraining);
@@ -115,5 +123,8 @@ function programsOf(
   );
   for (const { dataset } of [...evals, ...decodes]) dataset.check();
   const ofTraining = evalSkipTrain ? [] : [new EvalTrainProgram(task, steps, input)];
-  return [...ofTraining, ...evals, ...decodes, ...programs];
+  const evaluations = [...ofTraining, ...evals];
+  const isEvaluated = mode !== 'train' || evaluations.some(({ name }) => name === trackMetric?.hp.evaluation);
+  const tracked = trackMetric !== null && isEvaluated ? [new TrackProgram(trackMetric, evaluations)] : [];
+  return [...evaluations, ...decodes, ...tracked, ...programs];
 }

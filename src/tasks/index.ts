@@ -12,4 +12,5 @@ export {
   type TrainOutputs,
   trainStep,
 } from './steps.js';
+export { TrackMetric } from './trackMetric.js';
 export { Train } from './train.js';

@@ -4,6 +4,7 @@ import { parseDuration } from '../checkpoints/index.js';
 import { type Config, Configurable, instance, type Report } from '../hparams/index.js';
 import { Learner } from '../learners/index.js';
 import { BaseProgram } from './program.js';
+import { TrackMetric } from './trackMetric.js';
 
 const interval = z.int().positive();
 
@@ -77,6 +78,10 @@ export class Train extends Configurable.with({
     .boolean()
     .default(true)
     .describe('Writes the root mean square of every variable (vars/…).'),
+  trackMetric: instance(TrackMetric, null)
+    .nullable()
+    .default(null)
+    .describe('Metric by which the best checkpoint is kept, and training may stop early; null: none.'),
   programs: z
     .array(instance(BaseProgram, null))
     .default([])

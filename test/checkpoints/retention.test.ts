@@ -50,6 +50,12 @@ test('the newest good one stays, however many bad ones follow', () => {
   expect(history(recovered, { maxToKeep: 1, keepIntervalSeconds: null })).toEqual([7000, 9000]);
 });
 
+test('the best one stays until another is better', () => {
+  const options = { maxToKeep: 2, keepIntervalSeconds: null };
+  expect(stepsToDelete(every(1000, 5000), options, 1000)).toEqual([0, 2000, 3000]);
+  expect(stepsToDelete(every(1000, 5000), options, 5000)).toEqual([0, 1000, 2000, 3000]);
+});
+
 test('over any history the newest and the newest good one stay, kept ones are far enough apart, and no gap could hold another', () => {
   const saves = fc
     .array(fc.record({ gap: fc.nat(100), isGood: fc.boolean() }), { minLength: 1, maxLength: 40 })

@@ -166,3 +166,19 @@ test.each([
 test('--help names every flag', () => {
   for (const name of Object.keys(flagTable)) expect(flagsHelp(flagTable)).toContain(`--${name}`);
 });
+
+test('--checkpoint is a step or best, for what reads a checkpoint', () => {
+  const checkpoint = (...argv: string[]) => parseFlags(['--mode=eval', ...argv]).checkpoint;
+  expect([checkpoint(), checkpoint('--checkpoint=1200'), checkpoint('--checkpoint', 'best')]).toEqual([
+    undefined,
+    1200,
+    'best',
+  ]);
+  expect(() => checkpoint('--checkpoint=-1')).toThrow(
+    "--checkpoint: expected the step of a checkpoint, or best; got '-1'.",
+  );
+  expect(() => parseFlags(['--checkpoint=best'])).toThrow(
+    '--checkpoint=best and --mode=train do not go together: training resumes from its newest checkpoint. ' +
+      'Use --checkpoint with --mode=eval, decode or decode_once.',
+  );
+});

@@ -1,0 +1,95 @@
+/** @file TrackProgram: the best value of a metric so far, and the end of training where it gets no better. */
+import { z } from 'zod';
+import type { BestCheckpoint } from '../checkpoints/index.js';
+import { ConfigError, didYouMean } from '../hparams/index.js';
+import type { JsonValue } from '../inputs/index.js';
+import type { Program, TrackMetric } from '../tasks/index.js';
+import type { Run } from './run.js';
+
+const state = z.strictObject({
+  best: z.strictObject({ step: z.int(), metric: z.string(), value: z.number() }).nullable(),
+  /** Evaluations without a better value since. */
+  since: z.int(),
+  /** Step of the newest value. */
+  step: z.int().nullable(),
+});
+
+/** Follows `task.train.trackMetric`. Runs after the evaluation that gives the metric, at the same steps. */
+export class TrackProgram implements Program<Run> {
+  readonly name = 'track_metric';
+  #state: z.infer<typeof state> = { best: null, since: 0, step: null };
+
+  /**
+   * @param evaluations the run's evaluations.
+   * @throws ConfigError where none of them has the name that `track` gives.
+   */
+  constructor(
+    private readonly track: TrackMetric,
+    private readonly evaluations: readonly Program<Run>[],
+  ) {
+    const names = evaluations.map(({ name }) => name);
+    const { evaluation } = track.hp;
+    if (names.includes(evaluation)) return;
+    throw new ConfigError(
+      `task.train.trackMetric.evaluation: this run has no '${evaluation}'.${didYouMean(evaluation, names)} ` +
+        `Its evaluations: ${names.join(', ') || 'none'}.`,
+      { path: 'task.train.trackMetric.evaluation' },
+    );
+  }
+
+  /** The best value so far; undefined before the first one. */
+  get best(): BestCheckpoint | undefined {
+    return this.#state.best ?? undefined;
+  }
+
+  isDue(step: number, isLast: boolean): boolean {
+    const { evaluation } = this.track.hp;
+    return this.evaluations.find(({ name }) => name === evaluation)!.isDue(step, isLast);
+  }
+
+  /** Compares the value of this step, if its evaluation did not fail. @throws ConfigError where there is no such metric */
+  async run(run: Run): Promise<undefined> {
+    const value = this.#valueAt(run);
+    if (value === undefined) return;
+    // A program that runs again at a step has counted its value.
+    if (this.#state.step !== run.step) this.#count(run.step, value);
+    const { best, since } = this.#state;
+    const { label, hp } = this.track;
+    if (hp.patience === null || since < hp.patience) return;
+    const than = best === null ? 'finite' : `better than ${best.value}, its value at step ${best.step},`;
+    run.endTraining(`${label} was not ${than} in ${since} evaluations.`);
+  }
+
+  #count(step: number, value: number): void {
+    const { best, since } = this.#state;
+    const { track } = this;
+    this.#state = track.isBetter(value, best?.value)
+      ? { best: { step, metric: track.label, value }, since: 0, step }
+      : { best, since: since + 1, step };
+  }
+
+  #valueAt(run: Run): number | undefined {
+    const { evaluation, metric } = this.track.hp;
+    if (run.evaluatedAt(evaluation) !== run.step) return undefined;
+    const metrics = run.metrics(evaluation)!;
+    const found = metrics[metric];
+    if (found !== undefined) return found.value;
+    const names = Object.keys(metrics);
+    throw new ConfigError(
+      `task.train.trackMetric.metric: '${evaluation}' has no '${metric}'.${didYouMean(metric, names)} It has: ${names.join(', ')}.`,
+      { path: 'task.train.trackMetric.metric' },
+    );
+  }
+
+  getState(): JsonValue {
+    return this.#state as unknown as JsonValue;
+  }
+
+  setState(saved: JsonValue): void {
+    const parsed = state.parse(saved);
+    // Values of another metric do not compare.
+    if (parsed.best === null || parsed.best.metric === this.track.label) this.#state = parsed;
+  }
+
+  async close(): Promise<void> {}
+}
