@@ -108,15 +108,16 @@ export function markdownTable(rows: readonly (readonly string[])[], header: read
   return [line(titles), `|${rule.join('|')}|`, ...cells.map(line)].join('\n');
 }
 
-/**
- * Text as Markdown shows it, character for character: no emphasis, links, HTML, table cells, and on GitHub no mentions
- * (`@name`) or references (`#12`).
- */
+/** What GitHub makes a link by itself: addresses, `@name`, `#12`, `GH-12`, commits; a comment in it prevents that. */
+const linking =
+  /@(?=[\w-])|#(?=\w)|\bGH(?=-\d)|\b(?:https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|[\da-f]{6}(?=[\da-f])/gi;
+
+/** Text as Markdown shows it, character for character: no emphasis, links, HTML or table cells. */
 export function escapeMarkdown(text: string): string {
   return text
     .replace(/[\\`*_{}[\]<>|~$]/g, '\\$&')
     .replace(/&(?=#?\w+;)/g, '&amp;')
-    .replace(/[@#](?=\w)/g, '$&<!-- -->')
+    .replace(linking, '$&<!-- -->')
     .replace(/^(\s*)([-+=]|#(?=\s))/gm, '$1\\$2')
     .replace(/^(\s*\d+)([.)])/gm, '$1\\$2');
 }

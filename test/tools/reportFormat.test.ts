@@ -88,6 +88,9 @@ describe('Markdown', () => {
   it('shows text as it is: no emphasis, HTML, mentions, references or lists', () => {
     expect(escapeMarkdown('a*b_c `d` <e> [f] x|y ~z')).toBe('a\\*b\\_c \\`d\\` \\<e\\> \\[f\\] x\\|y \\~z');
     expect(escapeMarkdown('@someone fixes #12 &lt;')).toBe('@<!-- -->someone fixes #<!-- -->12 &amp;lt;');
+    expect(escapeMarkdown('https://a.example www.b.example GH-12 3f9c2d1')).toBe(
+      'https<!-- -->://a.example www<!-- -->.b.example GH<!-- -->-12 3f9c2d<!-- -->1',
+    );
     expect(escapeMarkdown('1. one\n- two\n# three')).toBe('1\\. one\n\\- two\n\\# three');
   });
 

@@ -43,6 +43,7 @@ export async function compareTwo(
     new: { label: after.name },
     experiments: isUnchanged ? [] : [report],
     declarations: [],
+    thresholds: [],
     unchanged: Number(isUnchanged),
     untouched: 0,
     notes: [],

@@ -21,6 +21,7 @@ import { type Base as BaseCommit, changedFiles, findBase, type Repository, repos
 import { inputClassesOf } from './inputClasses.js';
 import { type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
 import { descriptionOf } from './removedExperiment.js';
+import { settingsOfBase } from './settings.js';
 import { Sources } from './sources.js';
 import { type Tree, treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
@@ -59,6 +60,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const worktree = addWorktree(repository, base.commit, project);
   try {
     const oldTree = treeAt(worktree.root, user);
+    const { settings, notes } = settingsOfBase(oldTree.project, project);
     const old = new Evaluator(oldTree, base.label, newTree, request.limits);
     const oldStarts = started(old);
     try {
@@ -79,11 +81,12 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
         old: { label: base.label, commit: base.commit },
         new: workingTree,
         ...found,
+        thresholds: settings.thresholds,
         untouched:
           request.name === undefined
             ? newSources.experiments.size - names.filter((name) => newSources.experiments.has(name)).length
             : 0,
-        notes: [...notesOf(changed, newTree), ...found.notes],
+        notes: [...notes, ...notesOf(changed, newTree), ...found.notes],
       };
     } finally {
       await Promise.all([old.end(), now.end()]);

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { issueText } from '../../hparams/fields/check.js';
 import { fingerprinted } from './protocol.js';
+import { thresholdSchema } from './settings.js';
 
 const text = z.string().max(100_000);
 const count = z.int().nonnegative();
@@ -249,6 +250,8 @@ const diffReport = z
     /** In the order of `statuses`, then by name; unchanged ones are only counted. */
     experiments: listOf(experimentReport),
     declarations: listOf(declarationChange),
+    /** What needs a label, by the base's review settings. */
+    thresholds: listOf(thresholdSchema),
     unchanged: count,
     /** How many experiments there are in the working tree that the change cannot reach, and that were not looked at. */
     untouched: count,

@@ -150,11 +150,11 @@ function decode(value: JsonValue, config: (number: number) => unknown): unknown 
 
 const longest = 160;
 
-/** A text that stays on its line and looks like what it is: control characters and those that turn text are written out. */
+/** A text that stays on its line and looks like what it is: characters that control or turn text are written out. */
 export function visible(text: string): string {
   return text.replace(
-    /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`,
   );
 }
 

@@ -7,8 +7,10 @@ import type { Arguments, Command, Report } from '../command.js';
 import { compareTwo } from './compareTwo.js';
 import { compareVersions } from './compareVersions.js';
 import type { DiffReport } from './diffReport.js';
+import type { Label } from './gates.js';
 import { markdownOf } from './markdownReport.js';
 import { textOf } from './textReport.js';
+import { verdictOf } from './verdict.js';
 
 const defaultSeconds = 60;
 const defaultGigabytes = 4;
@@ -44,6 +46,14 @@ export const diff: Command = {
       about: `With --base, the memory that evaluating one experiment may take. Default: ${defaultGigabytes}.`,
       parse: positive(false),
     },
+    label: {
+      key: 'labels',
+      value: 'LABEL',
+      repeated: true,
+      about:
+        'With --base, a label of the pull request, which may allow what a threshold forbids. May be repeated.',
+      parse: nonEmpty,
+    },
     exit_code: {
       key: 'exitCode',
       about: 'Exits with 1 if any experiment changed.',
@@ -61,7 +71,10 @@ constants, or the size, cost or variables of its model have; comments and spelle
 code changed, the traced training step and evaluation, the update, the initial values and the first rows of the data are
 compared by fingerprints. An experiment with a part that could not be compared does not count as unchanged.
 
-Exit codes: 0; 1 if the change breaks an experiment; 2 for a wrong command line.`,
+Thresholds stand in package.json, under luthier.review; those of REF count:
+  "thresholds": [{ "figure": "parameters", "moreThan": "10%", "needsLabel": "costs-more" }]
+
+Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it lacks; 2 for a wrong command line.`,
   async run({ positionals, values, changes }: Arguments): Promise<Report> {
     const [first, second] = positionals;
     const failOnChange = values.exitCode === true;
@@ -86,7 +99,8 @@ Exit codes: 0; 1 if the change breaks an experiment; 2 for a wrong command line.
         gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
       },
     };
-    return reportOf(await compareVersions(request), failOnChange);
+    const labels = ((values.labels as string[] | undefined) ?? []).map((name) => ({ name }));
+    return reportOf(await compareVersions(request), failOnChange, labels);
   },
 };
 
@@ -96,14 +110,14 @@ function fromAnywhere(change: Override): Override {
 }
 
 /** A comparison as the command reports it; `failOnChange` makes a change a failure. */
-export function reportOf(report: DiffReport, failOnChange = false): Report {
-  const isBroken = report.experiments.some(({ status }) => status === 'broken');
+export function reportOf(report: DiffReport, failOnChange = false, labels: readonly Label[] = []): Report {
   const isChanged =
     report.experiments.some(({ status }) => status !== 'failing') || report.declarations.length > 0;
+  const fails = verdictOf(report, labels).fails || (failOnChange && isChanged);
   return {
-    text: (paint) => textOf(report, paint),
+    text: (paint) => textOf(report, paint, labels),
     json: () => report,
-    markdown: () => markdownOf(report),
-    exitCode: isBroken || (failOnChange && isChanged) ? 1 : 0,
+    markdown: () => markdownOf(report, { labels }),
+    exitCode: Number(fails),
   };
 }

@@ -6,7 +6,6 @@ import type {
   Computed,
   ConstantChange,
   DeclarationChange,
-  DiffReport,
   Effects,
   ExperimentReport,
   FieldChange,
@@ -24,24 +23,45 @@ export interface Line {
   readonly old: string | undefined;
   readonly new: string | undefined;
   /** What is to be known besides: where it was set, how often it stands there. */
-  readonly remarks: readonly string[];
+  readonly remarks: readonly Phrase[];
+}
+
+/** Words of ours, with names, and places of one of the versions, between them. */
+export type Phrase = readonly (string | { readonly name: string } | Placed)[];
+
+/** `file:line` in one of the versions, or a flag. */
+export interface Placed {
+  readonly place: string;
+  readonly of: 'old' | 'new';
+}
+
+/** A phrase as plain text. */
+export function phraseText(phrase: Phrase): string {
+  return phrase
+    .map((part) => (typeof part === 'string' ? part : 'name' in part ? part.name : part.place))
+    .join('');
+}
+
+function at(place: string | undefined, of: Placed['of']): Phrase {
+  return place === undefined ? [] : [' at ', { place, of }];
 }
 
 /** A constant's line. */
 export function constantLine({ name, old, new: now }: ConstantChange): Line {
   const by = now ?? old!;
-  const remarks = [`set by ${by.setBy}${by.place === undefined ? '' : ` at ${by.place}`}`];
-  if (old !== undefined && now !== undefined && old.setBy !== now.setBy) {
-    remarks.push(`was set by ${old.setBy}${old.place === undefined ? '' : ` at ${old.place}`}`);
-  }
+  const remarks: Phrase[] = [
+    ['set by ', { name: by.setBy }, ...at(by.place, now === undefined ? 'old' : 'new')],
+  ];
+  if (old !== undefined && now !== undefined && old.setBy !== now.setBy)
+    remarks.push(['was set by ', { name: old.setBy }, ...at(old.place, 'old')]);
   return { path: name, old: old?.text, new: now?.text, remarks };
 }
 
 /** A field's line. */
 export function fieldLine({ what, path, newPath, old, new: now, count }: FieldChange): Line {
-  const remarks: string[] = [];
-  if (count !== undefined) remarks.push(`${count} places`);
-  if (newPath !== undefined) remarks.push(`now at ${newPath}`);
+  const remarks: Phrase[] = [];
+  if (count !== undefined) remarks.push([`${count} places`]);
+  if (newPath !== undefined) remarks.push(['now at ', { name: newPath }]);
   remarks.push(...placeRemarks(old, now));
   const name = what === 'class' ? 'class ' : '';
   return {
@@ -56,16 +76,16 @@ function sideText({ text, isDefault }: Side): string {
   return isDefault ? `${text} (default)` : text;
 }
 
-function placeRemarks(old: Side | undefined, now: Side | undefined): string[] {
-  const [before, after] = [placeText(old), placeText(now)];
-  if (after === undefined) return before === undefined ? [] : [`was ${before}`];
-  return before === undefined || sameFile(before, after) ? [after] : [after, `was ${before}`];
+function placeRemarks(old: Side | undefined, now: Side | undefined): Phrase[] {
+  const [before, after] = [placeOf(old, 'old'), placeOf(now, 'new')];
+  if (after === undefined) return before === undefined ? [] : [['was ', ...before]];
+  const isSame = before === undefined || sameFile(phraseText(before), phraseText(after));
+  return isSame ? [after] : [after, ['was ', ...before]];
 }
 
-function placeText(side: Side | undefined): string | undefined {
-  if (side?.isDefault !== true) return side?.place;
-  const by = `default of ${side.declaredBy}`;
-  return side.place === undefined ? by : `${by} at ${side.place}`;
+function placeOf(side: Side | undefined, of: Placed['of']): Phrase | undefined {
+  if (side?.isDefault === true) return ['default of ', { name: side.declaredBy! }, ...at(side.place, of)];
+  return side?.place === undefined ? undefined : [{ place: side.place, of }];
 }
 
 /** Whether two places differ in no more than the line, which changes with every edit above. */
@@ -179,16 +199,6 @@ export function uncomparedText({ part, reason }: Uncompared): string {
   return `${part}: ${reason}`;
 }
 
-/** `12 changed, 1 broken; 5 unchanged, 30 out of its reach` */
-export function countsText({ experiments, unchanged, untouched }: DiffReport): string {
-  const counts = new Map<Status, number>();
-  for (const { status } of experiments) counts.set(status, (counts.get(status) ?? 0) + 1);
-  const parts = [...counts].map(([status, count]) => `${count} ${statusText(status)}`);
-  if (unchanged > 0) parts.push(`${unchanged} unchanged`);
-  if (untouched > 0) parts.push(`${untouched} that it does not reach`);
-  return parts.length === 0 ? 'no experiments' : parts.join(', ');
-}
-
 /** A variable, or several that are alike. */
 export function variableText({ name, count, old, new: now }: VariableGroup): string {
   const form = old !== undefined && now !== undefined ? `${old} → ${now}` : (old ?? now)!;
@@ -199,15 +209,43 @@ export function variableText({ name, count, old, new: now }: VariableGroup): str
 interface FigureKind {
   readonly key: keyof Omit<Effects, 'checkpoints'>;
   readonly label: string;
+  /** Its name over a column. */
+  readonly column: string;
   readonly format: (value: number) => string;
+  /** Whether more of it costs more. */
+  readonly isCost: boolean;
 }
 
 /** In the order in which reports show them. */
 export const figureKinds: readonly FigureKind[] = [
-  { key: 'parameters', label: 'Parameters', format: formatCount },
-  { key: 'flopsPerToken', label: 'Forward FLOPs per token', format: formatFlops },
-  { key: 'tokensPerStep', label: 'Tokens per step', format: formatCount },
-  { key: 'peakMemory', label: 'Peak memory of training', format: formatBytes },
+  {
+    key: 'parameters',
+    label: 'Parameters',
+    column: 'Parameters',
+    format: formatCount,
+    isCost: true,
+  },
+  {
+    key: 'flopsPerToken',
+    label: 'Forward FLOPs per token',
+    column: 'FLOPs/token',
+    format: formatFlops,
+    isCost: true,
+  },
+  {
+    key: 'tokensPerStep',
+    label: 'Tokens per step',
+    column: 'Tokens/step',
+    format: formatCount,
+    isCost: false,
+  },
+  {
+    key: 'peakMemory',
+    label: 'Peak memory of training',
+    column: 'Peak memory',
+    format: formatBytes,
+    isCost: true,
+  },
 ];
 
 /** `+3.7M, +30%` */

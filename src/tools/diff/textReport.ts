@@ -12,12 +12,12 @@ import {
 import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
 import { visible } from './display.js';
 import { isDifferent } from './effects.js';
+import type { Label } from './gates.js';
 import {
   againstText,
   checkpointText,
   computedText,
   constantLine,
-  countsText,
   declarationText,
   descriptionLines,
   difference,
@@ -26,10 +26,12 @@ import {
   figureKinds,
   formerLines,
   type Line,
+  phraseText,
   statusText,
   uncomparedText,
   variableText,
 } from './reportLines.js';
+import { verdictOf } from './verdict.js';
 
 const colours: Partial<Record<Status, Parameters<Paint>[0]>> = {
   broken: 'red',
@@ -40,12 +42,17 @@ const colours: Partial<Record<Status, Parameters<Paint>[0]>> = {
   changed: 'yellow',
 };
 
-/** The report as text. */
-export function textOf(report: DiffReport, paint: Paint): string {
+/** The report as text; `labels` are those of the pull request. */
+export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[] = []): string {
   const { experiments } = report;
+  const verdict = verdictOf(report, labels);
   const errors = groupErrors(experiments);
   const parts = [
-    `${paint('bold', `${report.old.label} → ${report.new.label}`)}\n${countsText(report)}`,
+    [
+      paint(verdict.fails ? 'red' : 'bold', verdict.line),
+      `${report.old.label} → ${report.new.label}`,
+      ...verdict.conditions.map(phraseText),
+    ].join('\n'),
     statusLists(experiments, paint),
     ...experiments.map((each) => blockText(descriptionLines(each))),
     ...errors.filter(({ status }) => status !== 'failing').map((each) => errorText(each, paint)),
@@ -130,7 +137,8 @@ function lineText({ path, old, new: now, remarks }: Line, paint: Paint): string 
   const gone = old === undefined ? undefined : paint('red', old);
   const come = now === undefined ? undefined : paint('green', now);
   const change = gone === undefined ? `+ ${come}` : come === undefined ? `- ${gone}` : `${gone} → ${come}`;
-  const remark = remarks.length === 0 ? '' : paint('dim', `  (${visible(remarks.join('; '))})`);
+  const remark =
+    remarks.length === 0 ? '' : paint('dim', `  (${visible(remarks.map(phraseText).join('; '))})`);
   return `${path} : ${change}${remark}`;
 }
 

@@ -30,8 +30,8 @@ test('two experiments, in each form', async () => {
   const { code, stdout, stderr } = await luthier(['diff', 'One', 'small.Two']);
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatchInlineSnapshot(`
-    "small.One → small.Two
-    1 changed
+    "1 changes at the same cost
+    small.One → small.Two
 
     small.Two
       Constants
@@ -79,8 +79,8 @@ test('an experiment that the change breaks ends it with 1; worktrees of killed p
   const state = repository.git('status', '--porcelain=v2');
   const { code, stdout, stderr } = await runLuthier(['diff', '--base', 'main'], folder);
   expect([code, stderr]).toEqual([1, '']);
-  expect(stdout.replace(/\([0-9a-f]{7}\)/, '')).toBe(`main  → working tree
-1 broken, 1 unchanged
+  expect(stdout.replace(/\([0-9a-f]{7}\)/, '')).toBe(`Fails: 1 breaks, 1 the same
+main  → working tree
 
 small.Two: broken
   Two.steps: expected a positive integer, got 0
@@ -108,8 +108,8 @@ test('experiments that hang or take all memory fail by themselves', async () => 
   const { code, stdout, stderr } = await runLuthier(args, folder);
   expect([code, stderr]).toEqual([1, '']);
   expect(stdout.replace(/\([0-9a-f]{7}\)/, '')).toMatchInlineSnapshot(`
-    "main  → working tree
-    2 broken, 1 changed, 1 unchanged
+    "Fails: 2 break, 1 changes at the same cost, 1 the same
+    main  → working tree
 
     grows.Grows: broken
       The process ran out of memory.
@@ -202,5 +202,7 @@ test('a folder without git, a shallow clone, and a history of its own', async ()
       'Fetch the history (`git fetch --unshallow`), or compare with the revision itself: --exact.\n',
   );
   const exact = await luthier(['diff', '--base=FETCH_HEAD', '--exact'], clone);
-  expect(exact.stdout).toMatch(/^FETCH_HEAD \([0-9a-f]{7}\) → working tree\n2 that it does not reach\n$/);
+  expect(exact.stdout).toMatch(
+    /^2 that the change does not reach\nFETCH_HEAD \([0-9a-f]{7}\) → working tree\n$/,
+  );
 });

@@ -120,8 +120,8 @@ async function text(changed: string): Promise<string> {
 test('a number in the forward pass', async () => {
   const found = await report(parts.replace('1 / Math.LN2', '3 / Math.LN2'));
   expect(settled(textOf(found, plain))).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 changed, 1 not compared in full, 3 unchanged
+    "1 changes at the same cost, 1 not compared in full, 3 the same
+    main (abc1234) → working tree
 
     own.Computes
       config same, the training step computes something else, the evaluation computes something else: experiments/parts.ts
@@ -132,9 +132,9 @@ test('a number in the forward pass', async () => {
     Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
   `);
   expect(settled(markdownOf(found))).toMatchInlineSnapshot(`
-    "### \`main (abc1234)\` → \`working tree\`
+    "### 1 changes at the same cost, 1 not compared in full, 3 the same
 
-    1 changed, 1 not compared in full, 3 unchanged
+    \`main (abc1234)\` → \`working tree\`
 
     | Experiment     |                        | Parameters | FLOPs/token | Tokens/step | Peak memory | Checkpoints |
     |----------------|------------------------|------------|-------------|-------------|-------------|-------------|
@@ -153,7 +153,7 @@ test('a number in the forward pass', async () => {
     <details>
     <summary>Not compared</summary>
 
-    - <code>own.Waits</code>: \`input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.\`
+    - \`own.Waits\`: \`input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.\`
 
     </details>"
   `);
@@ -166,8 +166,8 @@ test('an update, a schedule, initial values, rows; sources of an input whose dat
     .replace('row + 1', 'row + 2')
     .replace('return super.batchSize', 'return 1 * super.batchSize');
   expect(await text(changed)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    3 changed, 1 not compared in full, 1 unchanged
+    "3 change at the same cost, 1 not compared in full, 1 the same
+    main (abc1234) → working tree
 
     own.Reads
       config same, the input gives other rows: experiments/parts.ts
@@ -184,8 +184,8 @@ test('an update, a schedule, initial values, rows; sources of an input whose dat
     Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
   `);
   expect(await text(parts.replace('1 / (1 + step)', '1 / (2 + step)'))).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 changed, 1 not compared in full, 3 unchanged
+    "1 changes at the same cost, 1 not compared in full, 3 the same
+    main (abc1234) → working tree
 
     own.Updates
       config same, the optimizer updates otherwise: experiments/parts.ts
@@ -202,8 +202,8 @@ test('a comment and a constant by another name compute the same', async () => {
     .replace('const [loss, weight]', '// Bits.\n    const bits = 0 + scale;\n    const [loss, weight]')
     .replace('tf.mul(loss, scale)', 'tf.mul(loss, bits)');
   expect(await text(reordered)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 not compared in full, 4 unchanged
+    "1 not compared in full, 4 the same
+    main (abc1234) → working tree
 
     not compared: own.Waits
       input: the code that reads it changed, and there is no data to compare: InputError: TextInput 'train': No file matches 'data/*.txt' (looked in /project). There is no directory /project/data. A corpus is a file's path, a glob such as 'data/**/*.txt', or a glob in an installed package such as 'pkg:typescript/lib/lib.*.d.ts'.

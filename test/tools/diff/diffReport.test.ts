@@ -36,6 +36,7 @@ const report: DiffReport = {
     },
   ],
   declarations: [{ what: 'field', of: ['Task'], new: 'x', experiments: ['lm.Small'] }],
+  thresholds: [{ figure: 'parameters', moreThan: '10%', needsLabel: 'costs-more' }],
   unchanged: 3,
   untouched: 0,
   notes: ['The compiler changed.'],
@@ -105,7 +106,7 @@ describe('parseReport', () => {
     ['', 'The report is no JSON: Unexpected end of JSON input'],
     [
       '[]',
-      'The report is none of this version: report: expected an object with format, version, old, new, experiments, declarations, unchanged, untouched, notes, got [].',
+      'The report is none of this version: report: expected an object with format, version, old, new, experiments, declarations, thresholds, unchanged, untouched, notes, got [].',
     ],
   ])('refuses the text %j', (text, message) => {
     expect(() => parseReport(text)).toThrow(message);

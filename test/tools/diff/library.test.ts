@@ -49,8 +49,8 @@ test('a default of a layer, against a version of the library that has no such co
       .replace(/\([0-9a-f]{7}\)/, '')
       .replace(/(transformers\.ts):\d+/g, '$1:N'),
   ).toMatchInlineSnapshot(`
-    "HEAD  → working tree
-    1 changed
+    "1 changes, its cost not compared
+    HEAD  → working tree
 
     small.One
       Fields

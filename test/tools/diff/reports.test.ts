@@ -122,6 +122,7 @@ function reportOf(
     new: { label: 'working tree' },
     experiments: inOrder(reports.filter(({ status }) => status !== 'unchanged')),
     declarations,
+    thresholds: [],
     unchanged: 0,
     untouched: 0,
     notes: ['A note about @somebody.'],
@@ -201,7 +202,8 @@ test('a comment on a thousand experiments says how many it leaves out', () => {
   );
   const markdown = markdownOf(report);
   expectWhole(markdown);
-  expect(markdown).toMatch(/\n… and \d+ more experiments\n/);
+  expect(markdown).toContain('| 1000 experiments: `e.E0`, `e.E1`, ');
+  expect(markdown).toMatch(/`e\.E11` and 988 more +\| ✏️ changed/);
   expect(markdown).toMatch(
     /\n_\d+ lines left out to keep this comment short: `npx luthier diff --base=REF` shows all of them\._$/,
   );

@@ -67,8 +67,8 @@ test('changed, added, removed, broken and mended experiments, from base classes 
   });
   const report = await diff(repository);
   expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 broken, 1 removed, 1 added, 1 changed, 1 mended, 1 unchanged, 1 that it does not reach
+    "Fails: 1 breaks, 1 removed, 1 can't load its checkpoints (and costs more), 1 added, 1 mended, 1 the same, 1 that the change does not reach
+    main (abc1234) → working tree
 
     removed: small.Gone
     added: new.fresh.Fresh
@@ -116,9 +116,9 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
   `);
   expect(settled(markdownOf(report))).toMatchInlineSnapshot(`
-    "### \`main (abc1234)\` → \`working tree\`
+    "### ❌ Fails: 1 breaks, 1 removed, 1 can't load its checkpoints (and costs more), 1 added, 1 mended, 1 the same, 1 that the change does not reach
 
-    1 broken, 1 removed, 1 added, 1 changed, 1 mended, 1 unchanged, 1 that it does not reach
+    \`main (abc1234)\` → \`working tree\`
 
     | Experiment        |                                                    | Parameters | FLOPs/token | Tokens/step | Peak memory                  | Checkpoints |
     |-------------------|----------------------------------------------------|-----------:|------------:|------------:|------------------------------|-------------|
@@ -135,8 +135,8 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     \`\`\`text
     Wrong.steps: expected a positive integer, got 0
-    at experiments/new/fresh.ts:6
     \`\`\`
+    at \`experiments/new/fresh.ts:6\`
 
     </details>
 
@@ -152,7 +152,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     <details>
     <summary><code>new.fresh.Fresh</code> against <code>Family of experiments/family.ts</code>: 1 constant, 1 field</summary>
 
-    - \`steps\`: \`5\` → \`7\` · \`set by Fresh at experiments/new/fresh.ts:3\` · \`was set by Family at experiments/family.ts:9\`
+    - \`steps\`: \`5\` → \`7\` · set by \`Fresh\` at \`experiments/new/fresh.ts:3\` · was set by \`Family\` at \`experiments/family.ts:9\`
     - \`task.train.numTrainSteps\`: \`5\` → \`7\` · \`experiments/family.ts:16\`
 
     </details>
@@ -160,7 +160,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     <details>
     <summary><code>small.One</code>: 1 constant, 1 field</summary>
 
-    - \`numHeads\`: \`2\` → \`4\` · \`set by Family at experiments/family.ts:7\`
+    - \`numHeads\`: \`2\` → \`4\` · set by \`Family\` at \`experiments/family.ts:7\`
     - \`task.model.lmTpl.stackedTransformerTpl.numHeads\`: \`2\` → \`4\` · \`luthier/src/models/gpt2.ts:N\`
 
     </details>
@@ -168,7 +168,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     <details>
     <summary>Checkpoints do not fit: 1 experiment</summary>
 
-    - <code>small.One</code>
+    - \`small.One\`
       - \`lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
       - \`lm/transformer/x_layers_*/self_attention/query/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
       - \`lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)\`
@@ -190,10 +190,10 @@ test('comments and values that were the default before change nothing; files tha
     ),
   });
   expect(await text(repository)).toMatch(
-    /^main \(abc1234\) → working tree\n1 unchanged\n\nNote: Where a config is the same, /,
+    /^1 the same\nmain \(abc1234\) → working tree\n\nNote: Where a config is the same, /,
   );
   repository.write({ 'experiments/small.ts': experimentsFile(one), 'notes.md': 'Other notes.\n' });
-  expect(await text(repository)).toBe('main (abc1234) → working tree\n1 that it does not reach');
+  expect(await text(repository)).toBe('1 that the change does not reach\nmain (abc1234) → working tree');
 });
 
 /** Parts of a model that are the project's own, and an experiment that is made of them. */
@@ -232,8 +232,8 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
     'experiments/composed.ts': composed('{ second: head }', '[1, 2, 3].map(() => Head.config())'),
   });
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 changed
+    "1 changes at the same cost
+    main (abc1234) → working tree
 
     composed.Composed
       Fields
@@ -250,8 +250,8 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
     ),
   });
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 changed
+    "1 changes at the same cost
+    main (abc1234) → working tree
 
     composed.Composed
       Fields
@@ -266,8 +266,8 @@ test('a moved, a shared and a repeated part; a default of a class', async () => 
     'experiments/parts.ts': parts.replace('depth: z.int().default(1)', 'depth: z.int().default(7)'),
   });
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 changed
+    "1 changes at the same cost
+    main (abc1234) → working tree
 
     composed.Composed
       Fields
@@ -316,8 +316,8 @@ test('new names with an alias, and a field that is new', async () => {
     ['composed.Composed', 'redeclared'],
   ]);
   expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 with new names only, 1 with fields more or less and the same values
+    "1 with new names only, 1 with fields more or less and the same values
+    main (abc1234) → working tree
 
     with new names only: small.One
     with fields more or less and the same values: composed.Composed
@@ -336,8 +336,8 @@ test('new names without an alias', async () => {
   const repository = repositoryOf(named);
   repository.write(otherNames);
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    2 changed
+    "2 change at the same cost
+    main (abc1234) → working tree
 
     Names
       class Frame removed and Body added, perhaps renamed: without registerAlias('Frame', Body) documents and runs that were saved with Frame will not load (composed.Composed)
@@ -386,8 +386,8 @@ export abstract class Family extends Base {
     'experiments/a.ts': heads('width: z.int().default(1), depth: z.int().default(7)'),
   });
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    1 changed
+    "1 can't load its checkpoints (and costs more)
+    main (abc1234) → working tree
 
     composed.Composed
       Constants
@@ -440,8 +440,8 @@ test('one experiment against a revision, in a project that is a folder of the re
       changes: [{ kind: 'set', path: 'steps', text: '9', origin: '--set steps=9' }],
     }),
   ).toMatchInlineSnapshot(`
-    "HEAD (abc1234) → working tree
-    1 changed
+    "1 changes at the same cost
+    HEAD (abc1234) → working tree
 
     small.One
       Fields
@@ -467,8 +467,8 @@ test('an experiment that ends the process, and one that cannot be loaded', async
   });
   writeFileSync(join(repository.folder, 'data'), 'ignored');
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "main (abc1234) → working tree
-    2 broken, 1 changed
+    "Fails: 2 break, 1 changes at the same cost
+    main (abc1234) → working tree
 
     a.Ends: broken
       The process ended with exit code 3.

@@ -1,0 +1,95 @@
+/** @file Verdict of a review: what becomes of the experiments, each counted once, and what the change fails at. */
+import type { DiffReport, Effects, ExperimentReport, Status } from './diffReport.js';
+import { isDifferent } from './effects.js';
+import { gatePhrases, gatesOf, type Label } from './gates.js';
+import { figureKinds, type Phrase } from './reportLines.js';
+
+/** What a reader should know first. */
+export interface Verdict {
+  /** Whether the change does what it may not, or lacks a label that would allow it. */
+  readonly fails: boolean;
+  /** `Fails: 3 break, 10 can't load their checkpoints, 4 cost more, 51 the same` */
+  readonly line: string;
+  /** What needs labels, and what labels allow. */
+  readonly conditions: readonly Phrase[];
+}
+
+type Outcome = Status | 'incompatible' | 'costlier' | 'cheaper' | 'unknown';
+
+/** What became of one experiment and of several, the gravest first: in that order they are counted and told. */
+const phrases: Readonly<Record<Outcome, readonly [one: string, several: string]>> = {
+  broken: ['breaks', 'break'],
+  removed: ['removed', 'removed'],
+  incompatible: ["can't load its checkpoints", "can't load their checkpoints"],
+  costlier: ['costs more', 'cost more'],
+  unknown: ['changes, its cost not compared', 'change, their cost not compared'],
+  cheaper: ['costs less', 'cost less'],
+  changed: ['changes at the same cost', 'change at the same cost'],
+  added: ['added', 'added'],
+  mended: ['mended', 'mended'],
+  uncompared: ['not compared in full', 'not compared in full'],
+  failing: ['still fails', 'still fail'],
+  moved: ['under another name', 'under another name'],
+  renamed: ['with new names only', 'with new names only'],
+  redeclared: [
+    'with fields more or less and the same values',
+    'with fields more or less and the same values',
+  ],
+  unchanged: ['the same', 'the same'],
+};
+
+/** The verdict on a report; `labels` are those of the pull request. */
+export function verdictOf(report: DiffReport, labels: readonly Label[] = []): Verdict {
+  const gates = gatesOf(report, labels);
+  const fails = gates.some(({ allowedBy }) => allowedBy === undefined);
+  return {
+    fails,
+    line: `${fails ? 'Fails: ' : ''}${countsOf(report)}`,
+    conditions: gates.flatMap(gatePhrases),
+  };
+}
+
+function countsOf({ experiments, unchanged, untouched }: DiffReport): string {
+  const counts = new Map<Outcome, number>([['unchanged', unchanged]]);
+  for (const each of experiments) {
+    const outcome = outcomeOf(each);
+    counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  }
+  const parts = (Object.keys(phrases) as Outcome[]).flatMap((outcome) => {
+    const count = counts.get(outcome) ?? 0;
+    if (count === 0) return [];
+    const phrase = `${count} ${phrases[outcome][Number(count > 1)]}`;
+    return [outcome === 'incompatible' ? `${phrase}${costlierToo(experiments)}` : phrase];
+  });
+  if (untouched > 0) parts.push(`${untouched} that the change does not reach`);
+  return parts.length === 0 ? 'No experiments' : parts.join(', ');
+}
+
+/** Of those whose checkpoints do not load, how many would otherwise be counted among the costlier. */
+function costlierToo(experiments: readonly ExperimentReport[]): string {
+  const incompatible = experiments.filter((each) => outcomeOf(each) === 'incompatible');
+  const count = incompatible.filter(({ effects }) => costs(effects!) > 0).length;
+  if (count === 0) return '';
+  if (count === incompatible.length) return count === 1 ? ' (and costs more)' : ' (and all cost more)';
+  return ` (${count} of them ${count === 1 ? 'costs' : 'cost'} more)`;
+}
+
+function outcomeOf({ status, effects, computed, newError }: ExperimentReport): Outcome {
+  if (status !== 'changed') return status;
+  // Programs that do the same operations as before cost the same, and are not analysed.
+  if (effects === undefined) return computed === undefined || newError !== undefined ? 'unknown' : 'changed';
+  if (effects.checkpoints === undefined) return 'unknown';
+  if (!effects.checkpoints.loads) return 'incompatible';
+  const cost = costs(effects);
+  return cost > 0 ? 'costlier' : cost < 0 ? 'cheaper' : 'changed';
+}
+
+/** 1 where anything costs more than before, else -1 where anything costs less. */
+function costs(effects: Effects): number {
+  const signs = figureKinds.map(({ key, isCost }) => {
+    const { old, new: now } = effects[key];
+    const isOther = isCost && old !== undefined && now !== undefined && isDifferent({ old, new: now });
+    return isOther ? Math.sign(now - old) : 0;
+  });
+  return signs.includes(1) ? 1 : Math.min(...signs);
+}
