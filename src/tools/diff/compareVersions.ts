@@ -9,6 +9,7 @@ import { type Analysable, analyseModels } from './analyseModels.js';
 import { applyAliases } from './appliedAliases.js';
 import { baseClasses } from './baseClasses.js';
 import { inOrder } from './changeGroups.js';
+import { classesBehind } from './classesBehind.js';
 import { compareExperiment } from './compare.js';
 import type { Compared } from './computed.js';
 import { changedDeclarations } from './declarations.js';
@@ -18,7 +19,6 @@ import { Evaluator, type Limits } from './evaluators.js';
 
 import { formerNames, movedExperiments } from './formerNames.js';
 import { type Base as BaseCommit, changedFiles, findBase, type Repository, repositoryOf } from './git.js';
-import { inputClassesOf } from './inputClasses.js';
 import { type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
 import { descriptionOf } from './removedExperiment.js';
 import { settingsOfBase } from './settings.js';
@@ -100,7 +100,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
 /** Of experiments whose configs are the same. */
 const whatWasCompared =
   'Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial ' +
-  'values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.';
+  'values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.';
 
 const workingTree: VersionName = { label: 'working tree' };
 
@@ -243,7 +243,13 @@ function withPresentNames(
   return names.filter((name) => !gone.has(name));
 }
 
-/** What was computed, with the files that it may be due to; data that is not here does not matter where no code changed. */
+/** Why a part that cannot be compared may be another one than it was. */
+const codeChanged = {
+  input: 'the code that reads it changed, and there is no data to compare',
+  programs: 'their code changed',
+} as const;
+
+/** What was computed, with the files that it may be due to. What cannot be compared does not matter where no code changed. */
 function computedOf(
   [oldName, name]: readonly [oldName: string, name: string],
   computed: Compared | undefined,
@@ -252,14 +258,16 @@ function computedOf(
 ): Computed | undefined {
   const experiment = made(document);
   if (computed === undefined || experiment === undefined) return undefined;
-  const classes = inputClassesOf(experiment.config);
-  const isTouched = old.sources.areTouched(oldName, classes) || now.sources.areTouched(name, classes);
-  const unread = 'the code that reads it changed, and there is no data to compare';
+  const isTouched = (part: 'input' | 'programs'): boolean => {
+    const classes = classesBehind(part, experiment.config);
+    return old.sources.areTouched(oldName, classes) || now.sources.areTouched(name, classes);
+  };
   return {
     differs: computed.differs,
     uncompared: computed.uncompared.flatMap((each) => {
-      if (each.part !== 'input') return [each];
-      return isTouched ? [{ ...each, reason: `${unread}: ${each.reason}` }] : [];
+      const { part, reason } = each;
+      if (part !== 'input' && part !== 'programs') return [each];
+      return isTouched(part) ? [{ part, reason: `${codeChanged[part]}: ${reason}` }] : [];
     }),
     files: [...new Set([...old.sources.changedFilesOf(oldName), ...now.sources.changedFilesOf(name)])].sort(),
   };
@@ -289,11 +297,14 @@ function notesOf(changed: ReadonlySet<string>, { root, project, library }: Tree)
       `${packages.join(' and ')} changed: both versions were evaluated with the packages that are installed now.`,
     );
   }
-  const compiler = relative(root, join(library, 'src/compiler'));
-  if ([...changed].some((file) => file.startsWith(`${compiler}/`))) {
-    notes.push(
-      'The compiler changed: programs were compared as they are traced, not what engines make of them.',
-    );
-  }
+  const isChanged = (room: string): boolean => {
+    const inside = `${relative(root, join(library, 'src', room))}/`;
+    return [...changed].some((file) => file.startsWith(inside));
+  };
+  const compiler = 'programs were compared as they are traced, not what engines make of them.';
+  if (isChanged('compiler')) notes.push(`The compiler changed: ${compiler}`);
+  const jobs = ['programs', 'checkpoints', 'summaries'].filter(isChanged).map((room) => `src/${room}`);
+  if (jobs.length > 0)
+    notes.push(`${jobs.join(', ')} changed: how jobs run, save and report was not compared.`);
   return notes;
 }

@@ -1,6 +1,11 @@
 /** @file Comparison of what two versions of an experiment compute and read, by their fingerprints. */
 import type { Computed, Uncompared } from './diffReport.js';
-import { type FingerprintDocument, type FingerprintedPart, fingerprinted } from './protocol.js';
+import {
+  type FingerprintDocument,
+  type FingerprintedPart,
+  fingerprinted,
+  type PartDigest,
+} from './protocol.js';
 
 /** What fingerprints tell. */
 export interface Compared extends Pick<Computed, 'differs' | 'uncompared'> {
@@ -18,7 +23,7 @@ export function compareFingerprints(old: FingerprintDocument, now: FingerprintDo
   const uncompared: Uncompared[] = [];
   for (const part of fingerprinted) {
     const [before, after] = [old.fingerprint[part], now.fingerprint[part]];
-    const reason = after.notCompared ?? before.notCompared;
+    const reason = after.notCompared ?? before.notCompared ?? changedSource(before, after);
     const areBoth = before.hash !== undefined && after.hash !== undefined;
     if (areBoth && before.hash !== after.hash) differs.push(part);
     else if (reason !== undefined) uncompared.push({ part, reason });
@@ -28,4 +33,13 @@ export function compareFingerprints(old: FingerprintDocument, now: FingerprintDo
     return before !== undefined && before === after;
   });
   return { differs, uncompared, isAlike };
+}
+
+/** A source that is not as it was, of those that no fingerprint runs. */
+function changedSource(
+  { notRun: old = {} }: PartDigest,
+  { notRun: now = {} }: PartDigest,
+): string | undefined {
+  const other = Object.keys({ ...old, ...now }).find((name) => old[name] !== now[name]);
+  return other && `${other} changed, which only jobs run`;
 }

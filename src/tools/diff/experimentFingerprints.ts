@@ -1,50 +1,25 @@
 /** @file Fingerprints of what an experiment computes and reads: the same in two versions where that is the same. */
-import { createHash } from 'node:crypto';
 import type { ConfiguredExperiment } from '../../cli/index.js';
-import { fingerprint, operationsOf } from '../../compiler/fingerprint.js';
-import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec, type Tree } from '../../compiler/index.js';
-import { type TensorFunction, traceProgram } from '../../compiler/tracedProgram.js';
-import { build, type Config, classOf, copyWith } from '../../hparams/index.js';
-import { arraysOf, type BaseInput, type Batch, type BatchSpecs, nextBatch } from '../../inputs/index.js';
+import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
+import { build, classOf } from '../../hparams/index.js';
+import type { BatchSpecs } from '../../inputs/index.js';
 import { initialValues } from '../../layers/core/variables.js';
 import type { Variable } from '../../layers/index.js';
 import { trainingDataset } from '../../programs/programDataset.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
-import { failureOf } from '../failure.js';
+import { decodingProgramsDigest, drawnDigest } from './decodingFingerprint.js';
+import { digest, reasonOf, type Traced, trace } from './digests.js';
+import { inputDigest, readingAhead } from './inputFingerprint.js';
 import type { Fingerprint, PartDigest } from './protocol.js';
 import { Shared } from './shared.js';
+import { hostUpdateDigest } from './updateFingerprint.js';
 
 /** Models of at most this many parameters have all their initial values drawn. */
 const MOST_DRAWN = 1 << 20;
 /** Of larger ones, variables of more elements are drawn in a smaller shape, unless their distribution says all. */
 const MOST_OF_VARIABLE = 1 << 12;
-/** Sizes of that smaller shape. */
+/** The smallest of its sizes. */
 const SMALL_AXIS = 16;
-/** Rows of the batch that is read. */
-const MOST_ROWS = 16;
-
-/** Finished steps after which learning rates and the like are compared: the first ten, then ever fewer up to a million. */
-const STEPS = [...Array(10).keys(), ...Array.from({ length: 60 }, (_, i) => Math.round(10 * 10 ** (i / 12)))];
-
-function digest(...parts: readonly unknown[]): string {
-  const hash = createHash('sha256');
-  for (const part of parts) {
-    if (ArrayBuffer.isView(part)) hash.update(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
-    else hash.update(`${JSON.stringify(part)}\n`);
-  }
-  return hash.digest('base64');
-}
-
-/** A program's fingerprints. */
-interface Traced {
-  readonly hash: string;
-  readonly operations: string;
-}
-
-function trace(f: unknown, specs: unknown): Traced {
-  const program = traceProgram(f as TensorFunction, specs as Tree<TensorSpec>);
-  return { hash: fingerprint(program), operations: operationsOf(program) };
-}
 
 /** A task, traced once for batches of the same shapes. */
 class TracedTask {
@@ -70,20 +45,19 @@ class TracedTask {
     return this.once('evaluation', batch, () => trace(evalStep(this.task), { params: this.params, batch }));
   }
 
-  /** The optimizer's update, and the numbers that the host hands it at each step. */
+  /** The optimizer's update. */
   update(): Traced {
     return this.once('update', {}, () => {
-      const { learner } = this.task.hp.train.hp;
-      const { optimizer } = learner.hp;
       const layout = this.task.layout();
-      const { f, inputs } = learner.update(layout);
-      const numbers = STEPS.map((step) => [
-        learner.learningRateAt(step),
-        ...(['decay', 'noDecay'] as const).map((group) => optimizer.hostScalars(step, group)),
-      ]);
+      const { f, inputs } = this.task.hp.train.hp.learner.update(layout);
       const { hash, operations } = trace(f, inputs);
-      return { hash: digest(layout, hash, numbers), operations };
+      return { hash: digest(layout, hash), operations };
     });
+  }
+
+  /** A digest of the programs that decode batches of these many prompts. */
+  decoding(batchSize: number): string {
+    return decodingProgramsDigest(this.task, this.params, batchSize);
   }
 
   private once(name: string, batch: BatchSpecs, make: () => Traced): Traced {
@@ -107,12 +81,16 @@ async function initialDigest(task: SingleTask): Promise<PartDigest> {
   return { hash: digest(slots, layout, values) };
 }
 
+/** A shape that large sizes are smaller in, the larger ones still larger and equal ones still equal. */
+function shrunk(shape: readonly number[]): number[] {
+  const large = [...new Set(shape)].filter((size) => size > SMALL_AXIS).sort((a, b) => a - b);
+  return shape.map((size) => (size > SMALL_AXIS ? SMALL_AXIS + large.indexOf(size) : size));
+}
+
 /** What large models draw from, with a few numbers of each distribution. */
 function* rulesOfInitialValues({ model, hp }: SingleTask): Generator<unknown> {
   const small = (variable: Variable): Variable =>
-    sizeOf(variable.shape) <= MOST_OF_VARIABLE
-      ? variable
-      : { ...variable, shape: variable.shape.map((size) => Math.min(size, SMALL_AXIS)) };
+    sizeOf(variable.shape) <= MOST_OF_VARIABLE ? variable : { ...variable, shape: shrunk(variable.shape) };
   for (const { variable, key, initial } of initialValues(model, hp.train.hp.randomSeed, small)) {
     yield [variable.path, variable.shape, variable.dtype, [...key]];
     yield initial instanceof Float32Array ? initial : variable.init.draw(key, variable);
@@ -122,30 +100,6 @@ function* rulesOfInitialValues({ model, hp }: SingleTask): Generator<unknown> {
     fillNow({ kind, scale: 1, key: prngKey(0), out });
     yield out;
   }
-}
-
-/** The first rows of a dataset. */
-async function rowsDigest(config: Config<BaseInput>): Promise<PartDigest> {
-  try {
-    const { batchSize } = config;
-    const input = build(batchSize > MOST_ROWS ? copyWith(config, { batchSize: MOST_ROWS }) : config);
-    try {
-      const batch: Batch | undefined = await nextBatch(input);
-      const arrays = batch === undefined ? [] : [...arraysOf(batch)];
-      return {
-        hash: digest(...arrays.flatMap(([path, { shape, dtype, data }]) => [[path, shape, dtype], data])),
-      };
-    } finally {
-      await input.close();
-    }
-  } catch (error) {
-    return { notCompared: reasonOf(error) };
-  }
-}
-
-/** What went wrong, in a line. */
-function reasonOf(error: unknown): string {
-  return failureOf(error).message.split('\n')[0]!;
 }
 
 async function told(make: () => PartDigest | Promise<PartDigest>): Promise<PartDigest> {
@@ -159,13 +113,16 @@ async function told(make: () => PartDigest | Promise<PartDigest>): Promise<PartD
 /** Fingerprints of experiments, which share what their configs have in common. */
 export class Fingerprints {
   private readonly tasks = new Shared<TracedTask>();
+  private readonly updates = new Shared<string>();
   private readonly initials = new Shared<Promise<PartDigest>>();
   private readonly inputs = new Shared<Promise<PartDigest>>();
+  private readonly decodings = new Shared<string>();
+  private readonly draws = new Shared<Promise<string>>();
 
   /** @throws ConfigError and LayerError where the task cannot be built. */
   async of(configured: ConfiguredExperiment): Promise<Fingerprint> {
     const { task, datasets, decodeDatasets } = configured;
-    const { learner, randomSeed, evalSkipTrain } = task.train;
+    const { learner, randomSeed, evalSkipTrain, programs } = task.train;
     const parts = [classOf(task), task.model, learner];
     let built: SingleTask | undefined;
     const theTask = (): SingleTask => (built ??= build(task));
@@ -173,11 +130,15 @@ export class Fingerprints {
     const training = () => build(trainingDataset(configured)).batchSpecs();
     const evaluated = datasets.filter((dataset) => !dataset.isTraining || !evalSkipTrain);
     const inputs = [...datasets, ...decodeDatasets].map((dataset) =>
-      this.inputs.of([dataset], () => rowsDigest(dataset)),
+      this.inputs.of([dataset], () => inputDigest(dataset)),
     );
     return {
       'training step': await told(() => traced.training(training())),
-      'optimizer update': await told(() => traced.update()),
+      'optimizer update': await told(() => {
+        const { hash, operations } = traced.update();
+        const host = this.updates.of([learner], () => hostUpdateDigest(theTask().hp.train.hp.learner));
+        return { hash: digest(hash, host), operations };
+      }),
       evaluation: await told(() => {
         const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).batchSpecs()).hash);
         return { hash: digest(steps) };
@@ -186,6 +147,17 @@ export class Fingerprints {
         told(() => initialDigest(theTask())),
       ),
       input: inOne(await Promise.all(inputs)),
+      'reading ahead': await told(() => readingAhead([...datasets, ...decodeDatasets])),
+      decoding: await told(async () => {
+        if (decodeDatasets.length === 0) return { hash: 'none' };
+        const { decode } = task;
+        const traces = decodeDatasets.map(({ batchSize }) =>
+          this.decodings.of([...parts, decode.decoder, batchSize], () => traced.decoding(batchSize)),
+        );
+        const drawn = await this.draws.of([decode], () => drawnDigest(theTask().hp.decode));
+        return { hash: digest(traces, drawn) };
+      }),
+      programs: programs.length === 0 ? { hash: 'none' } : { notCompared: 'only jobs run them' },
     };
   }
 }

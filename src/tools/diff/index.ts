@@ -68,7 +68,7 @@ export const diff: Command = {
 --set and the other flags that change experiments apply to both sides. The revision is checked out into a temporary
 folder, with the ignored files (packages, data) of the working tree. An experiment has changed if its configs, its
 constants, or the size, cost or variables of its model have; comments and spelled-out defaults are no change. Where only
-code changed, the traced training step and evaluation, the update, the initial values and the first rows of the data are
+code changed, the traced training step and evaluation, the update, the initial values, rows of the data and decoding are
 compared by fingerprints. An experiment with a part that could not be compared does not count as unchanged.
 
 Thresholds stand in package.json, under luthier.review; those of REF count:

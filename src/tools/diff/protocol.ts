@@ -5,7 +5,7 @@ import type { Declared, JsonDocument } from '../../hparams/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 
 /** Of the questions and answers below, fingerprints included: an evaluator of another version is not asked. */
-export const protocolVersion = 4;
+export const protocolVersion = 5;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
@@ -101,6 +101,9 @@ export const fingerprinted = [
   'evaluation',
   'initial values',
   'input',
+  'reading ahead',
+  'decoding',
+  'programs',
 ] as const;
 export type FingerprintedPart = (typeof fingerprinted)[number];
 
@@ -112,6 +115,8 @@ export interface PartDigest {
   readonly operations?: string;
   /** Why there is none, or why it does not cover all of the part. */
   readonly notCompared?: string;
+  /** Digests of sources that do their part when a job runs and not here, by their names. */
+  readonly notRun?: Readonly<Record<string, string>>;
 }
 
 export type Fingerprint = Readonly<Record<FingerprintedPart, PartDigest>>;

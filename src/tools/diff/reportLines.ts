@@ -186,6 +186,9 @@ const otherwise: Readonly<Record<FingerprintedPart, string>> = {
   evaluation: 'the evaluation computes something else',
   'initial values': 'the initial values are others',
   input: 'the input gives other rows',
+  'reading ahead': 'data is read ahead otherwise',
+  decoding: 'decoding draws other tokens',
+  programs: 'its own programs do something else',
 };
 
 /** What an unchanged config computes otherwise, and the changed files that it may be due to. */

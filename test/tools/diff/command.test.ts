@@ -86,7 +86,7 @@ small.Two: broken
   Two.steps: expected a positive integer, got 0
   at experiments/small.ts:5
 
-Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
+Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
 `);
   expect(repository.git('status', '--porcelain=v2')).toBe(state);
   expect(worktrees()).toEqual([]);
@@ -126,7 +126,7 @@ test('experiments that hang or take all memory fail by themselves', async () => 
 
     Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Two
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
     "
   `);
   repository.git('checkout', '--', '.');

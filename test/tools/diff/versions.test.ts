@@ -113,7 +113,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
       lm/transformer/x_layers_*/self_attention/value/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
       lm/transformer/x_layers_*/self_attention/post/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
   `);
   expect(settled(markdownOf(report))).toMatchInlineSnapshot(`
     "### ❌ Fails: 1 breaks, 1 removed, 1 can't load its checkpoints (and costs more), 1 added, 1 mended, 1 the same, 1 that the change does not reach
@@ -128,7 +128,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
     | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
 
-    > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it.
+    > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
 
     <details>
     <summary>❌ broken: <code>new.fresh.Wrong</code></summary>
@@ -328,7 +328,7 @@ test('new names with an alias, and a field that is new', async () => {
       class Frame is called Body now (composed.Composed)
       new field added of Head: 'plain' wherever it stands (composed.Composed)
 
-    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, and the first rows of the data were compared; where there is no data, the code that reads it."
+    Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
   `);
 });
 

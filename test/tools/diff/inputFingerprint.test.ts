@@ -1,0 +1,113 @@
+/** @file Fingerprints of inputs: rows far from the beginning and at the end, states, hosts, text, the thread that reads ahead. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Config } from '../../../src/hparams/index.js';
+import {
+  type BaseInput,
+  type InputState,
+  type LmBatch,
+  SyntheticLmInput,
+  TextInput,
+} from '../../../src/inputs/index.js';
+import { inputDigest, readingAhead } from '../../../src/tools/diff/inputFingerprint.js';
+import { temporaryDirectory } from '../../command.js';
+
+const corpus = join(temporaryDirectory(), 'corpus.txt');
+writeFileSync(corpus, 'The quick brown fox jumps over the lazy dog.\n'.repeat(20));
+
+/** Rows that are others from some row on. */
+class Later extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    super.fillRow(row < 29_000 ? row : row + 1, batch, b);
+  }
+}
+/** Rows that are others in the last batch of 600. */
+class AtEnd extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    super.fillRow(row < 599 ? row : 0, batch, b);
+  }
+}
+/** Another batch fewer than the data has. */
+class Shorter extends SyntheticLmInput {
+  protected override get numRows(): number {
+    return super.numRows - 1;
+  }
+}
+/** A state that is a row too far. */
+class Ahead extends SyntheticLmInput {
+  override getState(): InputState {
+    const { position, ...state } = super.getState();
+    return { ...state, position: Number(position) + 1 };
+  }
+}
+/** A first batch that comes once. */
+class Forgetful extends SyntheticLmInput {
+  override reset(): void {}
+}
+/** The same rows for each host. */
+class Unsharded extends SyntheticLmInput {
+  protected override fillRow(row: number, batch: LmBatch, b: number): void {
+    super.fillRow(this.hp.infeedHostIndex === 0 ? row : b, batch, b);
+  }
+}
+/** Text in capitals. */
+class Loud extends TextInput {
+  override idsToStrings(...given: Parameters<TextInput['idsToStrings']>): string[] {
+    return super.idsToStrings(...given).map((text) => text.toUpperCase());
+  }
+}
+
+const tokens = { batchSize: 2, seqLen: 4, vocabSize: 9 };
+const training = { ...tokens, isTraining: true };
+const text = { files: [corpus], batchSize: 2, seqLen: 16, isTraining: true };
+
+test.each<[string, Config<BaseInput>, Config<BaseInput>]>([
+  ['rows of a later epoch', SyntheticLmInput.config(training), Later.config(training)],
+  [
+    'the end',
+    SyntheticLmInput.config({ ...tokens, numBatches: 300 }),
+    AtEnd.config({ ...tokens, numBatches: 300 }),
+  ],
+  [
+    'rows',
+    SyntheticLmInput.config({ ...tokens, numBatches: 300 }),
+    Shorter.config({ ...tokens, numBatches: 300 }),
+  ],
+  ['the state', SyntheticLmInput.config(training), Ahead.config(training)],
+  ['the first batch once more', SyntheticLmInput.config(training), Forgetful.config(training)],
+  [
+    'another host',
+    SyntheticLmInput.config({ ...training, numInfeedHosts: 3 }),
+    Unsharded.config({ ...training, numInfeedHosts: 3 }),
+  ],
+  ['ids as text', TextInput.config(text), Loud.config(text)],
+])('%s', async (_, config, changed) => {
+  const [first, second, other] = [
+    await inputDigest(config),
+    await inputDigest(config),
+    await inputDigest(changed),
+  ];
+  expect(first).toEqual({ hash: expect.any(String) });
+  expect(second).toEqual(first);
+  expect(other).toEqual({ hash: expect.any(String) });
+  expect(other.hash).not.toBe(first.hash);
+});
+
+test('a corpus that is not there is not compared', async () => {
+  const { hash, notCompared } = await inputDigest(TextInput.config({ ...text, files: ['no/such.txt'] }));
+  expect(hash).toBeUndefined();
+  expect(notCompared).toMatch(/^InputError: TextInput 'train': No file matches 'no\/such\.txt'/);
+});
+
+test('only data that may be read ahead depends on the sources of the thread', () => {
+  const sources = ['pace', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
+    (name) => `src/inputs/${name}.ts`,
+  );
+  const { notRun } = readingAhead([SyntheticLmInput.config(tokens), SyntheticLmInput.config(training)]);
+  expect(Object.keys(notRun!)).toEqual(sources);
+  expect(new Set(Object.values(notRun!)).size).toBe(sources.length);
+  expect(readingAhead([SyntheticLmInput.config({ ...training, prefetchBatches: 0 })])).toEqual({
+    hash: 'none',
+  });
+});
