@@ -15,10 +15,13 @@ export {
 export { charVocabularyOf } from './characters.js';
 export { packageDirectory, resolveFiles, type SourceFile } from './corpusFiles.js';
 export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
+export { BaseFeature, ClassFeature, type FeatureSpec, NumberFeature } from './features.js';
 export { EndOfData, InputError } from './inputErrors.js';
 export { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
 export type { JsonValue } from './jsonValue.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
+export { RecordInput } from './recordInput.js';
+export { BaseRecordSource, CsvSource, type DataRecord, JsonLinesSource } from './recordSources.js';
 export { RowInput } from './rowInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
 export { TextInput } from './textInput.js';

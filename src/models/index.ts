@@ -1,5 +1,6 @@
 /** @file Models: networks with losses and metrics, and configs of well-known ones. */
 export { BaseModel, type TensorBatch, type WeightedScalar, type WeightedScalars } from './baseModel.js';
+export { classificationMetrics, regressionMetrics } from './batchMetrics.js';
 export { ClassificationMLPModel } from './classificationMlp.js';
 export { type Gpt2Options, gpt2Init, gpt2Lm } from './gpt2.js';
 export { LanguageModel } from './languageModel.js';

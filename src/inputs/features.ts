@@ -1,0 +1,88 @@
+/** @file Features: tensors made from the columns of a record. */
+import { z } from 'zod';
+import { Configurable, didYouMean } from '../hparams/index.js';
+import { InputError } from './inputErrors.js';
+import type { DataRecord } from './recordSources.js';
+
+/** Shape of a record's value, without the batch, and its dtype. */
+export interface FeatureSpec {
+  readonly shape: readonly number[];
+  readonly dtype: 'float32' | 'int32';
+}
+
+/** Base of all features. */
+export abstract class BaseFeature extends Configurable.with({}) {
+  static override readonly isAbstract = true;
+
+  abstract spec(): FeatureSpec;
+
+  /** The record's values, as many as the shape has elements. @throws InputError for what is missing or of another kind */
+  abstract valuesOf(record: DataRecord): readonly number[];
+}
+
+/** The value of a column. @throws InputError with the columns that there are */
+function cellOf(record: DataRecord, column: string): unknown {
+  if (Object.hasOwn(record, column)) return record[column];
+  const names = Object.keys(record);
+  throw new InputError(`no column '${column}'.${didYouMean(column, names)} It has: ${names.join(', ')}.`);
+}
+
+const shown = (value: unknown): string => JSON.stringify(value)?.slice(0, 40) ?? String(value);
+
+const column = z.string().min(1);
+
+/** float32 numbers: [] of one column, [columns] of a list of columns. */
+export class NumberFeature extends BaseFeature.with({
+  columns: z
+    .union([column, z.array(column).min(1)])
+    .describe('A column, whose value is a scalar, or a list of columns, whose values are a vector.'),
+}) {
+  spec(): FeatureSpec {
+    const { columns } = this.hp;
+    return { shape: typeof columns === 'string' ? [] : [columns.length], dtype: 'float32' };
+  }
+
+  valuesOf(record: DataRecord): number[] {
+    return [this.hp.columns].flat().map((name) => numberOf(cellOf(record, name), name));
+  }
+}
+
+/** A number, or its text. */
+function numberOf(value: unknown, name: string): number {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  if (typeof number === 'boolean') return Number(number);
+  if (typeof number === 'number' && Number.isFinite(number)) return number;
+  throw new InputError(`column '${name}': expected a number, got ${shown(value)}`);
+}
+
+/** The id of a class, [] of int32: its place in the list of classes. */
+export class ClassFeature extends BaseFeature.with({
+  column,
+  classes: z
+    .array(z.string())
+    .min(2)
+    .refine((classes) => new Set(classes).size === classes.length, { error: 'expected each class once' })
+    .describe("The column's values, as text, in the order of their ids."),
+}) {
+  #ids!: ReadonlyMap<string, number>;
+
+  protected override setup(): void {
+    this.#ids = new Map(this.hp.classes.map((name, id) => [name, id]));
+  }
+
+  spec(): FeatureSpec {
+    return { shape: [], dtype: 'int32' };
+  }
+
+  valuesOf(record: DataRecord): number[] {
+    const { column: name, classes } = this.hp;
+    const value = cellOf(record, name);
+    const text = typeof value === 'string' ? value.trim() : String(value);
+    const id = this.#ids.get(text);
+    if (id !== undefined) return [id];
+    const known = classes.length > 10 ? `${classes.slice(0, 10).join(', ')}, …` : classes.join(', ');
+    throw new InputError(
+      `column '${name}': ${shown(value)} is not one of the ${classes.length} classes.${didYouMean(text, classes)} They are: ${known}.`,
+    );
+  }
+}

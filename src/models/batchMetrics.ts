@@ -1,0 +1,57 @@
+/** @file Losses and metrics of a batch, weighted by row: classification and regression. */
+import { ops, type Tensor, tf } from '../compiler/index.js';
+import type { WeightedScalar, WeightedScalars } from './baseModel.js';
+
+/** Mean over rows by weight; 0 and not NaN for a batch that is all padding. */
+function weightedMean(values: Tensor, weights: Tensor): Tensor {
+  return tf.div(tf.sum(tf.mul(values, weights)), tf.maximum(tf.sum(weights), 1e-6));
+}
+
+/**
+ * Metrics of a classifier: `total_loss` (cross entropy in nats), `accuracy`, and `top_<k>_accuracy` for each k.
+ *
+ * @param logits [..., classes].
+ * @param labels ids of classes, int32 [...].
+ * @param weights float32 [...]: 0 for padding.
+ * @param options `topK`: a row counts where fewer than k logits are above that of its label.
+ */
+export function classificationMetrics(
+  logits: Tensor,
+  labels: Tensor,
+  weights: Tensor,
+  { topK = [] }: { readonly topK?: readonly number[] } = {},
+): WeightedScalars {
+  const totalWeight = tf.sum(weights);
+  const xent = ops.softmaxCrossEntropy(logits, labels);
+  const share = (hits: Tensor): WeightedScalar => [
+    weightedMean(tf.cast(hits, 'float32'), weights),
+    totalWeight,
+  ];
+  const metrics: Record<string, WeightedScalar> = {
+    total_loss: [weightedMean(xent, weights), totalWeight],
+    accuracy: share(tf.equal(tf.argMax(logits, -1), labels)),
+  };
+  for (const k of topK) {
+    const own = tf.sum(tf.mul(logits, tf.oneHot(labels, logits.shape.at(-1)!)), -1, true);
+    const above = tf.sum(tf.cast(tf.greater(logits, own), 'float32'), -1);
+    metrics[`top_${k}_accuracy`] = share(tf.less(above, k));
+  }
+  return metrics;
+}
+
+/**
+ * Metrics of a regression: `total_loss` (mean squared error) and `mean_absolute_error`.
+ *
+ * @param predictions [batch] or [batch, outputs]; outputs count alike.
+ * @param targets of the same shape.
+ * @param weights float32 [batch]: 0 for padding.
+ */
+export function regressionMetrics(predictions: Tensor, targets: Tensor, weights: Tensor): WeightedScalars {
+  const error = tf.sub(predictions, targets);
+  const rows = (values: Tensor): Tensor => (values.rank === 1 ? values : tf.mean(values, -1));
+  const totalWeight = tf.sum(weights);
+  return {
+    total_loss: [weightedMean(rows(tf.square(error)), weights), totalWeight],
+    mean_absolute_error: [weightedMean(rows(tf.abs(error)), weights), totalWeight],
+  };
+}
