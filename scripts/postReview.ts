@@ -1,33 +1,45 @@
 /**
- * @file Posts a config review as a comment on its pull request, or edits the one that is there. Runs in a workflow that
- * may write, on what a workflow left that ran a stranger's code: everything in it is text, and checked. Imports nothing
- * but Node, for nothing is installed there.
+ * @file Posting of a config review on its pull request: one comment, which is edited from then on, and a commit status.
+ * Runs in a workflow that may write, on a report that a stranger's code made: here the report is parsed, checked against
+ * git and the sources, and rendered. Commit, repository and run are those of GitHub's event.
  */
 import { lstatSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { argv, env } from 'node:process';
+import { argv, cwd, env } from 'node:process';
 import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { UnfitFileError } from '../src/files/fileErrors.js';
+import { readRegularFile } from '../src/files/index.js';
+import { UsageError } from '../src/registry/usageError.js';
+import { type DiffReport, parseReport, ReportError } from '../src/tools/diff/diffReport.js';
+import { shortened, visible } from '../src/tools/diff/display.js';
+import { repositoryOf } from '../src/tools/diff/git.js';
+import { markdownOf } from '../src/tools/diff/markdownReport.js';
+import { type Commits, checkReport, factsMarkdown, sourceFacts } from '../src/tools/diff/reportCheck.js';
+import { readSettings } from '../src/tools/diff/settings.js';
+import { verdictOf } from '../src/tools/diff/verdict.js';
+import { codeBlock, codeSpan } from '../src/tools/reportFormat.js';
 
 /** The first line of the comment, by which it is found again. Nobody sees it. */
 export const marker = '<!-- luthier config review -->';
 
-/** GitHub takes no longer comments. */
-const longestComment = 65_536;
-const longestFile = 1_000_000;
+const longestReport = 10_000_000;
+/** GitHub takes no longer descriptions of statuses. */
+const longestDescription = 140;
 
-/** What the review workflow left. */
-export interface Review {
-  /** The number of the pull request, as that workflow says. */
-  readonly number: number;
-  readonly markdown: string;
-}
-
-/** What GitHub says of the run that made the review. */
-export interface ReviewedRun {
-  readonly headSha: string;
-  /** Null for a fork that is gone. */
-  readonly headRepositoryId: number | null;
-}
+/** The event `workflow_run`, as far as it is read. */
+const eventSchema = z.object({
+  workflow_run: z.object({
+    head_sha: z.string(),
+    head_branch: z.string(),
+    /** Null for a fork that is gone. */
+    head_repository: z.object({ id: z.int(), owner: z.object({ login: z.string() }) }).nullable(),
+    conclusion: z.string(),
+    html_url: z.string(),
+  }),
+  repository: z.object({ html_url: z.string() }),
+});
+/** What GitHub says of the run that was to make the report. */
+export type ReviewEvent = z.infer<typeof eventSchema>;
 
 /** Where and as whom to post. */
 export interface Target {
@@ -40,36 +52,12 @@ export interface Target {
   readonly author: string;
 }
 
-/** A file's text. @throws where it is no plain file: a link could lead to what this workflow alone may read. */
-function textOf(file: string): string {
-  const stats = lstatSync(file);
-  if (!stats.isFile()) throw new Error(`${file} is no plain file.`);
-  if (stats.size > longestFile) throw new Error(`${file} has ${stats.size} bytes: too long for a review.`);
-  return readFileSync(file, 'utf8');
-}
-
-/** Reads what the review workflow left. @throws where it is not what that workflow writes. */
-export function readReview(directory: string): Review {
-  const number = textOf(join(directory, 'number')).trim();
-  if (!/^[1-9]\d{0,9}$/.test(number)) {
-    throw new Error(
-      `The review is of no pull request: its number is ${JSON.stringify(number.slice(0, 40))}.`,
-    );
-  }
-  return { number: Number(number), markdown: textOf(join(directory, 'comment.md')) };
-}
-
-/** The comment: marked, and short enough. */
-export function commentOf(markdown: string): string {
-  // A marker inside of it would be found as well, though only at the beginning of a comment it counts.
-  const body = `${marker}\n${markdown.replaceAll(marker, '').trim()}\n`;
-  if (body.length <= longestComment) return body;
-  const note = '\n\nThe rest is too long for a comment: the artifact of the workflow has all of it.\n';
-  const cut = body.slice(0, longestComment - note.length - 20);
-  const whole = cut.slice(0, Math.max(cut.lastIndexOf('\n'), marker.length));
-  // What was cut inside of code would take the note into it.
-  const isInCode = (whole.match(/^`{3,}/gm) ?? []).length % 2 === 1;
-  return `${whole}${isInCode ? '\n```' : ''}${note}`;
+/** What is posted. */
+interface Review {
+  readonly markdown: string;
+  /** `error`: there is no report, or none that holds. */
+  readonly state: 'success' | 'failure' | 'error';
+  readonly description: string;
 }
 
 interface Comment {
@@ -79,7 +67,10 @@ interface Comment {
 }
 
 interface PullRequest {
+  readonly number: number;
   readonly head: { readonly sha: string; readonly repo: { readonly id: number } | null };
+  readonly base: { readonly ref: string };
+  readonly labels: readonly { readonly name: string }[];
 }
 
 async function request<T>(target: Target, method: string, path: string, body?: object): Promise<T> {
@@ -98,56 +89,130 @@ async function request<T>(target: Target, method: string, path: string, body?: o
   throw new Error(`${method} ${path}: GitHub answered ${response.status}: ${text.slice(0, 500)}`);
 }
 
-const commentsOfPage = 100;
+const itemsOfPage = 100;
 
-/** The comment that was posted before. */
-async function findComment(target: Target, number: number): Promise<Comment | undefined> {
+/** The items of a list, from as many pages as are asked for. */
+async function* itemsOf<T>(target: Target, path: string): AsyncGenerator<T> {
   for (let page = 1; ; page += 1) {
-    const path = `issues/${number}/comments?per_page=${commentsOfPage}&page=${page}`;
-    const comments = await request<Comment[]>(target, 'GET', path);
+    const separator = path.includes('?') ? '&' : '?';
+    const items = await request<T[]>(
+      target,
+      'GET',
+      `${path}${separator}per_page=${itemsOfPage}&page=${page}`,
+    );
+    yield* items;
+    if (items.length < itemsOfPage) return;
+  }
+}
+
+/** The open pull requests of the branch that was reviewed: the report is asked for no number. */
+async function pullsOf({ workflow_run: run }: ReviewEvent, target: Target): Promise<PullRequest[]> {
+  const { head_branch: branch, head_repository: repository } = run;
+  if (repository === null) return [];
+  const head = encodeURIComponent(`${repository.owner.login}:${branch}`);
+  const pulls: PullRequest[] = [];
+  for await (const pull of itemsOf<PullRequest>(target, `pulls?state=open&head=${head}`))
+    if (pull.head.repo?.id === repository.id) pulls.push(pull);
+  return pulls;
+}
+
+/** What the run left: a report, something else, or nothing. */
+function leftIn(file: string): DiffReport | ReportError | undefined {
+  const stats = lstatSync(file, { throwIfNoEntry: false });
+  if (stats === undefined || stats.size === 0) return undefined;
+  try {
+    // A link could lead to what this workflow alone may read.
+    if (!stats.isFile()) throw new ReportError('The report is no plain file.');
+    return parseReport(readRegularFile(file, longestReport).toString());
+  } catch (error) {
+    if (error instanceof UnfitFileError) return new ReportError(`The report is none: ${error.message}.`);
+    if (error instanceof ReportError) return error;
+    throw error;
+  }
+}
+
+/** What to say of a pull request that left its base at `commits.base`. The thresholds are the default branch's. */
+function reviewOf(
+  left: ReturnType<typeof leftIn>,
+  event: ReviewEvent,
+  { labels }: PullRequest,
+  commits: Commits,
+  project: string,
+): Review {
+  const { conclusion, html_url: url, head_sha: head } = event.workflow_run;
+  const none = (title: string, why: string): Review => ({
+    markdown: `### ⚠️ ${codeSpan(head.slice(0, 7))}: ${title}\n\n${why}\n\n[The run](${url}) tells more.`,
+    state: 'error',
+    description: title,
+  });
+  if (left === undefined)
+    return none('no config review', `Its run ended as ${codeSpan(conclusion)}, without a report.`);
+  try {
+    if (left instanceof ReportError) throw left;
+    const facts = sourceFacts(project, commits);
+    checkReport(left, commits, facts);
+    const report = { ...left, thresholds: readSettings(project).thresholds };
+    const verdict = verdictOf(report, labels);
+    const context = { repository: event.repository.html_url, head, run: url, labels };
+    return {
+      markdown: `${markdownOf(report, context)}\n\n${factsMarkdown(facts)}`,
+      state: verdict.fails ? 'failure' : 'success',
+      description: verdict.line,
+    };
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    const why = 'Its report does not fit the commits, or is not of the form that the default branch knows:';
+    return none('config review refused', `${why}\n\n${codeBlock(visible(error.message), 'text')}`);
+  }
+}
+
+/** Puts the review in the place of the last one, if there is one. */
+async function comment({ number }: PullRequest, { markdown }: Review, target: Target): Promise<void> {
+  const body = `${marker}\n${markdown}\n`;
+  for await (const { id, body: old, user } of itemsOf<Comment>(target, `issues/${number}/comments`)) {
     // Whoever knows the marker can write it: a person's comment is left alone.
-    const found = comments.find(
-      ({ body, user }) => user?.login === target.author && body?.startsWith(marker) === true,
-    );
-    if (found !== undefined || comments.length < commentsOfPage) return found;
+    if (user?.login !== target.author || old?.startsWith(marker) !== true) continue;
+    if (old !== body) await request(target, 'PATCH', `issues/comments/${id}`, { body });
+    return;
   }
+  await request(target, 'POST', `issues/${number}/comments`, { body });
 }
 
-/** What became of the comment. `outdated`: the pull request has newer commits, whose own review is to come. */
-export type Outcome = 'posted' | 'updated' | 'unchanged' | 'outdated';
-
-/**
- * Posts the review on its pull request, or puts it in the place of the last one.
- *
- * @throws Error where the pull request is not the one that the run was for, or GitHub refuses.
- */
-export async function postReview(review: Review, run: ReviewedRun, target: Target): Promise<Outcome> {
-  const { number } = review;
-  const { head } = await request<PullRequest>(target, 'GET', `pulls/${number}`);
-  if ((head.repo?.id ?? null) !== run.headRepositoryId) {
-    throw new Error(
-      `The review names pull request ${number}, but was made in another repository than that one's.`,
-    );
+/** What became of each pull request, in words. */
+export async function postReview(
+  file: string,
+  event: ReviewEvent,
+  target: Target,
+  project: string,
+): Promise<string[]> {
+  const { head_sha: head, html_url: url } = event.workflow_run;
+  const pulls = await pullsOf(event, target);
+  if (pulls.length === 0) return ['No open pull request is of this branch.'];
+  const { git } = repositoryOf(project);
+  const current = pulls
+    .filter((pull) => pull.head.sha === head)
+    .map((pull) => ({ pull, base: git('merge-base', head, `refs/remotes/origin/${pull.base.ref}`).trim() }));
+  if (current.length === 0) return [`The pull request has newer commits than ${head}.`];
+  const left = leftIn(file);
+  // One branch may lead to several: the report is for those that left their base where it says.
+  const meant =
+    left === undefined || left instanceof ReportError
+      ? []
+      : current.filter(({ base }) => base === left.old.commit);
+  const said: string[] = [];
+  for (const { pull, base } of meant.length > 0 ? meant : current) {
+    const review = reviewOf(left, event, pull, { base, head }, project);
+    await comment(pull, review, target);
+    await request(target, 'POST', `statuses/${head}`, {
+      state: review.state,
+      // A review for one base says nothing of another.
+      context: `config review (${pull.base.ref})`,
+      description: shortened(review.description, longestDescription),
+      target_url: url,
+    });
+    said.push(`Pull request ${pull.number}: ${review.state}, ${review.description}.`);
   }
-  if (head.sha !== run.headSha) return 'outdated';
-  const body = commentOf(review.markdown);
-  const comment = await findComment(target, number);
-  if (comment === undefined) {
-    await request(target, 'POST', `issues/${number}/comments`, { body });
-    return 'posted';
-  }
-  if (comment.body === body) return 'unchanged';
-  await request(target, 'PATCH', `issues/comments/${comment.id}`, { body });
-  return 'updated';
-}
-
-/** The run in the event that started this workflow. @throws where it was another event. */
-function runOf(event: unknown): ReviewedRun {
-  const run = (event as { workflow_run?: { head_sha?: unknown; head_repository?: { id?: unknown } | null } })
-    .workflow_run;
-  if (typeof run?.head_sha !== 'string') throw new Error('This is for the event workflow_run.');
-  const id = run.head_repository?.id;
-  return { headSha: run.head_sha, headRepositoryId: typeof id === 'number' ? id : null };
+  return said;
 }
 
 function required(name: string): string {
@@ -156,18 +221,24 @@ function required(name: string): string {
   return value;
 }
 
-async function main(directory: string | undefined): Promise<void> {
-  if (directory === undefined)
-    throw new Error('node scripts/postReview.ts DIRECTORY: the review is expected there.');
-  const review = readReview(directory);
-  const run = runOf(JSON.parse(readFileSync(required('GITHUB_EVENT_PATH'), 'utf8')));
-  const outcome = await postReview(review, run, {
+/** The event that started this workflow. @throws where it was another one. */
+function readEvent(): ReviewEvent {
+  const { success, data, error } = eventSchema.safeParse(
+    JSON.parse(readFileSync(required('GITHUB_EVENT_PATH'), 'utf8')),
+  );
+  if (success) return data;
+  throw new Error(`This is for the event workflow_run:\n${z.prettifyError(error)}`);
+}
+
+async function main(file: string | undefined): Promise<void> {
+  if (file === undefined) throw new Error('tsx scripts/postReview.ts FILE: the report is expected there.');
+  const target = {
     api: required('GITHUB_API_URL'),
     repository: required('GITHUB_REPOSITORY'),
     token: required('GITHUB_TOKEN'),
     author: env.REVIEW_AUTHOR ?? 'github-actions[bot]',
-  });
-  process.stdout.write(`Pull request ${review.number}: ${outcome}.\n`);
+  };
+  for (const line of await postReview(file, readEvent(), target, cwd())) process.stdout.write(`${line}\n`);
 }
 
 if (argv[1] !== undefined && import.meta.url === pathToFileURL(argv[1]).href) {

@@ -8,10 +8,32 @@ export interface StoredComment {
   readonly user: { readonly login: string };
 }
 
-/** A repository with pull requests and their comments. */
+export interface StoredPull {
+  readonly number: number;
+  readonly state: 'open' | 'closed';
+  readonly head: { label: string; sha: string; repo: { id: number } | null };
+  readonly base: { ref: string };
+  labels: { name: string }[];
+}
+
+/** A commit status as it is set. */
+export interface StoredStatus {
+  readonly state: string;
+  readonly context: string;
+  readonly description: string;
+  readonly target_url: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly answer: unknown;
+}
+
+/** A repository with pull requests, their comments, and statuses of commits. */
 export class FakeGithub {
-  readonly pulls = new Map<number, { head: { sha: string; repo: { id: number } | null } }>();
+  readonly pulls: StoredPull[] = [];
   readonly comments = new Map<number, StoredComment[]>();
+  readonly statuses = new Map<string, StoredStatus[]>();
   /** `METHOD path`, in the order in which they came. */
   readonly requests: string[] = [];
   private readonly server: Server;
@@ -35,38 +57,58 @@ export class FakeGithub {
     await new Promise((resolve) => this.server.close(resolve));
   }
 
-  private answer(incoming: IncomingMessage, body: string): { status: number; answer: unknown } {
+  private answer(incoming: IncomingMessage, body: string): Answer {
     const url = new URL(incoming.url!, 'http://github');
-    this.requests.push(`${incoming.method} ${url.pathname}${url.search}`);
+    const path = url.pathname.replace('/repos/someone/luthier/', '');
+    this.requests.push(`${incoming.method} ${path}${url.search}`);
     if (incoming.headers.authorization !== `Bearer ${this.token}`) {
       return { status: 401, answer: { message: 'Bad credentials' } };
     }
-    const path = url.pathname.replace('/repos/someone/luthier/', '');
-    const pull = /^pulls\/(\d+)$/.exec(path);
-    if (pull) return found(this.pulls.get(Number(pull[1])));
-    const edited = /^issues\/comments\/(\d+)$/.exec(path);
-    if (edited) return this.edit(Number(edited[1]), body);
-    const number = Number(/^issues\/(\d+)\/comments$/.exec(path)?.[1]);
+    const [, what, key] =
+      /^(pulls$|statuses\/|issues\/comments\/|issues\/(?=\d+\/comments$))(\w*)/.exec(path) ?? [];
+    switch (`${incoming.method} ${what}`) {
+      case 'GET pulls':
+        return ok(pageOf(this.pullsOf(url.searchParams), url.searchParams));
+      case 'GET issues/':
+        return ok(pageOf(this.comments.get(Number(key)) ?? [], url.searchParams));
+      case 'POST issues/':
+        return this.add(Number(key), body);
+      case 'PATCH issues/comments/':
+        return this.edit(Number(key), body);
+      case 'POST statuses/':
+        this.statuses.set(key!, [...(this.statuses.get(key!) ?? []), JSON.parse(body) as StoredStatus]);
+        return ok({});
+      default:
+        return { status: 404, answer: { message: 'Not Found' } };
+    }
+  }
+
+  private pullsOf(query: URLSearchParams): StoredPull[] {
+    return this.pulls.filter(
+      ({ state, head }) => state === query.get('state') && head.label === query.get('head'),
+    );
+  }
+
+  private add(number: number, body: string): Answer {
     const comments = this.comments.get(number) ?? [];
-    if (incoming.method === 'GET') return { status: 200, answer: pageOf(comments, url.searchParams) };
     const comment = {
       id: 1000 + comments.length,
       body: textIn(body),
       user: { login: 'github-actions[bot]' },
     };
     this.comments.set(number, [...comments, comment]);
-    return { status: 201, answer: comment };
+    return ok(comment);
   }
 
-  private edit(id: number, body: string): { status: number; answer: unknown } {
-    const comment = [...this.comments.values()].flat().find((each) => each.id === id);
-    if (comment) comment.body = textIn(body);
-    return found(comment);
+  private edit(id: number, body: string): Answer {
+    const comment = [...this.comments.values()].flat().find((each) => each.id === id)!;
+    comment.body = textIn(body);
+    return ok(comment);
   }
 }
 
-function found(answer: unknown): { status: number; answer: unknown } {
-  return answer === undefined ? { status: 404, answer: { message: 'Not Found' } } : { status: 200, answer };
+function ok(answer: unknown): Answer {
+  return { status: 200, answer };
 }
 
 function pageOf<T>(items: readonly T[], query: URLSearchParams): T[] {

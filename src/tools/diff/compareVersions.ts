@@ -14,11 +14,17 @@ import { compareExperiment } from './compare.js';
 import type { Compared } from './computed.js';
 import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
-import type { Computed, DiffReport, Former, VersionName } from './diffReport.js';
+import type { Computed, DiffReport, Former } from './diffReport.js';
 import { Evaluator, type Limits } from './evaluators.js';
-
 import { formerNames, movedExperiments } from './formerNames.js';
-import { type Base as BaseCommit, changedFiles, findBase, type Repository, repositoryOf } from './git.js';
+import {
+  type Base as BaseCommit,
+  changedFiles,
+  cleanCommit,
+  findBase,
+  type Repository,
+  repositoryOf,
+} from './git.js';
 import { type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
 import { descriptionOf } from './removedExperiment.js';
 import { settingsOfBase } from './settings.js';
@@ -53,6 +59,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const project = realpathSync(request.project);
   const repository = repositoryOf(project);
   const base = findBase(repository, request.base, request.exact);
+  const commit = cleanCommit(repository);
   const user = { root: repository.root, project };
   const newTree = treeAt(repository.root, user);
   const now = new Evaluator(newTree, 'the working tree', newTree, request.limits);
@@ -79,7 +86,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
         format: 'luthier-config-diff',
         version: 1,
         old: { label: base.label, commit: base.commit },
-        new: workingTree,
+        new: { label: 'working tree', ...(commit === undefined ? {} : { commit }) },
         ...found,
         thresholds: settings.thresholds,
         untouched:
@@ -101,8 +108,6 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
 const whatWasCompared =
   'Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial ' +
   'values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.';
-
-const workingTree: VersionName = { label: 'working tree' };
 
 /** Starts an evaluator without waiting; what is returned throws if that failed. */
 async function started(evaluator: Evaluator): Promise<() => void> {

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { issueText } from '../../hparams/fields/check.js';
+import { UsageError } from '../../registry/usageError.js';
 import { fingerprinted } from './protocol.js';
 import { thresholdSchema } from './settings.js';
 
@@ -230,16 +231,15 @@ const declarationChange = z
 /** A class, a field of a class or a constant that an alias gives another name, or that only one version has. */
 export type DeclarationChange = z.infer<typeof declarationChange>;
 
+/** One of the two versions. */
 const versionName = z
   .strictObject({
     /** `main (3f9c2d1)`, `the working tree`, or an experiment's name. */
     label: text,
-    /** The commit; absent for the working tree. */
+    /** The commit; absent for a working tree with changes of its own. */
     commit: text.exactOptional(),
   })
   .readonly();
-/** One of the two versions. */
-export type VersionName = z.infer<typeof versionName>;
 
 const diffReport = z
   .strictObject({
@@ -263,7 +263,7 @@ const diffReport = z
 export type DiffReport = z.infer<typeof diffReport>;
 
 /** A text that is no diff report. */
-export class ReportError extends Error {
+export class ReportError extends UsageError {
   override name = 'ReportError';
 }
 

@@ -154,9 +154,22 @@ export function lastCommitOf(
   return isCertain ? text : undefined;
 }
 
+/** The commit that is checked out, where the working tree has no changes of its own. */
+export function cleanCommit({ git }: Repository): string | undefined {
+  return git('status', '--porcelain') === '' ? git('rev-parse', 'HEAD').trim() : undefined;
+}
+
 /** The files that differ between a commit and the working tree, untracked ones included; from the root. */
-export function changedFiles({ git }: Repository, commit: string): Set<string> {
-  const differing = git('diff', '--name-only', '--no-renames', '--no-ext-diff', '-z', commit, '--');
-  const untracked = git('ls-files', '--others', '--exclude-standard', '-z');
-  return new Set(`${differing}${untracked}`.split('\0').filter((name) => name !== ''));
+export function changedFiles(repository: Repository, commit: string): Set<string> {
+  const untracked = repository.git('ls-files', '--others', '--exclude-standard', '-z');
+  return new Set([...filesBetween(repository, commit), ...namesIn(untracked)]);
+}
+
+/** The files that differ between commits, or between one and the tracked files of the working tree; from the root. */
+export function filesBetween({ git }: Repository, ...commits: readonly string[]): string[] {
+  return namesIn(git('diff', '--name-only', '--no-renames', '--no-ext-diff', '-z', ...commits, '--'));
+}
+
+function namesIn(output: string): string[] {
+  return output.split('\0').filter((name) => name !== '');
 }

@@ -2,11 +2,12 @@
 import { resolve } from 'node:path';
 import { nonEmpty, positive } from '../../cli/flagTable.js';
 import type { Override } from '../../cli/index.js';
+import { explain, readRegularFile } from '../../files/index.js';
 import { UsageError } from '../../registry/index.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { compareTwo } from './compareTwo.js';
 import { compareVersions } from './compareVersions.js';
-import type { DiffReport } from './diffReport.js';
+import { type DiffReport, parseReport } from './diffReport.js';
 import type { Label } from './gates.js';
 import { markdownOf } from './markdownReport.js';
 import { textOf } from './textReport.js';
@@ -51,7 +52,13 @@ export const diff: Command = {
       value: 'LABEL',
       repeated: true,
       about:
-        'With --base, a label of the pull request, which may allow what a threshold forbids. May be repeated.',
+        'With --base or --report, a label of the pull request, which may allow what a threshold forbids. May be repeated.',
+      parse: nonEmpty,
+    },
+    report: {
+      key: 'report',
+      value: 'FILE',
+      about: 'Compares nothing, and shows the report that an earlier comparison printed with --format=json.',
       parse: nonEmpty,
     },
     exit_code: {
@@ -64,6 +71,7 @@ export const diff: Command = {
   npx luthier diff lm.Small lm.ShakespeareChar --set dataPath=input.txt
   npx luthier diff lm.Small --base=HEAD
   npx luthier diff --base=origin/main --format=markdown
+  npx luthier diff --base=origin/main --format=json > report.json; npx luthier diff --report=report.json
 
 --set and the other flags that change experiments apply to both sides. The revision is checked out into a temporary
 folder, with the ignored files (packages, data) of the working tree. An experiment has changed if its configs, its
@@ -78,7 +86,15 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
   async run({ positionals, values, changes }: Arguments): Promise<Report> {
     const [first, second] = positionals;
     const failOnChange = values.exitCode === true;
-    const base = values.base as string | undefined;
+    const { base, report } = values as { base?: string; report?: string };
+    const labels = ((values.labels as string[] | undefined) ?? []).map((name) => ({ name }));
+    if (report !== undefined) {
+      if (base !== undefined || first !== undefined)
+        throw new UsageError(
+          '--report shows an earlier comparison: it takes neither --base nor experiments.',
+        );
+      return reportOf(parseReport(textOfReport(report)), failOnChange, labels);
+    }
     if (base === undefined) {
       if (first !== undefined && second !== undefined)
         return reportOf(await compareTwo(first, second, changes), failOnChange);
@@ -99,10 +115,17 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
         gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
       },
     };
-    const labels = ((values.labels as string[] | undefined) ?? []).map((name) => ({ name }));
     return reportOf(await compareVersions(request), failOnChange, labels);
   },
 };
+
+function textOfReport(file: string): string {
+  try {
+    return readRegularFile(file).toString();
+  } catch (error) {
+    throw new UsageError(`--report=${file} cannot be read: ${explain(error)}.`, { cause: error });
+  }
+}
 
 /** A change that is the same in every working directory. */
 function fromAnywhere(change: Override): Override {

@@ -24,18 +24,32 @@ export interface Worktree {
 const prefix = 'luthier-diff-';
 
 /**
- * Checks `commit` out into the system's folder for temporary files. What git ignores is linked from the user's tree:
- * node_modules above all, and data. It is removed when the process ends, however it ends; what a killed one left is
- * removed by the next.
+ * Checks `commit` out into the system's folder for temporary files, to run what is in it: what git ignores is linked from
+ * the user's tree, node_modules above all, and data. It is removed when the process ends, however it ends; what a killed
+ * one left is removed by the next.
  */
 export function addWorktree(repository: Repository, commit: string, project: string): Worktree {
+  return checkOut(repository, commit, [], (root) => linkIgnored(repository, root, project));
+}
+
+/** Checks `commit` out as `addWorktree` does, to read what a stranger wrote: symbolic links become plain files. */
+export function addForeignWorktree(repository: Repository, commit: string): Worktree {
+  return checkOut(repository, commit, ['-c', 'core.symlinks=false'], () => {});
+}
+
+function checkOut(
+  repository: Repository,
+  commit: string,
+  settings: readonly string[],
+  prepare: (root: string) => void,
+): Worktree {
   removeLeftovers(repository);
   const root = mkdtempSync(join(realpathSync(tmpdir()), `${prefix}${process.pid}-`));
   const remove = (): void => removeWorktree(repository, root);
   const forget = atEnd(remove);
   try {
-    repository.git('worktree', 'add', '--quiet', '--detach', '--force', root, commit);
-    linkIgnored(repository, root, project);
+    repository.git(...settings, 'worktree', 'add', '--quiet', '--detach', '--force', root, commit);
+    prepare(root);
   } catch (error) {
     forget();
     remove();
