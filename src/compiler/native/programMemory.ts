@@ -1,10 +1,10 @@
 /** @file Memory that a program takes beside its inputs and outputs, from its plan: no C compiler is needed. */
-import { readFileSync } from 'node:fs';
 import type { Graph } from '../ir.js';
 import { byteSize, CompilerError } from '../tensors.js';
 import { planGraphs } from './lowerToC.js';
 import { edgeOf, operandKey, type ProductUnit } from './products.js';
 import type { Stage } from './stages.js';
+import { localCpuinfo } from './toolchain/cpuFeatures.js';
 
 /** Bytes of a program's own. */
 export interface ProgramMemory {
@@ -25,13 +25,7 @@ let wordBytes: number | undefined;
 
 /** Bytes of a packed bfloat16: kernels of CPUs that multiply bfloat16 read two at a time, others floats. */
 function bfloat16Bytes(): number {
-  if (wordBytes === undefined) {
-    try {
-      wordBytes = /\bavx512_bf16\b/.test(readFileSync('/proc/cpuinfo', 'utf8')) ? 2 : 4;
-    } catch {
-      wordBytes = 4;
-    }
-  }
+  wordBytes ??= /\bavx512_bf16\b/.test(localCpuinfo()) ? 2 : 4;
   return wordBytes;
 }
 

@@ -56,6 +56,11 @@ async function describe(): Promise<string> {
     const { output } = await runProcess('/usr/sbin/sysctl', ['-i', ...names], { env: {}, seconds: 10 });
     return output.split(/\s+/).join(' ');
   }
+  return localCpuinfo();
+}
+
+/** This machine's /proc/cpuinfo, described; '' where there is none. */
+export function localCpuinfo(): string {
   try {
     return describeCpuinfo(readFileSync('/proc/cpuinfo', 'utf8'));
   } catch {
