@@ -21,33 +21,59 @@ const digest = (...parts: readonly (string | Uint8Array)[]): string => {
   return hash.digest('base64');
 };
 
-/** Names each value by all that it is computed from. */
-class Names {
+/** Texts of what programs compute, each once, in an order that follows from what the results are made of alone. */
+class Definitions {
+  private readonly numbers = new Map<string, number>();
   private readonly names = new Map<Value, string>();
+  private readonly makers = new Map<Value, Node>();
 
-  input(value: Value, path: string): void {
-    this.names.set(value, `input ${path} ${formatSpec(value)}`);
-  }
-
-  node({ op, inputs, outputs, attrs }: Node): void {
-    const settings = Object.keys(attrs)
-      .sort()
-      .map((name) => `${name}=${attrText(attrs[name]!)}`);
-    const operands = inputs.map((input) => this.of(input));
-    const name = digest(JSON.stringify([op, settings, operands]));
-    outputs.forEach((output, i) => {
-      this.names.set(output, `${name}[${i}] ${formatSpec(output)}`);
+  constructor({ graph, inputPaths }: Program) {
+    for (const node of graph.nodes) for (const output of node.outputs) this.makers.set(output, node);
+    graph.inputs.forEach((input, i) => {
+      this.names.set(input, `input ${JSON.stringify(inputPaths[i])} ${formatSpec(input)}`);
     });
   }
 
-  of(value: Value): string {
-    let name = this.names.get(value);
-    if (name === undefined) {
+  /** Values that are computed from the same in the same way have the same name. */
+  nameOf(value: Value): string {
+    // A program is deeper than a stack.
+    const waiting = [value];
+    for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
+      const node = this.makers.get(next);
+      const missing = this.names.has(next)
+        ? []
+        : (node?.inputs.filter((input) => !this.names.has(input)) ?? []);
+      if (missing.length > 0) waiting.push(...missing.reverse());
+      else {
+        waiting.pop();
+        if (!this.names.has(next)) this.define(next, node);
+      }
+    }
+    return this.names.get(value)!;
+  }
+
+  private define(value: Value, node: Node | undefined): void {
+    if (node === undefined) {
       const { buffer, byteOffset, byteLength } = value.data!;
       const contents = digest(new Uint8Array(buffer, byteOffset, byteLength));
-      this.names.set(value, (name = `constant ${contents} ${formatSpec(value)}`));
+      this.names.set(value, `constant ${contents} ${formatSpec(value)}`);
+      return;
     }
-    return name;
+    const { op, inputs, outputs, attrs } = node;
+    const settings = Object.keys(attrs)
+      .sort()
+      .map((name) => `${name}=${attrText(attrs[name]!)}`);
+    const operands = inputs.map((input) => this.names.get(input));
+    const text = `${op} {${settings.join()}} (${operands.join()}) ${outputs.map(formatSpec).join()}`;
+    let number = this.numbers.get(text);
+    if (number === undefined) this.numbers.set(text, (number = this.numbers.size));
+    outputs.forEach((output, i) => {
+      this.names.set(output, `${number}.${i}`);
+    });
+  }
+
+  get texts(): Iterable<string> {
+    return this.numbers.keys();
   }
 }
 
@@ -62,11 +88,9 @@ export function operationsOf({ graph, inputPaths }: Program): string {
  * The fingerprint of a program that was traced with its constants. Layers' names, the order in which operations that do
  * not depend on each other were recorded, and results that nobody reads make no difference.
  */
-export function fingerprint({ graph, inputPaths, outputPaths }: Program): string {
-  const names = new Names();
-  graph.inputs.forEach((input, i) => {
-    names.input(input, inputPaths[i]!);
-  });
-  for (const node of graph.nodes) names.node(node);
-  return digest(JSON.stringify(graph.outputs.map((output, i) => [outputPaths[i], names.of(output)])));
+export function fingerprint(program: Program): string {
+  const definitions = new Definitions(program);
+  const { graph, outputPaths } = program;
+  const results = graph.outputs.map((output, i) => [outputPaths[i], definitions.nameOf(output)]);
+  return digest([...definitions.texts, JSON.stringify(results)].join('\n'));
 }

@@ -1,7 +1,7 @@
 /** @file Fingerprints of what an experiment computes and reads: the same in two versions where that is the same. */
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
-import { build, classOf } from '../../hparams/index.js';
+import { build, classOf, withOrigin } from '../../hparams/index.js';
 import type { BatchSpecs } from '../../inputs/index.js';
 import { initialValues } from '../../layers/core/variables.js';
 import type { Variable } from '../../layers/index.js';
@@ -137,7 +137,8 @@ export class Fingerprints {
     const { learner, randomSeed, evalSkipTrain, programs } = task.train;
     const parts = [classOf(task), task.model, learner];
     let built: SingleTask | undefined;
-    const theTask = (): SingleTask => (built ??= build(task));
+    // Who wrote the configs of layers is not asked, and stacks are dear.
+    const theTask = (): SingleTask => (built ??= withOrigin('luthier diff', () => build(task)));
     const traced = this.tasks.of(parts, () => new TracedTask(theTask()));
     const training = () => build(trainingDataset(configured)).batchSpecs();
     const evaluated = datasets.filter((dataset) => !dataset.isTraining || !evalSkipTrain);
