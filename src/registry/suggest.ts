@@ -19,3 +19,13 @@ export function suggestExperiment(name: string, names: readonly string[]): strin
   const found = /'(.+)'/.exec(didYouMean(name, short.keys()));
   return found ? ` Did you mean '${short.get(found[1]!)}'?` : '';
 }
+
+/** The full name behind `name`; `where` is where it was looked for. @throws UsageError for none, and for several. */
+export function requiredName(name: string, all: readonly string[], where: string): string {
+  const fullName = fullNameOf(name, all);
+  if (fullName !== undefined) return fullName;
+  throw new UsageError(
+    `Could not find experiment '${name}' ${where}.${suggestExperiment(name, all)}\n` +
+      `Experiments: ${all.join(', ') || 'none'}.`,
+  );
+}

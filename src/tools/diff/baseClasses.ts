@@ -20,9 +20,9 @@ export async function baseClasses(
   changes: readonly Override[],
 ): Promise<Map<string, Base>> {
   const able = names.filter((name) => made(documents.get(name)) !== undefined);
-  const bases = await evaluator.configs(able, changes, true);
+  const bases = await evaluator.configs({ names: able, changes, ofBase: true, processes: 1 });
   const found = able.filter((name) => made(bases.get(name)) !== undefined);
-  const analyses = await evaluator.analyses(found, changes, true);
+  const analyses = await evaluator.analyses({ names: found, changes, ofBase: true, processes: 1 });
   return new Map(
     able.map((name): [string, Base] => {
       const base = made(bases.get(name));

@@ -1,13 +1,15 @@
 /** @file Comparison of two experiments of the working tree. */
 import { realpathSync } from 'node:fs';
 import type { Override } from '../../cli/index.js';
+import { experimentDirectories } from '../../registry/directories.js';
 import { UsageError } from '../../registry/index.js';
-import { resolveFor } from '../commandExperiment.js';
+import { scanExperiments } from '../../registry/scan.js';
+import { requiredName } from '../../registry/suggest.js';
 import { compareExperiment, type Version } from './compare.js';
 import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './declaredPlaces.js';
 import type { DiffReport } from './diffReport.js';
-import { Evaluation } from './evaluate.js';
-import { tidiedDocument, treeAt } from './versionTree.js';
+import { Evaluator, type Limits } from './evaluators.js';
+import { treeAt } from './versionTree.js';
 
 /**
  * What makes the experiment `old` the experiment `now`, both changed as flags say.
@@ -18,22 +20,47 @@ export async function compareTwo(
   old: string,
   now: string,
   changes: readonly Override[],
+  limits: Limits,
 ): Promise<DiffReport> {
+  const known = scanExperiments(experimentDirectories()).map(({ name }) => name);
+  const names = [old, now].map((name) => requiredName(name, known, 'in the working tree'));
   const root = realpathSync(process.cwd());
   const tree = treeAt(root, { root, project: root });
-  const evaluation = new Evaluation();
-  const places = new DeclaredPlaces(tree, tree);
-  const version = async (given: string): Promise<Version & Placed & { name: string }> => {
-    const { name } = await resolveFor(given);
-    const document = tidiedDocument(await evaluation.configs({ name, changes }), tree);
-    if ('error' in document) {
-      const { message, place } = document.error;
-      throw new UsageError(`${name}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
-    }
-    return { name, document, places, analysis: await evaluation.analysis({ name, changes }) };
-  };
-  const before = await version(old);
-  const after = await version(now);
+  const evaluator = new Evaluator(tree, 'the working tree', tree, limits);
+  try {
+    await evaluator.start();
+    const [before, after] = await versionsOf(names, evaluator, changes, new DeclaredPlaces(tree, tree));
+    return reportOf(before!, after!);
+  } finally {
+    await evaluator.end();
+  }
+}
+
+type Named = Version & Placed & { readonly name: string };
+
+async function versionsOf(
+  names: readonly string[],
+  evaluator: Evaluator,
+  changes: readonly Override[],
+  places: DeclaredPlaces,
+): Promise<Named[]> {
+  const asked = { names, changes, processes: 1 };
+  const documents = await evaluator.configs(asked);
+  for (const document of documents.values()) {
+    if (!('error' in document)) continue;
+    const { message, place } = document.error;
+    throw new UsageError(`${document.name}: ${message}${place === undefined ? '' : ` (at ${place})`}`);
+  }
+  const analyses = await evaluator.analyses(asked);
+  return names.map((name) => ({
+    name,
+    document: documents.get(name)!,
+    analysis: analyses.get(name)!,
+    places,
+  }));
+}
+
+function reportOf(before: Named, after: Named): DiffReport {
   const report = withDeclaredPlaces(compareExperiment(after.name, before, after, []), before, after);
   const isUnchanged = report.status === 'unchanged';
   return {

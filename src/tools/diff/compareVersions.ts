@@ -1,10 +1,9 @@
 /** @file Comparison of the working tree with a git revision. */
 import { realpathSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import type { Override } from '../../cli/index.js';
-import { didYouMean } from '../../hparams/index.js';
-import { fullNameOf } from '../../registry/suggest.js';
-import { UsageError } from '../../registry/usageError.js';
+import { requiredName } from '../../registry/suggest.js';
 import { type Analysable, analyseModels } from './analyseModels.js';
 import { applyAliases } from './appliedAliases.js';
 import { baseClasses } from './baseClasses.js';
@@ -26,11 +25,16 @@ import {
   repositoryOf,
 } from './git.js';
 import { type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
+import { ChangedFiles } from './reach.js';
 import { descriptionOf } from './removedExperiment.js';
 import { settingsOfBase } from './settings.js';
 import { Sources } from './sources.js';
 import { type Tree, treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
+
+const processors = availableParallelism();
+/** Of which each version has as many where both are evaluated. */
+const half = Math.max(1, Math.floor(processors / 2));
 
 /** What is compared. */
 export interface VersionsRequest {
@@ -78,9 +82,14 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
         old: { evaluator: old, sources: oldSources },
         now: { evaluator: now, sources: newSources },
       };
-      const asked = request.name === undefined ? undefined : nameOf(request.name, versions);
-      const names = namesFor(asked, versions);
-      if (names.length > 0) for (const starts of [nowStarts, oldStarts]) (await starts)();
+      const asked =
+        request.name === undefined
+          ? undefined
+          : requiredName(request.name, allNames(versions), 'in either version');
+      if (asked !== undefined || changed.size > 0)
+        for (const starts of [nowStarts, oldStarts]) (await starts)();
+      const files = new ChangedFiles(changed, oldTree, newTree);
+      const names = await namesFor(asked, versions, files, request.changes);
       const found = await evaluateAll(names, versions, request.changes, { repository, base, asked });
       return {
         format: 'luthier-config-diff',
@@ -136,20 +145,35 @@ function allNames({ old, now }: Versions): string[] {
 }
 
 /** The experiments to evaluate: all that the change reaches, or one; if only one version has it, it may have moved. */
-function namesFor(asked: string | undefined, versions: Versions): string[] {
+async function namesFor(
+  asked: string | undefined,
+  versions: Versions,
+  files: ChangedFiles,
+  changes: readonly Override[],
+): Promise<string[]> {
   const [old, now] = [versions.old.sources, versions.now.sources];
   if (asked !== undefined && old.experiments.has(asked) && now.experiments.has(asked)) return [asked];
-  return allNames(versions).filter((name) => old.isTouched(name) || now.isTouched(name));
+  return reached(versions, files, changes);
 }
 
-/** The full name of the experiment that is asked for. */
-function nameOf(name: string, versions: Versions): string {
-  const all = allNames(versions);
-  const fullName = fullNameOf(name, all);
-  if (fullName !== undefined) return fullName;
-  throw new UsageError(
-    `Could not find experiment '${name}' in either version.${didYouMean(name, all)}\nExperiments: ${all.join(', ') || 'none'}.`,
-  );
+/**
+ * The experiments that read a changed file. Those that do not seem to are evaluated at the base: as long as nothing that a
+ * process has read differs in the working tree, what it makes is the same there. Processes keep what they load, so those
+ * that import a changed file come later.
+ */
+async function reached(
+  versions: Versions,
+  files: ChangedFiles,
+  changes: readonly Override[],
+): Promise<string[]> {
+  if (files.size === 0) return [];
+  const { old, now } = versions;
+  const names = allNames(versions);
+  const isExpected = (name: string): boolean =>
+    [old, now].some(({ sources }) => !sources.experiments.has(name) || sources.isTouched(name));
+  const others = names.filter((name) => !isExpected(name));
+  await old.evaluator.look({ names: others, changes, processes: processors });
+  return names.filter((name) => isExpected(name) || files.readBy(old.evaluator.readsOf(name)).size > 0);
 }
 
 /** Where the old version is from, and which experiment is meant; all where that is undefined. */
@@ -166,11 +190,13 @@ async function evaluateAll(
   changes: readonly Override[],
   { repository, base, asked: only }: Origin,
 ): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged' | 'notes'>> {
-  const within = ({ sources }: Evaluated) => found.filter((name) => sources.experiments.has(name));
-  const [olds, news] = await Promise.all([
-    old.evaluator.configs(within(old), changes),
-    now.evaluator.configs(within(now), changes),
-  ]);
+  const configs = ({ sources, evaluator }: Evaluated) =>
+    evaluator.configs({
+      names: found.filter((name) => sources.experiments.has(name)),
+      changes,
+      processes: half,
+    });
+  const [olds, news] = await Promise.all([configs(old), configs(now)]);
   const formers = formerNames(
     { old: { ...old, documents: olds }, now: { ...now, documents: news } },
     movedExperiments(repository, old.sources.tree, now.sources.tree),
@@ -233,8 +259,9 @@ function asked(
   };
   return {
     documents,
-    fingerprints: (names) => called(names, (own) => evaluator.fingerprints(own, changes)),
-    analyses: (names) => called(names, (own) => evaluator.analyses(own, changes)),
+    fingerprints: (all) =>
+      called(all, (names) => evaluator.fingerprints({ names, changes, processes: half })),
+    analyses: (all) => called(all, (names) => evaluator.analyses({ names, changes, processes: half })),
   };
 }
 

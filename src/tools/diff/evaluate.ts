@@ -2,7 +2,7 @@
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants } from '../../experiment/index.js';
-import { classOf } from '../../hparams/index.js';
+import { classOf, withOrigin } from '../../hparams/index.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
 import type { Analysis } from '../analysis/analyze.js';
 import { failureOf } from '../failure.js';
@@ -46,9 +46,10 @@ export class Evaluation {
         };
       });
       const formerConstants = { ...oldConstantsOf?.(experiment.constructor) };
+      const config = withOrigin('luthier diff', () => configDocument(configs));
       const file = declaringFile(experiment.constructor);
       const declared = file === undefined ? {} : { declared: { name: experiment.constructor.name, file } };
-      return { name, ...declared, constants, formerConstants, config: configDocument(configs) };
+      return { name, ...declared, constants, formerConstants, config };
     } catch (error) {
       return { name, error: toldOf(error) };
     }

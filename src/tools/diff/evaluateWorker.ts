@@ -1,24 +1,26 @@
-/** @file Entry point of the process that evaluates the experiments of one version. */
-import { Evaluation } from './evaluate.js';
+/** @file Entry point of a process that evaluates experiments of one version. */
 import { limitMemory } from './memoryLimit.js';
-import { type Answer, protocolVersion, type Question } from './protocol.js';
+import { type Answer, type Message, protocolVersion, type Question } from './protocol.js';
+import { recordReads } from './reads.js';
 
 limitMemory(Number(process.argv[2]));
+const takeReads = recordReads();
+// What is loaded from here on is of the version.
+const { Evaluation } = await import('./evaluate.js');
 const evaluation = new Evaluation();
 
-function send(answer: Answer): void {
-  process.send!(answer);
+function answer({ ask, ...subject }: Question): Promise<Answer> {
+  if (ask === 'configs') return evaluation.configs(subject);
+  return ask === 'fingerprint' ? evaluation.fingerprint(subject) : evaluation.analysis(subject);
 }
 
-async function answer({ ask, ...subject }: Question): Promise<void> {
-  if (ask === 'configs') send({ experiment: await evaluation.configs(subject) });
-  else if (ask === 'fingerprint') send({ fingerprint: await evaluation.fingerprint(subject) });
-  else send({ analysis: await evaluation.analysis(subject) });
+function send(message: Message): void {
+  process.send!(message);
 }
 
 let last = Promise.resolve();
 process.on('message', (question: Question) => {
-  last = last.then(() => answer(question));
+  last = last.then(async () => send({ answer: await answer(question), reads: takeReads() }));
 });
 // Whoever asked is gone: nobody waits for an answer any more.
 process.on('disconnect', () => process.exit());

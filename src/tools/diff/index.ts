@@ -27,7 +27,7 @@ export const diff: Command = {
       value: 'REF',
       about:
         'Compares the working tree with the merge base of HEAD and REF, as a pull request does. Without EXP, every ' +
-        'experiment that imports a changed file, directly or not, is compared.',
+        'experiment is looked at.',
       parse: nonEmpty,
     },
     exact: {
@@ -38,13 +38,13 @@ export const diff: Command = {
     timeout: {
       key: 'timeout',
       value: 'SECONDS',
-      about: `With --base, the time that one experiment may take. Default: ${defaultSeconds}.`,
+      about: `The time that one experiment may take. Default: ${defaultSeconds}.`,
       parse: positive(false),
     },
     memory: {
       key: 'memory',
       value: 'GIGABYTES',
-      about: `With --base, the memory that evaluating one experiment may take. Default: ${defaultGigabytes}.`,
+      about: `The memory that evaluating one experiment may take. Default: ${defaultGigabytes}.`,
       parse: positive(false),
     },
     label: {
@@ -95,9 +95,13 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
         );
       return reportOf(parseReport(textOfReport(report)), failOnChange, labels);
     }
+    const limits = {
+      seconds: (values.timeout as number | undefined) ?? defaultSeconds,
+      gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
+    };
     if (base === undefined) {
       if (first !== undefined && second !== undefined)
-        return reportOf(await compareTwo(first, second, changes), failOnChange);
+        return reportOf(await compareTwo(first, second, changes, limits), failOnChange);
       throw new UsageError(
         'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
       );
@@ -110,10 +114,7 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
       exact: values.exact === true,
       name: first,
       changes: changes.map(fromAnywhere),
-      limits: {
-        seconds: (values.timeout as number | undefined) ?? defaultSeconds,
-        gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
-      },
+      limits,
     };
     return reportOf(await compareVersions(request), failOnChange, labels);
   },

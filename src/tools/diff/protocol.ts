@@ -135,9 +135,10 @@ export interface Question {
   readonly ofBase?: true | undefined;
 }
 
-/** From an evaluator: first that it is ready, then an answer for each question, in order. */
-export type Answer =
+/** What a question is answered with, by its kind. */
+export type Answer = ExperimentDocument | FingerprintDocument | AnalysisDocument;
+
+/** From an evaluator: first that it is ready, then an answer for each question, with what was read since the one before. */
+export type Message =
   | { readonly ready: number }
-  | { readonly experiment: ExperimentDocument }
-  | { readonly fingerprint: FingerprintDocument }
-  | { readonly analysis: AnalysisDocument };
+  | { readonly answer: Answer; readonly reads: readonly string[] };

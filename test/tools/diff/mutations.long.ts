@@ -147,6 +147,9 @@ interface Base {
   readonly real: Readonly<Record<'run' | 'configs', Record<string, RealBits>>>;
 }
 
+/** As they are, in one process. */
+const asked = (names: readonly string[]) => ({ names, changes: [], processes: 1 });
+
 let base: Base;
 let evaluator: Evaluator;
 
@@ -159,9 +162,9 @@ beforeAll(async () => {
   evaluator = evaluatorAt(folder);
   await evaluator.start();
   const answers = {
-    configs: await remembered((all) => evaluator.configs(all, []), names),
-    fingerprints: await remembered((all) => evaluator.fingerprints(all, []), fixtures),
-    analyses: await remembered((all) => evaluator.analyses(all, []), fixtures),
+    configs: await remembered((all) => evaluator.configs(asked(all)), names),
+    fingerprints: await remembered((all) => evaluator.fingerprints(asked(all)), fixtures),
+    analyses: await remembered((all) => evaluator.analyses(asked(all)), fixtures),
   };
   const real = {
     run: await realBits(folder, 'run', fixtures),
@@ -195,21 +198,21 @@ async function told(folder: string, { file }: Mutant): Promise<string | undefine
   try {
     await now.start();
     if (file.startsWith('experiments/')) {
-      const [before, after] = [await answers.configs(shipped), await now.configs(shipped, [])];
+      const [before, after] = [await answers.configs(shipped), await now.configs(asked(shipped))];
       const other = shipped.find((name) => {
         const pair = [before.get(name)!, after.get(name)!] as const;
         return made(pair[0]) === undefined ? made(pair[1]) !== undefined : !isSameConfig(...pair);
       });
       return other === undefined ? undefined : `${other}: its config`;
     }
-    const documents = [await answers.configs(fixtures), await now.configs(fixtures, [])] as const;
+    const documents = [await answers.configs(fixtures), await now.configs(asked(fixtures))] as const;
     const models = await analyseModels(
       fixtures,
       { ...answers, documents: documents[0] },
       {
         documents: documents[1],
-        fingerprints: (names) => now.fingerprints(names, []),
-        analyses: (names) => now.analyses(names, []),
+        fingerprints: (names) => now.fingerprints(asked(names)),
+        analyses: (names) => now.analyses(asked(names)),
       },
     );
     const reports = fixtures.map((name) => {

@@ -1,0 +1,81 @@
+/** @file Reach of a change: the changed files that a process read, or looked for. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import type { Tree } from './versionTree.js';
+
+/** By these, and what they extend, Node and tsx know what imports and TypeScript mean; they are read unseen. */
+const settings = /^(package|tsconfig)\.json$/;
+
+/** Adds what a tsconfig.json extends of the project's own files, with itself. */
+function addExtended(file: string, found: Set<string>): void {
+  if (found.has(file) || !existsSync(file)) return;
+  found.add(file);
+  const given = /"extends"\s*:\s*("[^"]*"|\[[^\]]*\])/.exec(readFileSync(file, 'utf8'))?.[1] ?? '';
+  for (const [, path] of given.matchAll(/"(\.[^"]*)"/g))
+    addExtended(resolve(dirname(file), path!.endsWith('.json') ? path! : `${path}.json`), found);
+}
+
+/** What the TypeScript of a project is translated by. */
+function translationSettings({ root, project }: Tree): Set<string> {
+  const found = new Set<string>();
+  for (let folder = project; ; folder = dirname(folder)) {
+    addExtended(join(folder, 'tsconfig.json'), found);
+    if (folder === root || folder === dirname(folder)) return found;
+  }
+}
+
+/** All paths by which a process may come upon a file. */
+function pathsOf(file: string): string[] {
+  // An import leaves out the extension, or has another one, and may name the folder.
+  const stem = file.slice(0, file.length - extname(file).length);
+  return [file, stem, ...(basename(stem) === 'index' ? [dirname(file)] : [])];
+}
+
+/** The files in which two versions differ, as processes of one of them come upon them. */
+export class ChangedFiles {
+  private readonly byPath = new Map<string, string[]>();
+  private readonly settings: readonly string[];
+  private readonly root: string;
+
+  /** `files` are named from the roots of both. The processes are of `tree`. */
+  constructor(
+    private readonly files: ReadonlySet<string>,
+    tree: Tree,
+    other: Tree,
+  ) {
+    const root = (this.root = tree.root);
+    const translating = [tree, other].map((each) => ({ each, found: translationSettings(each) }));
+    this.settings = [...files].filter(
+      (file) =>
+        settings.test(basename(file)) ||
+        translating.some(({ each, found }) => found.has(join(each.root, file))),
+    );
+    for (const file of files) {
+      for (const path of pathsOf(file)) this.add(path, file);
+      // A folder that only one version has.
+      for (let folder = dirname(file); folder !== '.'; folder = dirname(folder))
+        if (existsSync(join(root, folder)) !== existsSync(join(other.root, folder))) this.add(folder, file);
+    }
+  }
+
+  get size(): number {
+    return this.files.size;
+  }
+
+  private add(path: string, file: string): void {
+    const known = this.byPath.get(join(this.root, path));
+    if (known === undefined) this.byPath.set(join(this.root, path), [file]);
+    else known.push(file);
+  }
+
+  /** The changed files among what a process read, as `recordReads` tells it. */
+  readBy(paths: Iterable<string>): Set<string> {
+    const found = new Set(this.settings);
+    for (const path of paths) {
+      for (const file of this.byPath.get(path) ?? []) found.add(file);
+      if (!path.endsWith('/')) continue;
+      for (const file of this.files) if (join(this.root, file).startsWith(path)) found.add(file);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,125 @@
+/** @file Record of what a process reads: files, listed folders, and the places where modules are looked for. */
+import childProcess from 'node:child_process';
+import fs from 'node:fs';
+import Module, { register, syncBuiltinESMExports } from 'node:module';
+import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import workerThreads, { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
+
+type Callable = (this: unknown, ...args: unknown[]) => unknown;
+
+/** Runs in the loader's thread: tells where a module is looked for, and where it was found. */
+const moduleHook = `
+let port;
+export function initialize(given) {
+  port = given;
+}
+export async function resolve(specifier, context, next) {
+  if (/^(\\.|\\/|file:)/.test(specifier)) port.postMessage(new URL(specifier, context.parentURL).href);
+  const found = await next(specifier, context);
+  port.postMessage(found.url);
+  return found;
+}
+`;
+
+/** Functions that tell what is in a folder. */
+const listing = /^(readdir|opendir|cp|glob)/;
+
+const realpath = fs.realpathSync.native;
+
+/** A path without symbolic links, as far as it is there. */
+function realPath(path: string): string {
+  try {
+    return realpath(path);
+  } catch {
+    return path === dirname(path) ? path : join(realPath(dirname(path)), basename(path));
+  }
+}
+
+/** What a file function is given, as an absolute path; undefined for descriptors and the like. */
+function pathOf(given: unknown): string | undefined {
+  if (typeof given === 'string') return resolve(given);
+  if (Buffer.isBuffer(given)) return resolve(given.toString());
+  return given instanceof URL && given.protocol === 'file:' ? fileURLToPath(given) : undefined;
+}
+
+/** `original`, which tells its first argument before it runs. */
+function telling(original: Callable, tell: (first: unknown) => void): Callable {
+  const told: Callable = function (...args) {
+    tell(args[0]);
+    return Reflect.apply(original, this, args);
+  };
+  const properties: PropertyDescriptorMap = Object.getOwnPropertyDescriptors(original);
+  if ('native' in properties) properties.native!.value = telling(properties.native!.value, tell);
+  return Object.defineProperties(told, properties);
+}
+
+/** Has the functions of a module tell what they are called with first. */
+function watch(module: object, tell: (name: string, first: unknown) => void): void {
+  for (const [name, value] of Object.entries(module)) {
+    if (typeof value !== 'function' || !/^[a-z]/.test(name)) continue;
+    Object.assign(module, { [name]: telling(value, (first) => tell(name, first)) });
+  }
+}
+
+/** Tells where modules are looked for, by both loaders; what is returned tells what the one in a thread of its own has seen. */
+function watchModules(note: (path: string) => void): () => void {
+  const { port1, port2 } = new MessageChannel();
+  register(`data:text/javascript,${encodeURIComponent(moduleHook)}`, { data: port2, transferList: [port2] });
+  const loader = Module as unknown as { _resolveFilename: Callable };
+  const find = loader._resolveFilename;
+  loader._resolveFilename = function (request, parent, ...rest) {
+    const importer = (parent as { filename?: string | null } | null)?.filename;
+    const folder = importer == null ? process.cwd() : dirname(importer);
+    if (/^[./]/.test(request as string)) note(resolve(folder, request as string));
+    const found = Reflect.apply(find, this, [request, parent, ...rest]) as string;
+    if (isAbsolute(found)) note(found);
+    return found;
+  };
+  return () => {
+    for (let told = receiveMessageOnPort(port1); told; told = receiveMessageOnPort(port1))
+      if (told.message.startsWith('file:')) note(fileURLToPath(told.message));
+  };
+}
+
+/**
+ * Records what this process reads from now on, by Node's functions for files and by its module loaders, found or not. What
+ * a process or thread that it starts reads is not seen: then everything counts as read. Native add-ons are not seen either.
+ *
+ * @returns a function that gives the absolute paths since it was called last. One with a slash at its end stands for all
+ *   that is below it.
+ */
+export function recordReads(): () => string[] {
+  const known = new Set<string>();
+  let fresh: string[] = [];
+  const note = (path: string): void => {
+    if (known.has(path)) return;
+    known.add(path);
+    fresh.push(path);
+  };
+  const noteFile = (name: string, given: unknown): void => {
+    const path = pathOf(given);
+    if (path === undefined) return;
+    note(path);
+    if (listing.test(name)) note(join(path, '/'));
+  };
+  const noteAll = (): void => note('/');
+  for (const module of [fs, fs.promises]) watch(module, noteFile);
+  watch(childProcess, noteAll);
+  class ToldWorker extends Worker {
+    constructor(...args: ConstructorParameters<typeof Worker>) {
+      noteAll();
+      super(...args);
+    }
+  }
+  Object.assign(workerThreads, { Worker: ToldWorker });
+  syncBuiltinESMExports();
+  const takeModules = watchModules(note);
+  return () => {
+    takeModules();
+    const paths = fresh;
+    fresh = [];
+    const real = paths.map((path) => realPath(path) + (path.endsWith('/') ? sep : ''));
+    return [...new Set([...paths, ...real])];
+  };
+}
