@@ -4,7 +4,7 @@ import { type ConfigNode, isExplicit, nodeOf, rawValue } from '../nodes/node.js'
 import { isTouched } from '../walking/equal.js';
 import { formatSegment } from '../walking/paths.js';
 import { alignLists } from './lists.js';
-import { Contents, type Member, Structure, shownEdges } from './structure.js';
+import { ByContent, Contents, type Member, Structure, shownEdges } from './structure.js';
 
 /** Partners, one to one: configs, and the arrays and records that configs own. */
 export class Alignment {
@@ -71,8 +71,9 @@ class Aligner {
     this.defers = false;
     for (const [a, b] of this.deferred) this.consider(a, b);
     this.descend();
-    // Pairs that this makes are gone through as well.
+    // Also visits the pairs that this makes.
     for (const old of this.pairs) {
+      if (old.isSettled) continue;
       this.pairLeftovers(old, old.partner!);
       this.descend();
     }
@@ -88,26 +89,38 @@ class Aligner {
   private descend(): void {
     for (; this.descended < this.pairs.length; this.descended += 1) {
       const old = this.pairs[this.descended]!;
-      this.pairFields(old.node, old.partner!.node);
+      old.isSettled = this.pairFields(old.node, old.partner!.node);
     }
   }
 
-  /** Pairs what fields of the same name hold. A default that only one of the two looked at is made for both. */
-  private pairFields(a: ConfigNode, b: ConfigNode): void {
+  /**
+   * Pairs what fields of the same name hold. A default that only one of the two looked at is made for both.
+   *
+   * @returns whether the configs are equal but for what their partners hold.
+   */
+  private pairFields(a: ConfigNode, b: ConfigNode): boolean {
+    let isSame = a.info === b.info && a.kind === b.kind && a.tags === undefined && b.tags === undefined;
     for (const field of b.info.allFields) {
       const old = a.info.fields.get(field.name);
       if (old === undefined) continue;
       const shown = Number(isTouched(a, field.name)) + Number(isTouched(b, field.name));
       if (shown === 2 || (shown === 1 && a.info === b.info))
-        this.pairValues(rawValue(a, old), rawValue(b, field));
+        isSame = this.pairValues(rawValue(a, old), rawValue(b, field)) && isSame;
     }
+    return isSame;
   }
 
-  private pairValues(va: unknown, vb: unknown): void {
+  /** @returns whether the values are partners, or the same number or text. */
+  private pairValues(va: unknown, vb: unknown): boolean {
     const a = nodeOf(va);
     const b = nodeOf(vb);
-    if (a !== undefined && b !== undefined) this.consider(this.old.of(a), this.now.of(b));
-    if (a !== undefined || b !== undefined || va === vb) return;
+    if (a !== undefined && b !== undefined) return this.consider(this.old.of(a), this.now.of(b));
+    if (a !== undefined || b !== undefined || va === vb) return va === vb;
+    this.pairParts(va, vb);
+    return false;
+  }
+
+  private pairParts(va: unknown, vb: unknown): void {
     if (isContainer(va) && isContainer(vb)) {
       if (Array.isArray(va) !== Array.isArray(vb)) return;
       this.alignment.containersAfter.set(va, vb);
@@ -124,17 +137,18 @@ class Aligner {
     for (const [segment, part] of parts) this.pairValues(named.get(formatSegment(segment, true)), part);
   }
 
-  /** Pairs two configs that stand at the same place, if they are the same kind of thing. */
-  private consider(old: Member, now: Member): void {
-    if (!areFree(old, now)) return;
+  /** Pairs two configs that stand at the same place, if they are related. @returns whether they are partners. */
+  private consider(old: Member, now: Member): boolean {
+    if (!areFree(old, now)) return old.partner === now;
     if (old.content !== now.content) {
       if (this.defers && (this.isElsewhere(old.content) || this.isElsewhere(now.content))) {
         this.deferred.push([old, now]);
-        return;
+        return false;
       }
-      if (!this.areRelated(old.node, now.node)) return;
+      if (!this.areRelated(old.node, now.node)) return false;
     }
     this.pairConfigs(old, now);
+    return true;
   }
 
   /** Whether just one config of each structure has the content, both are free, and it says enough to call them the same. */
@@ -273,28 +287,3 @@ function pair(old: Member, now: Member): void {
 function areFree(old: Member, now: Member): boolean {
   return old.partner === undefined && now.partner === undefined;
 }
-
-/** The configs of a structure by their contents. */
-class ByContent {
-  private readonly known = new Map<number, { configs: Member[]; next: number }>();
-
-  constructor(members: readonly Member[]) {
-    for (const member of members)
-      getOrMake(this.known, member.content, () => ({ configs: [], next: 0 })).configs.push(member);
-  }
-
-  /** The config with this content, if there is just one. */
-  only(content: number): Member | undefined {
-    const { configs, next } = this.known.get(content) ?? none;
-    return configs.length === 1 && next === 0 ? configs[0] : undefined;
-  }
-
-  /** The next config with this content that has no partner; those before it are not found again. */
-  nextFree(content: number): Member | undefined {
-    const known = this.known.get(content) ?? none;
-    while (known.configs[known.next]?.partner !== undefined) known.next += 1;
-    return known.configs[known.next];
-  }
-}
-
-const none = { configs: [], next: 0 };

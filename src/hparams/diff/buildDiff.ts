@@ -54,8 +54,9 @@ class Differ {
   run(): Diff {
     this.differ(this.old, this.now, undefined);
     for (const member of this.alignment.old.members) {
-      const { node, partner } = member;
-      if (partner !== undefined && partner.node !== node) this.differConfigs(member, partner.node);
+      const { node, partner, isSettled } = member;
+      if (!isSettled && partner !== undefined && partner.node !== node)
+        this.differConfigs(member, partner.node);
     }
     const added: PartConfig[] = [];
     // Describing a part may name others, which then stand at the end.
@@ -103,7 +104,6 @@ class Differ {
     if (old.info !== now.info) this.change(at, { kind: 'class', old: old.info, value: now.info });
     if (old.kind !== now.kind) this.change(at, { kind: 'kind', old: old.kind, value: now.kind });
     for (const field of now.info.allFields) {
-      if (isPlainlySame(old, now, field)) continue;
       const path = { parent: at, segment: field.name };
       this.differTags(old, now, field, path);
       this.differFields(old, now, field, path);
@@ -278,11 +278,3 @@ class Differ {
 }
 
 type ChangeAt = Change extends infer C ? (C extends Change ? Omit<C, 'path'> : never) : never;
-
-/** Whether the field was touched in neither, or holds the same number or text in both: most fields of most configs do. */
-function isPlainlySame(old: ConfigNode, now: ConfigNode, { name }: FieldInfo): boolean {
-  if (old.info !== now.info || old.tags !== undefined || now.tags !== undefined) return false;
-  const value = now.values[name];
-  if (value === undefined) return !isTouched(old, name) && !isTouched(now, name);
-  return typeof value !== 'object' && Object.is(old.values[name], value);
-}

@@ -7,18 +7,27 @@ import { formatSegment, type PathLink } from '../walking/paths.js';
 import { type Edge, fieldEdges, walk } from '../walking/walk.js';
 
 /** A config of a structure, and what is known of it. */
-export interface Member {
-  readonly node: ConfigNode;
-  /** The path by which it was met first. */
-  path: PathLink | undefined;
-  /** The config in which it was met first. */
-  owner: Member | undefined;
+export class Member {
   /** The number of its content. */
-  content: number;
+  content = -1;
   /** What it is in the other structure. */
   partner: Member | undefined;
+  /** Whether its values are its partner's, with configs that are partners. */
+  isSettled = false;
+  /** The next config of the structure with this content. */
+  alike: Member | undefined;
   /** Whether it stands in more than one place. */
-  isShared: boolean;
+  isShared = false;
+
+  /**
+   * @param path by which it was met first.
+   * @param owner the config in which it was met first.
+   */
+  constructor(
+    readonly node: ConfigNode,
+    public path: PathLink | undefined,
+    public owner: Member | undefined,
+  ) {}
 }
 
 /** The configs of a structure in the order in which they are met, outer before inner. */
@@ -72,8 +81,7 @@ export class Structure {
     walk(root, {
       children: shownEdges,
       enter: (node, path) => {
-        const owner = open.at(-1);
-        const member: Member = { node, path, owner, content: -1, partner: undefined, isShared: false };
+        const member = new Member(node, path, open.at(-1));
         this.members.push(member);
         open.push(member);
       },
@@ -85,6 +93,35 @@ export class Structure {
       again: (node) => (this.find(node)!.isShared = true),
       results: this.known,
     });
+  }
+}
+
+/** The configs of a structure by content; those with equal content are linked by `alike`. */
+export class ByContent {
+  private readonly first = new Map<number, Member>();
+  /** Where to go on looking for a free one, once all before it have partners. */
+  private readonly next = new Map<number, Member>();
+
+  constructor(members: readonly Member[]) {
+    for (let i = members.length - 1; i >= 0; i -= 1) {
+      const member = members[i]!;
+      member.alike = this.first.get(member.content);
+      this.first.set(member.content, member);
+    }
+  }
+
+  /** The config with this content, if there is just one. */
+  only(content: number): Member | undefined {
+    const member = this.first.get(content);
+    return member?.alike === undefined ? member : undefined;
+  }
+
+  /** The first config with this content that has no partner. */
+  nextFree(content: number): Member | undefined {
+    let member = this.next.get(content) ?? this.first.get(content);
+    while (member?.partner !== undefined && member.alike !== undefined) member = member.alike;
+    if (member !== undefined) this.next.set(content, member);
+    return member?.partner === undefined ? member : undefined;
   }
 }
 
