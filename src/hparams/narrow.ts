@@ -1,6 +1,6 @@
-/** @file Configs by the class that they are of, where types say less. */
+/** @file Run-time narrowing of a config's type to its class. */
 import { ConfigError } from './errors.js';
-import { showValue } from './fields/describe.js';
+import { showValue, withArticle } from './fields/describe.js';
 import { infoOf } from './fields/fields.js';
 import { nodeOf } from './nodes/node.js';
 import { ClassLabels } from './printing/items.js';
@@ -8,13 +8,12 @@ import { captureTrace, placeText } from './source.js';
 import type { AbstractClass, Config, Instance } from './types.js';
 
 /**
- * `config` as what it is: a config of `cls`, or of a class that extends it. It is the same object, with the fields of `cls`
- * for TypeScript:
+ * Narrows a config's type to `cls`, after checking that its class is `cls` or extends it. Returns the same object:
  *
  *     narrow(task.model, LanguageModel, 'task.model').lmTpl.modelDims = 64;
  *
- * @param path where the config stands, for the message.
- * @throws ConfigError for a config of another class, and for what is no config.
+ * @param path of the config, for the message.
+ * @throws ConfigError for a config of another class, or another value.
  */
 export function narrow<T extends Instance>(config: unknown, cls: AbstractClass<T>, path?: string): Config<T> {
   const node = nodeOf(config);
@@ -23,9 +22,9 @@ export function narrow<T extends Instance>(config: unknown, cls: AbstractClass<T
     return config as Config<T>;
   const expected = infoOf(cls);
   const labels = new ClassLabels(() => (node === undefined ? [expected] : [expected, node.info]));
-  const got = node === undefined ? showValue(config) : `a ${labels.of(node.info)} ${node.kind}`;
+  const got = node === undefined ? showValue(config) : `${withArticle(labels.of(node.info))} ${node.kind}`;
   const where = path === undefined ? 'narrow()' : path;
-  throw new ConfigError(`${where}: expected a ${labels.of(expected)} config, got ${got}`, {
+  throw new ConfigError(`${where}: expected ${withArticle(labels.of(expected))} config, got ${got}`, {
     ...(path === undefined ? {} : { path }),
     place: placeText(captureTrace()),
   });

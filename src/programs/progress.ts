@@ -1,7 +1,11 @@
-/** @file progress.json of a checkpoint, by which a resumed run reports as an undisturbed one: meters, pending programs, states. */
+/**
+ * @file progress.json of a checkpoint: meters, pending programs and states, so that a resumed run reports like an
+ * uninterrupted one.
+ */
 import { z } from 'zod';
 import type { SaveOptions } from '../checkpoints/index.js';
 import type { JsonValue } from '../inputs/index.js';
+import { mapValues } from '../learners/update.js';
 import type { DuePrograms } from './duePrograms.js';
 import { JobError } from './jobErrors.js';
 import type { EvaluatedMetrics, Run } from './run.js';
@@ -14,9 +18,9 @@ const metric = pair.transform(([value, weight]) => ({ value, weight }));
 
 const schema = z.strictObject({
   meter: meterState,
-  /** States of programs by name; the field's name is from when evaluations alone had one. */
+  /** States of programs by name; the field's name dates from when only evaluations had one. */
   positions: z.record(z.string(), z.custom<JsonValue>()),
-  /** Programs that have yet to run at the step. */
+  /** Programs that still have to run at this step. */
   pending: z.array(z.string()),
   /** Metrics of the newest evaluations, by program. */
   results: z.record(z.string(), z.record(z.string(), metric)).default({}),
@@ -57,10 +61,6 @@ export function savedWith({ program, meter, programs, run, tracked }: Saved): Sa
     evaluatedAt: mapValues(run.results, ({ step }) => step),
   };
   return { inputState: program.inputState, isGood: meter.invalidInARow === 0, best: tracked?.best, progress };
-}
-
-function mapValues<T, U>(values: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
 }
 
 /** The progress of a checkpoint, if it has one. @throws JobError where it is of another version */

@@ -3,6 +3,7 @@
 import { type DocumentProblem, problemFrom, throwProblems } from '../documents/document.js';
 import { Session } from '../editing/derive.js';
 import { problemOf } from '../fields/check.js';
+import { withArticle } from '../fields/describe.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';
 import { isCarrier } from '../nodes/carriers.js';
 import { newConfig } from '../nodes/config.js';
@@ -33,27 +34,27 @@ import { type Edited, Resolver, ValueEditor } from './editValue.js';
 import { type ConfigEdits, groupChanges, type TagEdit, type ValueEdits } from './groupChanges.js';
 
 export interface ApplyOptions {
-  /** Who writes, for the history: the text of a flag, say. The default is the caller's line. */
+  /** Origin recorded in the history, such as the text of a flag; by default, the caller's line. */
   origin?: string;
   /**
-   * Whether the base must hold what the old structure held wherever something is changed. The default is true; false
-   * asks only that what is changed or deleted is there, and what is set is not.
+   * Whether the base must match the old structure wherever the diff changes it; true by default. false only requires
+   * that what is changed or deleted exists, and what is set does not.
    */
   checkOld?: boolean;
 }
 
 /**
- * `base` with the changes of `diff`. The base is not touched; configs that did not change are the same objects, and what
- * is shared stays shared. The base need not be the config that the diff was made from.
+ * Applies `diff` to `base`, which stays as it is. Unchanged configs are the same objects in the result, and sharing is
+ * kept. The base need not be the config that the diff was made from.
  *
- * @throws ConfigError with everything that does not fit the base: paths that are not there, values other than those the
- *   diff was made from, and values that their fields do not accept.
+ * @throws ConfigError with all mismatches: missing paths, old values other than the diff's, and new values that their
+ *   fields reject.
  */
 export function applyDiff<T>(diff: Diff, base: T, options: ApplyOptions = {}): T {
   return new Applier(diff, base, options.checkOld !== false, options.origin ?? currentWriter()).run() as T;
 }
 
-/** A config of the draft that changes, and what its fields become. */
+/** A config of the draft to edit, with the new values of its fields. */
 interface Located {
   readonly node: ConfigNode;
   readonly path: Path;
@@ -63,6 +64,10 @@ interface Located {
 
 class Applier {
   private readonly problems: DocumentProblem[] = [];
+  private readonly report = (path: Path, problem: string): void => {
+    const text = formatLink(path);
+    this.problems.push({ path: text, problem: `${text || '<root>'}: ${problem}`, place: undefined });
+  };
   private readonly session = new Session();
   private readonly draft: unknown;
   private readonly resolver: Resolver;
@@ -76,13 +81,13 @@ class Applier {
     private readonly checkOld: boolean,
     private readonly writer: Origin,
   ) {
-    const report = (path: Path, problem: string): void => this.report(path, problem);
     this.draft = swapConfigs(base, (node) => this.session.take(node));
     this.added = diff.added.map((part) => nodeOf(newConfig(part.info, part.kind))!);
-    // Not taken later, when what they hold may contain itself until all is written.
+    // Adopted now: later, before all is written, they may contain themselves.
     for (const node of this.added) this.session.adopt(node);
     this.resolver = new Resolver(this.draft);
-    this.editor = new ValueEditor({ diff, resolver: this.resolver, added: this.added, checkOld, report });
+    const { resolver, added, report } = this;
+    this.editor = new ValueEditor({ diff, resolver, added, checkOld, report });
   }
 
   run(): unknown {
@@ -95,7 +100,7 @@ class Applier {
     }
   }
 
-  /** Edits the draft; everything is read before anything is written. */
+  /** Edits the draft; reads everything before writing anything. */
   private apply(): unknown {
     const { configs, root } = groupChanges(this.diff.changes);
     const misfits = this.misfitsOf(configs);
@@ -109,14 +114,14 @@ class Applier {
       return { node, path, edits: own, fields: this.fieldsOf(node, own, path) };
     });
     const contents = this.diff.added.map((part) => this.contentsOf(part));
-    // What a config becomes counts wherever it is put.
+    // Classes change first, since configs may also be put elsewhere.
     for (const each of edits) this.convert(each);
     const fills = this.diff.added.map((part, i) => {
       const node = this.added[i]!;
       return { node, run: () => this.fill(node, part, contents[i]!) };
     });
     const writes = edits.map((each) => ({ node: each.node, run: () => this.write(each) }));
-    // Carriers are copied where they are written to: they, and inner ones of them first, come before all others.
+    // Carriers are copied when written to, so they come before all others, inner ones first.
     const isCarried = ({ node }: { node: ConfigNode }): boolean => isCarrier(node);
     const carriers = [...fills.filter(isCarried).reverse(), ...writes.filter(isCarried).reverse()];
     const others = [...fills, ...writes].filter((each) => !isCarried(each));
@@ -125,11 +130,6 @@ class Applier {
       edited === 'gone' ? undefined : swapConfigs(edited.value, (node) => this.session.take(node));
     this.recheckHolders(value);
     return value;
-  }
-
-  private report(path: Path, problem: string): void {
-    const text = formatLink(path);
-    this.problems.push({ path: text, problem: `${text || '<root>'}: ${problem}`, place: undefined });
   }
 
   private attempt(path: Path, action: () => void): void {
@@ -150,7 +150,7 @@ class Applier {
     throwProblems(problems, 'The diff does not fit');
   }
 
-  /** Where the base has a config of another class than the one that changes: what else does not fit there follows. */
+  /** Configs whose class is not the one that the diff changes; other mismatches inside of them are consequences. */
   private misfitsOf(configs: ReadonlyMap<Path, ConfigEdits>): ReadonlyMap<Path, string> {
     const misfits = new Map<Path, string>();
     for (const [path, edits] of configs) {
@@ -161,7 +161,7 @@ class Applier {
     return misfits;
   }
 
-  /** Finds the config that changes are about. Two paths of the diff may lead to one config of another base. */
+  /** Finds the config of a group of edits. In another base, two paths of the diff may lead to one config. */
   private locate(path: Path, edits: ConfigEdits): void {
     const node = this.resolver.node(path);
     const known = node && this.edits.get(node);
@@ -175,7 +175,7 @@ class Applier {
     }
   }
 
-  /** What the fields that change become. */
+  /** New values of the fields that change. */
   private fieldsOf(node: ConfigNode, edits: ConfigEdits, path: Path): Map<string, Edited> {
     const fields = new Map<string, Edited>();
     for (const [name, change] of edits.fields) {
@@ -186,7 +186,7 @@ class Applier {
     return fields;
   }
 
-  /** The value that a change is about: a default counts where the change is inside of it, or deletes it. */
+  /** The value that a change edits. A default counts if the change is inside of it, or deletes it. */
   private currentOf(node: ConfigNode, field: FieldInfo, change: ValueEdits): { value: unknown } | undefined {
     const [whole] = change.whole;
     const counts = (whole === undefined || whole.kind === 'delete') && hasValue(node, field);
@@ -194,12 +194,8 @@ class Applier {
   }
 
   private contentsOf({ values, path }: PartConfig): Map<string, unknown> {
-    return new Map(
-      Object.keys(values).map((name) => [
-        name,
-        this.editor.take(values[name], { parent: path, segment: name }),
-      ]),
-    );
+    const take = (name: string) => this.editor.take(values[name], { parent: path, segment: name });
+    return new Map(Object.keys(values).map((name) => [name, take(name)]));
   }
 
   private fill(node: ConfigNode, part: PartConfig, values: ReadonlyMap<string, unknown>): void {
@@ -212,7 +208,7 @@ class Applier {
     );
   }
 
-  /** Makes a config one of another kind or class, without the fields that go. */
+  /** Changes a config's kind and class, after deleting fields. */
   private convert({ node, edits, fields, path }: Located): void {
     for (const { old, value } of edits.kind) {
       if (this.checkOld && node.kind !== old) this.report(path, misfitText(old, node.kind));
@@ -239,14 +235,14 @@ class Applier {
       if (field !== undefined) continue;
       this.report(
         path,
-        `a ${change.value.name}, which the diff makes of it, has no '${name}', which is set.`,
+        `${withArticle(change.value.name)}, which the diff makes of it, has no '${name}', which is set.`,
       );
       delete node.values[name];
     }
     setClass(node, change.value, this.writer);
   }
 
-  /** A field must take what its config became. */
+  /** Checks fields that hold configs whose class or kind has changed. */
   private recheckHolders(value: unknown): void {
     const changed = new Set<ConfigNode>();
     for (const [node, { edits }] of this.edits)
@@ -270,7 +266,7 @@ class Applier {
       const at: Path = { parent: path, segment: name };
       const field = node.info.fields.get(name);
       if (field === undefined) {
-        this.report(at, `a ${node.info.name} has no '${name}'.`);
+        this.report(at, `${withArticle(node.info.name)} has no '${name}'.`);
         continue;
       }
       const tags = getOrMake(wanted, field, () => new Set(fieldTags(node, field)));
@@ -290,7 +286,7 @@ function misfit(expected: ClassInfo, actual: ClassInfo): string {
 }
 
 function misfitText(expected: string, actual: string): string {
-  return `expected a ${expected}, from which the diff was made, got a ${actual}.`;
+  return `expected ${withArticle(expected)}, from which the diff was made, got ${withArticle(actual)}.`;
 }
 
 /** Whether a path is one of `outer` or leads into one. */

@@ -4,6 +4,7 @@ import { getPath, writePath } from '../editing/access.js';
 import { PresentNames, partAt } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
+import { getOrMake } from '../nodes/containers.js';
 import { nodesIn } from '../nodes/held.js';
 import { type ConfigNode, deleteField, isExplicit, nodeOf, rawValue, writeField } from '../nodes/node.js';
 import { formatPath, parsePath, type Segment } from '../walking/paths.js';
@@ -121,60 +122,28 @@ export class FileReader {
 
   /** Sets the fields of a config that is written in place: they may go into its defaults. */
   private fill(node: ConfigNode, fields: Record<string, unknown>, where: Where): void {
-    const names = new PresentNames(this.decoder.notify);
     const assignments = this.assignmentsOf(fields, where);
     for (const { problem, place } of repeatsIn(assignments)) {
       this.decoder.report({ ...where, owner: fields, key: '$class' }, () => {
         throw new ConfigError(`${problem} (again at ${place})`);
       });
     }
-    for (const assignment of assignments) {
-      applyOne(node.proxy, assignment, names, (error, { path, place }) => {
-        const key = Object.keys(fields).find((name) => formatPath(assignment.path) === name);
-        // The decoder puts the whole path before the problem.
-        const own = `${formatPath(path)}: `;
-        const isOwn = error.problem.startsWith(own);
-        const link = path.reduce<Where['link']>((parent, segment) => ({ parent, segment }), where.link);
-        const at = { ...where, link: isOwn ? link : where.link, owner: fields, key: key ?? '$class' };
-        this.decoder.report(at, () => {
-          throw new ConfigError(isOwn ? error.problem.slice(own.length) : error.problem, {
-            place,
-            cause: error.cause,
-          });
+    let current: Assignment;
+    const assigner = new Assigner(node.proxy, this.decoder.notify, (error, { path, place }) => {
+      const key = Object.keys(fields).find((name) => formatPath(current.path) === name);
+      // The decoder puts the whole path before the problem.
+      const own = `${formatPath(path)}: `;
+      const isOwn = error.problem.startsWith(own);
+      const link = path.reduce<Where['link']>((parent, segment) => ({ parent, segment }), where.link);
+      const at = { ...where, link: isOwn ? link : where.link, owner: fields, key: key ?? '$class' };
+      this.decoder.report(at, () => {
+        throw new ConfigError(isOwn ? error.problem.slice(own.length) : error.problem, {
+          place,
+          cause: error.cause,
         });
       });
-    }
-  }
-}
-
-/**
- * Makes one assignment; `fail` is told what is wrong with it, or with the parts of a section. The first `known` steps of
- * its path have their present names.
- */
-export function applyOne(
-  root: unknown,
-  assignment: Assignment,
-  names: PresentNames,
-  fail: (error: ConfigError, at: Assignment) => void,
-  known = 0,
-): void {
-  const { value, place } = assignment;
-  let { path } = assignment;
-  try {
-    path = names.path(root, path, place, known);
-    if (value instanceof Section && nodesIn(partAt(root, path)).length > 0) {
-      for (const inner of value.assignments) {
-        applyOne(root, { ...inner, path: [...path, ...inner.path] }, names, fail, path.length);
-      }
-      return;
-    }
-    // A name that the root lacks is a slip, not a new part of it.
-    if (path.length > 0 && nodeOf(root) === undefined) getPath(root, path.slice(0, 1));
-    if (path.length === 0) replace(root, value, place);
-    else writePath(root, path, place, () => (value instanceof Section ? recordOf(value) : value));
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    fail(error, { path, value, place });
+    });
+    for (current of assignments) assigner.apply(current);
   }
 }
 
@@ -203,47 +172,115 @@ function replace(root: unknown, value: unknown, place: string): void {
   }
 }
 
-/** A place that was set, and those on the way to it. */
+/** The paths that one file has set. */
+class SetPaths {
+  private readonly set = new Map<string, Known>();
+  private readonly below = new Map<string, Known>();
+
+  /** The error of setting a path, `written` so in the file, if it was set before, or part of it was. */
+  conflict(steps: readonly Segment[], place: string, written = steps): ConfigError | undefined {
+    const key = keysOf(steps).at(-1) ?? '[]';
+    const path = formatPath(written);
+    const same = this.set.get(key);
+    if (same !== undefined)
+      return new ConfigError(`${path}: set twice, first at ${same.place}`, { path, place });
+    const part = this.below.get(key);
+    if (part === undefined) return undefined;
+    return new ConfigError(
+      `${path}: replaces ${part.path}, which is set at ${part.place}; set the whole before its parts`,
+      { path, place },
+    );
+  }
+
+  add(steps: readonly Segment[], place: string): void {
+    const keys = keysOf(steps);
+    const known: Known = { place, path: formatPath(steps) };
+    this.set.set(keys.at(-1) ?? '[]', known);
+    for (const outer of keys.slice(0, -1)) if (!this.below.has(outer)) this.below.set(outer, known);
+  }
+}
+
+/** A path that was set. */
 interface Known {
   readonly place: string;
   readonly path: string;
 }
 
-/** The assignments, those in sections too, whose place an earlier one has set, or a part of it. */
+/** Keys of a path's prefixes, equal for a field and a record's key of one name. */
+function keysOf(steps: readonly Segment[]): string[] {
+  const names = steps.map((step) => (typeof step === 'object' ? step.key : step));
+  return names.map((_, i) => JSON.stringify(names.slice(0, i + 1)));
+}
+
+/** The assignments, those in sections too, to paths that an earlier one has set, or part of which it has. */
 function repeatsIn(assignments: readonly Assignment[]): DocumentProblem[] {
   const problems: DocumentProblem[] = [];
-  const set = new Map<string, Known>();
-  const below = new Map<string, Known>();
+  const paths = new SetPaths();
   const look = (found: readonly Assignment[], around: readonly Segment[]): void => {
     for (const { path: own, value, place } of found) {
       const steps = [...around, ...own];
-      const path = formatPath(steps);
-      const names = steps.map((step) => (typeof step === 'object' ? step.key : step));
-      const keys = names.map((_, i) => JSON.stringify(names.slice(0, i + 1)));
-      const key = keys.at(-1) ?? '[]';
+      const error = paths.conflict(steps, place);
       if (value instanceof Section) {
         // A section of a config adds to it, and one of a record is the whole of it.
-        const earlier = set.get(key) ?? below.get(key);
-        if (earlier !== undefined) value.refuseRecord = undoes(path, earlier, place, set.has(key));
+        value.refuseRecord = error;
         look(value.assignments, steps);
-        continue;
-      }
-      const earlier = set.get(key) ?? below.get(key);
-      if (earlier !== undefined) {
-        problems.push({ problem: undoes(path, earlier, place, set.has(key)).problem, path, place });
-        continue;
-      }
-      set.set(key, { place, path });
-      for (const outer of keys.slice(0, -1)) if (!below.has(outer)) below.set(outer, { place, path });
+      } else if (error !== undefined) {
+        problems.push({ problem: error.problem, path: formatPath(steps), place });
+      } else paths.add(steps, place);
     }
   };
   look(assignments, []);
   return problems;
 }
 
-function undoes(path: string, earlier: Known, place: string, isSame: boolean): ConfigError {
-  const problem = isSame
-    ? `${path}: set twice, first at ${earlier.place}`
-    : `${path}: replaces ${earlier.path}, which is set at ${earlier.place}; set the whole before its parts`;
-  return new ConfigError(problem, { path, place });
+/** Assignments to one root: names of fields, and paths that were set, by file. */
+export class Assigner {
+  private readonly names: PresentNames;
+  private readonly paths = new Map<string, SetPaths>();
+
+  constructor(
+    private readonly root: unknown,
+    notify: (notice: string) => void,
+    private readonly fail: (error: ConfigError, at: Assignment) => void,
+  ) {
+    this.names = new PresentNames(notify);
+  }
+
+  /**
+   * Makes one assignment; reports what is wrong with it, or with the parts of a section.
+   *
+   * @param known how many of the first steps of its path have their present names.
+   */
+  apply({ path: given, value, place }: Assignment, known = 0): void {
+    const { root } = this;
+    let path = given;
+    try {
+      path = this.names.path(root, path, place, known);
+      if (value instanceof Section && nodesIn(partAt(root, path)).length > 0) {
+        for (const inner of value.assignments)
+          this.apply({ ...inner, path: [...path, ...inner.path] }, path.length);
+        return;
+      }
+      // A name that the root lacks is a slip, not a new part of it.
+      if (path.length > 0 && nodeOf(root) === undefined) getPath(root, path.slice(0, 1));
+      this.setOnce(path, place);
+      if (path.length === 0) replace(root, value, place);
+      else writePath(root, path, place, () => (value instanceof Section ? recordOf(value) : value));
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.fail(error, { path, value, place });
+    }
+  }
+
+  /** Two texts may lead to one item of a list, counted from its start and from its end. */
+  private setOnce(path: readonly Segment[], place: string): void {
+    const steps = path.map((step, i) => {
+      const list = typeof step === 'number' && step < 0 ? partAt(this.root, path.slice(0, i)) : undefined;
+      return Array.isArray(list) ? list.length + (step as number) : step;
+    });
+    const paths = getOrMake(this.paths, place.replace(/(:\d+)+$/, ''), () => new SetPaths());
+    const error = paths.conflict(steps, place, path);
+    if (error !== undefined) throw error;
+    paths.add(steps, place);
+  }
 }

@@ -2,12 +2,11 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { deepCopy, isConfig } from '../editing/edit.js';
-import { PresentNames } from '../editing/presentNames.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
 import type { AnyConfig } from '../types.js';
 import { formatPath } from '../walking/paths.js';
-import { type Assignment, applyOne, FileReader } from './assignments.js';
+import { Assigner, type Assignment, FileReader } from './assignments.js';
 import {
   type DocumentProblem,
   isRecord,
@@ -65,12 +64,10 @@ export function applyAssignments(
   options: Pick<ReadOptions, 'notify'> = {},
 ): void {
   const problems: DocumentProblem[] = [];
-  const names = new PresentNames(notifier(options));
-  for (const assignment of assignments) {
-    applyOne(root, assignment, names, (error, { path, place }) =>
-      problems.push(problemFrom(error, formatPath(path), place)),
-    );
-  }
+  const assigner = new Assigner(root, notifier(options), (error, { path, place }) =>
+    problems.push(problemFrom(error, formatPath(path), place)),
+  );
+  for (const assignment of assignments) assigner.apply(assignment);
   throwProblems(problems, 'The config file', filesOf(problems));
 }
 

@@ -23,7 +23,7 @@ function describe(schema: z.ZodType, depth: number): string {
   if (definition.type === 'nullable') return `${describe(definition.innerType!, depth)} or null`;
   const holder = holderOf(schema);
   if (holder !== undefined)
-    return `${article(holder.cls.name)} ${holder.cls.name} ${holder.kind === 'factory' ? 'partial' : 'config'}`;
+    return `${withArticle(holder.cls.name)} ${holder.kind === 'factory' ? 'partial' : 'config'}`;
   if (definition.innerType !== undefined) return describe(definition.innerType, depth);
   const inner = innermost(schema);
   return depth > deepest ? 'a value' : describeInner(definitionOf(inner), depth + 1);
@@ -92,14 +92,14 @@ function describeNumber(checks: Check[], big: boolean): string {
   if (high !== undefined && low === undefined && Number(high.value) === 0) {
     adjective = high.inclusive ? 'non-positive ' : 'negative ';
   } else if (low?.inclusive === true && high?.inclusive === true) {
-    return `${article(noun)} ${noun} from ${low.value} to ${high.value}${multiple(step)}`;
+    return `${withArticle(noun)} from ${low.value} to ${high.value}${multiple(step)}`;
   } else {
     if (low !== undefined && adjective === '')
       bounds.push(`${low.inclusive ? 'at least' : 'above'} ${low.value}`);
     if (high !== undefined) bounds.push(`${high.inclusive ? 'at most' : 'below'} ${high.value}`);
   }
   const phrase = `${adjective}${noun}`;
-  return `${article(phrase)} ${phrase}${bounds.length > 0 ? ` ${bounds.join(' and ')}` : ''}${multiple(step)}`;
+  return `${withArticle(phrase)}${bounds.length > 0 ? ` ${bounds.join(' and ')}` : ''}${multiple(step)}`;
 }
 
 function multiple(step: Check | undefined): string {
@@ -131,9 +131,9 @@ function plural(phrase: string): string {
   return / or /.test(phrase) ? `(${phrase})` : phrase;
 }
 
-/** `a` or `an`, as the first letter asks. */
-function article(word: string): string {
-  return /^[aeiou]/i.test(word) ? 'an' : 'a';
+/** `an AdamW`: a word after `a` or `an`, by its first letter. */
+export function withArticle(word: string): string {
+  return `${/^[aeiou]/i.test(word) ? 'an' : 'a'} ${word}`;
 }
 
 const longest = 80;
@@ -194,5 +194,5 @@ function showInstance(value: object): string {
   // A config's target names itself; anything else is named after its class.
   const label = (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag];
   const name = typeof label === 'string' ? label : (value.constructor?.name ?? 'object');
-  return `${article(name)} ${name}`;
+  return withArticle(name);
 }

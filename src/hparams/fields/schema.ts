@@ -29,6 +29,7 @@ export interface Definition {
   keyType?: z.ZodType;
   valueType?: z.ZodType;
   options?: z.ZodType[];
+  transform?: (...values: unknown[]) => unknown;
   shape?: Fields;
   catchall?: z.ZodType;
   in?: z.ZodType;
@@ -58,9 +59,10 @@ export interface Check {
   pattern?: RegExp;
 }
 
-/** What `schema` makes of `value`. @throws PromiseError where a function in the schema is async. */
+/** Parses `value` by `schema`. @throws PromiseError where a function in the schema is async. */
 export function parse(schema: z.ZodType, value: unknown): z.ZodSafeParseResult<unknown> {
-  // safeParse drops the promise of an async refinement: what that throws later would end the process.
+  watchTransforms(schema);
+  // safeParse drops the promise of an async refinement, and its later rejection would end the process.
   const context: z.core.ParseContextInternal = {};
   try {
     const result = schema._zod.run({ value, issues: [] }, context);
@@ -206,6 +208,25 @@ function allSchemas(schema: z.ZodType): Set<z.ZodType> {
     if (definitionOf(each)[HOLDER] === undefined) for (const child of childSchemas(each)) seen.add(child);
   }
   return seen;
+}
+
+const watched = new WeakSet<z.ZodType>();
+
+/** Handles rejections of async transforms: zod drops their promises before anyone can, which would end the process. */
+function watchTransforms(schema: z.ZodType): void {
+  if (watched.has(schema)) return;
+  for (const each of allSchemas(schema)) {
+    const definition = definitionOf(each);
+    const { type, transform } = definition;
+    if (type === 'transform' && !watched.has(each)) {
+      definition.transform = (...values) => {
+        const result = transform!(...values);
+        if (result instanceof Promise) result.catch(() => {});
+        return result;
+      };
+    }
+    watched.add(each);
+  }
 }
 
 /** The holders anywhere in `schema`. */

@@ -9,10 +9,10 @@ import { origin } from '../nodes/record.js';
 import { isSameStep, type PathLink, type Segment, segmentsOf } from './paths.js';
 import { cycleError, depthFirst } from './walk.js';
 
-/** Called by `traverse` for a value; what it returns is the value's result. */
+/** Returns the result for a value. */
 export type Visitor<R> = (value: unknown, state: State<R>) => R;
 
-/** A part of the value at hand. */
+/** A part of a value. */
 export interface Child {
   readonly segment: Segment;
   readonly value: unknown;
@@ -20,40 +20,40 @@ export interface Child {
   readonly path: readonly Segment[];
 }
 
-/** Where a traversal is, and the ways on from there. */
+/** Position of a traversal, with the operations that continue it. */
 export interface State<R> {
-  /** The value that the state was made for. */
+  /** The value at this position. */
   readonly original: unknown;
-  /** The steps from the root; of several paths to a shared object, the one it was first met by. */
+  /** The steps from the root; for a shared object, by its first path. */
   readonly path: readonly Segment[];
-  /** Whether the value has parts: configs, arrays, records, and registered containers have. */
+  /** Whether the value can have parts: a config, array, record or registered container. */
   readonly isTraversable: boolean;
-  /** The parts of the value, without going on to them. */
+  /** The parts of the value, without visiting them. */
   children(): Child[];
   /**
-   * Goes on to every part, and gives a value of the same kind that holds the results: an array, a record, a config of
-   * the same class. Where every result is the part itself, so is the whole; a value without parts is given as it is.
+   * Visits every part, and returns the value with its parts replaced by their results: an array, a record, a config of
+   * the same class. Returns the value itself if all results equal the parts, or if it has no parts.
    *
    * @throws ConfigError where a result does not fit its field.
    */
   mapChildren(): unknown;
-  /** Goes on to every part, and gives the results in order. */
+  /** Visits every part; returns the results in order. */
   flattenedMapChildren(): R[];
-  /** Goes on to `value`, a part or something that is to stand for it; `path` are the steps to it from here. */
+  /** Visits `value`, a part or its replacement; `path` are the steps to it from here. */
   call(value: unknown, ...path: Segment[]): R;
-  /** Every path from the root, made one by one: there may be more of them than anyone could store. */
+  /** All paths from the root, generated lazily, since there may be exponentially many. */
   allPaths(): IterableIterator<readonly Segment[]>;
-  /** The states around this one, the nearest first, the root's last. */
+  /** The enclosing states, from the nearest to the root's. */
   ancestors(): IterableIterator<State<R>>;
 }
 
-/** How `traverse` goes about it. */
+/** Options of `traverse`. */
 export interface TraverseOptions {
-  /** Calls the visitor once for each object, the default, or once for each path. Numbers, strings and the like are no objects. */
+  /** Visits each object once, the default, or once per path. Primitive values are always visited per path. */
   readonly memoized?: boolean;
-  /** Takes in fields that were not set and have a default. */
+  /** Includes unset fields that have a default. */
   readonly defaults?: boolean;
-  /** How to look into instances of further classes, in this traversal alone: `[[Grid, { flatten, unflatten }]]`. */
+  /** Handlers for containers of further classes, in this traversal only: `[[Grid, { flatten, unflatten }]]`. */
   readonly containers?: readonly (readonly [
     cls: abstract new (...values: any[]) => object,
     handler: ContainerHandler<any>,
@@ -61,14 +61,13 @@ export interface TraverseOptions {
 }
 
 /**
- * Calls `visit` for `root`, and for whatever the visitor goes on to by its state; the result is that for the root.
+ * Calls `visit` for `root`, which continues to other values through its state; returns the result for the root.
  *
  *     const count = traverse<number>(config, (_, state) =>
  *       state.flattenedMapChildren().reduce((sum, each) => sum + each, 1));
  *
- * However deep the graph is, the stack does not overflow: from 100 nested calls on, what lies below a value is visited
- * before it. A visitor should therefore depend on nothing but the value and the state; where it merely looks at each
- * config, `iterate` is simpler.
+ * The stack never overflows: from 100 nested calls on, the values below one are visited before it. A visitor should
+ * therefore depend only on value and state. To look at each config, `iterate` is simpler.
  *
  * @throws ConfigError where a value contains itself.
  */
@@ -77,12 +76,12 @@ export function traverse<R>(root: unknown, visit: Visitor<R>, options: TraverseO
   return run.resultOf(run.root);
 }
 
-// Some five frames a call, of which the visitor's may be large.
+// About five frames per call; the visitor's may be large.
 const deepestCalls = 100;
 
 type Outcome<R> = { readonly result: R } | { readonly error: unknown };
 
-/** A way to an object: the state that it is reached from, and the step. */
+/** An edge to an object: its source, and the step. */
 interface Arrival {
   readonly from: unknown;
   readonly segment: Segment;
@@ -103,10 +102,9 @@ class Run<R> {
     readonly options: TraverseOptions,
   ) {
     this.memoized = options.memoized !== false;
-    const handlers = options.containers?.map(
-      ([cls, handler]) => [prototypeOf(cls, 'traverse'), handler] as const,
-    );
-    this.handlers = handlers && new Map(handlers);
+    const { containers } = options;
+    this.handlers =
+      containers && new Map(containers.map(([cls, handler]) => [prototypeOf(cls, 'traverse'), handler]));
     this.root = new Place(this, root, undefined, undefined);
   }
 
@@ -145,7 +143,7 @@ class Run<R> {
     }
   }
 
-  /** Visits what lies below `top`, inner values first, so that visiting `top` nests no further. */
+  /** Visits the values below `top`, inner ones first, so that visiting `top` nests no deeper. */
   private prepare(top: Place<R>): void {
     depthFirst<Place<R>>(top, {
       target: (place) => place.original,
@@ -160,7 +158,7 @@ class Run<R> {
         try {
           this.keep(place, { result: this.visit(place) });
         } catch (error) {
-          // The value above may not go on to this one at all: the error is thrown when it does.
+          // The visitor of the value above may skip this one: throw only when it asks for the result.
           this.keep(place, { error });
         }
       },
@@ -168,15 +166,13 @@ class Run<R> {
     });
   }
 
-  /** How each object in the graph is reached, ways met first coming first. */
+  /** All edges to each object of the graph, in the order of discovery. */
   arrivals(): Map<unknown, Arrival[]> {
     if (this.knownArrivals !== undefined) return this.knownArrivals;
     const arrivals = new Map<unknown, Arrival[]>();
-    const note = (place: Place<R>): void => {
-      const { parent, link } = place;
+    const note = ({ original, parent, link }: Place<R>): void => {
       if (parent === undefined) return;
-      const arrival = { from: parent.original, segment: link!.segment };
-      getOrMake(arrivals, place.original, () => []).push(arrival);
+      getOrMake(arrivals, original, () => []).push({ from: parent.original, segment: link!.segment });
     };
     depthFirst<Place<R>>(new Place(this, this.root.original, undefined, undefined), {
       target: (place) => place.original,
@@ -193,7 +189,7 @@ function isObject(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** A state: a value and one way to it. */
+/** A value and one path to it. */
 class Place<R> implements State<R> {
   outcome: Outcome<R> | undefined;
   private knownPlaces: readonly Place<R>[] | undefined;
@@ -214,7 +210,7 @@ class Place<R> implements State<R> {
     return nodeOf(original) !== undefined || partsOf(original, run.handlers) !== undefined;
   }
 
-  /** The states of the parts: one each, so that a result is found again. */
+  /** The parts' states, cached with their results. */
   get places(): readonly Place<R>[] {
     this.knownPlaces ??= this.parts.map(([segment, part]) => {
       return new Place(this.run, part, { parent: this.link, segment }, this);
@@ -225,9 +221,8 @@ class Place<R> implements State<R> {
   private get parts(): readonly Part[] {
     const node = nodeOf(this.original);
     if (node === undefined) return partsOf(this.original, this.run.handlers) ?? [];
-    const { defaults } = this.run.options;
     const isShown = (field: FieldInfo): boolean =>
-      defaults === true ? hasValue(node, field) : isExplicit(node, field.name);
+      this.run.options.defaults === true ? hasValue(node, field) : isExplicit(node, field.name);
     return node.info.allFields.filter(isShown).map((field) => [field.name, readField(node, field)]);
   }
 
@@ -261,12 +256,10 @@ class Place<R> implements State<R> {
   }
 
   call(value: unknown, ...path: Segment[]): R {
-    const own =
-      path.length === 1 &&
-      this.places.find(
-        (place) => isSameStep(place.link!.segment, path[0]!) && Object.is(place.original, value),
-      );
-    if (own) return this.run.resultOf(own);
+    const isOwn = ({ link, original }: Place<R>): boolean =>
+      isSameStep(link!.segment, path[0]!) && Object.is(original, value);
+    const own = path.length === 1 ? this.places.find(isOwn) : undefined;
+    if (own !== undefined) return this.run.resultOf(own);
     let { link } = this;
     for (const segment of path) link = { parent: link, segment };
     return this.run.resultOf(new Place(this.run, value, link, this));
@@ -276,12 +269,12 @@ class Place<R> implements State<R> {
     const { original, parent, link } = this;
     const arrivals = this.run.arrivals();
     if (parent !== undefined && !arrivals.has(original)) {
-      // Not shared, being no object, or put in by the visitor: as many paths as there are to where it stands.
+      // A primitive or a replacement is not shared: it has one path per path to its parent.
       const steps = segmentsOf(link).slice(segmentsOf(parent.link).length);
       for (const path of parent.allPaths()) yield [...path, ...steps];
       return;
     }
-    // Backwards to the root, which every way leads to: no path is begun in vain.
+    // Searches backwards to the root, which every path leads to: there are no dead ends.
     const back: Segment[] = [];
     const open = [{ ways: arrivals.get(original) ?? [], next: 0 }];
     if (parent === undefined) yield [];

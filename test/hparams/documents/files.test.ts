@@ -77,6 +77,12 @@ test('what a file sets twice is an error with both lines, also where a part was 
   expect(load("model: {numLayers: 1}\nmodel['numLayers']: 2")).toBe(
     "model['numLayers']: set twice, first at FILE:1 (at FILE:2)",
   );
+  expect(load('model.dims[-1]: 1\nmodel.dims[0]: 2')).toBe(
+    'model.dims[0]: set twice, first at FILE:1 (at FILE:2)',
+  );
+  expect(load('model: {"dims[0]": 1}\nmodel.dims[-1]: 2')).toBe(
+    'model.dims[-1]: set twice, first at FILE:1 (at FILE:2)',
+  );
   expect(load('model.dims[0]: 1\nmodel.dims: [2]')).toBe(
     'model.dims: replaces model.dims[0], which is set at FILE:1; set the whole before its parts (at FILE:2)',
   );

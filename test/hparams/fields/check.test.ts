@@ -48,7 +48,7 @@ test.each([
   expect((error as Error).message.replace(places, '')).toBe(message);
 });
 
-test('what an async refinement throws later ends nothing', async () => {
+test('an async refinement or transform that rejects later does not end the process', async () => {
   const throwing = async (): Promise<boolean> => {
     throw new Error('too late');
   };
@@ -56,12 +56,14 @@ test('what an async refinement throws later ends nothing', async () => {
     name: z.string().refine(throwing).optional(),
     list: z.array(z.int().refine(throwing)).optional(),
     either: z.union([z.int(), z.string().refine(throwing)]).optional(),
+    made: z.string().transform(throwing).optional(),
+    before: z.array(z.preprocess(throwing, z.int())).optional(),
   }) {}
   const unhandled: unknown[] = [];
   const note = (reason: unknown): unknown => unhandled.push(reason);
   process.on('unhandledRejection', note);
-  for (const values of [{ name: 'a' }, { list: [1, 2] }, { either: 'a' }])
-    expect(() => Refined.config(values)).toThrow(`${Object.keys(values)[0]}: ${refinement}`);
+  for (const values of [{ name: 'a' }, { list: [1, 2] }, { either: 'a' }, { made: 'a' }, { before: [1, 2] }])
+    expect(() => Refined.config(values as never)).toThrow(`${Object.keys(values)[0]}: ${refinement}`);
   await new Promise((done) => setTimeout(done, 10));
   process.off('unhandledRejection', note);
   expect(unhandled).toEqual([]);
