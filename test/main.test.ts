@@ -24,7 +24,7 @@ const usage: [string, string[], string][] = [
     "Could not find experiment 'tiny.Tyni': experiments/tiny.ts exports no class 'Tyni'. " +
       "Did you mean 'tiny.Tiny'?\nExperiments: N in c4.*, N in c4Multislice.*, fiddled.Fiddled, " +
       'lm.ShakespeareChar, lm.ShakespeareCharBfloat16, lm.Small, N in lmCloud.*, misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, ' +
-      'toy.Toy (npx luthier list tells them all).',
+      'toy.Toy (npx luthier list shows them all).',
   ],
   [
     'an unknown constant',
@@ -195,7 +195,7 @@ test('a constant that no config is made with is warned of', async () => {
   expect({ code, stderr }).toEqual({
     code: 0,
     stderr:
-      '--set spare=7: Fiddled never reads the constant spare while it makes its configs, so this changes nothing.\n',
+      '--set spare=7: Fiddled never reads the constant spare while it makes its configs, so the flag has no effect.\n',
   });
 });
 

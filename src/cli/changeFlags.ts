@@ -1,4 +1,4 @@
-/** @file Flags that change an experiment before it is used, applied in the order given. */
+/** @file Flags that change an experiment, applied in the order given. */
 
 import type { FlagTable } from './flagTable.js';
 import { parseFiddler, parseFile, parseSet, parseSweep, parseUnset } from './overrides.js';

@@ -1,4 +1,4 @@
-/** @file Fiddlers and sweeps: an experiment file's exported functions, their declarations and their calls. */
+/** @file Fiddlers and sweeps: functions that an experiment's file exports, their declarations and calls. */
 
 import type { ExperimentConfigs } from '../experiment/index.js';
 import {
@@ -15,13 +15,13 @@ import {
 } from '../hparams/index.js';
 import { UsageError } from '../registry/usageError.js';
 
-/** What a fiddler may return: nothing after editing the configs, or those that take the place of the present ones. */
+/** A fiddler's result: nothing if it edits the configs, or replacements for some of them. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is of this type.
 export type FiddlerResult = void | Partial<ExperimentConfigs>;
-/** What a sweep returns: for each run, values by path. */
+/** A sweep's result: values by path for each run. */
 export type SweepResult = readonly Readonly<Record<string, unknown>>[];
 
-/** Key of what `fiddler` and `sweep` note on their functions. */
+/** Key under which `fiddler` and `sweep` mark their functions. */
 const DECLARED: unique symbol = Symbol('luthier.commandLine');
 
 interface Declared {
@@ -30,8 +30,8 @@ interface Declared {
 }
 
 /**
- * Declares a function for `--fiddler name(argument=value)`: arguments are read and checked by their schemas, have their
- * defaults, and stand in `--help`. Plain exported functions will do as well: they get literals as they are.
+ * Declares a function for `--fiddler name(argument=value)`. Schemas parse and check its arguments, give defaults, and
+ * document them in `--help`. Plain exported functions also work, and take literals.
  *
  *     export const scaleWidth = fiddler({ factor: z.number().positive().default(2) }, (configs, { factor }) => { … });
  */
@@ -46,8 +46,7 @@ export function fiddler<F extends Fields>(
 }
 
 /**
- * Declares a function for `--sweep name(argument=value)`. It returns a list with an entry for each run: values by the
- * paths that `--set` takes.
+ * Declares a function for `--sweep name(argument=value)`. It returns one entry per run: values by `--set` path.
  *
  *     export const sizes = sweep({ most: z.int() }, ({ most }) => range(most).map((n) => ({ numLayers: n, modelDims: 64 * n })));
  */
@@ -70,7 +69,7 @@ export interface CommandFunction {
 }
 
 function isPlainFunction(value: unknown): value is (...values: any[]) => unknown {
-  // Classes and targets of configs are exported to be configured, not called.
+  // Exported classes and configurable functions are not for calling.
   return (
     typeof value === 'function' &&
     !('config' in value) &&
@@ -78,7 +77,7 @@ function isPlainFunction(value: unknown): value is (...values: any[]) => unknown
   );
 }
 
-/** The functions that a module exports, by name; nothing that it merely imports is among them. */
+/** A module's own exported functions, by name. */
 export function commandFunctions(exports: Readonly<Record<string, unknown>>): CommandFunction[] {
   return Object.entries(exports).flatMap(([name, fn]) => {
     if (!isPlainFunction(fn)) return [];
@@ -87,7 +86,7 @@ export function commandFunctions(exports: Readonly<Record<string, unknown>>): Co
   });
 }
 
-/** The function that a call names. @throws UsageError that lists those that there are. */
+/** Finds the function of a call. @throws UsageError that lists the available ones. */
 export function findFunction(
   kind: 'fiddler' | 'sweep',
   name: string,
@@ -106,10 +105,10 @@ export function findFunction(
 }
 
 /**
- * What the function is called with; `leading` arguments stand before that. A declared one gets an object of all its
- * arguments, a plain one its literals by position, and behind them those with names as one object.
+ * Arguments of a call, after `leading` others. A declared function gets one object with all arguments; a plain one gets
+ * positional literals, then an object of the named ones.
  *
- * @throws ConfigError that points at the argument that is wrong, or at the end where a plain function needs more.
+ * @throws ConfigError that points at the wrong argument, or at the end where arguments are missing.
  */
 export function argumentsFor({ fields, fn }: CommandFunction, call: Call, leading: number): unknown[] {
   if (fields !== undefined) return [declaredArguments(fields, call)];
@@ -132,7 +131,7 @@ function declaredArguments(fields: Fields, call: Call): Record<string, unknown> 
     const name = argument.name ?? names[i];
     const fail = (problem: string) => problemAt(problem, call.text, argument.column);
     const list = names.length === 0 ? 'It takes none.' : `It takes ${names.join(', ')}.`;
-    if (name === undefined) throw fail(`This is one argument too many for ${call.name}. ${list}`);
+    if (name === undefined) throw fail(`${call.name} got one argument too many. ${list}`);
     if (!Object.hasOwn(fields, name)) {
       throw fail(`${call.name} has no argument '${name}'.${didYouMean(name, names)} ${list}`);
     }

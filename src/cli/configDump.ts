@@ -1,4 +1,4 @@
-/** @file Output of --dump: the configs as they would be built, in the requested format. */
+/** @file Output of --dump: the configs to be built, in the requested format. */
 
 import { effectiveConstants } from '../experiment/index.js';
 import { type JsonDocument, print, printHistory, printTree, toJSON, toYAML } from '../hparams/index.js';
@@ -7,7 +7,7 @@ import { type ConfiguredExperiment, configure } from './configure.js';
 import type { Change, DumpFormat } from './overrides.js';
 import { expandSweeps } from './sweeps.js';
 
-/** What --config_file takes back: the configs, and the constants that the command line set. */
+/** Input for --config_file: the configs, and the constants set on the command line. */
 function documentOf({ experiment, task, datasets, decodeDatasets }: ConfiguredExperiment): object {
   const set = effectiveConstants(experiment).filter(({ overridden }) => overridden);
   const constants = Object.fromEntries(set.map(({ name, value }) => [name, value]));
@@ -15,12 +15,12 @@ function documentOf({ experiment, task, datasets, decodeDatasets }: ConfiguredEx
   return set.length === 0 ? configs : { constants, ...configs };
 }
 
-/** The document that --config_file takes back, as JSON: configs with sharing and tags, and what flags made of constants. */
+/** Document for --config_file as JSON: configs with sharing and tags, and constants set by flags. */
 export function jsonDocument(configured: ConfiguredExperiment): JsonDocument {
   return toJSON(documentOf(configured));
 }
 
-/** The document that --config_file takes back, as the text of a YAML file. */
+/** Document for --config_file as YAML. */
 export function yamlDocument(configured: ConfiguredExperiment): string {
   return toYAML(documentOf(configured));
 }
@@ -36,8 +36,8 @@ const printers: Readonly<Record<DumpFormat, Print>> = {
 };
 
 /**
- * The configs that the command line makes of the experiment, as text that ends with a newline. Those of a sweep follow
- * one another under their names; as JSON they are an object of documents. `warn` is told once of all that is suspicious.
+ * Dumps an experiment's configs after all changes, as text that ends with a newline. A sweep's runs follow one another
+ * under their names; as JSON, they are an object of documents. Each distinct warning goes to `warn` once.
  */
 export function dumpText(
   resolved: ResolvedExperiment,

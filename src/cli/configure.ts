@@ -1,4 +1,6 @@
-/** @file An experiment's configs: constants from the command line first, then the methods, then edits of the configs. */
+/**
+ * @file Configuration of an experiment: constants from the command line, then its methods, then edits of the configs.
+ */
 
 import {
   type ConstantOverride,
@@ -39,20 +41,20 @@ import type { SingleTask } from '../tasks/index.js';
 import { applyFiddler } from './fiddlers.js';
 import { asUsage, type Override } from './overrides.js';
 
-/** An experiment with its configs as they will be built. */
+/** An experiment with the configs to be built. */
 export interface ConfiguredExperiment {
   readonly name: string;
   readonly experiment: Experiment;
-  /** The configs below, as what flags and fiddlers wrote to. */
+  /** The configs below as one config, for flags and fiddlers to edit. */
   readonly configs: ExperimentConfigs;
   readonly task: Config<SingleTask>;
   readonly datasets: readonly Config<BaseInput>[];
   readonly decodeDatasets: readonly Config<BaseInput>[];
-  /** What is suspicious, a line each: constants of the command line that nothing read, old names of fields. */
+  /** One line per problem: constants set by flags but never read, old field names. */
   readonly warnings: readonly string[];
 }
 
-/** What applies an override to the configs. */
+/** Applies an override to the configs. */
 type Edit = (configs: ExperimentConfigs) => void;
 
 function checkConstant(cls: Function, name: string, origin: string): void {
@@ -66,7 +68,7 @@ function checkConstant(cls: Function, name: string, origin: string): void {
   );
 }
 
-/** `constants`, which one flag or one file sets, with their present names; `notify` is told of old ones. */
+/** Renames `constants`, set by one flag or file, to their present names; reports old ones to `notify`. */
 function withPresentNames(
   constants: readonly ConstantOverride[],
   cls: Function,
@@ -85,7 +87,7 @@ function withPresentNames(
   });
 }
 
-/** The assignments that stand in a record called `constants`, as --dump writes it; others are themselves. */
+/** Flattens the record `constants` of a dump; other assignments stay as they are. */
 function opened(assignment: Assignment): readonly Assignment[] {
   const { path, value, place } = assignment;
   if (path.length !== 1 || path[0] !== 'constants') return [assignment];
@@ -93,12 +95,12 @@ function opened(assignment: Assignment): readonly Assignment[] {
   return Object.entries(value as object).map(([name, part]) => ({ path: [name], value: part, place }));
 }
 
-/** Whether an assignment of a file is to the configs, not to a constant. */
+/** Whether an assignment of a file edits configs, not a constant. */
 function isEdit({ path: [root] }: Assignment): boolean {
   return root === undefined || (configRoots as readonly unknown[]).includes(root);
 }
 
-/** Tells constants and edits of the configs apart, each in the order of the command line. */
+/** Separates constants from edits of the configs; both keep their order. */
 function sorted(
   overrides: readonly Override[],
   resolved: ResolvedExperiment,
@@ -124,7 +126,7 @@ function sorted(
       edits.push((configs) => applyAssignments(configs, edited, { notify }));
     } else if (isConfigPath(override.path)) {
       edits.push((configs) => {
-        // Of two flags the later one holds, by whatever names they call a field.
+        // Of two flags the later one wins, even if they use different names of one field.
         const path = new PresentNames(notify).path(configs, parsePath(override.path), origin);
         if (override.kind === 'set') setPath(configs, path, override.text, origin);
         else unsetPath(configs, path, origin);
@@ -136,7 +138,7 @@ function sorted(
   return { constants, edits };
 }
 
-/** Summaries, records and decoded texts are told apart by the names of the inputs. */
+/** Input names must be distinct: they identify summaries, records and decoded texts. */
 function checkNames(experiment: Experiment, what: string, configs: readonly Config<BaseInput>[]): void {
   const seen = new Map<string, number>();
   for (const [i, config] of configs.entries()) {
@@ -155,14 +157,14 @@ function checkNames(experiment: Experiment, what: string, configs: readonly Conf
   }
 }
 
-/** What a method of the experiment returns. @throws ConfigError for a promise. */
+/** Calls a method of the experiment. @throws ConfigError for a promise. */
 function madeBy<K extends (typeof configRoots)[number] | 'validate'>(experiment: Experiment, method: K) {
   const made = experiment[method]();
   refusePromise(made, `${experiment.constructor.name}.${method}()`, 'what counts is what it returns');
   return made;
 }
 
-/** What the experiment's methods return, each noted as the method's. */
+/** The configs that the experiment's methods return, each recorded with its method as the origin. */
 function configsOf(experiment: Experiment): ExperimentConfigs {
   const configs = makeConfigs({});
   for (const root of configRoots) {
@@ -172,7 +174,7 @@ function configsOf(experiment: Experiment): ExperimentConfigs {
   return configs;
 }
 
-/** The constants that `overrides` set. @throws UsageError for one that the experiment does not have. */
+/** Constants set by `overrides`. @throws UsageError for an unknown one. */
 export function constantOverrides(
   resolved: ResolvedExperiment,
   overrides: readonly Override[],
@@ -181,12 +183,12 @@ export function constantOverrides(
 }
 
 /**
- * Makes the experiment and its configs. Two passes over the overrides, each in the order of the command line: first
- * those of constants, for presets that are computed from a constant, and the methods, must see the new value;
- * then, on what the methods returned, those of configs and the fiddlers.
+ * Makes an experiment and its configs. Applies the overrides in two passes, each in command-line order: constants
+ * first, since computed presets and methods must see their values; then, on the methods' results, edits of configs and
+ * fiddlers.
  *
- * @throws UsageError or ConfigError for an unknown constant, path or fiddler, a value that does not fit, a constant
- *   that nothing sets, or two inputs with one name.
+ * @throws UsageError or ConfigError for an unknown constant, path or fiddler, an invalid value, a missing constant, or
+ *   two inputs with one name.
  */
 export function configure(
   resolved: ResolvedExperiment,
@@ -205,7 +207,7 @@ export function configure(
   madeBy(experiment, 'validate');
   const unread = unreadOverrides(experiment).map(
     ({ name, origin }) =>
-      `${origin}: ${resolved.cls.name} never reads the constant ${name} while it makes its configs, so this changes nothing.`,
+      `${origin}: ${resolved.cls.name} never reads the constant ${name} while it makes its configs, so the flag has no effect.`,
   );
   const warnings = [...notices, ...unread];
   return { name: resolved.name, experiment, configs, task, datasets, decodeDatasets, warnings };

@@ -1,4 +1,4 @@
-/** @file Application of fiddlers: functions that edit the configs. */
+/** @file Application of fiddlers. */
 
 import { configRoots, type ExperimentConfigs } from '../experiment/index.js';
 import { refusePromise } from '../hparams/errors.js';
@@ -8,15 +8,15 @@ import type { ResolvedExperiment } from '../registry/index.js';
 import { argumentsFor, type CommandFunction, findFunction } from './commandFunctions.js';
 import { asUsage, type FiddlerOverride } from './overrides.js';
 
-/** A function of the experiment's file failed: the fault is in the file, not on the command line. */
+/** Failure of a function in the experiment's file: a fault of the file, not of the command line. */
 class FunctionError extends Error {
   override name = 'FunctionError';
 }
 
 /**
- * Calls a function of the experiment's file. Errors of configs say where they arose; others are told with the flag.
+ * Calls a function of the experiment's file. ConfigErrors already name their place; others get the flag.
  *
- * @throws ConfigError that the function ran into, FunctionError with any other error as its cause.
+ * @throws ConfigError from the function; FunctionError around any other error.
  */
 export function callFunction(command: CommandFunction, values: readonly unknown[], origin: string): unknown {
   let result: unknown;
@@ -31,10 +31,10 @@ export function callFunction(command: CommandFunction, values: readonly unknown[
 }
 
 /**
- * Applies `--fiddler name(…)`: the function edits the configs, or returns those that take the place of the present ones.
- * What it writes is remembered with its own lines, what it returns with the flag's text.
+ * Applies `--fiddler name(…)`, which edits the configs or returns replacements. The history records its own lines for
+ * edits, the flag's text for replacements.
  *
- * @throws UsageError for an unknown fiddler or wrong arguments, ConfigError for a result that is no configs.
+ * @throws UsageError for an unknown fiddler or wrong arguments, ConfigError for an invalid result.
  */
 export function applyFiddler(
   configs: ExperimentConfigs,

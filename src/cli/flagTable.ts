@@ -1,17 +1,17 @@
-/** @file Command lines from tables of flags: strict parsing with suggestions, --help from the same table. */
-// Not all of hparams, which takes as long to load as a command that only shows its flags may take.
+/** @file Command-line parser driven by a table of flags: strict, with suggestions, and --help from the same table. */
+// The index of hparams would load longer than a command that only shows its flags may take.
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
 
-/** One flag. */
+/** Declaration of a flag. */
 interface FlagSpec {
-  /** The name under which its value is found; the flags of one key are listed in order if it is `repeated`. */
+  /** Key of its value; a `repeated` flag collects its values, shared with flags of the same key. */
   readonly key: string;
-  /** How a value is written in --help; none for a switch. */
+  /** Placeholder of its value in --help; absent for a switch. */
   readonly value?: string;
-  /** What counts where no value is given, which then must stand behind a `=`. */
+  /** Default for a flag given without a value; an explicit value then requires `=`. */
   readonly whenBare?: string;
-  /** Whether every use counts, not the last one alone. */
+  /** Whether all uses count, instead of the last one. */
   readonly repeated?: boolean;
   readonly about: string;
   readonly parse: (text: string, flag: string) => unknown;
@@ -20,7 +20,7 @@ interface FlagSpec {
 /** Flags by name, in the order of --help. */
 export type FlagTable = Readonly<Record<string, FlagSpec>>;
 
-/** A flag as it was given: its text is undefined for a switch. */
+/** A flag as given; a switch has no text. */
 export interface GivenFlag {
   readonly name: string;
   readonly spec: FlagSpec;
@@ -28,14 +28,14 @@ export interface GivenFlag {
   readonly value: unknown;
 }
 
-/** A command line, taken apart. */
+/** A parsed command line. */
 export interface ParsedFlags {
   readonly given: readonly GivenFlag[];
-  /** The arguments that are not flags. */
+  /** Arguments that are not flags. */
   readonly positionals: readonly string[];
 }
 
-/** A parser of one of `values`. */
+/** Parser for one of `values`. */
 export function oneOf<T extends string>(values: readonly T[]): (text: string, flag: string) => T {
   return (text, flag) => {
     if (values.includes(text as T)) return text as T;
@@ -45,7 +45,7 @@ export function oneOf<T extends string>(values: readonly T[]): (text: string, fl
   };
 }
 
-/** A parser of a positive number. */
+/** Parser for positive numbers. */
 export function positive(integer: boolean): (text: string, flag: string) => number {
   return (text, flag) => {
     const value = text.trim() === '' ? Number.NaN : Number(text);
@@ -54,7 +54,7 @@ export function positive(integer: boolean): (text: string, flag: string) => numb
   };
 }
 
-/** The parser of a text that must not be empty. */
+/** Parser for non-empty texts. */
 export function nonEmpty(text: string, flag: string): string {
   if (text !== '') return text;
   throw new UsageError(`${flag}: expected a value; got ''.`);
@@ -67,7 +67,7 @@ function unknownFlag(name: string, table: FlagTable): UsageError {
   );
 }
 
-/** The flag that `argument` begins; `rest` loses what it takes. */
+/** Reads the flag at `argument`, and removes its value from `rest`. */
 function readFlag(argument: string, rest: string[], table: FlagTable): GivenFlag {
   const match = /^--?([^=]+)(?:=([\s\S]*))?$/.exec(argument);
   if (!match) throw new UsageError(`Unexpected argument '${argument}': flags are written --name=value.`);
@@ -92,9 +92,9 @@ function textOf(name: string, spec: FlagSpec, text: string | undefined, rest: st
 }
 
 /**
- * Takes `argv` apart: flags are written `--flag=value` or `--flag value`; what is not a flag is a positional argument.
+ * Parses `argv`: flags are `--flag=value` or `--flag value`; other arguments are positional.
  *
- * @throws UsageError for an unknown flag, a wrong or missing value.
+ * @throws UsageError for an unknown flag, or a wrong or missing value.
  */
 export function parseFlagTable(argv: readonly string[], table: FlagTable): ParsedFlags {
   const given: GivenFlag[] = [];
@@ -108,7 +108,7 @@ export function parseFlagTable(argv: readonly string[], table: FlagTable): Parse
   return { given, positionals };
 }
 
-/** The values of flags by key; of a flag given twice the last one counts, unless it is repeated: then all are listed. */
+/** Values by key: the last one of a repeated use, or all of a `repeated` flag. */
 export function valuesOf(given: readonly GivenFlag[]): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const { spec, value } of given) {

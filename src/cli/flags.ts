@@ -1,4 +1,4 @@
-/** @file The command line of a run: one table of flags; those that change the experiment keep their order. */
+/** @file Command line of a run: one table of flags; flags that change the experiment keep their order. */
 
 import { UsageError } from '../registry/usageError.js';
 import { overrideFlags, sweepFlags } from './changeFlags.js';
@@ -6,15 +6,15 @@ import { type FlagTable, nonEmpty, oneOf, parseFlagTable, positive, valuesOf } f
 import { type Mode, modes } from './modes.js';
 import { type Change, type DumpFormat, dumpFormats } from './overrides.js';
 
-/** The compiler's engines; named here, for it is not loaded where only flags are read. */
+/** Engine names, repeated here because parsing flags must not load the compiler. */
 const engines = ['auto', 'native', 'onnx', 'eager'] as const;
 
-/** The parsed command line. */
+/** A parsed command line. */
 export interface Flags {
   readonly exp?: string;
   readonly jobLogDir?: string;
   readonly mode: Mode;
-  /** --set, --unset, --config_file, --fiddler and --sweep, in the order in which they were given. */
+  /** --set, --unset, --config_file, --fiddler and --sweep, in the given order. */
   readonly changes: readonly Change[];
   readonly dump?: DumpFormat;
   readonly numThreads?: number;
@@ -25,11 +25,11 @@ export interface Flags {
   readonly restorePreviousCheckpoint: boolean;
   readonly profile: boolean;
   readonly help: boolean;
-  /** The other flags as they were given, those of the run itself alone: what each run of a sweep has in common. */
+  /** Flags that every run of a sweep inherits, as given. */
   readonly common: readonly string[];
 }
 
-/** Of the flags, those that say what each run of a sweep does. */
+/** Flags that configure a run, and that a sweep passes on to each of its runs. */
 const commonFlags: ReadonlySet<string> = new Set([
   'exp',
   'mode',
@@ -47,7 +47,7 @@ function stepOrBest(text: string, flag: string): number | 'best' {
   throw new UsageError(`${flag}: expected the step of a checkpoint, or best; got '${text}'.`);
 }
 
-/** Every flag, in the order of --help. */
+/** All flags, in the order of --help. */
 export const flagTable: FlagTable = {
   exp: {
     key: 'exp',
@@ -126,10 +126,10 @@ export const flagTable: FlagTable = {
 };
 
 /**
- * Parses the arguments after the script's name: `--flag=value` or `--flag value`. Of a flag given twice the last one
- * counts (`npm start -- --mode=eval`), except that every change of the experiment does, in its place.
+ * Parses the arguments after the script's name: `--flag=value` or `--flag value`. Of a flag given twice, the last one
+ * wins (`npm start -- --mode=eval`), except for changes of the experiment, which all apply in order.
  *
- * @throws UsageError for an unknown flag, a wrong or missing value, a stray argument, flags that do not go together.
+ * @throws UsageError for an unknown flag, a wrong or missing value, a positional argument, or conflicting flags.
  */
 export function parseFlags(argv: readonly string[]): Flags {
   const { given, positionals } = parseFlagTable(argv, flagTable);

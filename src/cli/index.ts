@@ -1,4 +1,4 @@
-/** @file Overrides, fiddlers, sweeps and dumps of the command line. */
+/** @file Command-line changes of experiments: overrides, fiddlers, sweeps and dumps. */
 export { type FiddlerResult, fiddler, type SweepResult, sweep } from './commandFunctions.js';
 export { dumpText, jsonDocument, yamlDocument } from './configDump.js';
 export { type ConfiguredExperiment, configure, constantOverrides } from './configure.js';

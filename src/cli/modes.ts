@@ -1,4 +1,4 @@
-/** @file Modes of a run, described in docs/guide/running.md. */
+/** @file Modes of a run; see docs/guide/running.md. */
 
 export const modes = [
   'train',

@@ -1,9 +1,9 @@
-/** @file Changes of an experiment from the command line: settings, unsettings, files, fiddlers, sweeps. */
+/** @file Changes of an experiment from the command line: set, unset, files, fiddlers, sweeps. */
 import { type Call, ConfigError, parseCall } from '../hparams/index.js';
 import { UsageError } from '../registry/usageError.js';
 import { splitSetting } from './sweepGrammar.js';
 
-/** `--set path=text`, or what a sweep puts in its own place. */
+/** `--set path=text`, or a setting of a sweep's run. */
 export interface SetOverride {
   readonly kind: 'set';
   readonly path: string;
@@ -33,23 +33,23 @@ export interface FileOverride {
   readonly origin: string;
 }
 
-/** `--sweep path=a,b,c` or `--sweep name(arguments)`, which stands for settings in each of its runs. */
+/** `--sweep path=a,b,c` or `--sweep name(arguments)`; each run replaces it by settings. */
 export interface SweepChange {
   readonly kind: 'sweep';
   readonly text: string;
   readonly origin: string;
 }
 
-/** One change of an experiment, applied in its place among the others. */
+/** A change of an experiment; changes apply in order. */
 export type Override = SetOverride | UnsetOverride | FiddlerOverride | FileOverride;
-/** What the command line may say of an experiment. */
+/** A change from the command line, sweeps included. */
 export type Change = Override | SweepChange;
 
-/** How `--dump` writes the configs. */
+/** Output formats of `--dump`. */
 export const dumpFormats = ['text', 'tree', 'json', 'yaml', 'history'] as const;
 export type DumpFormat = (typeof dumpFormats)[number];
 
-/** The flag and its text that say what `change` does. */
+/** The flag, and its text, of a change. */
 export function flagOf(change: Change): [flag: string, text: string] {
   switch (change.kind) {
     case 'set':
@@ -65,26 +65,26 @@ export function flagOf(change: Change): [flag: string, text: string] {
   }
 }
 
-/** A change as it can be pasted into a shell. */
+/** A change as shell text. */
 export function shellText(change: Change): string {
   const [flag, text] = flagOf(change);
   const plain = /^[\w@%+=:,./^-][\w@%+=:,./^~-]*$/.test(text);
   return `${flag} ${plain ? text : `'${text.replaceAll("'", `'\\''`)}'`}`;
 }
 
-/** `action`, whose ConfigErrors speak of a flag's text, or of a file that it names: they become errors of the flag. */
+/** Runs `action`, and turns its ConfigErrors, which are about a flag's text or file, into errors of the flag. */
 export function asUsage<R>(origin: string, action: () => R): R {
   try {
     return action();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    // A place in a file is told; the flag stands in front already.
+    // Keeps a place in a file; the flag comes first anyway.
     const message = error.place === origin ? error.problem : error.message;
     throw new UsageError(`${origin}: ${message}`, { cause: error });
   }
 }
 
-/** What `--set TEXT` says. @throws UsageError without a path or a `=`. */
+/** Parses `--set TEXT`. @throws UsageError without a path or a `=`. */
 export function parseSet(text: string, flag = '--set'): SetOverride {
   const origin = `${flag} ${text}`;
   const setting = splitSetting(text);
@@ -92,7 +92,7 @@ export function parseSet(text: string, flag = '--set'): SetOverride {
   throw new UsageError(`${origin}: expected path=value, for example ${flag} task.train.numTrainSteps=100.`);
 }
 
-/** What `--unset TEXT` says. @throws UsageError for a text that is a setting. */
+/** Parses `--unset TEXT`. @throws UsageError for a setting. */
 export function parseUnset(text: string, flag = '--unset'): UnsetOverride {
   const origin = `${flag} ${text}`;
   if (text.trim() !== '' && splitSetting(text) === undefined) {
@@ -101,19 +101,19 @@ export function parseUnset(text: string, flag = '--unset'): UnsetOverride {
   throw new UsageError(`${origin}: expected a path alone, for example ${flag} task.train.numTrainSteps.`);
 }
 
-/** What `--fiddler TEXT` says. @throws UsageError that points at what is not the call of a function with literals. */
+/** Parses `--fiddler TEXT`. @throws UsageError that points into anything but a call with literals. */
 export function parseFiddler(text: string, flag = '--fiddler'): FiddlerOverride {
   const origin = `${flag} ${text}`;
   return { kind: 'fiddler', call: asUsage(origin, () => parseCall(text)), origin };
 }
 
-/** What `--config_file TEXT` says. @throws UsageError for an empty name. */
+/** Parses `--config_file TEXT`. @throws UsageError for an empty name. */
 export function parseFile(text: string, flag = '--config_file'): FileOverride {
   if (text !== '') return { kind: 'file', file: text, origin: `${flag} ${text}` };
   throw new UsageError(`${flag}: expected the name of a file; got ''.`);
 }
 
-/** What `--sweep TEXT` says; its values are read by `expandSweeps`. @throws UsageError for what is neither form. */
+/** Parses `--sweep TEXT`, leaving its values to `expandSweeps`. @throws UsageError for neither form. */
 export function parseSweep(text: string, flag = '--sweep'): SweepChange {
   const origin = `${flag} ${text}`;
   if (isCall(text) || splitSetting(text) !== undefined) return { kind: 'sweep', text, origin };
@@ -122,7 +122,7 @@ export function parseSweep(text: string, flag = '--sweep'): SweepChange {
   );
 }
 
-/** Whether a sweep's text names a function. */
+/** Whether a sweep's text calls a function. */
 export function isCall(text: string): boolean {
   return /^\s*[A-Za-z_$][\w$]*\s*\(/.test(text);
 }

@@ -1,8 +1,8 @@
-/** @file Exit codes and error messages of commands; user errors are one message without a stack. */
+/** @file Exit codes and error messages of commands; user errors print one message without a stack. */
 
 import { exitCodeOfSignal, onOutputGone } from '../system/index.js';
 
-/** Exit codes of user errors, by the error's name; every other error keeps its stack and exits with 1. */
+/** Exit codes of user errors by name; other errors print their stack and exit with 1. */
 const exitCodes: Readonly<Record<string, number>> = {
   UsageError: 2,
   ConfigError: 2,
@@ -15,15 +15,15 @@ const exitCodes: Readonly<Record<string, number>> = {
   CheckpointError: 1,
 };
 
-/** Errors that say whose fault their cause is. */
+/** Errors whose cause determines the exit code. */
 const wrappers = ['ExperimentLoadError', 'FunctionError'];
 
-/** A layer that finds its config wrong says all there is to say; one that fails on another error has a cause. */
+/** A LayerError without a cause is a config error; one with a cause is a failure of the layer's code. */
 function exitCodeOf(error: Error): number | undefined {
   return error.name === 'LayerError' && error.cause === undefined ? 2 : exitCodes[error.name];
 }
 
-/** What to tell a person about `error`, and the exit code. */
+/** The message for an error, and the exit code. */
 export function describeError(error: unknown): { text: string; code: number } {
   if (!(error instanceof Error)) return { text: String(error), code: 1 };
   const code = exitCodeOf(error);
@@ -33,7 +33,7 @@ export function describeError(error: unknown): { text: string; code: number } {
     return { text: `${error.message}\n${cause.text}`, code: cause.code };
   }
   const stack = error.stack ?? error.message;
-  // A layer's error has its cause's message and stack.
+  // A layer's error already contains its cause's message and stack.
   const isWhole = error.cause === undefined || error.name === 'LayerError';
   return {
     text: isWhole ? stack : `${stack}\n${describeError(error.cause).text}`,
@@ -41,7 +41,7 @@ export function describeError(error: unknown): { text: string; code: number } {
   };
 }
 
-/** Runs a command to its end: what it prints is written out, and the process ends with its exit code. */
+/** Runs a command, flushes its output, and exits the process with its code. */
 export async function runCommand(run: () => Promise<number>): Promise<void> {
   onOutputGone(() => process.exit(exitCodeOfSignal.SIGPIPE));
   const code = await run().catch((error: unknown) => {
@@ -49,6 +49,6 @@ export async function runCommand(run: () => Promise<number>): Promise<void> {
     process.stderr.write(`${told.text}\n`);
     return told.code;
   });
-  // Modules that are still loading, or a library's idle threads, must not keep a finished command waiting.
+  // Modules still loading, or idle threads of a library, must not keep a finished command alive.
   process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));
 }

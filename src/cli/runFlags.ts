@@ -1,4 +1,4 @@
-/** @file One run: parse flags, find the experiment, run one mode. */
+/** @file A run from its flags: finds the experiment and runs one mode. */
 import { pathToFileURL } from 'node:url';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
@@ -6,7 +6,7 @@ import { exitCodeOfSignal, StopSignal } from '../system/index.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
 import { flagsHelp } from './flagTable.js';
 
-/** Loads what makes the classes of all rooms known. It stands above this room, so the caller passes it. */
+/** Registers the classes of all rooms. Passed in by callers, since it lives above this room. */
 type LoadLibrary = () => Promise<{ registerLibrary(): void }>;
 
 async function help(flags: Flags, library: LoadLibrary): Promise<void> {
@@ -20,11 +20,11 @@ async function help(flags: Flags, library: LoadLibrary): Promise<void> {
   process.stdout.write(`\n${text}\n`);
 }
 
-/** The experiment. The classes of the library are known from here on: short names mean them. */
+/** Resolves the experiment; from here on, short names refer to the library's classes. */
 async function resolve(exp: string, library: LoadLibrary): Promise<ResolvedExperiment> {
   const { resolveExperiment } = await import('../registry/index.js');
   const resolved = await resolveExperiment(exp);
-  // Experiments are made of it: it is loaded by now.
+  // The experiment has loaded the library already.
   (await library()).registerLibrary();
   return resolved;
 }
@@ -38,7 +38,7 @@ function warn(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** Does what the flags say; returns the exit code. */
+/** Runs the flags' mode; returns the exit code. */
 export async function runFlags(argv: readonly string[], library: LoadLibrary): Promise<number> {
   const flags = parseFlags(argv);
   if (flags.help) {
@@ -60,7 +60,7 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
 async function runOne(exp: string, flags: Flags, jobLogDir: string, library: LoadLibrary): Promise<number> {
   const stop = new StopSignal();
   stop.listen();
-  // Loading the programs takes as long as loading the experiment: do both at once.
+  // Loading the programs takes as long as loading the experiment: do both concurrently.
   const loadingPrograms = import('../programs/index.js');
   loadingPrograms.catch(() => {});
   const [{ configure, shellText }, { classVarsText }] = await Promise.all([
@@ -71,7 +71,7 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
   const overrides = flags.changes.filter((change) => change.kind !== 'sweep');
   const { warnings, ...configured } = configure(resolved, overrides);
   for (const warning of warnings) warn(warning);
-  // A device that is not there ends the command before it writes anything.
+  // A missing device ends the command before it writes anything.
   if (flags.device === 'gpu') await (await import('../compiler/index.js')).loadBackend('gpu');
   const { runJob } = await loadingPrograms;
   const job = {

@@ -1,4 +1,4 @@
-/** @file Help for one experiment: every constant, config path, fiddler and sweep that a flag can name. */
+/** @file Help for one experiment: all constants, config paths, fiddlers and sweeps. */
 
 import {
   type EffectiveConstant,
@@ -14,17 +14,17 @@ import { configure } from './configure.js';
 import type { Change } from './overrides.js';
 import { expandSweeps } from './sweeps.js';
 
-/** One thing that can be set: its name, whether it differs from its default, and paragraphs about it. */
+/** A setting: its name, whether it differs from its default, and its description in paragraphs. */
 interface Entry {
   readonly name: string;
   readonly changed: boolean;
   readonly about: readonly string[];
 }
 
-/** Longer names have their text on the lines below, so that a few of them do not widen the whole column. */
+/** Longer names get their text on the next lines, so that a few of them don't widen the column. */
 const widestName = 44;
 
-/** The words of `text` in lines of at most `width`; one longer word has a line of its own. */
+/** Wraps text to `width` columns; longer words get lines of their own. */
 function wrap(text: string, width: number): string[] {
   const lines = [''];
   for (const word of text.split(/\s+/)) {
@@ -36,7 +36,7 @@ function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** Entries in two columns, names and texts; `width` is the terminal's. */
+/** Lays out entries in two columns, names and texts, in `width` columns. */
 function columns(entries: readonly Entry[], width: number): string[] {
   const names = entries.map(({ name }) => name.length).filter((length) => length <= widestName);
   const indent = Math.max(8, ...names) + 4;
@@ -107,9 +107,9 @@ function functionEntries(resolved: ResolvedExperiment, kind: 'fiddler' | 'sweep'
 }
 
 /**
- * All that the flags can name in an experiment, with type, present value, default, description and place; a star marks
- * what differs from its default. With a width the text is wrapped, without one nothing is. Where the configs can't be
- * made, as for want of a required constant, the text says so in their place.
+ * Lists everything that flags can name in an experiment, with type, present value, default, description and place; a
+ * star marks changed values. Wraps text only if a width is given. If the configs can't be made, for example without a
+ * required constant, the text says why.
  */
 export function settingsHelp(
   resolved: ResolvedExperiment,

@@ -1,14 +1,14 @@
-/** @file The grammar of sweeps: `path=1e-3,1e-4`, ranges, their product, and a short name for each combination. */
+/** @file Grammar of sweeps: `path=1e-3,1e-4`, ranges, products, and short names of combinations. */
 import { createHash } from 'node:crypto';
 import { ConfigError, problemAt } from '../hparams/index.js';
 
-/** One path of a sweep and the text of each value that it takes. */
+/** A swept path and the texts of its values. */
 export interface SweptPath {
   readonly path: string;
   readonly texts: readonly string[];
 }
 
-/** A path and the text of its value, as `--set path=text` has them. */
+/** A path and the text of its value, as in `--set path=text`. */
 export interface Setting {
   readonly path: string;
   readonly text: string;
@@ -17,14 +17,14 @@ export interface Setting {
 const quoted = /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y;
 const openers: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
 
-/** The parts of `text` between separators that stand outside of brackets and quotes, with their columns. */
+/** Splits `text` at separators outside of brackets and quotes; pieces have their columns. */
 function splitOutside(text: string, separator: string): { part: string; column: number }[] {
   const parts: { part: string; column: number }[] = [];
   const closers: string[] = [];
   let start = 0;
   for (let at = 0; at < text.length; at += 1) {
     const character = text[at]!;
-    // Inside a word a quote is an apostrophe.
+    // A quote within a word is an apostrophe.
     if (/['"]/.test(character) && /[\s,:=([{]|^$/.test(text[at - 1] ?? '')) {
       quoted.lastIndex = at;
       const string = quoted.exec(text)?.[0];
@@ -40,12 +40,12 @@ function splitOutside(text: string, separator: string): { part: string; column: 
   return parts;
 }
 
-/** More runs than anyone waits for: a slip such as `1..1e9` is caught here. */
+/** Limit on values, which catches slips such as `1..1e9`. */
 const mostValues = 10_000;
 
 /**
- * Splits `path=value` at the first `=` outside of brackets and quotes, so that keys may contain one. Undefined where
- * there is none, or no path before it.
+ * Splits `path=value` at the first `=` outside of brackets and quotes, since keys may contain one. Undefined without a
+ * `=` or a path.
  */
 export function splitSetting(text: string): Setting | undefined {
   const [first] = splitOutside(text, '=');
@@ -55,11 +55,11 @@ export function splitSetting(text: string): Setting | undefined {
 }
 
 /**
- * Reads `path=a,b,c`: values as `--set` takes them, separated by commas outside of brackets and quotes. `1..4` stands
- * for 1, 2, 3, 4; `0..1:0.25` counts in steps of 0.25; `log(1e-4,1e-1,4)` is 4 values from 1e-4 to 1e-1, each as much
- * larger than the one before. In quotes they are plain texts.
+ * Parses `path=a,b,c`: values as in `--set`, separated by commas outside of brackets and quotes. `1..4` means 1, 2, 3,
+ * 4; `0..1:0.25` has steps of 0.25; `log(1e-4,1e-1,4)` is 4 log-spaced values from 1e-4 to 1e-1. Quoted, they are plain
+ * texts.
  *
- * @throws ConfigError that points at the column of what is wrong.
+ * @throws ConfigError that points at the column of the error.
  */
 export function parseSweptPath(text: string): SweptPath {
   const setting = splitSetting(text);
@@ -92,7 +92,7 @@ function* valuesOf(text: string, fail: Fail): Iterable<string> {
   else yield text;
 }
 
-/** Sums of steps such as 0.1 are not exact; no one means the digits behind the twelfth. */
+/** Rounds away the error of adding steps such as 0.1, beyond the twelfth digit. */
 function round(value: number): string {
   return String(Number(value.toPrecision(12)));
 }
@@ -109,15 +109,15 @@ function* count(first: number, last: number, stepText: string | undefined, fail:
 }
 
 function* spreadOut(first: number, last: number, size: number, fail: Fail): Iterable<string> {
-  if (!(first > 0 && last > 0)) throw fail('log() spreads over positive numbers.');
-  if (size < 2) throw fail('log() gives at least 2 values.');
+  if (!(first > 0 && last > 0)) throw fail('log() expects positive bounds.');
+  if (size < 2) throw fail('log() expects a number of values of 2 or more.');
   for (let i = 0; i < size; i += 1) yield round(first * (last / first) ** (i / (size - 1)));
 }
 
 /**
- * Every way to take one choice of each axis; the last axis changes fastest.
+ * The Cartesian product of the axes; the last one varies fastest.
  *
- * @throws ConfigError where there are more than 10,000.
+ * @throws ConfigError for more than 10,000 combinations.
  */
 export function product<T>(axes: readonly (readonly T[])[]): T[][] {
   const size = axes.reduce((sum, axis) => sum * axis.length, 1);
@@ -134,9 +134,9 @@ export function product<T>(axes: readonly (readonly T[])[]): T[][] {
 const longestName = 120;
 
 /**
- * A name for each combination that can be a directory: `learningRate=0.001,numLayers=4`, with as much of each path as
- * tells it from the others. Where letters had to go, or two names differ in case alone, a digest of the settings follows,
- * so that a combination has the same name in every sweep over the same paths.
+ * Directory names of combinations: `learningRate=0.001,numLayers=4`, with paths shortened as far as they stay distinct.
+ * Where characters were dropped, or two names differ only in case, a digest of the settings follows, so that a
+ * combination has the same name in every sweep over the same paths.
  */
 export function combinationNames(combinations: readonly (readonly Setting[])[]): string[] {
   const short = shortPaths(new Set(combinations.flatMap((settings) => settings.map(({ path }) => path))));
@@ -166,7 +166,7 @@ function unquoted(text: string): string {
   return /^"[\w.+-]+"$/.test(text) ? text.slice(1, -1) : text;
 }
 
-/** As many steps from the end of each path as no other path ends with. */
+/** Shortens each path to the fewest final steps that no other path ends with. */
 function shortPaths(paths: ReadonlySet<string>): Map<string, string> {
   const all = [...paths];
   return new Map(

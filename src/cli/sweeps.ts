@@ -1,4 +1,4 @@
-/** @file Runs of a sweep, from the --sweep flags of a command line. */
+/** @file Expansion of --sweep flags to runs. */
 import { ConfigError, formatLiteral, parseCall, showValue } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
 import type { ResolvedExperiment } from '../registry/index.js';
@@ -9,17 +9,17 @@ import { callFunction, isRecord } from './fiddlers.js';
 import { asUsage, type Change, isCall, type Override, type SweepChange } from './overrides.js';
 import { combinationNames, parseSweptPath, product, type Setting } from './sweepGrammar.js';
 
-/** One run of a sweep. */
+/** A run of a sweep. */
 export interface Combination {
-  /** Name of its directory, none other's: `learningRate=0.001,numLayers=4`. */
+  /** Unique directory name: `learningRate=0.001,numLayers=4`. */
   readonly name: string;
-  /** What the sweeps set in it. */
+  /** Settings of this run. */
   readonly settings: readonly Setting[];
-  /** All changes of the command line, the sweeps' settings in the places of the sweeps. */
+  /** All changes of the command line, with each sweep replaced by its settings. */
   readonly overrides: readonly Override[];
 }
 
-/** The choices of one sweep: the settings of each. */
+/** A sweep's choices, as settings. */
 function choicesOf(change: SweepChange, resolved: ResolvedExperiment): Setting[][] {
   const { text, origin } = change;
   if (!isCall(text)) {
@@ -50,7 +50,7 @@ function checkOverlaps(changes: readonly Change[], settings: readonly Setting[][
   for (const change of changes) {
     if (change.kind === 'set' && swept.has(change.path)) {
       const { origin } = swept.get(change.path)!;
-      throw new UsageError(`${change.origin} undoes ${origin}, which stands before it: leave one out.`);
+      throw new UsageError(`${change.origin} overrides the earlier ${origin}: leave one out.`);
     }
     if (change.kind !== 'sweep') continue;
     for (const path of new Set(settings[next++]!.flat().map((setting) => setting.path))) {
@@ -63,10 +63,10 @@ function checkOverlaps(changes: readonly Change[], settings: readonly Setting[][
 }
 
 /**
- * The runs that the sweeps of a command line stand for: every combination of their choices, the last sweep's changing
- * fastest. Without a sweep there is one, without a name.
+ * Expands the sweeps of a command line to runs: all combinations of their choices, the last sweep varying fastest.
+ * Without a sweep, there is one run without a name.
  *
- * @throws UsageError for a sweep that cannot be read, calls no function of the experiment's file, or meets another.
+ * @throws UsageError for a sweep that can't be parsed, calls an unknown function, or repeats another's path.
  */
 export function expandSweeps(changes: readonly Change[], resolved: ResolvedExperiment): Combination[] {
   const sweeps = changes.filter((change) => change.kind === 'sweep');
@@ -89,7 +89,7 @@ export function expandSweeps(changes: readonly Change[], resolved: ResolvedExper
   });
 }
 
-/** The runs of a command line, each checked by making its configs, so that no run starts where a later one cannot. */
+/** Expands sweeps and makes every run's configs, so that no run starts if a later one would fail. */
 export function checkedCombinations(changes: readonly Change[], resolved: ResolvedExperiment): Combination[] {
   const combinations = expandSweeps(changes, resolved);
   for (const { overrides } of combinations) configure(resolved, overrides);

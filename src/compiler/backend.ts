@@ -1,45 +1,45 @@
-/** @file Contract of a lowering: flat memory in, runs out. */
+/** @file Contract of a lowering: executes a graph on flat memory. */
 import type { HostArray } from './tensors.js';
 
-/** Flat memory of a call: one array for each input and output of the graph. */
+/** Flat memory of a call: one array per graph input and output. */
 export interface FlatBinding {
   readonly inputs: readonly HostArray[];
   readonly outputs: readonly HostArray[];
-  /** Outputs that are copied to inputs after each run, for backends that repeat runs themselves. */
+  /** Outputs copied to inputs after each run, for backends that repeat runs themselves. */
   readonly carried?: readonly Carried[];
-  readonly parted?: Parted | undefined;
+  readonly stacked?: Stacked | undefined;
 }
 
-/** Numbers of an output and of an input. */
+/** An output and the input that it is copied to, by number. */
 export interface Carried {
   readonly output: number;
   readonly input: number;
 }
 
-/** Which arrays of a call have a part for each run, one behind another, and for how many runs. */
-export interface Parted {
+/** Arrays of a call that hold one tensor per run, stacked along a leading axis, and the number of runs. */
+export interface Stacked {
   readonly runs: number;
   readonly inputs: readonly boolean[];
   readonly outputs: readonly boolean[];
 }
 
-/** What runs a program: `auto` decides for each. */
+/** The engine that runs a program; `auto` chooses per program. */
 export type Runner = 'native' | 'wasm' | 'onnx' | 'eager';
 
-/** What a lowering supplies; trees are dealt with in `Executable`. */
+/** What a lowering supplies; `Executable` handles the trees. */
 export interface Backend {
   readonly runner: Runner;
   /** Prepares a call on fixed memory, which may be views into larger buffers. */
   bind(binding: FlatBinding): (times?: number) => Promise<void>;
-  /** Whether a call heeds `times`, `carried` and `parted`; elsewhere it runs once. */
+  /** Whether a call heeds `times`, `carried` and `stacked`; other backends run once. */
   readonly repeats?: boolean;
-  /** Whether a slice is replaced in place where the result is bound to its source's memory. */
+  /** Whether `updateSlice` writes in place where its result is bound to its operand's memory. */
   readonly updatesInPlace?: boolean;
-  /** Whether an output may lie on an input: no element is read after it is written. Never where absent. */
+  /** Whether an output may share an input's memory: no element is read after it is overwritten. Absent means never. */
   mayOverwrite?(output: number, input: number): boolean;
-  /** Which inputs and outputs are bound to bfloat16 elements, Uint16Arrays; none where absent. */
+  /** Inputs and outputs bound to bfloat16 elements (Uint16Array); absent means none. */
   readonly halves?: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] } | undefined;
-  /** Frozen inputs have changed. */
+  /** Invalidates what was computed from frozen inputs. */
   refresh?(): void;
   /** Frees what the lowering holds. */
   dispose(): Promise<void>;

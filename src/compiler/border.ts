@@ -1,4 +1,4 @@
-/** @file Border of a program, which keeps inputs and outputs without elements from its engine. */
+/** @file Program boundary, which hides empty inputs and outputs from the engine. */
 import type { Backend, FlatBinding } from './backend.js';
 import { type Graph, joinGraphs } from './ir.js';
 import { isEmpty } from './passes/index.js';
@@ -15,28 +15,28 @@ const withoutEmpties = (graph: Graph): Graph => ({
   nodes: graph.nodes,
 });
 
-/** Runs a program without results. */
+/** A backend for programs without results. */
 const IDLE: Backend = { runner: 'eager', bind: () => async () => {}, dispose: async () => {} };
 
-/** A backend of the inputs and outputs that have elements, as one of all. */
+/** Wraps a backend of the non-empty inputs and outputs as one that takes all of them. */
 function withEmpties(backend: Backend, border: Border): Backend {
   if (!hasEmpties(border)) return backend;
   const kept = <T>(kind: Kind, all: readonly T[]): T[] => all.filter((_, i) => !isEmpty(border[kind][i]!));
-  /** Where the input or output number `i` is among those that are left. */
+  /** Index of input or output `i` among the non-empty ones. */
   const place = (kind: Kind, i: number): number => kept(kind, border[kind].slice(0, i)).length;
   const halves = (kind: Kind): boolean[] =>
     border[kind].map((value, i) => !isEmpty(value) && backend.halves?.[kind][place(kind, i)] === true);
-  const bind = ({ inputs, outputs, carried = [], parted }: FlatBinding) =>
+  const bind = ({ inputs, outputs, carried = [], stacked }: FlatBinding) =>
     backend.bind({
       inputs: kept('inputs', inputs),
       outputs: kept('outputs', outputs),
       carried: carried
         .filter(({ output }) => !isEmpty(border.outputs[output]!))
         .map(({ output, input }) => ({ output: place('outputs', output), input: place('inputs', input) })),
-      parted: parted && {
-        runs: parted.runs,
-        inputs: kept('inputs', parted.inputs),
-        outputs: kept('outputs', parted.outputs),
+      stacked: stacked && {
+        runs: stacked.runs,
+        inputs: kept('inputs', stacked.inputs),
+        outputs: kept('outputs', stacked.outputs),
       },
     });
   return {
@@ -52,7 +52,7 @@ function withEmpties(backend: Backend, border: Border): Backend {
   };
 }
 
-/** Compiles a graph, and maybe one that follows it in the same run, without their empty inputs and outputs. */
+/** Compiles a graph, and optionally one that follows it in the same run, without their empty inputs and outputs. */
 export async function compileWithinBorder(
   graph: Graph,
   following: (() => Graph) | undefined,

@@ -1,6 +1,6 @@
 /**
- * @file Gradients of convolutions and poolings, for every backend: tfjs 4.22 refuses those of dilated convolutions, and
- * divides those of a mean by all cells of a window where some of them are padding.
+ * @file Gradients of convolutions and poolings for every backend. tfjs 4.22 refuses those of dilated convolutions, and
+ * divides the gradient of an average by the size of the whole window even where part of it is padding.
  */
 import {
   backend_util,
@@ -23,7 +23,7 @@ import { notedPrecision, runInPrecision } from './precision.js';
 
 type Attrs = Readonly<Record<string, any>>;
 
-/** Backends whose kernels of gradients take `dilations`; tfjs's own take filters with zeros between their taps. */
+/** Backends whose gradient kernels accept `dilations`; tfjs's own get filters with zeros inserted between taps. */
 export const DILATING_BACKENDS = new Set<string>();
 
 /** `x` with dilation - 1 zeros between its elements along an axis. */
@@ -63,14 +63,14 @@ function filterGradient(kernel: string, x: Tensor, filter: Tensor, dy: Tensor, a
   const [height, width, ...channels] = filterShape as [number, number, number, number];
   const wide = [(height - 1) * down + 1, (width - 1) * across + 1, ...channels];
   const gradient = run(kernel, { x, dy }, { ...attrs, dilations: 1, filterShape: wide });
-  // Not a strided slice, which has no gradient.
+  // A strided slice would have no gradient.
   const taps = (count: number, dilation: number) => range(0, count * dilation, dilation, 'int32');
   return gather(gather(gradient, taps(height, down), 0), taps(width, across), 1);
 }
 
 type Pair = readonly [Tensor, Tensor];
 
-/** Gradients of an operation over two tensors that multiplies, which multiply in its precision. */
+/** Registers the gradients of a bilinear operation; they multiply in the operation's precision. */
 function registerProduct(
   kernelName: string,
   inputs: readonly [string, string],
@@ -87,7 +87,10 @@ function registerProduct(
   });
 }
 
-/** A convolution and its two gradients are linear in two of x, filter and dy: each one's gradients are the others. */
+/**
+ * A convolution and its two gradients are each linear in two of x, filter and dy, so each one's gradients are the other
+ * two.
+ */
 for (const kernel of ['Conv2D', 'DepthwiseConv2dNative']) {
   const [backInput, backFilter] = [`${kernel}BackpropInput`, `${kernel}BackpropFilter`];
   const forward = (x: Tensor, filter: Tensor, attrs: Attrs): Tensor =>
@@ -96,7 +99,7 @@ for (const kernel of ['Conv2D', 'DepthwiseConv2dNative']) {
     () => inputGradient(backInput, x, filter, dy, attrs),
     () => filterGradient(backFilter, x, filter, dy, attrs),
   ]);
-  // Transposed convolutions are such, too.
+  // Includes transposed convolutions.
   registerProduct(backInput, ['dy', 'filter'], (x, [dy, filter], attrs) => [
     () => forward(x, filter, attrs),
     () => filterGradient(backFilter, x, filter, dy, attrs),
@@ -107,14 +110,14 @@ for (const kernel of ['Conv2D', 'DepthwiseConv2dNative']) {
   ]);
 }
 
-/** The cells of each window that are no padding, along one axis. */
+/** Number of non-padding cells of each window, along one axis. */
 const cellsAlong = (size: number, count: number, taps: number, stride: number, before: number): number[] =>
   Array.from({ length: count }, (_, i) => {
     const begin = i * stride - before;
     return Math.min(size, begin + taps) - Math.max(0, begin);
   });
 
-/** How many times fewer cells than a whole window each has. */
+/** Ratio of a whole window's cells to the non-padding cells of each window. */
 function windowFactors(shape: Tensor4D['shape'], { filterSize, strides, pad }: Attrs): Tensor {
   const info = backend_util.computePool2DInfo(shape, filterSize, strides, 1, pad);
   const { filterHeight: height, filterWidth: width, padInfo } = info;
@@ -131,7 +134,7 @@ const isPadded = (shape: Tensor4D['shape'], { filterSize, strides, pad }: Attrs)
 
 const windowsOf = ({ filterSize, strides, pad }: Attrs): Attrs => ({ filterSize, strides, pad });
 
-/** The kernel divides by the cells of a whole window: what each window gives is made larger by as much as it has fewer. */
+/** The kernel divides by the cells of a whole window; the factor corrects windows that contain padding. */
 registerGradient({
   kernelName: 'AvgPool',
   inputsToSave: ['x'],
@@ -143,7 +146,7 @@ registerGradient({
   },
 });
 
-/** Of its operands, the kernel reads the input's shape alone. */
+/** The kernel reads only the shape of the input. */
 registerGradient({
   kernelName: 'AvgPoolGrad',
   inputsToSave: ['input'],

@@ -1,4 +1,4 @@
-/** @file Cost analysis: FLOPs, bytes and peak memory of a program that is not run. */
+/** @file Static cost analysis: FLOPs, bytes and peak memory of a program. */
 import type { Graph, Node, Value } from './ir.js';
 import { optimize } from './passes/index.js';
 import { type Precision, precisionOf } from './precision.js';
@@ -6,7 +6,7 @@ import { ruleOf } from './rules/index.js';
 import { byteSize, type TensorSpec, type Tree } from './tensors.js';
 import { traceProgram } from './tracedProgram.js';
 
-/** Costs of one operation's nodes together. */
+/** Total cost of all nodes of one operation. */
 export interface OpCost {
   readonly count: number;
   readonly flops: number;
@@ -18,16 +18,16 @@ export interface OpCost {
 export interface Cost {
   /** Floating-point operations; a multiply-add counts as two. */
   readonly flops: number;
-  /** Bytes that operations read and write, if each reads its inputs from memory and writes its outputs there. */
+  /** Bytes read and written by operations, if each reads its inputs from memory and writes its outputs there. */
   readonly bytes: number;
-  /** Most bytes alive at once, in program order; inputs, constants and outputs count throughout. */
+  /** Peak bytes alive in program order; inputs, constants and outputs count throughout. */
   readonly peakMemory: number;
   readonly byOp: Readonly<Record<string, OpCost>>;
-  /** In which most of the products multiply, by their FLOPs. */
+  /** The precision of most product FLOPs. */
   readonly precision: Precision;
 }
 
-/** Operations whose result is their input's memory, read as another shape. */
+/** Operations whose result is their input's memory under another shape. */
 const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity']);
 
 /** FLOPs of one node. */
@@ -41,7 +41,7 @@ const isProduct = ({ op }: Node): boolean => ruleOf(op).isProduct === true;
 export const productFlops = ({ nodes }: Graph): number =>
   nodes.reduce((sum, node) => (isProduct(node) ? sum + nodeFlops(node) : sum), 0);
 
-/** The precision in which most of a graph's products multiply, by their FLOPs: what its peak is measured in. */
+/** The precision of most product FLOPs of a graph; MFU uses the peak of that precision. */
 export function productPrecision({ nodes }: Graph): Precision {
   let balance = 0;
   for (const node of nodes) {
@@ -51,7 +51,7 @@ export function productPrecision({ nodes }: Graph): Precision {
   return balance > 0 ? 'bfloat16' : 'float32';
 }
 
-/** The costs of a graph as it stands. */
+/** Costs of a graph, without optimization. */
 export function graphCost(graph: Graph): Cost {
   const byOp: Record<string, OpCost> = {};
   for (const node of graph.nodes) {
@@ -73,7 +73,7 @@ export function graphCost(graph: Graph): Cost {
   };
 }
 
-/** The value whose memory each value has; values that have memory of their own are absent. */
+/** The value that owns each view's memory; values with memory of their own are absent. */
 export function viewedValues(graph: Graph): Map<Value, Value> {
   const viewed = new Map<Value, Value>();
   for (const { op, inputs, outputs } of graph.nodes) {
@@ -83,10 +83,10 @@ export function viewedValues(graph: Graph): Map<Value, Value> {
 }
 
 /**
- * Most bytes alive at once, in program order: a result lives from its node to its last reader; inputs, constants and
- * outputs live throughout. Takes time in proportion to the program.
+ * Peak bytes alive in program order: a result lives from its node to its last reader; inputs, constants and outputs
+ * live throughout. Linear time.
  *
- * @param elsewhere inputs and outputs whose memory is the caller's, and is not counted.
+ * @param elsewhere inputs and outputs in the caller's memory, which do not count.
  */
 export function peakMemory(graph: Graph, elsewhere: Iterable<Value> = []): number {
   const viewed = viewedValues(graph);
@@ -116,7 +116,7 @@ export function peakMemory(graph: Graph, elsewhere: Iterable<Value> = []): numbe
   return peak;
 }
 
-/** FLOPs, bytes and peak memory of `f` on arguments of these specs. Nothing is computed, and no memory is taken. */
+/** FLOPs, bytes and peak memory of `f` on arguments of these specs; nothing is computed or allocated. */
 export function costAnalysis(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Cost {
   const { graph } = traceProgram((inputs: any[]) => f(...inputs), specs, { abstract: true });
   return graphCost(optimize(graph));

@@ -1,19 +1,21 @@
-/** @file Random numbers in bulk, the same on every machine: only operations that IEEE 754 defines to the last bit. */
+/**
+ * @file Bulk random numbers with the same bits on every machine: only operations that IEEE 754 defines to the last bit.
+ */
 import { bitsToUniform, type PrngKey, randomBitsInto } from './prng.js';
 
-/** What numbers are drawn from: N(0, scale^2), uniformly from -scale up to scale, or all of them `scale`. */
+/** A distribution: N(0, scale^2), uniform in [-scale, scale), or the constant `scale`. */
 export interface Distribution {
   readonly kind: 'normal' | 'uniform' | 'constant';
   readonly scale: number;
 }
 
-/** An array that is filled with the numbers of a key. */
+/** An array and the key that fills it. */
 export interface Draw extends Distribution {
   readonly key: PrngKey;
   readonly out: Float32Array;
 }
 
-/** Fills an array here and now. */
+/** Fills an array synchronously on this thread. */
 export function fillNow({ kind, key, scale, out }: Draw): void {
   if (kind === 'constant') {
     out.fill(scale);
@@ -29,18 +31,18 @@ export function fillNow({ kind, key, scale, out }: Draw): void {
   }
 }
 
-/** One number for every word. */
+/** One uniform number per word. */
 function fillUniform(bits: Uint32Array, scale: number, out: Float32Array): void {
   for (let i = 0; i < out.length; i++) out[i] = scale * (2 * bitsToUniform(bits[i]!) - 1);
 }
 
-/** Words that are drawn at once: they stay in the nearest cache. */
+/** Words drawn at a time; they fit the first-level cache. */
 const BLOCK = 1 << 12;
 
-/** 2^-e at e + 1, for logarithms of numbers from 1/2 to 2^32. */
+/** 2^(1 - i) at index i, for logarithms of numbers from 1/2 to 2^32. */
 const SCALES = Float64Array.from({ length: 34 }, (_, i) => 2 ** (1 - i));
 
-/** The natural logarithm of (word + 1/2) / 2^32, to a unit in the last place or two. */
+/** The natural logarithm of (word + 1/2) / 2^32, to one or two units in the last place. */
 function logOfWord(word: number): number {
   let exponent = 31 - Math.clz32(word);
   let mantissa = (word + 0.5) * SCALES[exponent + 1]!;
@@ -62,14 +64,14 @@ function logOfWord(word: number): number {
 const ANGLE = (2 * Math.PI) / 2 ** 32;
 
 /**
- * Box and Muller's formula (1958): each pair comes from one counter, words r and a, as scale * sqrt(-2 log((r + 1/2) / 2^32))
- * times cosine and sine of 2 pi a / 2^32. What is written behind an odd end is dropped.
+ * The Box-Muller transform (1958): words r and a of one counter give scale * sqrt(-2 log((r + 1/2) / 2^32)) times the
+ * cosine and the sine of 2 pi a / 2^32. An odd length drops the last number.
  */
 function fillNormal(bits: Uint32Array, scale: number, out: Float32Array): void {
   for (let i = 0; i < bits.length; i += 2) {
     const radius = scale * Math.sqrt(-2 * logOfWord(bits[i]!));
     const word = bits[i + 1]!;
-    // The angle as quarter turns and a rest of at most an eighth.
+    // The angle as a number of quarter turns and a remainder of at most an eighth of a turn.
     const turns = ((word >>> 29) + 1) >> 1;
     const x = ANGLE * ((word - (turns << 30)) | 0);
     const z = x * x;
@@ -99,7 +101,7 @@ function fillNormal(bits: Uint32Array, scale: number, out: Float32Array): void {
     const isTurned = (turns & 1) === 1;
     const c = isTurned ? sine : cosine;
     const s = isTurned ? cosine : sine;
-    // Cosines are negative in the second and third quarter, sines in the third and fourth.
+    // Cosines are negative in the second and third quadrants, sines in the third and fourth.
     out[i] = (turns + 1) & 2 ? -radius * c : radius * c;
     out[i + 1] = turns & 2 ? -radius * s : radius * s;
   }

@@ -14,13 +14,13 @@ import { type Cut, cutLoops } from './wasm/cut.js';
 import { compileWasm } from './wasm/wasmProgram.js';
 
 /**
- * Ways to run a program. `auto` takes machine code where the machine has a C compiler and the program is large enough to be
- * worth compiling, else WebAssembly for the elementwise loops of an optimizer's update, and ONNX Runtime for the rest.
+ * Engines. `auto` takes machine code where the machine has a C compiler and the program is large enough to be worth
+ * compiling; otherwise WebAssembly for the elementwise loops of an optimizer's update, and ONNX Runtime for the rest.
  */
 export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
 export const ENGINES: readonly Engine[] = ['auto', 'native', 'onnx', 'eager'];
 
-/** Whether a program that is compiled so may become machine code; whether it does depends on it and on the machine. */
+/** Whether these options allow machine code; the program and the machine decide whether it is used. */
 export const mayBeNative = ({
   engine = 'auto',
   device,
@@ -29,7 +29,7 @@ export const mayBeNative = ({
   device?: EagerDevice;
 }): boolean => (engine === 'auto' || engine === 'native') && device !== 'gpu';
 
-/** How a graph is compiled. */
+/** Options for compiling a graph. */
 export interface GraphOptions {
   readonly name?: string;
   readonly engine?: Engine;
@@ -37,25 +37,25 @@ export interface GraphOptions {
   readonly frozen?: readonly string[];
   readonly halves?: readonly string[];
   readonly profiler?: Profiler | undefined;
-  /** Traces what follows in the same run, where machine code does it; other engines do not ask for it. */
+  /** Traces the graph that follows in the same run. Only machine code runs it; other engines never call this. */
   readonly following?: (() => Graph) | undefined;
 }
 
-/** A run below this many FLOPs takes less than a millisecond anywhere, while a C compiler takes half a second. */
+/** A run below this many FLOPs takes less than a millisecond on any engine; the C compiler takes half a second. */
 const MIN_NATIVE_FLOPS = 2e7;
-/** The same for elementwise programs, which are bound by memory. */
+/** The threshold for elementwise programs, which are bound by memory. */
 const MIN_NATIVE_ELEMENTS = 1 << 20;
 
 const told = new Set<string>();
 
-/** Says something once a process. */
+/** Writes a notice once per process. */
 function tellOnce(line: string): void {
   if (told.has(line)) return;
   told.add(line);
   process.stderr.write(`${line}\n`);
 }
 
-/** Machine code for a graph, or null where there is none and another engine takes over. */
+/** Machine code for a graph, or null where another engine must take over. */
 async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Backend | null> {
   let reason: string;
   try {
@@ -70,7 +70,9 @@ async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Ba
   return null;
 }
 
-/** Whether an optimized program with few products is worth compiling; `cut` tells whether it is elementwise loops alone. */
+/**
+ * Whether an optimized program with few products is worth compiling; `cut` tells whether it is only elementwise loops.
+ */
 function isWorthCompiling(graph: Graph, cut: Cut | undefined): boolean {
   const elements = graph.outputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
   return cut?.head.outputs.length === 0
@@ -78,7 +80,7 @@ function isWorthCompiling(graph: Graph, cut: Cut | undefined): boolean {
     : graph.nodes.reduce((sum, node) => sum + nodeFlops(node), 0) >= MIN_NATIVE_FLOPS;
 }
 
-/** Runs what comes before the loops on ONNX Runtime, and the loops in WebAssembly. */
+/** Runs the program's head on ONNX Runtime and its trailing loops in WebAssembly. */
 async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOptions): Promise<Backend> {
   const between = head.outputs.filter((value) => !graph.outputs.includes(value));
   const written = [...graph.outputs, ...between];
@@ -95,9 +97,9 @@ async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOp
   return inTurn(graph, turns, between);
 }
 
-/** Compiles a traced graph for the engine that suits it and the machine. */
+/** Compiles a traced graph with the engine that suits the program and the machine. */
 async function compileAuto(traced: Graph, options: GraphOptions): Promise<Backend> {
-  // No pass makes the products much fewer: where there are so many, machine code needs no look at the optimized graph.
+  // No pass removes most products, so a graph with this many goes to machine code before it is optimized.
   const isHeavy = productFlops(traced) >= 2 * MIN_NATIVE_FLOPS;
   const early = isHeavy ? await nativeIfPossible(traced, options) : null;
   if (early !== null) return early;
@@ -109,9 +111,9 @@ async function compileAuto(traced: Graph, options: GraphOptions): Promise<Backen
 }
 
 /**
- * Compiles a traced graph for the engine that is asked for.
+ * Compiles a traced graph with the requested engine.
  *
- * @throws CompilerError where `native` is asked for and the machine or the program does not allow it.
+ * @throws CompilerError where `native` is requested and the machine or the program does not support it.
  */
 export async function compileGraph(traced: Graph, options: GraphOptions): Promise<Backend> {
   const { engine = 'auto' } = options;

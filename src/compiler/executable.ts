@@ -1,6 +1,6 @@
-/** @file A compiled program that runs on host memory. */
+/** @file Executable: a compiled program on host memory. */
 import { letEventsIn } from '../system/index.js';
-import type { Backend, Carried, Parted, Runner } from './backend.js';
+import type { Backend, Carried, Runner, Stacked } from './backend.js';
 import { productPrecision } from './cost.js';
 import { findBad, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { findComputed } from './onnx/indices.js';
@@ -20,38 +20,40 @@ import { mapTree } from './tensorTrees.js';
 import type { Program } from './tracedProgram.js';
 import { isSpec } from './tracedProgram.js';
 
-/** A call on fixed memory: no allocation and no copy from one run to the next. */
+/** A call bound to fixed memory: runs neither allocate nor copy. */
 export interface BoundCall {
-  /** The results; their data are the bound arrays, overwritten by the next run, or with a part for each run. */
+  /** The results. Their data are the bound arrays, which the next run overwrites unless they are stacked by run. */
   readonly outputs: Tree<HostTensor>;
-  /** What is wrong with what run number `run` of the next call, from 0, is to read; undefined where nothing is. `run` looks itself, too. */
+  /**
+   * The first bad index that run `run` (from 0) of the next call would read; undefined if none. `run` checks as well.
+   */
   problemOf(run: number): IndexError | undefined;
   /**
-   * Runs once, or so many times, with outputs copied to inputs after each run where `bind` was told so.
+   * Runs the program `times` times, 1 by default; after each run, copies the carried outputs to their inputs.
    *
-   * @throws CompilerError for more runs than `bind` was told; IndexError for an index that is out of range, once the runs
-   *   before it are done.
+   * @throws CompilerError for more runs than `bind` was given; IndexError for an index out of range, after the runs
+   *   before it have completed.
    */
   run(times?: number): Promise<Tree<HostTensor>>;
 }
 
-/** What a call is bound to. */
+/** The arrays of a call. */
 export interface Binding {
-  /** A structure like the program's inputs, of typed arrays. */
+  /** Typed arrays in the structure of the program's inputs. */
   readonly inputs: Tree<BoundArray>;
-  /** A structure like the program's outputs; null leaves, or null for all, get arrays of their own. */
+  /** Typed arrays in the structure of the program's outputs; a null leaf, or null for all, allocates. */
   readonly outputs?: Tree<BoundArray | null> | null;
-  /** Paths of outputs, with those of the inputs that they are copied to after each run. */
+  /** Outputs and the inputs that they are copied to after each run, by path. */
   readonly carried?: Readonly<Record<string, string>>;
   /**
-   * How many times `run` may be told to run. An array of so many times its tensor's elements then has a part for each
-   * run, one behind another: what the first run reads or writes, what the second does. Outputs without an array get such.
+   * Most runs per call. An array with `runs` times its tensor's elements is stacked: run i reads or writes its i-th
+   * slice. Outputs without an array are stacked.
    */
   readonly runs?: number;
 }
 
-/** What run number `run` reads of an array with parts for so many runs. */
-const partOf = (array: HostArray, runs: number, run: number): HostArray => {
+/** The slice of an array, stacked over `runs` runs, that run `run` reads or writes. */
+const runSlice = (array: HostArray, runs: number, run: number): HostArray => {
   const size = array.length / runs;
   return runs === 1 ? array : array.subarray(run * size, (run + 1) * size);
 };
@@ -65,11 +67,11 @@ export class Executable {
   private disposed = false;
 
   constructor(
-    /** For messages. */
+    /** Used in messages. */
     readonly name: string,
     private readonly program: Program,
     private readonly backend: Backend,
-    /** Whether a second function follows in every run: inputs and outputs are pairs then. */
+    /** Whether a second function follows in every run; inputs and outputs are then pairs. */
     private readonly follows = false,
   ) {
     const { graph, inputPaths, outputPaths } = program;
@@ -80,12 +82,12 @@ export class Executable {
   }
 
   /**
-   * Fixes the memory of a call. Arrays may be views into one larger buffer (over a SharedArrayBuffer they are copied at
-   * each run), and an output may lie on an input of as many elements: where the program would write some before their
-   * last read, it gets memory of its own, which is copied there after each run.
+   * Binds a call to fixed memory. Arrays may be views into a larger buffer; those over a SharedArrayBuffer are copied
+   * at each run. An output may share the memory of an input with as many elements: where the program would overwrite
+   * elements before their last read, it writes to memory of its own, which is copied there after each run.
    *
-   * @throws CompilerError where an array is missing, of another type or of another length than its tensor, and where an
-   *   output lies on another or on a part of an input.
+   * @throws CompilerError where an array is missing or has another type or length than its tensor, and where an output
+   *   overlaps another output or a part of an input.
    */
   bind({ inputs, outputs = null, carried = {}, runs = 1 }: Binding): BoundCall {
     this.checkAlive();
@@ -93,21 +95,21 @@ export class Executable {
       output: this.outputPorts.indexOf(from),
       input: this.inputPorts.indexOf(to),
     }));
-    // What is carried is one array for all runs.
+    // Carried arrays are not stacked.
     const read = this.inputPorts.match(inputs, (i) => (pairs.some(({ input }) => input === i) ? 1 : runs));
     const results = this.outputPorts.match(outputs, (i) =>
       pairs.some(({ output }) => output === i) ? 1 : runs,
     );
     const shared = this.sharedMemory(read, results);
-    const parted = {
+    const stacked = {
       runs,
-      inputs: this.inputPorts.areParted(read),
-      outputs: this.outputPorts.areParted(results),
+      inputs: this.inputPorts.areStacked(read),
+      outputs: this.outputPorts.areStacked(results),
     };
     const copied = new Set(shared.map(({ output }) => output));
     const written = results.map((array, i) => (copied.has(i) ? array.slice() : array));
     const flat = { inputs: read, outputs: written, carried: [...pairs, ...shared] };
-    const run = bindRepeated(this.backend, runs > 1 ? { ...flat, parted } : flat);
+    const run = bindRepeated(this.backend, runs > 1 ? { ...flat, stacked } : flat);
     let next = 0;
     const tree = mapTree<TensorSpec, HostTensor>(this.outputs, isSpec, ({ shape, dtype }) => ({
       shape,
@@ -116,50 +118,52 @@ export class Executable {
     }));
     return {
       outputs: tree,
-      problemOf: (run) => this.badIndex(read, parted, run),
+      problemOf: (run) => this.badIndex(read, stacked, run),
       run: async (times = 1) => {
         this.checkAlive();
         if (runs > 1 && times > runs)
-          throw new CompilerError(`${this.name}: bound for ${runs} runs at a time, and asked for ${times}.`);
+          throw new CompilerError(
+            `${this.name}: expected at most ${runs} runs per call, as bound, got ${times}.`,
+          );
         await letEventsIn();
         for (let i = 0; i < times; i++) {
-          const bad = this.badIndex(read, parted, i);
+          const bad = this.badIndex(read, stacked, i);
           if (bad === undefined) continue;
-          // Those before it are as good as any.
+          // The runs before the bad index are valid.
           if (i > 0) await run(i);
           throw bad;
         }
         try {
           await run(times);
         } catch (error) {
-          throw error instanceof IndexError ? await this.located(error, read, parted) : error;
+          throw error instanceof IndexError ? await this.located(error, read, stacked) : error;
         }
         return tree;
       },
     };
   }
 
-  /** What runs it. */
+  /** The engine behind the program. */
   get runner(): Runner {
     return this.backend.runner;
   }
 
-  /** In which most of its products multiply, by their FLOPs. */
+  /** The precision of most product FLOPs. */
   get precision(): Precision {
     return productPrecision(this.program.graph);
   }
 
-  /** Whether `ops.updateSlice` replaces slices in place where its result is bound to its source's memory. */
+  /** Whether `ops.updateSlice` writes in place where its result is bound to its operand's memory. */
   get updatesInPlace(): boolean {
     return this.backend.updatesInPlace === true;
   }
 
-  /** Zeroed arrays for the inputs at `paths`, Uint16Arrays where the engine keeps them in bfloat16. */
+  /** Zeroed arrays for the inputs at `paths`; Uint16Array where the engine stores the input in bfloat16. */
   newInputs(paths: readonly string[]): BoundArray[] {
     return this.inputPorts.newArrays(paths);
   }
 
-  /** Says that frozen inputs have changed: what follows from them is worked out anew at the next run. */
+  /** Marks frozen inputs as changed; the next run recomputes what depends on them. */
   refresh(): void {
     this.checkAlive();
     this.backend.refresh?.();
@@ -175,22 +179,22 @@ export class Executable {
     return this.bind({ inputs: arrays }).run();
   }
 
-  /** Frees the compiled program; it cannot run any more. A second call does nothing. */
+  /** Frees the compiled program. Further runs are errors; disposing again is not. */
   async dispose(): Promise<void> {
     if (this.disposed) return;
     this.disposed = true;
     await this.backend.dispose();
   }
 
-  /** The first index that is out of range in what a run is to read. */
-  private badIndex(read: readonly HostArray[], parted: Parted, run: number): IndexError | undefined {
+  /** The first index out of range among the inputs that run `run` reads. */
+  private badIndex(read: readonly HostArray[], stacked: Stacked, run: number): IndexError | undefined {
     const { paths, specs } = this.inputPorts;
     const { checks = [] } = this.program;
     for (const check of checks) {
       const { input } = check;
-      // Looked at with the first run.
-      if (run > 0 && !parted.inputs[input]) continue;
-      const data = partOf(read[input]!, parted.inputs[input] ? parted.runs : 1, run);
+      // An array that all runs share was checked with the first run.
+      if (run > 0 && !stacked.inputs[input]) continue;
+      const data = runSlice(read[input]!, stacked.inputs[input] ? stacked.runs : 1, run);
       const position = findBad(check, data);
       if (position < 0) continue;
       const at = placeIn(specs[input]!.shape, position);
@@ -200,9 +204,13 @@ export class Executable {
     return undefined;
   }
 
-  /** An index that the program worked out, as it was told by what runs it; looks for it where that can be told. */
-  private async located(error: IndexError, read: readonly HostArray[], parted: Parted): Promise<IndexError> {
-    const inputs = read.map((array, i) => partOf(array, parted.inputs[i] ? parted.runs : 1, error.run));
+  /** Completes an engine's error for a computed index: recomputes the indices to find the bad one where possible. */
+  private async located(
+    error: IndexError,
+    read: readonly HostArray[],
+    stacked: Stacked,
+  ): Promise<IndexError> {
+    const inputs = read.map((array, i) => runSlice(array, stacked.inputs[i] ? stacked.runs : 1, error.run));
     const found = await findComputed(this.program.graph, inputs).catch(() => undefined);
     return found === undefined ? error : new IndexError(this.name, { ...found, input: '', run: error.run });
   }
@@ -212,8 +220,8 @@ export class Executable {
   }
 
   /**
-   * Outputs on inputs that the program reads after it has written there. What follows in the same run may write over what the
-   * first function has read, and reads what it has written.
+   * Outputs that overwrite an input before its last read, and so must be copied. The function that follows may
+   * overwrite what the first one has read, and reads what it has written.
    */
   private sharedMemory(read: readonly BoundArray[], results: readonly BoundArray[]): Carried[] {
     const [inputs, outputs] = [this.inputPorts.bound(read), this.outputPorts.bound(results)];
@@ -224,11 +232,11 @@ export class Executable {
       return outputsOnInputs(this.name, inputs.filter(ofTurn), outputs.filter(ofTurn));
     });
     const shared = found.filter(({ output, input }) => this.backend.mayOverwrite?.(output, input) !== true);
-    const areParted = this.inputPorts.areParted(read);
+    const areStacked = this.inputPorts.areStacked(read);
     for (const { output, input } of shared) {
-      if (areParted[input])
+      if (areStacked[input])
         throw new CompilerError(
-          `${this.name}: output '${outputs[output]!.path}' is bound to memory of input '${inputs[input]!.path}', is written before that is read for the last time, and has a part for each run; bind it to memory of its own.`,
+          `${this.name}: output '${outputs[output]!.path}' shares memory with stacked input '${inputs[input]!.path}' and is written before that is last read; bind it to memory of its own.`,
         );
     }
     return shared;

@@ -1,4 +1,4 @@
-/** @file Random numbers in bulk, by machine code off the main thread where there are enough of them, else on the host. */
+/** @file Bulk random numbers, in machine code off the main thread where there are enough of them, else on the host. */
 import { type Draw, fillNow } from './draws.js';
 import type { EagerDevice } from './eager/eagerBackend.js';
 import { type Engine, mayBeNative } from './engine.js';
@@ -12,20 +12,20 @@ export interface FillOptions {
   readonly numThreads?: number | undefined;
 }
 
-/** Fewer numbers take next to no time here. */
+/** Below this many numbers, the host is fast enough. */
 const MIN_NATIVE_NUMBERS = 1 << 17;
 
 const isNative = (count: number, options: FillOptions): boolean =>
   count >= MIN_NATIVE_NUMBERS && mayBeNative(options);
 
-/** Waits until filling arrays of so many numbers could begin at once: machine code asks for the machine's compiler first. */
+/** Waits until filling `count` numbers could start at once: machine code first needs the C toolchain. */
 export async function readyToFill(count: number, options: FillOptions = {}): Promise<void> {
   if (isNative(count, options)) await openToolchain();
 }
 
 /**
- * Fills arrays with random numbers, which depend on key, distribution and index alone: by machine code off the main
- * thread, where there are enough of them and the engine may be machine code, else here. Both give the same bits.
+ * Fills arrays with random numbers that depend only on key, distribution and index: in machine code off the main thread
+ * where there are enough of them and the engine allows it, else on this thread. Both give the same bits.
  */
 export async function fillRandom(draws: readonly Draw[], options: FillOptions = {}): Promise<void> {
   const count = draws.reduce((sum, { out }) => sum + out.length, 0);
@@ -34,8 +34,8 @@ export async function fillRandom(draws: readonly Draw[], options: FillOptions = 
 }
 
 /**
- * Has zeros written into arrays that are new, where other threads can do it: the system gives memory when it is first
- * written, and takes its time. Elsewhere they stay as they are, which is zero.
+ * Touches the pages of new arrays by writing zeros from other threads: the system allocates memory at the first write,
+ * which takes time. Without machine code the arrays stay as they are, which is zero.
  */
 export async function takeMemory(arrays: readonly Float32Array[], options: FillOptions = {}): Promise<void> {
   const count = arrays.reduce((sum, { length }) => sum + length, 0);

@@ -1,6 +1,6 @@
 /**
- * @file Origin of NaN and infinity: a program is run again with two flags for every value, and what is not finite in its
- * results is followed back to the operation that made it from finite values.
+ * @file Origin of NaN and infinity: reruns a program with two flags per value, and follows non-finite results back to
+ * the operation that produced them from finite operands.
  */
 import { readScope } from './gradientScopes.js';
 import { type Graph, type Node, newValue, type Value } from './ir.js';
@@ -10,28 +10,28 @@ import { byteSize, formatSpec, type HostArray, type HostTensor, sizeOf, type Tre
 import { flattenTree } from './tensorTrees.js';
 import { isSpec, type TensorFunction, traceProgram } from './tracedProgram.js';
 
-/** The first value of a program that is not finite and should be. */
+/** The first unexpected non-finite value of a program. */
 export interface NonFinite {
-  /** Path of the layer whose call made it; '' outside any, and for inputs. */
+  /** Path of the layer whose call made it; '' outside of layers, and for inputs. */
   readonly layer: string;
-  /** The operation that gave it, as tfjs calls its kernel; 'Input' where it was handed in. */
+  /** The operation that produced it, by its tfjs kernel name; 'Input' for an input. */
   readonly op: string;
-  /** Whether it is part of the layer's gradient. */
+  /** Whether it belongs to the layer's gradient. */
   readonly isGradient: boolean;
   readonly value: 'NaN' | 'infinity';
-  /** Its dtype and shape, as 'float32[8,256]'. */
+  /** Dtype and shape, as 'float32[8,256]'. */
   readonly spec: string;
-  /** Path of the input that was handed in so, such as 'params.lm/softmax/w'; '' for what an operation gave. */
+  /** Path of the input that contains it, such as 'params.lm/softmax/w'; '' for the result of an operation. */
   readonly input: string;
 }
 
 /** Options of the search. */
 export interface NonFiniteOptions extends OnnxOptions {
-  /** Bytes of values that one run works out; larger programs are run in pieces, whose values go through the host. */
+  /** Bytes of values per rerun; larger programs are run in pieces, whose values pass through the host. */
   readonly pieceBytes?: number;
 }
 
-/** Whether some element is NaN, and whether some is infinite. */
+/** Whether any element is NaN, and whether any is infinite. */
 interface Flags {
   readonly nan: boolean;
   readonly infinite: boolean;
@@ -51,7 +51,7 @@ function flagsOf(data: HostArray): Flags {
   return { nan, infinite };
 }
 
-/** Nodes in runs of about this many bytes of results. */
+/** Partitions nodes into pieces with about this many bytes of results. */
 function* piecesOf(nodes: readonly Node[], bytes: number): Generator<readonly Node[]> {
   let [piece, size]: [Node[], number] = [[], 0];
   for (const node of nodes) {
@@ -66,7 +66,7 @@ function* piecesOf(nodes: readonly Node[], bytes: number): Generator<readonly No
 
 const isFlagged = (value: Value): boolean => value.dtype === 'float32' && sizeOf(value.shape) > 0;
 
-/** A piece as a program: what it reads, what later pieces read of it, and the flags of its values, [NaN, infinite] each. */
+/** A piece as a program: its inputs, the values that later pieces read, and the flags [NaN, infinite] of each value. */
 function flagged(piece: readonly Node[], readLater: (value: Value) => boolean) {
   const made = new Set(piece.flatMap(({ outputs }) => outputs));
   const read = new Set(piece.flatMap(({ inputs }) => inputs));
@@ -94,7 +94,7 @@ function flagged(piece: readonly Node[], readLater: (value: Value) => boolean) {
   return { graph: { inputs, outputs: [...kept, ...flags], nodes } satisfies Graph, kept, values };
 }
 
-/** Runs a graph and gives the flags of all that its nodes make. */
+/** Runs a graph and returns the flags of all values that its nodes make. */
 async function runFlagged(
   graph: Graph,
   given: ReadonlyMap<Value, HostArray>,
@@ -120,11 +120,11 @@ async function runFlagged(
 }
 
 /**
- * Names what first made a result of `f` NaN or infinite: the first operation, forward before backward, that gives such a
- * value out of finite ones, or NaN out of infinite ones. Only values that a result follows from through others that are not
- * finite count, and infinities that are constants of the program are there on purpose: a mask of -Infinity is not named,
- * and neither is what is infinite and selected away. The program runs on ONNX Runtime, which may round otherwise than the
- * engine that met the value.
+ * Finds the operation that first made a result of `f` NaN or infinite: the first one, forward before backward, that
+ * turns finite operands into such a value, or infinite ones into NaN. Only values that reach a result through other
+ * non-finite ones count. Infinite constants are intended: a mask of -Infinity is not reported, nor is an infinity that
+ * a select discards. The program runs on ONNX Runtime, whose rounding may differ from the engine's that produced the
+ * value.
  *
  * @param f takes a structure of tensors like `inputs`.
  * @returns undefined where all results are finite.
@@ -142,7 +142,7 @@ export async function firstNonFinite(
   const of = (value: Value): Flags => flags.get(value) ?? (value.data ? flagsOf(value.data) : FINITE);
   const isBad = (value: Value): boolean => of(value).nan || of(value).infinite;
 
-  // What the results follow from, through values that are not finite.
+  // Values that reach a result through non-finite values.
   const guilty = new Set(graph.outputs.filter(isBad));
   for (const { inputs, outputs } of [...graph.nodes].reverse()) {
     if (outputs.some((output) => guilty.has(output)))
@@ -167,11 +167,11 @@ export async function firstNonFinite(
     passedOn ??= asNode(node, output);
     const { nan } = of(output);
     if (node.inputs.some((input) => (nan ? of(input).nan : isBad(input)))) continue;
-    // What has no inputs, or a number that is not finite beside them, is a constant.
+    // A node without inputs, or with a non-finite number among its attributes, is a constant.
     const isConstant = node.inputs.length === 0 || Object.values(node.attrs).some(isInfinite);
     if (nan || !isConstant) return asNode(node, output);
   }
-  // Nothing but infinities that were handed in.
+  // All non-finite values were infinite inputs.
   return guiltyInputs.length > 0 ? asInput(guiltyInputs[0]!) : passedOn;
 }
 

@@ -1,13 +1,13 @@
-/** @file The layout of many variables in one flat buffer, and views of it. */
+/** @file Layout of many variables in one flat buffer, and views of it. */
 
-/** A variable to be placed. Variables of one group lie side by side, so that one rule can update them all. */
+/** A variable to place. Variables of a group are adjacent, so that one rule can update them all. */
 export interface FlatVariable {
   name: string;
   shape: readonly number[];
   group: string;
 }
 
-/** Where one variable lies; `offset` and `size` count elements. */
+/** Position of a variable; `offset` and `size` count elements. */
 export interface FlatEntry {
   name: string;
   shape: readonly number[];
@@ -16,28 +16,28 @@ export interface FlatEntry {
   group: string;
 }
 
-/** A run of the buffer; `size` includes padding. */
+/** A contiguous range of the buffer; `size` includes padding. */
 export interface FlatGroup {
   name: string;
   offset: number;
   size: number;
 }
 
-/** The plan of a flat buffer of `size` elements. */
+/** Layout of a flat buffer of `size` elements. */
 export interface FlatLayout {
   entries: FlatEntry[];
   groups: FlatGroup[];
   size: number;
 }
 
-/** Elements in a cache line of 64 bytes: every entry starts on one, which vector loads like best. */
+/** Elements per cache line of 64 bytes. Every entry starts on a line, for aligned vector loads. */
 const ALIGNMENT = 16;
 
 /**
  * Places variables in one buffer: groups in the order of their first variable, variables in the given order within
- * their group. The padding behind each is zero, and every update keeps it zero.
+ * their group. The padding behind each variable is zero, and every update keeps it zero.
  *
- * @param variables names must be unique; a scalar has shape [].
+ * @param variables with unique names; a scalar has shape [].
  * @throws RangeError for a bad shape or a repeated name.
  */
 export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
@@ -69,7 +69,7 @@ function elementCount(name: string, shape: readonly number[]): number {
   for (const dim of shape) {
     if (!Number.isInteger(dim) || dim < 0) {
       throw new RangeError(
-        `flatLayout: variable '${name}' has shape [${shape.join(', ')}]; dimensions are integers, 0 or more.`,
+        `flatLayout: variable '${name}' has shape [${shape.join(', ')}]; expected integers, 0 or more.`,
       );
     }
     size *= dim;
@@ -78,13 +78,13 @@ function elementCount(name: string, shape: readonly number[]): number {
 }
 
 /**
- * Views of every variable in a buffer, by name, without a copy.
+ * Views of all variables in a buffer, by name, without copying.
  *
  * @throws RangeError where the buffer's length is not the layout's.
  */
 export function flatViews(layout: FlatLayout, buffer: Float32Array): Record<string, Float32Array> {
   if (buffer.length !== layout.size) {
-    throw new RangeError(`flatViews: the layout has ${layout.size} elements, the buffer ${buffer.length}.`);
+    throw new RangeError(`flatViews: expected a buffer of ${layout.size} elements, got ${buffer.length}.`);
   }
   const views: Record<string, Float32Array> = {};
   for (const { name, offset, size } of layout.entries) views[name] = buffer.subarray(offset, offset + size);

@@ -1,23 +1,26 @@
 /**
- * @file Layers of gradients. tfjs computes gradients after the forward pass has returned, when no layer is active; here they
- * carry the scope of the operation that they are the gradient of.
+ * @file Scopes of gradients. tfjs computes gradients after the forward pass has returned, when no layer is active; here
+ * each one gets the scope of the operation that it differentiates.
  */
 import type { TapeKeeper } from './tape.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
 import { showUsersFrame } from './usersFrame.js';
 
-/** How the tracer is told where an operation belongs. */
+/** Access to the tracer's current scope. */
 export interface ScopeKeeper {
-  /** The scope of what is recorded now, or null outside of a trace. */
+  /** The current scope, or null outside of a trace. */
   current(): string | null;
-  /** Runs `f` within the gradient of what was recorded in `scope`. */
+  /** Runs `f` within the gradient of an operation that was recorded in `scope`. */
   within<T>(scope: string, f: () => T): T;
-  /** Runs `f`, which works gradients out; what it records between two of them is theirs, and what follows is not. */
+  /**
+   * Runs `f`, which computes gradients. Operations recorded between two gradients belong to the first; later ones do
+   * not.
+   */
   around<T>(f: () => T): T;
 }
 
-/** Has tfjs's engine run every gradient within the scope of its operation. Called once. */
+/** Makes tfjs's engine run every gradient within the scope of its operation. Called once. */
 export function carryScopes(scopes: ScopeKeeper): void {
   const engine = tf.engine() as unknown as TapeKeeper;
   const addTapeNode = engine.addTapeNode.bind(engine);
@@ -30,7 +33,7 @@ export function carryScopes(scopes: ScopeKeeper): void {
     const { gradient } = node;
     if (scope === null) return;
     if (gradient === undefined) {
-      // Where it was called; the gradient is asked for elsewhere.
+      // Keeps the stack of the forward call, for errors in its gradient.
       const call = new Error();
       node.gradient = () => scopes.within(scope, () => refuse(name, call));
       return;
@@ -53,10 +56,10 @@ function refuse(op: string, call: Error): never {
   throw error;
 }
 
-/** Scopes of gradients begin with this. */
+/** Prefix of the scopes of gradients. */
 export const GRADIENT = 'grad';
 
-/** The layer of a scope, and whether its gradient is meant. */
+/** The layer of a scope, and whether the scope is that of its gradient. */
 export function readScope(scope: string): { readonly layer: string; readonly isGradient: boolean } {
   const isGradient = scope === GRADIENT || scope.startsWith(`${GRADIENT} `);
   return { layer: isGradient ? scope.slice(GRADIENT.length + 1) : scope, isGradient };

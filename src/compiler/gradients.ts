@@ -9,7 +9,7 @@ export const isTensor = (value: unknown): value is tf.Tensor => value instanceof
 
 const auxiliary = new WeakSet<tf.Tensor>();
 
-/** Whether a tensor is an auxiliary result of `valueAndGrad`: it is nobody else's, and no tidy disposes of it. */
+/** Whether a tensor is an auxiliary result of `valueAndGrad`, which no tidy disposes of. */
 export const isAuxiliary = (tensor: tf.Tensor): boolean => auxiliary.has(tensor);
 
 function keepAuxiliary(tensor: tf.Tensor): tf.Tensor {
@@ -18,31 +18,31 @@ function keepAuxiliary(tensor: tf.Tensor): tf.Tensor {
   return copy;
 }
 
-/** Parameters that a differentiated value does not follow from. */
+/** Error for parameters that the differentiated value does not depend on. */
 export class NoGradientError extends CompilerError {
   /** @param paths of the parameters. */
   constructor(readonly paths: readonly string[]) {
     const names = paths.map((path) => `'${path}'`).join(', ');
-    super(`The differentiated value does not follow from ${names}: there is no gradient.`);
+    super(`The differentiated value does not depend on ${names}: there is no gradient.`);
   }
 }
 
-/** What a differentiated function gives. */
+/** Result of a differentiated function. */
 export interface ValueAndGrad<P, A> {
   /** The scalar loss. */
   readonly value: tf.Tensor;
-  /** Whatever else the function returned; eagerly, the caller's to dispose of. */
+  /** The other results of the function; in eager execution, the caller disposes of them. */
   readonly aux: A;
-  /** d value / d params, of the same structure as the parameters. */
+  /** d value / d params, in the structure of the parameters. */
   readonly grads: P;
 }
 
 /**
- * Calls `f` on `params` and differentiates its scalar `value` with respect to every leaf of `params`. Works eagerly
- * and while tracing.
+ * Calls `f` on `params` and differentiates its scalar `value` with respect to every leaf of `params`, eagerly or while
+ * tracing.
  *
  * @param f returns the loss and a structure of other tensors, which carry no gradient.
- * @throws NoGradientError for parameters that `value` does not follow from.
+ * @throws NoGradientError for parameters that `value` does not depend on.
  */
 export function valueAndGrad<P extends Tree<tf.Tensor>, A extends Tree<tf.Tensor>>(
   f: (params: P) => { value: tf.Tensor; aux: A },
@@ -52,11 +52,11 @@ export function valueAndGrad<P extends Tree<tf.Tensor>, A extends Tree<tf.Tensor
   let aux: A | undefined;
   const forward = (): tf.Tensor => {
     const result = f(params);
-    // The surrounding tidy would drop what is not returned.
+    // The surrounding tidy disposes of everything that is not returned.
     aux = mapTree<tf.Tensor, tf.Tensor>(result.aux, isTensor, keepAuxiliary) as A;
     return result.value;
   };
-  // Not tf.valueAndGrads, which doesn't tell what has no gradient.
+  // tf.valueAndGrads does not report which parameters lack a gradient.
   const tensors = leaves.map((leaf) => leaf.value);
   const { value, grads } = tf.engine().gradients(forward, tensors, undefined, true);
   const missing = leaves.filter((_, i) => grads[i] == null).map(({ path }) => path);

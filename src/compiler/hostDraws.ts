@@ -1,11 +1,12 @@
 /**
- * @file tfjs's random operations, refused in traces: they draw on the host, so that every run would have the same numbers.
+ * @file Rejection of tfjs's random operations in traces: they draw on the host, so every run would repeat the same
+ * numbers.
  */
 
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
 
-/** What draws instead, by the operations of tfjs that draw. */
+/** Replacements, by tfjs operation. */
 const INSTEAD: Readonly<Record<string, string>> = {
   dropout: 'ops.dropout(x, key, keepProb)',
   rand: 'ops.randomUniform(key, shape)',
@@ -18,10 +19,10 @@ const INSTEAD: Readonly<Record<string, string>> = {
   multinomial: 'tf.argMax of the logits less log(-log(ops.randomUniform(key, shape)))',
 };
 
-/** tfjs opens a scope of this name around each of its operations. */
+/** tfjs opens a scope of this name around each operation. */
 const NAME = /^(\w+)__op$/;
 
-/** Has tfjs's engine refuse its random operations while it traces. Called once. */
+/** Makes tfjs's engine reject its random operations while tracing. Called once. */
 export function refuseHostDraws(isTracing: () => boolean): void {
   const engine = tf.engine();
   const original = engine.startScope.bind(engine);

@@ -1,9 +1,9 @@
-/** @file Programs run one after another as one program, where no engine makes one executable of them. */
+/** @file Sequential composition of programs, where no engine combines them into one executable. */
 import type { Backend, FlatBinding } from './backend.js';
 import type { Graph } from './ir.js';
 import { newHostArray, sizeOf, type TensorSpec } from './tensors.js';
 
-/** One of the programs. Its arrays are numbered: the inputs of the whole, then its outputs, then what is in between. */
+/** A program of the sequence. Arrays are numbered: the inputs of the whole, its outputs, then intermediate arrays. */
 export interface Turn {
   readonly backend: Backend;
   readonly inputs: readonly number[];
@@ -11,10 +11,10 @@ export interface Turn {
 }
 
 /**
- * A backend that runs `turns` in their order.
+ * A backend that runs programs in sequence.
  *
- * @param whole the inputs and outputs of all of it.
- * @param between what one program hands to another, beside outputs of the whole.
+ * @param whole the inputs and outputs of the sequence.
+ * @param between arrays that programs hand on, beside the outputs of the whole.
  */
 export function inTurn(
   whole: Pick<Graph, 'inputs' | 'outputs'>,
@@ -53,7 +53,7 @@ export function inTurn(
   };
 }
 
-/** A program and one that follows it: inputs and outputs are those of the first, then those of the second. */
+/** Runs one program after another; inputs and outputs are those of the first, then those of the second. */
 export function oneAfterAnother(first: Graph, second: Graph, backends: readonly [Backend, Backend]): Backend {
   const count = first.inputs.length + second.inputs.length;
   const numbers = (begin: number, { length }: readonly unknown[]) =>

@@ -1,4 +1,4 @@
-/** @file The compiler: tf.* functions to compiled executables. Knows no configs and no layers. */
+/** @file The compiler: from tf.* functions to executables. Independent of configs and layers. */
 
 export type { Runner } from './backend.js';
 export { type Cost, costAnalysis, type OpCost } from './cost.js';

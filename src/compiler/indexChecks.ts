@@ -1,6 +1,6 @@
 /**
- * @file Checks of the indices that a program's inputs hold, made on a batch before the program runs. Gathers check the
- * indices that the program computes itself.
+ * @file Range checks of indices. Indices in a program's inputs are checked before it runs; gathers check computed ones
+ * as it runs.
  */
 import { type Graph, ints, type Node, newValue, producers, rewrite, type Value } from './ir.js';
 import { eliminateDeadCode } from './passes/dce.js';
@@ -10,35 +10,35 @@ import type { Addressed } from './rules/rule.js';
 import { placeOf } from './scopes.js';
 import { CompilerError, type HostArray, type Shape, sizeOf } from './tensors.js';
 
-/** A use of a value as indices. */
+/** A value used as indices. */
 interface IndexUse extends Addressed {
   readonly node: Node;
-  /** Which of the node's inputs it is. */
+  /** The operand of the node that holds the indices. */
   readonly operand: number;
 }
 
-/** What is asked of a program's input. */
+/** A check of one program input. */
 export interface IndexCheck extends Addressed {
-  /** Number of the input. */
+  /** Index of the input. */
   readonly input: number;
-  /** The elements that are read, row-major; null for all. */
+  /** The elements read, by row-major position; null for all. */
   readonly positions: Int32Array | null;
-  /** The layer of the operation that reads them, behind a message. */
+  /** The layer of the operation that reads them, as a suffix for messages. */
   readonly where: string;
 }
 
-/** What a node uses as indices, if any. */
+/** The operand that a node uses as indices, if any. */
 function useOf(node: Node): IndexUse | undefined {
   const { indices } = ruleOf(node.op);
   return indices && { node, operand: indices.operand, ...indices.address(node.inputs, node.attrs) };
 }
 
-/** Operations that give all elements of their input, in this order or another. */
+/** Operations that keep all elements of their input, in any order. */
 const WHOLE = new Set(['Reshape', 'ExpandDims', 'Identity', 'Cast', 'Transpose', 'Reverse']);
-/** Operations that give some of them. */
+/** Operations that keep some elements of their input. */
 const PARTS = new Set(['Slice', 'StridedSlice']);
 
-/** The value that `value` is a view of, and the operations between them, the first of them first. */
+/** The value that `value` is a view of, and the operations between them, outermost input first. */
 function rootOf(value: Value, made: ReadonlyMap<Value, Node>): { root: Value; through: readonly Node[] } {
   const through: Node[] = [];
   let root = value;
@@ -50,7 +50,7 @@ function rootOf(value: Value, made: ReadonlyMap<Value, Node>): { root: Value; th
   return { root, through };
 }
 
-/** Elements that are read of `positions`, as an operation that moves them gives them. */
+/** Root positions of a view's output elements, from those of its input elements. */
 function moved(positions: Int32Array, { op, inputs: [x], outputs: [out], attrs }: Node): Int32Array {
   const own = x!.shape.map((_, axis) => sizeOf(x!.shape.slice(axis + 1)));
   const view = (shape: Shape, begin: readonly number[], strides: readonly number[]): Int32Array => {
@@ -84,7 +84,7 @@ function moved(positions: Int32Array, { op, inputs: [x], outputs: [out], attrs }
   );
 }
 
-/** The elements of a value that reach the end of a chain of views; null for all. */
+/** The elements of a value that survive a chain of views; null for all. */
 function positionsOf({ shape }: Value, through: readonly Node[]): Int32Array | null {
   if (!through.some(({ op }) => PARTS.has(op))) return null;
   return through.reduce(
@@ -96,7 +96,7 @@ function positionsOf({ shape }: Value, through: readonly Node[]): Int32Array | n
 const isIndex = (value: number, limit: number): boolean =>
   Math.trunc(value) >= 0 && Math.trunc(value) < limit;
 
-/** Position of the first element that is no index; -1 where all are. */
+/** Position of the first element out of range; -1 if there is none. */
 export function findBad(
   { limit, positions }: Pick<IndexCheck, 'limit' | 'positions'>,
   data: HostArray,
@@ -106,58 +106,59 @@ export function findBad(
   return -1;
 }
 
-/** An index that is out of range. */
+/** Error for an index out of range. */
 export class IndexError extends CompilerError {
-  /** Path of the input that it stands in, such as 'batch.labels'; '' where the program worked it out. */
+  /** Path of the input that holds the index, such as 'batch.labels'; '' for a computed index. */
   declare readonly input: string;
-  /** Where it stands: its position along each axis. */
+  /** Position of the index along each axis. */
   declare readonly at: readonly number[];
-  /** What is wrong with it, as '61 is not one of the 60 classes, 0 to 59 (in layer 'lm/softmax')'. */
+  /** The problem, as '61 is not one of the 60 classes, 0 to 59 (in layer 'lm/softmax')'. */
   declare readonly problem: string;
-  /** In which of the runs of a call, from 0; those before have been done, and nothing of this one. */
+  /** The run of the call, from 0. Earlier runs have completed; this one has had no effect. */
   declare readonly run: number;
 
   constructor(program: string, fields: Pick<IndexError, 'input' | 'at' | 'problem' | 'run'>) {
     const { input, at, problem } = fields;
-    const subject = input === '' ? 'indices that it works out' : `input '${input}'`;
+    const subject = input === '' ? 'indices that it computes' : `input '${input}'`;
     const place = at.length === 0 ? '' : `${subject}, element [${at.join(',')}]: `;
     super(`${program}: ${place}${problem}.`);
     Object.assign(this, fields);
   }
 }
 
-/** What an engine tells that knows no more. */
+/** The error's fields where the engine knows no more. */
 export const UNKNOWN_INDEX = { input: '', at: [], problem: 'an index was out of range', run: 0 } as const;
 
-/** What is wrong with an index. */
+/** Describes an index out of range. */
 export const problemOf = (value: number, { limit, what, where }: Addressed & { where: string }): string =>
   `${value} is not one of the ${what}, 0 to ${limit - 1}${where}`;
 
-/** Position along each axis of an element. */
+/** Position of an element along each axis. */
 export function placeIn(shape: Shape, position: number): number[] {
   return shape.map((dim, axis) => Math.floor(position / sizeOf(shape.slice(axis + 1))) % dim);
 }
 
-/** A program with its indices looked after. */
+/** A graph with index checks. */
 export interface CheckedGraph {
-  /** The graph, in which every index that is worked out is checked as it runs. */
+  /** The graph, in which every computed index is checked as it runs. */
   readonly graph: Graph;
-  /** What is to be asked of inputs before a run. */
+  /** Checks of inputs, to be made before each run. */
   readonly checks: readonly IndexCheck[];
 }
 
 /**
- * Finds the indices of a program. Those that an input gives, by views and casts, are asked of the input; constants are
- * looked at here; others go through a gather, which every engine checks.
+ * Finds the indices of a program. Indices that come from an input through views and casts become checks of that input;
+ * constants are checked here; others go through a gather, which every engine checks.
  *
- * @throws CompilerError for a constant that is out of range.
+ * @throws CompilerError for a constant out of range.
  */
 export function checkIndices(traced: Graph): CheckedGraph {
   const live = eliminateDeadCode(traced);
   const made = producers(live);
   const checks = new Map<string, IndexCheck>();
   const computed = new Set<Value>();
-  // What gathers look at whole, and of how many rows: the gradient of a gather need not look again.
+  // Indices that gathers read in full, and the number of rows gathered from: the gather's gradient need not check
+  // again.
   const gathered = new Map<Value, number>();
   for (const node of live.nodes) {
     const use = useOf(node);
@@ -182,7 +183,7 @@ export function checkIndices(traced: Graph): CheckedGraph {
   return { graph: computed.size === 0 ? traced : guard(traced, computed), checks: [...checks.values()] };
 }
 
-/** Has indices that operations other than gathers read go through one, of all indices in their order. */
+/** Routes computed indices of operations other than gathers through a gather of all indices in order. */
 function guard(graph: Graph, computed: ReadonlySet<Value>): Graph {
   const guarded = new Map<string, Value>();
   return rewrite(graph, (node, emit) => {
@@ -208,7 +209,7 @@ function emitCheck(ids: Value, { limit, node: { scope } }: IndexUse, emit: (node
   return checked;
 }
 
-/** The indices that gathers are given by the program itself, with what is asked of them. */
+/** Computed indices that gathers read, with what they address. */
 export function computedIndices(graph: Graph): readonly (Addressed & { value: Value; where: string })[] {
   const live = eliminateDeadCode(graph);
   const made = producers(live);

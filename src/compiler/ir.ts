@@ -1,4 +1,4 @@
-/** @file The compiler's program: values, nodes in topological order, and the walk that passes share. */
+/** @file Intermediate representation: values, nodes in topological order, and the walk that passes share. */
 import type { HostArray, TensorSpec } from './tensors.js';
 
 /** Canonical attributes of a node: plain data, so that nodes can be compared and printed. */
@@ -8,7 +8,7 @@ export type Attrs = Readonly<Record<string, number | boolean | string | readonly
 export const ints = (attr: Attrs[string] | undefined): readonly number[] => attr as readonly number[];
 
 /**
- * One tensor of a program: an input (`name` set), a constant (`data` set) or the result of a node. Values are
+ * A tensor of a program: an input (`name` is set), a constant (`data` is set) or the result of a node. Values are
  * compared by identity.
  */
 export interface Value extends TensorSpec {
@@ -19,7 +19,7 @@ export interface Value extends TensorSpec {
   readonly data?: HostArray;
 }
 
-/** One operation. `op` is a key of the rule table; its rule says how many inputs and outputs there are. */
+/** An operation of a graph. `op` is a key of the rule table, whose entry defines the numbers of inputs and outputs. */
 export interface Node {
   readonly op: string;
   readonly inputs: readonly Value[];
@@ -29,14 +29,14 @@ export interface Node {
   readonly scope: string;
 }
 
-/** A program: every node stands behind the nodes whose outputs it reads. */
+/** A program: nodes in an order in which each comes after the nodes whose outputs it reads. */
 export interface Graph {
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
   readonly nodes: readonly Node[];
 }
 
-/** One graph after another, with the inputs and outputs of both. */
+/** Concatenates two graphs, with the inputs and outputs of both. */
 export const joinGraphs = (first: Graph, second: Graph): Graph => ({
   inputs: [...first.inputs, ...second.inputs],
   outputs: [...first.outputs, ...second.outputs],
@@ -45,20 +45,20 @@ export const joinGraphs = (first: Graph, second: Graph): Graph => ({
 
 let nextId = 0;
 
-/** A new value; ids grow in the order of creation, over all graphs. */
+/** A new value; ids increase in order of creation, across all graphs. */
 export function newValue({ shape, dtype }: TensorSpec, extra?: { name?: string; data?: HostArray }): Value {
   const id = nextId++;
   return extra === undefined ? { id, shape, dtype } : { id, shape, dtype, ...extra };
 }
 
-/** The node that makes each value; inputs and constants are absent. */
+/** The node behind each value; inputs and constants are absent. */
 export function producers(graph: Graph): Map<Value, Node> {
   const map = new Map<Value, Node>();
   for (const node of graph.nodes) for (const output of node.outputs) map.set(output, node);
   return map;
 }
 
-/** How many times each value is read, by nodes and as a program output. */
+/** Number of reads of each value, by nodes and as a program output. */
 export function useCounts(graph: Graph): Map<Value, number> {
   const counts = new Map<Value, number>();
   const count = (value: Value) => counts.set(value, (counts.get(value) ?? 0) + 1);
@@ -68,8 +68,8 @@ export function useCounts(graph: Graph): Map<Value, number> {
 }
 
 /**
- * Rebuilds a graph node by node: the walker under every pass. `visit` gets each node with its inputs already
- * replaced and answers with the values that stand for its outputs. It may add nodes through `emit`, in any number.
+ * Rebuilds a graph node by node; every pass is a `visit` function. It gets a node whose inputs are already replaced,
+ * and returns the values that stand for its outputs. It may add any number of nodes through `emit`.
  */
 export function rewrite(
   graph: Graph,

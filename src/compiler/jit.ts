@@ -23,32 +23,35 @@ import {
 
 /** Options of a compilation. */
 export interface CompileOptions {
-  /** For messages; 'program' by default. */
+  /** Name in messages; 'program' by default. */
   readonly name?: string;
   readonly engine?: Engine;
-  /** Where the eager engine runs. */
+  /** Device of the eager engine. */
   readonly device?: EagerDevice;
-  /** Threads of one operation; one a core by default. */
+  /** Threads per operation; one per core by default. */
   readonly numThreads?: number;
   /**
-   * Inputs whose contents stay from run to run until `refresh` is called: their paths, or what these begin with, such as
-   * 'params'. What follows from them alone may then be worked out once, as the packed operands of products.
+   * Inputs whose contents stay the same until `refresh` is called, by path or path prefix, such as 'params'. Values
+   * that depend only on them, such as packed operands of products, may be computed once.
    */
   readonly frozen?: readonly string[];
-  /** float32 inputs, named likewise, that the caller keeps in bfloat16 where the engine can: `Executable.newInputs` tells. */
+  /**
+   * float32 inputs, by path or prefix, that the caller stores in bfloat16 where the engine can; see
+   * `Executable.newInputs`.
+   */
   readonly halves?: readonly string[];
-  /** Is told where the time of runs goes; machine code then is compiled to tell. */
+  /** Collects the run times. Machine code is then compiled with timing marks. */
   readonly profiler?: Profiler | undefined;
   /**
-   * A function that follows in every run: it may read what the first has written, and write over what the first has read,
-   * through arrays that are bound to both. Inputs and outputs are then pairs.
+   * A function that follows in every run. Through arrays bound to both, it may read what the first one has written and
+   * overwrite what the first one has read. Inputs and outputs are then pairs.
    */
   readonly following?: Following | undefined;
 }
 
 /** A function that follows another, and the specs of its arguments. */
 export interface Following {
-  /** For messages and profiles, where it is a program of its own. */
+  /** Name in messages and profiles where it is a separate program. */
   readonly name: string;
   readonly f: TensorFunction;
   readonly inputs: Tree<TensorSpec>;
@@ -81,7 +84,7 @@ export async function compile(
   return new Executable(name, both, oneAfterAnother(first.graph, second().graph, [backend, next]), true);
 }
 
-/** Has the runs of a backend that tells nothing of what goes on inside counted. */
+/** Counts the runs of a backend that reports no times itself. */
 function timeRuns(backend: Backend, profile: ProgramProfile): void {
   const bind = backend.bind.bind(backend);
   backend.bind = (binding) => {
@@ -94,7 +97,7 @@ function timeRuns(backend: Backend, profile: ProgramProfile): void {
   };
 }
 
-/** @param following traces what machine code is to run behind it; other engines leave it out. */
+/** @param following traces the graph that machine code runs afterwards; other engines ignore it. */
 async function lower(
   f: TensorFunction,
   program: Program,
@@ -118,7 +121,7 @@ const isHostTensor = (value: unknown): value is HostTensor => isSpec(value) && '
 /**
  * A function on host tensors that compiles `f` at the first call with each signature of shapes and dtypes.
  *
- * @param f takes the same structures, of tensors.
+ * @param f takes and returns the same structures, of tensors.
  */
 export function jit(
   f: (...args: any[]) => Tree<import('@tensorflow/tfjs-core').Tensor>,
@@ -132,19 +135,19 @@ export function jit(
     if (executable === undefined) {
       executable = compile((inputs: any[]) => f(...inputs), args, { name: f.name || 'jit', ...options });
       cache.set(key, executable);
-      // A failed compilation is tried again at the next call.
+      // A failed compilation is retried at the next call.
       executable.catch(() => cache.delete(key));
     }
     return (await executable).run(args);
   };
 }
 
-/** Shapes and dtypes of what `f` gives for arguments of these specs; nothing is computed and no memory is taken. */
+/** Shapes and dtypes of the result of `f` for arguments of these specs; nothing is computed or allocated. */
 export function evalShape(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Tree<TensorSpec> {
   return traceProgram((inputs: any[]) => f(...inputs), specs, { abstract: true }).outputs;
 }
 
-/** The bytes of an ONNX model of `f`; inputs are in0, in1, … in the order of the leaves of `specs`. */
+/** Exports `f` as an ONNX model; inputs are named in0, in1, … in the order of the leaves of `specs`. */
 export function exportOnnx(f: (...args: any[]) => Tree<any>, ...specs: Tree<TensorSpec>[]): Uint8Array {
   return exportGraph(traceProgram((inputs: any[]) => f(...inputs), specs).graph);
 }

@@ -1,10 +1,10 @@
-/** @file Arrays of a call that share memory: outputs on outputs, and outputs on inputs. */
+/** @file Memory overlap of a call's arrays: outputs with outputs, and outputs with inputs. */
 import { type BoundArray, CompilerError } from './tensors.js';
 
-/** An array of a call, and what it is bound to. */
+/** A bound array of a call. */
 export interface Bound {
   readonly path: string;
-  /** Its number among the inputs or the outputs. */
+  /** Its index among the inputs or outputs. */
   readonly index: number;
   readonly array: BoundArray;
 }
@@ -14,7 +14,7 @@ const endOf = ({ array }: Bound): number => array.byteOffset + array.byteLength;
 const overlap = (a: Bound, b: Bound): boolean =>
   a.array.byteOffset < endOf(b) && b.array.byteOffset < endOf(a);
 
-/** Arrays by their buffers, in the order in which they lie there. */
+/** Arrays by buffer, in address order. */
 function byBuffer(bounds: readonly Bound[]): Map<ArrayBufferLike, Bound[]> {
   const groups = new Map<ArrayBufferLike, Bound[]>();
   for (const bound of bounds) {
@@ -33,16 +33,16 @@ export function checkOutputsApart(name: string, outputs: readonly Bound[]): void
     group.slice(1).forEach((output, i) => {
       if (overlap(group[i]!, output))
         throw new CompilerError(
-          `${name}: outputs '${group[i]!.path}' and '${output.path}' are bound to the same memory; bind each to memory of its own.`,
+          `${name}: outputs '${group[i]!.path}' and '${output.path}' share memory; bind each to memory of its own.`,
         );
     });
   }
 }
 
 /**
- * The outputs that lie on inputs.
+ * Finds the outputs that share an input's memory.
  *
- * @throws CompilerError where an output lies on a part of an input.
+ * @throws CompilerError where an output overlaps a part of an input.
  */
 export function outputsOnInputs(
   name: string,
@@ -55,7 +55,7 @@ export function outputsOnInputs(
     return shared.map((input) => {
       if (input.array.byteOffset !== output.array.byteOffset || endOf(input) !== endOf(output))
         throw new CompilerError(
-          `${name}: output '${output.path}' is bound to memory of input '${input.path}', and they are not the same elements; bind it to memory of its own.`,
+          `${name}: output '${output.path}' overlaps a part of input '${input.path}'; bind it to memory of its own.`,
         );
       return { output: output.index, input: input.index };
     });

@@ -1,4 +1,4 @@
-/** @file A program's inputs, or its outputs, by path, and the arrays that calls bind to them. */
+/** @file Ports: a program's inputs or outputs by path, and the arrays that calls bind to them. */
 import type { Bound } from './overlap.js';
 import {
   type BoundArray,
@@ -14,7 +14,7 @@ import {
 } from './tensors.js';
 import { flattenTree } from './tensorTrees.js';
 
-/** Bytes of a cache line: arrays that lie in one buffer have none in common. */
+/** Bytes of a cache line; arrays in one buffer share none. */
 const LINE = 64;
 
 const isArrayOrNull = (value: unknown): value is BoundArray | null =>
@@ -22,16 +22,16 @@ const isArrayOrNull = (value: unknown): value is BoundArray | null =>
 
 export class Ports {
   constructor(
-    /** Of the program, for messages. */
+    /** Name of the program, for messages. */
     private readonly name: string,
     private readonly kind: 'input' | 'output',
     readonly paths: readonly string[],
     readonly specs: readonly TensorSpec[],
-    /** Which are bound to bfloat16 elements, Uint16Arrays. */
+    /** Ports bound to bfloat16 elements (Uint16Array). */
     private readonly halves: readonly boolean[] = [],
   ) {}
 
-  /** @throws CompilerError where there is none of this path. */
+  /** @throws CompilerError for an unknown path. */
   indexOf(path: string): number {
     const index = this.paths.indexOf(path);
     if (index < 0) throw new CompilerError(`${this.name}: there is no ${this.kind} '${path}'.`);
@@ -39,13 +39,13 @@ export class Ports {
   }
 
   /**
-   * The arrays of a structure in the order of the ports, new ones for null leaves.
+   * The arrays of a structure in port order, allocated for null leaves.
    *
-   * @param arrays null for new ones throughout.
-   * @param partsOf for how many runs an array may have a part.
-   * @throws CompilerError where an array is missing, of another type or of another length than its tensor.
+   * @param arrays null allocates all of them.
+   * @param stackOf the number of runs that an array may be stacked over.
+   * @throws CompilerError where an array is missing or has another type or length than its tensor.
    */
-  match(arrays: Tree<BoundArray | null> | null, partsOf: (index: number) => number): HostArray[] {
+  match(arrays: Tree<BoundArray | null> | null, stackOf: (index: number) => number): HostArray[] {
     const given = arrays === null ? null : flattenTree<BoundArray | null>(arrays, isArrayOrNull);
     const byPath = new Map(given?.map(({ path, value }) => [path, value]));
     return this.paths.map((path, i) => {
@@ -54,23 +54,23 @@ export class Ports {
         const told = formatSpec(this.specs[i]!);
         throw new CompilerError(`${this.name}: no array for ${this.kind} '${path}' (${told}).`);
       }
-      if (array !== null) this.check(i, array, partsOf(i));
-      // Halves are told as what they stand for.
-      return (array ?? this.newArray(i, partsOf(i))) as HostArray;
+      if (array !== null) this.check(i, array, stackOf(i));
+      // bfloat16 arrays pass for the dtype that they store.
+      return (array ?? this.newArray(i, stackOf(i))) as HostArray;
     });
   }
 
-  /** The arrays with what they are bound to. */
+  /** Arrays with their ports. */
   bound(arrays: readonly BoundArray[]): Bound[] {
     return arrays.map((array, index) => ({ path: this.paths[index]!, index, array }));
   }
 
-  /** Which arrays have a part for each run. */
-  areParted(arrays: readonly BoundArray[]): boolean[] {
+  /** Whether each array is stacked over runs. */
+  areStacked(arrays: readonly BoundArray[]): boolean[] {
     return arrays.map(({ length }, i) => length > sizeOf(this.specs[i]!.shape));
   }
 
-  /** Zeroed arrays for the ports at `paths`, in one buffer: large pages are possible in large pieces of memory alone. */
+  /** Zeroed arrays for the ports at `paths`, in one buffer, since only large buffers get large pages. */
   newArrays(paths: readonly string[]): BoundArray[] {
     let end = 0;
     const places = paths.map((path) => {
@@ -92,21 +92,21 @@ export class Ports {
     return this.halves[index] === true;
   }
 
-  private newArray(index: number, parts: number): BoundArray {
+  private newArray(index: number, runs: number): BoundArray {
     const { dtype, shape } = this.specs[index]!;
-    const size = parts * sizeOf(shape);
+    const size = runs * sizeOf(shape);
     return this.isHalf(index) ? new Uint16Array(size) : newHostArray(dtype, size);
   }
 
-  private check(index: number, array: BoundArray, parts: number): void {
+  private check(index: number, array: BoundArray, runs: number): void {
     const spec = this.specs[index]!;
     const whole = { float32: Float32Array, int32: Int32Array, bool: Uint8Array }[spec.dtype];
     const type = this.isHalf(index) ? Uint16Array : whole;
     const size = sizeOf(spec.shape);
-    if (array instanceof type && (array.length === size || array.length === parts * size)) return;
+    if (array instanceof type && (array.length === size || array.length === runs * size)) return;
     throw new CompilerError(
       `${this.name}: ${this.kind} '${this.paths[index]}' is ${formatSpec(spec)} and needs a ${type.name} of ${size} elements` +
-        `${parts === 1 ? '' : `, or ${parts} times as many`}, got a ${array.constructor.name} of ${array.length}.`,
+        `${runs === 1 ? '' : `, or ${runs} times as many`}, got a ${array.constructor.name} of ${array.length}.`,
     );
   }
 }

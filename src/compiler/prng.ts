@@ -1,4 +1,4 @@
-/** @file Counter-based randomness: a value depends on key and counter alone, never on what was drawn before. */
+/** @file Counter-based randomness: a value depends only on key and counter, never on earlier draws. */
 
 /** A key: two unsigned 32-bit words. */
 export type PrngKey = readonly [number, number];
@@ -18,7 +18,7 @@ export function threefry2x32(key: PrngKey, counter: readonly [number, number]): 
   return [out[0]!, out[1]!];
 }
 
-/** Words of the counters [high, low], [high, low + 1], … as many as fit; written out round by round, which takes half the time. */
+/** Threefry words of the counters [high, low], [high, low + 1], … as many as fit. Unrolled, which halves the time. */
 function threefryInto([k0, k1]: PrngKey, high: number, low: number, out: Uint32Array): void {
   const k2 = k0 ^ k1 ^ PARITY;
   for (let at = 0; at < out.length; at += 2) {
@@ -80,23 +80,23 @@ function threefryInto([k0, k1]: PrngKey, high: number, low: number, out: Uint32A
 }
 
 /**
- * The key of a seed: its high and its low 32 bits.
+ * The key of a seed: its high and low 32 bits.
  *
  * @param seed a safe integer, 0 or more.
  */
 export function prngKey(seed: number): PrngKey {
   if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new RangeError(`prngKey: a seed is an integer from 0 to 2^53 - 1, got ${seed}.`);
+    throw new RangeError(`prngKey: expected an integer seed from 0 to 2^53 - 1, got ${seed}.`);
   }
   return [Math.floor(seed / 2 ** 32), seed >>> 0];
 }
 
-/** A new key from a key and an integer (a step, a row, a hash); integers up to 2^53 count in full. */
+/** Derives a key from a key and an integer (a step, a row, a hash); integers up to 2^53 count in full. */
 export function foldIn(key: PrngKey, data: number): PrngKey {
   return threefry2x32(key, [Math.floor(data / 2 ** 32) >>> 0, data >>> 0]);
 }
 
-/** 32-bit FNV-1a of the UTF-8 bytes of a text, unsigned. */
+/** Unsigned 32-bit FNV-1a of a text's UTF-8 bytes. */
 export function hashString(text: string): number {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193);
@@ -114,7 +114,7 @@ export function randomBits(key: PrngKey, count: number): Uint32Array {
   return bits.subarray(0, count);
 }
 
-/** Words `first`, `first + 1`, … of those that `randomBits` gives, where `first` and the length of `out` are even. */
+/** Words `first`, `first + 1`, … of the sequence of `randomBits`; `first` and the length of `out` are even. */
 export function randomBitsInto(key: PrngKey, first: number, out: Uint32Array): void {
   threefryInto(key, 0, first / 2, out);
 }

@@ -1,13 +1,13 @@
 /**
- * @file Tensors that tfjs saves for gradients. It copies each by an operation of its own, so that the gradient survives its
- * disposal; in a trace nothing is disposed, and a third of all operations would be such copies. It also records the copy of a
- * result before the operation that made it, and gradients of gradients then find no way back from the copy: those of exp,
- * tanh, sigmoid, softmax and others that save their result would be wrong.
+ * @file Tensors that tfjs saves for gradients. tfjs copies each by an operation, so that the gradient survives its
+ * disposal; a trace disposes of nothing, and such copies would be a third of all operations. tfjs also records the copy
+ * of a result before the operation behind it, so that gradients of gradients lose the path back: those of exp, tanh,
+ * sigmoid, softmax and others that save their result would be wrong.
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type { TapeKeeper } from './tape.js';
 
-/** What of tfjs's engine copies tensors. */
+/** The part of tfjs's engine that copies tensors. */
 interface Copier {
   readonly state: { readonly tensorInfo: WeakMap<object, { readonly backend: tf.KernelBackend }> };
   clone(x: tf.Tensor): tf.Tensor;
@@ -23,7 +23,7 @@ interface Copier {
   ): void;
 }
 
-/** Has tfjs's engine write down copies of a result behind the operation that gave it. */
+/** Makes tfjs's engine record copies of a result after the operation behind it. */
 function keepTapeInOrder(): void {
   const engine = tf.engine() as unknown as TapeKeeper;
   const original = engine.addTapeNode.bind(engine);
@@ -37,7 +37,7 @@ function keepTapeInOrder(): void {
   };
 }
 
-/** Has gradients that are asked for within a gradient, or that fail, leave the tape as it was. */
+/** Restores the tape after nested and failed gradients. */
 function restoreTape(): void {
   const engine = tf.engine() as unknown as TapeKeeper;
   const original = engine.gradients.bind(engine);
@@ -59,17 +59,17 @@ function restoreTape(): void {
 keepTapeInOrder();
 restoreTape();
 
-/** Has tfjs's engine copy tensors, while it traces, by another name for the same data. Called once. */
+/** Makes tfjs's engine copy tensors while tracing by aliasing their data. Called once. */
 export function saveWithoutOperations(isTracing: () => boolean): void {
   const engine = tf.engine() as unknown as Copier;
   const original = engine.clone.bind(engine);
   engine.clone = (x) => {
     if (!isTracing()) return original(x);
     const { dataId, shape, dtype } = x;
-    // The copy goes away with the tape, and x may be the caller's.
+    // The tape disposes of the copy, while x may belong to the caller.
     engine.state.tensorInfo.get(dataId)?.backend.incRef(dataId);
     const copy = engine.makeTensorFromTensorInfo({ dataId, shape, dtype });
-    // Gradients of gradients go through what is saved.
+    // Gradients of gradients pass through saved tensors.
     const gradient = (dy: tf.Tensor) => ({
       x: () => engine.runKernel('Cast', { x: dy }, { dtype: 'float32' }),
     });

@@ -1,14 +1,14 @@
-/** @file The layers of recorded operations, and errors that name them. */
+/** @file Layer scopes of recorded operations, and errors that name them. */
 import { GRADIENT, readScope } from './gradientScopes.js';
 import { CompilerError } from './tensors.js';
 import { showUsersFrame } from './usersFrame.js';
 
 const scopes: string[] = [];
 
-/** Where the last gradient belonged: what tfjs adds up between two gradients belongs there as well. */
+/** Scope of the last gradient; operations that tfjs adds between two gradients belong to it as well. */
 let lastGradient = '';
 
-/** Path of the layer whose call is recorded now; '' outside any. */
+/** Path of the layer being recorded; '' outside of layers. */
 export const currentScope = (): string => scopes.at(-1) ?? lastGradient;
 
 /** Runs `f`; nodes recorded meanwhile carry `scope` (a layer's path), which errors and profiles name. */
@@ -23,7 +23,7 @@ export function withScope<T>(scope: string, f: () => T): T {
   }
 }
 
-/** Runs `f`, which works gradients out: these belong to the layers of what they are gradients of, as 'grad lm/softmax'. */
+/** Runs `f`, which computes gradients; they belong to the layers that they differentiate, as 'grad lm/softmax'. */
 export function aroundGradients<T>(f: () => T): T {
   const outer = lastGradient;
   try {
@@ -33,21 +33,21 @@ export function aroundGradients<T>(f: () => T): T {
   }
 }
 
-/** Runs `f` as the gradient of what was recorded in `scope`. */
+/** Runs `f` as the gradient of an operation recorded in `scope`. */
 export function withinGradient<T>(scope: string, f: () => T): T {
   const { layer } = readScope(scope);
   lastGradient = layer === '' ? GRADIENT : `${GRADIENT} ${layer}`;
   return withScope(lastGradient, f);
 }
 
-/** The layer of a scope, behind a message; '' outside any. */
+/** The layer of a scope, as a suffix for messages; '' outside of layers. */
 export function placeOf(scope: string): string {
   const { layer, isGradient } = readScope(scope);
   if (layer === '') return '';
   return isGradient ? ` (in the gradient of layer '${layer}')` : ` (in layer '${layer}')`;
 }
 
-/** Adds to an error where it came from, once, and shows the user's line; tells tfjs's message for a missing kernel in our terms. */
+/** Adds the place to an error, once, and shows the user's line; rewords tfjs's message for a missing kernel. */
 export function explain(error: unknown, scope: string): unknown {
   if (!(error instanceof Error)) return error;
   const where = placeOf(scope);

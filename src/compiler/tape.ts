@@ -1,7 +1,7 @@
-/** @file tfjs's tape: what its engine keeps of operations for their gradients. */
+/** @file tfjs's tape: the operations that its engine records for gradients. */
 import type * as tf from '@tensorflow/tfjs-core';
 
-/** What tfjs keeps of an operation that a gradient may be asked of. */
+/** An operation on the tape. */
 interface TapeNode {
   readonly inputs: Readonly<Record<string, tf.Tensor>>;
   readonly outputs: readonly tf.Tensor[];
@@ -9,7 +9,7 @@ interface TapeNode {
   gradient?: (dys: tf.Tensor[]) => Record<string, () => tf.Tensor>;
 }
 
-/** What of tfjs's engine keeps operations for gradients. */
+/** The part of tfjs's engine that records operations. */
 export interface TapeKeeper {
   addTapeNode(
     name: string,

@@ -1,24 +1,24 @@
-/** @file Trees of tensors: flattening to a list with paths, and back. */
+/** @file Trees of tensors: flattened to a list with paths, and back. */
 import { CompilerError, type Tree } from './tensors.js';
 
-/** A leaf with the keys that lead to it, joined by '.'; array positions are keys too. */
+/** A leaf with its path, keys joined by '.'; array indices are keys too. */
 export interface Leaf<T> {
   readonly path: string;
   readonly value: T;
 }
 
-/** @throws CompilerError for what is neither a leaf nor a structure. */
+/** @throws CompilerError for a value that is neither a leaf nor a structure. */
 function checkStructure(tree: unknown, path: string): asserts tree is object {
   const isPromise = tree instanceof Promise;
   if (tree !== null && typeof tree === 'object' && !isPromise) return;
-  // Nobody waits for it any more.
+  // Marks the rejection as handled.
   if (isPromise) tree.catch(() => {});
   throw new CompilerError(
     `Expected a tensor or a structure of tensors at '${path || '<root>'}', got ${isPromise ? 'a promise: a function is traced in one call, and can await nothing. Await before it is compiled, and pass the result as an input' : String(tree)}.`,
   );
 }
 
-/** The leaves of `tree` in key order of insertion; `isLeaf` decides where to stop. */
+/** The leaves of `tree` in insertion order of keys; `isLeaf` decides where to stop. */
 export function flattenTree<T>(tree: Tree<T>, isLeaf: (value: unknown) => value is T, path = ''): Leaf<T>[] {
   if (isLeaf(tree)) return [{ path, value: tree }];
   checkStructure(tree, path);

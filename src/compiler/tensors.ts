@@ -1,6 +1,6 @@
-/** @file The data that crosses the compiler's border: dtypes, shapes, host arrays and trees of them. */
+/** @file Data at the compiler's boundary: dtypes, shapes, host arrays and trees of them. */
 
-/** Element types of the compiler. `bool` is stored as one byte an element. */
+/** Element types. `bool` is stored as one byte per element. */
 export type DType = 'float32' | 'int32' | 'bool';
 
 /** A list of dimension sizes; `[]` is a scalar. */
@@ -12,13 +12,13 @@ export interface TensorSpec {
   readonly dtype: DType;
 }
 
-/** The typed arrays that hold tensors on the host, one for each dtype. */
+/** Typed arrays that hold tensors on the host, one per dtype. */
 export type HostArray = Float32Array | Int32Array | Uint8Array;
 
-/** What a program may be bound to: beside tensors' arrays, upper halves of float32 elements, which are bfloat16. */
+/** Arrays that a program may be bound to: host arrays, and Uint16Array for bfloat16 (upper halves of float32). */
 export type BoundArray = HostArray | Uint16Array;
 
-/** A tensor whose value lies in host memory, row-major. */
+/** A tensor with its values in host memory, row-major. */
 export interface HostTensor extends TensorSpec {
   readonly data: HostArray;
 }
@@ -49,7 +49,7 @@ export function newHostArray(dtype: DType, size: number): HostArray {
   return dtype === 'int32' ? new Int32Array(size) : new Uint8Array(size);
 }
 
-/** A host array for `size` elements of `dtype` that lies in `buffer` from byte `begin` on. */
+/** A host array for `size` elements of `dtype` in `buffer`, from byte `begin` on. */
 export function hostArrayIn(buffer: ArrayBuffer, begin: number, dtype: DType, size: number): HostArray {
   if (dtype === 'float32') return new Float32Array(buffer, begin, size);
   return dtype === 'int32' ? new Int32Array(buffer, begin, size) : new Uint8Array(buffer, begin, size);
@@ -73,14 +73,14 @@ export function formatSpec(spec: TensorSpec): string {
 }
 
 /**
- * The one error class of the compiler: an operation without a rule, a shape that does not fit, a traced value that
- * was read, a binding of the wrong size.
+ * The compiler's only error class: an operation without a rule, a shape that does not fit, a traced value that is read,
+ * a binding of the wrong size.
  */
 export class CompilerError extends Error {
   override readonly name: string = 'CompilerError';
 }
 
-/** A device that was asked for and is not there: the machine is to be mended, not the program. */
+/** A requested device is missing: the machine needs fixing, not the program. */
 export class DeviceError extends Error {
   override readonly name = 'DeviceError';
 }

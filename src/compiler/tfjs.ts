@@ -1,7 +1,7 @@
 /**
- * @file TensorFlow.js as the compiler uses it: the operations of tfjs-core with their gradients, and no backend. In
- * Node's build the gradients are registered by tfjs-layers only, on the same engine; the umbrella package would do so
- * too, and take twice as long to load.
+ * @file TensorFlow.js as the compiler uses it: the operations of tfjs-core and their gradients, without a backend. In
+ * Node's build only tfjs-layers registers the gradients on the same engine; the umbrella package would do so too, but
+ * takes twice as long to load.
  */
 import './tfjsLayers.js';
 import './convolutionGradients.js';

@@ -1,6 +1,6 @@
 /**
- * @file Corrected gradients of tfjs 4.22, where its own fail or give wrong values on inputs that their operations take. They
- * are registered for every backend, the eager engine's included.
+ * @file Corrections of tfjs 4.22's gradients that fail or return wrong values for valid inputs. They are registered for
+ * every backend, including the eager engine's.
  */
 import {
   backend_util,
@@ -27,13 +27,13 @@ import { notedPrecision, runInPrecision } from './precision.js';
 
 type Gradients = Record<string, () => Tensor>;
 
-/** Sums what broadcasting repeated, back to `shape`. */
+/** Sums over broadcast axes, back to `shape`. */
 function sumTo(x: Tensor, shape: number[]): Tensor {
   if (util.arraysEqual(x.shape, shape)) return x;
   return reshape(sum(x, backend_util.getReductionAxes(shape, x.shape)), shape);
 }
 
-/** tfjs forgets that these broadcast their operands. */
+/** tfjs ignores that these broadcast their operands. */
 for (const kernelName of ['Maximum', 'Minimum', 'SquaredDifference', 'BatchMatMul']) {
   const original = getGradient(kernelName);
   registerGradient({
@@ -60,7 +60,7 @@ registerGradient({
   },
 });
 
-/** tfjs transposes once too often where the axis is not the last: wrong shapes, or wrong values of a square's. */
+/** tfjs transposes once too often unless the axis is the last: wrong shapes, or wrong values for squares. */
 registerGradient({
   kernelName: 'Cumsum',
   gradFunc: (dy, _, attrs) => {
@@ -73,7 +73,7 @@ registerGradient({
   },
 });
 
-/** tfjs hands over a tensor instead of a list where there is one output. */
+/** tfjs passes a tensor instead of a list for a single output. */
 registerGradient({
   kernelName: 'Unpack',
   gradFunc: (dy, _, attrs) => ({
@@ -81,7 +81,7 @@ registerGradient({
   }),
 });
 
-/** tfjs has none. */
+/** Missing in tfjs. */
 registerGradient({
   kernelName: 'EluGrad',
   inputsToSave: ['dy', 'y'],
@@ -95,7 +95,7 @@ registerGradient({
   },
 });
 
-/** tfjs has none. Each value is one of the elements: its slope is theirs. */
+/** Missing in tfjs. Each result is one of the elements, which gets its gradient. */
 registerGradient({
   kernelName: 'TopK',
   inputsToSave: ['x'],
@@ -107,7 +107,7 @@ registerGradient({
   },
 });
 
-/** Along the last axis, the product of all elements in front of each: by 1, then 2, then 4 of them, at a time. */
+/** Exclusive cumulative product along the last axis, by doubling strides. */
 function productsBefore(x: Tensor): Tensor {
   const shift = (y: Tensor, by: number): Tensor => {
     const pads = y.shape.map((_, axis): [number, number] => [axis === y.rank - 1 ? by : 0, 0]);
@@ -118,7 +118,7 @@ function productsBefore(x: Tensor): Tensor {
   return products;
 }
 
-/** tfjs's takes a kernel for which the compiler has no rule. The product of all others, also where one is 0. */
+/** tfjs's uses a kernel without a rule. Multiplies all other elements, which is right even where one is 0. */
 registerGradient({
   kernelName: 'Prod',
   inputsToSave: ['x'],

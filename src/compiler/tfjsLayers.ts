@@ -1,6 +1,6 @@
 /**
- * @file tfjs-layers, loaded for the gradients that it registers. It is required, not imported: Node takes longer to find the
- * names that a CommonJS module of its size exports than to load it.
+ * @file Loads tfjs-layers for the gradients that it registers. It is required, not imported: for a CommonJS module of
+ * this size, Node takes longer to find the exported names than to load it.
  */
 import { createRequire } from 'node:module';
 

@@ -1,4 +1,4 @@
-/** @file The tracing backend of tfjs: kernels that record a graph instead of computing. */
+/** @file tfjs's tracing backend: kernels that record a graph instead of computing. */
 import { type Attrs, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
@@ -7,7 +7,7 @@ import { currentScope } from './scopes.js';
 import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf } from './tensors.js';
 import * as tf from './tfjs.js';
 
-/** What a tensor stands for; of those that are made here it is the identity of their data as well. */
+/** What a tensor's data stand for; tensors made here also use it as their data's identity. */
 class Stored {
   refCount = 1;
 
@@ -16,26 +16,26 @@ class Stored {
     readonly shape: number[],
     /** Host values of a constant; null for traced tensors. */
     readonly values: tf.BackendValues | null,
-    /** The traced value; made at first use for constants. */
+    /** The traced value; for constants, made at first use. */
     public value: Value | null,
   ) {}
 }
 
-/** Constants of an abstract trace that are larger than this many elements have a shape only. */
+/** In an abstract trace, larger constants have only a shape. */
 const MAX_ABSTRACT_ELEMENTS = 1 << 12;
 
-/** What belongs to one trace. */
+/** State of one trace. */
 export interface Trace {
-  /** Whether only shapes are asked for: large constants are not kept, or not even made. */
+  /** Whether only shapes are needed: large constants are then dropped, or never made. */
   readonly abstract: boolean;
   readonly nodes: Node[];
-  /** The constants made by `hostConstant`, by key. */
+  /** Constants made by `hostConstant`, by key. */
   readonly constants: Map<string, Value>;
   /** Tensors that live until the trace ends. */
   readonly kept: tf.Tensor[];
 }
 
-/** A loop of its own: a callback for each element would take most of the time of tracing a large model. */
+/** Whether all values are equal. A plain loop: callbacks would take most of the time of tracing a large model. */
 function isUniform(values: ArrayLike<number>): boolean {
   const first = values[0];
   for (let i = 1; i < values.length; i++) if (values[i] !== first) return false;
@@ -43,9 +43,9 @@ function isUniform(values: ArrayLike<number>): boolean {
 }
 
 export class TraceBackend extends tf.KernelBackend {
-  /** Of tensors that other backends have made. */
+  /** Tensors made by other backends. */
   private readonly storage = new tf.DataStorage<Stored>(this, tf.engine() as unknown as tf.DataMover);
-  /** The trace under way. */
+  /** The active trace. */
   current: Trace | null = null;
 
   record(op: string, given: readonly Value[], raw: RawAttrs): readonly Value[] {
@@ -69,7 +69,7 @@ export class TraceBackend extends tf.KernelBackend {
     return { dataId: new Stored(dtype, [...shape], null, value), shape: [...shape], dtype };
   }
 
-  /** The value that `info` stands for; a tensor made on the host becomes a constant of the program. */
+  /** The value behind `info`; a tensor made on the host becomes a constant of the program. */
   unwrap(info: tf.TensorInfo): Value {
     const stored = this.storedOf(info.dataId);
     if (stored.value === null) {
@@ -109,7 +109,7 @@ export class TraceBackend extends tf.KernelBackend {
       : new Stored(dtype, [...shape], values, null);
   }
 
-  /** What stands for a large constant where only shapes are asked for: equal elements can still be simplified away. */
+  /** Replaces a large constant in an abstract trace; constants with equal elements can still be simplified away. */
   private abstracted(values: ArrayLike<number>, shape: number[], dtype: DType): Value {
     return isUniform(values)
       ? this.record('Fill', [], { shape, value: values[0]!, dtype })[0]!
@@ -132,14 +132,14 @@ export class TraceBackend extends tf.KernelBackend {
   }
 
   /**
-   * Whether no tensor has these data any more. tf.tidy and tf.customGrad drop tensors that the program still needs: what a
-   * tensor stands for lives as long as anybody knows it.
+   * Whether no tensor refers to these data any more. tf.tidy and tf.customGrad dispose of tensors that the program
+   * still needs, so the traced value lives as long as anything refers to it.
    */
   override disposeData(dataId: tf.DataId, force = false): boolean {
     const stored = this.storedOf(dataId);
     stored.refCount--;
     if (!force && stored.refCount > 0) return false;
-    // Other backends' data may come back, with other values.
+    // Other backends' data may return, with other values.
     if (!(dataId instanceof Stored)) this.storage.delete(dataId);
     return true;
   }

@@ -1,4 +1,4 @@
-/** @file A traced program with the structure of its arguments and results. */
+/** @file Traced program, with the structure of its arguments and results. */
 
 import { isTensor } from './gradients.js';
 import { checkIndices, type IndexCheck } from './indexChecks.js';
@@ -11,7 +11,7 @@ import { traceGraph } from './tracing.js';
 /** A function over one structure of tensors. */
 export type TensorFunction = (inputs: any) => Tree<tf.Tensor>;
 
-/** A graph, and where its flat inputs and outputs stand in the caller's structures. */
+/** A graph, and the positions of its flat inputs and outputs in the caller's structures. */
 export interface Program {
   readonly graph: Graph;
   readonly inputs: Tree<TensorSpec>;
@@ -19,14 +19,14 @@ export interface Program {
   /** Paths of the flat inputs and outputs, such as 'params.lm/softmax/w'. */
   readonly inputPaths: readonly string[];
   readonly outputPaths: readonly string[];
-  /** What is asked of inputs before a run. */
+  /** Checks of inputs, to be made before each run. */
   readonly checks?: readonly IndexCheck[];
 }
 
-/** A program that is to run: with its indices looked after. */
+/** Adds index checks to a program that is to run. */
 export const checkProgram = (program: Program): Program => ({ ...program, ...checkIndices(program.graph) });
 
-/** Both programs, one after the other; structures and paths are those of pairs. */
+/** Two programs in sequence; structures and paths are those of pairs. */
 export function joinPrograms(first: Program, second: Program): Program {
   const paths = (a: readonly string[], b: readonly string[]): string[] => [
     ...a.map((path) => `0.${path}`),
@@ -45,12 +45,12 @@ export function joinPrograms(first: Program, second: Program): Program {
   };
 }
 
-/** Whether a leaf of a tree is a spec, a host tensor or a tensor. */
+/** Whether a tree's leaf is a spec, a host tensor or a tensor. */
 export function isSpec(value: unknown): value is TensorSpec {
   return typeof value === 'object' && value !== null && 'dtype' in value && 'shape' in value;
 }
 
-/** Traces `f` on symbolic tensors of the given specs; `abstract` as `traceGraph` has it. */
+/** Traces `f` on symbolic tensors of these specs; `abstract` as in `traceGraph`. */
 export function traceProgram(
   f: TensorFunction,
   inputs: Tree<TensorSpec>,

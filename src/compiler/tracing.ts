@@ -1,4 +1,4 @@
-/** @file Traces: a function called once, under a backend that records what it computes as a graph. */
+/** @file Traces: calls of a function under a backend that records its computation as a graph. */
 import { DILATING_BACKENDS } from './convolutionGradients.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
@@ -14,12 +14,12 @@ import * as tf from './tfjs.js';
 import { type Trace, TraceBackend } from './traceBackend.js';
 import { DEEP } from './usersFrame.js';
 
-/** Name under which the tracing backend is known to tfjs. */
+/** tfjs's name of the tracing backend. */
 const TRACE_BACKEND = 'luthier-trace';
 
 let backend: TraceBackend | null = null;
 
-/** The backend, registered with tfjs at first use; a tfjs kernel without a rule stays unknown to it. */
+/** The backend, registered with tfjs at first use, without kernels for operations that have no rule. */
 function traceBackend(): TraceBackend {
   if (backend !== null) return backend;
   backend = new TraceBackend();
@@ -72,8 +72,8 @@ const tensorOf = (value: Value): tf.Tensor =>
   tf.engine().makeTensorFromTensorInfo(traceBackend().wrap(value)) as tf.Tensor;
 
 /**
- * Runs `f`; matrix products that it calls, and their gradients, multiply in this precision on every engine: in
- * 'bfloat16', operands are rounded to nearest even and sums are float32. The innermost call decides.
+ * Runs `f` with matrix products, and their gradients, in this precision on every engine: 'bfloat16' rounds operands to
+ * nearest even and sums in float32. The innermost call wins.
  */
 export function withPrecision<T>(precision: Precision, f: () => T): T {
   if (precision !== 'float32' && !isTracing()) prepareBackends(TRACE_BACKEND);
@@ -81,10 +81,10 @@ export function withPrecision<T>(precision: Precision, f: () => T): T {
 }
 
 /**
- * A tensor of values that the host works out, such as a mask or a table of positions. A program has it once, however
- * often its layers ask for it, and where only shapes are asked for it is not worked out at all.
+ * A tensor of values computed on the host, such as a mask or a table of positions. A program contains it once, however
+ * often layers request it; where only shapes are needed, it is not computed.
  *
- * @param key the same for the same values, and for no others.
+ * @param key identifies the values uniquely.
  * @param make the values, row-major.
  */
 export function hostConstant(
@@ -102,43 +102,46 @@ export function hostConstant(
   return tensorOf(value);
 }
 
-/** The same values in a tensor that no tidy disposes of: in a trace until it ends, eagerly until its owner does. */
+/**
+ * The same values in a tensor that tidy never disposes of: it lives until the trace ends or, in eager execution, until
+ * its owner disposes of it.
+ */
 export function keepCopy(tensor: tf.Tensor): tf.Tensor {
-  // Not an operation in a trace.
+  // Records no operation.
   const copy = tf.keep((tf.engine() as unknown as { clone(x: tf.Tensor): tf.Tensor }).clone(tensor));
   backend?.current?.kept.push(copy);
   return copy;
 }
 
-/** Records one operation on traced tensors, outside tfjs's gradient tape. For composites. */
+/** Records an operation on traced tensors, outside of tfjs's gradient tape; for composites. */
 export function recordOp(op: string, inputs: readonly tf.Tensor[], attrs: RawAttrs): tf.Tensor[] {
   const trace = traceBackend();
   const given = inputs.map((input) => trace.unwrap(input));
   return trace.record(op, given, attrs).map(tensorOf);
 }
 
-/** Runs `f` with tfjs switched to the backend `name`, which must be ready, and switches back. */
+/** Runs `f` with tfjs's backend `name`, which must be ready, then switches back. */
 export function withBackend<T>(name: string, f: () => T): T {
   const engine = tf.engine();
   const before = engine.backendName;
   if (before === name) return f();
-  // setBackend is declared async, but awaits nothing for a backend that is made synchronously.
+  // setBackend is declared async, but awaits nothing for a backend that is created synchronously.
   void engine.setBackend(name);
   try {
     return f();
   } finally {
     const after = before || (tf.findBackend('cpu') ? 'cpu' : null);
     if (after) void engine.setBackend(after);
-    // None was chosen before, and none computes: operations outside of a trace are refused.
+    // There was no backend before, and this one can't compute: operations outside of traces stay errors.
     else Object.assign(engine, { backendName: null, backendInstance: null });
   }
 }
 
 /**
- * The graph of `f`, called once on symbolic tensors of the given specs.
+ * Traces `f` on symbolic tensors of these specs.
  *
- * @param options.abstract whether only shapes are asked for: the graph's large constants then have no data, and look like
- *   values that nobody makes.
+ * @param options.abstract whether only shapes are needed: the graph's large constants then have no data, and look like
+ *   values without a node.
  */
 export function traceGraph(
   inputs: readonly { readonly name: string; readonly spec: TensorSpec }[],
@@ -155,7 +158,7 @@ export function traceGraph(
   trace.current = current;
   try {
     withBackend(TRACE_BACKEND, () =>
-      // The graph leaves through variables: tidy walks over whatever its function returns.
+      // The graph is returned through variables, since tidy walks its function's result.
       tf.engine().tidy(() => {
         outputs = f(values.map(tensorOf)).map((tensor) => trace.unwrap(tensor));
       }),

@@ -1,6 +1,6 @@
 /**
- * @file Stacks of errors with the user's line first. A mistake in a layer is found by tfjs or by the tracer, a dozen calls
- * below the line to mend.
+ * @file Error stacks that start with the user's line. tfjs or the tracer detect a mistake in a layer a dozen calls
+ * below the line to fix.
  */
 import { existsSync } from 'node:fs';
 import { dirname, relative, sep } from 'node:path';
@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 
 const FRAME = /^\s*at (?:async )?(?:.*? \()?((?:file:\/\/|[A-Za-z]:[\\/]|\/|\.)[^()]*?):\d+:\d+\)?$/;
 
-/** Frames that are told beside the user's. */
+/** Frames kept beside the user's. */
 const MOST_FRAMES = 10;
 
-/** Frames that are kept while layers run: enough for those of tfjs and of the tracer, and the layer's behind them. */
+/** Stack depth while layers run: frames of tfjs and the tracer, then the layer's. */
 export const DEEP = 50;
 
 function fileOf(line: string): string | undefined {
@@ -19,9 +19,9 @@ function fileOf(line: string): string | undefined {
   return file?.startsWith('file://') ? fileURLToPath(file) : file;
 }
 
-/** The folders of the compiler: with source maps, frames name the sources, which may stand elsewhere than what runs. */
+/** Folders of the compiler: with source maps, frames name sources, which may be elsewhere than the running code. */
 const compilers = [fileURLToPath(new URL('.', import.meta.url)), `${dirname(ownFile() ?? '.')}${sep}`];
-/** The folders of all of the library. */
+/** Folders of the whole library. */
 const libraries = compilers.map((folder) => `${dirname(folder)}${sep}`);
 
 function ownFile(): string | undefined {
@@ -30,10 +30,10 @@ function ownFile(): string | undefined {
 
 const isIn = (file: string, folders: readonly string[]): boolean =>
   folders.some((folder) => file.startsWith(folder));
-/** With source maps, frames of packages name files that were never installed. */
+/** With source maps, frames of packages may name files that were never installed. */
 const isForeign = (file: string): boolean => /[\\/]node_modules[\\/]/.test(file) || !existsSync(file);
 
-/** The first frame of code that is not the library's; else the first of it that is not the compiler's. */
+/** The first frame outside of the library, else the first outside of the compiler. */
 function usersFrame(frames: readonly string[]): string | undefined {
   const outside = (folders: readonly string[]) =>
     frames.find((line) => {
@@ -50,13 +50,13 @@ function shortened(line: string): string {
   return line.replace(/(?:file:\/\/)?[^\s()]*?(:\d+:\d+\)?)$/, `${short.replaceAll('\\', '/')}$1`);
 }
 
-/** Stacks as they were. */
+/** Original stacks. */
 const original = new WeakMap<Error, string>();
 
 /**
- * Gives an error a stack that begins with its message as it is now, and the user's line.
+ * Rewrites an error's stack to start with its current message and the user's line.
  *
- * @param cause of which error the frames are; of this one by default.
+ * @param cause the error whose frames are used; by default, this one.
  */
 export function showUsersFrame(error: Error, cause = error): void {
   const stack = original.get(cause) ?? cause.stack ?? '';

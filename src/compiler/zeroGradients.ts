@@ -1,14 +1,13 @@
 /**
- * @file Gradients that are zeros whatever the operation: of and by integers and truth values, and of what has no elements.
- * tfjs asks the operation all the same, fails where it gets integers or where an empty result was broadcast, and lets a
- * gradient through a cast to an integer.
+ * @file Gradients that are always zero: of and by integers and booleans, and of empty tensors. tfjs asks the operation
+ * anyway, fails for integers and for broadcasts to empty results, and lets gradients pass through casts to integers.
  */
 import * as tfjs from '@tensorflow/tfjs-core';
 import type { TapeKeeper } from './tape.js';
 
 const hasSlope = ({ dtype, size }: tfjs.Tensor): boolean => dtype === 'float32' && size > 0;
 
-/** Has tfjs's engine ask an operation only for gradients that may be others. */
+/** Makes tfjs's engine ask operations only for gradients that may be nonzero. */
 function knowZeros(): void {
   const engine = tfjs.engine() as unknown as TapeKeeper;
   const original = engine.addTapeNode.bind(engine);
@@ -20,7 +19,7 @@ function knowZeros(): void {
     const node = engine.state.activeTape.findLast((node) => node.outputs === outputs)!;
     const { gradient } = node;
     if (gradient === undefined && !isFlat) return;
-    // `zeros` makes them on the host, however many they are: `fill` is an operation.
+    // `zeros` would allocate on the host; `fill` is an operation.
     const zeros = flat.map(([name, { shape }]) => [name, () => tfjs.fill(shape, 0)]);
     node.gradient = (dys) => ({ ...(isFlat ? {} : gradient!(dys)), ...Object.fromEntries(zeros) });
   };

@@ -1,13 +1,13 @@
-/** @file Validation of a constant's value, and the source line of the code that sets it. */
+/** @file Validation of constants, with the source line that sets them. */
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { ConfigError, describeSchema, showValue } from '../hparams/index.js';
 
 /**
- * `value` as the schema makes it.
+ * Parses `value` by the schema.
  *
- * @throws ConfigError naming the constant (`what`), what the schema says, the value, and the place (`where`).
+ * @throws ConfigError with the constant (`what`), the expectation, the value and the place (`where`).
  */
 export function checkValue(
   schema: z.ZodType,
@@ -26,7 +26,7 @@ export function checkValue(
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 
-/** `experiments/lm.ts:41` for the nearest caller outside this folder and outside packages, if there is one. */
+/** Place of the nearest caller outside of this folder and packages, as `experiments/lm.ts:41`, if there is one. */
 export function placeOfCaller(): string | undefined {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 30;

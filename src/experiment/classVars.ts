@@ -1,11 +1,11 @@
-/** @file experiment_cls_vars.txt: the effective constants, grouped by the class that set them (Pax's experiment_vars_summary). */
+/** @file experiment_cls_vars.txt: effective constants by the class that set them (Pax's experiment_vars_summary). */
 import { type EffectiveConstant, effectiveConstants } from './effectiveConstants.js';
 import type { Experiment } from './experiment.js';
 
-/** Constants by the class (or the flag) that set them, in the order of the classes. */
+/** Constants by the class (or flag) that set them, in class order. */
 export type ClassVars = Map<string, Record<string, unknown>>;
 
-/** Groups effective constants by who set them. */
+/** Groups effective constants by origin. */
 export function classVars(constants: readonly EffectiveConstant[]): ClassVars {
   const groups: ClassVars = new Map();
   for (const { name, value, setBy } of constants) {
@@ -17,8 +17,8 @@ export function classVars(constants: readonly EffectiveConstant[]): ClassVars {
 }
 
 /**
- * The text of experiment_cls_vars.txt: `ClassName:` lines, each followed by its `  name: value` lines; values are
- * JSON. A constant without a value reads `(not set)`.
+ * Text of experiment_cls_vars.txt: `ClassName:` lines, each followed by `  name: value` lines with JSON values. A
+ * constant without a value shows `(not set)`.
  */
 export function classVarsText(experiment: Experiment): string {
   const lines: string[] = [];
@@ -31,7 +31,7 @@ export function classVarsText(experiment: Experiment): string {
   return lines.length > 0 ? `${lines.join('\n')}\n` : '';
 }
 
-/** Reads back what `classVarsText` wrote. */
+/** Parses the output of `classVarsText`. */
 export function parseClassVars(text: string): ClassVars {
   const groups: ClassVars = new Map();
   let group: Record<string, unknown> = {};

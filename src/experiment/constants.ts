@@ -1,4 +1,4 @@
-/** @file Constants of experiments: schemas by class, values by instance, errors. */
+/** @file Constants of experiments: schemas per class, values per instance, errors. */
 import type { z } from 'zod';
 import { ConfigError, coerce, didYouMean, type OldNames, presentNameHint } from '../hparams/index.js';
 import { checkValue } from './checkConstant.js';
@@ -8,11 +8,11 @@ export type Constants = Readonly<Record<string, z.ZodType>>;
 /** A constant set on the command line: `--set numLayers=6`, a value from a file, or `--unset numLayers`. */
 export type ConstantOverride = {
   readonly name: string;
-  /** The flag as written, or the place in the file, for messages and for experiment_cls_vars.txt. */
+  /** The flag as written, or the place in the file, for messages and experiment_cls_vars.txt. */
   readonly origin: string;
 } & ({ readonly text: string } | { readonly value: unknown } | { readonly toDefault: true });
 
-/** One write to a constant, in the order in which the constructors made them. */
+/** A write to a constant; writes are in constructor order. */
 export interface Write {
   readonly name: string;
 }
@@ -21,19 +21,19 @@ export interface State {
   readonly values: Map<string, unknown>;
   readonly overridden: Map<string, ConstantOverride>;
   readonly writes: Write[];
-  /** The constants that were read so far. */
+  /** Constants read so far. */
   readonly reads: Set<string>;
 }
 
 export const declared = Symbol('constants');
-/** Marks the classes that `preset` makes. */
+/** Marks classes made by `preset`. */
 export const presets = Symbol('presets');
 export const states = new WeakMap<object, State>();
 export const oldNames = Symbol('oldNames');
 
 export type Declaring = { [declared]?: Constants; [oldNames]?: OldNames; [presets]?: true };
 
-/** Schemas of every constant that `cls` has, its ancestors' first; a class redefines a name by declaring it again. */
+/** Schemas of all constants of `cls`, ancestors' first; a redeclared constant replaces its ancestor's. */
 export function constantsOf(cls: Function): Record<string, z.ZodType> {
   const chain: Constants[] = [];
   for (let c: any = cls; typeof c === 'function'; c = Object.getPrototypeOf(c)) {
@@ -42,17 +42,17 @@ export function constantsOf(cls: Function): Record<string, z.ZodType> {
   return Object.assign({}, ...chain);
 }
 
-/** The present names of the constants of `cls` by those that they had before (see `renamed`). */
+/** Present names of the constants of `cls`, by old name (see `renamed`). */
 export function oldConstantsOf(cls: Function): OldNames {
   return (cls as Declaring)[oldNames] ?? {};
 }
 
-/** A constant has neither a value nor a default. */
+/** Error for a constant without value or default. */
 export class MissingConstantError extends ConfigError {
   constructor(
     message: string,
     readonly constant: string,
-    /** What would set it: `--set dataPath=PATH`. */
+    /** A flag that would set it: `--set dataPath=PATH`. */
     readonly flag: string,
   ) {
     super(message);
@@ -61,7 +61,7 @@ export class MissingConstantError extends ConfigError {
 
 export const unset = Symbol('unset');
 
-/** The value of a constant without the check that it has one: `unset` when nothing sets it. */
+/** A constant's value, or `unset` if nothing sets it. */
 export function currentValue(state: State, schema: z.ZodType, name: string): unknown {
   if (state.values.has(name)) return state.values.get(name);
   const byDefault = schema.safeParse(undefined);
@@ -90,12 +90,12 @@ export function unknownConstant(cls: Function, name: string, place: string | und
   });
 }
 
-/** The value that an override gives a constant. @throws ConfigError for one that does not fit. */
+/** Parses an override's value. @throws ConfigError for an invalid one. */
 export function parseOverride(cls: Function, schema: z.ZodType, override: ConstantOverride): unknown {
   const label = `${cls.name}.${override.name}`;
   if ('toDefault' in override) return defaultOf(schema, label, override.origin);
   try {
-    // A text in a file is read as a flag's is: `1e-3`, which YAML takes for a string, is a number.
+    // Texts in files are parsed like flags: YAML reads `1e-3` as a string, which stands for a number.
     const text = 'text' in override ? override.text : override.value;
     const value = typeof text === 'string' ? coerce(schema, text, label) : text;
     return checkValue(

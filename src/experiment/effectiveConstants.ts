@@ -16,20 +16,20 @@ import {
 } from './constants.js';
 import { Experiment, gatheredProblems, instantiate } from './experiment.js';
 
-/** The constants that a class sets and that nothing read so far. */
+/** Constants that a class sets and nothing has read so far. */
 export function unreadConstants(experiment: Experiment): string[] {
   const { writes, overridden, reads } = states.get(experiment)!;
   const names = new Set(writes.map(({ name }) => name));
   return [...names].filter((name) => !reads.has(name) && !overridden.has(name));
 }
 
-/** The constants of the command line that nothing read so far, neither presets nor methods. */
+/** Constants from the command line that neither presets nor methods have read so far. */
 export function unreadOverrides(experiment: Experiment): ConstantOverride[] {
   const { overridden, reads } = states.get(experiment)!;
   return [...overridden.values()].filter(({ name }) => !reads.has(name));
 }
 
-/** An error for each constant that has neither a value nor a default. */
+/** Errors for all constants without value or default. */
 function missingConstants(experiment: Experiment): MissingConstantError[] {
   const state = states.get(experiment)!;
   const { constructor: cls } = experiment;
@@ -38,10 +38,7 @@ function missingConstants(experiment: Experiment): MissingConstantError[] {
     .map(([name, schema]) => missing(cls, name, schema));
 }
 
-/**
- * All that is wrong with the constants that the class and `overrides` set, and those that nothing sets; other errors of the
- * class's fields are among them.
- */
+/** All errors of the constants that the class or `overrides` set, of missing constants, and of other class fields. */
 export function constantProblems(
   cls: new () => Experiment,
   overrides: readonly ConstantOverride[] = [],
@@ -59,26 +56,26 @@ export function checkRequired(experiment: Experiment): void {
   if (first) throw first;
 }
 
-/** An effective constant and who set it: a class by its name, or the flag of the command line. */
+/** A constant's effective value and its origin: a class, or a flag. */
 export interface EffectiveConstant {
   readonly name: string;
   /** Whether the command line set it. */
   readonly overridden: boolean;
-  /** Undefined when nothing sets it and it has no default. */
+  /** Undefined if nothing sets it and it has no default. */
   readonly value: unknown;
   readonly setBy: string;
-  /** The class that set it, or that declares its default; absent for a flag. */
+  /** The class that set it, or declares its default; absent for a flag. */
   readonly setIn?: Function;
   readonly schema: z.ZodType;
 }
 
-/** The experiment's class and its ancestors below Experiment, base first, without the classes that `with` makes. */
+/** The experiment's class and its ancestors below Experiment, base first, without classes made by `with`. */
 function lineage(cls: Function): { cls: Function; declares: Constants }[] {
   const chain: { cls: Function; declares: Constants }[] = [];
   for (let c: any = cls; c !== Experiment && typeof c === 'function'; c = Object.getPrototypeOf(c)) {
     if (Object.hasOwn(c, presets)) continue;
     if (Object.hasOwn(c, declared)) {
-      // Belongs to the named class that extends it, which the walk has just passed.
+      // It belongs to the named class that extends it, visited just before.
       const owner = chain[0];
       if (owner) owner.declares = { ...(c as Declaring)[declared], ...owner.declares };
     } else chain.unshift({ cls: c, declares: {} });
@@ -86,7 +83,7 @@ function lineage(cls: Function): { cls: Function; declares: Constants }[] {
   return chain;
 }
 
-/** The classes that an experiment's class extends below Experiment, the nearest first. */
+/** The base classes of an experiment's class, below Experiment, nearest first. */
 export function baseClassesOf(cls: Function): Function[] {
   return lineage(cls)
     .map((each) => each.cls)
@@ -94,7 +91,7 @@ export function baseClassesOf(cls: Function): Function[] {
     .slice(1);
 }
 
-/** Writes that constructing `cls` makes, in order; undefined where it can't be constructed by itself. */
+/** Writes made by constructing `cls` alone, in order; undefined if that fails. */
 function writesOf(cls: Function, overrides: readonly ConstantOverride[]): readonly Write[] | undefined {
   try {
     return states.get(instantiate(cls as new () => Experiment, overrides))!.writes;
@@ -104,8 +101,8 @@ function writesOf(cls: Function, overrides: readonly ConstantOverride[]): readon
 }
 
 /**
- * Every constant with its effective value and the class that set it. Each ancestor is constructed by itself: the
- * writes that a class adds to those of its parent are its own.
+ * All constants with effective value and origin. Each ancestor is constructed separately: the writes that it adds to
+ * its parent's are its own.
  */
 export function effectiveConstants(experiment: Experiment): EffectiveConstant[] {
   const state = states.get(experiment)!;

@@ -27,27 +27,27 @@ type Values<F extends Constants> = { readonly [K in keyof F]: z.infer<F[K]> };
 /** Key of the phantom property that carries the types of a class's constants. */
 const CONSTANTS: unique symbol = Symbol('luthier.constants');
 
-/** What `preset` takes: values of constants, or functions of the experiment that compute them. */
+/** Argument of `preset`: values of constants, or functions of the experiment that compute them. */
 type Preset<T extends Experiment> = {
   readonly [K in keyof T[typeof CONSTANTS]]?:
     | T[typeof CONSTANTS][K]
     | ((experiment: T) => T[typeof CONSTANTS][K]);
 };
 
-/** A class of experiments; abstract families included. */
+/** A class of experiments, possibly abstract. */
 export type ExperimentClass<T extends Experiment = Experiment> = abstract new () => T;
 
-/** What a class made by `with` is: instances carry the constants as properties. */
+/** A class made by `with`, whose instances have the constants as properties. */
 type WithConstants<B extends ExperimentClass, F extends Constants> = (abstract new () => InstanceType<B> &
   Values<F> & { readonly [CONSTANTS]: Values<F> }) &
   Omit<B, 'prototype'>;
 
-/** Overrides for the experiment under construction, so that presets computed from a constant see the overridden value. */
+/** Overrides of the experiment under construction, so that computed presets see overridden values. */
 let pending: readonly ConstantOverride[] = [];
-/** Where the problems of the experiment under construction are gathered; undefined: the first one is thrown. */
+/** Collects errors of the experiment under construction; undefined: the first one is thrown. */
 let gathered: unknown[] | undefined;
 
-/** Runs `action`; what it throws is gathered where problems are. */
+/** Runs `action`, and collects its errors if they are being collected. */
 function reporting(action: () => void): void {
   try {
     action();
@@ -58,11 +58,11 @@ function reporting(action: () => void): void {
 }
 
 /**
- * Base class of experiments. Constants are declared by `with`, set by `preset` and by `--set`; the methods read them
- * through `this` and return configs. A class field (`override numLayers = 4`) sets a constant, too, as all did before
- * there was `preset`: its type is what TypeScript makes of the value, so that a subclass may be refused another.
+ * Base class of experiments. Constants are declared by `with`, and set by `preset` and `--set`; the methods read them
+ * through `this` and return configs. Class fields (`override numLayers = 4`) set constants too, an older form:
+ * TypeScript infers the field's type from the value, which may exclude a subclass's.
  *
- * @throws ConfigError while constructing, if a class field names no declared constant or its value does not fit.
+ * @throws ConfigError while constructing, if a class field names no declared constant or has an invalid value.
  */
 export abstract class Experiment {
   declare readonly [CONSTANTS]: {};
@@ -79,7 +79,7 @@ export abstract class Experiment {
         state.overridden.set(name, override);
       });
     }
-    // Class fields are defined on what the base constructor returns, so a proxy sees each of them as it is set.
+    // JavaScript defines class fields on what the base constructor returns: a proxy sees each of them.
     const proxy = new Proxy(this, {
       get(target, key, receiver) {
         const schema = typeof key === 'string' && Object.hasOwn(schemas, key) ? schemas[key] : undefined;
@@ -108,7 +108,7 @@ export abstract class Experiment {
     return proxy;
   }
 
-  /** Declares constants: a class whose instances have them as properties. Every one should `.describe` itself. */
+  /** Declares constants, which become properties of instances. Each should have a `.describe`. */
   static with<B extends ExperimentClass, const F extends Constants>(
     this: B,
     constants: F,
@@ -126,11 +126,11 @@ export abstract class Experiment {
   }
 
   /**
-   * The class with values for some of its constants, to be extended: `class Small extends Lm.preset({ numLayers: 4 }) {}`.
-   * A value may be a function of the experiment, `({ modelDims }) => 4 * modelDims`: it reads the constants as this class
-   * and `--set` have them.
+   * Makes a base class with values for some constants: `class Small extends Lm.preset({ numLayers: 4 }) {}`. A value
+   * may be a function of the experiment, `({ modelDims }) => 4 * modelDims`, which sees the constants as this class and
+   * `--set` set them.
    *
-   * @throws ConfigError for a name that is no constant, and for a value that does not fit.
+   * @throws ConfigError for an unknown constant or an invalid value.
    */
   static preset<B extends ExperimentClass>(this: B, values: Preset<InstanceType<B>>): B {
     // biome-ignore lint/complexity/noThisInStatic: `this` is the class that is extended.
@@ -165,24 +165,24 @@ export abstract class Experiment {
     throw new ConfigError(`${this.constructor.name} does not say what to train: define task().`);
   }
 
-  /** The inputs: those with isTraining true train, the others are evaluated. */
+  /** The inputs: those with isTraining true train, others are evaluated. */
   datasets(): Config<BaseInput>[] {
     throw new ConfigError(`${this.constructor.name} does not say what to train on: define datasets().`);
   }
 
-  /** The inputs whose examples are continued in decode modes. None by default. */
+  /** Inputs whose examples the decode modes continue. None by default. */
   decodeDatasets(): Config<BaseInput>[] {
     return [];
   }
 
-  /** Checks that span several constants; throws where they don't fit together. Called before anything is built. */
+  /** Checks constraints among constants; throws if they are violated. Called before anything is built. */
   validate(): void {}
 }
 
 /**
- * Makes an experiment with the constants of `overrides` set; a later one wins over an earlier one.
+ * Makes an experiment with overridden constants; later overrides win.
  *
- * @throws ConfigError or UsageError for an unknown constant or a value that does not fit.
+ * @throws ConfigError or UsageError for an unknown constant or an invalid value.
  */
 export function instantiate<T extends Experiment>(
   cls: new () => T,
@@ -202,7 +202,7 @@ export function isExperimentClass(value: unknown): value is new () => Experiment
   return typeof value === 'function' && value.prototype instanceof Experiment;
 }
 
-/** @throws ConfigError with all that is wrong with the values of a preset. */
+/** @throws ConfigError with all errors in a preset's values. */
 function checkPreset(Base: Function, values: object, place: string | undefined): void {
   const schemas = constantsOf(Base);
   const problems: ConfigError[] = [];
@@ -228,7 +228,7 @@ function checkPreset(Base: Function, values: object, place: string | undefined):
   throw new ConfigError(`${Base.name}.preset: ${problems.length} problems:${list}\n`, { place });
 }
 
-/** The errors that `action` would throw, all of them where several constants are wrong. */
+/** The errors that `action` would throw, all of them if several constants are wrong. */
 export function gatheredProblems(action: () => void): unknown[] {
   const outer = gathered;
   const problems: unknown[] = [];

@@ -1,4 +1,4 @@
-/** @file The Experiment class, its constants, and the configs that its methods return. */
+/** @file The Experiment class, its constants, and its methods' configs. */
 export { type ClassVars, classVars, classVarsText, parseClassVars } from './classVars.js';
 export { configRoots, type ExperimentConfigs, isConfigPath, makeConfigs } from './configs.js';
 export {

@@ -15,13 +15,13 @@ export const directoryName = z
     error: (issue) => `expected a name that a directory can have, got '${issue.input}'`,
   });
 
-/** Whether batches are read ahead in a worker thread, and how many. */
+/** When batches are read ahead in a worker thread, and how many. */
 export type Prefetch = 'never' | 'where it is slow' | { readonly batches: number };
 
 /**
- * Data for one host. Each of `numInfeedHosts` processes has its own instance with its own `infeedHostIndex`:
- * training batches of different hosts never share a row, and evaluation ends after the same number of batches on
- * every host, filled up with rows of weight 0.
+ * Data for one host. Each of `numInfeedHosts` processes has its own instance with its own `infeedHostIndex`: training
+ * batches of different hosts never share a row, and evaluation ends after the same number of batches on every host,
+ * padded with rows of weight 0.
  */
 export abstract class BaseInput
   extends Configurable.with(

@@ -44,7 +44,7 @@ export function charVocabularyOf(specs: readonly string[]): string {
   return charVocabulary(readFiles(resolveFiles(specs)).map((file) => decodeUtf8(file)));
 }
 
-/** The ids of a text's characters. @throws InputError for a character without an id, with its place in `where` */
+/** Encodes a text's characters. @throws InputError for a character without an id, with its place in `where` */
 export function encodeCharacters(text: string, ids: ReadonlyMap<number, number>, where: string): TokenArray {
   const table = new Int32Array(1 << 16).fill(-1);
   for (const [codePoint, id] of ids) if (codePoint < table.length) table[codePoint] = id;

@@ -12,7 +12,7 @@ import { InputError } from './inputErrors.js';
 interface CorpusFile {
   /** Absolute path. */
   readonly path: string;
-  /** The path in messages: relative to the directory that was searched, with `/`. */
+  /** The path in messages: relative to the searched directory, with `/`. */
   readonly name: string;
 }
 
@@ -37,7 +37,7 @@ export function packageDirectory(name: string): string {
   );
 }
 
-/** 'pkg:@types/node/*.d.ts' is glob '*.d.ts' in the directory of '@types/node'. */
+/** Splits 'pkg:@types/node/*.d.ts' into the directory of '@types/node' and the glob '*.d.ts'. */
 function placeOf(spec: string): { directory: string; pattern: string } {
   if (!spec.startsWith(PACKAGE_PREFIX)) return { directory: process.cwd(), pattern: spec };
   const match = /^((?:@[^/]+\/)?[^/]+)\/(.+)$/.exec(spec.slice(PACKAGE_PREFIX.length));
@@ -58,7 +58,7 @@ function splitGlob(pattern: string): { base: string; glob: string } {
   };
 }
 
-/** Status of what is at a path, if anything. @throws InputError with the system's reason where it is unreadable */
+/** File status at a path, if anything exists. @throws InputError with the system's reason if it is unreadable */
 function lookAt(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
@@ -70,7 +70,7 @@ function lookAt(path: string): Stats | undefined {
 const isFile = (path: string): boolean => lookAt(path)?.isFile() ?? false;
 const isDirectory = (path: string): boolean => lookAt(path)?.isDirectory() ?? false;
 
-/** Removes files met again through links, which may form cycles: each stays once, under its shortest name. */
+/** Removes duplicates found through links, which may form cycles: each file stays under its shortest name. */
 function withoutLinksTwice(files: readonly CorpusFile[]): CorpusFile[] {
   const depth = (file: CorpusFile): number => file.path.split('/').length;
   const shortest = new Map<string, CorpusFile>();
@@ -84,7 +84,7 @@ function withoutLinksTwice(files: readonly CorpusFile[]): CorpusFile[] {
 }
 
 function matches(directory: string, pattern: string): CorpusFile[] {
-  // A file whose name looks like a glob, 'notes (1).txt', is still that file.
+  // An existing file takes precedence over a glob: 'notes (1).txt'.
   const path = resolve(directory, pattern);
   if (isFile(path)) return [{ path, name: pattern }];
   if (!isDynamicPattern(pattern)) return [];
@@ -98,7 +98,7 @@ function matches(directory: string, pattern: string): CorpusFile[] {
   return withoutLinksTwice(files);
 }
 
-/** The existing name nearest to the requested one, or the first directory on its path that is missing. */
+/** Suggests the existing name closest to the requested one, or names the first missing directory of its path. */
 function suggestion(directory: string, pattern: string): string {
   if (isDirectory(resolve(directory, pattern))) {
     return ` It is a directory. Did you mean '${posix.join(pattern, '**')}'?`;
@@ -117,9 +117,10 @@ function suggestion(directory: string, pattern: string): string {
 }
 
 /**
- * The files that `specs` name, each once, in the order of the specs, and by name (code units) within a glob: the same order
- * on every machine.
- * @throws InputError for a spec that no file matches: where it was looked for, what is valid, the nearest name
+ * Finds the files of `specs`, each once, in the order of the specs, and by name (code units) within a glob: the same
+ * order on every machine.
+ *
+ * @throws InputError for a spec without a match: where it was searched, valid forms, the closest name
  */
 export function resolveFiles(specs: readonly string[]): CorpusFile[] {
   const found = new Map<string, CorpusFile>();
@@ -141,7 +142,7 @@ export interface SourceFile extends CorpusFile {
   readonly bytes: Uint8Array;
 }
 
-/** Reads files whole. @throws InputError that names the file and the system's reason */
+/** Reads whole files. @throws InputError with the file and the system's reason */
 export function readFiles(files: readonly CorpusFile[]): SourceFile[] {
   return files.map((file) => {
     try {

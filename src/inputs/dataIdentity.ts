@@ -3,17 +3,17 @@
 import { type Config, type Configurable, classOf, deepCopy, iterate } from '../hparams/index.js';
 import type { JsonValue } from './jsonValue.js';
 
-/** Identity of a tokenizer: what its ids depend on. */
+/** Identity of a tokenizer: everything that its ids depend on. */
 interface TokenizerIdentity {
   /** Name of its class. */
   readonly class: string;
-  /** Equal where the ids are: the class with its size and a digest of its vocabulary. */
+  /** Equal for equal ids: class, size and a digest of the vocabulary. */
   readonly identity: string;
-  /** Fields of its config that it filled in from the corpus; set, they give the same ids with any corpus. */
+  /** Config fields learned from the corpus; if set, they give the same ids with any corpus. */
   readonly learned: { readonly [field: string]: JsonValue };
 }
 
-/** A file when it was read. */
+/** A file as it was read. */
 export interface DataFile {
   /** The path in messages. */
   readonly name: string;
@@ -23,20 +23,20 @@ export interface DataFile {
   readonly size: number;
 }
 
-/** Identity of an input's data; parts that an input does not have are absent. */
+/** Identity of an input's data; properties that an input lacks are absent. */
 export interface DataIdentity {
-  /** Ids are below it. */
+  /** Exclusive limit of ids. */
   readonly vocabSize?: number;
   readonly tokenizer?: TokenizerIdentity;
-  /** The files of the split, in their order. */
+  /** The files of the split, in order. */
   readonly files?: readonly DataFile[];
   /** Size and digest of all tokens of the split. */
   readonly contents?: string;
 }
 
 /**
- * A copy of a dataset's config whose tokenizers have the fields learned from the corpus of `identity`, where the config
- * sets none; the config itself where there is nothing to fill in.
+ * Copies a dataset's config and sets its tokenizers' unset fields to those learned from the corpus of `identity`;
+ * returns the config itself if there are none.
  */
 export function withTokenizerOf<T extends Configurable>(
   config: Config<T>,
@@ -60,7 +60,7 @@ export function withTokenizerOf<T extends Configurable>(
 
 const count = (value: number, noun: string): string => `${value} ${noun}${value === 1 ? '' : 's'}`;
 
-/** Differences of an input's files and contents from the recorded ones, a phrase each. */
+/** Describes how an input's files and contents differ from the recorded ones, one phrase each. */
 export function dataChanges(recorded: DataIdentity, now: DataIdentity): string[] {
   if (recorded.contents === now.contents) return [];
   const before = new Map(recorded.files?.map((file) => [file.name, file.size]));

@@ -1,6 +1,6 @@
-/** @file Errors of inputs: InputError for what is wrong with one, EndOfData where its data ends. */
+/** @file Errors of inputs: InputError for invalid inputs, EndOfData at the end of their data. */
 
-/** An input can't be made or can't go on: the message names the input, the problem and what is valid. */
+/** An input can't be created or continued; the message names input, problem and valid values. */
 export class InputError extends Error {
   override readonly name = 'InputError';
 }
@@ -9,7 +9,7 @@ export class InputError extends Error {
 export class EndOfData extends Error {
   override readonly name = 'EndOfData';
 
-  /** @param inputName name of the input that has ended */
+  /** @param inputName name of the exhausted input */
   constructor(readonly inputName: string) {
     super(`Input '${inputName}' has no more data.`);
   }

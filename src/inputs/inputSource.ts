@@ -22,21 +22,21 @@ export interface InputSource {
   getGlobalBatchSize(): number;
   /** Whether there is always a next batch. */
   readonly isEndless: boolean;
-  /** Identity of the data, which is read for it if it has not been yet. @throws InputError for data that can't be used */
+  /** Identity of the data, reading it if necessary. @throws InputError for unusable data */
   dataIdentity(): DataIdentity;
-  /** The next batch, which is the caller's to keep. @throws EndOfData after the last one, until `reset` */
+  /** Takes the next batch, which the caller owns. @throws EndOfData after the last one, until `reset` */
   getNext(): Promise<Batch>;
-  /** The batch that `getNext` will give, without taking it. @throws EndOfData as `getNext` */
+  /** The next batch, without taking it. @throws EndOfData as `getNext` */
   peek(): Promise<Batch>;
-  /** Back to the first batch. */
+  /** Returns to the first batch. */
   reset(): void;
-  /** The state after the last batch taken, from which `setState` resumes with the batch after that one. */
+  /** The state after the last batch taken, for `setState` to resume with the following one. */
   getState(): InputState;
   /** Resumes from a state. @throws InputError for a state of other data */
   setState(state: InputState): void;
-  /** Text of each row of ids, shape [rows, length]; `lengths` cuts each row short. */
+  /** Text of each row of ids, shape [rows, length]; `lengths` truncates rows. */
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[];
-  /** Ends background work. The source gives no more batches. */
+  /** Ends background work; no more batches follow. */
   close(): Promise<void>;
 }
 

@@ -3,13 +3,13 @@
 import type { LmBatch, PackedLmBatch } from './batch.js';
 import type { TokenArray, TokenStream } from './tokens.js';
 
-/** Numbered rows of one corpus. `fill` writes row `row` to place `b` of a batch that holds padding there. */
+/** Numbered rows of a corpus. `fill` writes row `row` into the padding at position `b` of a batch. */
 export interface RowSource<B extends LmBatch = LmBatch> {
   readonly numRows: number;
   fill(row: number, batch: B, b: number): void;
 }
 
-/** Writes `length` tokens from `start`, and the tokens after them as labels, to row `b` from column `column`. */
+/** Writes `length` tokens from `start`, and their successors as labels, to row `at` of a batch. */
 function writePiece(tokens: TokenArray, start: number, length: number, batch: LmBatch, at: number): void {
   batch.ids.data.set(tokens.subarray(start, start + length), at);
   batch.labels.data.set(tokens.subarray(start + 1, start + length + 1), at);
@@ -17,7 +17,7 @@ function writePiece(tokens: TokenArray, start: number, length: number, batch: Lm
   batch.weights.data.fill(1, at, at + length);
 }
 
-/** Writes the window of `seqLen` tokens that begins at `start`; shorter where the stream ends. */
+/** Writes the window of `seqLen` tokens that begins at `start`, or less at the end of the stream. */
 export function fillWindow(
   tokens: TokenArray,
   start: number,
@@ -28,12 +28,12 @@ export function fillWindow(
   writePiece(tokens, start, Math.min(seqLen, tokens.length - 1 - start), batch, b * seqLen);
 }
 
-/** How many windows, one after the other, hold each label once; the last may be partial. */
+/** Number of consecutive windows that contain each label once; the last may be partial. */
 function countWindows(numTokens: number, seqLen: number): number {
   return Math.max(0, Math.ceil((numTokens - 1) / seqLen));
 }
 
-/** Windows one after the other: row r predicts the tokens r·seqLen + 1 … (r + 1)·seqLen, each exactly once. */
+/** Consecutive windows: row r predicts the tokens r·seqLen + 1 … (r + 1)·seqLen, each exactly once. */
 export function windowRows(tokens: TokenArray, seqLen: number): RowSource {
   return {
     numRows: countWindows(tokens.length, seqLen),
@@ -41,23 +41,23 @@ export function windowRows(tokens: TokenArray, seqLen: number): RowSource {
   };
 }
 
-/** Where the pieces of documents lie: row r holds pieces rowStarts[r] … rowStarts[r + 1] − 1, left to right. */
+/** Positions of document pieces: row r holds pieces rowStarts[r] … rowStarts[r + 1] − 1, left to right. */
 export interface PackingPlan {
   readonly rowStarts: Int32Array;
   /** First token of each piece in the stream. */
   readonly pieceStarts: Int32Array;
-  /** How many tokens of a row each piece takes. */
+  /** Number of tokens of each piece. */
   readonly pieceLengths: Int32Array;
 }
 
 /**
- * Places documents in rows of `seqLen`. A document of n tokens has n − 1 pairs of a token and its label; it is cut
- * into pieces of seqLen pairs, and each piece goes, in the order of the corpus, to the fullest open row that still
- * has room for it, else to a new row. Every pair is in exactly one row.
+ * Packs documents into rows of `seqLen`. A document of n tokens has n − 1 pairs of token and label; it is cut into
+ * pieces of seqLen pairs, and each piece goes, in corpus order, to the fullest open row with enough room, else to a new
+ * row. Every pair is in exactly one row.
  */
 export function planPacking(starts: readonly number[], seqLen: number): PackingPlan {
   const rows: { start: number; length: number }[][] = [];
-  /** Rows by the room left in them; newest last. */
+  /** Rows by remaining room; newest last. */
   const withRoom: number[][] = Array.from({ length: seqLen + 1 }, () => []);
   for (let d = 0; d + 1 < starts.length; d++) {
     const end = starts[d + 1]! - 1;

@@ -1,15 +1,15 @@
-/** @file Pace: the share of time spent on making batches. */
+/** @file Pace of an input: the share of time spent making batches. */
 
-/** Least extent of a measurement; long, since programs take several batches at once. */
+/** Minimum length of a measurement; long, since programs take several batches at once. */
 const WINDOW = { batches: 8, milliseconds: 300 };
-/** Share from which a thread pays: starting it costs as much as many batches, and it takes time of the cores that train. */
+/** Share above which a thread pays: it costs as much as many batches to start, and competes for the training cores. */
 const SLOW_SHARE = 0.02;
 
-/** Measures the time between `begin` and `end`, in which a batch is made, against the time between batches. */
+/** Measures the time between `begin` and `end`, while a batch is made, against the time between batches. */
 export class Pace {
-  /** Batches so far. */
+  /** Number of batches so far. */
   made = 0;
-  /** Whether the share of the last batches is worth a thread. */
+  /** Whether the last batches' share is worth a thread. */
   isSlow = false;
   #began = 0;
   #window = { began: 0, made: 0, making: 0 };

@@ -21,22 +21,23 @@ import {
 
 /** Options of `openInput`. */
 export interface OpenInputOptions {
-  /** File URLs of modules with input or tokenizer classes of one's own, which the worker loads. */
+  /** File URLs of modules with custom input or tokenizer classes, for the worker to load. */
   readonly modules?: readonly string[];
 }
 
 /**
  * Builds an input, read ahead in a worker thread where `prefetchBatches` asks for it.
  *
- * Batches, states and errors are those of the input itself; files that are missing are found here, before anything
- * is read. The main thread makes the first batches, while the worker starts, so a program need not wait for it.
- * @throws InputError for what is wrong with the data
+ * Batches, states and errors are those of the input itself; missing files are detected here, before anything is read.
+ * The main thread makes the first batches while the worker starts, so that programs need not wait.
+ *
+ * @throws InputError for invalid data
  */
 export function openInput(config: Config<BaseInput>, options: OpenInputOptions = {}): InputSource {
   const input = build(config);
   input.getState();
   if (input.prefetch === 'never') return input;
-  // The thread reads the files again: a tokenizer must not learn another vocabulary from what they are by then.
+  // The thread reads the files again; its tokenizer must not learn another vocabulary from changed ones.
   const document = toJSON(withTokenizerOf(config, input.dataIdentity()));
   return new PrefetchedInput(input, document, options.modules ?? []);
 }
@@ -52,7 +53,7 @@ class PrefetchedInput implements InputSource {
   readonly #document: JsonDocument;
   readonly #modules: readonly string[];
   #thread: Thread | null = null;
-  /** Number of times that the thread began to read; 0 while the main thread makes the batches. */
+  /** Number of times that the thread has started reading; 0 while the main thread makes the batches. */
   #generation = 0;
   #state: InputState;
   #peeked: Item | null = null;
@@ -85,7 +86,7 @@ class PrefetchedInput implements InputSource {
     return this.#input.dataIdentity();
   }
 
-  /** Whether the worker makes the batches now; at first the main thread does. */
+  /** Whether the worker makes the batches; at first, the main thread does. */
   get readsAhead(): boolean {
     return this.#generation > 0;
   }
@@ -147,7 +148,7 @@ class PrefetchedInput implements InputSource {
     return this.readsAhead ? await this.#receive() : await this.#make();
   }
 
-  /** Makes a batch in this thread, until the worker is ready to take over. */
+  /** Makes a batch in this thread until the worker is ready. */
   async #make(): Promise<Item> {
     this.#pace.begin();
     const batch = await nextBatch(this.#input);
@@ -162,7 +163,9 @@ class PrefetchedInput implements InputSource {
     return { batch, state };
   }
 
-  /** Whether a thread pays: never before the second batch, so that the program's first step has the machine to itself. */
+  /**
+   * Whether a thread pays: never before the second batch, so that the program's first step has the machine to itself.
+   */
   get #isWorthThread(): boolean {
     return this.#input.prefetch === 'where it is slow' ? this.#pace.isSlow : this.#pace.made >= 2;
   }
@@ -182,7 +185,7 @@ class PrefetchedInput implements InputSource {
     }
   }
 
-  /** To be asked when there is no message: those that the thread sent before it ended come first. */
+  /** Called when there is no message, since messages sent before the thread ended come first. */
   #checkAlive(): void {
     if (this.#closed) throw new InputError(`Input '${this.name}' is closed.`);
     if (this.#failure) throw this.#failure;
@@ -221,7 +224,7 @@ class PrefetchedInput implements InputSource {
   }
 
   #failed(error: Error): InputError {
-    // The thread reads the files again, and they may be gone by now.
+    // The thread rereads the files, which may have been deleted.
     const gone = (this.dataIdentity().files ?? []).filter(({ path }) => !existsSync(path));
     const reason =
       gone.length === 0

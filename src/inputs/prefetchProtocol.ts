@@ -9,19 +9,19 @@ import type { InputState } from './inputSource.js';
 export interface PrefetchWorkerData {
   /** The input's config. */
   readonly document: JsonDocument;
-  /** File URLs of modules with classes of the config, loaded where it names others than those of this room. */
+  /** File URLs of modules with custom classes, loaded if the config uses any. */
   readonly modules: readonly string[];
   readonly port: MessagePort;
 }
 
-/** To the thread: drop what was read ahead, and read on from `state`. */
+/** To the thread: discard batches read ahead, and continue from `state`. */
 export interface StartCommand {
   readonly kind: 'start';
   readonly generation: number;
   readonly state: InputState;
 }
 
-/** To the thread; `taken`: a batch of the last start is no longer waiting. */
+/** To the thread; `taken`: a batch of the last start has been consumed. */
 export type PrefetchCommand = StartCommand | { readonly kind: 'taken' };
 
 /** A batch, null at the end of the data, and the input's state after it. */
@@ -30,13 +30,13 @@ export interface Item {
   readonly state: InputState;
 }
 
-/** From the thread. Items carry the generation of the start that they belong to. */
+/** From the thread. Items carry the generation of their start command. */
 export type PrefetchMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'item'; readonly generation: number; readonly item: Item }
   | { readonly kind: 'error'; readonly error: Error };
 
-/** Messages of a port in their order, taken at once where there is one, else awaited. */
+/** Messages of a port in order, taken at once if available, else awaited. */
 export class Mailbox<T> {
   readonly #messages: T[] = [];
   #wake: (() => void) | null = null;
@@ -49,7 +49,7 @@ export class Mailbox<T> {
     port.unref();
   }
 
-  /** The oldest message, if any has come; needs no turn of the event loop. */
+  /** The oldest message, if any; does not yield to the event loop. */
   take(): T | undefined {
     for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
       this.#messages.push(next.message as T);
@@ -57,7 +57,7 @@ export class Mailbox<T> {
     return this.#messages.shift();
   }
 
-  /** Lets the process live until there is a message, or `wake` is called. */
+  /** Keeps the process alive until a message arrives or `wake` is called. */
   async wait(): Promise<void> {
     if (this.#messages.length > 0) return;
     this.port.ref();
@@ -67,7 +67,7 @@ export class Mailbox<T> {
     this.port.unref();
   }
 
-  /** Ends a `wait`, for a reason other than a message. */
+  /** Ends a `wait` for another reason than a message. */
   wake(): void {
     this.#wake?.();
     this.#wake = null;

@@ -21,10 +21,10 @@ const commands = new Mailbox<PrefetchCommand>(port);
 const post = (message: PrefetchMessage, transferred: readonly ArrayBuffer[] = []): void =>
   port.postMessage(message, transferred);
 
-/** Memory for small batches, of which more may wait, since programs take several at once. */
+/** Memory for small batches, of which more may queue, since programs take several at once. */
 const AHEAD_BYTES = 4 << 20;
 
-/** Registers the configurable classes that a module exports by their names. */
+/** Registers a module's exported configurable classes by name. */
 function registerAll(namespace: object): void {
   for (const value of Object.values(namespace)) {
     if (typeof value === 'function' && value.prototype instanceof Configurable) registerClass(value);
@@ -46,13 +46,13 @@ async function nextStart(): Promise<StartCommand> {
   }
 }
 
-/** Number of batches like this one that may wait. */
+/** Queue length for batches of this size. */
 function depthOf({ prefetch }: BaseInput, batch: Batch): number {
   if (typeof prefetch === 'object') return prefetch.batches;
   return Math.max(2, Math.min(16, Math.floor(AHEAD_BYTES / batchBytes(batch))));
 }
 
-/** Reads ahead until another start comes, which it returns; after the input's end, or with enough batches, it waits. */
+/** Reads ahead until another start command, which it returns; pauses at the input's end and while the queue is full. */
 async function readAhead(input: BaseInput, { generation, state }: StartCommand): Promise<StartCommand> {
   input.setState(state);
   let depth = 1;
@@ -62,7 +62,7 @@ async function readAhead(input: BaseInput, { generation, state }: StartCommand):
     if (command?.kind === 'taken') waiting--;
     else {
       const batch = await nextBatch(input);
-      // A view may be of larger memory, which must not be sent.
+      // A view may be part of larger memory, which must not be sent.
       const copy = batch && mapBatch(batch, ({ data, ...spec }) => ({ ...spec, data: data.slice() }));
       const item = { batch: (copy as Batch | undefined) ?? null, state: input.getState() };
       const buffers = item.batch ? [...arraysOf(item.batch)].map(([, { data }]) => data.buffer) : [];
@@ -77,13 +77,13 @@ async function readAhead(input: BaseInput, { generation, state }: StartCommand):
 async function main(): Promise<void> {
   try {
     registerAll(inputs);
-    // An experiment's module brings layers and kernels with it, which a thread that reads text does not need.
+    // An experiment's module loads layers and kernels, which a thread that reads text does not need.
     const isOwn = document.configs.some((config) => !Object.hasOwn(inputs, config.class));
     // `require` shares the module instances, and so the class registry, of this thread's own imports.
     const load = createRequire(import.meta.url);
     for (const url of isOwn ? modules : []) registerAll(load(fileURLToPath(url)));
     const input = build(fromJSON(document) as Config<BaseInput>);
-    // Reads the data, so that its errors come before the main thread hands over.
+    // Reads the data, so that errors surface before the main thread hands over.
     input.getState();
     post({ kind: 'ready' });
     for (let start = await nextStart(); ; ) start = await readAhead(input, start);

@@ -1,4 +1,4 @@
-/** @file Counter-based draws for inputs: the n-th draw of a stream needs no state but n. */
+/** @file Counter-based draws for inputs: the n-th draw of a stream has no state but n. */
 
 import { foldIn, type PrngKey, prngKey, randomBits, threefry2x32 } from '../compiler/prng.js';
 
@@ -7,7 +7,7 @@ export function streamKey(seed: number, purpose: number): PrngKey {
   return foldIn(prngKey(seed), purpose);
 }
 
-/** Two words as an integer in [0, bound); the bias against uniform is below bound / 2^53. */
+/** Scales two words to an integer in [0, bound); the bias is below bound / 2^53. */
 function scale(high: number, low: number, bound: number): number {
   return Math.floor(((high * 2 ** 21 + (low >>> 11)) / 2 ** 53) * bound);
 }
@@ -18,7 +18,7 @@ export function drawBelow(key: PrngKey, counter: number, bound: number): number 
   return scale(high, low, bound);
 }
 
-/** The numbers 0 … size − 1 in a random order that `key` alone decides (Fisher-Yates). */
+/** A random order of 0 … size − 1, determined by `key` (Fisher-Yates). */
 export function permutation(key: PrngKey, size: number): Uint32Array {
   const bits = randomBits(key, 2 * size);
   const order = new Uint32Array(size);

@@ -1,4 +1,4 @@
-/** @file RowInput: order, sharding, padding and exact resume of inputs whose data is numbered rows. */
+/** @file RowInput: order, sharding, padding and exact resumption of inputs with numbered rows. */
 
 import { BaseInput } from './baseInput.js';
 import { type Batch, type BatchSpecs, specsOf } from './batch.js';
@@ -7,14 +7,13 @@ import type { InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { permutation, streamKey } from './random.js';
 
-/** Purpose of the random stream of the order under the input's seed; the epoch is added. */
+/** Purpose of the order's random stream under the input's seed; the epoch is added. */
 const ORDER = 2 ** 40;
 
 /**
- * Training reads rows in another random order each epoch, without end; elsewhere they come in their order, once. A batch
- * of all hosts together takes the next batchSize · numInfeedHosts of them, and host h fills its batch with the h-th run of
- * batchSize. The state is the number of rows that were given out, so a run resumes exactly, also with another number of
- * hosts or another batch size.
+ * Training reads rows endlessly, in a new random order each epoch; otherwise they come once, in order. A global batch
+ * takes the next batchSize · numInfeedHosts rows, of which host h gets the h-th run of batchSize. The state is the
+ * number of rows consumed, so that a run resumes exactly, even with another number of hosts or batch size.
  */
 export abstract class RowInput extends BaseInput.with({}) {
   static override readonly isAbstract = true;
@@ -22,26 +21,26 @@ export abstract class RowInput extends BaseInput.with({}) {
   #epoch = -1;
   #order: Uint32Array = new Uint32Array(0);
 
-  /** Number of rows; Infinity for data without end, whose order is its own. */
+  /** Number of rows; Infinity for endless data, which defines its own order. */
   protected abstract get numRows(): number;
 
   /** A batch of padding, freshly allocated. */
   protected abstract emptyBatch(): Batch;
 
-  /** Whether the first row comes again after the last one. */
+  /** Whether rows repeat after the last one. */
   protected get repeats(): boolean {
     return this.hp.isTraining;
   }
 
-  /** Whether each epoch has a random order of its own. */
+  /** Whether each epoch has its own random order. */
   protected get shuffles(): boolean {
     return this.hp.isTraining;
   }
 
-  /** Writes row `row`, below `numRows`, to place `b` of a batch made by `emptyBatch`. */
+  /** Writes row `row`, below `numRows`, to position `b` of a batch from `emptyBatch`. */
   protected abstract fillRow(row: number, batch: Batch, b: number): void;
 
-  /** Values on which the meaning of a saved position depends, by their names in messages. */
+  /** Values that the meaning of a saved position depends on, by their names in messages. */
   protected abstract identity(): { readonly [name: string]: JsonValue };
 
   /** The specs of `emptyBatch`; inputs with large batches override it. */
@@ -89,7 +88,7 @@ export abstract class RowInput extends BaseInput.with({}) {
     this.#position = position;
   }
 
-  /** Adds what the order of rows depends on, if the data has an end. */
+  /** Adds the values that the order of rows depends on, if the data has an end. */
   #identity(): { readonly [name: string]: JsonValue } {
     const own = this.identity();
     if (!this.shuffles || this.numRows === Number.POSITIVE_INFINITY) return own;
@@ -108,7 +107,7 @@ export abstract class RowInput extends BaseInput.with({}) {
     return batch;
   }
 
-  /** Epoch and item of the n-th draw of `size` items, each of which comes once an epoch, in its own random order. */
+  /** Epoch and item of the n-th draw from `size` items, in a random order per epoch. */
   protected permuted(n: number, size: number): { readonly epoch: number; readonly item: number } {
     const epoch = Math.floor(n / size);
     if (epoch !== this.#epoch) {
@@ -118,7 +117,7 @@ export abstract class RowInput extends BaseInput.with({}) {
     return { epoch, item: this.#order[n - epoch * size]! };
   }
 
-  /** The row that is the n-th to be given out. */
+  /** The n-th row to be consumed. */
   #rowAt(n: number): number {
     const { numRows } = this;
     if (numRows === Number.POSITIVE_INFINITY) return n;

@@ -16,7 +16,7 @@ export interface TextCorpusOptions {
   readonly validationFiles: readonly string[];
 }
 
-/** A split that was read. */
+/** A split after reading. */
 interface TextCorpus {
   /** The tokens of the split, document by document. */
   readonly stream: TokenStream;
@@ -26,7 +26,8 @@ interface TextCorpus {
 
 /**
  * Reads one split.
- * @throws InputError for files that are missing or cannot be encoded, and for a split without a token to predict
+ *
+ * @throws InputError for missing or unencodable files, and for a split without a token to predict
  */
 export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokenizer): TextCorpus {
   const { split } = options;
@@ -61,7 +62,7 @@ export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokeni
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** Names a token stream by its content: equal for equal documents in the same order, on every machine. */
+/** Digest of a token stream: equal for equal documents in the same order, on every machine. */
 export function fingerprint(stream: TokenStream): string {
   const { tokens, starts } = stream;
   const hash = createHash('sha256')

@@ -26,8 +26,8 @@ interface TextData {
 }
 
 /**
- * Text for a language model: `labels` are `ids` one token further. Rows are windows of seqLen tokens over all files
- * laid end to end, or, where `packed`, whole documents packed into rows.
+ * Text for a language model: `labels` are `ids` shifted by one token. Rows are windows of seqLen tokens over the
+ * concatenated files or, if `packed`, whole documents packed into rows.
  */
 export class TextInput extends RowInput.with({
   files: z
@@ -100,7 +100,7 @@ export class TextInput extends RowInput.with({
     });
   }
 
-  /** `sampling` with its default: a random order in training, the order of the corpus elsewhere. */
+  /** `sampling` with its default: random order in training, corpus order otherwise. */
   get sampling(): 'permuted' | 'random' | 'sequential' {
     return this.hp.sampling ?? (this.hp.isTraining ? 'permuted' : 'sequential');
   }
@@ -148,7 +148,7 @@ export class TextInput extends RowInput.with({
     return { ...this.knownIdentity(), files, contents: this.#contents };
   }
 
-  /** Identity of the tokenizer, unless it has yet to learn its vocabulary. */
+  /** Identity of the tokenizer, unless it must learn its vocabulary first. */
   override knownIdentity(): DataIdentity | null {
     const { tokenizer } = this.hp;
     if (tokenizer.needsCorpus) return null;
@@ -181,8 +181,8 @@ export class TextInput extends RowInput.with({
   }
 
   /**
-   * Windows of an endless permuted input begin at another offset each epoch, so that in time every token is seen in
-   * every place of a window; to have equally many at each offset, one window fewer is cut.
+   * Windows of an endless permuted input start at a new offset each epoch, so that every token eventually appears at
+   * every position; one window fewer is cut, so that each offset has equally many.
    */
   get #shiftsWindows(): boolean {
     return this.repeats && !this.hp.packed && this.numTokens > 2 * this.hp.seqLen;
@@ -201,8 +201,9 @@ export class TextInput extends RowInput.with({
   }
 
   /**
-   * Reads the corpus on first use: a config can be built and looked at where its files are not.
-   * @throws InputError, with the input's name, for files that are missing or can't be encoded
+   * Reads the corpus at first use, since configs are also built and inspected where its files are missing.
+   *
+   * @throws InputError, with the input's name, for missing or unencodable files
    */
   #load(): TextData {
     if (this.#data) return this.#data;

@@ -1,4 +1,4 @@
-/** @file Tokenizers: text to token ids and back, exactly. */
+/** @file Tokenizers: lossless conversion between text and token ids. */
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -15,16 +15,16 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   /** Number of ids. */
   abstract get vocabSize(): number;
 
-  /** Ids of a text; `decode` gives the same text back. */
+  /** Encodes a text; `decode` returns the same text. */
   abstract encode(text: string): Int32Array;
 
-  /** Text of ids; an id that is not in the vocabulary is an InputError. */
+  /** Decodes ids. @throws InputError for an unknown id */
   abstract decode(ids: ArrayLike<number>): string;
 
-  /** Ids of a whole file of UTF-8 text. @throws InputError that names the file and what cannot be encoded */
+  /** Encodes a whole UTF-8 file. @throws InputError with the file and the unencodable text */
   abstract encodeFile(file: SourceFile): TokenArray;
 
-  /** A short text of what the ids depend on, by which saved states notice another tokenizer. */
+  /** Short identifier of what the ids depend on, by which saved states detect another tokenizer. */
   identity(): string {
     return this.constructor.name;
   }
@@ -35,8 +35,8 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   }
 
   /**
-   * Fields of its config that `fit` filled in: set, they make a tokenizer of the same ids without the corpus. A run saves
-   * them, and every process that reads for it later sets them.
+   * Config fields that `fit` learned: if set, they give a tokenizer with the same ids without the corpus. A run saves
+   * them, and later processes that read for it set them.
    */
   learned(): { readonly [field: string]: JsonValue } {
     return {};
@@ -57,7 +57,7 @@ function checkIds(ids: ArrayLike<number>, vocabSize: number, tokenizer: string):
   }
 }
 
-/** The bytes of UTF-8 text as ids 0 … 255: no vocabulary to keep, no text that can't be encoded. */
+/** UTF-8 bytes as ids 0 … 255: no vocabulary, and every text can be encoded. */
 export class ByteTokenizer extends BaseTokenizer.with({}) {
   override get vocabSize(): number {
     return 256;
@@ -67,7 +67,7 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
     return Int32Array.from(new TextEncoder().encode(text));
   }
 
-  /** Bytes that are not whole UTF-8 characters, which a model may well write, become U+FFFD. */
+  /** Invalid UTF-8, which a model may well write, becomes U+FFFD. */
   override decode(ids: ArrayLike<number>): string {
     checkIds(ids, this.vocabSize, 'ByteTokenizer');
     return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(ids));
@@ -79,8 +79,8 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
 }
 
 /**
- * One id for each character (Unicode code point), as nanoGPT's shakespeare_char. The vocabulary is given, or is the
- * sorted distinct characters of the corpus that the input reads, its training and validation part together.
+ * One id per character (Unicode code point), as in nanoGPT's shakespeare_char. The vocabulary is given, or consists of
+ * the sorted distinct characters of the input's whole corpus, training and validation.
  */
 export class CharTokenizer extends BaseTokenizer.with({
   vocabulary: z
@@ -97,7 +97,7 @@ export class CharTokenizer extends BaseTokenizer.with({
     if (this.hp.vocabulary !== null) this.#learn([...this.hp.vocabulary]);
   }
 
-  /** The characters in the order of their ids. */
+  /** The characters in id order. */
   get vocabulary(): string {
     return this.#known().join('');
   }

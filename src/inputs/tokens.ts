@@ -1,19 +1,19 @@
-/** @file A corpus as one array of token ids with document borders, and its split into training and validation. */
+/** @file A corpus as one array of token ids with document boundaries, and its split into training and validation. */
 
-/** Token ids in the smallest type that holds the vocabulary. */
+/** Token ids in the smallest type that fits the vocabulary. */
 export type TokenArray = Uint8Array | Uint16Array | Int32Array;
 
-/** Documents laid end to end: document d is tokens[starts[d]] … tokens[starts[d + 1] − 1]. */
+/** Concatenated documents: document d is tokens[starts[d]] … tokens[starts[d + 1] − 1]. */
 export interface TokenStream {
   readonly tokens: TokenArray;
-  /** One start for each document, and the end of the last one. */
+  /** The start of each document, then the end of the last one. */
   readonly starts: readonly number[];
 }
 
-/** The part of a corpus that an input reads. */
+/** The split of a corpus that an input reads. */
 export type SplitName = 'train' | 'validation' | 'all';
 
-/** Lays documents end to end, with nothing between them. */
+/** Concatenates documents without separators. */
 export function concatenate(documents: readonly TokenArray[]): TokenStream {
   const starts = [0];
   for (const document of documents) starts.push(starts.at(-1)! + document.length);
@@ -26,8 +26,8 @@ export function concatenate(documents: readonly TokenArray[]): TokenStream {
 }
 
 /**
- * Which of `count` files, in their fixed order, are held out. They lie evenly over the order: file i is held out
- * where floor((i + 1) · fraction) is more than floor(i · fraction), so a fraction of 0.1 takes every tenth.
+ * Selects held-out files from `count` ordered ones, evenly spaced: file i is held out if floor((i + 1) · fraction)
+ * exceeds floor(i · fraction), so that a fraction of 0.1 selects every tenth.
  */
 export function heldOutFiles(count: number, fraction: number): boolean[] {
   return Array.from(
@@ -37,8 +37,8 @@ export function heldOutFiles(count: number, fraction: number): boolean[] {
 }
 
 /**
- * Cuts a stream at floor(n · (1 − fraction)) tokens, as nanoGPT's prepare.py does: the front is for training, the
- * back for validation. A document across the cut becomes two.
+ * Cuts a stream at floor(n · (1 − fraction)) tokens, as nanoGPT's prepare.py does: the front for training, the back for
+ * validation. A document across the cut becomes two.
  */
 export function splitStream(stream: TokenStream, fraction: number, split: SplitName): TokenStream {
   const total = stream.tokens.length;

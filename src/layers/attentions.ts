@@ -9,11 +9,11 @@ import { RotaryPositionalEmbedding, stepsFrom } from './positions.js';
 import { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
 import { Dropout, dropoutField } from './stochastics.js';
 
-/** The depth of an attention head; by default `dims`, the field that holds the depth of all heads, divided by numHeads. */
+/** Depth of a head; defaults to `dims`, the field with the depth of all heads, divided by numHeads. */
 export const dimPerHeadField = (dims: string) =>
   z.int().positive().nullable().default(null).describe(`Depth of a head; null: ${dims} / numHeads.`);
 
-/** Large enough to vanish after softmax; finite, so that a row that sees nothing has no NaN. */
+/** Large enough to vanish after softmax, but finite, so that a row without visible keys has no NaN. */
 const MASKED = -1e9;
 
 /** paddings [B, S], 1 for padding: a mask [B, 1, 1, S] that hides padding. */
@@ -30,7 +30,7 @@ export function segmentMask(segmentIds: Tensor): Tensor {
   return tf.mul(tf.cast(tf.notEqual(queries, keys), 'float32'), MASKED);
 }
 
-/** Arguments of attention beside its vectors. */
+/** Optional arguments of attention. */
 export interface AttentionArgs {
   /** Whether position t sees positions 0 to t only. Default false. */
   readonly causal?: boolean | undefined;
@@ -42,11 +42,11 @@ export interface AttentionArgs {
 
 /** The keys that each query may see. */
 export interface Visibility {
-  /** Whether queries see keys up to their own position; they stand at the last of the keys' positions. */
+  /** Whether queries see keys up to their own position; queries are at the last positions. */
   readonly causal: boolean;
   /** Added to the logits: broadcastable to [B, N, T, S]. */
   readonly mask?: Tensor | undefined;
-  /** int32 scalar: number of valid keys, as in a cache that is not full; all where absent. */
+  /** int32 scalar: number of valid keys, as in a partly filled cache; absent: all. */
   readonly visible?: Tensor | undefined;
 }
 
@@ -60,8 +60,8 @@ export interface Heads {
 /**
  * softmax(query key^T / sqrt(H) + mask) value for each of N heads, between projections (Vaswani et al., 2017).
  *
- * Each part is a method that a subclass may override: `project` (other projections), `numKvHeads` (grouped queries),
- * `attenLogits` (relative positions), `dotAtten` (other masks, local attention), `extendDecodeState` (the cache).
+ * Subclasses may override: `project` (other projections), `numKvHeads` (grouped queries), `attenLogits` (relative
+ * positions), `dotAtten` (other masks, local attention), `extendDecodeState` (the cache).
  */
 export class DotProductAttention extends BaseLayer.with({
   inputDim: z.int().positive().describe('Depth of the model.'),
@@ -115,7 +115,7 @@ export class DotProductAttention extends BaseLayer.with({
     return this.hp.dimPerHead ?? this.hp.hiddenDim / this.hp.numHeads;
   }
 
-  /** Heads of keys and values, as `dotAtten` gets them. */
+  /** Number of key and value heads in `dotAtten`. */
   protected get numKvHeads(): number {
     return this.hp.numHeads;
   }
@@ -142,7 +142,7 @@ export class DotProductAttention extends BaseLayer.with({
     const { hp, dimPerHead, numKvHeads } = this;
     const { inputDim, numHeads, useBias, outputProjInit } = hp;
     const dims = { inputDim, dimPerHead, useBias };
-    // One template serves several children, which must not be one layer.
+    // Copies the template: children made from one config object would be one layer.
     const create = (name: string, overrides: Partial<ConfigValues<AttentionProjection>>) =>
       this.createChild(name, deepCopy(hp.projTpl), { ...dims, ...overrides });
     if (hp.combineQkv) {
@@ -190,10 +190,10 @@ export class DotProductAttention extends BaseLayer.with({
     return this.#post.fprop(encoded);
   }
 
-  /** Keys, already rotated where rotary embeddings are used, and values of every token so far. */
+  /** Keys (rotated, with rotary embeddings) and values of all tokens so far. */
   override decodeStateSpecs(batchSize: number, seqLen: number): Record<string, DecodeStateSpec> {
     const spec: DecodeStateSpec = {
-      // A head's tokens lie together: they are read in the order of memory.
+      // A head's tokens are contiguous, so that they are read in memory order.
       shape: [batchSize, this.numKvHeads, seqLen, this.dimPerHead],
       dtype: 'float32',
       ...(this.fpropDtype === 'bfloat16' && { rounded: true }),
@@ -202,8 +202,8 @@ export class DotProductAttention extends BaseLayer.with({
   }
 
   /**
-   * Self-attention of the next T tokens: each sees itself and all tokens before it, whose keys and values the decode
-   * state holds.
+   * Self-attention of the next T tokens: each sees itself and all earlier tokens, whose keys and values are in the
+   * decode state.
    *
    * @param inputs [B, T, D].
    * @param timeStep int32 scalar: the first token's position; the last one's is below the state's length.
@@ -259,12 +259,12 @@ export class DotProductAttention extends BaseLayer.with({
   }
 
   /**
-   * Logits of a subclass's own, before cap and masks, from scaled queries [B, T, N, H] and keys [B, S, N, H]:
-   * [B, N, T, S]. Without it they are `ops.attentionLogits`, which a kernel computes block by block.
+   * Custom logits, before cap and masks, from scaled queries [B, T, N, H] and keys [B, S, N, H]: [B, N, T, S]. If
+   * absent, `ops.attentionLogits`, which a kernel computes blockwise.
    */
   protected attenLogits?(query: Tensor, key: Tensor): Tensor;
 
-  /** The constant factor of the logits, beside the trained one for each dimension. */
+  /** Constant factor of the logits, besides the trained per-dimension one. */
   protected get logitScale(): number {
     const { hp, dimPerHead } = this;
     let scale = hp.scaleLogitsByHeadDims ? dimPerHead ** -0.5 : 1;
@@ -274,7 +274,9 @@ export class DotProductAttention extends BaseLayer.with({
     return scale;
   }
 
-  /** Writes `tokens` [B, T, N, H] to a state [B, N, S, H] from position `timeStep` on; returns all of it, [B, S, N, H]. */
+  /**
+   * Writes `tokens` [B, T, N, H] to a state [B, N, S, H] from position `timeStep` on; returns the whole, [B, S, N, H].
+   */
   protected extendDecodeState(name: string, tokens: Tensor, timeStep: Tensor): Tensor {
     const extended = ops.updateSlice(this.getDecodeState(name), swapTimeAndHeads(tokens), timeStep, 2);
     this.updateDecodeState(name, extended);

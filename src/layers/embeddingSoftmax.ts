@@ -7,13 +7,13 @@ import { BaseLayer } from './core/base.js';
 import type { Theta } from './core/weights.js';
 import { Bias, FeedForward } from './linears.js';
 
-/** Rows of `table` [V, D] for int32 `ids` [...], times sqrt(D) where asked: [..., D]. */
+/** Rows of `table` [V, D] for int32 `ids` [...], optionally times sqrt(D): [..., D]. */
 function lookUp(table: Tensor, ids: Tensor, scaleSqrtDepth: boolean): Tensor {
   const rows = ops.embeddingLookup(table, ids);
   return scaleSqrtDepth ? tf.mul(rows, Math.sqrt(table.shape[1]!)) : rows;
 }
 
-/** A table of one row for each class. */
+/** A table with one row per class. */
 export class Embedding extends BaseLayer.with({
   numClasses: z.int().positive().describe('Rows of the table: the size of the vocabulary.'),
   inputDims: z.int().positive().describe('Depth of a row.'),
@@ -121,7 +121,7 @@ export abstract class BaseSoftmax extends BaseLayer.with({
 
   #addZLoss(logits: Tensor, classWeights: Tensor, totalWeight: Tensor): void {
     const squares = tf.square(tf.logSumExp(logits, -1));
-    // Like avgXent, 0 and not NaN for a batch that is all padding.
+    // Like avgXent, 0 instead of NaN for a batch of only padding.
     const mean = tf.div(tf.sum(tf.mul(squares, classWeights)), tf.add(totalWeight, 1e-6));
     const loss = tf.mul(mean, this.hp.zLossWeight) as Tensor;
     this.addSummary('aux_z_loss', () => loss);
@@ -129,7 +129,7 @@ export abstract class BaseSoftmax extends BaseLayer.with({
   }
 }
 
-/** logits = inputs w + b, with w [inputDims, numClasses]. `feedForwardTpl.hasBias = false` leaves b out. */
+/** logits = inputs w + b, with w [inputDims, numClasses]; `feedForwardTpl.hasBias = false` omits b. */
 export class FullSoftmax extends BaseSoftmax.with({
   biasInit: z.number().default(0).describe('Initial value of the bias.'),
   feedForwardTpl: sub(FeedForward).describe('The map to logits; its activation is the identity.'),
@@ -151,7 +151,7 @@ export class FullSoftmax extends BaseSoftmax.with({
   }
 }
 
-/** A softmax that can also embed: its weights, transposed, are the table. */
+/** A softmax that also embeds tokens, with its transposed weights as the table. */
 export class SharedEmbeddingSoftmax extends FullSoftmax.with({
   scaleSqrtDepth: z
     .boolean()
@@ -164,7 +164,7 @@ export class SharedEmbeddingSoftmax extends FullSoftmax.with({
   }
 }
 
-/** As SharedEmbeddingSoftmax, with w [numClasses, inputDims]: looking up needs no transposed copy of the table. */
+/** SharedEmbeddingSoftmax with w [numClasses, inputDims]: lookup needs no transposed copy of the table. */
 export class NClassMajorSharedEmbeddingSoftmax extends BaseSoftmax.with({
   scaleSqrtDepth: z
     .boolean()

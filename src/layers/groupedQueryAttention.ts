@@ -4,11 +4,11 @@ import { type Tensor, tf } from '../compiler/index.js';
 import { DotProductAttention, type Visibility } from './attentions.js';
 
 /**
- * Attention whose `numHeads` query heads share `numKvHeads` heads of keys and values, consecutive ones the same; one is
- * multi-query attention (Shazeer, 2019), `numHeads` plain attention. Projections and decode state of keys and values are
- * smaller by the same factor.
+ * Attention whose `numHeads` query heads share `numKvHeads` heads of keys and values, in consecutive groups; 1 gives
+ * multi-query attention (Shazeer, 2019), `numHeads` plain attention. Key and value projections and the decode state
+ * shrink by the same factor.
  *
- * @throws LayerError in `setup` where `numHeads` is not a multiple of `numKvHeads`.
+ * @throws LayerError in `setup` if `numHeads` is not a multiple of `numKvHeads`.
  */
 export class GroupedQueryAttention extends DotProductAttention.with({
   numKvHeads: z
@@ -33,7 +33,7 @@ export class GroupedQueryAttention extends DotProductAttention.with({
     return super.dotAtten(query, this.repeat(key), this.repeat(value), seen);
   }
 
-  /** Each head once for every query head of its group: [B, S, numKvHeads, H] to [B, S, N, H]. */
+  /** Repeats each head for the query heads of its group: [B, S, numKvHeads, H] to [B, S, N, H]. */
   private repeat(heads: Tensor): Tensor {
     const { numHeads, numKvHeads } = this.hp;
     const [batch, keys, , depth] = heads.shape as [number, number, number, number];

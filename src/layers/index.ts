@@ -1,4 +1,4 @@
-/** @file Layers: BaseLayer, the ambient context, weight initialisation and the layers themselves. */
+/** @file Layers: BaseLayer, the context of a forward pass, weight initialisation, and layer classes. */
 export {
   BaseActivation,
   ELU,

@@ -62,7 +62,7 @@ export class FeedForward extends BaseLayer.with({
     this.#activation = this.createChild('activation', activationTpl);
   }
 
-  /** The weights [inputDims, outputDims], for layers that also use them as a table. */
+  /** The weights [inputDims, outputDims], for layers that also use them as an embedding table. */
   get weights(): Tensor {
     return this.#linear.theta.w;
   }
@@ -75,7 +75,7 @@ export class FeedForward extends BaseLayer.with({
   }
 }
 
-/** Feed-forward layers one after the other, from ffTpl.inputDims through hiddenDims to ffTpl.outputDims. */
+/** A sequence of feed-forward layers, from ffTpl.inputDims through hiddenDims to ffTpl.outputDims. */
 export class MLPBlock extends BaseLayer.with({
   numLayers: z.int().positive().default(3).describe('Number of feed-forward layers.'),
   hiddenDims: z.int().positive().default(128).describe('Depth between the layers.'),
@@ -103,5 +103,5 @@ export class MLPBlock extends BaseLayer.with({
   }
 }
 
-// In documents the short name is the layer's; learners have a schedule of that name.
+// In documents, the short name refers to the layer; learners have a schedule with this name.
 registerAlias('Linear', Linear);

@@ -1,10 +1,10 @@
-/** @file Norm policies: places of the norms of a residual branch (praxis/layers/transformers.py). */
+/** @file Norm policies: positions of norms in a residual branch (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import type { Tensor } from '../compiler/index.js';
 import { type Config, deepCopy } from '../hparams/index.js';
 import type { BaseNormalization } from './normalizations.js';
 
-/** The field that chooses a policy. */
+/** Field that selects a policy. */
 export const NormPolicySchema = z
   .enum(['pre', 'primer_hybrid', 'post', 'post_skip'])
   .default('pre')
@@ -15,7 +15,7 @@ export const NormPolicySchema = z
 type Policy = z.infer<typeof NormPolicySchema>;
 type Norm = BaseNormalization | null;
 
-/** The norms of one residual branch, each at its place; where there is none, values pass through. */
+/** The norms of a residual branch; without one at a position, values pass through. */
 export class NormPolicy {
   private constructor(
     private readonly pre: Norm,
@@ -23,7 +23,7 @@ export class NormPolicy {
     private readonly postSkip: Norm,
   ) {}
 
-  /** Creates the policy's norms under Pax's names. @param norm creates a child of a template */
+  /** Creates the policy's norms under Pax's names. @param norm creates a child from a template */
   static create(
     policy: Policy,
     lnTpl: Config<BaseNormalization>,

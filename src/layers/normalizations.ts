@@ -13,7 +13,7 @@ export abstract class BaseNormalization extends BaseLayer.with({
   /**
    * [..., dim] to the same shape.
    *
-   * @param paddings [...], 1 for padding; only norms that look at other positions read them.
+   * @param paddings [...], 1 for padding; read only by norms over other positions.
    */
   abstract fprop(inputs: Tensor, paddings?: Tensor): Tensor;
 }
@@ -87,9 +87,9 @@ function scaleFactor(scale: Tensor, direct: boolean): Tensor {
 
 /**
  * (x - mean) / sqrt(variance + epsilon) * (1 + gamma) + beta for each element of the last dimension (Ioffe and Szegedy,
- * 2015). Mean and variance are the batch's in training, over all other dimensions, and moving averages of these in
- * evaluation: moving = decay moving + (1 - decay) batch. As in Pax the variance is that of the batch itself, over N and not
- * N - 1, in the moving average too.
+ * 2015). Training uses the batch's mean and variance over all other dimensions, evaluation their moving averages:
+ * moving = decay moving + (1 - decay) batch. As in Pax, the variance divides by N, not N - 1, in the moving average
+ * too.
  */
 export class BatchNorm extends BaseNormalization.with({
   epsilon: z.number().positive().default(1e-3).describe('Added to the variance.'),
@@ -130,7 +130,9 @@ export class BatchNorm extends BaseNormalization.with({
     return keep && setPaddedOutputToZero ? tf.mul(outputs, keep) : outputs;
   }
 
-  /** Mean and variance [dim] to normalise by; in training it moves the averages. `keep` [..., 1] is 0 for padding. */
+  /**
+   * Mean and variance [dim] for normalising; updates the moving averages in training. `keep` [..., 1] is 0 for padding.
+   */
   protected moments(inputs: Tensor, keep: Tensor | null): [Tensor, Tensor] {
     const { decay, useMovingAvgInTraining, forceEvalMode } = this.hp;
     const moving = (): [Tensor, Tensor] => [this.getVar('moving_mean'), this.getVar('moving_variance')];
@@ -145,7 +147,7 @@ export class BatchNorm extends BaseNormalization.with({
   }
 }
 
-/** The mean over all dimensions but the last, of elements where `keep` [..., 1] is 1. */
+/** Mean over all dimensions but the last, of elements whose `keep` [..., 1] is 1. */
 function meanOf(x: Tensor, keep: Tensor | null): Tensor {
   const axes = x.shape.slice(0, -1).map((_, axis) => axis);
   if (!keep) return tf.mean(x, axes);

@@ -1,4 +1,4 @@
-/** @file Maxima and means over windows of an image, or over whole dimensions (praxis/layers/poolings.py). */
+/** @file Max and average pooling over windows of an image, or over whole dimensions (praxis/layers/poolings.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { paddingField, pairField } from './convolutions.js';
@@ -9,14 +9,14 @@ const poolingTypeField = z
   .default('MAX')
   .describe('Whether the largest element is taken or the mean.');
 
-/** Below every input that is no padding. */
+/** Below every input that is not padding. */
 const LEAST = -3.4028234663852886e38;
 
 /** x where `isPadding` is 0, else `value`; the shapes broadcast. */
 const unlessPadding = (x: Tensor, isPadding: Tensor, value: number): Tensor =>
   tf.where(tf.greater(isPadding, 0.5), tf.scalar(value), x);
 
-/** The largest, or the mean, of each window of an image. */
+/** Maximum or mean of each window of an image. */
 export class Pooling extends BaseLayer.with({
   windowShape: pairField().describe('Height and width of a window.'),
   windowStride: pairField()
@@ -27,10 +27,10 @@ export class Pooling extends BaseLayer.with({
   padding: paddingField,
 }) {
   /**
-   * [B, H, W, D] to [B, H', W', D]. Cells outside of the image are not counted.
+   * [B, H, W, D] to [B, H', W', D]. Cells outside of the image do not count.
    *
-   * @param paddings [B, H], 1 where a row, such as a step of time, is padding: it is not counted either, and windows of
-   *   nothing else give 0.
+   * @param paddings [B, H], 1 for a padding row, such as a time step: it does not count, and windows of only padding
+   *   give 0.
    */
   fprop(inputs: Tensor, paddings: Tensor | null = null): Tensor {
     const isMax = this.hp.poolingType === 'MAX';
@@ -47,7 +47,7 @@ export class Pooling extends BaseLayer.with({
     return tf.div(sums, tf.maximum(counted, 1e-6));
   }
 
-  /** Paddings [B, H] of inputs as those of outputs [B, H']: 1 where a window sees nothing but padding. */
+  /** Paddings [B, H'] of outputs, from those of inputs [B, H]: 1 for windows of only padding. */
   pooledPaddings(paddings: Tensor): Tensor {
     const [stride] = this.#stride();
     const image = tf.reshape(tf.neg(paddings), [...paddings.shape, 1, 1]);
@@ -72,7 +72,7 @@ export class Pooling extends BaseLayer.with({
   }
 }
 
-/** The largest, or the mean, over whole dimensions. */
+/** Maximum or mean over whole dimensions. */
 export class GlobalPooling extends BaseLayer.with({
   poolingDims: z
     .array(z.int().nonnegative())
@@ -82,10 +82,10 @@ export class GlobalPooling extends BaseLayer.with({
   keepdims: z.boolean().default(false).describe('Whether pooled dimensions stay, with size 1.'),
 }) {
   /**
-   * inputs without the dimensions poolingDims.
+   * inputs reduced over poolingDims.
    *
-   * @param paddings 1 where an element is padding and does not count; of a shape that broadcasts to that of inputs.
-   *   Where nothing else is left the result is 0.
+   * @param paddings 1 for elements that do not count; broadcastable to the shape of inputs. Without other elements, the
+   *   result is 0.
    */
   fprop(inputs: Tensor, paddings: Tensor | null = null): Tensor {
     const { poolingDims, poolingType, keepdims } = this.hp;

@@ -4,7 +4,7 @@ import { ops, type Tensor, tf } from '../compiler/index.js';
 import { BaseLayer } from './core/base.js';
 import type { Theta } from './core/weights.js';
 
-/** Base of the layers whose output is added to token embeddings. */
+/** Base of layers whose output is added to token embeddings. */
 export abstract class BasePositionalEmbedding extends BaseLayer.with({
   embeddingDims: z.int().positive().describe('Depth of an embedding.'),
 }) {
@@ -61,7 +61,7 @@ export class PositionalEmbedding extends BasePositionalEmbedding.with(timescaleF
       tf.tensor1d(frequencies, 'float32'),
     );
     const signal = [tf.sin(angles), tf.cos(angles)];
-    // An odd depth has one element that no wavelength uses.
+    // An odd depth has one element without a wavelength.
     if (this.hp.embeddingDims % 2 === 1) signal.push(tf.zeros([...position.shape, 1]));
     return tf.concat(signal, -1);
   }
@@ -91,7 +91,7 @@ export class TrainablePositionalEmbedding extends BasePositionalEmbedding.with({
   }
 }
 
-/** Rotates pairs of elements (i, i + dims / 2) by angles that grow with the position (RoPE, Su et al., 2021). */
+/** Rotates pairs of elements (i, i + dims / 2) by angles proportional to the position (RoPE, Su et al., 2021). */
 export class RotaryPositionalEmbedding extends BaseLayer.with({
   embeddingDims: z.int().positive().multipleOf(2).describe('Size of the last dimension: that of a head.'),
   ...timescaleFields,

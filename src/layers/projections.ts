@@ -19,7 +19,7 @@ const projectionFields = {
     .describe('Whether initialisers count D and N H as the fans; else N D and N H, as Pax does by default.'),
 };
 
-/** x w + b with w [D, N, H]: model depth D to N heads of depth H, or back where it is an output projection. */
+/** x w + b with w [D, N, H]: from model depth D to N heads of depth H, or back for an output projection. */
 export class AttentionProjection extends BaseLayer.with({
   ...projectionFields,
   isOutputProjection: z.boolean().default(false).describe('From heads to model depth, instead of to heads.'),

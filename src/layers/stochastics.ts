@@ -3,15 +3,15 @@ import { z } from 'zod';
 import { ops, type Tensor } from '../compiler/index.js';
 import { BaseLayer } from './core/base.js';
 
-/** The probability of dropping `what`; 0 by default, and never 1. */
+/** Probability of dropping `what`; 0 by default, never 1. */
 export const dropoutField = (what: string) =>
   z.number().min(0).lt(1).default(0).describe(`Probability that ${what} is dropped.`);
 
-/** Keeps each element with probability keepProb, divided by keepProb; the identity in evaluation. */
+/** Keeps each element with probability keepProb, scaled by 1 / keepProb; the identity in evaluation. */
 export class Dropout extends BaseLayer.with({
   keepProb: z.number().gt(0).max(1).default(1).describe('Probability that an element is kept.'),
 }) {
-  /** Any shape to the same shape. Draws a key only where something can be dropped. */
+  /** Any shape to the same shape. Draws a key only if keepProb is below 1. */
   fprop(inputs: Tensor): Tensor {
     const { keepProb } = this.hp;
     if (keepProb === 1 || this.doEval) return inputs;

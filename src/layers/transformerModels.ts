@@ -33,16 +33,16 @@ export interface LmLabels {
 export interface LmOutput extends Omit<SoftmaxOutput, 'perExampleWeight'> {
   /** [B]: sum over the sequence of weighted cross entropy. */
   readonly perSequenceXent: Tensor;
-  /** Scalar, or null where no layer added a loss. */
+  /** Scalar, or null if no layer added a loss. */
   readonly auxLoss: Tensor | null;
-  /** Scalar: avgXent plus auxLoss; what training minimises. */
+  /** Scalar: avgXent plus auxLoss, the training loss. */
   readonly totalLoss: Tensor;
 }
 
 /**
  * A decoder-only (or, if bidirectional, encoder-only) transformer over tokens.
  *
- * A subclass may override a part: `embed` (what enters the stack), `attentionArgs` (which tokens see which), `normalize`,
+ * Subclasses may override: `embed` (input of the stack), `attentionArgs` (visibility of tokens), `normalize`,
  * `auxLoss`.
  */
 export class TransformerLm extends BaseLayer.with({
@@ -118,10 +118,10 @@ export class TransformerLm extends BaseLayer.with({
   }
 
   /**
-   * What enters the stack: token plus position embeddings, [B, T, modelDims].
+   * Input of the stack: token plus position embeddings, [B, T, modelDims].
    *
    * @param ids int32 [B, T].
-   * @param position int32 [B, T] or [T]; 0 to T - 1 where absent.
+   * @param position int32 [B, T] or [T]; default 0 to T - 1.
    */
   protected embed(ids: Tensor, position?: Tensor): Tensor {
     const x = this.embedding.embLookup(ids);
@@ -129,12 +129,12 @@ export class TransformerLm extends BaseLayer.with({
     return tf.add(x, position ? this.positions.atPositions(position) : this.positions.fprop(ids.shape[1]!));
   }
 
-  /** The final norm, if there is one: [B, T, modelDims] to the same shape. */
+  /** The final norm, if any: [B, T, modelDims] to the same shape. */
   protected normalize(x: Tensor): Tensor {
     return this.finalNorm ? this.finalNorm.fprop(x) : x;
   }
 
-  /** Logits [B, T, vocabSize] of the token after each. */
+  /** Logits [B, T, vocabSize] of the next tokens. */
   logits(inputs: LmInputs): Tensor {
     return this.softmax.getLogits(this.activations(inputs));
   }
@@ -152,9 +152,9 @@ export class TransformerLm extends BaseLayer.with({
   }
 
   /**
-   * Logits of the token after each of `ids`, given the tokens before, which the decode state holds.
+   * Logits of the token after each of `ids`, given earlier tokens, which are in the decode state.
    *
-   * @param ids int32 [B]: the tokens at `timeStep`; or [B, T]: those from there on.
+   * @param ids int32 [B]: the tokens at `timeStep`; or [B, T]: those from `timeStep` on.
    * @param timeStep int32 scalar, from 0; all rows are at the same step.
    * @returns [B, vocabSize], or [B, T, vocabSize].
    */
@@ -166,7 +166,7 @@ export class TransformerLm extends BaseLayer.with({
     return tf.reshape(logits, [...ids.shape, this.hp.vocabSize]);
   }
 
-  /** What each token of a batch sees. @throws LayerError where the batch lacks what packedInput or usePaddings need. */
+  /** Visibility of a batch's tokens. @throws LayerError if the batch lacks tensors for packedInput or usePaddings. */
   protected attentionArgs({ paddings, segmentIds, segmentPos }: LmInputs): AttentionArgs {
     const { packedInput, usePaddings, modelType } = this.hp;
     const masks = [];
@@ -186,7 +186,7 @@ export class TransformerLm extends BaseLayer.with({
     };
   }
 
-  /** The weighted sum of the losses that layers added, a scalar; null where none did. */
+  /** Weighted sum of the losses that layers added, a scalar; null if none did. */
   protected auxLoss(): Tensor | null {
     const losses = this.context.auxLosses.map(({ value, weight }) =>
       weight === 1 ? value : tf.mul(value, weight),

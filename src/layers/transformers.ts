@@ -1,4 +1,4 @@
-/** @file Blocks of a transformer: feed-forward, self-attention with residual, and stacks (praxis/layers/transformers.py). */
+/** @file Transformer blocks: feed-forward, self-attention with residual, and stacks (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { type Config, type ConfigValues, deepCopyWith, registerAlias, sub } from '../hparams/index.js';
@@ -14,7 +14,7 @@ import { Dropout, dropoutField } from './stochastics.js';
 /**
  * activation(x W1 + b1) W2 + b2 with norm, dropouts and residual connection (Vaswani et al., 2017, section 3.3).
  *
- * A subclass may override a part: `hidden` (between the two layers), `output`, `residual` (norms and the connection).
+ * Subclasses may override: `hidden` (between the two layers), `output`, `residual` (norms and connection).
  */
 export class TransformerFeedForward extends BaseLayer.with({
   inputDims: z.int().positive().describe('Depth of the input and of the output.'),
@@ -73,7 +73,7 @@ export class TransformerFeedForward extends BaseLayer.with({
     });
   }
 
-  /** A layer of its own: one template serves several children, which must not be one layer. */
+  /** Copies the template: children made from one config object would be one layer. */
   #createLayer(name: string, values: Partial<ConfigValues<FeedForward>>): FeedForward {
     const { fflayerTpl, hasBias } = this.hp;
     return this.createChild(
@@ -84,7 +84,7 @@ export class TransformerFeedForward extends BaseLayer.with({
 
   /**
    * @param inputs [..., inputDims].
-   * @param paddings [...], 1 for padding, whose outputs become those of a zero update; none where absent.
+   * @param paddings [...], 1 for padding, whose outputs are those of a zero update; optional.
    * @returns the shape of inputs.
    */
   fprop(inputs: Tensor, paddings?: Tensor): Tensor {
@@ -93,7 +93,7 @@ export class TransformerFeedForward extends BaseLayer.with({
     return this.residual(inputs, (x) => mask(this.output(mask(this.hidden(x)))));
   }
 
-  /** activation(x W1 + b1), times another x W + b where the activation is gated: [..., inputDims] to [..., hiddenDims]. */
+  /** activation(x W1 + b1), times x W + b for gated activations: [..., inputDims] to [..., hiddenDims]. */
   protected hidden(x: Tensor): Tensor {
     const activations = this.layer1.fprop(x);
     return this.gate ? tf.mul(this.gate.fprop(x), activations) : activations;
@@ -104,7 +104,10 @@ export class TransformerFeedForward extends BaseLayer.with({
     return this.layer2.fprop(this.reluDropout.fprop(hidden));
   }
 
-  /** inputs plus the weighted result of `branch`, with norms and dropout; without inputs where no connection is added. */
+  /**
+   * Adds the weighted result of `branch` to inputs, with norms and dropout; without a skip connection, returns the
+   * result only.
+   */
   protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor): Tensor {
     const { addSkipConnection, residualWeight } = this.hp;
     let outputs = this.residualDropout.fprop(this.norms.after(branch(this.norms.before(inputs))));
@@ -119,7 +122,7 @@ export class TransformerFeedForward extends BaseLayer.with({
 /**
  * Self-attention and feed-forward, each with norm, dropout and residual connection.
  *
- * A subclass may override a part: `subLayers` (their order, or a further one), `residual` (norms and the connection).
+ * Subclasses may override: `subLayers` (their order, or further ones), `residual` (norms and connection).
  */
 export class Transformer extends BaseLayer.with({
   inputDims: z.int().positive().describe('Depth of the model.'),
@@ -162,7 +165,7 @@ export class Transformer extends BaseLayer.with({
 
   /**
    * @param inputs [B, T, D].
-   * @param paddings [B, T], 1 for padding; none where absent.
+   * @param paddings [B, T], 1 for padding; optional.
    * @returns [B, T, D].
    */
   fprop(inputs: Tensor, args: AttentionArgs = {}, paddings?: Tensor): Tensor {
@@ -174,23 +177,25 @@ export class Transformer extends BaseLayer.with({
     return this.subLayers(inputs, (x) => this.selfAttention.extendStep(x, timeStep));
   }
 
-  /** The sub-layers one after the other, [B, T, D]. @param attend self-attention, over whole sequences or token by token. */
+  /**
+   * Applies the sub-layers in order, [B, T, D]. @param attend self-attention, over whole sequences or token by token.
+   */
   protected subLayers(inputs: Tensor, attend: (x: Tensor) => Tensor, paddings?: Tensor): Tensor {
     return this.feedForward.fprop(this.residual(inputs, attend), paddings);
   }
 
-  /** inputs plus the result of `branch`, with norms and dropout. */
+  /** Adds the result of `branch` to inputs, with norms and dropout. */
   protected residual(inputs: Tensor, branch: (x: Tensor) => Tensor): Tensor {
     const outputs = this.norms.after(branch(this.norms.before(inputs)));
     return this.norms.afterSkip(tf.add(inputs, this.residualDropout.fprop(outputs)));
   }
 }
 
-/** The probability of dropout of one kind of values; by default the stack's dropoutProb. */
+/** Dropout probability of one kind of values; defaults to the stack's dropoutProb. */
 const partDropoutField = (what: string) =>
   z.number().min(0).lt(1).nullable().default(null).describe(`For ${what}; null: dropoutProb.`);
 
-/** `numLayers` transformer layers, one after the other. A subclass with layers of several kinds overrides `layerTpl`. */
+/** `numLayers` transformer layers in sequence. Subclasses with several kinds of layers override `layerTpl`. */
 export class StackedTransformer extends BaseLayer.with({
   numLayers: z.int().positive().describe('Number of layers.'),
   modelDims: z.int().positive().describe('Depth of the model.'),
@@ -231,7 +236,10 @@ export class StackedTransformer extends BaseLayer.with({
     this.layers = this.createChildren('x_layers', Array.from({ length: hp.numLayers }, layer));
   }
 
-  /** The config of a layer, less what the stack gives each: depths, heads, dropouts. @param _index from 0 to numLayers - 1. */
+  /**
+   * Config of a layer, without the depths, heads and dropouts that the stack sets. @param _index from 0 to numLayers -
+   * 1.
+   */
   protected layerTpl(_index: number): Config<Transformer> {
     return this.hp.transformerLayerParamsTpl;
   }
@@ -247,5 +255,5 @@ export class StackedTransformer extends BaseLayer.with({
   }
 }
 
-// In documents the short name is the layer's; learners have a schedule of that name.
+// In documents, the short name refers to the layer; learners have a schedule with this name.
 registerAlias('Transformer', Transformer);

@@ -29,7 +29,7 @@ export interface UpdateReport {
 export class FlatUpdater {
   /** The function to compile behind the gradients. */
   readonly following: Following;
-  /** Arrays of each group, to bind it to; scalars have a part for each run of a call. */
+  /** Arrays of each group, to bind it to; scalars are stacked over the runs of a call. */
   readonly inputs: Readonly<Record<string, Members<Float32Array>>>;
   readonly outputs: Tree<Float32Array | Uint8Array>;
   private readonly entries: readonly FlatEntry[];
@@ -38,7 +38,7 @@ export class FlatUpdater {
   private readonly learningRates: number[] = [];
 
   /**
-   * @param runs most runs of a call; arrays that differ between runs have a part for each.
+   * @param runs most runs of a call; arrays that differ between runs are stacked.
    * @throws RangeError for a buffer that is missing or not as long as the layout.
    */
   constructor(

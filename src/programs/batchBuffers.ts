@@ -12,18 +12,18 @@ import {
 import { arraysOf, type Batch, type BatchSpecs, batchCount, mapBatch, specsOf } from '../inputs/index.js';
 import { JobError } from './jobErrors.js';
 
-/** The error of a batch with an index out of range. @param what names the input, and the step where there is one. */
+/** Error for an index out of range. @param what names the input, and the step if there is one. */
 export function badIndexError(what: string, { input, at, problem }: IndexError): JobError {
   const array = input === '' ? 'indices' : input.replace(/^(\d+\.)?batch\./, '');
   const place = at.length === 0 ? array : `${array}[${at.join(',')}]`;
   return new JobError(`${what}: ${place} ${input === '' ? 'worked out from' : 'of'} its batch, ${problem}.`);
 }
 
-/** Arrays with room for `batches` batches like an input's first one; later ones are copied into them. */
+/** Arrays with room for `batches` batches like an input's first one, into which batches are copied. */
 export class BatchBuffers {
   readonly specs: BatchSpecs;
   readonly arrays: Tree<HostArray>;
-  /** Label positions of a batch (rows times length), or rows where there are no token ids. */
+  /** Label positions of a batch (rows times length), or rows if there are no token ids. */
   readonly size: number;
   /** What `size` counts. */
   readonly unit: 'tokens' | 'examples';
@@ -61,7 +61,9 @@ export class BatchBuffers {
     return at(this.specs, '');
   }
 
-  /** Copies a batch to a place from 0. @throws JobError where names, shapes or dtypes differ from those of the first one. */
+  /**
+   * Copies a batch to a place, counted from 0. @throws JobError if names, shapes or dtypes differ from the first batch.
+   */
   load(batch: Batch, place = 0): void {
     let count = 0;
     for (const [path, tensor] of arraysOf(batch)) {

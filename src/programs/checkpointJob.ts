@@ -16,7 +16,7 @@ import { Run } from './run.js';
 import type { FlatTrainState } from './taskState.js';
 import { paramsOf } from './taskState.js';
 
-/** Evaluates a checkpoint on every dataset that does not train, or decodes it on every decode dataset. */
+/** Evaluates a checkpoint on every evaluation dataset, or decodes it on every decode dataset. */
 export async function runCheckpointJob(options: JobOptions, stop: StopSignal): Promise<void> {
   const { name, mode } = options;
   const evaluates = mode === 'eval';

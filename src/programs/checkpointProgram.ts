@@ -13,11 +13,11 @@ interface Restored {
   /** Directory of the checkpoint. */
   readonly path: string;
   readonly progress: Progress | undefined;
-  /** Differences of the training data from what the run began with, if any. */
+  /** Differences between the present training data and the run's, if any. */
   readonly changes: string | undefined;
 }
 
-/** Fills the state from the newest checkpoint and moves the training data there; undefined where there is none. */
+/** Restores the state and the training input from the newest checkpoint; undefined if there is none. */
 export async function restoreNewest(
   options: JobOptions,
   checkpointer: Checkpointer,
@@ -42,7 +42,7 @@ export class CheckpointProgram {
   /** The step saved last, or restored. */
   #saved: number | undefined;
 
-  /** @param restored whether training resumed; the newest checkpoint may be one that was passed over as broken. */
+  /** @param restored whether training resumed; the newest checkpoint may have been skipped as broken. */
   constructor(
     private readonly options: JobOptions,
     readonly checkpointer: Checkpointer,
@@ -58,7 +58,7 @@ export class CheckpointProgram {
     return this.#saved !== step && (isBest || this.checkpointer.shouldSave(step));
   }
 
-  /** Starts saving the present state; a worker writes it while training goes on. */
+  /** Starts saving the state; a worker writes it while training continues. */
   async run(): Promise<void> {
     const { step } = this.source.state;
     if (this.#saved === step) return;
@@ -72,9 +72,12 @@ export class CheckpointProgram {
     await phase(this.options, 'checkpoints', () => this.checkpointer.waitUntilFinished());
   }
 
-  /** Saves the state after an error, if it is that of a whole step. Never throws: the user must see the error itself. */
+  /**
+   * Saves the state after an error if it is that of a whole step. Never throws, since the user must see the error
+   * itself.
+   */
   async saveAfterError({ reporter, step }: Run): Promise<void> {
-    // An earlier save may have failed; this one may not.
+    // An earlier save may have failed, but this one may work.
     await this.checkpointer.waitUntilFinished().catch(() => {});
     let problem = `the step after ${step} failed half-way, so the state is that of no step`;
     if (this.source.program.isWhole) {

@@ -21,7 +21,7 @@ export function dataRecordPath(jobLogDir: string, program: string): string {
   return join(jobLogDir, 'data', `${program}.json`);
 }
 
-/** The record of a program's input, if there is one. @throws JobError where it can't be read */
+/** Reads the record of a program's input, if any. @throws JobError if it can't be read */
 export function recordedData(jobLogDir: string, program: string): DataIdentity | undefined {
   const path = dataRecordPath(jobLogDir, program);
   if (!isThere(path)) return undefined;

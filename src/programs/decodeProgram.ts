@@ -58,11 +58,11 @@ export class DecodeProgram implements Program<Run> {
     this.#stepper = undefined;
   }
 
-  /** Decodes the first `evalLoopNumBatches` batches (null: one; -1: all). The same step gives the same text. */
+  /** Decodes the first `evalLoopNumBatches` batches (null: one; -1: all). The same step produces the same text. */
   private async decode(run: Run): Promise<DecodeResult> {
     const input = this.dataset.open();
     input.reset();
-    // Training has changed the parameters since.
+    // Training has changed the parameters.
     this.#stepper?.refresh();
     const limit = this.dataset.config.evalLoopNumBatches ?? 1;
     const stream = foldIn(prngKey(this.task.hp.decode.hp.randomSeed), hashString(this.name));
@@ -129,7 +129,7 @@ export class DecodeProgram implements Program<Run> {
   }
 }
 
-/** Tokens of each row that are not padding, [B]. */
+/** Number of non-padding tokens of each row, [B]. */
 function exampleLengths({ ids, paddings }: LmBatch): Int32Tensor {
   const [rows = 0, length = 0] = ids.shape;
   const data = new Int32Array(rows);
@@ -159,7 +159,7 @@ function describeExamples(
       decode_length: length,
     };
   };
-  // Rows of padding, which fill up the last batch, are no examples.
+  // Rows of padding, which complete the last batch, are not examples.
   const wanted = Array.from({ length: rows }, (_, row) => row).filter((row) => lengths.data[row]! > 0);
   return wanted.map((row) => {
     const prefixLength = prefixLengths.data[row]!;

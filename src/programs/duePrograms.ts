@@ -5,7 +5,7 @@ import type { Program, SingleTask } from '../tasks/index.js';
 import { type JobOptions, phase } from './options.js';
 import type { Run } from './run.js';
 
-/** Programs in their order. Each runs once at every step that it is due at, in this process or in the one that resumes. */
+/** Programs in order. Each runs once at every step at which it is due, in this process or in the one that resumes. */
 export class DuePrograms {
   #pending: readonly string[] = [];
 
@@ -28,7 +28,7 @@ export class DuePrograms {
     return this.#pending;
   }
 
-  /** States of the programs that have one, by name. */
+  /** States of programs, by name; stateless ones are absent. */
   states(): Record<string, JsonValue> {
     const states = this.programs.flatMap((program) => {
       const state = program.getState?.();
@@ -37,7 +37,7 @@ export class DuePrograms {
     return Object.fromEntries(states);
   }
 
-  /** Resumes from the pending names and the states that an earlier process saved. */
+  /** Restores pending names and states from an earlier process. */
   restore(pending: readonly string[], states: Readonly<Record<string, JsonValue>>): void {
     this.#pending = this.programs.map(({ name }) => name).filter((name) => pending.includes(name));
     for (const program of this.programs) {
@@ -51,15 +51,15 @@ export class DuePrograms {
     return this.#dueAt(step).length > 0;
   }
 
-  /** Makes the programs that are due at `step`, which training has reached, pending. */
+  /** Marks the programs due at `step` as pending. */
   reach(step: number): void {
     this.#pending = this.#dueAt(step);
   }
 
   /**
-   * Runs pending programs until a signal comes; where one ends training, also those that are due at the end.
+   * Runs pending programs until a signal; if one ends training, also runs those due at the end.
    *
-   * @throws the error of a program that fails, where `onEvalError` is `stop`.
+   * @throws the error of a failing program if `onEvalError` is `stop`.
    */
   async run(run: Run): Promise<void> {
     if (this.#pending.length > 0) await run.aside(() => this.#runPending(run));
@@ -92,7 +92,7 @@ export class DuePrograms {
     }
   }
 
-  /** Runs a program to its end or failure. @returns false where a signal stopped it: it stays pending */
+  /** Runs a program. @returns false if a signal stopped it: it stays pending */
   async #attempt(program: Program<Run>, run: Run): Promise<boolean> {
     try {
       return await run.unlessStopped(async () => {

@@ -1,4 +1,4 @@
-/** @file EvalProgram: the metrics of one dataset at the present parameters (paxml's SingleTaskEvalProgram). */
+/** @file EvalProgram: metrics of one dataset at the current parameters (paxml's SingleTaskEvalProgram). */
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { type BoundCall, compile, flatViews } from '../compiler/index.js';
@@ -30,7 +30,7 @@ import type { EvalResult } from './results.js';
 import type { Run } from './run.js';
 import { type FlatParams, paramSpecs } from './taskState.js';
 
-/** The evaluation step, compiled for batches of one shape. */
+/** An evaluation step compiled for batches of one shape. */
 class EvalStep {
   private constructor(
     private readonly buffers: BatchBuffers,
@@ -64,7 +64,7 @@ class EvalStep {
   }
 }
 
-/** Compiled evaluation steps by the shapes of their batches: datasets with the same shapes share one. */
+/** Compiled evaluation steps by batch shapes; datasets with equal shapes share one. */
 export class EvalSteps {
   readonly #steps = new Map<string, Promise<EvalStep>>();
 
@@ -82,7 +82,7 @@ export class EvalSteps {
       const buffers = new BatchBuffers(inputName, batch);
       step = EvalStep.create(this.options, this.task, this.params, buffers);
       this.#steps.set(signature, step);
-      // A failed compilation is tried again with the next batch.
+      // A failed compilation is retried with the next batch.
       step.catch(() => this.#steps.delete(signature));
     }
     return (await step).run(inputName, batch);
@@ -91,16 +91,16 @@ export class EvalSteps {
 
 const inputState = z.custom<InputState>((state) => typeof state === 'object' && state !== null);
 
-/** Positions of the data before and after an evaluation that does not start over. */
+/** Input positions before and after an evaluation that does not restart its data. */
 const rollingPosition = z.strictObject({
   /** The training step of the evaluation. */
   step: z.int(),
-  /** null: the first batch. */
+  /** null means the first batch. */
   from: inputState.nullable(),
   to: inputState,
 });
 
-/** Evaluates one dataset; its input is opened on first use. */
+/** Evaluates one dataset, opening its input at first use. */
 export class EvalProgram implements Program<Run> {
   readonly phase = 'evaluation';
   /** `eval_test_<dataset>`. */
@@ -127,10 +127,10 @@ export class EvalProgram implements Program<Run> {
   }
 
   /**
-   * Evaluates as many batches as `evalLoopNumBatches` and `resetForEval` ask for. Rows of padding have weight 0, so the
-   * result is the mean over examples, however they fall into batches. Repeated at the same step, it reads the same batches.
+   * Evaluates the batches that `evalLoopNumBatches` and `resetForEval` select. Padding rows have weight 0, so the
+   * result is the mean over examples, however they are batched. Repeated at the same step, it reads the same batches.
    *
-   * @throws InterruptedError where the run is to stop; the evaluation then starts over when training is resumed.
+   * @throws InterruptedError if the run is stopped; a resumed run restarts the evaluation.
    */
   async evaluate(run: Pick<Run, 'step' | 'throwIfStopped'>): Promise<EvalResult> {
     const { step } = run;
@@ -148,10 +148,10 @@ export class EvalProgram implements Program<Run> {
     for (let batch = await take(); batch; ) {
       run.throwIfStopped();
       const isLast = ++batches === limit;
-      // The next batch is prepared while this one is evaluated.
+      // Prepares the next batch while this one is evaluated.
       const working = this.steps.run(input.name, batch);
       const taking = isLast ? undefined : setImmediate().then(take);
-      // After an error nothing is left running in the background.
+      // After an error, nothing keeps running in the background.
       await Promise.allSettled([working, taking]);
       means.add(await working);
       batch = await taking;
@@ -166,7 +166,7 @@ export class EvalProgram implements Program<Run> {
     return this.#position;
   }
 
-  /** Resumes at the data's position in an earlier process. */
+  /** Resumes at the position of an earlier process. */
   setState(state: JsonValue): void {
     this.#position = rollingPosition.parse(state);
   }
@@ -194,7 +194,7 @@ export class EvalTrainProgram implements Program<Run> {
   async run(run: Run): Promise<undefined> {
     const { input } = this;
     const batch = await nextBatch({ getNext: () => input.peek() });
-    // Data that ends with the last step of training has no further batch.
+    // Data that ends with the last training step has no further batch.
     if (batch === undefined) return;
     run.evaluated(this.name, { metrics: await this.steps.run(input.name, batch), batches: 1, seconds: 0 });
   }
@@ -206,7 +206,7 @@ function isEvaluated({ hp }: SingleTask, step: number, isLast: boolean): boolean
   return isLast || step % hp.train.hp.evalIntervalSteps === 0;
 }
 
-/** Batches of one evaluation; -1: to the end of the data. @throws JobError where the data has no end */
+/** Number of batches per evaluation; -1 means to the end of the data. @throws JobError for endless data */
 function batchLimit(dataset: Config<BaseInput>, input: InputSource): number {
   const { evalLoopNumBatches, resetForEval } = dataset;
   const limit = evalLoopNumBatches ?? (resetForEval && !input.isEndless ? -1 : 1);
@@ -217,7 +217,7 @@ function batchLimit(dataset: Config<BaseInput>, input: InputSource): number {
   );
 }
 
-/** Goes to a position; to the first batch where the data has changed and no longer has it. */
+/** Moves an input to a position; to the first batch if changed data no longer has it. */
 function restorePosition(input: InputSource, position: InputState): void {
   try {
     input.setState(position);
@@ -227,7 +227,7 @@ function restorePosition(input: InputSource, position: InputState): void {
   }
 }
 
-/** The next batch, the first one again after the last; undefined where the data is empty. */
+/** The next batch, wrapping around at the end; undefined if the data is empty. */
 async function nextBatchAround(input: InputSource): Promise<Batch | undefined> {
   const next = await nextBatch(input);
   if (next !== undefined) return next;

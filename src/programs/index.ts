@@ -1,4 +1,4 @@
-/** @file Jobs: one run of the command each, which trains, evaluates or decodes. */
+/** @file Jobs: one run of the command, which trains, evaluates or decodes. */
 import { Profiler } from '../compiler/index.js';
 import { InterruptedError, StopSignal, type StopSignalName } from '../system/index.js';
 import { runCheckpointJob } from './checkpointJob.js';
@@ -12,17 +12,17 @@ export { runSweepJob } from './sweepJob.js';
 
 /** The end of a job. */
 export interface JobResult {
-  /** The signal that ended it early, if any; training has then saved its state. */
+  /** The signal that ended it early, if any; training has saved its state. */
   readonly signal: StopSignalName | undefined;
 }
 
 /**
- * Runs one job. The first signal makes it save and return, or end the process where there is nothing to save yet; a
- * second one ends the process.
+ * Runs one job. The first signal makes it save and return, or exit if there is nothing to save yet; a second one ends
+ * the process.
  *
- * @param stop may be listening already.
- * @throws JobInUseError where another process works in the directory, ConfigError for configs that don't fit, InputError,
- *   CheckpointError, SummaryError or JobError for its files and surroundings.
+ * @param stop may already be listening.
+ * @throws JobInUseError if another process uses the directory, ConfigError for invalid configs, InputError,
+ *   CheckpointError, SummaryError or JobError for files and environment.
  */
 export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<JobResult> {
   const options = job.profile ? { ...job, profiler: new Profiler() } : job;
@@ -37,7 +37,7 @@ export async function runJob(job: JobOptions, stop = new StopSignal()): Promise<
       directory.close();
     }
   } catch (error) {
-    // An interruption by a signal is no failure.
+    // An interruption by a signal is not a failure.
     if (!(error instanceof InterruptedError) || stop.received === undefined) throw error;
   } finally {
     stop.close();

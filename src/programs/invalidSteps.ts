@@ -6,7 +6,7 @@ import { JobError } from './jobErrors.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
-/** Invalid steps in a row that end a run; in a short run, all of its steps. */
+/** Consecutive invalid steps that end a run; in a short run, all of its steps. */
 export function mostInvalidSteps({ hp }: SingleTask): number {
   const { maxInvalidSteps, numTrainSteps } = hp.train.hp;
   return maxInvalidSteps === null ? Number.POSITIVE_INFINITY : Math.min(maxInvalidSteps, numTrainSteps);
@@ -19,7 +19,7 @@ interface Ended {
   readonly checkpointer: Checkpointer;
 }
 
-/** The error; the last step is run again, with checks. @param report of the last step */
+/** Makes the error, rerunning the last step with checks. @param report of the last step */
 export async function invalidStepsError(ended: Ended, { loss, update }: TrainReport): Promise<JobError> {
   const { task, program, meter, checkpointer } = ended;
   const { numTrainSteps } = task.hp.train.hp;

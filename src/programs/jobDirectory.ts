@@ -1,4 +1,4 @@
-/** @file A job's directory: locked against other writers, free of what killed processes left half-written. */
+/** @file A job's directory: locked against other writers, cleared of leftovers of killed processes. */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { explain, makeDirectory, removeTemporaries, writeWhole } from '../files/index.js';
@@ -11,7 +11,7 @@ export interface JobDirectory {
   close(): void;
 }
 
-/** Jobs that write the same files exclude each other; evaluation and decoding of checkpoints may run beside training. */
+/** Jobs that write the same files exclude each other; evaluating and decoding checkpoints may run beside training. */
 type Writer = 'train' | 'eval' | 'decode';
 
 function writerOf(mode: JobMode | 'sweep'): Writer {
@@ -20,10 +20,10 @@ function writerOf(mode: JobMode | 'sweep'): Writer {
 }
 
 /**
- * Makes the directory with everything above it, locks it against processes that would write the same files, and removes
- * the temporary files of processes that were killed. Evaluation and decoding, which need a checkpoint, make no directory.
+ * Creates the directory with its parents, locks it against processes that would write the same files, and removes
+ * temporary files of killed processes. Evaluation and decoding, which need a checkpoint, create no directory.
  *
- * @throws JobInUseError where another process holds the lock; JobError, with path and reason, where it can't be written.
+ * @throws JobInUseError if another process holds the lock; JobError, with path and reason, if it can't be written.
  */
 export async function openJobDirectory(directory: string, mode: JobMode | 'sweep'): Promise<JobDirectory> {
   const writer = writerOf(mode);
@@ -51,7 +51,7 @@ async function lockDirectory(directory: string, writer: Writer): Promise<Lock> {
   }
 }
 
-/** Writes a file of a job whole or not at all, and makes its directory. @throws JobError where it can't be written */
+/** Writes a job's file atomically, creating its directory. @throws JobError if it can't be written */
 export function writeJobFile(path: string, text: string): void {
   try {
     makeDirectory(dirname(path));

@@ -1,4 +1,4 @@
-/** @file The end of a job: its profile is written and its parts are closed, also after errors. */
+/** @file End of a job: writes its profile and closes its parts, even after errors. */
 import type { Peak } from './mfu.js';
 import type { JobOptions } from './options.js';
 import type { Reporter } from './reporter.js';
@@ -8,18 +8,18 @@ interface Closable {
   close(): Promise<void>;
 }
 
-/** What the profile needs to know of the work. */
+/** Properties of the work that the profile needs. */
 interface Profiled {
-  /** Training steps that were profiled, 0 where nothing was trained. */
+  /** Number of profiled training steps, 0 without training. */
   readonly steps: number;
-  /** The peak of MFU, if it is known already. */
+  /** The peak of MFU, if known already. */
   readonly peak?: Peak | undefined;
 }
 
 /**
- * Does a job's work, writes its profile where one was asked for, then closes its parts and the reporter.
+ * Runs a job's work, writes its profile if requested, then closes its parts and the reporter.
  *
- * @throws the error of the work; where there is none, that of closing.
+ * @throws the error of the work, else that of closing.
  */
 export async function runToEnd(
   options: JobOptions,

@@ -42,7 +42,7 @@ function versions(): Record<string, string> {
   };
 }
 
-/** The configs as `path : value` lines, with the paths that --set takes. */
+/** The configs as `path : value` lines, with the paths of --set. */
 function describeConfigs({ task, datasets, decodeDatasets }: JobOptions): string {
   const named: [string, unknown][] = [
     ['task', task],
@@ -58,8 +58,8 @@ function describeConfigs({ task, datasets, decodeDatasets }: JobOptions): string
 }
 
 /**
- * Writes the run's description. Other modes than training prefix the names (eval_model_params.txt), so that a later
- * evaluation leaves the record of training alone.
+ * Writes the run's description. Modes other than training prefix the names (eval_model_params.txt), so that a later
+ * evaluation does not overwrite the record of training.
  */
 export function writeJobFiles(options: JobOptions, machine: Machine): void {
   const { jobLogDir, mode, name, overrides, classVars, task, datasets, decodeDatasets } = options;

@@ -9,11 +9,11 @@ export interface Loop {
   readonly run: Run;
   readonly train: Program<Run>;
   readonly checkpoints: CheckpointProgram;
-  /** Programs between steps; a resumed run begins with the pending ones. */
+  /** Programs between steps; a resumed run starts with the pending ones. */
   readonly programs: DuePrograms;
 }
 
-/** Trains until the last step, a signal, a program that ends training, or an error; saves the state in each case. */
+/** Trains until the last step, a signal, a program that ends training, or an error; saves the state in every case. */
 export async function runLoop({ run, train, checkpoints, programs }: Loop): Promise<void> {
   try {
     for (;;) {

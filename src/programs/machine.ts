@@ -1,4 +1,4 @@
-/** @file The machine, on which a run's bits depend: recorded, and compared when the run is resumed. */
+/** @file Machine of a run, which determines its bits: recorded, and compared when the run is resumed. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { cpuName, type Executable, nativeTools } from '../compiler/index.js';
@@ -7,19 +7,19 @@ import type { EngineOptions } from './options.js';
 
 /** Engine and hardware of a run, as experiment.json records them. */
 export interface Machine {
-  /** The engine of the training step; the one asked for where nothing is trained. */
+  /** Engine of the training step; without training, the requested engine. */
   readonly engine: string;
-  /** Name and version of the C compiler, where the engine has one. */
+  /** Name and version of the C compiler, for engines that have one. */
   readonly compiler: string | null;
-  /** The set of kernels for products and attention, where the engine has them. */
+  /** Kernels of products and attention, for engines that have them. */
   readonly kernels: string | null;
   readonly cpu: string;
   readonly threads: number;
-  /** The precision of most of the products; null where nothing is trained. */
+  /** Precision of most products; null without training. */
   readonly precision: string | null;
 }
 
-/** The present machine. @param step the compiled training step. */
+/** Describes the present machine. @param step the compiled training step. */
 export async function machineOf(
   { engine = 'auto', numThreads }: EngineOptions,
   step?: Pick<Executable, 'runner' | 'precision'>,
@@ -44,7 +44,7 @@ export function recordedMachine(jobLogDir: string): Partial<Machine> | undefined
     };
     return record.machine;
   } catch {
-    // A record that is missing or damaged must not keep a run from going on.
+    // A missing or damaged record must not stop a run.
     return undefined;
   }
 }
@@ -58,7 +58,7 @@ const NAMES: Readonly<Record<keyof Machine, string>> = {
   precision: 'precision of products',
 };
 
-/** A line for each difference of what both machines have. */
+/** One line per difference between known properties of two machines. */
 export function machineChanges(before: Partial<Machine>, now: Machine): string[] {
   const keys = (Object.keys(NAMES) as (keyof Machine)[]).filter(
     (key) =>

@@ -11,13 +11,13 @@ import type { Run } from './run.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
-/** Parts of training. */
+/** Components of training. */
 interface Parts {
   readonly options: JobOptions;
   readonly task: SingleTask;
   readonly program: TrainProgram;
   readonly meter: TrainMeter;
-  /** What ends a call of several steps, as `programs` does. */
+  /** Ends a call of several steps, like `programs`. */
   readonly checkpoints: CheckpointProgram;
   readonly programs: DuePrograms;
 }
@@ -57,7 +57,7 @@ export class MeteredTraining implements Program<Run> {
       );
   }
 
-  /** Profiled steps: the first of several, which warms up, does not count. */
+  /** Number of profiled steps; the first of several is warm-up. */
   get profiledSteps(): number {
     return this.#taken > 1 ? this.#taken - 1 : this.#taken;
   }
@@ -83,13 +83,13 @@ export class MeteredTraining implements Program<Run> {
     return count;
   }
 
-  /** Writes the summary of the steps since the last one. @param report of the last step */
+  /** Writes the summary since the previous one. @param report of the last step */
   async #summarise(run: Run, report: TrainReport): Promise<void> {
     const { task, program, meter, options } = this.parts;
     const { state, buffers, updater } = program;
     const { learner, variableNormSummary } = this.#hp;
     await run.aside(async () => {
-      // Counting FLOPs and measuring the peak take a while, for which the first step must not wait.
+      // Counting FLOPs and measuring the peak take a while, which must not delay the first step.
       if (!meter.cost && meter.speed !== undefined) {
         const { flops, precision } = modelCost(task, state, buffers);
         meter.cost = { flops, peak: await findPeak(options, precision) };

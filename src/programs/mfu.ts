@@ -17,14 +17,14 @@ import { compileOptions, type EngineOptions } from './options.js';
 import { trainSpecs } from './stepCalls.js';
 import type { FlatTrainState } from './taskState.js';
 
-/** Edges of the square matrices that are multiplied to find the peak: which is best depends on the machine. */
+/** Edges of the square matrices multiplied to find the peak; the best one depends on the machine. */
 const SIZES = [512, 1024, 1536];
-/** tfjs is as fast on small ones, and takes half a minute for the others, in which nothing else is answered. */
+/** tfjs is as fast on small matrices; large ones would block the process for half a minute. */
 const EAGER_SIZES = [128, 256];
-/** Each size is tried for this long, and at least twice: the first runs warm up caches and threads. */
+/** Time per size, for at least two runs: the first ones warm up caches and threads. */
 const MILLISECONDS_PER_SIZE = 80;
 
-/** A peak and how it was found; both stand in metrics.jsonl, so that an MFU can be checked. */
+/** A peak and its method; both are in metrics.jsonl, so that an MFU can be verified. */
 export interface Peak {
   /** FLOP/s. */
   readonly flops: number;
@@ -33,15 +33,15 @@ export interface Peak {
 
 /** The cost of a training step. */
 export interface ModelCost {
-  /** Model FLOPs for each token or example of the batch. */
+  /** Model FLOPs per token or example of the batch. */
   readonly flops: number;
-  /** In which most of its products multiply. */
+  /** Precision of most products. */
   readonly precision: Precision;
 }
 
 /**
- * Observed throughput over that of a program that does nothing but the model's own arithmetic at peak speed. Work that the
- * implementation adds, such as rematerialisation, does not count, so that programs that train the same model compare.
+ * Observed throughput relative to a program that performs only the model's own arithmetic at peak speed. Work added by
+ * the implementation, such as rematerialisation, does not count, so that programs for the same model are comparable.
  *
  * @param tokensPerSec observed, over whole steps.
  * @param modelFlopsPerToken of forward and backward pass.
@@ -51,7 +51,7 @@ export function mfu(tokensPerSec: number, modelFlopsPerToken: number, peak: Peak
   return (tokensPerSec * modelFlopsPerToken) / peak.flops;
 }
 
-/** Model FLOPs of a training step from those of its forward pass: the backward pass costs twice as much. */
+/** Model FLOPs of a training step, from the forward pass's: the backward pass costs twice as much. */
 export const trainFlops = (forwardFlops: number): number => 3 * forwardFlops;
 
 /** The cost of a training step on batches of these shapes. */
@@ -61,10 +61,10 @@ export function modelCost(task: SingleTask, state: FlatTrainState, buffers: Batc
 }
 
 /**
- * The peak that the options give, else the rate of a loop in registers where programs are machine code, else the best of
- * several matrix products of this precision by the engine that trains.
+ * The peak in the options; else the rate of a register loop for machine code; else the best of several matrix products
+ * of this precision on the training engine.
  *
- * @throws RangeError for `peakTflops` that is not above 0.
+ * @throws RangeError for `peakTflops` of 0 or less.
  */
 export async function findPeak(options: EngineOptions, precision: Precision): Promise<Peak> {
   const { peakTflops, engine, device, numThreads } = options;
@@ -85,7 +85,7 @@ export async function findPeak(options: EngineOptions, precision: Precision): Pr
   return { flops: best.flops, source };
 }
 
-/** The rate of the fastest of several products of two `size` by `size` matrices, in FLOP/s. */
+/** FLOP/s of the fastest of several products of `size` by `size` matrices. */
 async function productFlops(options: EngineOptions, precision: Precision, size: number): Promise<number> {
   const spec = { shape: [size, size], dtype: 'float32' as const };
   const product = await compile(

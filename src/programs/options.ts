@@ -8,14 +8,14 @@ import type { SingleTask } from '../tasks/index.js';
 /** `train_and_eval` and `train_and_decode` evaluate while they train; the latter decodes as well. */
 export type JobMode = 'train' | 'eval' | 'decode' | 'decode_once' | 'train_and_eval' | 'train_and_decode';
 
-/** How the programs of a run are compiled, and the peak that they are measured against. */
+/** Options for compiling a run's programs, and the peak that they are compared with. */
 export interface EngineOptions {
   readonly engine?: Engine;
   readonly device?: EagerDevice;
   readonly numThreads?: number | undefined;
-  /** Peak of the machine in 1e12 FLOP/s; measured where absent. */
+  /** Peak of the machine in 1e12 FLOP/s; measured if absent. */
   readonly peakTflops?: number | undefined;
-  /** Collects the time of programs. */
+  /** Collects the times of programs. */
   readonly profiler?: Profiler | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface JobOptions extends EngineOptions {
   readonly task: Config<SingleTask>;
   readonly datasets: readonly Config<BaseInput>[];
   readonly decodeDatasets: readonly Config<BaseInput>[];
-  /** File URL of the experiment's module, from which workers load input classes of its own. */
+  /** File URL of the experiment's module, from which workers load custom input classes. */
   readonly moduleUrl: string;
   readonly jobLogDir: string;
   readonly mode: JobMode;
@@ -37,7 +37,7 @@ export interface JobOptions extends EngineOptions {
   readonly restorePreviousCheckpoint?: boolean;
   /** The checkpoint to evaluate or decode: a step, or the best by the metric that training tracked. Default: the newest. */
   readonly checkpoint?: number | 'best' | undefined;
-  /** Whether the job writes a profile at its end. */
+  /** Whether to write a profile at the end. */
   readonly profile?: boolean;
 }
 
@@ -58,7 +58,7 @@ export function compileOptions(options: EngineOptions, name: string): CompileOpt
   };
 }
 
-/** Runs `act`, as a phase of the profile where there is one. */
+/** Runs `act` as a phase of the profile, if there is one. */
 export function phase<T>({ profiler }: EngineOptions, name: string, act: () => Promise<T>): Promise<T> {
   return profiler === undefined ? act() : profiler.phase(name, act);
 }

@@ -1,4 +1,4 @@
-/** @file A program's dataset: opened on first use, with the tokenizer of training, compared with its record. */
+/** @file A program's dataset: opened at first use, with training's tokenizer, and compared with its record. */
 import { build, type Config, ConfigError, classOf, iterate } from '../hparams/index.js';
 import * as inputs from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
@@ -9,10 +9,10 @@ import type { JobOptions } from './options.js';
 
 const builtIn = new Set<unknown>(Object.values(inputs));
 
-/** Name of the program that trains. */
+/** Name of the training program. */
 export const TRAIN = 'train';
 
-/** The one dataset with isTraining. @throws ConfigError where there is none, or several */
+/** The only dataset with isTraining. @throws ConfigError if there are none or several */
 export function trainingDataset({
   name,
   datasets,
@@ -37,10 +37,11 @@ export class ProgramDataset {
   ) {}
 
   /**
-   * The input. A tokenizer that learns its vocabulary gets the one of training, however the corpus has changed since.
+   * Opens the input. A tokenizer that learns its vocabulary gets that of training, however the corpus has changed
+   * since.
    *
-   * @throws InputError for what is wrong with the data, JobError for a tokenizer with other ids than that of training,
-   *   ConfigError for one with more ids than the model.
+   * @throws InputError for invalid data, JobError for a tokenizer with other ids than training's, ConfigError for one
+   *   with more ids than the model.
    */
   open(): inputs.InputSource {
     this.#input ??= this.#open();
@@ -48,7 +49,7 @@ export class ProgramDataset {
   }
 
   /**
-   * Checks ids before the first training step. Data is read only where the tokenizer learns from it.
+   * Checks ids before the first training step. Reads data only if the tokenizer learns from it.
    *
    * @throws as `open`
    */
@@ -59,7 +60,7 @@ export class ProgramDataset {
     else this.#checkIds(known, input.name);
   }
 
-  /** Differences of the data from its record, once; undefined where there are none. */
+  /** Differences between the data and its record, returned once; undefined without any. */
   takeChanges(): string | undefined {
     const changes = this.#changes;
     this.#changes = undefined;
@@ -97,8 +98,8 @@ export class ProgramDataset {
   }
 
   /**
-   * The prefetch thread loads the experiment's module only where the dataset has classes of its own: with it comes the whole
-   * framework, which would keep the thread busy for the first steps.
+   * Opens the input. The prefetch thread loads the experiment's module only if the dataset has custom classes: the
+   * module imports the whole framework, which would keep the thread busy during the first steps.
    */
   #openInput(): inputs.InputSource {
     const config = this.#fixedConfig;
@@ -113,7 +114,7 @@ export class ProgramDataset {
     }
   }
 
-  /** Checks that ids mean what they mean in training, and are in the model's vocabulary. */
+  /** Checks that ids mean the same as in training, and fit the model's vocabulary. */
   #checkIds(identity: inputs.DataIdentity, name: string): void {
     this.#checkTokenizer(identity, name);
     checkVocabulary(this.task, name, identity);
@@ -130,7 +131,7 @@ export class ProgramDataset {
   }
 }
 
-/** Checks that the model has an embedding for every id, which otherwise fails at some later step. */
+/** Checks that the model has an embedding for every id; otherwise some later step would fail. */
 function checkVocabulary(
   { model }: SingleTask,
   name: string,

@@ -1,4 +1,4 @@
-/** @file Output of a job: the console line, metrics.jsonl and TensorBoard events, through one object. */
+/** @file Reporter: console line, metrics.jsonl and TensorBoard events of a job. */
 import { join } from 'node:path';
 import { sizeOf } from '../compiler/index.js';
 import {
@@ -16,7 +16,7 @@ import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
 import { metricScalars, type Scalars, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 
-/** Decoded examples printed on the console; the file has all of them. */
+/** Decoded examples printed on the console; the file has all. */
 const printedExamples = 4;
 
 /** Steps of a run. */
@@ -25,11 +25,11 @@ export interface Course {
   readonly numTrainSteps: number;
   /** Steps between progress lines in a log. */
   readonly logIntervalSteps?: number;
-  /** Programs that run again at the first step, whose earlier lines of it are dropped. */
+  /** Programs that rerun at the first step; their earlier lines for it are dropped. */
   readonly again?: readonly string[];
 }
 
-/** Reports on one job; to be closed at its end. */
+/** Reports on one job. Must be closed at its end. */
 export class Reporter {
   readonly #metrics: MetricsFile;
   readonly #line: ProgressLine;
@@ -37,7 +37,7 @@ export class Reporter {
   readonly #isTraining: boolean;
   #wroteHow = false;
   readonly #notify = (line: string) => this.tell(line);
-  /** Failed evaluations and decodes of this process. */
+  /** Number of failed evaluations and decodes in this process. */
   failures = 0;
 
   constructor(
@@ -57,7 +57,7 @@ export class Reporter {
     });
   }
 
-  /** Prints the model's size, and where training starts: at a checkpoint or at initial values. */
+  /** Prints the model's size, and whether training starts from a checkpoint or initial values. */
   trainingStarts(task: SingleTask, globalBatchSize: number, restored: string | undefined): void {
     const { name, jobLogDir } = this.options;
     const parameters = task.variables.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
@@ -71,7 +71,7 @@ export class Reporter {
     events.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
   }
 
-  /** Prints lines that stay, above the live one. */
+  /** Prints permanent lines, above the live one. */
   tell(...lines: readonly string[]): void {
     for (const line of lines) this.#line.message(line);
   }
@@ -87,9 +87,9 @@ export class Reporter {
     this.progress(step, meter);
   }
 
-  /** Prints a warning of a step whose update was left out. */
+  /** Prints a warning about a step with a skipped update. */
   invalidStep(step: number, { update, loss }: TrainReport, skipped: number): void {
-    // A line for each would bury everything else where all steps are invalid.
+    // One line per step would bury everything else if all steps are invalid.
     if (skipped > 3 && skipped % 100 !== 0) return;
     this.#line.message(
       `Step ${step}: update left out, loss ${loss}, gradient norm ${update.rawGradNorm} (${skipped} so far).`,
@@ -104,7 +104,7 @@ export class Reporter {
   evaluated(program: string, step: number, { metrics, batches, seconds, changes }: EvalResult): void {
     this.#dataChanged(program, changes);
     this.#write(program, step, { ...metricScalars(metrics), batches });
-    // Equal metrics are shown once: total_loss is avg_xent without auxiliary losses.
+    // Shows equal metrics once: without auxiliary losses, total_loss equals avg_xent.
     const values = new Set<number>([0]);
     const shown = Object.entries(metrics)
       .filter(([name, { value }]) => !name.startsWith('num_') && !values.has(value) && values.add(value))
@@ -128,7 +128,7 @@ export class Reporter {
   /** Prints the failure of a program. */
   failed(program: string, step: number, error: Error, goesOn: boolean): void {
     this.failures += 1;
-    // The author of an input or a layer needs the line that threw.
+    // The author of an input or layer needs the line that threw.
     const isOwn = /^(Type|Range|Reference|Syntax)?Error$/.test(error.name);
     const told = isOwn ? error.stack : error.message;
     this.#line.message(
@@ -144,7 +144,7 @@ export class Reporter {
     );
   }
 
-  /** @param ended why a program ended training before its last step, if one did */
+  /** @param ended why a program ended training early, if one did */
   trainingEnds(step: number, signal: StopSignalName | undefined, ended: string | undefined): void {
     const { jobLogDir, name, mode } = this.options;
     if (this.failures > 0) {
@@ -168,7 +168,7 @@ export class Reporter {
     this.#metrics.close();
   }
 
-  /** Terms of MFU, with the first summary that has one, so that it can be checked. */
+  /** Terms of MFU, added to the first summary with one, so that it can be verified. */
   #howMeasured({ cost, firstStepSeconds }: TrainMeter): MetricsLine {
     if (this.#wroteHow || cost === undefined) return {};
     this.#wroteHow = true;
@@ -187,13 +187,13 @@ export class Reporter {
       );
   }
 
-  /** Writes a program's scalars to TensorBoard and to metrics.jsonl. @param notes words for metrics.jsonl alone */
+  /** Writes a program's scalars to TensorBoard and metrics.jsonl. @param notes text for metrics.jsonl only */
   #write(program: string, step: number, scalars: Readonly<Scalars>, notes: MetricsLine = {}): void {
     this.#eventFile(program).scalars(step, scalars);
     this.#metrics.write({ program, step, ...scalars, ...notes });
   }
 
-  /** Opened by the first summary: programs that write none leave no empty file. */
+  /** Opened at the first summary, so that programs without one leave no empty file. */
   #eventFile(program: string): EventFile {
     let events = this.#events.get(program);
     if (!events) {

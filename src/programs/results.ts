@@ -23,21 +23,21 @@ export interface Sample {
   readonly decode_length: number;
 }
 
-/** A decoded example, as a line of decoder_out_<step>_shard_0.jsonl has it (field names are Pax's). */
+/** A decoded example, as a line of decoder_out_<step>_shard_0.jsonl (field names are Pax's). */
 export interface DecodedExample extends Sample {
   readonly prefix: string;
   readonly prefix_length: number;
-  /** The whole example, which begins with the prompt. */
+  /** The whole example, starting with the prompt. */
   readonly original: string;
   readonly ids: readonly number[];
-  /** All continuations where the decoder draws several, the one above included. */
+  /** All continuations if the decoder draws several, including the one above. */
   readonly sampled?: readonly Sample[];
 }
 
 /** Result of a decode. */
 export interface DecodeResult {
   readonly examples: readonly DecodedExample[];
-  /** The file that holds them. */
+  /** File with the examples. */
   readonly path: string;
   readonly seconds: number;
   /** Number of tokens drawn. */

@@ -16,7 +16,7 @@ export interface EvaluatedMetrics {
 /** A run of training, or of the programs of a checkpoint. */
 export class Run implements ProgramRun {
   readonly #results = new Map<string, EvaluatedMetrics>();
-  /** The reason of a program that ended training, if one did. */
+  /** Reason given by a program that ended training, if one did. */
   ended: string | undefined;
 
   /** @param meter paused while programs run between steps */
@@ -35,7 +35,7 @@ export class Run implements ProgramRun {
     return flatViews(this.state.layout, this.state.params);
   }
 
-  /** Whether a signal asks the run to stop. */
+  /** Whether a signal has asked the run to stop. */
   get isStopped(): boolean {
     return this.stop.received !== undefined;
   }
@@ -76,7 +76,7 @@ export class Run implements ProgramRun {
     if (this.isStopped) throw new InterruptedError(`Stopped by ${this.stop.received}.`);
   }
 
-  /** Runs `act` to its end, or until a signal interrupts it. @returns whether it came to its end */
+  /** Runs `act` until it ends or a signal interrupts it. @returns whether it completed */
   async unlessStopped(act: () => Promise<void>): Promise<boolean> {
     try {
       this.throwIfStopped();
@@ -88,7 +88,7 @@ export class Run implements ProgramRun {
     }
   }
 
-  /** Runs `act` without counting its time as training. */
+  /** Runs `act` off the training clock. */
   async aside(act: () => Promise<void>): Promise<void> {
     this.meter?.pause();
     await act();

@@ -1,4 +1,4 @@
-/** @file The compiled training step: gradients and update, one or several times a call. */
+/** @file The compiled training step: gradients and update, one or more times per call. */
 import {
   type BoundCall,
   compile,
@@ -15,19 +15,19 @@ import { BatchBuffers } from './batchBuffers.js';
 import { compileOptions, type JobOptions } from './options.js';
 import { type FlatTrainState, paramSpecs, type TrainMemory } from './taskState.js';
 
-/** Results of a step beside gradients. */
+/** Results of a step besides gradients. */
 export interface StepOutputs {
   readonly loss: HostTensor;
   readonly metrics: StepMetrics;
   readonly summaries: Readonly<Record<string, HostTensor>>;
 }
 
-/** Most steps of a call: enough for the overhead of calls, and of the work between them, to vanish. */
+/** Most steps per call: enough to make the overhead of calls, and of work between them, negligible. */
 const STEPS_OF_A_CALL = 16;
-/** Most memory for the batches of a call, where they are more than one. */
+/** Most memory for the batches of a call with several steps. */
 const BATCHES_BYTES = 64 << 20;
 
-/** Steps that one call may take on batches of so many bytes. */
+/** Steps per call for batches of this many bytes. */
 export function stepsOfCall(bytes: number): number {
   return Math.max(1, Math.min(STEPS_OF_A_CALL, Math.floor(BATCHES_BYTES / bytes)));
 }
@@ -40,27 +40,27 @@ export function trainSpecs(
   return { params: paramSpecs(state), batch: specs, prngKey: { shape: [2], dtype: 'int32' } };
 }
 
-/** A training step over fixed memory: gradients of batches, and the updates that follow them. */
+/** A training step on fixed memory: gradients of batches, each followed by an update. */
 export interface BoundStep {
   readonly executable: Executable;
   readonly call: BoundCall;
   /** Source of norms for summaries. */
   readonly updater: FlatUpdater;
   readonly buffers: BatchBuffers;
-  /** Keys of each step, two words. */
+  /** Two-word keys of each step. */
   readonly keys: Int32Array;
-  /** Steps that a call may take. */
+  /** Most steps per call. */
   readonly mostSteps: number;
 }
 
-/** A structure like `outputs` without arrays: the binding allocates them. */
+/** A structure like `outputs` with null leaves, which the binding allocates. */
 function ownMemory(outputs: object): Tree<null> {
   return Object.fromEntries(
     Object.entries(outputs).map(([name, value]) => [name, 'dtype' in value ? null : ownMemory(value)]),
   );
 }
 
-/** Compiles a step: the gradients of a batch, and the update that follows them. */
+/** Compiles a step: the gradients of a batch, then the update. */
 export async function compileStep(
   options: JobOptions,
   task: SingleTask,

@@ -1,4 +1,4 @@
-/** @file Compiled decoding steps of a language model, over one cache of keys and values. */
+/** @file Compiled decoding steps of a language model, over one key-value cache. */
 import {
   type BoundArray,
   type BoundCall,
@@ -17,7 +17,7 @@ import { runInContext } from '../layers/index.js';
 import type { LanguageModel } from '../models/index.js';
 import { type FlatParams, paramSpecs } from './taskState.js';
 
-/** Positions of a prompt per call. */
+/** Prompt positions per call. */
 const PREFILL_STEPS = 64;
 
 /** The model and the shape of its decodes. */
@@ -28,7 +28,7 @@ export interface StepperOptions {
   readonly rows: number;
   /** Length of the longest sequence, prompt included. */
   readonly seqlen: number;
-  /** Whether only the likeliest tokens are needed: logits then do not leave the program. */
+  /** Whether only the likeliest tokens are needed, so that logits stay within the program. */
   readonly isGreedy: boolean;
   /** Compiler options by program name. */
   readonly compileOptions: (name: string) => CompileOptions;
@@ -43,7 +43,7 @@ interface Given {
   readonly state: Tensors;
   readonly ids: Tensor;
   readonly timeStep: Tensor;
-  /** In greedy decoding: the tokens so far, [seqlen, rows], and their log-probabilities, likewise. */
+  /** In greedy decoding: the tokens so far and their log-probabilities, both [seqlen, rows]. */
   readonly drawn: Tensor;
   readonly logprobs: Tensor;
 }
@@ -54,7 +54,7 @@ interface Bound {
   readonly call: BoundCall;
 }
 
-/** Likeliest tokens of rows of logits [B, V], and their log-probabilities: both [1, B]. */
+/** Likeliest tokens of logits [B, V] and their log-probabilities, both [1, B]. */
 function likeliest(logits: Tensor): { ids: Tensor; logprobs: Tensor } {
   const rows = logits.shape[0]!;
   const shifted = tf.sub(logits, tf.max(logits, -1, true));
@@ -63,8 +63,8 @@ function likeliest(logits: Tensor): { ids: Tensor; logprobs: Tensor } {
 }
 
 /**
- * A model's decode state, and the programs that work on it: one token of each row, likeliest tokens one after another,
- * and the tokens of prompts at once.
+ * A model's decode state, and the programs on it: one token per row, runs of likeliest tokens, and blocks of prompt
+ * tokens.
  */
 export class Stepper {
   readonly rows: number;
@@ -85,7 +85,7 @@ export class Stepper {
     this.logprobs = new Float32Array(rows * seqlen);
   }
 
-  /** Compiles the step; that of prompts is compiled with the first one that needs it. */
+  /** Compiles the step; the prompt program is compiled at first use. */
   static async create(options: StepperOptions): Promise<Stepper> {
     const stepper = new Stepper({ ...options, seqlen: Math.max(1, options.seqlen) });
     await stepper.compileStep();
@@ -134,7 +134,7 @@ export class Stepper {
       model.extendStep(ids, timeStep);
       return {};
     };
-    // The state is in the format of the step's engine.
+    // The state has the format of the step's engine.
     const { runner } = this.main.executable;
     const same = runner === 'wasm' ? 'onnx' : runner;
     const specs = { ids: { shape: [rows, steps], dtype: 'int32' as const } };
@@ -177,7 +177,7 @@ export class Stepper {
    * Binds a program to the shared state.
    *
    * @param advanced outputs that become inputs of the next run.
-   * @param replaced outputs, beside the state, that share memory with inputs where the engine updates slices in place.
+   * @param replaced outputs, besides the state, that share memory with inputs where the engine updates slices in place.
    */
   private bind(
     executable: Executable,
@@ -202,12 +202,12 @@ export class Stepper {
     return { executable, call };
   }
 
-  /** Empties the cache. */
+  /** Clears the cache. */
   reset(): void {
     for (const array of Object.values(this.state)) array.fill(0);
   }
 
-  /** To be called when the parameters have changed. */
+  /** Must be called after the parameters have changed. */
   refresh(): void {
     this.main.executable.refresh();
     this.prompts?.executable.refresh();
@@ -218,7 +218,7 @@ export class Stepper {
     await this.prompts?.executable.dispose();
   }
 
-  /** One position, to the logits of the next: [rows, vocabSize]. Not for greedy decoding. */
+  /** Runs one position; returns the next logits [rows, vocabSize]. Not for greedy decoding. */
   readonly extendStep: ExtendStep = async (ids, timeStep) => {
     this.ids.set(ids);
     this.timeStep[0] = timeStep;
@@ -226,7 +226,7 @@ export class Stepper {
     return outputs.logits.data;
   };
 
-  /** Several positions, each fed the likeliest token of the one before. For greedy decoding. */
+  /** Runs several positions, each fed the likeliest token of the one before. For greedy decoding. */
   readonly extendGreedily: ExtendGreedily = async (ids, timeStep, count): Promise<DrawnIds> => {
     const { rows } = this;
     this.ids.set(ids);
@@ -243,7 +243,7 @@ export class Stepper {
     const { seqlen } = this.options;
     const steps = promptIds.length / rows;
     for (let begin = 0; begin < count; begin += steps) {
-      // Entries behind the prompt are overwritten before they are read. The last positions may be computed twice.
+      // Entries behind the prompt are overwritten before being read. The last positions may be computed twice.
       const first = Math.min(begin, seqlen - steps);
       promptIds.fill(0);
       for (let row = 0; row < rows; row++)

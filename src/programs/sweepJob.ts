@@ -1,4 +1,4 @@
-/** @file A sweep: one run after another, each in a process and a directory of its own. */
+/** @file Sweep job: runs in sequence, each in its own process and directory. */
 import { join } from 'node:path';
 import { exitCodeOfSignal, OwnProcess, StopSignal } from '../system/index.js';
 import { openJobDirectory } from './jobDirectory.js';
@@ -9,12 +9,12 @@ export interface SweepOptions {
   /** Full name of the experiment. */
   readonly name: string;
   readonly directory: string;
-  /** The flags that change the experiment, as given. */
+  /** Flags that change the experiment, as given. */
   readonly sweeps: readonly string[];
   readonly runs: readonly SweepRun[];
 }
 
-/** Runs `run` in a process of its own to the end. @param begin receives the process */
+/** Runs `run` to its end in a separate process. @param begin receives the process */
 async function execute(
   run: RunRecord,
   directory: string,
@@ -29,13 +29,12 @@ async function execute(
 }
 
 /**
- * Runs a sweep, recorded in sweep.json. Runs that finished earlier with the same flags are skipped, unfinished ones resume
- * from their checkpoints. The failure of one run does not end the sweep; SIGINT and SIGTERM do, once the present run has
- * saved.
+ * Runs a sweep, recorded in sweep.json. Skips runs that finished earlier with the same flags; resumes unfinished ones
+ * from their checkpoints. A failing run does not end the sweep; SIGINT and SIGTERM do, after the current run has saved.
  *
- * @returns the exit code: 0 where all runs finished, 1 where one failed, 130 or 143 after a signal.
- * @throws JobInUseError where another process works in the directory, JobError for one that can't be written, or whose
- *   sweep.json no sweep wrote.
+ * @returns the exit code: 0 if all runs finished, 1 if one failed, 130 or 143 after a signal.
+ * @throws JobInUseError if another process uses the directory, JobError for a directory that can't be written or a
+ *   foreign sweep.json.
  */
 export async function runSweepJob(options: SweepOptions): Promise<number> {
   const { name, directory, sweeps, runs } = options;
@@ -77,7 +76,7 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
   return record.runs.every(({ status }) => status === 'finished') ? 0 : 1;
 }
 
-/** A line for each run: its name, how it ended, and its last loss. */
+/** One line per run: name, outcome, last loss. */
 function summary(runs: readonly RunRecord[]): string {
   const rows = runs.map(({ name, status, exit, step, loss }) => [
     name,

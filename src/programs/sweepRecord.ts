@@ -6,28 +6,28 @@ import { isThere, linesFromEnd, openRegularFile, readRegularFile } from '../file
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
 
-/** One run of a sweep, as requested. */
+/** A requested run of a sweep. */
 export interface SweepRun {
-  /** Name of its directory in the sweep's. */
+  /** Name of its directory within the sweep's. */
   readonly name: string;
   /** Its settings in the sweep, as `path=value`. */
   readonly settings: readonly string[];
-  /** All flags of the run but --job_log_dir. */
+  /** All flags of the run except --job_log_dir. */
   readonly flags: readonly string[];
 }
 
-/** A run and its status. A run that is `running` in the file of a sweep that has ended was killed with it. */
+/** A run and its status. A run that is `running` after its sweep has ended was killed with it. */
 export interface RunRecord extends SweepRun {
   status: 'waiting' | 'running' | 'finished' | 'failed' | 'stopped';
   /** Exit code of its process, or the signal that ended it. */
   exit?: number | string;
-  /** The last step of training and its loss, from metrics.jsonl. */
+  /** The last training step and its loss, from metrics.jsonl. */
   step?: number;
   loss?: number;
   seconds?: number;
 }
 
-/** The file's content. */
+/** Content of the file. */
 interface SweepFile {
   readonly format: 'luthier-sweep';
   readonly version: 1;
@@ -43,9 +43,9 @@ export class SweepRecord {
   readonly #others: readonly RunRecord[];
 
   /**
-   * Merges the runs with those in the file: one that finished with the same flags stays finished.
+   * Merges the runs with those in the file; runs that finished with the same flags stay finished.
    *
-   * @throws JobError where the file is not one that a sweep wrote.
+   * @throws JobError for a file that no sweep wrote.
    */
   constructor(
     private readonly directory: string,
@@ -63,7 +63,7 @@ export class SweepRecord {
     this.#others = [...known.values()];
   }
 
-  /** Writes the file whole or not at all. @throws JobError where it can't be written */
+  /** Writes the file atomically. @throws JobError if it can't be written */
   save(): void {
     const file: SweepFile = {
       format: 'luthier-sweep',
@@ -88,7 +88,7 @@ function readRecords(path: string): readonly RunRecord[] {
   throw new JobError(`${path} is not what a sweep wrote: move it away, or take another --job_log_dir.`);
 }
 
-/** The last training loss in a run's metrics.jsonl, and its step; a truncated line does not count. */
+/** The last training loss in a run's metrics.jsonl, with its step; ignores a truncated line. */
 export function lastLoss(directory: string): { step: number; loss: number } | undefined {
   let file: number | undefined;
   try {
@@ -98,7 +98,7 @@ export function lastLoss(directory: string): { step: number; loss: number } | un
       if (found !== undefined) return found;
     }
   } catch {
-    // The run itself has reported why there are none.
+    // The run itself has reported the reason.
   } finally {
     if (file !== undefined) closeSync(file);
   }

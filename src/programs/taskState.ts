@@ -1,4 +1,4 @@
-/** @file Memory of a task: flat parameters, and in training optimizer slots and gradients. */
+/** @file Memory of a task: flat parameters, plus optimizer slots and gradients in training. */
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { createTrainState, type TrainState } from '../checkpoints/index.js';
@@ -9,16 +9,16 @@ import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './jobErrors.js';
 import type { EngineOptions } from './options.js';
 
-/** Parameters in one buffer. Programs read them where they lie, so that all of them see an update. */
+/** Parameters in one buffer, shared by all programs, which therefore see updates. */
 export interface FlatParams {
   readonly params: Float32Array;
   readonly layout: FlatLayout;
 }
 
-/** A training state whose layout is the compiler's. */
+/** A training state with the compiler's layout. */
 export type FlatTrainState = TrainState & FlatParams;
 
-/** All memory that updates work on. */
+/** All memory used by updates. */
 export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
 
 /** Specs of all variables by path. */
@@ -30,15 +30,15 @@ export function paramSpecs({ layout }: Pick<FlatParams, 'layout'>): Record<strin
 
 const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleString('en-US')} GB`;
 
-/** A task's parameters, all zero. @throws JobError where the machine has less memory than they take. */
+/** A task's parameters, zeroed. @throws JobError if they exceed the machine's memory. */
 export function paramsOf(task: SingleTask): FlatTrainState {
   return allocate(task, [], 1);
 }
 
 /**
- * A task's parameters, optimizer slots and gradients, all zero.
+ * A task's parameters, optimizer slots and gradients, zeroed.
  *
- * @throws JobError where the machine has less memory than they take.
+ * @throws JobError if they exceed the machine's memory.
  */
 export function trainStateOf(task: SingleTask): TrainMemory {
   const { slotNames } = task.hp.train.hp.learner;
@@ -60,7 +60,7 @@ function allocate(task: SingleTask, slotNames: readonly string[], buffers: numbe
   return { ...createTrainState(layout, slotNames), layout };
 }
 
-/** Fills a new state with the initial values of parameters and slots. */
+/** Fills a new state with initial parameters and slots. */
 export async function initialize(
   options: EngineOptions,
   task: SingleTask,
@@ -75,8 +75,8 @@ export async function initialize(
 }
 
 /**
- * Starts `initialize`, and returns once other threads are busy with it, where machine code may do it: this thread goes on to
- * compile programs, and answers nothing meanwhile.
+ * Starts `initialize`, and returns once other threads work on it, if machine code may: this thread continues with
+ * compiling programs, which blocks it.
  */
 export async function beginToInitialize(
   options: EngineOptions,
@@ -89,7 +89,7 @@ export async function beginToInitialize(
   return { done };
 }
 
-/** The moving average in place of the parameters; variables that do not train are the same in both. */
+/** The moving average in place of the parameters; non-trainable variables are the same in both. */
 export function averaged({ layout, slots }: FlatTrainState): FlatParams {
   return { layout, params: slots[EMA]! };
 }

@@ -1,4 +1,4 @@
-/** @file A training job: opens its parts, runs the loop, reports the outcome. */
+/** @file Training job: opens its parts, runs the loop, reports the outcome. */
 import { Checkpointer } from '../checkpoints/index.js';
 import { build } from '../hparams/index.js';
 import type { InputSource } from '../inputs/index.js';
@@ -32,7 +32,7 @@ interface Training extends Loop {
   readonly dataset: ProgramDataset;
 }
 
-/** Trains to the task's last step, or until a signal or an error; saves the state at the end in each case. */
+/** Trains to the task's last step, or until a signal or an error; saves the state in every case. */
 export async function runTraining(options: JobOptions, stop: StopSignal): Promise<void> {
   const training = await openTraining(options, stop);
   const { run, train, meter, dataset, checkpoints, programs } = training;
@@ -69,7 +69,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const programs = new DuePrograms(options, task, list);
   const progress = restored?.progress;
   if (progress !== undefined) programs.restore(progress.pending, progress.positions);
-  // A finished run that is started again shows its results.
+  // A finished run that is restarted shows its results.
   if (state.step >= hp.numTrainSteps) programs.reach(state.step);
   const reporter = new Reporter(options, {
     ...{ numTrainSteps: hp.numTrainSteps, firstStep: state.step, again: programs.pending },
@@ -91,7 +91,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     if (restored.changes !== undefined)
       reporter.tell(`Going on with data that is not what the run began with: ${restored.changes}.`);
   }
-  // Only now: a run that can't resume must not overwrite the record of the earlier one.
+  // Written last, since a run that can't resume must not overwrite the earlier record.
   writeJobFiles(options, machine);
   const meter = new TrainMeter(program);
   const run = new Run(state, reporter, stop, meter);

@@ -19,16 +19,16 @@ export function metricScalars(metrics: WeightedValues): Scalars {
 
 const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
 
-/** Two numbers in JSON; those that are not finite, for which it has no literals, as strings. */
+/** Two numbers in JSON; non-finite ones, which JSON lacks, are strings. */
 export const pair = z.tuple([number, number]);
 
-/** A pair as `pair` reads it. */
+/** Encodes two numbers for `pair`. */
 export function asPair(...values: readonly [number, number]): z.input<typeof pair> {
   const [first, second] = values.map((value) => (Number.isFinite(value) ? value : String(value)));
   return [first, second] as z.input<typeof pair>;
 }
 
-/** State of a meter in JSON, which checkpoints keep: sums since the last summary, and counts of all steps. */
+/** A meter's JSON state in checkpoints: sums since the last summary, and counts over all steps. */
 export const meterState = z.strictObject({
   /** Sum and count. */
   loss: pair,
@@ -57,23 +57,23 @@ class Stopwatch {
   }
 }
 
-/** Collects the reports of training steps. */
+/** Collects reports of training steps. */
 export class TrainMeter {
   /** Seconds from the start of the process to the end of its first step. */
   firstStepSeconds: number | undefined;
-  /** Invalid steps of the run: gradients not finite or too large, update left out. */
+  /** Number of invalid steps in the run: gradients not finite or too large, update skipped. */
   skipped = 0;
   /** Invalid steps since the last valid one. */
   invalidInARow = 0;
-  /** Model FLOPs for each token (or example) and the machine's peak, once they are known. */
+  /** Model FLOPs per token (or example) and the machine's peak, once known. */
   cost: { readonly flops: number; readonly peak: Peak } | undefined;
   lastLoss = Number.NaN;
   readonly #means = new WeightedMeans();
   readonly #watch = new Stopwatch();
   #loss = { sum: 0, count: 0 };
-  /** Steps and seconds on the watch since the last summary. */
+  /** Steps since the last summary, and the stopwatch then. */
   #timed = { steps: 0, since: 0 };
-  /** Moving average of the step time, and the watch at its last update. */
+  /** Moving average of the step time, and the stopwatch at its last update. */
   #recent = { seconds: 0, at: 0 };
 
   constructor(private readonly program: TrainProgram) {}
@@ -96,17 +96,17 @@ export class TrainMeter {
     return { loss, means: Object.fromEntries(means), skipped, invalidInARow };
   }
 
-  /** Resumes: the next summary includes earlier steps, but for its speed, which is of this process. */
+  /** Restores a state: the next summary includes earlier steps, except for its speed, which is this process's. */
   restore({ loss: [sum, count], means, skipped, invalidInARow }: z.output<typeof meterState>): void {
     this.#loss = { sum, count };
     this.#means.restore(means);
     Object.assign(this, { skipped, invalidInARow });
   }
 
-  /** Adds the time since the last call. @param steps taken in it */
+  /** Adds the time since the last call. @param steps taken meanwhile */
   lap(steps: number): void {
     if (this.firstStepSeconds === undefined) {
-      // The first step warms up; speed is measured from its end.
+      // The first step is warm-up; speed is measured after it.
       this.firstStepSeconds = performance.now() / 1000;
       this.resume();
       return;

@@ -30,17 +30,17 @@ export interface TrainReport {
   readonly update: UpdateReport;
 }
 
-/** Latency budget of a call in seconds: signals and the console's line wait until it is over. */
+/** Latency budget of a call in seconds: signals and the console wait for its end. */
 const CALL_SECONDS = 0.1;
 
 /** Takes training steps on a state, in place. */
 export class TrainProgram {
   private readonly stream: PrngKey;
   #inputState: InputState;
-  /** Place of the last step's batch in the buffers. */
+  /** Position of the last step's batch in the buffers. */
   #lastPlace = 0;
   #failure: unknown;
-  /** Whether an update was interrupted half-way, or is under way. */
+  /** Whether an update is in progress or was interrupted. */
   #isUpdating = false;
 
   private constructor(
@@ -57,7 +57,7 @@ export class TrainProgram {
   /**
    * Compiles the step for the shapes of the input's next batch, without taking it.
    *
-   * @throws JobError where the input has none.
+   * @throws JobError if the input is empty.
    */
   static async create(
     options: JobOptions,
@@ -76,7 +76,7 @@ export class TrainProgram {
     return this.step.executable;
   }
 
-  /** The memory that batches are read from. */
+  /** The memory of batches. */
   get buffers(): BatchBuffers {
     return this.step.buffers;
   }
@@ -86,7 +86,7 @@ export class TrainProgram {
     return this.step.updater;
   }
 
-  /** Most steps of one call of `runSteps`. */
+  /** Most steps per call of `runSteps`. */
   get mostSteps(): number {
     return this.step.mostSteps;
   }
@@ -104,12 +104,12 @@ export class TrainProgram {
   }
 
   /**
-   * Takes steps in one call. Everything random depends on the seed and the step alone, so results do not depend on how steps
-   * fall into calls.
+   * Takes several steps in one call. All randomness depends only on seed and step, so results do not depend on how
+   * steps are grouped into calls.
    *
-   * @param count from 1 to `mostSteps`; fewer are taken where the input ends, at least one.
-   * @throws JobError where the input has ended or an index is out of range; RangeError for another count; the input's own
-   *   errors. Steps before the failing one are taken first.
+   * @param count from 1 to `mostSteps`; fewer steps are taken if the input ends, at least one.
+   * @throws JobError if the input has ended or an index is out of range; RangeError for another count; errors of the
+   *   input. Steps before the failing one are taken first.
    */
   async runSteps(count: number): Promise<TrainReport[]> {
     const { options, state } = this;
@@ -128,7 +128,7 @@ export class TrainProgram {
       await phase(options, 'step', () => call.run(taken));
     } catch (error) {
       if (!(error instanceof IndexError)) throw error;
-      // Steps before the one with the bad index are whole; that one has updated nothing.
+      // Steps before the one with the bad index are complete; that one has changed nothing.
       taken = error.run;
       this.#failure = this.badIndex(error, first + taken + 1);
     }
@@ -141,21 +141,21 @@ export class TrainProgram {
     return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i));
   }
 
-  /** The input's state after the last batch that was trained on. */
+  /** The input's state after the last trained batch. */
   get inputState(): InputState {
     return this.#inputState;
   }
 
-  /** Whether the state is that of a finished step: not where an update failed half-way. */
+  /** Whether the state is that of a completed step, not of a failed update. */
   get isWhole(): boolean {
     return !this.#isUpdating;
   }
 
   /**
-   * Runs the last step again, with checks. It computes the same only where its update was left out, so that the parameters are
-   * still those that it began with.
+   * Reruns the last step with checks. It computes the same only if its update was skipped, which left the parameters
+   * unchanged.
    *
-   * @returns the first value that was not finite, if any.
+   * @returns the first non-finite value, if any.
    */
   firstNonFinite(): Promise<NonFinite | undefined> {
     const { task, state, step, stream } = this;
@@ -175,9 +175,9 @@ export class TrainProgram {
   }
 
   /**
-   * Loads up to `count` batches; an error behind the first one is kept until those before it are trained on.
+   * Loads up to `count` batches; defers an error after the first one until the batches before it are trained.
    *
-   * @returns the input's state after each of them.
+   * @returns the input's state after each batch.
    */
   private async load(count: number): Promise<readonly InputState[]> {
     if (this.#failure !== undefined) throw this.#failure;
@@ -204,7 +204,7 @@ export class TrainProgram {
   }
 }
 
-/** The error at the end of a training input that does not repeat. */
+/** Error at the end of a training input that does not repeat. */
 function endOfTraining(inputName: string, step: number): JobError {
   return new JobError(
     `Input '${inputName}' has no more data at step ${step}, and training reads its data over and over. ` +
@@ -213,7 +213,7 @@ function endOfTraining(inputName: string, step: number): JobError {
   );
 }
 
-/** The report of step number `i` of a call. */
+/** The report of step `i` of a call. */
 function reportOf({ loss, metrics, summaries }: StepOutputs, update: UpdateReport, i: number): TrainReport {
   return {
     loss: loss.data[i]!,

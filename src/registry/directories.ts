@@ -1,9 +1,12 @@
-/** @file Directories of experiments, and file names in messages. Imports nothing else of ours: `luthier list` starts with it. */
+/**
+ * @file Directories of experiments, and file names in messages. Has no other imports of ours, since `luthier list`
+ * starts with it.
+ */
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Extensions of files that may hold experiments, in the order in which they are tried. */
+/** Extensions of experiment files, in order of preference. */
 export const extensions = ['.ts', '.mts', '.js', '.mjs'] as const;
 
 /** ./experiments of the working directory, then the package's own. */
@@ -13,15 +16,15 @@ export function experimentDirectories(): string[] {
 }
 
 /**
- * Where those are that a command is about: by name there are all; a project that asks for everything means its own
- * experiments, and only where it has none those that come with the package.
+ * Directories that a command searches: all for a named experiment; otherwise the project's own, or the package's if the
+ * project has none.
  */
 export function directoriesFor(named: boolean): string[] {
   const [own, ...others] = experimentDirectories();
   return !named && existsSync(own!) ? [own!] : [own!, ...others];
 }
 
-/** A file as messages name it: from the working directory where it is below it. */
+/** A file's name in messages: relative if it is below the working directory. */
 export function showFile(file: string): string {
   const path = relative(process.cwd(), file);
   return path.startsWith('..') ? file : path;

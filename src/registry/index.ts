@@ -1,4 +1,4 @@
-/** @file Experiments by name: where they are looked for, and the class behind `--exp`. */
+/** @file Experiments by name: search directories, and the class behind `--exp`. */
 export { experimentDirectories } from './directories.js';
 export { registerExports } from './registerExports.js';
 export {

@@ -1,7 +1,7 @@
 /** @file Registration of a module's configurable classes by name. */
 import { type AbstractClass, Configurable, registerClass } from '../hparams/index.js';
 
-/** Makes the configurable classes that a module exports known by name to flags and files. */
+/** Registers a module's exported configurable classes, so that flags and files can name them. */
 export function registerExports(exports: Readonly<Record<string, unknown>>): void {
   const isConfigurable = (value: unknown): value is AbstractClass =>
     typeof value === 'function' && value.prototype instanceof Configurable;

@@ -1,4 +1,4 @@
-/** @file Resolution of the name in --exp to an experiment class (Pax's experiment_registry.py, without registering). */
+/** @file Resolution of --exp to an experiment class (Pax's experiment_registry.py, without registration). */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,7 +13,7 @@ export interface ResolvedExperiment {
   readonly name: string;
   readonly file: string;
   readonly cls: new () => Experiment;
-  /** All that the file exports: its fiddlers and sweeps are among them. */
+  /** All exports of the file, including fiddlers and sweeps. */
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
@@ -21,7 +21,7 @@ function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
-/** The file that a full name points at: experiments/lm.ts for lm.Small. */
+/** The file of a full name: experiments/lm.ts for lm.Small. */
 function directFile(name: string, directories: readonly string[]): string | undefined {
   const parts = name.split('.');
   if (parts.length < 2 || parts.some((p) => !/^[\w$-]+$/.test(p))) return undefined;
@@ -29,7 +29,7 @@ function directFile(name: string, directories: readonly string[]): string | unde
   return directories.flatMap((d) => extensions.map((e) => join(d, stem + e))).find(isFile);
 }
 
-/** The module of an experiment could not be loaded: the fault is in the file, not in the name. */
+/** Failure to load an experiment's module: a fault of the file, not of the name. */
 export class ExperimentLoadError extends Error {
   override name = 'ExperimentLoadError';
 }
@@ -53,7 +53,7 @@ async function notFound(name: string, why: string, directories: readonly string[
   );
 }
 
-/** The names; where they are many, those of large files are counted, except of the file that `name` is about. */
+/** Lists names; if there are many, only counts those of large files, except the file of `name`. */
 function listed(names: readonly string[], name: string): string {
   if (names.length === 0) return 'none';
   if (names.length <= 20) return names.join(', ');
@@ -65,15 +65,15 @@ function listed(names: readonly string[], name: string): string {
   const shown = [...families].map(([family, members]) =>
     members.length <= 4 || name.startsWith(family) ? members.join(', ') : `${members.length} in ${family}*`,
   );
-  return `${shown.join(', ')} (npx luthier list tells them all)`;
+  return `${shown.join(', ')} (npx luthier list shows them all)`;
 }
 
 /**
- * The experiment class that `name` names: the full name (`lm.Small` is export Small of experiments/lm.ts) or any
- * dotted suffix of it that only one experiment has. Only the file that holds it is imported.
+ * The experiment class called `name`: a full name (`lm.Small` is export Small of experiments/lm.ts) or any unique
+ * dotted suffix. Imports only the class's file.
  *
- * @throws UsageError if there is none or the suffix is not unique, with the names that there are.
- * @throws ExperimentLoadError if the file is there but fails to load; the cause is its error.
+ * @throws UsageError with the available names if there is no such class or the suffix is ambiguous.
+ * @throws ExperimentLoadError around the error of a file that fails to load.
  */
 export async function resolveExperiment(
   name: string,

@@ -1,4 +1,4 @@
-/** @file Discovery of experiments in source text: exported classes that descend from Experiment. Runs none of their code. */
+/** @file Discovery of experiments in source text: exported classes that extend Experiment. Runs none of their code. */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { extensions } from './directories.js';
@@ -13,30 +13,30 @@ import {
 
 export type { OwnConstant, SourceProblem } from './sourceFile.js';
 
-/** An experiment that a file exports. */
+/** An exported experiment. */
 export interface FoundExperiment {
   /** Canonical name: `lm.Small` for export Small of experiments/lm.ts. */
   readonly name: string;
-  /** The file that is loaded for it. */
+  /** The file to load for it. */
   readonly file: string;
   readonly exportName: string;
-  /** First paragraph of the class's doc comment, '' without one. */
+  /** First paragraph of the class's doc comment, or ''. */
   readonly description: string;
   /** Where the class stands: another file than `file` where that hands it on. */
   readonly place: { readonly file: string; readonly line: number; readonly lastLine: number };
-  /** Name of the class that it extends, as it stands there. */
+  /** Name of the base class, as written. */
   readonly base: string;
-  /** Whether it is a family, which only its descendants can run. */
+  /** Whether it is abstract: only its subclasses can run. */
   readonly abstract: boolean;
-  /** What the class itself declares and sets, in the order of the source. */
+  /** Constants that the class itself declares or sets, in source order. */
   readonly constants: readonly OwnConstant[];
 }
 
-/** What a scan found. */
+/** Result of a scan. */
 export interface Scan {
   /** Sorted by name. */
   readonly experiments: readonly FoundExperiment[];
-  /** Files that TypeScript cannot read as a whole. */
+  /** Files with syntax errors. */
   readonly problems: readonly SourceProblem[];
 }
 
@@ -44,7 +44,7 @@ function isFile(path: string): boolean {
   return existsSync(path) && statSync(path).isFile();
 }
 
-/** The source file that a relative import names: './lm.js' is lm.ts where that is what stands there. */
+/** The source file of a relative import: './lm.js' means lm.ts if that exists. */
 export function fileOfImport(importer: string, specifier: string): string | undefined {
   if (!specifier.startsWith('.')) return undefined;
   const target = resolve(dirname(importer), specifier);
@@ -69,7 +69,7 @@ class Scanner {
     return entry;
   }
 
-  /** The class behind the names at the head of an extends clause, following imports. */
+  /** The class behind the names of an extends clause, through imports. */
   private find(path: string, [local, member]: readonly string[]): Found {
     if (local === undefined) return undefined;
     const file = this.entry(path);
@@ -81,7 +81,7 @@ class Scanner {
   }
 
   private follow(path: string, link: Link): Found {
-    // Experiment comes from the package or from a path into it: its name is enough.
+    // Experiment comes from the package or a path into it, so its name is enough.
     if (link.name === 'Experiment') return 'root';
     const target = fileOfImport(path, link.from);
     return target ? this.exported(target, link.name, new Set()) : undefined;
@@ -141,10 +141,7 @@ function sourceFiles(directory: string): string[] {
     .sort();
 }
 
-/**
- * Every experiment under the directories, abstract families among them; of two with one name the earlier directory's
- * counts.
- */
+/** All experiments under the directories, abstract ones included; of equal names, the earlier directory's wins. */
 export function scan(directories: readonly string[]): Scan {
   const scanner = new Scanner();
   const byName = new Map<string, FoundExperiment>();
@@ -164,7 +161,7 @@ export function scan(directories: readonly string[]): Scan {
   return { experiments, problems };
 }
 
-/** Every experiment under the directories that can be run, sorted by name. */
+/** All runnable experiments under the directories, sorted by name. */
 export function scanExperiments(directories: readonly string[]): FoundExperiment[] {
   return scan(directories).experiments.filter((found) => !found.abstract);
 }

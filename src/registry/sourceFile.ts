@@ -1,64 +1,64 @@
-/** @file A source file's classes, imports and exports, parsed without running it. */
+/** @file Static view of a source file: classes, imports and exports, parsed without running it. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type ts from 'typescript';
 
-// By require: to import a package of this size has Node read all of it for the names that it exports.
+// Required, not imported: for named imports from a package of this size, Node would scan all of it.
 const compiler: typeof ts = createRequire(import.meta.url)('typescript');
 
-/** A constant that a class declares with `with`, or to which it gives a value of its own. */
+/** A constant that a class declares by `with` or sets. */
 export interface OwnConstant {
   readonly name: string;
   readonly kind: 'declared' | 'set';
-  /** Source of its schema without the description, or of its value. */
+  /** Source text of its schema without the description, or of its value. */
   readonly text: string;
-  /** What `.describe` says of a declared one. */
+  /** Text of `.describe`, for a declared constant. */
   readonly description?: string;
   readonly line: number;
 }
 
-/** A class as it is declared. */
+/** A declared class. */
 export interface ClassEntry {
   readonly name: string;
-  /** The names at the head of the extends clause: LmExperiment in `extends LmExperiment.with({…})`; none without one. */
+  /** Names of the extends clause: LmExperiment in `extends LmExperiment.with({…})`; empty without one. */
   readonly base: readonly string[];
   readonly abstract: boolean;
-  /** First paragraph of its doc comment, '' without one. */
+  /** First paragraph of its doc comment, or ''. */
   readonly description: string;
   readonly line: number;
   readonly lastLine: number;
   readonly constants: readonly OwnConstant[];
 }
 
-/** A name in another file: '*' for all of them, 'default' for the default export. */
+/** A name in another file: '*' for all, 'default' for the default export. */
 export interface Link {
   readonly from: string;
   readonly name: string;
 }
 
-/** Something that TypeScript cannot read. */
+/** A syntax error. */
 export interface SourceProblem {
   readonly file: string;
   readonly line: number;
   readonly message: string;
 }
 
-/** What a file declares, imports and exports. */
+/** Declarations, imports and exports of a file. */
 export interface FileEntry {
   readonly classes: ReadonlyMap<string, ClassEntry>;
-  /** Export name to local name. */
+  /** Local names by export name. */
   readonly exports: ReadonlyMap<string, string>;
-  /** Local name to where it is imported from. */
+  /** Imported names by local name. */
   readonly imports: ReadonlyMap<string, Link>;
-  /** Exports handed on from other files. */
+  /** Re-exports by name. */
   readonly reexports: ReadonlyMap<string, Link>;
-  /** Files all of whose exports are handed on. */
+  /** Files re-exported as a whole. */
   readonly stars: readonly string[];
-  /** The first thing in it that is no TypeScript. */
+  /** The first syntax error. */
   readonly problem: SourceProblem | undefined;
 }
 
-/** The extends clause taken apart: `Base.with({…}).preset({…})` has a base and two records. */
+/** A parsed extends clause: `Base.with({…}).preset({…})` has a base and two records. */
 interface Heritage {
   readonly base: readonly string[];
   readonly records: readonly { readonly method: string; readonly record: ts.Expression }[];
@@ -79,7 +79,7 @@ function heritageOf(expression: ts.Expression): Heritage {
       const isMethod = compiler.isPropertyAccessExpression(called);
       const method = isMethod ? called.name.text : '';
       records.unshift(...node.arguments.map((record) => ({ method, record })));
-      // The call of a method is what it is called on: with() and preset() make a class of the same family.
+      // with() and preset() return a class of the family that they are called on.
       node = isMethod ? called.expression : called;
       base.length = 0;
     } else return { base: [], records };
@@ -99,7 +99,7 @@ function has(node: ts.HasModifiers, kind: ts.SyntaxKind): boolean {
   return compiler.getModifiers(node)?.some((modifier) => modifier.kind === kind) ?? false;
 }
 
-/** Collects what the statements of one file say. */
+/** Collects the declarations of one file. */
 class Reader {
   readonly classes = new Map<string, ClassEntry>();
   readonly exports = new Map<string, string>();
@@ -179,7 +179,7 @@ class Reader {
     });
   }
 
-  /** What a record given to `with` declares, or one given to `preset` sets. Records that stand elsewhere are not looked up. */
+  /** Constants that a record declares for `with`, or sets for `preset`; records defined elsewhere are not resolved. */
   private inRecord({ method, record }: Heritage['records'][number]): OwnConstant[] {
     if (!compiler.isObjectLiteralExpression(record)) return [];
     const kind = method === 'preset' ? 'set' : 'declared';
@@ -196,7 +196,7 @@ class Reader {
     });
   }
 
-  /** `positive.default(4).describe('Blocks.')`: the schema, and what it says of itself. */
+  /** Splits `positive.default(4).describe('Blocks.')` into schema and description. */
   private described(schema: ts.Expression): { text: string; description?: string } {
     const called = compiler.isCallExpression(schema) ? schema.expression : undefined;
     if (called && compiler.isPropertyAccessExpression(called) && called.name.text === 'describe') {
@@ -208,7 +208,7 @@ class Reader {
     return { text: this.textOf(schema) };
   }
 
-  /** Fields of a class: whatever an experiment's class sets is a constant. */
+  /** Constants set by class fields: every field of an experiment class is one. */
   private set(node: ts.ClassDeclaration): OwnConstant[] {
     return node.members.flatMap((member): OwnConstant[] => {
       if (!compiler.isPropertyDeclaration(member) || !member.initializer) return [];
@@ -222,7 +222,7 @@ class Reader {
   }
 }
 
-/** Reads a file. What is broken in it is passed over, and told as its problem. */
+/** Reads a file; skips syntax errors and reports the first one. */
 export function readSourceFile(path: string): FileEntry {
   const source = compiler.createSourceFile(
     path,
@@ -237,7 +237,7 @@ export function readSourceFile(path: string): FileEntry {
 }
 
 function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefined {
-  // The parser notes what it met with; the type of source files keeps that to itself.
+  // The parser's diagnostics are not part of the public type.
   const [first] = (source as unknown as { parseDiagnostics: readonly ts.DiagnosticWithLocation[] })
     .parseDiagnostics;
   if (first === undefined) return undefined;

@@ -1,8 +1,11 @@
-/** @file Full names and suggestions for names of experiments. Imports little: `luthier list` starts with it. */
+/** @file Name lookup and suggestions for experiments. Imports little, since `luthier list` starts with it. */
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from './usageError.js';
 
-/** `name` itself, or the full name that ends with it behind a dot; undefined for none. @throws UsageError for several. */
+/**
+ * `name` itself, or the full name that ends with it after a dot; undefined if there is none. @throws UsageError for
+ * several.
+ */
 export function fullNameOf(name: string, all: readonly string[]): string | undefined {
   if (all.includes(name)) return name;
   const matches = all.filter((each) => each.endsWith(`.${name}`));
@@ -12,7 +15,7 @@ export function fullNameOf(name: string, all: readonly string[]): string | undef
   );
 }
 
-/** ` Did you mean 'lm.Small'?`, also for a misspelt short name ('Smal' is near it by its last part); '' where none is near. */
+/** ` Did you mean 'lm.Small'?`, by full name or last component ('Smal' is close to Small); '' without a close name. */
 export function suggestExperiment(name: string, names: readonly string[]): string {
   if (name.includes('.')) return didYouMean(name, names);
   const short = new Map(names.map((n) => [n.split('.').at(-1)!, n]));

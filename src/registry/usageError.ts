@@ -1,7 +1,7 @@
-/** @file Errors of the command line, shown as one message without a stack trace. */
+/** @file Command-line errors, printed without a stack trace. */
 import { bounded } from '../hparams/errors.js';
 
-/** Something on the command line is wrong (an unknown flag, mode, experiment, constant). The process exits with 2. */
+/** An error on the command line (an unknown flag, mode, experiment, constant). Exit code 2. */
 export class UsageError extends Error {
   override name = 'UsageError';
 

@@ -6,10 +6,10 @@ import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
 import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable, textTable } from './reportFormat.js';
 
-/** What there was, and what was done. */
+/** Entries of the cache, and the outcome of a command on them. */
 interface Found {
   readonly path: string;
-  /** Bytes that the entries may take. */
+  /** Most bytes of all entries together. */
   readonly limit: number;
   readonly entries: readonly CachedEntry[];
 }
@@ -86,7 +86,7 @@ function clearReport({ path, entries }: Found): Report {
   };
 }
 
-/** The cache that this environment names. */
+/** Reads the cache that this environment names. */
 async function look(): Promise<Found> {
   const { cacheLimit, cachePath, checkFolder } = await import('../compiler/native/toolchain/cacheFolder.js');
   const { listEntries } = await import('../compiler/native/toolchain/cacheEntries.js');

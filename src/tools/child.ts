@@ -3,34 +3,34 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from './cleanup.js';
 
-/** Why a child gives no answer. */
+/** Failure of a child process to answer. */
 export class ChildError extends Error {
   override name = 'ChildError';
 
   constructor(
     readonly reason: 'ended' | 'timeout',
     message: string,
-    /** The end of what it wrote to stdout and stderr. */
+    /** The end of its stdout and stderr. */
     readonly output: string,
   ) {
     super(message);
   }
 }
 
-/** How a child is started. */
+/** Options for starting a child. */
 export interface ChildOptions {
-  /** The working directory; that of this process where it is absent. */
+  /** Working directory; defaults to this process's. */
   readonly cwd?: string;
   /** Arguments of the module. */
   readonly args?: readonly string[];
 }
 
-/** As much of what a child writes as is kept. */
+/** Most characters of a child's output that are kept. */
 const longestOutput = 8000;
 
 /**
- * A process that runs a TypeScript or JavaScript module. Both sides send messages of plain data: the module with
- * `process.send`, and by `process.on('message')` it gets those of this side. What it prints is kept for its error.
+ * A process that runs a TypeScript or JavaScript module. Both sides send plain data: the module by `process.send`,
+ * receiving by `process.on('message')`. Its output is kept for errors.
  */
 export class Child<Sent, Received> {
   private readonly process: ChildProcess;
@@ -66,23 +66,23 @@ export class Child<Sent, Received> {
       };
       this.process.on('error', (error) => end(`could not be started: ${error.message}`));
       this.process.on('close', (code, signal) => end(howItEnded(code, signal, this.output)));
-      // What the child itself has started may outlive it, and holds its pipes.
+      // Processes started by the child may outlive it, and hold its pipes.
       this.process.on('exit', (code, signal) => {
         setTimeout(() => end(howItEnded(code, signal, this.output)), 500).unref();
       });
     });
   }
 
-  /** Sends a message; one to a child that has ended is lost, as the next `receive` tells. */
+  /** Sends a message. A message to a child that has ended is lost; the next `receive` fails. */
   send(message: Sent): void {
     if (this.process.connected) this.process.send(message as object, () => {});
   }
 
   /**
-   * The next message of the child.
+   * Receives the child's next message.
    *
-   * @param timeoutMs the child is killed where it takes longer.
-   * @throws ChildError where the child has ended, or was killed.
+   * @param timeoutMs time limit, after which the child is killed.
+   * @throws ChildError if the child has ended, or was killed.
    */
   async receive(timeoutMs?: number): Promise<Received> {
     if (this.inbox.length === 0 && this.ended === undefined) {

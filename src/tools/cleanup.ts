@@ -1,4 +1,4 @@
-/** @file Cleanup when the process ends, by itself or by a signal: temporary folders, child processes. */
+/** @file Cleanup at the end of the process, normal or by signal: temporary folders, child processes. */
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const pending = new Set<() => void>();
@@ -9,7 +9,7 @@ function cleanAll(): void {
     try {
       clean();
     } catch {
-      // The process is ending: one failed clean-up must not prevent the others.
+      // One failed cleanup must not prevent the others.
     }
   }
 }
@@ -17,7 +17,7 @@ function cleanAll(): void {
 function onSignal(signal: NodeJS.Signals): void {
   cleanAll();
   ignoreSignals();
-  // Ends the process as if nobody had listened, so that its parent sees what ended it.
+  // Ends the process as without a listener, so that its parent sees the signal.
   process.kill(process.pid, signal);
 }
 
@@ -32,9 +32,9 @@ function ignoreSignals(): void {
 }
 
 /**
- * Has `clean` called when the process ends or is ended by a signal; it must not wait for anything.
+ * Registers `clean` to be called at the end of the process, including by a signal; it must be synchronous.
  *
- * @returns what is called once `clean` is no longer needed.
+ * @returns a function that cancels the registration.
  */
 export function atEnd(clean: () => void): () => void {
   if (pending.size === 0) watch();

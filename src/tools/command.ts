@@ -1,57 +1,57 @@
-/** @file The interface of a `luthier` command: flags, positional arguments, report. */
+/** @file Interface of `luthier` commands: flags, positional arguments, report. */
 import { type FlagTable, flagsHelp, oneOf, parseFlagTable, valuesOf } from '../cli/flagTable.js';
 import type { Override } from '../cli/overrides.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Paint } from './terminalOutput.js';
 
-/** How every command can write what it found. */
+/** Output formats of every command. */
 const formats = ['text', 'json', 'markdown'] as const;
 
-/** What a command found. Its text forms end without a newline. */
+/** Result of a command. Its text forms end without a newline. */
 export interface Report {
-  /** For people at a terminal; `paint` colours it there, and nowhere else. */
+  /** For terminals, where `paint` adds colours. */
   text(paint: Paint): string;
-  /** For scripts: plain data. */
+  /** Plain data for scripts. */
   json(): unknown;
   /** For pages and comments. */
   markdown(): string;
-  /** In the further formats of the command, by name. */
+  /** The command's further formats, by name. */
   readonly further?: Readonly<Record<string, () => string>>;
-  /** 0 where it is absent; 1 where what was asked for does not hold. */
+  /** 0 if absent; 1 if a check fails. */
   readonly exitCode?: number;
 }
 
-/** What a command is given. */
+/** Arguments of a command. */
 export interface Arguments {
   readonly positionals: readonly string[];
-  /** The values of the command's flags by key. */
+  /** Values of the command's flags, by key. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** --set, --unset, --fiddler and --config_file, in the order in which they were given. */
+  /** --set, --unset, --fiddler and --config_file, in the given order. */
   readonly changes: readonly Override[];
   readonly format: string;
-  /** Tells a person at the terminal of something that is no part of the report. */
+  /** Prints a warning to the terminal, outside of the report. */
   readonly warn: (line: string) => void;
 }
 
-/** One command. */
+/** A command. */
 export interface Command {
-  /** The positional arguments as they are written: `EXP`, `A B`, `[PATTERN]`. */
+  /** Positional arguments in --help: `EXP`, `A B`, `[PATTERN]`. */
   readonly usage: string;
-  /** How many positional arguments there may be. */
+  /** Smallest and largest number of positional arguments. */
   readonly positionals: readonly [least: number, most: number];
   readonly flags: FlagTable;
-  /** Whether --set, --unset, --fiddler and --config_file are taken. */
+  /** Whether the command accepts --set, --unset, --fiddler and --config_file. */
   readonly changes: boolean;
-  /** Formats besides those of every command, which its reports have, too. */
+  /** Formats besides the common ones. */
   readonly formats?: readonly string[];
-  /** What --help says below the flags: examples, exit codes. */
+  /** Text below the flags in --help: examples, exit codes. */
   readonly details?: string;
   run(args: Arguments): Promise<Report>;
 }
 
-/** All flags of a command, in the order of --help. */
+/** All flags of a command, in --help order. */
 async function flagsOf(command: Command): Promise<FlagTable> {
-  // Those that change experiments know all of configs, which takes a third of the time that `list` may take.
+  // Flags that change experiments load hparams, which takes a third of the time that `list` may take.
   const changing = command.changes ? (await import('../cli/changeFlags.js')).overrideFlags : {};
   const offered = [...formats, ...(command.formats ?? [])];
   return {
@@ -67,7 +67,7 @@ async function flagsOf(command: Command): Promise<FlagTable> {
   };
 }
 
-/** What `luthier NAME --help` prints. */
+/** Output of `luthier NAME --help`. */
 export async function commandHelp(name: string, about: string, command: Command): Promise<string> {
   const usage = ['npx luthier', name, command.usage, '[flags]'].filter((part) => part !== '').join(' ');
   const details = command.details === undefined ? '' : `\n\n${command.details}`;
@@ -75,9 +75,9 @@ export async function commandHelp(name: string, about: string, command: Command)
 }
 
 /**
- * Takes a command's arguments apart; 'help' where that is asked for.
+ * Parses a command's arguments; returns 'help' for --help.
  *
- * @throws UsageError for unknown flags, wrong values, and too few or too many arguments.
+ * @throws UsageError for unknown flags, invalid values, and too few or too many arguments.
  */
 export async function parseArguments(
   name: string,

@@ -9,15 +9,15 @@ import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
 import { codeSpan, formatBytes } from './reportFormat.js';
 
-/** The experiment called `name`. The classes of the library are known from here on: short names mean them. */
+/** Resolves an experiment; from here on, short names refer to the library's classes. */
 export async function resolveFor(name: string): Promise<ResolvedExperiment> {
   const resolved = await resolveExperiment(name);
-  // Experiments are made of it: it is loaded by now.
+  // The experiment has loaded the library already.
   (await import('../rooms.js')).registerLibrary();
   return resolved;
 }
 
-/** A resolved experiment with its configs, changed as the flags say; warnings go to the terminal. */
+/** Configures a resolved experiment by the flags; prints warnings. */
 export function configureResolved(
   resolved: ResolvedExperiment,
   { changes, warn }: Pick<Arguments, 'changes' | 'warn'>,
@@ -27,7 +27,7 @@ export function configureResolved(
   return configured;
 }
 
-/** The experiment called `name` with its configs, changed as the flags say; warnings go to the terminal. */
+/** Resolves and configures an experiment by the flags; prints warnings. */
 export async function configureFor(
   name: string,
   args: Pick<Arguments, 'changes' | 'warn'>,
@@ -36,9 +36,9 @@ export async function configureFor(
 }
 
 /**
- * Writes what was made of the experiment to the file that --out names, whole or not at all. Directories above it are made.
+ * Writes a command's output to the --out file atomically, creating directories as needed.
  *
- * @throws UsageError where it cannot be written.
+ * @throws UsageError if it can't be written.
  */
 export function written(experiment: string, file: string, text: string): Report {
   try {

@@ -45,7 +45,7 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
   }
   if (modes.includes(name as Mode)) {
     const { runFlags } = await import('../cli/runFlags.js');
-    // Of a flag given twice the last one counts.
+    // Of a flag given twice, the last one wins.
     return runFlags([`--mode=${name}`, ...rest], () => import('../rooms.js'));
   }
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
@@ -55,7 +55,7 @@ async function run([name, ...rest]: readonly string[]): Promise<number> {
       `luthier has no command '${name}'.${didYouMean(name, names)} The commands are: ${names.join(', ')}.`,
     );
   }
-  // Reading flags takes what reads configs: not what --help waits for.
+  // Parsing flags loads hparams, which --help needn't wait for.
   const [{ commandHelp, parseArguments }, command] = await Promise.all([
     import('./command.js'),
     entry.load(),

@@ -1,14 +1,14 @@
 /** @file Table of the `luthier` commands, each loaded on demand. */
 import type { Command } from './command.js';
 
-/** A command before it is loaded. */
+/** A command that is not loaded yet. */
 interface CommandEntry {
-  /** One sentence for the list of commands, which is shown without loading them. */
+  /** One sentence for the list of commands, which loads none of them. */
   readonly about: string;
   readonly load: () => Promise<Command>;
 }
 
-/** In the order of --help. */
+/** Commands in --help order. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
   list: {
     about: 'Lists experiments with their file, base class and own constants.',

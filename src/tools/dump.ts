@@ -1,4 +1,4 @@
-/** @file `luthier dump`: an experiment's constants and configs. */
+/** @file `luthier dump`: prints an experiment's constants and configs. */
 import { oneOf } from '../cli/flagTable.js';
 import { type ConfiguredExperiment, jsonDocument, yamlDocument } from '../cli/index.js';
 import { classVarsText, effectiveConstants } from '../experiment/index.js';
@@ -13,7 +13,7 @@ import { type Paint, plain } from './terminalOutput.js';
 const defaultForms = ['show', 'mark', 'hide'] as const;
 type Defaults = (typeof defaultForms)[number];
 
-/** How the configs are shown. */
+/** Display options of the configs. */
 interface Shown {
   readonly history: boolean;
   readonly defaults: Defaults | undefined;

@@ -1,15 +1,15 @@
-/** @file Errors as findings: the message, and the place in the project. */
+/** @file Errors as findings: message and place in the project. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { showFile } from '../registry/directories.js';
 
 /** An error as plain data. */
 export interface Failure {
-  /** Messages of the error and of its causes, a line each. */
+  /** Messages of the error and its causes, one per line. */
   readonly message: string;
-  /** Path of the config, constant or layer that is wrong. */
+  /** Path of the invalid config, constant or layer. */
   readonly path?: string;
-  /** `file:line`, or the flag that set what is wrong. */
+  /** `file:line`, or the flag that set the invalid value. */
   readonly place?: string;
 }
 
@@ -17,7 +17,7 @@ export interface Failure {
 const speaking =
   /^(Error|ConfigError|UsageError|ExperimentLoadError|FunctionError|LayerError|TransformError)$/;
 
-/** What the errors of the library say beside their messages. */
+/** Properties of the library's errors. */
 interface Details {
   /** The message without the place. */
   readonly problem?: unknown;
@@ -25,10 +25,10 @@ interface Details {
   readonly place?: unknown;
 }
 
-/** How esbuild tells of a file that is no TypeScript. */
+/** esbuild's message for a syntax error. */
 const syntaxError = /^Transform failed with \d+ errors?:\n(.+?):(\d+):\d+: ERROR: (.*)/;
 
-/** What to tell of `error`, whatever was thrown. */
+/** Describes any thrown value. */
 export function failureOf(error: unknown): Failure {
   if (!(error instanceof Error)) return { message: String(error) };
   const chain: Error[] = [];
@@ -49,7 +49,7 @@ export function failureOf(error: unknown): Failure {
   };
 }
 
-/** Without the messages that one before them repeats, as wrappers do. */
+/** Drops messages that repeat an earlier one, as wrappers do. */
 function withoutEchoes(messages: readonly string[]): string[] {
   return messages.filter((message, i) => !messages.slice(0, i).some((before) => before.includes(message)));
 }
@@ -57,7 +57,7 @@ function withoutEchoes(messages: readonly string[]): string[] {
 function messageOf(error: Error): string {
   const { problem } = error as Details;
   if (typeof problem === 'string') return problem;
-  // Which module required which is of no interest here.
+  // Omits Node's require stack.
   const message = error.message.replace(/\nRequire stack:[\s\S]*/, '');
   const syntax = syntaxError.exec(message);
   if (syntax) return syntax[3]!;
@@ -71,7 +71,7 @@ function statedPlace(error: Error): string | undefined {
   return syntax ? `${showFile(syntax[1]!)}:${syntax[2]}` : undefined;
 }
 
-/** The library's own sources: an error that arises in them is about what the project asked of them. */
+/** The library's own sources: errors that arise there are about the project's input. */
 const library = fileURLToPath(new URL('../', import.meta.url));
 
 /** The innermost line of the project in the stack. */
@@ -80,7 +80,7 @@ function placeInStack(error: Error): string | undefined {
     const found = /(?:^|[\s(])((?:file:\/\/)?\/[^():]+):(\d+):\d+\)?$/.exec(line);
     if (found === null) continue;
     const file = found[1]!.startsWith('file://') ? fileURLToPath(found[1]!.replace(/\?.*$/, '')) : found[1]!;
-    // With source maps, frames of packages name files that were never installed.
+    // With source maps, frames of packages may name files that were never installed.
     const isProjects = !file.startsWith(library) && !file.includes('/node_modules/') && existsSync(file);
     if (isProjects) return `${showFile(file)}:${found[2]}`;
   }

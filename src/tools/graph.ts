@@ -1,4 +1,4 @@
-/** @file `luthier graph`: a picture of an experiment's configs. */
+/** @file `luthier graph`: draws an experiment's configs. */
 import { nonEmpty, oneOf, positive } from '../cli/flagTable.js';
 import { type GraphOptions, getPath, toDot, toSvg } from '../hparams/index.js';
 import type { Arguments, Command, Report } from './command.js';

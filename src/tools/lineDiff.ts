@@ -1,8 +1,8 @@
-/** @file Line diff of two texts, with context. */
+/** @file Line diff of two texts with context. */
 import { alignLists } from '../hparams/diff/lists.js';
 import { type Paint, plain } from './terminalOutput.js';
 
-/** A line of a difference; a gap stands for lines that are left out, and tells the line numbers behind it. */
+/** A line of a diff. A gap stands for omitted lines, and gives the line numbers behind it. */
 export interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added' | 'gap';
   readonly text: string;
@@ -19,7 +19,7 @@ interface NumberedLine extends DiffLine {
   readonly new: number;
 }
 
-/** All lines of both texts: what went stands before what came in its place. */
+/** Lines of both texts, removed ones before those that replace them. */
 function merged(before: readonly string[], after: readonly string[]): NumberedLine[] {
   const { oldOf, stayed } = alignLists(before, after);
   const lines: NumberedLine[] = [];
@@ -27,7 +27,7 @@ function merged(before: readonly string[], after: readonly string[]): NumberedLi
   for (let next = 0; next <= after.length; next += 1) {
     const isEnd = next === after.length;
     if (!isEnd && !stayed[next]) continue;
-    // Between two lines that stayed in order, no old line stayed, and no new one.
+    // Between two lines that stayed in order, all old lines were removed and all new ones added.
     const old = isEnd ? before.length : oldOf[next]!;
     for (; i < old; i += 1) lines.push({ kind: 'removed', text: before[i]!, old: i, new: j });
     for (; j < next; j += 1) lines.push({ kind: 'added', text: after[j]!, old: i, new: j });
@@ -36,7 +36,7 @@ function merged(before: readonly string[], after: readonly string[]): NumberedLi
   return lines;
 }
 
-/** How `before` became `after`: lines that changed, with `context` lines around them; none where nothing changed. */
+/** Diff of two texts with `context` lines around changes; empty for equal texts. */
 export function lineDiff(before: string, after: string, context = 2): DiffLine[] {
   const lines = merged(linesIn(before), linesIn(after));
   const shown: DiffLine[] = [];
@@ -60,7 +60,7 @@ export function lineDiff(before: string, after: string, context = 2): DiffLine[]
 const marks = { same: ' ', removed: '-', added: '+', gap: '' } as const;
 const colours = { same: undefined, removed: 'red', added: 'green', gap: 'cyan' } as const;
 
-/** The difference as text, in the form that `diff` blocks of Markdown colour. */
+/** A diff as text, in the form that Markdown's `diff` blocks colour. */
 export function diffText(lines: readonly DiffLine[], paint: Paint = plain): string {
   return lines
     .map(({ kind, text }) => {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** @file The executable `luthier`, which loads TypeScript: its own and that of experiments. */
+/** @file Executable `luthier`, which loads TypeScript: its own and that of experiments. */
 import '../system/typescript.js';
 
 await import('./commandLine.ts');

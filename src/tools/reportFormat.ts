@@ -1,4 +1,4 @@
-/** @file Tables, numbers with units, and escaped text for the reports of commands. */
+/** @file Formatting of reports: tables, numbers with units, escaped text. */
 import { formatScaled, type Scales } from '../summaries/formatNumbers.js';
 
 export { formatCount } from '../summaries/formatNumbers.js';
@@ -32,12 +32,12 @@ export function formatFlops(flops: number): string {
   return Math.abs(flops) < 999.5 ? `${Math.round(flops)} FLOP` : formatScaled(flops, FLOPS);
 }
 
-/** `1 experiment`, `2 experiments`; `plural` where it is not the word with an s. */
+/** `1 experiment`, `2 experiments`; `plural` for irregular plurals. */
 export function counted(count: number, word: string, plural = `${word}s`): string {
   return `${count} ${count === 1 ? word : plural}`;
 }
 
-/** Text with `indent` in front of each of its lines. */
+/** Indents each line of a text. */
 export function indented(text: string, indent: string): string {
   return indent + text.replaceAll('\n', `\n${indent}`);
 }
@@ -45,7 +45,7 @@ export function indented(text: string, indent: string): string {
 const number = /^[-+−±~≈]?\d[\d,.]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{0,5}(?:\/[A-Za-z]+)?)$/;
 const noNumber = /^[-–—]?$/;
 
-/** Which columns stand to the right: those that hold numbers, with or without units, and nothing else. */
+/** Whether a column is right-aligned: it holds only numbers, with or without units. */
 function isRight(rows: readonly (readonly string[])[], column: number): boolean {
   const cells = rows.map((row) => row[column] ?? '');
   return (
@@ -75,8 +75,8 @@ function padded(row: readonly string[], { widths, right }: Columns): string[] {
 }
 
 /**
- * A table for a terminal: columns two spaces apart, those of numbers to the right, no spaces at the ends of lines.
- * `paint` may colour a line, the header's (`undefined`) or that of a row, once it is laid out.
+ * A table for terminals: columns two spaces apart, numbers right-aligned, no trailing spaces. `paint` may colour a
+ * finished line, the header's (`undefined`) or that of a row.
  */
 export function textTable(
   rows: readonly (readonly string[])[],
@@ -89,14 +89,14 @@ export function textTable(
   return [...(header === undefined ? [] : [paint(line(header), undefined)]), ...lines].join('\n');
 }
 
-/** A bar or a line break ends a cell, also inside of code. */
+/** Bars and line breaks end a cell, even within code. */
 function cellText(cell: string): string {
   return cell
     .replace(/\s*[\r\n]+\s*/g, ' ')
     .replace(/(\\*)\|/g, (whole, slashes: string) => (slashes.length % 2 === 1 ? whole : `${slashes}\\|`));
 }
 
-/** A table in Markdown, laid out so that it can be read as text, too. Cells are Markdown; bars in them are escaped. */
+/** A Markdown table that is also readable as text. Cells are Markdown; bars in them are escaped. */
 export function markdownTable(rows: readonly (readonly string[])[], header: readonly string[]): string {
   const cells = rows.map((row) => row.map(cellText));
   const titles = header.map(cellText);
@@ -108,11 +108,11 @@ export function markdownTable(rows: readonly (readonly string[])[], header: read
   return [line(titles), `|${rule.join('|')}|`, ...cells.map(line)].join('\n');
 }
 
-/** What GitHub makes a link by itself: addresses, `@name`, `#12`, `GH-12`, commits; a comment in it prevents that. */
+/** Text that GitHub turns into links: addresses, `@name`, `#12`, `GH-12`, commits; a comment within prevents it. */
 const linking =
   /@(?=[\w-])|#(?=\w)|\bGH(?=-\d)|\b(?:https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|[\da-f]{6}(?=[\da-f])/gi;
 
-/** Text as Markdown shows it, character for character: no emphasis, links, HTML or table cells. */
+/** Text that Markdown shows literally: no emphasis, links, HTML or table cells. */
 export function escapeMarkdown(text: string): string {
   return text
     .replace(/[\\`*_{}[\]<>|~$]/g, '\\$&')
@@ -122,7 +122,7 @@ export function escapeMarkdown(text: string): string {
     .replace(/^(\s*\d+)([.)])/gm, '$1\\$2');
 }
 
-/** Text as code inside of a line; backticks in it, and at its ends, stay. */
+/** Inline code; keeps backticks, also at the ends. */
 export function codeSpan(text: string): string {
   const line = text.replace(/[\r\n]+/g, ' ');
   const fence = longestRun(line) === 0 ? '`' : '`'.repeat(longestRun(line) + 1);
@@ -130,7 +130,7 @@ export function codeSpan(text: string): string {
   return `${fence}${space}${line}${space}${fence}`;
 }
 
-/** Text as a block of code of its own. */
+/** A code block. */
 export function codeBlock(text: string, language = ''): string {
   const fence = '`'.repeat(Math.max(3, longestRun(text) + 1));
   return `${fence}${language}\n${text.replace(/\n+$/, '')}\n${fence}`;
@@ -140,12 +140,12 @@ function longestRun(text: string): number {
   return Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
 }
 
-/** A part that a reader opens by a click; `summary` is HTML. */
+/** A collapsed section; `summary` is HTML. */
 export function folded(summary: string, markdown: string): string {
   return `<details>\n<summary>${summary}</summary>\n\n${markdown}\n\n</details>`;
 }
 
-/** Text inside of HTML, such as the summary of a folded part. */
+/** Text for HTML, such as the summary of a collapsed section. */
 export function escapeHtml(text: string): string {
   return text
     .replaceAll('&', '&amp;')

@@ -5,12 +5,12 @@ import type { FoundExperiment, Scan, SourceProblem } from '../registry/scan.js';
 import { fullNameOf, suggestExperiment } from '../registry/suggest.js';
 import { UsageError } from '../registry/usageError.js';
 
-/** Whether a text is a pattern with * or ?. */
+/** Whether a text is a pattern, with * or ?. */
 function isPattern(text: string): boolean {
   return /[*?]/.test(text);
 }
 
-/** What a pattern with * or ? stands for: the whole name, or all of it behind one of its dots. */
+/** Matcher of a pattern with * or ?: the whole name, or everything behind one of its dots. */
 function glob(pattern: string): RegExp {
   const source = pattern
     .replace(/[\\^$.+()[\]{}|]/g, '\\$&')
@@ -19,7 +19,7 @@ function glob(pattern: string): RegExp {
   return new RegExp(`^(?:.*\\.)?${source}$`, 'i');
 }
 
-/** Those of `experiments` whose names have `pattern` in them or, where it has * or ?, are what it describes. */
+/** Experiments whose names contain `pattern` or, if it has * or ?, match it. */
 export function matching<T extends { readonly name: string }>(
   pattern: string,
   experiments: readonly T[],
@@ -32,19 +32,19 @@ export function matching<T extends { readonly name: string }>(
   return experiments.filter(({ name }) => name.toLowerCase().includes(part));
 }
 
-/** A file without a single experiment that could be found, for it cannot be read. */
+/** A file with a syntax error, in which no experiment was found. */
 export interface BrokenFile {
   readonly name: string;
   readonly problem: SourceProblem;
 }
 
-/** What is to be checked. */
+/** Experiments and broken files to check. */
 export interface Selection {
   readonly experiments: readonly FoundExperiment[];
   readonly broken: readonly BrokenFile[];
 }
 
-/** The name that an experiment of the file would begin with. */
+/** Prefix of the names of a file's experiments. */
 function moduleName(file: string, directories: readonly string[]): string {
   const directory = directories.find((each) => file.startsWith(each + sep)) ?? dirname(file);
   return relative(directory, file)
@@ -53,10 +53,10 @@ function moduleName(file: string, directories: readonly string[]): string {
 }
 
 /**
- * The experiments that `names` name: full names, dotted suffixes that only one has, or patterns with * and ?. Without
- * names all of them, and the files in which none could be found because they cannot be read.
+ * Selects experiments by full name, unique dotted suffix, or pattern with * and ?. Without names, selects all, and the
+ * broken files without any experiment.
  *
- * @throws UsageError for a name that no experiment has, or several.
+ * @throws UsageError for an unknown or ambiguous name.
  */
 export function select(names: readonly string[], scan: Scan, directories: readonly string[]): Selection {
   const experiments = scan.experiments.filter(({ abstract }) => !abstract);

@@ -1,25 +1,25 @@
-/** @file Colours and a progress line, on a terminal alone. */
+/** @file Colours and a progress line, on terminals only. */
 import { styleText } from 'node:util';
 
-/** Colours a text, or leaves it as it is where there is no terminal. */
+/** Colours a text, or returns it unchanged without a terminal. */
 export type Paint = (style: Parameters<typeof styleText>[0], text: string) => string;
 
 /** No colours. */
 export const plain: Paint = (_, text) => text;
 
-/** Colours where `stream` is a terminal, unless NO_COLOR forbids them. */
+/** Colours for a terminal, unless NO_COLOR is set. */
 export function paintFor(stream: NodeJS.WriteStream): Paint {
   const allowed = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
   return allowed ? (style, text) => styleText(style, text, { validateStream: false }) : plain;
 }
 
-/** A line of stderr that counts what is done, and is gone when the command ends. Silent where stderr is no terminal. */
+/** A progress line on stderr, cleared when the command ends. Silent without a terminal. */
 export class Progress {
   private done = 0;
 
   constructor(private readonly total: number) {}
 
-  /** One more is done, by this name. */
+  /** Counts a finished item. */
   add(name: string): void {
     this.done += 1;
     this.write(`${this.done} of ${this.total}: ${name}`);

@@ -61,7 +61,7 @@ test('a constant that nothing reads gives a warning, one that a class field read
     configure({ ...resolved, cls }, parse(flags) as Override[]).warnings;
   const flags = ['--set', 'modelDims=8', '--set', 'spare=1', '--unset', 'spare'];
   expect(warningsOf(Fiddled, ...flags)).toEqual([
-    '--unset spare: Fiddled never reads the constant spare while it makes its configs, so this changes nothing.',
+    '--unset spare: Fiddled never reads the constant spare while it makes its configs, so the flag has no effect.',
   ]);
   expect(warningsOf(Fixed, ...flags)).toEqual([]);
 });
@@ -123,7 +123,7 @@ test.each([
   ],
   [
     'batches(1, all, 2)',
-    '--fiddler batches(1, all, 2): This is one argument too many for batches. It takes size, what.\n' +
+    '--fiddler batches(1, all, 2): batches got one argument too many. It takes size, what.\n' +
       '  batches(1, all, 2)\n                  ^',
   ],
   [
@@ -277,7 +277,7 @@ test.each([
   ],
   [
     ['--sweep', 'modelDims=8,16', '--set', 'modelDims=4'],
-    '--set modelDims=4 undoes --sweep modelDims=8,16, which stands before it: leave one out.',
+    '--set modelDims=4 overrides the earlier --sweep modelDims=8,16: leave one out.',
   ],
   [
     ['--sweep', 'modelDims=8,8'],

@@ -137,25 +137,25 @@ test.each<[string, (t: any) => any, object, string]>([
     'two outputs on one array',
     ({ x }) => ({ y: tf.neg(x), z: tf.square(x) }),
     { inputs: { x: front }, outputs: { y: back, z: back } },
-    "step: outputs 'y' and 'z' are bound to the same memory; bind each to memory of its own.",
+    "step: outputs 'y' and 'z' share memory; bind each to memory of its own.",
   ],
   [
     'outputs that overlap',
     ({ x }) => ({ y: tf.neg(x), z: tf.square(x) }),
     { inputs: { x: new Float32Array(4) }, outputs: { y: buffer.subarray(2, 6), z: front } },
-    "step: outputs 'z' and 'y' are bound to the same memory; bind each to memory of its own.",
+    "step: outputs 'z' and 'y' share memory; bind each to memory of its own.",
   ],
   [
     'an output on a part of an input',
     ({ x }) => ({ y: tf.neg(x) }),
     { inputs: { x: front }, outputs: { y: buffer.subarray(1, 5) } },
-    "step: output 'y' is bound to memory of input 'x', and they are not the same elements; bind it to memory of its own.",
+    "step: output 'y' overlaps a part of input 'x'; bind it to memory of its own.",
   ],
   [
     'an output on an input that it is read with, each with a part for each run',
     ({ x }) => ({ y: tf.reverse(x, 0) }),
     { inputs: { x: buffer }, outputs: { y: buffer }, runs: 2 },
-    "step: output 'y' is bound to memory of input 'x', is written before that is read for the last time, and has a part for each run; bind it to memory of its own.",
+    "step: output 'y' shares memory with stacked input 'x' and is written before that is last read; bind it to memory of its own.",
   ],
 ])('%s is refused', async (_, f, binding, message) => {
   const executable = await compiled(f, { x });
@@ -314,7 +314,7 @@ test.each(['eager', 'onnx', ...(hasCompiler ? ['native' as const] : [])] as cons
     // Fewer runs begin at the first part as well, and leave the others' results.
     await call.run();
     expect([...total.data]).toEqual([72, 28, 66]);
-    await expect(call.run(4)).rejects.toThrow('step: bound for 3 runs at a time, and asked for 4.');
+    await expect(call.run(4)).rejects.toThrow('step: expected at most 3 runs per call, as bound, got 4.');
     // What all runs read alike is given once.
     const alike = executable.bind({ ...bound, inputs: { x: eights.slice(4, 8), sum: sum.fill(0) } });
     const sums = (await alike.run(3)) as { total: HostTensor };

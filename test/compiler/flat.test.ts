@@ -72,9 +72,9 @@ test('bad input is named', () => {
   const a = { name: 'a', shape: [2], group: 'g' };
   expect(() => flatLayout([a, a])).toThrow("flatLayout: two variables are named 'a'.");
   expect(() => flatLayout([{ ...a, shape: [2, -1] }])).toThrow(
-    "flatLayout: variable 'a' has shape [2, -1]; dimensions are integers, 0 or more.",
+    "flatLayout: variable 'a' has shape [2, -1]; expected integers, 0 or more.",
   );
   expect(() => flatViews(flatLayout([a]), new Float32Array(2))).toThrow(
-    'flatViews: the layout has 16 elements, the buffer 2.',
+    'flatViews: expected a buffer of 16 elements, got 2.',
   );
 });

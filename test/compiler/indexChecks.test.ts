@@ -152,7 +152,7 @@ test('what follows a step is not done where it worked out a bad index: parameter
   expect(new Set(params)).toEqual(new Set([-4]));
   ids[1] = 2;
   await expect(call.run()).rejects.toThrow(
-    'step: indices that it works out, element [1]: 3 is not one of the 3 rows of float32[3], 0 to 2.',
+    'step: indices that it computes, element [1]: 3 is not one of the 3 rows of float32[3], 0 to 2.',
   );
   expect(new Set(params)).toEqual(new Set([-4]));
   await executable.dispose();

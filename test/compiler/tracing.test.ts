@@ -77,7 +77,7 @@ test.each([
     'causal attention with more queries than keys',
     (t: any) => ops.attention(t.q, t.k, t.k, { causal: true }),
     { q: spec([1, 5, 2, 3]), k: spec([1, 4, 2, 3]) },
-    "attention: queries are the last of the keys' positions where it is causal, and there are 5 queries for 4 keys. " +
+    'attention: expected at most as many causal queries as keys, got 5 queries and 4 keys. ' +
       "(in layer 'lm/x')",
   ],
   [

@@ -53,7 +53,7 @@ test('of many experiments, those of the file that was named are listed, others c
     );
   }
   await expect(resolveExperiment('five.more.E9', [directory])).rejects.toThrow(
-    /\nExperiments: five\.E0, five\.E1, five\.E2, five\.E3, five\.E4, 16 in many\.\*, two\.E0, two\.E1 \(npx luthier list tells them all\)\.$/,
+    /\nExperiments: five\.E0, five\.E1, five\.E2, five\.E3, five\.E4, 16 in many\.\*, two\.E0, two\.E1 \(npx luthier list shows them all\)\.$/,
   );
   rmSync(directory, { recursive: true });
 });

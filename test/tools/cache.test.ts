@@ -11,15 +11,18 @@ async function someCache() {
   const XDG_CACHE_HOME = temporaryDirectory();
   const cache = Cache.open({ XDG_CACHE_HOME });
   const put = async (kind: 'runtime' | 'program', name: string): Promise<string> => {
-    const wanted = { kind, name, parts: [], compiler: 'cc (GCC) 13.1.0' };
+    const wanted = { kind, name, dependencies: [], compiler: 'cc (GCC) 13.1.0' };
     const { folder } = await cache.entry(wanted, async (made) =>
       writeFileSync(join(made, cache.libraryName(wanted)), 'x'.repeat(5000)),
     );
     return folder;
   };
-  const failing = cache.entry({ kind: 'program', name: 'broken', parts: [], compiler: 'cc' }, async () => {
-    throw new Error('it failed');
-  });
+  const failing = cache.entry(
+    { kind: 'program', name: 'broken', dependencies: [], compiler: 'cc' },
+    async () => {
+      throw new Error('it failed');
+    },
+  );
   await failing.catch(() => {});
   const old = await put('program', 'lm.Small|x');
   for (const name of readdirSync(old)) if (name.startsWith('use-')) rmSync(join(old, name));

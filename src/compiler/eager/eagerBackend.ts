@@ -1,4 +1,4 @@
-/** @file tfjs backends as engines that run a function operation by operation; `cpu` is the tests' oracle. */
+/** @file Eager engine: runs a function operation by operation on a tfjs backend. `cpu` is the reference in tests. */
 
 import type { Backend } from '../backend.js';
 import { isAuxiliary, isTensor } from '../gradients.js';
@@ -15,11 +15,11 @@ import { checkSegmentIds } from './segmentIds.js';
 /** Backends that the eager engine can run on. */
 export type EagerDevice = 'cpu' | 'gpu';
 
-/** The tfjs backend of a device, loaded at first use. */
+/** Loads the tfjs backend of a device at first use. */
 export async function loadBackend(device: EagerDevice): Promise<string> {
   if (device === 'cpu') {
     await import('@tensorflow/tfjs-backend-cpu');
-    // Its first use would print an advertisement for tfjs-node.
+    // Suppresses tfjs's advertisement for tfjs-node at first use.
     (tf.findBackend('cpu') as tf.KernelBackend & { firstUse: boolean }).firstUse = false;
     answerForEmpties('cpu');
     checkSegmentIds('cpu');
@@ -27,7 +27,7 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
   }
   const name = '@tensorflow/tfjs-node-gpu';
   try {
-    // Missing, or installed without its binary: both mean that there is no GPU backend.
+    // The package is missing, or was installed without its binary: either way there is no GPU backend.
     await import(name);
     answerForEmpties('tensorflow');
     checkSegmentIds('tensorflow');
@@ -42,7 +42,7 @@ export async function loadBackend(device: EagerDevice): Promise<string> {
   }
 }
 
-/** What gather and the sum by segments say of an index, as other engines are told it; undefined for other errors. */
+/** The index error behind an error of tfjs's gather or segment sum; undefined for other errors. */
 function indexError(program: string, error: unknown): IndexError | undefined {
   const message = error instanceof Error ? error.message : '';
   const [, value, last, where] = /the index value (-?\d+) is not in \[0, (\d+)\](.*)/s.exec(message) ?? [];
@@ -52,9 +52,9 @@ function indexError(program: string, error: unknown): IndexError | undefined {
 }
 
 /**
- * The rules say what shapes and dtypes operations give; this is where that is held against what they do give.
+ * Checks the shapes and dtypes that the rules inferred against those of the results.
  *
- * @throws CompilerError where a result is not of the shape and dtype that it was traced with.
+ * @throws CompilerError where a result has another shape or dtype than was traced.
  */
 function checkResults(results: readonly Leaf<tf.Tensor>[], { graph, outputPaths }: Program): void {
   const isSame = ({ value: { shape, dtype } }: Leaf<tf.Tensor>, spec: TensorSpec): boolean =>
@@ -93,7 +93,7 @@ export async function compileEager(
           tf.engine().tidy(() => {
             let next = 0;
             const tree = mapTree<TensorSpec, tf.Tensor>(program.inputs, isSpec, ({ shape, dtype }) =>
-              // The backend may keep the array, and the caller writes to it again: it gets a copy.
+              // The backend may keep the array, and the caller reuses it: pass a copy.
               tf.tensor(inputs[next++]!.slice() as Float32Array, [...shape], dtype),
             );
             const results = flattenTree<tf.Tensor>(call(tree), isTensor);

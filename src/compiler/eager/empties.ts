@@ -1,4 +1,4 @@
-/** @file Empty tensors on tfjs's backends, whose kernels answer with what was in memory, with NaN, or not at all. */
+/** @file Empty tensors on tfjs backends, whose kernels return uninitialised memory or NaN for them, or never return. */
 import { inferOutputs, kernelRules, ruleOf, withinRule } from '../rules/index.js';
 import type { RawAttrs } from '../rules/rule.js';
 import { newHostArray, sizeOf, type TensorSpec } from '../tensors.js';
@@ -9,7 +9,7 @@ const prepared = new Set<string>();
 const isEmpty = (spec: { readonly shape: readonly number[] } | null | undefined): boolean =>
   spec?.shape.includes(0) === true;
 
-/** Has the kernels of a backend give for empty operands what compiled programs give. */
+/** Makes the kernels of a backend return for empty operands what compiled programs return. */
 export function answerForEmpties(backendName: string): void {
   if (prepared.has(backendName)) return;
   prepared.add(backendName);
@@ -21,7 +21,7 @@ export function answerForEmpties(backendName: string): void {
   }
 }
 
-/** A kernel that is asked only where all operands have elements, or its rule tells no element for those that have none. */
+/** Wraps a kernel: empty operands never reach it where the operation's rule defines the result. */
 function answering(op: string, kernelFunc: tf.KernelFunc): tf.KernelFunc {
   const { inputs: names, attrs: attrsOf, listOfOutputs, ofEmpty } = ruleOf(op);
   return (args) => {

@@ -1,4 +1,4 @@
-/** @file Products and convolutions in bfloat16 on tfjs's backends, which have none: their operands are rounded on the host. */
+/** @file Products and convolutions in bfloat16 on tfjs backends, which lack it: the host rounds the operands. */
 import { currentPrecision, notePrecision, roundToBfloat16 } from '../precision.js';
 import { kernelRules } from '../rules/index.js';
 import * as tf from '../tfjs.js';
@@ -7,7 +7,7 @@ const prepared = new Set<string>();
 
 const PRODUCTS = Object.keys(kernelRules).filter((name) => kernelRules[name]!.isProduct);
 
-/** Makes the products of every registered backend but `except` heed the precision around their call. */
+/** Makes the products of every registered backend but `except` heed the current precision. */
 export function prepareBackends(except: string): void {
   for (const backendName of Object.keys(tf.engine().registryFactory)) {
     if (backendName === except || prepared.has(backendName)) continue;
@@ -21,7 +21,7 @@ export function prepareBackends(except: string): void {
   }
 }
 
-/** A product's kernel with its operands rounded where they are asked to be. */
+/** Wraps a product kernel: rounds its operands where the current precision is bfloat16. */
 function rounding(kernelFunc: tf.KernelFunc): tf.KernelFunc {
   return (args) => {
     notePrecision(args.attrs);

@@ -1,10 +1,10 @@
-/** @file Rows of a chain: how its units read and write buffers from one row to the next. */
+/** @file Row strides of a chain: how its units access buffers from row to row. */
 import type { Access } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import type { LoopUnit } from './units.js';
 import type { Buffer } from './views.js';
 
-/** Elements between one row of the chain and the next, where an access stays within its row; else null. */
+/** Elements from one row of the chain to the next, or null where an access reaches beyond its row. */
 function rowStride(
   { rows, column, offset }: Access,
   unitRows: number,
@@ -19,7 +19,7 @@ function rowStride(
   return column >= 0 && offset >= 0 && last < stride ? stride : null;
 }
 
-/** How a unit reads or writes a buffer: its stride from row to row, null where it does not keep to rows. */
+/** A unit's access to a buffer. The stride is per row of the chain, null where an access reaches beyond its row. */
 export interface Touch {
   readonly buffer: Buffer;
   readonly stride: number | null;
@@ -32,7 +32,7 @@ const matrixAccess = ({ buffer, offset, rs, cs }: ProductUnit['a'], rows: number
   column: cs,
 });
 
-/** What a unit of a chain reads, with strides by rows of the chain. */
+/** Reads of a chain's unit, with strides per row of the chain. */
 export function touchedReads(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
   if (unit.kind === 'product') {
     return [
@@ -49,7 +49,7 @@ export function touchedReads(unit: LoopUnit | ProductUnit, chainRows: number): T
   );
 }
 
-/** What a unit of a chain writes. Sums over rows keep to no row. */
+/** Writes of a chain's unit. Sums over rows have no stride. */
 export function touchedWrites(unit: LoopUnit | ProductUnit, chainRows: number): Touch[] {
   if (unit.kind === 'product') {
     return [
@@ -65,7 +65,7 @@ export function touchedWrites(unit: LoopUnit | ProductUnit, chainRows: number): 
   }));
 }
 
-/** Adds what a unit writes, by rows of its chain; null where two writes of a buffer differ in their stride. */
+/** Adds a unit's writes, with strides per row of its chain; null where writes to a buffer differ in stride. */
 export function addWrites(
   writes: Map<Buffer, number | null>,
   unit: LoopUnit | ProductUnit,
@@ -75,7 +75,7 @@ export function addWrites(
     writes.set(buffer, writes.has(buffer) && writes.get(buffer) !== stride ? null : stride);
 }
 
-/** What units write, by rows of their chain. */
+/** Writes of several units, with strides per row of their chain. */
 export function writesByRows(
   units: readonly (LoopUnit | ProductUnit)[],
   rows: number,

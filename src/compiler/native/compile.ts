@@ -7,7 +7,7 @@ import { optimize } from '../passes/index.js';
 import type { Profiler } from '../profile/profiler.js';
 import { CompilerError } from '../tensors.js';
 import { writeDump } from './dump/writeDump.js';
-import { PROGRAM_PARTS } from './emit/emitProgram.js';
+import { PROGRAM_SECTIONS } from './emit/emitProgram.js';
 import { type KeptInputs, lowerToC } from './lowerToC.js';
 import { openProgram } from './nativeProgram.js';
 import { partsOf } from './profiledParts.js';
@@ -18,18 +18,18 @@ import { openToolchain } from './toolchain/index.js';
 /** Options of a native program. */
 export interface NativeOptions extends KeptInputs {
   readonly name?: string;
-  /** Threads of a run; one a core by default. */
+  /** Threads per run; one per core by default. */
   readonly numThreads?: number;
-  /** Is told where the time of runs goes. */
+  /** Collects the run times. */
   readonly profiler?: Profiler | undefined;
-  /** Traces a graph that follows in the same run; its inputs and outputs come behind those of the first. */
+  /** Traces the graph that follows in the same run; its inputs and outputs come after those of the first. */
   readonly following?: (() => Graph) | undefined;
 }
 
-/** A backend, or why there is none, as a sentence. */
+/** A backend, or a sentence that says why there is none. */
 export type Attempt = { readonly backend: Backend } | { readonly reason: string };
 
-/** Lowers traced graphs, the second to follow the first. @returns the name of an operation where it has no rule. */
+/** Lowers traced graphs, the second to follow the first. @returns the plan, or an operation without a rule. */
 function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kept }: NativeOptions) {
   const [graph, following] = graphs.map(optimize);
   const lowered = lowerToC(graph!, kept, following);
@@ -42,13 +42,13 @@ function planAnew(graphs: readonly Graph[], { name = 'program', profiler, ...kep
 }
 
 /**
- * Compiles a traced graph with the machine's C compiler, where it and the graph allow it. What an earlier process has
- * planned is not planned again, unless LUTHIER_DUMP wants to see how.
+ * Compiles a traced graph with the machine's C compiler, where the machine and the graph allow it. A plan that an
+ * earlier process stored is reused, unless LUTHIER_DUMP asks for a dump.
  *
- * @throws CompilerError where the compiler fails, or memory is short.
+ * @throws CompilerError where the C compiler fails, or memory is short.
  */
 export async function tryNative(graph: Graph, options: NativeOptions = {}): Promise<Attempt> {
-  // The compiler is asked what it is while the second graph is traced.
+  // Probes the toolchain while the second graph is traced.
   const opening = openToolchain();
   const { name = 'program', numThreads = availableParallelism(), profiler, following } = options;
   const graphs = following === undefined ? [graph] : [graph, following()];
@@ -64,7 +64,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
     return { reason: `The native engine has no rule for the operation '${plan.missing}'.` };
   if ('reason' in toolchain) return toolchain;
   if (stored === undefined) await place?.keep(plan);
-  const compile = () => compileC(toolchain, plan.source, { ...compiling, parts: PROGRAM_PARTS });
+  const compile = () => compileC(toolchain, plan.source, { ...compiling, sections: PROGRAM_SECTIONS });
   const joined = graphs.reduce(joinGraphs);
   const backend = await openProgram(toolchain, compile, plan.constants, {
     name,
@@ -81,7 +81,7 @@ export async function tryNative(graph: Graph, options: NativeOptions = {}): Prom
 /**
  * Compiles a traced graph to machine code.
  *
- * @throws CompilerError for an operation without a rule, and where there is no compiler.
+ * @throws CompilerError for an operation without a rule, and where there is no C compiler.
  */
 export async function compileNative(graph: Graph, options: NativeOptions = {}): Promise<Backend> {
   const attempt = await tryNative(graph, options);

@@ -1,10 +1,10 @@
-/** @file C expressions of elementwise operations: one entry an operation, on operands already loaded. */
+/** @file C expressions of elementwise operations: one entry per operation, on loaded operands. */
 
 import { foldWords } from '../ops/randomOps.js';
 import type { DType } from '../tensors.js';
 import type { PlacedOp } from './placedOps.js';
 
-/** What an expression is made from. */
+/** Input of an expression. */
 interface ExpressionContext {
   /** C expressions of the operands. */
   readonly args: readonly string[];
@@ -12,13 +12,13 @@ interface ExpressionContext {
   readonly types: readonly DType[];
   readonly attrs: PlacedOp['attrs'];
   readonly result: DType;
-  /** The column, as C. */
+  /** C expression of the column. */
   readonly column: string;
 }
 
 type Expression = (context: ExpressionContext) => string;
 
-/** A number as a C constant of that type. Numbers are all that reaches the C text from a program. */
+/** A number as a C constant of a dtype. Of a program, only numbers reach the C text. */
 export function literal(value: number, dtype: DType): string {
   if (dtype !== 'float32') {
     const word = value | 0;
@@ -34,13 +34,13 @@ export function literal(value: number, dtype: DType): string {
 
 const isFloat = ({ types, result }: ExpressionContext): boolean => (types[0] ?? result) === 'float32';
 
-/** `float` where the operands are, `integer` elsewhere. */
+/** Selects `float` for float32 operands, `integer` for others. */
 const either =
   (float: (...args: string[]) => string, integer: (...args: string[]) => string): Expression =>
   (context) =>
     (isFloat(context) ? float : integer)(...context.args);
 
-/** The same text for every type. */
+/** One text for every dtype. */
 const any =
   (text: (...args: string[]) => string): Expression =>
   ({ args }) =>
@@ -48,7 +48,7 @@ const any =
 
 const call = (name: string): Expression => any((...args) => `${name}(${args.join(', ')})`);
 
-/** Overflow of signed integers is undefined in C, and wraps in typed arrays. */
+/** Signed overflow is undefined in C but wraps in typed arrays. */
 const wrapping = (operator: string): Expression =>
   either(
     (a, b) => `(${a} ${operator} ${b})`,
@@ -185,7 +185,7 @@ export const EXPRESSIONS: Readonly<Record<string, Expression>> = {
       .join(', ')})`,
 };
 
-/** Operations of which the C compiler makes a few instructions: cheaper to do again than to keep in memory. */
+/** Operations that compile to a few instructions: recomputing is cheaper than storing. */
 export const CHEAP = new Set([
   'Copy',
   'Add',
@@ -200,11 +200,11 @@ export const CHEAP = new Set([
   'Abs',
 ]);
 
-/** How a reduction starts, takes one more element, and puts the results of two threads together. */
+/** A reduction: its initial value, its step, and the combination of two threads' results. */
 export interface Reducer {
   readonly start: (dtype: DType) => string;
   readonly step: (a: string, x: string, dtype: DType) => string;
-  /** The OpenMP name of the reduction of floats; declared in vectormath.h where it is not built in. */
+  /** The OpenMP reduction for floats; vectormath.h declares those that are not built in. */
   readonly simd: (dtype: DType) => string;
 }
 

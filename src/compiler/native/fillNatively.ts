@@ -1,17 +1,17 @@
-/** @file Random numbers by machine code: all arrays at once, on the team of threads. */
+/** @file Native random fills: all arrays at once, on the thread team. */
 import { availableParallelism } from 'node:os';
 import type { Draw } from '../draws.js';
 import { addressing, call, largePages, open } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 
-/** Words of an lt_draw. */
+/** 64-bit words of an lt_draw. */
 const drawWords = 5;
 const distributions = { normal: 0n, uniform: 1n, constant: 2n };
 
-/** What C works on at present: an address alone keeps nothing in memory. */
+/** Arrays in use by C: an address alone does not keep them alive. */
 const inUse = new Set<unknown>();
 
-/** Fills arrays, on threads of the runtime's. */
+/** Fills arrays on the runtime's threads. */
 async function fillArrays(runtime: string, draws: readonly Draw[], threads: number): Promise<void> {
   const [fill] = await open(runtime, 'void lt_fill(int threads, void *draws, int64_t count)');
   const [prefer, { addresses, numbers }] = await Promise.all([largePages(runtime), addressing()]);
@@ -39,8 +39,8 @@ async function fillArrays(runtime: string, draws: readonly Draw[], threads: numb
 /**
  * Fills arrays off the main thread.
  *
- * @param numThreads one a core by default.
- * @returns whether it did; not where there is no native engine.
+ * @param numThreads one per core by default.
+ * @returns false where there is no native engine.
  */
 export async function fillNatively(
   draws: readonly Draw[],

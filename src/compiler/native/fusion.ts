@@ -1,4 +1,4 @@
-/** @file Fusion of operations into units: one loop for all that walks the same rows and columns. */
+/** @file Fusion of operations into units: one loop over common rows and columns. */
 import {
   type Iteration,
   isLoopOp,
@@ -13,14 +13,14 @@ import { type ProductUnit, productOf } from './products.js';
 import { CALLS, type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import { type Buffer, storedDtype, type View } from './views.js';
 
-/** An operation that loops do, with all the ways to do it. */
+/** An elementwise operation or reduction, with all splits that its loop may have. */
 interface Member {
   readonly op: PlacedOp;
   readonly iteration: Iteration;
   readonly splits: readonly Split[];
 }
 
-/** A loop that others may still join. */
+/** A loop that further operations may join. */
 interface OpenLoop {
   readonly unit: LoopUnit;
   readonly members: Member[];
@@ -28,7 +28,7 @@ interface OpenLoop {
 
 const isWide = ({ role }: Iteration, { columns }: Split): boolean => columns > 1 || role === 'row';
 
-/** What the expression needs to know of the split or of its operands' layout. */
+/** Attributes of an expression that depend on the split or on its operands' layout. */
 function attrsOf(op: PlacedOp, split: Split): PlacedOp['attrs'] {
   if (op.op === 'RandomUniform' || op.op === 'Range') return { ...op.attrs, columns: split.columns };
   if (op.op !== 'GatherV2') return op.attrs;
@@ -37,24 +37,24 @@ function attrsOf(op: PlacedOp, split: Split): PlacedOp['attrs'] {
   return { stride: x.strides[axis]!, count: x.shape[axis]! };
 }
 
-/** Whether an operand is not made by the loop, or is made where it is read. */
+/** Whether a loop can read an operand: it was made before, or the same iteration makes it. */
 function isReadable(read: Split['reads'][number], nodes: readonly LoopNode[]): boolean {
   if (typeof read === 'number') return true;
   const writers = nodes.filter(({ write }) => write.buffer === read.buffer);
   const source = writers.find(({ write }) => sameAccess(write, read));
-  // Sums over rows are not known before the loop has ended.
+  // A sum over rows is complete only after the loop.
   if (source !== undefined) return source.role === 'map' || source.role === 'row';
   return writers.length === 0;
 }
 
-/** Whether an operation finds all of its operands in a loop of these nodes, or made before. A table is read anywhere: it has to be whole. */
+/** Whether a loop of these nodes can read all operands of an operation. A gather's table must be complete. */
 function canRead(op: string, reads: Split['reads'], nodes: readonly LoopNode[]): boolean {
   const table = op === 'GatherV2' ? reads[0] : undefined;
   const isOpen = typeof table === 'object' && nodes.some(({ write }) => write.buffer === table.buffer);
   return !isOpen && reads.every((read) => isReadable(read, nodes));
 }
 
-/** The split with which an operation can be part of a loop, or null. */
+/** The split with which an operation can join a loop, or null. */
 function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: LoopUnit): Split | null {
   const split = splits.find(
     (candidate) =>
@@ -69,10 +69,10 @@ function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: L
   return clashes ? null : split;
 }
 
-/** C compilers take more than twice the time for twice the loop: 50 s for one of 5,000 operations, half a second for this. */
+/** C compile time grows faster than linearly with a loop's size: 50 s for 5,000 operations, 0.5 s for this many. */
 const MOST_NODES = 256;
 
-/** Adds an operation to a loop, where it fits. */
+/** Adds an operation to a loop if it fits. */
 function join({ unit, members }: OpenLoop, member: Member): boolean {
   const split = unit.nodes.length < MOST_NODES ? splitFor(member, unit) : null;
   if (split === null) return false;
@@ -94,20 +94,20 @@ function join({ unit, members }: OpenLoop, member: Member): boolean {
   return true;
 }
 
-/** A loop over so many rows of all of these, or null. */
+/** A loop over `rows` rows of all these operations, or null. */
 function loopOf(members: readonly Member[], rows: number): OpenLoop | null {
   const loop: OpenLoop = { unit: { kind: 'loop', rows, columns: 0, nodes: [] }, members: [] };
   return members.every((member) => join(loop, member)) ? loop : null;
 }
 
-/** One loop is open at a time: what follows joins it, or closes it where it needs its results. */
+/** Greedy fusion: one loop is open at a time; later operations join it, or close it when they need its results. */
 class Fusion {
   readonly units: Unit[] = [];
   private open: OpenLoop | null = null;
 
-  /** Counts of rows that products have: loops over the same rows can be pipelined with them. */
+  /** Row counts of products: loops over as many rows can be pipelined with them. */
   private readonly productRows: ReadonlySet<number>;
-  /** The rows of the products that read a buffer, or write it. */
+  /** Row counts of the products that read or write a buffer. */
   private readonly rowsAt = new Map<Buffer, Set<number>>();
 
   constructor(private readonly products: ReadonlyMap<PlacedOp, ProductUnit>) {
@@ -124,7 +124,7 @@ class Fusion {
       return;
     }
     const unit = this.products.get(op) ?? callOf(op);
-    // What does not need the open loop goes in front of it, and the loop stays open.
+    // Operations that do not need the open loop go before it, and it stays open.
     const written = new Set(this.open ? writesOf(this.open.unit) : []);
     if ([...readsOf(unit), ...writesOf(unit)].some((buffer) => written.has(buffer))) this.close();
     this.units.push(unit);
@@ -143,7 +143,9 @@ class Fusion {
     this.open = shared ?? loopOf([member], this.preferred(member).rows)!;
   }
 
-  /** The open loop over other rows, where an operation can join it then: contiguous data have no rows of their own. */
+  /**
+   * The open loop with other rows, such that an operation can join it: contiguous data may be split at any row length.
+   */
   private splitAgain({ unit, members }: OpenLoop, member: Member): OpenLoop | null {
     if (this.productRows.has(unit.rows)) return null;
     for (const { rows } of member.splits) {
@@ -153,7 +155,7 @@ class Fusion {
     return null;
   }
 
-  /** Rows of products beside it, or of any products, else everything in one row, else as few rows as strides allow. */
+  /** Preferred rows: those of adjacent products, or of any product; else one row, or as few as strides allow. */
   private preferred({ op, splits }: Member): Split {
     const beside = [...buffersOf(op.inputs), op.outputs[0]!.buffer].map((buffer) => this.rowsAt.get(buffer));
     const among = (counts: ReadonlySet<number> | undefined): Split | undefined =>
@@ -170,7 +172,7 @@ const callOf = ({ op, inputs, outputs, attrs, scope }: PlacedOp): CallUnit => ({
   scope,
 });
 
-/** The units of a program, in an order in which each finds its operands. */
+/** The units of a program, each after the units that it reads from. */
 export function fuse(ops: readonly PlacedOp[]): Unit[] {
   const products = ops.filter(({ op }) => op === 'BatchMatMul');
   const fusion = new Fusion(new Map(products.map((op) => [op, productOf(op)])));

@@ -1,20 +1,20 @@
 /**
- * @file Order of operations before fusion: small values that nothing large feeds come first, small results that nothing large
- * needs last.
+ * @file Operation order for fusion: small values that depend on nothing large come first, small results that nothing
+ * large needs come last.
  */
 
 import { isLoopOp } from './iteration.js';
 import { buffersOf, type PlacedOp, writersOf } from './placedOps.js';
 import type { Buffer } from './views.js';
 
-/** Up to this many elements a value counts as small. */
+/** Most elements of a small value. */
 const SMALL = 1 << 14;
-/** Up to this many, work on it is nothing. */
+/** Below this many elements, the work is negligible. */
 const TINY = 64;
 
 /**
- * Scalars between the forward and the backward pass, such as a loss or the weight of a batch, would close loops and chains
- * that could go on. What they depend on is moved to the front where it can be, the rest behind everything.
+ * Scalars between the forward and the backward pass, such as a loss or the weight of a batch, would end loops and
+ * chains early. What they depend on moves to the front where possible; the rest moves to the end.
  */
 export function orderForFusion(ops: readonly PlacedOp[]): PlacedOp[] {
   const writers = writersOf(ops);
@@ -25,7 +25,7 @@ export function orderForFusion(ops: readonly PlacedOp[]): PlacedOp[] {
       isLoopOp(op.op) &&
       [...inputs, ...op.outputs.map(({ buffer }) => buffer)].every(({ size }) => size <= SMALL);
     const ready = inputs.every((buffer) => (writers.get(buffer) ?? []).every((writer) => early.has(writer)));
-    // Buffers of several parts are completed where they are.
+    // A buffer written in several pieces is completed in place.
     const alone = op.outputs.every(({ buffer }) => writers.get(buffer)!.length === 1);
     if (fits && ready && alone && op.op !== 'GatherV2') early.add(op);
   }

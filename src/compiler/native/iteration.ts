@@ -1,13 +1,16 @@
-/** @file Iterations: an elementwise operation or a reduction as loops over rows and columns. */
+/** @file Iteration spaces: an elementwise operation or reduction as loops over rows and columns. */
 import type { DType, Shape } from '../tensors.js';
 import { EXPRESSIONS, REDUCERS } from './expressions.js';
 import type { Operand, PlacedOp } from './placedOps.js';
 import { type Buffer, broadcastView, mergeAxes, type Run, type View } from './views.js';
 
-/** What a node of a loop does with the values it computes: keeps each, or reduces over a row, over all rows, or over both. */
+/**
+ * Role of a loop node: keeps every value (`map`), or reduces over each row, over all rows of each column, or over
+ * everything.
+ */
 type Role = 'map' | 'row' | 'column' | 'all';
 
-/** Where a loop finds element (r, j): runs give the row's offset, outermost first, `column` the step to the next. */
+/** Address of element (r, j): `rows` give the row's offset, outermost run first, `column` the step between columns. */
 export interface Access {
   readonly buffer: Buffer;
   readonly offset: number;
@@ -15,20 +18,20 @@ export interface Access {
   readonly column: number;
 }
 
-/** An operation over an index space, before it is known which axes are rows. */
+/** An operation over an index space, before its axes are split into rows and columns. */
 export interface Iteration {
   readonly role: Role;
   readonly shape: Shape;
   /** Operands and result, with strides along every axis of `shape`. */
   readonly reads: readonly Operand[];
   readonly write: View;
-  /** Axes from here on are reduced, for role 'row'; axes before it, for 'column'. */
+  /** For role 'row', axes from here on are reduced; for 'column', axes before it. */
   readonly boundary: number | null;
   /** Whether the expression needs the index along the last axis. */
   readonly needsIndex: boolean;
 }
 
-/** An iteration with its axes split: the first ones are rows, the others columns. */
+/** An iteration with its axes split: leading ones are rows, the others columns. */
 export interface Split {
   readonly rows: number;
   readonly columns: number;
@@ -36,13 +39,13 @@ export interface Split {
   readonly write: Access;
 }
 
-/** One node of a loop. */
+/** A node of a loop. */
 export interface LoopNode {
   readonly op: string;
   readonly role: Role;
   readonly attrs: PlacedOp['attrs'];
   readonly scope: string;
-  /** Whether it computes a value for every column, or one a row. */
+  /** Whether it computes a value per column, instead of one per row. */
   readonly wide: boolean;
   readonly reads: readonly (Access | number)[];
   readonly types: readonly DType[];
@@ -52,11 +55,11 @@ export interface LoopNode {
 
 const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 
-/** Whether an operation is done by loops. */
+/** Whether loops compute an operation. */
 export const isLoopOp = (op: string): boolean =>
   EXPRESSIONS[op] !== undefined || REDUCERS[op] !== undefined || op === 'GatherV2' || op === 'FirstIndex';
 
-/** The result of a reduction with a stride of 0 along the axes that are reduced. */
+/** The result of a reduction, with stride 0 along reduced axes. */
 function overReduced(write: View, x: View, axes: readonly number[], keepDims: boolean): View {
   let next = 0;
   const strides = x.shape.map((_, axis) => {
@@ -74,17 +77,17 @@ const permuted = (view: View, order: readonly number[]): View => ({
   strides: order.map((axis) => view.strides[axis]!),
 });
 
-/** Up to so many elements, one thread is as fast as several with a barrier between them. */
+/** Up to this many elements, one thread is as fast as several with a barrier between them. */
 const MOST_OF_A_ROW = 1 << 14;
 
-/** Whether it is rows that are reduced, of which there happens to be one. */
+/** Whether a reduction over rows has only one row. */
 const isOneRow = ({ shape }: View, axes: readonly number[]): boolean =>
   axes.length > 0 &&
   product(shape) <= MOST_OF_A_ROW &&
   axes.length === shape.length - Math.min(...axes) &&
   Math.min(...axes) > 0;
 
-/** A reduction: where the reduced axes are neither the first nor the last, the iteration's order is changed so that they are last. */
+/** The iteration of a reduction. Reduced axes that are neither first nor last are moved last. */
 function reduction({ op, inputs, outputs, attrs }: PlacedOp): Iteration {
   const x = inputs.find((input): input is View => typeof input !== 'number')!;
   const axes = attrs.axes as readonly number[];
@@ -113,17 +116,14 @@ function reduction({ op, inputs, outputs, attrs }: PlacedOp): Iteration {
   };
 }
 
-/**
- * The axes of a reduction's operand in an order of memory in which they merge: those that are kept, then those that are
- * reduced.
- */
+/** The axes of a reduction's operand in an order in which they merge: kept axes first, then reduced ones. */
 export function reductionOrder({ inputs, attrs }: PlacedOp): number[] {
   const axes = attrs.axes as readonly number[];
   const all = (inputs.find((input) => typeof input !== 'number') as View).shape.map((_, axis) => axis);
   return [...all.filter((axis) => !axes.includes(axis)), ...all.filter((axis) => axes.includes(axis))];
 }
 
-/** Rows of a table: the axis of the table gives way to the axes of the indices, along which only the index moves. */
+/** Rows of a table: the index axes replace the table's axis, and only the index moves along them. */
 function gather({ inputs, outputs, attrs }: PlacedOp): Iteration {
   const [x, indices] = inputs as readonly [View, View];
   const axis = attrs.axis as number;
@@ -175,7 +175,7 @@ function accessAt(view: View, split: number): Access | null {
   };
 }
 
-/** The iteration with the axes before `at` as rows; null where some operand's columns have no common stride. */
+/** Splits an iteration before axis `at`; null where some operand's columns have no common stride. */
 function splitAt(iteration: Iteration, at: number): Split | null {
   const { boundary, needsIndex, shape } = iteration;
   if (boundary !== null && boundary !== at) return null;
@@ -191,7 +191,7 @@ function splitAt(iteration: Iteration, at: number): Split | null {
   };
 }
 
-/** All splits that the operands' strides allow, the one with the fewest rows first. */
+/** All splits that the operands' strides allow, fewest rows first. */
 export function splitsOf(iteration: Iteration): Split[] {
   const splits: Split[] = [];
   for (let at = 0; at <= iteration.shape.length; at++) {

@@ -1,4 +1,6 @@
-/** @file Layout: gives every value a view of a buffer, so that nodes that only move data vanish or become copies. */
+/**
+ * @file Buffer layout: makes every value a view of a buffer, so that nodes that only move data vanish or become copies.
+ */
 
 import { type Graph, type Node, producers, type Value } from '../ir.js';
 import { verifyNoEmpties } from '../passes/index.js';
@@ -20,23 +22,23 @@ import {
   wholeView,
 } from './views.js';
 
-/** A program whose data have places. */
+/** Placed operations of a program. */
 export interface Layout {
   readonly ops: readonly PlacedOp[];
-  /** Those of the program that follows in the same run. */
+  /** Operations of the program that follows in the same run. */
   readonly later: readonly PlacedOp[];
   readonly buffers: readonly Buffer[];
-  /** The constants that are read from memory, in the order of their homes. */
+  /** Constants that are read from memory, in the order of their homes. */
   readonly constants: readonly Value[];
 }
 
-/** Operations whose elementwise readers take a number instead of memory. */
+/** Operations that elementwise readers replace by a number. */
 const FILLS = new Set(['Fill', 'ZerosLike', 'OnesLike']);
 
-/** Whether an operation reads a number where all elements of an operand are equal. */
+/** Whether an operation can take a number for an operand whose elements are all equal. */
 const takesNumbers = (op: string): boolean => EXPRESSIONS[op] !== undefined;
 
-/** Whether an operation can write its result with these strides. */
+/** Whether an operation can write its result with a view's strides. */
 function writesTo(op: string, view: View): boolean {
   if (isLoopOp(op)) return true;
   const inRows = view.strides.at(-1) === 1 && view.strides.every((stride) => stride > 0);
@@ -49,7 +51,7 @@ class Placement {
   private readonly made: Map<Value, Node>;
   private readonly literals = new Map<Value, number>();
 
-  /** `before` is the graph whose inputs, outputs and data are numbered before those of this one. */
+  /** @param before the graph whose inputs, outputs and data are numbered before this one's. */
   constructor(
     private readonly graph: Graph,
     private readonly halves: ReadonlySet<Value>,
@@ -85,13 +87,13 @@ class Placement {
     return wholeView(this.newBuffer(sizeOf(value.shape), storage, home), value.shape);
   }
 
-  /** Copies an operand; `Overwrite` comes after a copy to the same buffer. */
+  /** Copies an operand; `Overwrite` follows a copy to the same buffer. */
   private copy(from: Operand, to: View, scope: string, op: 'Copy' | 'Overwrite' = 'Copy'): void {
     const type = storedDtype(to.buffer.storage);
     this.ops.push({ op, inputs: [from], types: [type], outputs: [to], attrs: {}, scope });
   }
 
-  /** Lets `value` be computed where it is wanted; false where it already has another place, or can't have this one. */
+  /** Computes `value` directly into `view`; false where it already has another place, or can't have this one. */
   private place(value: Value, view: View): boolean {
     const node = this.made.get(value);
     if (node === undefined || this.views.has(value)) return false;
@@ -106,13 +108,13 @@ class Placement {
     return true;
   }
 
-  /** Has an output computed in the caller's memory, or says where it is to be copied in the end. */
+  /** Computes an output directly into the caller's memory, or schedules a final copy. */
   private placeOutput(output: Value, index: number): View | null {
     const view = this.newView(output, { kind: 'output', index });
     return this.place(output, view) ? null : view;
   }
 
-  /** Has the parts of a concatenation computed where the whole lies. */
+  /** Computes the pieces of a concatenation directly into the whole. */
   private placeParts(node: Node): void {
     if (node.op !== 'Concat' && node.op !== 'Pack') return;
     const output = node.outputs[0]!;
@@ -148,13 +150,13 @@ class Placement {
     }
   }
 
-  /** Emits an operation that computes, on copies of operands whose strides it can't take. */
+  /** Emits a computing operation, copying operands whose strides it can't take. */
   private compute(op: PlacedOp): void {
     if (isLoopOp(op.op) && splitsOf(iterationOf(op)).length === 0) this.reduceCopies(op);
     else this.ops.push({ ...op, inputs: op.inputs.map((input, i) => this.readable(op, input, i)) });
   }
 
-  /** An operand with the strides that a call of the runtime takes: the heads of attention and summed rows without gaps. */
+  /** An operand with strides that the runtime accepts: contiguous heads of attention and rows of segment sums. */
   private readable(op: PlacedOp, input: Operand, index: number): Operand {
     if (typeof input === 'number') return input;
     const heads = { Attention: 3, AttentionGrad: 5 }[op.op] ?? 0;
@@ -164,7 +166,7 @@ class Placement {
     return hasGaps || isScattered || isHalf ? this.copyOf(input, op.scope) : input;
   }
 
-  /** A reduction whose axes have no common stride: operands are copied in the order in which they are walked. */
+  /** Copies the operands of a reduction whose axes have no common stride, in iteration order. */
   private reduceCopies(op: PlacedOp): void {
     const order = reductionOrder(op);
     const inputs = op.inputs.map((input) =>
@@ -195,7 +197,7 @@ class Placement {
         this.views.set(output, view);
         return;
       }
-      // No strides give this order: the source is copied, row-major, and then they do.
+      // No strides give this order; those of a row-major copy do.
       const copy = this.copyOf(x, node.scope);
       this.views.set(output, VIEWS[node.op]!(copy, node, i)!);
     });
@@ -230,7 +232,7 @@ class Placement {
     this.copy(x, withinPads(result, node), node.scope, 'Overwrite');
   }
 
-  /** Where a value is read by an operation that takes no numbers. */
+  /** The view of a value for an operation that takes no numbers. */
   private memory(value: Value): View {
     const operand = this.operand(value);
     if (typeof operand !== 'number') return operand;
@@ -239,7 +241,7 @@ class Placement {
     return view;
   }
 
-  /** Where a value is read. */
+  /** The operand that stands for a value. */
   private operand(value: Value): Operand {
     const literal = this.literals.get(value);
     if (literal !== undefined) return literal;
@@ -247,7 +249,7 @@ class Placement {
     if (known !== undefined) return known;
     // Only constants have no place by now.
     const { data } = value;
-    // A trace that asks for shapes alone has none of large ones.
+    // Shape-only traces omit the data of large constants.
     if (data !== undefined && data.length > 0 && data.every((x) => Object.is(x, data[0]))) {
       this.literals.set(value, data[0]!);
       return data[0]!;
@@ -259,7 +261,7 @@ class Placement {
   }
 }
 
-/** The values that are stored in bfloat16: these inputs, and what they become where slices of them are replaced. */
+/** Values stored in bfloat16: these inputs, and the results of replacing slices of them. */
 export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Value> {
   const halves = new Set(inputs);
   for (const {
@@ -272,10 +274,9 @@ export function halvesOf({ nodes }: Graph, inputs: ReadonlySet<Value>): Set<Valu
 }
 
 /**
- * Places all values of a graph, and of one that follows it in the same run; `halves` are inputs that are stored in
- * bfloat16.
+ * Places all values of a graph, and of one that follows it in the same run; `halves` are inputs stored in bfloat16.
  *
- * @throws CompilerError for an empty tensor, by operation and layer.
+ * @throws CompilerError for an empty tensor, with operation and layer.
  */
 export function layOut(
   graph: Graph,

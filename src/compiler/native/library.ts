@@ -1,24 +1,24 @@
-/** @file The functions of compiled libraries, called through koffi; and addresses of typed arrays. */
+/** @file Functions of compiled libraries, called through koffi, and addresses of typed arrays. */
 import { loadKoffi as loadAnyKoffi } from '../../system/index.js';
 import { type BoundArray, CompilerError } from '../tensors.js';
 
 type Koffi = typeof import('koffi');
 
-/** A place in C's memory. */
+/** A C pointer. */
 type Address = bigint;
 
-/** What a program's library exports; calls run off the main thread. */
+/** Exports of a program's library; calls run off the main thread. */
 export interface ProgramFunctions {
-  /** Null where memory is short. */
+  /** Null if memory is short. */
   create(threads: number, constants: Address): Promise<Address | null>;
-  /** 0, or the number of what went wrong. */
+  /** 0, or an error code. */
   run(program: Address, inputs: Address, outputs: Address, request: Address): Promise<number>;
   destroy(program: Address): Promise<void>;
-  /** What each thread did in the last run, of a library that is compiled to be profiled (`lt_spans` tells the form). */
+  /** Timing spans of the last run, of a library compiled for profiling (see `lt_spans`). */
   spans?(program: Address): Promise<Float64Array>;
 }
 
-/** Addresses of arrays, as C takes them. Both must stay in memory as long as C uses them. */
+/** A table of addresses for C. The table and its arrays must stay alive while C uses them. */
 export interface AddressTable {
   readonly address: Address;
   readonly table: BigUint64Array;
@@ -26,7 +26,7 @@ export interface AddressTable {
 
 let loading: Promise<Koffi> | undefined;
 
-/** Loaded at first use: other engines do without it. */
+/** Loads koffi at first use: other engines don't need it. */
 function loadKoffi(): Promise<Koffi> {
   loading ??= loadAnyKoffi().catch((error: Error) => {
     throw new CompilerError(
@@ -38,19 +38,19 @@ function loadKoffi(): Promise<Koffi> {
   return loading;
 }
 
-/** A C function that koffi knows. */
+/** A C function known to koffi. */
 interface Callable {
   (...args: unknown[]): unknown;
   async(...args: unknown[]): void;
 }
 
-/** Calls a C function on a thread of koffi's. */
+/** Calls a C function on one of koffi's threads. */
 export const call = <T>(callable: Callable, ...args: unknown[]): Promise<T> =>
   new Promise((resolve, reject) => {
     callable.async(...args, (error: unknown, result: T) => (error ? reject(error) : resolve(result)));
   });
 
-/** Functions of a library, by their C declarations. */
+/** Opens functions of a library by their C declarations. */
 export async function open(path: string, ...definitions: string[]): Promise<Callable[]> {
   const koffi = await loadKoffi();
   try {
@@ -61,10 +61,10 @@ export async function open(path: string, ...definitions: string[]): Promise<Call
   }
 }
 
-/** Numbers of a span. */
+/** Numbers per span. */
 const spanWords = 5;
 
-/** Asks for the spans; an array that was too small is made as large as is needed. */
+/** Reads the spans into an array that grows as needed. */
 async function spansOf(path: string): Promise<(program: Address) => Promise<Float64Array>> {
   const [read] = await open(path, 'int64_t lt_program_spans(void *program, void *spans, int64_t capacity)');
   const { address } = await loadKoffi();
@@ -80,10 +80,10 @@ async function spansOf(path: string): Promise<(program: Address) => Promise<Floa
 }
 
 /**
- * The functions of a program's library.
+ * Loads the functions of a program's library.
  *
- * @param isProfiled whether it is compiled with LUTHIER_PROFILE.
- * @throws CompilerError where it is not there, or not what it should be.
+ * @param isProfiled whether it was compiled with LUTHIER_PROFILE.
+ * @throws CompilerError where the file is missing or no such library.
  */
 export async function loadProgram(path: string, isProfiled = false): Promise<ProgramFunctions> {
   const [create, run, destroy] = await open(
@@ -100,19 +100,19 @@ export async function loadProgram(path: string, isProfiled = false): Promise<Pro
   };
 }
 
-/** Starts the threads that runs need; gives how many the system grants, the caller's counted. */
+/** Starts the threads for later runs; returns how many the system grants, including the caller's. */
 export async function reserveThreads(runtime: string, threads: number): Promise<number> {
   const [reserve] = await open(runtime, 'int lt_team_reserve(int threads)');
   return call(reserve!, threads);
 }
 
-/** The runtime's kernels in use, such as `avx512 (float32), avx512bf16 (bfloat16, few queries)`. */
+/** The kernels in use, such as `avx512 (float32), avx512bf16 (bfloat16, few queries)`. */
 export async function kernelNames(runtime: string): Promise<string> {
   const [names] = await open(runtime, 'const char *lt_kernels()');
   return call(names!);
 }
 
-/** The rate at which registers multiply and add in the runtime's microkernel, in FLOP/s. */
+/** Peak multiply-add rate of the microkernel on registers alone, in FLOP/s. */
 export async function registerPeak(
   runtime: string,
   isBfloat16: boolean,
@@ -123,19 +123,19 @@ export async function registerPeak(
   return call(peak!, isBfloat16 ? 1 : 0, threads, seconds);
 }
 
-/** The rate at which all threads together read memory that is in no cache, in bytes a second. */
+/** Rate at which all threads read uncached memory, in bytes per second. */
 export async function readBandwidth(runtime: string, threads: number, seconds: number): Promise<number> {
   const [bandwidth] = await open(runtime, 'double lt_read_bandwidth(int threads, double seconds)');
   return call(bandwidth!, threads, seconds);
 }
 
-/** Arrays in less memory than this have no large page to themselves. */
+/** Arrays below this size can't fill a large page. */
 const worthLargePages = 4 << 20;
 
 /**
- * Asks the system for large pages under the buffers of large arrays. Programs walk through parts of their memory, as the
- * filled parts of caches, that lie too far apart for the CPU to remember the places of small pages: on those, decoding a token
- * takes 3 to 21 % longer, and a training step 1 to 2 %.
+ * Requests large pages under the buffers of large arrays. Programs read memory, such as the filled parts of caches,
+ * with strides too long for the TLB to cover in small pages: with those, decoding a token takes 3 to 21 % longer, and a
+ * training step 1 to 2 %.
  */
 export async function largePages(runtime: string): Promise<(arrays: readonly BoundArray[]) => void> {
   const [prefer] = await open(runtime, 'void lt_prefer_large_pages(void *memory, int64_t bytes)');
@@ -146,10 +146,10 @@ export async function largePages(runtime: string): Promise<(arrays: readonly Bou
   };
 }
 
-/** What C is given for an array without elements. */
+/** Passed to C for an empty array. */
 const nothing = new Uint8Array(new ArrayBuffer(64));
 
-/** Makes tables for C. Arrays whose addresses stand in one must stay in memory as long as C uses it. */
+/** Makes address tables for C. Arrays whose addresses are in a table must stay alive while C uses it. */
 export interface Addressing {
   addresses(arrays: readonly BoundArray[]): AddressTable;
   numbers(values: readonly (number | Address)[]): AddressTable;
@@ -159,7 +159,7 @@ export async function addressing(): Promise<Addressing> {
   const { address } = await loadKoffi();
   const addressOf = (array: BoundArray | BigUint64Array): Address => {
     if (array.length === 0) return address(nothing);
-    // Small arrays lie in V8's heap, which moves them about; asking for the buffer moves them out of it for good.
+    // Small arrays live in V8's heap, which moves them; accessing the buffer moves them out for good.
     void array.buffer;
     return address(array);
   };

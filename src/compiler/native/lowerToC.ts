@@ -1,4 +1,4 @@
-/** @file Lowering of a graph to C: preparation, layout, fusion, scheduling, memory, and the text. */
+/** @file Lowering of a graph to C: preparation, layout, fusion, scheduling, memory, and text. */
 import { type Graph, joinGraphs, type Value } from '../ir.js';
 import { blockRowsOf } from './blocks.js';
 import { writeProgram } from './emit/emitProgram.js';
@@ -14,19 +14,19 @@ import { contract, keepInRegisters, roundStorage } from './storage.js';
 import { type Plan, plan } from './threadSteps.js';
 import { hasRule, type Unit } from './units.js';
 
-/** A program as C, and what it needs beside its inputs. */
+/** A program in C, with its constants and interface. */
 export interface NativeProgram {
   readonly source: string;
-  /** The graph that was lowered: prepared, with plainer operations. */
+  /** The graph after preparation, with composites expanded. */
   readonly graph: Graph;
   readonly plan: NativePlan;
-  /** Which outputs may lie on which inputs. */
+  /** Outputs that may share memory with inputs. */
   readonly overwrites: readonly Overwrite[];
-  /** Which inputs and outputs are stored in bfloat16. */
+  /** Inputs and outputs stored in bfloat16. */
   readonly halves: { readonly inputs: readonly boolean[]; readonly outputs: readonly boolean[] };
 }
 
-/** Everything between the graph and the C text, for dumps and tests. */
+/** Intermediate results between the graph and the C text, for dumps and tests. */
 export interface NativePlan {
   readonly units: readonly Unit[];
   readonly schedule: Schedule;
@@ -38,11 +38,11 @@ export interface NativePlan {
   readonly constants: readonly Value[];
 }
 
-/** Inputs that the caller keeps from run to run: their paths, or what these begin with. */
+/** Inputs that persist between runs, by path or path prefix. */
 export interface KeptInputs {
-  /** Contents stay until the caller says that they have changed. */
+  /** Inputs whose contents stay the same until the caller reports a change. */
   readonly frozen?: readonly string[] | undefined;
-  /** float32 tensors that are stored in bfloat16. */
+  /** float32 inputs stored in bfloat16. */
   readonly halves?: readonly string[] | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface KeptInputs {
 const inputsAt = ({ inputs }: Graph, paths: readonly string[] = []): Set<Value> =>
   new Set(inputs.filter(({ name }) => paths.some((path) => name === path || name!.startsWith(`${path}.`))));
 
-/** Plans a prepared graph whose values have places; `frozen` inputs, by number, keep their contents from run to run. */
+/** Plans a placed graph; `frozen` inputs, by number, keep their contents between runs. */
 export function planNative(
   { ops, later, constants }: Layout,
   frozen: ReadonlySet<number> = new Set(),
@@ -79,8 +79,8 @@ export function planNative(
  * Plans an optimized graph.
  *
  * @param kept which inputs are frozen, or stored in bfloat16.
- * @param then an optimized graph that follows in the same run. It may have inputs in memory that the first writes.
- * @returns the plan, or the name of an operation that has no rule here.
+ * @param then an optimized graph that follows in the same run. Its inputs may be in memory that the first one writes.
+ * @returns the plan, or the name of an operation without a rule.
  */
 export function planGraphs(
   graph: Graph,
@@ -105,7 +105,7 @@ export function planGraphs(
   };
 }
 
-/** Lowers an optimized graph, and one that follows, as `planGraphs` has them. */
+/** Lowers an optimized graph and one that follows; parameters as in `planGraphs`. */
 export function lowerToC(
   graph: Graph,
   kept: KeptInputs = {},

@@ -1,4 +1,4 @@
-/** @file Placement of buffers in one block of memory, over each other where they are not alive at the same time. */
+/** @file Memory planning: buffers of one block overlap where their lifetimes don't. */
 import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain } from './stages.js';
 import { rowLength } from './storage.js';
@@ -6,7 +6,7 @@ import type { Plan, Step } from './threadSteps.js';
 import { readsOf, type Unit, writesOf } from './units.js';
 import { type Buffer, storageBytes } from './views.js';
 
-/** Something that needs `bytes` from time `from` to time `to`, both included. */
+/** Request for `bytes` bytes from time `from` to time `to`, both inclusive. */
 interface Interval {
   readonly bytes: number;
   readonly from: number;
@@ -17,11 +17,11 @@ interface Interval {
 /** Buffers start at cache lines. */
 const ALIGNMENT = 64;
 
-/** Bytes that so many elements of a buffer take. */
+/** Bytes of this many elements of a buffer. */
 export const bufferBytes = ({ storage }: Buffer, elements: number): number =>
   Math.ceil((elements * storageBytes(storage)) / ALIGNMENT) * ALIGNMENT;
 
-/** Gives each interval the lowest offset that is free for its whole time, the largest first; the bytes needed in all. */
+/** Gives each interval, largest first, the lowest offset free for its whole time; returns the total bytes. */
 export function firstFit(intervals: readonly Interval[]): number {
   const placed: Interval[] = [];
   let end = 0;
@@ -56,14 +56,14 @@ function unitsOf(step: Step): readonly Unit[] {
   }
 }
 
-/** The buffers that a step touches. */
+/** The buffers that a step accesses. */
 function touched(step: Step): Buffer[] {
   if (step.kind === 'pack') return step.packings.map(({ unit }) => unit.b.buffer);
   if (step.kind === 'finish') return step.accumulators.map(({ node }) => node.write.buffer);
   return unitsOf(step).flatMap((unit) => [...readsOf(unit), ...writesOf(unit)]);
 }
 
-/** Intervals of buffers of one kind of memory, by the times at which something touches them. */
+/** Lifetimes of buffers, by the times of their accesses. */
 class Lifetimes {
   readonly spans = new Map<Buffer, { from: number; to: number }>();
 
@@ -73,7 +73,7 @@ class Lifetimes {
     else span.to = Math.max(span.to, time);
   }
 
-  /** Places all; `elements` says how much of a buffer is needed. */
+  /** Places all buffers of one kind of memory; `elements` is the size needed of each. Returns the total bytes. */
   place(kind: 'arena' | 'scratch', elements: (buffer: Buffer) => number): number {
     const buffers = [...this.spans].filter(([buffer]) => buffer.home.kind === kind);
     const intervals = buffers.map(([buffer, span]) => ({
@@ -89,7 +89,7 @@ class Lifetimes {
   }
 }
 
-/** Each buffer is alive from the first to the last epoch that touches it; results of steps that run once, to the end. */
+/** Lifetimes by epoch of first and last access; results of steps that run once live to the end. */
 export function lifetimesOf({ steps, onceSteps }: Plan): Lifetimes {
   const lifetimes = new Lifetimes();
   const end = steps.at(-1)?.epoch ?? 0;
@@ -102,7 +102,7 @@ export function lifetimesOf({ steps, onceSteps }: Plan): Lifetimes {
   return lifetimes;
 }
 
-/** Within a chain: from the first to the last unit that touches it. */
+/** Lifetimes within a chain, by unit of first and last access. */
 export function lifetimesIn(chain: Chain): Lifetimes {
   const lifetimes = new Lifetimes();
   chain.units.forEach((unit, time) => {
@@ -112,10 +112,10 @@ export function lifetimesIn(chain: Chain): Lifetimes {
   return lifetimes;
 }
 
-/** Places the buffers of the arena; its bytes. */
+/** Places the buffers of the arena; returns its bytes. */
 export const placeArena = (plan: Plan): number => lifetimesOf(plan).place('arena', ({ size }) => size);
 
-/** Places a chain's scratch memory for blocks of `blockRows` rows; the bytes of one thread. */
+/** Places a chain's scratch memory for blocks of `blockRows` rows; returns the bytes per thread. */
 export function placeScratch(chain: Chain, blockRows: number): number {
   return lifetimesIn(chain).place('scratch', (buffer) => rowLength(buffer, chain)! * blockRows);
 }

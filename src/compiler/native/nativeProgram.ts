@@ -1,4 +1,4 @@
-/** @file Compiled C as a `Backend`: its memory, its runs off the main thread, its end. */
+/** @file Backend of a compiled C library: its memory, its runs off the main thread, its disposal. */
 import { availableParallelism } from 'node:os';
 import type { Backend, FlatBinding } from '../backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../indexChecks.js';
@@ -24,37 +24,37 @@ import type { Overwrite } from './overwrites.js';
 import type { Toolchain } from './toolchain/index.js';
 import type { Entry } from './toolchain/programCache.js';
 
-/** How a program runs. */
+/** Options for opening a program. */
 export interface OpenOptions {
-  /** Threads of a run; 0 for one a core. */
+  /** Threads per run; 0 for one per core. */
   readonly threads: number;
-  /** For messages. */
+  /** Name in messages. */
   readonly name: string;
-  /** Specs of what `bind` is given, which then is checked against them. */
+  /** Specs that `bind` checks its arrays against. */
   readonly inputs?: readonly TensorSpec[];
   readonly outputs?: readonly TensorSpec[];
-  /** Which of them are bound to bfloat16 elements. */
+  /** Inputs and outputs bound to bfloat16 elements. */
   readonly halves?: Backend['halves'];
-  /** Which outputs may lie on which inputs; none where absent. */
+  /** Outputs that may share memory with inputs; absent means none. */
   readonly overwrites?: readonly Overwrite[];
-  /** Where the times of runs are collected, of a source that is compiled with LUTHIER_PROFILE. */
+  /** Collects the run times of a source compiled with LUTHIER_PROFILE. */
   readonly profile?: ProgramProfile | undefined;
 }
 
-/** What lt_program_run gives for an index that was out of range: the run in which it was, times 256, and this. */
+/** Result of lt_program_run for an index out of range: this code plus 256 times the number of the run. */
 const [BAD_INDEX, BAD_INDEX_ROUND] = [2, 256];
-/** What its other results than 0 mean. */
+/** Messages for its other nonzero results. */
 const failures: Readonly<Record<number, string>> = {
   1: 'there is not enough memory',
 };
 
 /**
- * Makes a program of a library.
+ * Opens a compiled library as a backend.
  *
- * @param find finds or makes the library, which exports lt_program_create, lt_program_run and lt_program_destroy; luthier.h
- *   tells how. It is asked again where another process drops the library before it is loaded.
- * @param constants arrays that the program reads; they stay in memory as long as it does.
- * @throws CompilerError where the library can't be loaded, or memory or threads are short; what `find` throws.
+ * @param find finds or makes the library, which exports lt_program_create, lt_program_run and lt_program_destroy; see
+ *   luthier.h. It is called again where another process drops the library before it is loaded.
+ * @param constants arrays that the program reads; they stay alive as long as the program.
+ * @throws CompilerError where the library can't be loaded, or memory or threads are short; errors of `find`.
  */
 export async function openProgram(
   { runtime }: Toolchain,
@@ -65,19 +65,18 @@ export async function openProgram(
   const threads = options.threads === 0 ? availableParallelism() : options.threads;
   const granted = await reserveThreads(runtime.library, threads);
   if (granted < threads)
-    throw new CompilerError(
-      `${options.name}: ${threads} threads were asked for, and the system grants ${granted}.`,
-    );
+    throw new CompilerError(`${options.name}: expected ${threads} threads, got ${granted} from the system.`);
   const functions = await load(find, options.profile !== undefined);
   const tables = await addressing();
   const table = tables.addresses(constants);
   const handle = await functions.create(threads, table.address);
-  if (handle === null) throw new CompilerError(`${options.name}: ${failures[1]} for what it works on.`);
+  if (handle === null)
+    throw new CompilerError(`${options.name}: ${failures[1]} for its intermediate values.`);
   const preferLargePages = await largePages(runtime.library);
   return new Program(functions, handle, { ...tables, preferLargePages }, options, [table, constants]);
 }
 
-/** Another process may drop the library between its being found and its being loaded. */
+/** Retries where another process drops the library between finding and loading it. */
 async function load(find: () => Promise<Entry>, isProfiled: boolean): Promise<ProgramFunctions> {
   for (let attempt = 0; ; attempt++) {
     const { library } = await find();
@@ -97,7 +96,7 @@ class Program implements Backend {
   private disposed = false;
   /** Whether frozen inputs have changed since the last run. */
   private stale = false;
-  /** The end of the last run that was asked for: runs share the program's memory, so they take turns. */
+  /** End of the last requested run: runs share the program's memory, so they take turns. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -105,7 +104,7 @@ class Program implements Backend {
     private readonly handle: bigint,
     private readonly tables: Addressing & { preferLargePages(arrays: readonly BoundArray[]): void },
     private readonly options: OpenOptions,
-    /** What the program reads until its end. */
+    /** Arrays that the program reads until it is disposed of. */
     protected kept: readonly unknown[],
   ) {
     this.halves = options.halves;
@@ -120,13 +119,13 @@ class Program implements Backend {
     this.tables.preferLargePages(bound);
     const strides = this.stridesOf(binding);
     const request = this.requestOf(binding, strides);
-    // Also keeps them in memory.
+    // This closure also keeps them alive.
     const arrays = [...bound, ...strides.map(({ table }) => table)];
     const lengths = arrays.map(({ length }) => length);
     return (times = 1) => {
       if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));
       const run = this.last.then(async () => {
-        // A buffer that was transferred to a thread, or shrunk, is no longer where it was.
+        // A buffer that was transferred to a thread, or shrunk, has lost its address.
         if (arrays.some((array, i) => array.length !== lengths[i]))
           throw this.error('the memory of a bound array was transferred or resized');
         request.table[0] = BigInt(times);
@@ -164,13 +163,13 @@ class Program implements Backend {
     this.stale = true;
   }
 
-  /** How far it is from a run's part to the next one's, of inputs and of outputs; nothing where no array has parts. */
-  private stridesOf({ inputs, outputs, parted }: FlatBinding): AddressTable[] {
-    if (parted === undefined) return [];
-    const { runs } = parted;
-    const table = (arrays: readonly HostArray[], areParted: readonly boolean[]) =>
-      this.tables.numbers(arrays.map(({ byteLength }, i) => (areParted[i] ? byteLength / runs : 0)));
-    return [table(inputs, parted.inputs), table(outputs, parted.outputs)];
+  /** Byte strides from run to run of stacked inputs and outputs; empty where no array is stacked. */
+  private stridesOf({ inputs, outputs, stacked }: FlatBinding): AddressTable[] {
+    if (stacked === undefined) return [];
+    const { runs } = stacked;
+    const table = (arrays: readonly HostArray[], areStacked: readonly boolean[]) =>
+      this.tables.numbers(arrays.map(({ byteLength }, i) => (areStacked[i] ? byteLength / runs : 0)));
+    return [table(inputs, stacked.inputs), table(outputs, stacked.outputs)];
   }
 
   /** An lt_request (runtime/program.h). */
@@ -180,7 +179,7 @@ class Program implements Backend {
     return this.tables.numbers([1, 0, inputStrides ?? 0, outputStrides ?? 0, carried.length, ...words]);
   }
 
-  /** Waits for the runs that were asked for. */
+  /** Waits for pending runs, then frees the program. */
   async dispose(): Promise<void> {
     if (this.disposed) return;
     this.disposed = true;
@@ -199,11 +198,11 @@ class Program implements Backend {
     if (arrays.length !== specs.length)
       throw this.error(`it takes ${specs.length} ${kind}s, and was given ${arrays.length}`);
     arrays.forEach((array, i) => {
-      const parts = binding.parted?.[`${kind}s`][i] ? binding.parted.runs : 1;
+      const runs = binding.stacked?.[`${kind}s`][i] ? binding.stacked.runs : 1;
       const spec = specs[i]!;
       const isHalf = this.halves?.[`${kind}s`][i] === true;
       const bytes = isHalf ? 2 : spec.dtype === 'bool' ? 1 : 4;
-      if (array.length !== parts * sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== bytes)
+      if (array.length !== runs * sizeOf(spec.shape) || array.BYTES_PER_ELEMENT !== bytes)
         throw this.error(
           `${kind} ${i} is ${formatSpec(spec)}, and was given a ${array.constructor.name} of ${array.length}`,
         );

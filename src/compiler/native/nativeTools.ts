@@ -1,4 +1,4 @@
-/** @file Names of the CPU, C compiler and kernels, on which the bits of a program's results depend. */
+/** @file Identity of the CPU, C compiler and kernels, on which the bits of results depend. */
 import { cpus } from 'node:os';
 import { kernelNames } from './library.js';
 import { cpuFeatures, shortCpu } from './toolchain/cpuFeatures.js';
@@ -9,15 +9,15 @@ export async function cpuName(): Promise<string> {
   return shortCpu(await cpuFeatures(), cpus()[0]?.model ?? '');
 }
 
-/** What makes machine code here, and is linked with it. */
+/** Tools behind machine code. */
 export interface NativeTools {
-  /** Name and version of the C compiler, with the arguments that $CC gives it. */
+  /** Name and version of the C compiler, with the arguments in $CC. */
   readonly compiler: string;
-  /** What products and attention run with: of those that are made for some CPUs alone, the ones that compiled here and run. */
+  /** Kernels of products and attention. Optional ones count if they compiled here and run on this CPU. */
   readonly kernels: string;
 }
 
-/** Null where there is no C compiler that will do. */
+/** Null where there is no suitable C compiler. */
 export async function nativeTools(): Promise<NativeTools | null> {
   const toolchain = await openToolchain();
   if ('reason' in toolchain) return null;

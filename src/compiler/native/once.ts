@@ -1,23 +1,26 @@
-/** @file Values that follow from frozen inputs and constants alone, computed when these change and not at every run. */
+/**
+ * @file Hoisting: values that depend only on frozen inputs and constants are computed when these change, not in every
+ * run.
+ */
 import { buffersOf, type PlacedOp, writersOf } from './placedOps.js';
 import type { Buffer } from './views.js';
 
-/** Larger results would be kept in memory for the little that they cost. */
+/** Larger results would occupy memory for little gain. */
 const MOST_ELEMENTS = 1 << 14;
 
-/** A program's operations in two parts. */
+/** Operations split by how often they run. */
 export interface Split {
-  /** Those that need not run again. */
+  /** Operations that run only after a change. */
   readonly once: readonly PlacedOp[];
   readonly rest: readonly PlacedOp[];
-  /** Whether a buffer's contents stay from run to run. */
+  /** Whether a buffer's contents persist between runs. */
   readonly isKept: (buffer: Buffer) => boolean;
 }
 
 /**
- * Takes apart what small operations make of inputs that stay.
+ * Separates the small operations that depend only on persistent inputs.
  *
- * @param frozen the inputs, by their number, whose contents stay.
+ * @param frozen numbers of the inputs whose contents persist.
  */
 export function splitOnce(ops: readonly PlacedOp[], frozen: ReadonlySet<number>): Split {
   const writers = writersOf(ops);
@@ -32,7 +35,7 @@ export function splitOnce(ops: readonly PlacedOp[], frozen: ReadonlySet<number>)
   for (const op of ops) {
     const isOurs = op.outputs.every(
       ({ buffer }) =>
-        // Buffers of several parts are completed where they are.
+        // A buffer written in several pieces is completed in place.
         buffer.home.kind === 'arena' && buffer.size <= MOST_ELEMENTS && writers.get(buffer)!.length === 1,
     );
     if (isOurs && buffersOf(op.inputs).every(isKept)) once.add(op);

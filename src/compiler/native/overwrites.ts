@@ -1,4 +1,4 @@
-/** @file Outputs that may lie on inputs, each element of which is read for the last time before it is written. */
+/** @file Outputs that may share memory with inputs, since each element is last read before it is overwritten. */
 
 import { touchedReads, touchedWrites } from './chainRows.js';
 import { sameAccess } from './iteration.js';
@@ -26,7 +26,7 @@ function writesOfStep(step: Step): Buffer[] {
 
 /**
  * Whether a loop reads each element of `input` no later than it writes that of `output`: in one pass over the row, by
- * operations that come no later, on the same thread.
+ * earlier operations or the same one, on the same thread.
  */
 function loopAllows(unit: LoopUnit, byColumns: boolean, output: Buffer, input: Buffer): boolean {
   const { nodes } = unit;
@@ -39,7 +39,7 @@ function loopAllows(unit: LoopUnit, byColumns: boolean, output: Buffer, input: B
       const isOneForOne = nodes.every(
         (node) => node.write.buffer !== output || sameAccess({ ...node.write, buffer: input }, read),
       );
-      // What is one for all columns is read by every thread.
+      // A value that is one for all columns is read by every thread.
       const isOwn = !byColumns || (wide && read.column !== 0);
       return op !== 'GatherV2' && !hasPasses && i <= first && isOneForOne && isOwn;
     });
@@ -49,13 +49,13 @@ function loopAllows(unit: LoopUnit, byColumns: boolean, output: Buffer, input: B
 const sameView = (x: View, y: View): boolean =>
   x.offset === y.offset && x.strides.every((stride, i) => stride === y.strides[i]);
 
-/** A slice is replaced in place. */
+/** Replacing a slice works in place. */
 const callAllows = ({ kind, inputs, outputs }: CallUnit, input: Buffer): boolean =>
   kind === 'updateSlice' &&
   sameView(inputs[0]!, outputs[0]!) &&
   inputs.slice(1).every(({ buffer }) => buffer !== input);
 
-/** Whether the units of a chain that read `input` keep to the rows that those which write `output` write later. */
+/** Whether the units of a chain that read `input` access only rows that are written later. */
 function chainAllows(step: Extract<Step, { kind: 'chain' }>, output: Buffer, input: Buffer): boolean {
   const { units, rows } = step.chain;
   const written = units.flatMap((unit, i) =>
@@ -73,7 +73,7 @@ function chainAllows(step: Extract<Step, { kind: 'chain' }>, output: Buffer, inp
   );
 }
 
-/** Whether a step may write `output` over `input`, which it reads. */
+/** Whether a step that reads `input` may write `output` to the same memory. */
 function stepAllows(step: Step, output: Buffer, input: Buffer): boolean {
   if (step.kind === 'chain') return chainAllows(step, output, input);
   const [unit] = unitsOf(step);
@@ -81,7 +81,7 @@ function stepAllows(step: Step, output: Buffer, input: Buffer): boolean {
   return step.kind === 'call' && callAllows(unit as CallUnit, input);
 }
 
-/** Of buffers of inputs or of outputs, the steps that touch them. */
+/** Steps that access each input buffer, or each output buffer. */
 function touching(steps: readonly Step[], kind: 'input' | 'output'): Map<Buffer, Step[]> {
   const found = new Map<Buffer, Step[]>();
   for (const step of steps) {
@@ -93,8 +93,8 @@ function touching(steps: readonly Step[], kind: 'input' | 'output'): Map<Buffer,
 }
 
 /**
- * The outputs that may lie on inputs of as many elements, by the schedule: every read is behind a barrier in front of every
- * write, or in the same step and the same place.
+ * Outputs that the schedule lets share memory with inputs of as many elements: a barrier separates every read from
+ * every later write, or both are in the same step and place.
  */
 export function overwritesOf({ steps }: Plan): Overwrite[] {
   const [read, written] = [touching(steps, 'input'), touching(steps, 'output')];

@@ -1,17 +1,17 @@
-/** @file Peak rates that programs of the native engine are measured against. */
+/** @file Peak compute and memory rates of the machine, measured with the native engine. */
 import { availableParallelism } from 'node:os';
 import type { Precision } from '../precision.js';
 import { readBandwidth, registerPeak } from './library.js';
 import { openToolchain } from './toolchain/index.js';
 
-/** Long enough for some of the bursts that are measured to have the machine for themselves, and short beside a run. */
+/** Long enough that some bursts run undisturbed, short beside a training run. */
 const seconds = { peak: 0.1, bandwidth: 0.25 };
 
 /**
- * FLOP/s of a loop that only multiplies and adds in registers, on every thread, by the instructions that products of this
- * precision use; null where there is no native engine.
+ * FLOP/s of a loop of register multiply-adds on every thread, with the instructions that products of this precision
+ * use; null where there is no native engine.
  *
- * @param threads 0 for one a core.
+ * @param threads 0 for one per core.
  */
 export async function nativePeak(precision: Precision, threads = 0): Promise<number | null> {
   const toolchain = await openToolchain();
@@ -21,9 +21,9 @@ export async function nativePeak(precision: Precision, threads = 0): Promise<num
 }
 
 /**
- * Bytes a second that all threads together read from memory; null where there is no native engine.
+ * Bytes per second that all threads together read from memory; null where there is no native engine.
  *
- * @param threads 0 for one a core.
+ * @param threads 0 for one per core.
  */
 export async function memoryBandwidth(threads = 0): Promise<number | null> {
   const toolchain = await openToolchain();

@@ -1,12 +1,12 @@
-/** @file Operations whose operands have places in memory. */
+/** @file Placed operations: nodes whose operands are views of buffers. */
 import type { Attrs } from '../ir.js';
 import type { DType } from '../tensors.js';
 import type { Buffer, View } from './views.js';
 
-/** What an operation reads: elements of a buffer, or one number everywhere. */
+/** An operand: elements of a buffer, or one number for all elements. */
 export type Operand = View | number;
 
-/** A node that computes, or copies, with its operands where they lie. */
+/** A node that computes or copies, with the views of its operands. */
 export interface PlacedOp {
   readonly op: string;
   readonly inputs: readonly Operand[];
@@ -25,6 +25,6 @@ export function writersOf(ops: readonly PlacedOp[]): Map<Buffer, PlacedOp[]> {
   return writers;
 }
 
-/** The buffers that operands lie in. */
+/** The buffers of operands. */
 export const buffersOf = (operands: readonly Operand[]): Buffer[] =>
   operands.flatMap((operand) => (typeof operand === 'number' ? [] : [operand.buffer]));

@@ -1,4 +1,7 @@
-/** @file The graph for the native lowering: composites but attention expanded, softmax and the like as plainer operations. */
+/**
+ * @file Graph preparation for the native lowering: expands composites but attention, and softmax and the like, into
+ * plainer operations.
+ */
 import { type Attrs, type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
 import {
   dropEmpties,
@@ -10,14 +13,14 @@ import {
 import { inferOutputs } from '../rules/index.js';
 import { type DType, type HostArray, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
 
-/** Adds a node with one output to a graph under construction; its shape and dtype are its rule's, where it has one. */
+/** Adds a single-output node to a graph under construction, with the shape and dtype of its rule, if it has one. */
 type Emit = (op: string, inputs: readonly Value[], attrs?: Attrs, spec?: TensorSpec) => Value;
 
 const scalar = (data: HostArray, dtype: DType): Value => newValue({ shape: [], dtype }, { data });
 
 const reshaped = (x: Value, shape: Shape, emit: Emit): Value => emit('Reshape', [x], { shape });
 
-/** exp(x - max) and its logarithm's parts, along one axis. */
+/** Common parts of softmax and log-softmax along an axis: x - max, its exponentials and their sum. */
 function shifted(x: Value, axis: number, emit: Emit): { centered: Value; exps: Value; sum: Value } {
   const attrs = { axes: [axis], keepDims: true };
   const centered = emit('Sub', [x, emit('Max', [x], attrs)]);
@@ -25,7 +28,7 @@ function shifted(x: Value, axis: number, emit: Emit): { centered: Value; exps: V
   return { centered, exps, sum: emit('Sum', [exps], attrs) };
 }
 
-/** Operations as plainer ones: each entry gives the value of the node's output. */
+/** Expansions into plainer operations; each returns the value of the node's output. */
 const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value>> = {
   Softmax: ({ inputs: [x], attrs }, emit) => {
     const { exps, sum } = shifted(x!, attrs.axis as number, emit);
@@ -58,14 +61,14 @@ const EXPANSIONS: Readonly<Record<string, (node: Node, emit: Emit) => Value>> = 
   },
 };
 
-/** The place of the first element that equals the extreme one. */
+/** The index of the first element equal to the extremum. */
 function firstIndex(op: string, { inputs: [x], outputs: [out], attrs }: Node, emit: Emit): Value {
   const axes = [attrs.axis as number];
   const extreme = emit(op, [x!], { axes, keepDims: true });
   return emit('FirstIndex', [x!, extreme], { axes, keepDims: false }, out!);
 }
 
-/** A product of integers, exact: the runtime's are of floats. One loop that adds what it multiplies. */
+/** An exact product of integers as one fused loop; the runtime's products are of floats. */
 function multiplyIntegers({ inputs, attrs }: Node, emit: Emit): Value {
   const oriented = (x: Value, transpose: unknown): Value => {
     if (!transpose) return x;
@@ -80,7 +83,10 @@ function multiplyIntegers({ inputs, attrs }: Node, emit: Emit): Value {
   return emit('Sum', [terms], { axes: [terms.shape.length - 1], keepDims: false });
 }
 
-/** Sums of integers by segment, exact: the runtime's are of floats. One loop, in which a row counts where its id is the segment. */
+/**
+ * An exact segment sum of integers as one fused loop, which adds a row where its id matches; the runtime's is of
+ * floats.
+ */
 function sumIntegersBySegment({ inputs: [x, ids], outputs: [out], attrs }: Node, emit: Emit): Value {
   const segments = attrs.numSegments as number;
   const rows = sizeOf(ids!.shape);
@@ -94,7 +100,7 @@ function sumIntegersBySegment({ inputs: [x, ids], outputs: [out], attrs }: Node,
   return reshaped(emit('Sum', [terms], { axes: [2], keepDims: false }), out!.shape, emit);
 }
 
-/** Whether an operation is done as plainer ones. */
+/** Whether an operation is expanded. */
 const isExpanded = ({ op, inputs }: Node): boolean => {
   if (EXPANSIONS[op] === undefined) return false;
   if (op === 'RandomUniform') return inputs.length === 1;
@@ -119,7 +125,10 @@ function expandOps(graph: Graph): Graph {
 
 const ATTENTION = new Set(['Attention', 'AttentionGrad']);
 
-/** Windows whose taps are neighbours are views. A slice is written where it belongs. The derivative of GELU is one function. Attention is one operation here where nobody but its gradient reads the weights: they are never in memory. */
+/**
+ * Operations that stay whole: windows whose taps are adjacent (views), slice updates (in place), GELU's derivative (one
+ * function), and attention whose weights only its gradient reads (they never reach memory).
+ */
 function keepsWhole(graph: Graph): (node: Node) => boolean {
   const readers = new Map<Value, Node[]>();
   for (const node of graph.nodes)
@@ -137,7 +146,10 @@ function keepsWhole(graph: Graph): (node: Node) => boolean {
     (ATTENTION.has(op) && kept.has(op === 'Attention' ? outs[1]! : inputs[5]!));
 }
 
-/** The weights [B, N, T, S] become the logarithms of the sums of exponentials [B, N, T], which the gradient starts from. */
+/**
+ * Replaces the weights [B, N, T, S] by the logarithms of the sums of exponentials [B, N, T], from which the gradient
+ * recomputes them.
+ */
 function withLogSums(graph: Graph): Graph {
   const sums = new Map<Value, Value>();
   const masks = new Map<Value, readonly Value[]>();
@@ -157,8 +169,8 @@ function withLogSums(graph: Graph): Graph {
 }
 
 /**
- * Prepares an optimized graph. Equal subexpressions of the forward and the backward pass are not merged any more: what is
- * cheap to compute again would become memory that is kept.
+ * Prepares an optimized graph. Common subexpressions of the forward and backward passes are not merged again: values
+ * that are cheap to recompute would have to be stored.
  */
 export function prepareForNative(graph: Graph): Graph {
   const keep = keepsWhole(graph);

@@ -1,4 +1,4 @@
-/** @file Products: matrix multiplications as the runtime takes them, any strides, axes in front merged into rows where they can be. */
+/** @file Matrix products in the runtime's form: any strides, leading axes merged into rows where possible. */
 import { broadcastShapes } from '../rules/elementwiseRules.js';
 import type { Shape } from '../tensors.js';
 import type { PlacedOp } from './placedOps.js';
@@ -31,13 +31,13 @@ export interface ProductUnit {
   readonly scope: string;
 }
 
-/** One of the operands of a product. */
+/** Left or right operand of a product. */
 export type Side = 'a' | 'b';
 
 /** Rows of a left operand, columns of a right one. */
 export const edgeOf = (side: Side, { m, n }: ProductUnit): number => (side === 'a' ? m : n);
 
-/** The same for operands that are packed alike: products may share them. */
+/** Key that is equal for operands that are packed alike and can be shared. */
 export function operandKey(side: Side, unit: ProductUnit): string {
   const { buffer, offset, rs, cs } = unit[side];
   return [side, buffer.id, offset, rs, cs, edgeOf(side, unit), unit.k, unit.precision].join(' ');
@@ -61,13 +61,13 @@ const matrix = (view: View, rs: number): Matrix => ({
   cs: view.strides.at(-1)!,
 });
 
-/** One stride for the batch and the rows together, or null where there is none. */
+/** The common stride of batch and rows, or null if there is none. */
 function mergedRows(view: View): number | null {
   const runs = mergeAxes(view.shape.slice(0, -1), view.strides.slice(0, -1));
   return runs.length > 1 ? null : (runs[0]?.stride ?? view.strides.at(-2)!);
 }
 
-/** The product that a BatchMatMul asks for. */
+/** The product unit of a BatchMatMul. */
 export function productOf({ inputs, outputs, attrs, scope }: PlacedOp): ProductUnit {
   const [left, right] = inputs as readonly [View, View];
   const c = outputs[0]!;
@@ -91,7 +91,7 @@ export function productOf({ inputs, outputs, attrs, scope }: PlacedOp): ProductU
   const isShared = b.strides.slice(0, -2).every((stride, i) => stride === 0 || b.shape[i] === 1);
   const [rowsOfA, rowsOfC] = [mergedRows(a), mergedRows(c)];
   if (isShared && rowsOfA !== null && rowsOfC !== null) {
-    // Every item of the batch is multiplied by the same matrix: they are rows of one product.
+    // With one right matrix for the whole batch, its items are rows of one product.
     const rows = batch.reduce((size, dim) => size * dim, m);
     return {
       ...common,

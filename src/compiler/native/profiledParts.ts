@@ -1,4 +1,4 @@
-/** @file Parts of a profiled program, for which its marks stand, with their layers, FLOPs and bytes. */
+/** @file Profiled parts of a program: layers, FLOPs and bytes behind each timing mark. */
 import type { Part, PartKind } from '../profile/part.js';
 import { sizeOf } from '../tensors.js';
 import { type Access, sameAccess } from './iteration.js';
@@ -9,7 +9,7 @@ import type { Step } from './threadSteps.js';
 import type { CallUnit, LoopUnit, Unit } from './units.js';
 import { type Buffer, storageBytes, type View } from './views.js';
 
-/** Scopes with their weights, as shares of 1. */
+/** Scopes with their weights, normalized to a sum of 1. */
 function sharesOf(weights: readonly (readonly [scope: string, weight: number])[]): Part['shares'] {
   const byScope = new Map<string, number>();
   for (const [scope, weight] of weights) byScope.set(scope, (byScope.get(scope) ?? 0) + weight);
@@ -20,7 +20,7 @@ function sharesOf(weights: readonly (readonly [scope: string, weight: number])[]
   }));
 }
 
-/** Bytes of so many elements, where they are in memory that threads share. */
+/** Bytes of this many elements, if they are in memory that threads share. */
 const sharedBytes = ({ home, storage }: Buffer, elements: number): number =>
   home.kind === 'scratch' || home.kind === 'register' ? 0 : elements * storageBytes(storage);
 
@@ -37,7 +37,7 @@ const productLabel = (unit: ProductUnit): string => {
   return `${items}${m}x${k} by ${k}x${n}${precision === 'bfloat16' ? ' bf16' : ''}`;
 };
 
-/** A product whose right operand is packed already. */
+/** A product whose right operand is already packed. */
 function productPart(unit: ProductUnit): Part {
   const { m, n, k, a, c, precision, scope } = unit;
   const perItem = sharedBytes(a.buffer, m * k) + packedBytes(precision, k * n) + sharedBytes(c.buffer, m * n);
@@ -50,7 +50,7 @@ function productPart(unit: ProductUnit): Part {
   };
 }
 
-/** Both operands of several products, packed or, for `multiply`, read as they are packed. */
+/** The parts of several products: packing both operands, or multiplying packed ones. */
 function productsPart(products: readonly ProductUnit[], kind: 'packProducts' | 'multiply'): Part {
   const weight = (unit: ProductUnit): number =>
     kind === 'multiply' ? productFlops(unit) : unit.k * (unit.m + unit.n);
@@ -87,7 +87,7 @@ function packPart(packings: readonly Packing[]): Part {
   };
 }
 
-/** Elements that an access reaches; an axis along which it does not move counts once. */
+/** Elements that an access reaches; an axis with stride 0 counts once. */
 function reached({ rows, column }: Access, columns: number): number {
   const ofRows = rows.reduce((size, run) => (run.stride === 0 ? size : size * run.size), 1);
   return ofRows * (column === 0 ? 1 : Math.max(1, columns));
@@ -102,7 +102,7 @@ function loopPart({ nodes, columns }: LoopUnit): Part {
       seen.push(access);
       bytes += sharedBytes(access.buffer, reached(access, wide ? columns : 1));
     }
-    // What the same loop reads again is still in a register.
+    // A second read in the same loop comes from a register.
     seen.push(write);
     bytes += sharedBytes(
       write.buffer,
@@ -113,14 +113,14 @@ function loopPart({ nodes, columns }: LoopUnit): Part {
   return {
     kind: 'loop',
     label: ops.length > 6 ? `${ops.slice(0, 6).join(', ')}, …` : ops.join(', '),
-    // A node that has a value for every column takes the loop's time; one value a row is next to nothing.
+    // Nodes with a value per column take the loop's time; those with one per row take almost none.
     shares: sharesOf(nodes.map(({ scope, wide }) => [scope, wide ? Math.max(1, columns) : 1])),
     flops: 0,
     bytes,
   };
 }
 
-/** FLOPs of `products` matrix products over the pairs of queries and keys that are looked at. */
+/** FLOPs of `products` matrix products over the visible pairs of queries and keys. */
 function attentionFlops({ inputs, attrs, kind }: CallUnit): number {
   const isForward = kind === 'attention';
   const [q, k] = isForward ? [inputs[0]!, inputs[1]!] : [inputs[1]!, inputs[2]!];
@@ -165,7 +165,7 @@ function stepParts(step: Step): Part[] {
       return [
         {
           kind: 'other',
-          label: "threads' parts of sums",
+          label: 'partial sums of threads',
           shares: sharesOf(step.accumulators.map(({ node, size }) => [node.scope, size])),
           flops: 0,
           bytes: step.accumulators.reduce((sum, { size }) => sum + 4 * size, 0),

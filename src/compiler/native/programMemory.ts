@@ -6,35 +6,35 @@ import { edgeOf, operandKey, type ProductUnit } from './products.js';
 import type { Stage } from './stages.js';
 import { localCpuinfo } from './toolchain/cpuFeatures.js';
 
-/** Bytes of a program's own. */
+/** Bytes of a program's memory. */
 export interface ProgramMemory {
-  /** Intermediate values, which lie over each other where they are not alive at the same time. */
+  /** Intermediate values; they overlap where their lifetimes don't. */
   readonly arena: number;
-  /** Operands of products in the order in which kernels read them. */
+  /** Packed operands of products. */
   readonly packed: number;
-  /** What a thread works on. */
+  /** Working memory of one thread. */
   readonly scratch: number;
   /** Constants that are read from memory. */
   readonly constants: number;
 }
 
-/** Columns, and rows, that kernels read at a time: those of AVX-512. Others differ by less than a percent of a model's memory. */
+/** Panel widths of AVX-512's kernels. Those of other kernels change a model's total by less than one percent. */
 const LANES = 16;
 
 let wordBytes: number | undefined;
 
-/** Bytes of a packed bfloat16: kernels of CPUs that multiply bfloat16 read two at a time, others floats. */
+/** Bytes of a packed bfloat16: CPUs that multiply bfloat16 pack it as such, others as float32. */
 function bfloat16Bytes(): number {
   wordBytes ??= /\bavx512_bf16\b/.test(localCpuinfo()) ? 2 : 4;
   return wordBytes;
 }
 
-/** Bytes of a matrix in the order in which kernels read it. */
+/** Bytes of a packed matrix. */
 function packedBytes({ precision, k }: ProductUnit, edge: number): number {
   return k * Math.ceil(edge / LANES) * LANES * (precision === 'bfloat16' ? bfloat16Bytes() : 4);
 }
 
-/** Both operands of products that are multiplied at once; several products may have one operand. */
+/** Bytes of the packed operands of concurrent products; shared ones count once. */
 function workspaceOf(products: readonly ProductUnit[]): number {
   const operands = new Map<string, number>();
   for (const unit of products) {
@@ -47,7 +47,7 @@ function workspaceOf(products: readonly ProductUnit[]): number {
 const isProducts = (stage: Stage): stage is Stage & { kind: 'products' } => stage.kind === 'products';
 
 /**
- * The memory of optimized graphs, the second to follow the first in the same run, as the native engine plans it.
+ * Memory of optimized graphs, the second to follow the first in the same run, as the native engine plans it.
  *
  * @throws CompilerError for an operation that it has no rule for.
  */

@@ -1,18 +1,18 @@
-/** @file Stages: units that run together on blocks of rows or split their work over all threads, in their order. */
+/** @file Stages: units scheduled together, on blocks of rows or divided among all threads. */
 import { addWrites, type Touch, touchedReads, touchedWrites, writesByRows } from './chainRows.js';
 import type { Precision, ProductUnit } from './products.js';
 import { type CallUnit, type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
-/** A right operand in the order in which kernels read it. */
+/** A right operand in panel order. */
 export interface Packing {
   readonly unit: ProductUnit;
   readonly precision: Precision;
-  /** Bytes from the start of the program's memory; set when memory is planned. */
+  /** Offset in the program's memory in bytes; set by memory planning. */
   offset: number;
 }
 
-/** Units on the same rows, one block of rows after another, without a barrier between the units. */
+/** Units on the same rows, run block by block without a barrier between the units. */
 export interface Chain {
   readonly kind: 'chain';
   /** Every unit has this many rows, or a multiple. */
@@ -22,50 +22,52 @@ export interface Chain {
 
 export type Stage =
   | Chain
-  /** A loop on its own, its rows or columns split over the threads. */
+  /** A single loop; threads divide its rows or columns. */
   | { readonly kind: 'loop'; readonly units: readonly [LoopUnit] }
-  /** Products with their operands both packed, split in two dimensions: sums over rows, such as gradients of weights. */
+  /** Products with both operands packed, divided in two dimensions: sums over rows, such as gradients of weights. */
   | { readonly kind: 'products'; readonly units: ProductUnit[] }
-  /** A product of few rows: threads share its columns. */
+  /** A product of few rows; threads divide its columns. */
   | { readonly kind: 'narrow'; readonly units: readonly [ProductUnit] }
-  /** A product for every item of a batch. */
+  /** A batch of products. */
   | { readonly kind: 'batch'; readonly units: readonly [ProductUnit] }
   | { readonly kind: 'call'; readonly units: readonly [CallUnit] }
-  /** Right operands are packed for the stages that follow. */
+  /** Packing of right operands for later stages. */
   | { readonly kind: 'pack'; readonly units: readonly []; readonly packings: Packing[] };
 
 /** The stages of a program and the packed operands that they read. */
 export interface Schedule {
   readonly stages: readonly Stage[];
   readonly packings: readonly Packing[];
-  /** So many stages, the first, run only when what they read has changed. */
+  /** Number of leading stages that run only when their inputs have changed. */
   readonly onceStages: number;
-  /** The stages from here on read what the others have written, through inputs of their own. */
+  /** First stage of the program that follows, which reads what earlier ones wrote through its own inputs. */
   readonly laterStages: number;
 }
 
-/** Fewer rows than this are not worth a chain: its blocks would leave threads idle. */
+/** Below this many rows, a chain's blocks would leave threads idle. */
 const MIN_CHAIN_ROWS = 48;
 
-/** A chain takes on fewer rows than it has, for a unit to join, down to this many. */
+/** A chain may reduce its rows, to let a unit join, down to this many. */
 const MIN_SHARED_ROWS = 256;
 
 const rowsOf = (unit: LoopUnit | ProductUnit): number => (unit.kind === 'product' ? unit.m : unit.rows);
 
-/** Whether a product can be one of a chain's: rows of a matrix by one that is there before the chain starts. */
+/**
+ * Whether a product can join a chain: rows of a left matrix, and a right matrix that exists before the chain starts.
+ */
 const isRowProduct = (unit: Unit): boolean =>
   unit.kind === 'product' && unit.batch.length === 0 && unit.c.cs === 1 && unit.m >= MIN_CHAIN_ROWS;
 
 class Scheduler {
   readonly stages: Stage[] = [];
   readonly packings: Packing[] = [];
-  /** Of operands that stay from run to run. */
+  /** Packings of operands that persist between runs. */
   readonly keptPackings: Packing[] = [];
   private chain: Chain | null = null;
-  /** What the chain writes, with strides by its rows; null where something does not keep to rows. */
+  /** Buffers that the chain writes, with strides per row; null where an access reaches beyond its row. */
   private chainWrites = new Map<Buffer, number | null>();
   private hasProduct = false;
-  /** Products that wait for the chain to end: they sum over its rows. */
+  /** Products that wait for the end of the chain, since they sum over its rows. */
   private deferred: ProductUnit[] = [];
   private readonly deferredWrites = new Set<Buffer>();
 
@@ -99,7 +101,7 @@ class Scheduler {
     return readsOf(unit).some(isOpen) || writesOf(unit).some(isOpen);
   }
 
-  /** A product whose inner dimension is the chain's rows: it needs all of them. */
+  /** Whether a product sums over the chain's rows, and so needs all of them. */
   private isSumOverRows(unit: ProductUnit): boolean {
     const isTransposed = unit.a.rs === 1 && unit.a.cs !== 1;
     return unit.k >= MIN_CHAIN_ROWS && (isTransposed || this.chainWrites.has(unit.b.buffer));
@@ -134,7 +136,7 @@ class Scheduler {
     if (this.dependsOnOpen(unit)) this.flush();
     const startsChain = rowsOf(unit) >= MIN_CHAIN_ROWS && (this.chain === null || unit.kind === 'product');
     if (!startsChain) {
-      // Nothing that is open matters to it: it goes in front.
+      // Independent of everything open: goes in front.
       this.stages.push({ kind: 'loop', units: [unit as LoopUnit] });
       return;
     }
@@ -153,7 +155,7 @@ class Scheduler {
     this.hasProduct ||= unit.kind === 'product';
   }
 
-  /** Has a product's right operand packed in front of the open chain, once for all that read it. */
+  /** Packs a product's right operand before the open chain, once for all of its readers. */
   private pack(unit: LoopUnit | ProductUnit): void {
     if (unit.kind !== 'product' || this.packings.some((known) => samePacking(known.unit, unit))) return;
     const packing: Packing = { unit, precision: unit.precision, offset: -1 };
@@ -176,7 +178,7 @@ class Scheduler {
     if (chain === null) return false;
     const [rows, own] = [chain.rows, rowsOf(unit)];
     const common = Math.min(rows, own);
-    // Fewer rows than the chain has so far must still be enough for blocks of rows on every thread.
+    // After a reduction of rows, there must still be enough blocks for every thread.
     const enough = common === rows ? MIN_CHAIN_ROWS : MIN_SHARED_ROWS;
     if (common < enough || Math.max(rows, own) % common !== 0) return false;
     const written = common === rows ? this.chainWrites : writesByRows(chain.units, common);
@@ -185,7 +187,7 @@ class Scheduler {
       return known === undefined || (known !== null && known === stride);
     };
     const reads = touchedReads(unit, common);
-    // A loop that has nothing to do with the chain would only widen what its blocks touch.
+    // An unrelated loop would only enlarge the working set of the chain's blocks.
     const related =
       unit.kind === 'product' || this.hasProduct || reads.some(({ buffer }) => written.has(buffer));
     return related && reads.every(keepsToRows) && touchedWrites(unit, common).every(keepsToRows);
@@ -202,7 +204,7 @@ export const samePacking = (x: ProductUnit, y: ProductUnit): boolean =>
   x.n === y.n &&
   x.precision === y.precision;
 
-/** The stages of a program, in order; operands that are `isKept` are packed once. */
+/** The stages of a program in order; operands that are `isKept` are packed once. */
 export function schedule(
   units: readonly Unit[],
   isKept: (buffer: Buffer) => boolean = () => false,
@@ -217,7 +219,7 @@ export function schedule(
   return { stages: all, packings, onceStages: kept.length, laterStages: all.length };
 }
 
-/** One after the other; `first` runs only when what it reads has changed. */
+/** Sequential composition; `first` runs only when its inputs have changed. */
 export function joinSchedules(first: Schedule, second: Schedule): Schedule {
   const stages = [...first.stages, ...second.stages];
   return {
@@ -228,7 +230,10 @@ export function joinSchedules(first: Schedule, second: Schedule): Schedule {
   };
 }
 
-/** One after the other in every run: `second` may read what `first` has written, without its being told so. */
+/**
+ * Sequential composition in every run: `second` may read what `first` wrote, through memory that the schedule does not
+ * know to be shared.
+ */
 export function inTurn(first: Schedule, second: Schedule): Schedule {
   const once = ({ stages, onceStages }: Schedule) => stages.slice(0, onceStages);
   const rest = ({ stages, onceStages }: Schedule) => stages.slice(onceStages);

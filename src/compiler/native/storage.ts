@@ -1,11 +1,14 @@
-/** @file Storage of buffers: scratch memory for what stays within a chain, bfloat16 for what is only multiplied in it. */
+/**
+ * @file Storage of buffers: scratch memory for values local to a chain, bfloat16 for values that are only multiplied in
+ * it.
+ */
 
 import { touchedReads, touchedWrites } from './chainRows.js';
 import type { Chain, Stage } from './stages.js';
 import { type LoopUnit, readsOf, type Unit, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
-/** The stages that touch each buffer. */
+/** The stages that access each buffer. */
 function usersOf(stages: readonly Stage[]): Map<Buffer, Set<Stage>> {
   const users = new Map<Buffer, Set<Stage>>();
   for (const stage of stages) {
@@ -24,8 +27,8 @@ function usersOf(stages: readonly Stage[]): Map<Buffer, Set<Stage>> {
 const lengths = new WeakMap<Chain, Map<Buffer, number | null>>();
 
 /**
- * Elements of a buffer for each row of a finished chain, where every unit keeps to rows of the same length; else null.
- * Worked out for all buffers of a chain at once.
+ * Elements of a buffer per row of a finished chain, if every unit accesses it with this row stride; else null. Computed
+ * for all buffers of a chain at once.
  */
 export function rowLength(buffer: Buffer, chain: Chain): number | null {
   let known = lengths.get(chain);
@@ -42,7 +45,7 @@ export function rowLength(buffer: Buffer, chain: Chain): number | null {
   return known.get(buffer) ?? null;
 }
 
-/** Moves to scratch memory what one chain makes and nobody else reads. */
+/** Moves buffers that only one chain uses to scratch memory. */
 export function contract(stages: readonly Stage[]): void {
   const users = usersOf(stages);
   for (const stage of stages) {
@@ -60,7 +63,7 @@ function rounds(unit: Unit): boolean {
   return (unit.kind === 'attention' || unit.kind === 'attentionGrad') && unit.attrs.precision === 'bfloat16';
 }
 
-/** Operands of attention that enter a product: all but the result, the sums and the mask. */
+/** Whether a unit reads a buffer only as an operand of products: not attention's result, sums or mask. */
 const multiplied = (unit: Unit, buffer: Buffer): boolean => {
   if (unit.kind === 'attention')
     return (
@@ -79,7 +82,7 @@ const canRound = (unit: Unit, buffer: Buffer): boolean =>
   (unit.kind === 'attention' && unit.outputs[0]!.buffer === buffer) ||
   unit.kind === 'attentionGrad';
 
-/** Stores in bfloat16 what every reader rounds to bfloat16 anyway: the same values in half of the memory. */
+/** Stores in bfloat16 what every reader rounds to bfloat16 anyway: the same values in half the memory. */
 export function roundStorage(stages: readonly Stage[]): void {
   const units = stages.flatMap((stage): readonly Unit[] => stage.units);
   const readers = new Map<Buffer, Unit[]>();
@@ -99,7 +102,7 @@ export function roundStorage(stages: readonly Stage[]): void {
   }
 }
 
-/** What only the loop that makes it reads needs no memory at all. */
+/** Keeps values in registers that only the loop that makes them reads. */
 export function keepInRegisters(units: readonly Unit[]): void {
   const users = new Map<Buffer, Set<Unit>>();
   for (const unit of units)

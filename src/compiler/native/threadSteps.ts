@@ -1,4 +1,4 @@
-/** @file Steps: functions of the stages that all threads call, with the barriers between them. */
+/** @file Steps: the C functions of stages that all threads call, and the barriers between them. */
 import type { LoopNode } from './iteration.js';
 import type { ProductUnit } from './products.js';
 import { type Share, sameShare, sharesOf } from './shares.js';
@@ -6,45 +6,45 @@ import type { Chain, Packing, Schedule, Stage } from './stages.js';
 import { type LoopUnit, readsOf, writesOf } from './units.js';
 import type { Buffer } from './views.js';
 
-/** A sum over rows, of which every thread has a part. */
+/** A sum over rows, accumulated as one partial sum per thread. */
 export interface Accumulator {
   readonly node: LoopNode;
   readonly unit: LoopUnit;
-  /** Elements of one thread's part. */
+  /** Elements of a partial sum. */
   readonly size: number;
-  /** Bytes from the start of a thread's accumulators. */
+  /** Byte offset among a thread's accumulators. */
   readonly offset: number;
 }
 
-/** Something that all threads do, each its share. */
+/** A step: all threads run it, each its share. */
 export type Step = (
   | { readonly kind: 'chain'; readonly chain: Chain }
   | { readonly kind: 'loop' | 'narrow' | 'batch' | 'call'; readonly stage: Stage }
   | { readonly kind: 'pack'; readonly packings: readonly Packing[] }
   | { readonly kind: 'packProducts' | 'multiply'; readonly products: readonly ProductUnit[] }
-  /** The threads' parts of sums over rows are added. */
+  /** Adds the threads' partial sums. */
   | { readonly kind: 'finish'; readonly accumulators: readonly Accumulator[] }
 ) & {
-  /** Steps with the same number have no barrier between them. */
+  /** Steps with the same epoch have no barrier between them. */
   epoch: number;
 };
 
 type StepBody = Step extends infer S ? (S extends Step ? Omit<S, 'epoch'> : never) : never;
 
-/** The steps of a program, and what threads add up. */
+/** The steps of a program, and its accumulators. */
 export interface Plan {
   readonly steps: readonly Step[];
   readonly accumulators: readonly Accumulator[];
-  /** Bytes of one thread's accumulators. */
+  /** Bytes of accumulators per thread. */
   readonly accumulatorBytes: number;
-  /** So many steps, the first, run only when what they read has changed. */
+  /** Number of leading steps that run only when their inputs have changed. */
   readonly onceSteps: number;
 }
 
-/** Accumulators of different sums lie in different cache lines. */
+/** Accumulators of different sums are in different cache lines. */
 const LINE = 64;
 
-/** How a loop on its own is shared: whole rows where a row has to be seen whole, columns where there are few rows. */
+/** How threads divide a single loop: by rows if a row must be complete first, by columns if there are few rows. */
 export function partitionOf({ rows, columns, nodes }: LoopUnit): 'rows' | 'columns' {
   const needsRows = nodes.some(({ role }) => role === 'row');
   return needsRows || rows >= 32 || columns < 256 ? 'rows' : 'columns';
@@ -56,7 +56,7 @@ class Steps {
   bytes = 0;
   private pending: Accumulator[] = [];
   private epoch = 0;
-  /** Written since the last barrier: null, or by which shares. */
+  /** Buffers written since the last barrier, with the shares they were written by, or null. */
   private fresh = new Map<Buffer, Share | null>();
 
   add(stage: Stage): void {
@@ -73,7 +73,7 @@ class Steps {
         this.packed = true;
         break;
       case 'products':
-        // The workspace is free once all have left the products before.
+        // The workspace is free once all threads have finished the previous products.
         if (this.usesWorkspace) this.barrier();
         this.push({ kind: 'packProducts', products: stage.units }, reads, []);
         this.barrier();
@@ -86,7 +86,7 @@ class Steps {
     this.collect(stage);
   }
 
-  /** Adds up what is still in parts. */
+  /** Adds the partial sums that are pending. */
   finish(): void {
     if (this.pending.length === 0) return;
     this.barrier();
@@ -98,7 +98,7 @@ class Steps {
   private packed = false;
   private usesWorkspace = false;
 
-  /** Everything so far is done before anything else. */
+  /** Completes all earlier steps before any later one. */
   barrier(): void {
     this.epoch++;
     this.fresh = new Map();
@@ -113,7 +113,7 @@ class Steps {
     const written = units.flatMap((unit) => sharesOf(unit, 'written'));
     const isFresh = (buffer: Buffer): boolean => {
       const known = this.fresh.get(buffer);
-      // A thread that reads no more than what it has written itself waits for nobody.
+      // A thread that reads only what it has written itself need not wait.
       return known !== undefined && !(known !== null && read.some((share) => sameShare(share, known)));
     };
     if (reads.some(isFresh) || writes.some(isFresh) || (multiplies && this.packed)) this.barrier();
@@ -138,7 +138,9 @@ class Steps {
   }
 }
 
-/** The steps of a schedule: all is done before what is worked out once is read, and before what comes later. */
+/**
+ * The steps of a schedule, with barriers after the steps that run once and before those of the program that follows.
+ */
 export function plan({ stages, onceStages, laterStages }: Omit<Schedule, 'packings'>): Plan {
   const steps = new Steps();
   const addAll = (some: readonly Stage[]): void => {

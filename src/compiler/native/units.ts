@@ -1,19 +1,19 @@
-/** @file Units of a program: fused loops, products, attention, and calls of the runtime. */
+/** @file Units of a program: loops, products, and calls of the runtime. */
 import { isLoopOp, type LoopNode } from './iteration.js';
 import type { PlacedOp } from './placedOps.js';
 import type { ProductUnit } from './products.js';
 import type { Buffer, View } from './views.js';
 
-/** Elementwise operations and reductions over the same rows and columns, in one function. */
+/** A fused loop: elementwise operations and reductions over the same rows and columns, in one function. */
 export interface LoopUnit {
   readonly kind: 'loop';
   readonly rows: number;
-  /** 0 where every node has one value a row. */
+  /** 0 where every node has one value per row. */
   columns: number;
   readonly nodes: LoopNode[];
 }
 
-/** An operation that the runtime, or a loop of its own, does whole. */
+/** An operation that the runtime, or a dedicated loop, performs as a whole. */
 export interface CallUnit {
   readonly kind: 'attention' | 'attentionGrad' | 'segmentSum' | 'updateSlice' | 'cumsum' | 'topK';
   readonly inputs: readonly View[];
@@ -24,7 +24,7 @@ export interface CallUnit {
 
 export type Unit = LoopUnit | ProductUnit | CallUnit;
 
-/** Calls by operation. */
+/** Kinds of calls, by operation. */
 export const CALLS: Readonly<Record<string, CallUnit['kind']>> = {
   Attention: 'attention',
   AttentionGrad: 'attentionGrad',

@@ -1,4 +1,4 @@
-/** @file Views of operations that only move data: of what they read, and of the parts of what they write. */
+/** @file Views of data-moving operations: of their operands, and of the slots that they write. */
 import { ints, type Node } from '../ir.js';
 import {
   broadcastView,
@@ -10,7 +10,7 @@ import {
 } from './views.js';
 
 /** `size` elements along an axis, from `begin` on. */
-function partOf(x: View, axis: number, begin: number, size: number): View {
+function rangeOf(x: View, axis: number, begin: number, size: number): View {
   return sliceView(
     x,
     x.shape.map((_, i) => (i === axis ? begin : 0)),
@@ -18,7 +18,7 @@ function partOf(x: View, axis: number, begin: number, size: number): View {
   );
 }
 
-/** Operations whose result is a view of their first input. A null: these strides can't express it. */
+/** Operations whose result is a view of their first input; null where strides can't express it. */
 export const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number) => View | null>> = {
   Identity: (x) => x,
   Reshape: (x, { outputs }) => reshapeView(x, outputs[0]!.shape),
@@ -43,13 +43,13 @@ export const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number
   SplitV: (x, { attrs }, output) => {
     const sizes = ints(attrs.sizes);
     const before = sizes.slice(0, output).reduce((sum, size) => sum + size, 0);
-    return partOf(x, attrs.axis as number, before, sizes[output]!);
+    return rangeOf(x, attrs.axis as number, before, sizes[output]!);
   },
   Unpack: (x, { attrs, outputs }, output) =>
-    reshapeView(partOf(x, attrs.axis as number, output, 1), outputs[0]!.shape),
+    reshapeView(rangeOf(x, attrs.axis as number, output, 1), outputs[0]!.shape),
   SlidingWindows: (x, { attrs, outputs }) => {
     const [along, within] = x.strides.slice(-2) as [number, number];
-    // The channels of a window's taps are one run where the next cell begins behind the last channel.
+    // A window's taps merge with its channels where the next cell starts right behind the last channel.
     if (along !== within * x.shape.at(-1)!) return null;
     const { begin, stride } = attrs as { begin: number; stride: number };
     const strides = [...x.strides.slice(0, -2), along * stride, within];
@@ -57,26 +57,26 @@ export const VIEWS: Readonly<Record<string, (x: View, node: Node, output: number
   },
 };
 
-/** Where the operand of an operation lies if its result has this view; null where that is no view. */
+/** The view of an operation's operand, given that of its result; null if that is no view. */
 export function sourceView(result: View, { op, inputs, attrs }: Node): View | null {
   if (op === 'Transpose') return transposeView(result, invertPermutation(ints(attrs.perm)));
   return op === 'Reshape' || op === 'ExpandDims' ? reshapeView(result, inputs[0]!.shape) : null;
 }
 
-/** Where each input of a Concat or a Pack goes in the result. */
+/** The slot of each input of a Concat or Pack within the result. */
 export function slotsOf(result: View, { op, inputs, attrs }: Node): View[] {
   const axis = attrs.axis as number;
   let at = 0;
   return inputs.map((input) => {
     const size = op === 'Pack' ? 1 : input.shape[axis]!;
-    const slot = partOf(result, axis, at, size);
+    const slot = rangeOf(result, axis, at, size);
     at += size;
-    // An axis of size 1 can always be left out.
+    // An axis of size 1 can always be omitted.
     return op === 'Pack' ? reshapeView(slot, input.shape)! : slot;
   });
 }
 
-/** What a Tile copies: with an axis of its own for every repetition, along which the source does not move. */
+/** The views that a Tile copies between, with an extra axis per repetition, along which the source has stride 0. */
 export function repeatedViews(
   x: View,
   result: View,
@@ -91,7 +91,7 @@ export function repeatedViews(
   };
 }
 
-/** The part of a PadV2's result that its input fills. */
+/** The slot of a PadV2's input within its result. */
 export function withinPads(result: View, { inputs, attrs }: Node): View {
   const pads = ints(attrs.paddings);
   const { shape } = inputs[0]!;

@@ -1,29 +1,31 @@
-/** @file Views: where a tensor's elements lie in a buffer. Most operations that move data only make another view. */
+/**
+ * @file Views: offset, shape and strides of a tensor in a buffer. Most data-moving operations only make another view.
+ */
 import { type DType, type Shape, sizeOf } from '../tensors.js';
 
-/** How elements are stored: bool as one byte, bfloat16 where every reader rounds anyway. */
+/** Element storage: bool as one byte; bfloat16 where every reader rounds anyway. */
 export type Storage = DType | 'bfloat16';
 
-/** Where a buffer's memory comes from. Offsets are bytes. */
+/** Memory of a buffer. Offsets are in bytes. */
 export type Home =
   | { readonly kind: 'input' | 'output' | 'constant'; readonly index: number }
-  /** Memory of the program; the offset is known once memory is planned. */
+  /** Memory of the program; memory planning sets the offset. */
   | { readonly kind: 'arena'; offset: number }
-  /** Memory of each thread, for one block of rows of a chain. */
+  /** Memory per thread, for one block of rows of a chain. */
   | { readonly kind: 'scratch'; offset: number }
-  /** No memory: only the loop that computes it needs it. */
+  /** No memory: only the loop that computes it reads it. */
   | { readonly kind: 'register' };
 
-/** A piece of memory that one tensor, or several that lie in each other, live in. */
+/** Memory of one tensor, or of several that contain each other. */
 export interface Buffer {
   readonly id: number;
-  /** Elements. */
+  /** Number of elements. */
   readonly size: number;
   storage: Storage;
   home: Home;
 }
 
-/** Elements of a buffer as a tensor: element (i, j, …) is at offset + i * strides[0] + j * strides[1] + …. */
+/** A buffer's elements as a tensor: element (i, j, …) is at offset + i * strides[0] + j * strides[1] + … */
 export interface View {
   readonly buffer: Buffer;
   readonly offset: number;
@@ -31,21 +33,21 @@ export interface View {
   readonly strides: readonly number[];
 }
 
-/** The element type of what is stored so. */
+/** The dtype of values in a storage. */
 export const storedDtype = (storage: Storage): DType => (storage === 'bfloat16' ? 'float32' : storage);
 
-/** Bytes of one stored element. */
+/** Bytes per stored element. */
 export const storageBytes = (storage: Storage): number =>
   storage === 'bool' ? 1 : storage === 'bfloat16' ? 2 : 4;
 
-/** Strides of a tensor that lies row-major without gaps. */
+/** Strides of a contiguous row-major tensor. */
 export function rowMajor(shape: Shape): number[] {
   const strides = new Array<number>(shape.length).fill(1);
   for (let i = shape.length - 2; i >= 0; i--) strides[i] = strides[i + 1]! * shape[i + 1]!;
   return strides;
 }
 
-/** The whole buffer as a row-major tensor. */
+/** A whole buffer as a row-major tensor. */
 export const wholeView = (buffer: Buffer, shape: Shape): View => ({
   buffer,
   offset: 0,
@@ -53,19 +55,19 @@ export const wholeView = (buffer: Buffer, shape: Shape): View => ({
   strides: rowMajor(shape),
 });
 
-/** Whether the elements lie row-major without gaps, whatever the strides along axes of size 1. */
+/** Whether the elements are contiguous in row-major order, ignoring strides of axes of size 1. */
 export function isContiguous({ shape, strides }: View): boolean {
   const expected = rowMajor(shape);
   return sizeOf(shape) <= 1 || shape.every((dim, i) => dim === 1 || strides[i] === expected[i]);
 }
 
-/** One run of axes that can be walked with a single stride. */
+/** Axes that merge into one with a single stride. */
 export interface Run {
   readonly size: number;
   readonly stride: number;
 }
 
-/** The axes as few runs as possible, axes of size 1 left out: neighbours merge where one stride serves both. */
+/** Merges axes into as few runs as possible, dropping axes of size 1. */
 export function mergeAxes(shape: Shape, strides: readonly number[]): Run[] {
   const runs: Run[] = [];
   shape.forEach((size, i) => {
@@ -79,14 +81,14 @@ export function mergeAxes(shape: Shape, strides: readonly number[]): Run[] {
   return runs;
 }
 
-/** The same elements under another shape, or null where no strides give that order. */
+/** The same elements under another shape, or null if strides can't express it. */
 export function reshapeView(view: View, shape: Shape): View | null {
   const { buffer, offset } = view;
   if (sizeOf(shape) === 0) return { buffer, offset, shape, strides: rowMajor(shape) };
   const runs = mergeAxes(view.shape, view.strides);
   const strides = new Array<number>(shape.length).fill(0);
   let next = runs.length - 1;
-  // How much of the current run the axes so far, from the last, have taken.
+  // Elements of the current run that the axes so far, from the last, have used.
   let taken = 1;
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     const dim = shape[axis]!;
@@ -110,7 +112,7 @@ export const transposeView = (view: View, perm: readonly number[]): View => ({
   strides: perm.map((axis) => view.strides[axis]!),
 });
 
-/** `size[i]` elements along axis i, from `begin[i]` on, each `steps[i]` after the last. */
+/** `size[i]` elements along axis i, from `begin[i]` on in steps of `steps[i]`. */
 export const sliceView = (
   view: View,
   begin: readonly number[],
@@ -123,7 +125,7 @@ export const sliceView = (
   strides: view.strides.map((stride, i) => stride * steps[i]!),
 });
 
-/** Read as a larger shape, by NumPy's rule of broadcasting. */
+/** A view broadcast to a larger shape, by NumPy's rule. */
 export function broadcastView(view: View, shape: Shape): View {
   const added = shape.length - view.shape.length;
   const strides = shape.map((dim, i) => {
@@ -133,7 +135,7 @@ export function broadcastView(view: View, shape: Shape): View {
   return { ...view, shape, strides };
 }
 
-/** The permutation that undoes another. */
+/** The inverse of a permutation. */
 export function invertPermutation(perm: readonly number[]): number[] {
   const result = new Array<number>(perm.length);
   perm.forEach((axis, i) => {
@@ -142,7 +144,7 @@ export function invertPermutation(perm: readonly number[]): number[] {
   return result;
 }
 
-/** Whether two views of one shape are of the same elements in the same order. */
+/** Whether two views of one shape have the same elements in the same order. */
 export const sameView = (a: View, b: View): boolean =>
   a.buffer === b.buffer &&
   a.offset === b.offset &&

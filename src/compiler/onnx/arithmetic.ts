@@ -1,9 +1,11 @@
-/** @file ONNX lowerings of arithmetic and reductions, with what the guide says of NaN, zeros, casts and integers. */
+/**
+ * @file ONNX lowerings of arithmetic and reductions, exact for NaN, zeros, casts and integers as the guide specifies.
+ */
 import { ints, type Node, type Value } from '../ir.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
 import { OnnxType } from './proto.js';
 
-/** A reduction over given axes; to ONNX, an empty list alone would mean all of them. */
+/** A reduction over given axes. ONNX takes an empty list for all axes. */
 export const reduce =
   (op: string): Lowering =>
   ({ attrs }, [x], b) => [
@@ -12,7 +14,7 @@ export const reduce =
     }),
   ];
 
-/** ONNX Runtime's sums and products of int32 stop at the largest; those of int64 are right modulo 2^32. */
+/** ONNX Runtime's int32 sums and products saturate; those of int64 are correct modulo 2^32. */
 export const accumulate =
   (op: string): Lowering =>
   (node, [x], b) =>
@@ -25,7 +27,7 @@ export const reduceBool =
   (op: string): Lowering =>
   (node, [x], b) => [b.cast(reduce(op)(node, [b.cast(x!, OnnxType.int32)], b)[0]!, OnnxType.bool)];
 
-/** The first NaN's place where there is one. */
+/** Returns the index of the first NaN if there is one. */
 export const argReduce =
   (op: string): Lowering =>
   ({ attrs, inputs: [input] }, [x], b) => {
@@ -40,37 +42,37 @@ export const argReduce =
   };
 
 /**
- * float32 to int32, modulo 2^32 as typed arrays do, 0 for NaN and infinities. C leaves that open where it does not fit, so
- * that the cast goes by int64, of which 0 is all that remains of larger numbers.
+ * Casts float32 to int32, modulo 2^32 as typed arrays do; 0 for NaN and infinities. C leaves casts that overflow
+ * undefined, so this one goes through int64, which keeps the low bits of large numbers as 0.
  */
 export function toInt(b: OnnxBuilder, x: string): string {
   const fits = b.emit('Less', [b.emit('Abs', [x]), b.scalar(2 ** 63)]);
   const whole = b.cast(b.emit('Where', [fits, x, b.scalar(0)]), OnnxType.int64);
-  // Two casts in a row would be merged to one.
+  // Two consecutive casts would be merged.
   return b.cast(b.emit('BitwiseAnd', [whole, b.word(2 ** 32 - 1, 'int64')]), OnnxType.int32);
 }
 
-/** The divisor, with 1 in place of 0 and -1: the CPU traps where a division has no result, and all remainders are 0. */
+/** The divisor with 0 and -1 replaced by 1: the CPU traps on undefined quotients, and all remainders by 1 are 0. */
 function safeDivisor(b: OnnxBuilder, { data }: Value, divisor: string): string {
   if (data?.every((x) => x !== 0 && x !== -1)) return divisor;
   const [zero, minusOne] = [0, -1].map((x) => b.emit('Equal', [divisor, b.scalar(x, 'int32')]));
   return b.emit('Where', [b.emit('Or', [zero!, minusOne!]), b.scalar(1, 'int32'), divisor]);
 }
 
-/** Division that rounds down; ONNX's integer Div cuts towards zero, so the remainder goes first. 0 where the divisor is. */
+/** Floor division; ONNX's integer Div truncates, so the remainder is subtracted first. 0 for divisor 0. */
 export const floorDiv: Lowering = ({ inputs: [x, y] }, [a, b], builder) => {
   if (x!.dtype === 'float32') return [toInt(builder, builder.emit('Floor', [builder.emit('Div', [a!, b!])]))];
   const divisor = safeDivisor(builder, y!, b!);
   const remainder = builder.emit('Mod', [a!, divisor]);
   const quotient = builder.emit('Div', [builder.emit('Sub', [a!, remainder]), divisor]);
   if (divisor === b) return [quotient];
-  // Where the divisor was replaced, the quotient is a itself: times 0 or -1.
+  // Where the divisor was replaced, the quotient is a: multiply by 0 or -1.
   const replaced = builder.emit('Not', [builder.emit('Equal', [divisor, b!])]);
   const factor = builder.emit('Where', [replaced, b!, builder.scalar(1, 'int32')]);
   return [builder.emit('Mul', [quotient, factor])];
 };
 
-/** tfjs's Mod has the sign of the divisor, like Python's. ONNX's integer Mod has too; its float form has not. */
+/** tfjs's Mod has the divisor's sign, like Python's. So has ONNX's integer Mod, but not its float form. */
 export const mod: Lowering = ({ inputs: [, y], outputs: [out] }, [a, b], builder) => {
   if (out!.dtype !== 'float32') return [builder.emit('Mod', [a!, safeDivisor(builder, y!, b!)])];
   const zero = builder.scalar(0);
@@ -83,7 +85,7 @@ export const mod: Lowering = ({ inputs: [, y], outputs: [out] }, [a, b], builder
   return [builder.emit('Where', [wrong, builder.emit('Add', [remainder, b!]), remainder])];
 };
 
-/** exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), which cancels nothing near 0. */
+/** exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), which avoids cancellation near 0. */
 export const expm1: Lowering = (_, [x], b) => [
   b.emit('Mul', [
     b.emit('Tanh', [b.emit('Mul', [x!, b.scalar(0.5)])]),
@@ -91,7 +93,7 @@ export const expm1: Lowering = (_, [x], b) => [
   ]),
 ];
 
-/** log(u) * x / (u - 1) with u = 1 + x rounded: the rounding of u cancels (Higham 2002, section 1.14.1). */
+/** log(u) * x / (u - 1) with u = 1 + x rounded: the rounding errors of u cancel (Higham 2002, section 1.14.1). */
 export const log1p: Lowering = (_, [x], b) => {
   const one = b.scalar(1);
   const u = b.emit('Add', [x!, one]);
@@ -101,7 +103,7 @@ export const log1p: Lowering = (_, [x], b) => {
   return [b.emit('Where', [b.emit('IsInf', [u]), log, small])];
 };
 
-/** 1 above 0, else alpha; NaN stays NaN as in tfjs. */
+/** 1 above 0, else alpha; NaN for NaN, as in tfjs. */
 export const step: Lowering = ({ attrs, inputs: [input] }, [x], b) => {
   const { dtype } = input!;
   const value = b.emit('Where', [
@@ -112,7 +114,7 @@ export const step: Lowering = ({ attrs, inputs: [input] }, [x], b) => {
   return [dtype === 'float32' ? b.emit('Where', [b.emit('IsNaN', [x!]), x!, value]) : value];
 };
 
-/** Functions of float32: integers are cast before, and behind where the result is one. */
+/** Functions of float32: casts integers before, and back after where the result is an integer. */
 export const ofFloats =
   (lowering: Lowering): Lowering =>
   (node, names, b) => {
@@ -123,7 +125,7 @@ export const ofFloats =
     return node.outputs[0]!.dtype === 'int32' ? results.map((x) => toInt(b, x)) : results;
   };
 
-/** Integers are what they are rounded to. */
+/** Rounding; integers stay as they are. */
 export const rounding =
   (op: string): Lowering =>
   ({ inputs: [x] }, inputs, b) => [b.emit(x!.dtype === 'float32' ? op : 'Identity', inputs)];
@@ -132,7 +134,7 @@ export const rounding =
 const anyNaN = (node: Node, x: string, b: OnnxBuilder): string =>
   reduce('ReduceMax')(node, [b.cast(b.emit('IsNaN', [x]), OnnxType.float32)], b)[0]!;
 
-/** ONNX Runtime's reductions may pass over a NaN, which is to be seen. */
+/** ONNX Runtime's reductions may skip NaN; these propagate it. */
 export const extremum =
   (op: string): Lowering =>
   (node, [x], b) => {

@@ -1,4 +1,4 @@
-/** @file Builder of an ONNX model: names of values, constants, and conversions of index types. */
+/** @file ONNX model builder: value names, constants, and index type conversions. */
 import type { Node, Value } from '../ir.js';
 import { type DType, hostArrayFrom, type Shape, type TensorSpec } from '../tensors.js';
 import type { OnnxAttr, OnnxInitializer, OnnxModel, OnnxNode, OnnxTypeName, OnnxValueInfo } from './proto.js';
@@ -11,25 +11,25 @@ export const MICROSOFT = 'com.microsoft';
 export interface EmitOptions {
   readonly attrs?: Readonly<Record<string, OnnxAttr>>;
   readonly domain?: string;
-  /** How many outputs; 1 by default. */
+  /** Number of outputs; 1 by default. */
   readonly outputs?: number;
 }
 
-/** Collects nodes and constants while the lowering walks the graph. */
+/** Collects nodes and constants while a lowering walks the graph. */
 export class OnnxBuilder {
   private readonly nodes: OnnxNode[] = [];
   private readonly initializers: OnnxInitializer[] = [];
   private readonly names = new Map<Value, string>();
   private readonly constants = new Map<string, string>();
   private next = 0;
-  /** Path of the layer that the nodes belong to. */
+  /** Path of the layer that new nodes belong to. */
   scope = '';
 
   private fresh(): string {
     return `v${this.next++}`;
   }
 
-  /** The ONNX name of a value; constants become initializers at first use. */
+  /** ONNX name of a value; constants become initializers at first use. */
   name(value: Value): string {
     const known = this.names.get(value);
     if (known !== undefined) return known;
@@ -38,7 +38,7 @@ export class OnnxBuilder {
     return name;
   }
 
-  /** Says under which name `value` goes from now on. */
+  /** Binds a value to an ONNX name. */
   bind(value: Value, name: string): void {
     this.names.set(value, name);
   }
@@ -57,33 +57,33 @@ export class OnnxBuilder {
     return name;
   }
 
-  /** A constant list of int64, as ONNX wants shapes and axes. */
+  /** An int64 list constant, as ONNX expects for shapes and axes. */
   ints(values: readonly number[]): string {
     return this.constant(`ints ${values}`, () =>
       this.initializer('int64', [values.length], BigInt64Array.from(values, BigInt)),
     );
   }
 
-  /** A constant scalar. */
+  /** A scalar constant. */
   scalar(value: number, type: DType = 'float32'): string {
     return this.constant(`${type} ${Object.is(value, -0) ? '-0' : value}`, () =>
       this.initializer(type, [], hostArrayFrom(type, [value])),
     );
   }
 
-  /** A constant scalar of an index or word type. */
+  /** A scalar constant of an index or word type. */
   word(value: number, type: 'int64' | 'uint32'): string {
     return this.constant(`${type} ${value}`, () =>
       this.initializer(type, [], type === 'int64' ? BigInt64Array.of(BigInt(value)) : Int32Array.of(value)),
     );
   }
 
-  /** A constant of a whole array. */
+  /** An array constant. */
   array(shape: Shape, data: Float32Array | Int32Array): string {
     return this.initializer(data instanceof Float32Array ? 'float32' : 'int32', shape, data);
   }
 
-  /** Adds a node and gives the names of its outputs. */
+  /** Adds a node; returns the names of its outputs. */
   emitAll(
     op: string,
     inputs: readonly string[],
@@ -101,7 +101,7 @@ export class OnnxBuilder {
     return names;
   }
 
-  /** Adds a node with one output and gives its name. */
+  /** Adds a node with one output; returns its name. */
   emit(op: string, inputs: readonly string[], options: EmitOptions = {}): string {
     return this.emitAll(op, inputs, options)[0]!;
   }
@@ -110,7 +110,7 @@ export class OnnxBuilder {
     return this.emit('Cast', [input], { attrs: { to: type } });
   }
 
-  /** The first of two values of `spec` where a condition of one element holds, else the second. */
+  /** Selects between two values of `spec` by a single-element condition. */
   choose(condition: string, choices: readonly [string, string], { dtype, shape }: TensorSpec): string {
     const [then_branch, else_branch] = choices.map((choice) => {
       const name = this.fresh();
@@ -121,7 +121,7 @@ export class OnnxBuilder {
     return this.emit('If', [condition], { attrs: { then_branch: then_branch!, else_branch: else_branch! } });
   }
 
-  /** The elements of a float32 rounded to bfloat16, as float32 again; once for all who ask. */
+  /** A float32 value rounded to bfloat16, as float32; shared by all users. */
   rounded(input: string): string {
     return this.constant(`bfloat16 ${input}`, () =>
       this.cast(this.cast(input, OnnxType.bfloat16), OnnxType.float32),
@@ -133,5 +133,5 @@ export class OnnxBuilder {
   }
 }
 
-/** Writes one node; answers with the ONNX names of its outputs. */
+/** Writes one node; returns the ONNX names of its outputs. */
 export type Lowering = (node: Node, inputs: readonly string[], builder: OnnxBuilder) => readonly string[];

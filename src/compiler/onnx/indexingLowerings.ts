@@ -1,4 +1,4 @@
-/** @file ONNX lowerings of gathers, scatters, cross-entropy and random bits: where indices and words are handled. */
+/** @file ONNX lowerings of gathers, scatters, cross-entropy and random bits: all handling of indices and words. */
 import { foldWords, MIX_1, MIX_2 } from '../ops/randomOps.js';
 import { type Shape, sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
@@ -6,8 +6,8 @@ import { MICROSOFT } from './builder.js';
 import { OnnxType } from './proto.js';
 
 /**
- * A sum by a one-hot matrix product is parallel and fast for few segments; its cost grows with their number, that of
- * a scatter does not. Measured on two Zen 4 cores, they meet near this many segments.
+ * A segment sum as a one-hot product is parallel and fast for few segments, but its cost grows with their number; a
+ * scatter's does not. On two Zen 4 cores they break even near this many segments.
  */
 const ONE_HOT_SEGMENTS = 512;
 
@@ -18,13 +18,13 @@ const oneHot = (b: OnnxBuilder, indices: string, depth: number, off = 0, on = 1)
     { attrs: { axis: -1 } },
   );
 
-/** Indices with those below 0, which ONNX counts from the end, above all others: they are out of range, too. */
+/** Maps negative indices, which ONNX counts from the end, to out-of-range ones. */
 const unwrapped = (b: OnnxBuilder, indices: string, count: number): string =>
   b.emit('Where', [b.emit('Less', [indices, b.scalar(0, 'int32')]), b.scalar(count, 'int32'), indices]);
 
 /**
- * ONNX Runtime's ScatterND with reduction adds from several threads at once and loses sums of duplicate indices;
- * ScatterElements runs on one thread, in order. `data` is the tensor to add to.
+ * Sums rows into `data`. ONNX Runtime's ScatterND with reduction adds from several threads at once and loses sums of
+ * duplicate indices; ScatterElements runs on one thread, in order.
  */
 function scatterAddRows(b: OnnxBuilder, data: string, rows: string, ids: string, shape: Shape): string {
   const column = b.emit('Reshape', [
@@ -61,7 +61,7 @@ const crossEntropy: Lowering = ({ inputs: [logits, labels] }, [x, ids], b) => {
   return [b.emit('Reshape', [b.emit('Neg', [picked]), b.ints(labels!.shape)]), logProbs];
 };
 
-/** exp(logProbs) * dy, less dy at the label: one scatter of a single element a row instead of a one-hot matrix. */
+/** exp(logProbs) * dy, minus dy at the label: scatters one element per row instead of a one-hot matrix. */
 const crossEntropyGrad: Lowering = ({ inputs: [dy, logProbs] }, [d, lp, ids], b) => {
   const dyColumn = column(b, d!, dy!.shape);
   const scaled = b.emit('Mul', [b.emit('Exp', [lp!]), dyColumn]);
@@ -70,7 +70,7 @@ const crossEntropyGrad: Lowering = ({ inputs: [dy, logProbs] }, [d, lp, ids], b)
   return [b.emit('ScatterElements', [scaled, labels, b.emit('Neg', [dyColumn])], { attrs })];
 };
 
-/** x ^ (x >>> bits): ONNX shifts unsigned words only. */
+/** x ^ (x >>> bits); ONNX shifts only unsigned words. */
 function xorShift(b: OnnxBuilder, x: string, bits: number): string {
   const shifted = b.emit('BitShift', [b.cast(x, OnnxType.uint32), b.word(bits, 'uint32')], {
     attrs: { direction: 'RIGHT' },
@@ -78,14 +78,14 @@ function xorShift(b: OnnxBuilder, x: string, bits: number): string {
   return b.emit('BitwiseXor', [x, b.cast(shifted, OnnxType.int32)]);
 }
 
-/** ops/random.ts's mix32 over a tensor of int32. */
+/** mix32 of ops/random.ts over an int32 tensor. */
 function mix32(b: OnnxBuilder, x: string): string {
   const first = b.emit('Mul', [xorShift(b, x, 16), b.scalar(MIX_1, 'int32')]);
   const second = b.emit('Mul', [xorShift(b, first, 15), b.scalar(MIX_2, 'int32')]);
   return xorShift(b, second, 16);
 }
 
-/** One word of a key, as a scalar. */
+/** A word of a key, as a scalar. */
 const keyWord = (b: OnnxBuilder, key: string, index: number): string =>
   b.emit('Gather', [key, b.word(index, 'int64')], { attrs: { axis: 0 } });
 
@@ -117,7 +117,7 @@ export const indexingLowerings: Readonly<Record<string, Lowering>> = {
   },
   UnsortedSegmentSum: segmentSum,
   OneHot: ({ inputs, outputs, attrs }, [indices], b) => {
-    // ONNX takes no scalar of indices.
+    // ONNX accepts no scalar indices.
     const isScalar = inputs[0]!.shape.length === 0;
     const ids = isScalar ? b.emit('Reshape', [indices!, b.ints([1])]) : indices!;
     const depth = attrs.depth as number;

@@ -1,4 +1,4 @@
-/** @file Location of an index out of range that a program has computed, by computing its indices again. */
+/** @file Locates a computed index out of range, by recomputing the program's indices. */
 
 import { computedIndices, findBad, placeIn, problemOf } from '../indexChecks.js';
 import type { Graph } from '../ir.js';
@@ -6,7 +6,7 @@ import { eliminateDeadCode } from '../passes/index.js';
 import type { HostArray } from '../tensors.js';
 import { runOnnx } from './onnxSession.js';
 
-/** The first index that is out of range among those that a graph works out; undefined where there is none. */
+/** The first computed index out of range; undefined if there is none. */
 export async function findComputed(
   graph: Graph,
   inputs: readonly HostArray[],

@@ -5,19 +5,20 @@ import { OnnxBuilder } from './builder.js';
 import { loweringOf, lowerings } from './lowerings.js';
 import { encodeModel, type OnnxModel } from './proto.js';
 
-/** The name of input `i` of a program in ONNX. */
+/** ONNX name of input `i` of a program. */
 export const inputName = (i: number): string => `in${i}`;
 
-/** An optimized graph as ONNX Runtime gets it: composites without a kernel expanded, and simplified again. */
+/**
+ * An optimized graph prepared for ONNX Runtime: composites without a kernel are expanded, and the result is simplified.
+ */
 export function prepareForOnnx(graph: Graph): Graph {
   const expanded = optimize(expandComposites(graph, (node) => node.op in lowerings));
   return fetchUnshaped(optimize(fuseMatMulAdd(expanded)));
 }
 
 /**
- * Outputs are bare memory to the caller, so a reshape in front of one would only copy: gradients of weights that are
- * stored in another shape than they are multiplied in are fetched as they come. The output's shape changes, its
- * elements and their order do not.
+ * Removes reshapes before outputs, which would only copy: gradients of weights that are multiplied in another shape
+ * than stored are returned as computed. The output's shape changes, its elements and their order do not.
  */
 function fetchUnshaped(graph: Graph): Graph {
   const made = producers(graph);
@@ -29,8 +30,8 @@ function fetchUnshaped(graph: Graph): Graph {
 }
 
 /**
- * The ONNX model of a prepared graph. Inputs are named by `inputName`, outputs by their place in `outputs`. ONNX wants
- * a node of its own behind every output, so inputs, constants and repeated outputs pass through an Identity.
+ * The ONNX model of a prepared graph. Inputs are named by `inputName`, outputs by position. ONNX requires a node behind
+ * every output, so inputs, constants and repeated outputs pass through an Identity.
  */
 export function lowerToOnnx(graph: Graph): OnnxModel {
   const builder = new OnnxBuilder();

@@ -1,4 +1,4 @@
-/** @file The ONNX form of each operation: one table, keyed by the operation's name. */
+/** @file ONNX lowerings of all operations: one table, keyed by operation name. */
 import type { Node } from '../ir.js';
 import { precisionOf } from '../precision.js';
 import { CompilerError, type DType, type Shape, sameShape, sizeOf } from '../tensors.js';
@@ -23,12 +23,12 @@ import { indexingLowerings } from './indexingLowerings.js';
 import { OnnxType } from './proto.js';
 import { shapeLowerings } from './shapes.js';
 
-/** An ONNX operator of the same meaning. */
+/** An ONNX operator with the same meaning. */
 const same =
   (op: string, domain = ''): Lowering =>
   (_, inputs, b) => [b.emit(op, inputs, { domain })];
 
-/** FusedMatMul is for float32; integers are transposed first, and never get a factor. */
+/** FusedMatMul requires float32; integers are transposed first, and never have a factor. */
 const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
   const transposed = names.map((name, i) => {
     if (!(i === 0 ? attrs.transposeA : attrs.transposeB)) return name;
@@ -40,7 +40,7 @@ const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
   return [b.emit('MatMul', transposed)];
 };
 
-/** ONNX multiplies in float32: in bfloat16, the operands are rounded first. */
+/** ONNX multiplies in float32; for bfloat16, the operands are rounded first. */
 const operands = ({ attrs }: Node, names: readonly string[], b: OnnxBuilder): readonly string[] =>
   precisionOf(attrs) === 'bfloat16' ? names.map((name) => b.rounded(name)) : names;
 
@@ -72,7 +72,7 @@ const topK: Lowering = ({ attrs }, [x], b) => {
   return [values!, b.cast(indices!, OnnxType.int32)];
 };
 
-/** Layer norm is one kernel; without a scale it gets ones. */
+/** Layer norm is one kernel, which requires a scale: ones if there is none. */
 const layerNorm: Lowering = ({ attrs, inputs: [x] }, inputs, b) => {
   const depth = x!.shape.at(-1)!;
   const scale = attrs.hasScale ? inputs[1]! : b.array([depth], new Float32Array(depth).fill(1));
@@ -92,7 +92,7 @@ const squaredDifference: Lowering = (_, inputs, b) => {
   return [b.emit('Mul', [difference, difference])];
 };
 
-/** Where one truth value decides, a copy does; ONNX Runtime's Where makes three passes, and has no truth values to choose from. */
+/** A scalar condition selects by a copy. ONNX Runtime's Where makes three passes, and does not support bool. */
 const select: Lowering = ({ inputs: [condition, ...choices], outputs: [out] }, [c, t, e], b) => {
   const copies = choices.every(({ shape }) => sameShape(shape, out!.shape));
   if (copies && sizeOf(condition!.shape) === 1) return [b.choose(c!, [t!, e!], out!)];
@@ -100,7 +100,7 @@ const select: Lowering = ({ inputs: [condition, ...choices], outputs: [out] }, [
   return [b.emit('Or', [b.emit('And', [c!, t!]), b.emit('And', [b.emit('Not', [c!]), e!])])];
 };
 
-/** Elementwise operations whose ONNX name is another. */
+/** Elementwise operations with another name in ONNX. */
 const RENAMED: Readonly<Record<string, string>> = {
   Add: 'Add',
   Sub: 'Sub',
@@ -124,7 +124,7 @@ const RENAMED: Readonly<Record<string, string>> = {
   Identity: 'Identity',
 };
 
-/** Functions that ONNX has under the same name, of float32 alone. */
+/** float32 functions with the same name in ONNX. */
 const FUNCTIONS = [
   'Exp',
   'Log',
@@ -141,7 +141,7 @@ const FUNCTIONS = [
 
 const renamed = Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [op, same(onnx)]));
 
-/** The table. */
+/** Lowerings by operation. */
 export const lowerings: Readonly<Record<string, Lowering>> = {
   ...renamed,
   ...Object.fromEntries(FUNCTIONS.map((op) => [op, ofFloats(same(op))])),

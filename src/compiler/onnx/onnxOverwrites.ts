@@ -1,13 +1,13 @@
-/** @file Outputs of ONNX programs that may lie on an input's memory. */
+/** @file Outputs of ONNX programs that may share an input's memory. */
 import { type Graph, producers, type Value } from '../ir.js';
 import { elementwiseRules } from '../rules/elementwiseRules.js';
 import { sameShape } from '../tensors.js';
 
 /**
- * Whether an output may overwrite an input. ONNX Runtime chooses the order of operations and fuses some, so that only data
- * dependence is certain: all that read the input must be elementwise on its shape, and the output must follow from each.
+ * Whether an output may overwrite an input. ONNX Runtime reorders and fuses operations, so only data dependences are
+ * certain: all readers of the input must be elementwise on its shape, and the output must depend on each of them.
  *
- * @returns of the numbers of an output and an input.
+ * @returns a function of the numbers of an output and an input.
  */
 export function overwritesOf(graph: Graph): (output: number, input: number) => boolean {
   const made = producers(graph);

@@ -11,13 +11,13 @@ import { disableTelemetry } from './telemetry.js';
 
 /** Options of an ONNX Runtime session. */
 export interface OnnxOptions {
-  /** For messages; 'program' by default. */
+  /** Name in messages; 'program' by default. */
   readonly name?: string;
-  /** Threads of one operation; 0 lets ONNX Runtime take one a core. */
+  /** Threads per operation; 0 lets ONNX Runtime use one per core. */
   readonly numThreads?: number;
 }
 
-/** Loaded at first use: the library takes 60 ms, and shape inference does without it. */
+/** Loads ONNX Runtime at first use, since loading takes 60 ms and shape inference doesn't need it. */
 async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
   await disableTelemetry();
   try {
@@ -31,14 +31,14 @@ async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
   }
 }
 
-/** ONNX Runtime takes no memory that threads share: such arrays are copied at each run. */
+/** ONNX Runtime doesn't accept shared memory: such arrays are copied at each run. */
 const isShared = (array: HostArray): boolean => array.buffer instanceof SharedArrayBuffer;
 const unshared = (array: HostArray): HostArray => (isShared(array) ? array.slice() : array);
 
-/** What ONNX Runtime says of a gather with an index that is out of range. */
+/** ONNX Runtime's message for a gather index out of range. */
 const BAD_INDEX = /indices element out of data bounds/;
 
-/** Compiles a graph, runs it once, and gives its outputs. */
+/** Compiles a graph, runs it once, and returns its outputs. */
 export async function runOnnx(
   graph: Graph,
   inputs: readonly HostArray[],
@@ -54,7 +54,7 @@ export async function runOnnx(
   return outputs;
 }
 
-/** Compiles a graph. */
+/** Compiles a graph to an ONNX Runtime session. */
 export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Promise<Backend> {
   const { name = 'program' } = options;
   const prepared = prepareForOnnx(graph);
@@ -65,10 +65,10 @@ export async function compileOnnx(graph: Graph, options: OnnxOptions = {}): Prom
     interOpNumThreads: 1,
     executionMode: 'sequential',
     graphOptimizationLevel: 'all',
-    // What goes wrong is thrown as well.
+    // Errors are also thrown.
     logSeverityLevel: 4,
-    // With a memory pattern, the first run's arena and the planned block both stay: 700 MB more on the small GPT, and
-    // not faster.
+    // With a memory pattern, both the first run's arena and the planned block stay: 700 MB more on the small GPT,
+    // without a speedup.
     enableMemPattern: false,
     extra: {
       session: {

@@ -1,5 +1,5 @@
 /**
- * @file The protobuf messages of ONNX that a model needs, encoded. Field numbers are those of onnx.proto (ONNX IR version
+ * @file Protobuf messages of an ONNX model and their encoding, with the field numbers of onnx.proto (ONNX IR version
  * 10). Weights never pass through here.
  */
 import { ProtobufMessage } from '../../files/index.js';
@@ -9,7 +9,10 @@ import type { HostArray, Shape } from '../tensors.js';
 export const OnnxType = { float32: 1, uint32: 12, int32: 6, int64: 7, bool: 9, bfloat16: 16 } as const;
 export type OnnxTypeName = keyof typeof OnnxType;
 
-/** An attribute's value: integers are INT, `{ float }` is FLOAT, lists are INTS, `{ graph }` is the body of a control-flow operator. */
+/**
+ * Attribute values: integers are INT, `{ float }` is FLOAT, lists are INTS, `{ graph }` is the body of a control-flow
+ * operator.
+ */
 export type OnnxAttr =
   | number
   | string
@@ -36,7 +39,7 @@ export interface OnnxNode {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly attrs: Readonly<Record<string, OnnxAttr>>;
-  /** Shown by ONNX Runtime's profiler. */
+  /** Displayed by ONNX Runtime's profiler. */
   readonly name: string;
 }
 
@@ -55,7 +58,7 @@ export interface OnnxValueInfo {
   readonly shape: Shape;
 }
 
-/** A whole model. */
+/** A complete model. */
 export interface OnnxModel {
   readonly inputs: readonly OnnxValueInfo[];
   readonly outputs: readonly OnnxValueInfo[];
@@ -63,7 +66,7 @@ export interface OnnxModel {
   readonly nodes: readonly OnnxNode[];
 }
 
-/** Operator-set versions that the lowering is written for. */
+/** Operator-set versions that the lowering targets. */
 const OPSET = 20;
 const MICROSOFT_OPSET = 1;
 const IR_VERSION = 10;
@@ -103,7 +106,7 @@ function writeGraph(model: OnnxModel, name: string): ProtobufMessage {
   return graph;
 }
 
-/** The bytes of a ModelProto. */
+/** Encodes a ModelProto. */
 export function encodeModel(model: OnnxModel): Uint8Array {
   return new ProtobufMessage()
     .int(1, IR_VERSION)

@@ -1,4 +1,4 @@
-/** @file The ONNX form of operations that move, cut, join or fill. */
+/** @file ONNX lowerings of operations that move, slice, join or fill. */
 import { type Attrs, ints } from '../ir.js';
 import { sizeOf } from '../tensors.js';
 import type { Lowering, OnnxBuilder } from './builder.js';
@@ -12,7 +12,7 @@ const fill =
     b.emit('Expand', [b.scalar(value(attrs), out!.dtype), b.ints(out!.shape)]),
   ];
 
-/** ONNX's Slice with explicit starts, ends and steps on every axis. */
+/** ONNX's Slice, with explicit starts, ends and steps on every axis. */
 function slice(
   b: OnnxBuilder,
   x: string,
@@ -40,7 +40,7 @@ const pad: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
   return [b.emit('Pad', [name!, b.ints([...begins, ...ends]), b.scalar(attrs.value as number, x!.dtype)])];
 };
 
-/** Ranges that are too long to be folded. */
+/** Lowers ranges that are too long to fold. */
 const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
   const { start, step } = attrs as { start: number; step: number };
   const counter = b.emit('Range', [
@@ -53,7 +53,7 @@ const range: Lowering = ({ attrs, outputs: [out] }, _, b) => {
 };
 
 const strided: Lowering = ({ attrs, outputs: [out] }, [x], b) => {
-  // A negative step that runs to the front ends before element 0, which ONNX writes as a very negative end.
+  // A negative step down to element 0 ends before it, which ONNX writes as a very negative end.
   const ends = ints(attrs.end).map((end, i) => (ints(attrs.strides)[i]! < 0 && end < 0 ? -(2 ** 31) : end));
   return [
     b.emit('Reshape', [slice(b, x!, ints(attrs.begin), ends, ints(attrs.strides)), b.ints(out!.shape)]),

@@ -1,20 +1,20 @@
-/** @file ONNX Runtime's telemetry, turned off before the library is loaded. */
+/** @file Disables ONNX Runtime's telemetry before the library is loaded. */
 import { isMainThread } from 'node:worker_threads';
 import { loadKoffi } from '../../system/index.js';
 import { CompilerError } from '../tensors.js';
 
-/** The library reads it when the first session of the process is made, and from then on keeps to what it read. */
+/** The library reads this variable once, when the first session of the process is created. */
 const variable = 'ORT_DISABLE_TELEMETRY';
 
 /**
- * Without this, ONNX Runtime writes a device id into the user's cache and sends it to its maker. Processes that this one
- * starts inherit the setting.
+ * Without this, ONNX Runtime writes a device id into the user's cache and sends it to its vendor. Child processes
+ * inherit the setting.
  *
- * @throws CompilerError in a worker thread that can't set it.
+ * @throws CompilerError in a worker thread that can't set the variable.
  */
 export async function disableTelemetry(): Promise<void> {
   process.env[variable] = '1';
-  // On Windows the library has no such code. A worker's `process.env` is a copy, which C doesn't see.
+  // Windows builds of the library lack this code. A worker's `process.env` is a copy, which C doesn't see.
   if (isMainThread || process.platform === 'win32') return;
   try {
     const program = (await loadKoffi()).load(null);

@@ -1,4 +1,4 @@
-/** @file Scaled dot-product attention (Vaswani et al., 2017) over several heads. */
+/** @file Multi-head scaled dot-product attention (Vaswani et al., 2017). */
 
 import type { Attrs } from '../ir.js';
 import { currentPrecision, precisionAttr } from '../precision.js';
@@ -9,12 +9,12 @@ import * as tf from '../tfjs.js';
 import { hostConstant, recordOp } from '../tracing.js';
 import { callComposite, defineComposite } from './composite.js';
 
-/** The logit of a key that a query can't see: no mask that is added to the keys it sees makes them as small. */
+/** Logit of a hidden key: below anything that an additive mask produces for a visible one. */
 const UNSEEN = Number.NEGATIVE_INFINITY;
 
 const headsFirst = (x: tf.Tensor): tf.Tensor => tf.transpose(x, [0, 2, 1, 3]);
 
-/** 0 where query t may see key s, else -Infinity; queries are the last of the keys' positions. Shape [T, S]. */
+/** 0 where query t may see key s, else -Infinity; queries are at the last positions. Shape [T, S]. */
 function causalMask(queries: number, keys: number): tf.Tensor {
   return hostConstant(`causalMask ${queries} ${keys}`, { shape: [queries, keys], dtype: 'float32' }, () => {
     const values = new Float32Array(queries * keys);
@@ -23,7 +23,7 @@ function causalMask(queries: number, keys: number): tf.Tensor {
   });
 }
 
-/** Of the first `visible` of S keys, 0 for those that each query may see, else -Infinity: [T, S]. */
+/** 0 where a query may see one of the first `visible` of S keys, else -Infinity. Shape [T, S]. */
 function visibleMask(visible: tf.Tensor, queries: number, keys: number, causal: boolean): tf.Tensor {
   const key = tf.reshape(tf.range(0, keys, 1, 'int32'), [1, keys]);
   const ends = causal ? tf.range(1 - queries, 1, 1, 'int32') : tf.zeros([queries], 'int32');
@@ -31,7 +31,7 @@ function visibleMask(visible: tf.Tensor, queries: number, keys: number, causal: 
   return tf.where(tf.less(key, end), tf.scalar(0), tf.scalar(UNSEEN));
 }
 
-/** What a composite's inputs beyond q, k and v are. */
+/** Names the composite's inputs after q, k and v. */
 const extrasOf = (
   inputs: readonly tf.Tensor[],
   { counted }: Attrs,
@@ -40,14 +40,14 @@ const extrasOf = (
   ...(inputs.length > (counted ? 4 : 3) ? { mask: inputs[3]! } : {}),
 });
 
-/** Softmax; zeros where every logit is -Infinity. */
+/** Softmax that gives zeros where every logit is -Infinity. */
 function softmaxOfSeen(logits: tf.Tensor): tf.Tensor {
   const unseen = tf.equal(tf.max(logits, -1, true), UNSEEN);
   const zeros = tf.zerosLike(logits);
   return tf.where(unseen, zeros, tf.softmax(tf.where(unseen, zeros, logits)));
 }
 
-/** Logits q k^T of each head, before any scale: [B, N, T, S] of q [B, T, N, H] and k [B, S, N, H]. */
+/** Unscaled logits q k^T per head: [B, N, T, S] from q [B, T, N, H] and k [B, S, N, H]. */
 export const attentionLogits = (q: tf.Tensor, k: tf.Tensor): tf.Tensor =>
   tf.matMul(headsFirst(q), headsFirst(k), false, true);
 
@@ -66,7 +66,7 @@ function probabilities(
   if (visible) logits = tf.add(logits, visibleMask(visible, queries, keys, attrs.causal as boolean));
   else if (attrs.causal) logits = tf.add(logits, causalMask(queries, keys));
   if (mask) logits = tf.add(logits, mask);
-  // Where it is causal alone, every query sees a key.
+  // With causal masking alone, every query sees a key.
   return mask || visible ? softmaxOfSeen(logits) : tf.softmax(logits);
 }
 
@@ -88,12 +88,12 @@ function checkShapes([q, k, v]: readonly TensorSpec[], { causal }: Attrs): void 
   }
   if (causal && q!.shape[1]! > k!.shape[1]!) {
     throw new CompilerError(
-      `attention: queries are the last of the keys' positions where it is causal, and there are ${q!.shape[1]} queries for ${k!.shape[1]} keys.`,
+      `attention: expected at most as many causal queries as keys, got ${q!.shape[1]} queries and ${k!.shape[1]} keys.`,
     );
   }
 }
 
-/** What comes behind q, k and v: a mask that broadcasts to the logits, the number of keys. */
+/** Checks the inputs after q, k and v: a mask that broadcasts to the logits, and the number of keys. */
 function checkExtras([q, k, , ...extras]: readonly TensorSpec[], { counted }: Attrs): void {
   const masks = counted ? extras.slice(0, -1) : extras;
   const visible = counted ? extras.at(-1) : undefined;
@@ -113,8 +113,8 @@ const matmulFlops = (inputs: readonly TensorSpec[]): number =>
   2 * sizeOf(inputs[0]!.shape) * inputs[1]!.shape[1]!;
 
 /**
- * Inputs q, k, v, maybe a mask and, where attribute `counted` is set, the number of keys that there are. Outputs: the result [B, T, N, H] and the weights [B, N, T, S], which a lowering
- * that recomputes them in the gradient need not keep.
+ * Inputs q, k, v, an optional mask and, with attribute `counted`, the number of valid keys. Outputs: the result [B, T,
+ * N, H] and the weights [B, N, T, S], which a lowering need not keep if it recomputes them in the gradient.
  */
 defineComposite('Attention', {
   inputs: 'list',
@@ -180,26 +180,26 @@ defineComposite('AttentionGrad', {
 export interface AttentionOptions {
   /** Factor of the logits; 1 / sqrt(H) by default. */
   readonly scale?: number;
-  /** Query t sees keys up to its own position; with fewer queries than keys, queries are the last positions. */
+  /** Query t sees keys up to its own position; with fewer queries than keys, queries are at the last positions. */
   readonly causal?: boolean;
   /** Logits become cap * tanh(logits / cap); 0 for none (Pax's atten_logit_cap). */
   readonly logitCap?: number;
   /** Added to the logits; broadcasts to [B, N, T, S]; -Infinity hides a key. Has no gradient. */
   readonly mask?: tf.Tensor;
   /**
-   * int32 scalar: only the first so many keys are there, as in a cache that is not full; where it is causal, queries are
-   * the last of these. Then there is no gradient.
+   * int32 scalar: only this many leading keys are valid, as in a cache that is partly filled; causal queries are the
+   * last of these. Excludes gradients.
    */
   readonly visible?: tf.Tensor;
-  /** Logits of the caller's own from scaled q and k, [B, N, T, S], in the place of q k^T. */
+  /** Computes logits [B, N, T, S] from scaled q and k, in place of q k^T. */
   readonly logits?: (q: tf.Tensor, k: tf.Tensor) => tf.Tensor;
-  /** What becomes of the softmax's weights [B, N, T, S] before they meet the values, such as dropout. */
+  /** Transforms the softmax weights [B, N, T, S] before they are applied to the values, such as by dropout. */
   readonly dropout?: (weights: tf.Tensor) => tf.Tensor;
 }
 
 /**
- * softmax(q k^T * scale + masks) v, for each head. Keys that are later than a causal query, or not there, take no part
- * whatever the mask; a query that sees no key gets zeros, and gives its operands gradients of zero.
+ * softmax(q k^T * scale + masks) v, for each head. Invalid keys, and keys later than a causal query, are ignored
+ * whatever the mask; a query that sees no key gets zeros, and gradients of zero.
  *
  * @param q float32 [B, T, N, H]. @param k float32 [B, S, N, H]. @param v float32 [B, S, N, H].
  * @returns float32 [B, T, N, H].
@@ -215,13 +215,13 @@ export function attention(
     causal: options.causal ?? false,
     logitCap: options.logitCap ?? 0,
     counted: options.visible !== undefined,
-    // Said here, so that the gradient has it too.
+    // Set here, so that the gradient has it too.
     precision: currentPrecision(),
   };
   const extras = [options.mask, options.visible].filter((tensor) => tensor !== undefined);
   const { logits, dropout } = options;
   if (logits || dropout || (attrs.logitCap > 0 && !attrs.counted)) {
-    // The composite knows no functions, and its gradient no cap; tfjs differentiates the plain form.
+    // The composite supports neither functions nor, in its gradient, a cap; tfjs differentiates the decomposition.
     checkShapes([q, k, v] as unknown as TensorSpec[], attrs);
     const weights = probabilities(q, k, options, attrs);
     return headsFirst(tf.matMul(dropout ? dropout(weights) : weights, headsFirst(v)));

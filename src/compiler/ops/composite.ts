@@ -1,4 +1,4 @@
-/** @file Composites: operations with a name of their own that carry their decomposition into tf operations. */
+/** @file Composites: named operations that carry their decomposition into tf operations. */
 
 import type { Attrs } from '../ir.js';
 import { precisionOf, runInPrecision } from '../precision.js';
@@ -7,11 +7,11 @@ import type { OpRule } from '../rules/rule.js';
 import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
 
-/** A composite: a lowering may keep it as one operation, or expand it. */
+/** A composite, which a lowering may keep as one operation or expand. */
 export interface Composite extends OpRule {
-  /** The same outputs by tf operations; the first may be differentiated by tfjs itself. */
+  /** Computes the outputs by tf operations; tfjs can differentiate the first. */
   readonly decompose: (inputs: readonly tf.Tensor[], attrs: Attrs) => tf.Tensor[];
-  /** Gradients of the first output with respect to the differentiable inputs, for traced calls. */
+  /** Gradients of the first output by the differentiable inputs, for traced calls. */
   readonly gradient?: (
     dy: tf.Tensor,
     inputs: readonly tf.Tensor[],
@@ -22,27 +22,27 @@ export interface Composite extends OpRule {
 
 const composites = new Map<string, Composite>();
 
-/** Makes a composite known to the tracer and to the passes. */
+/** Registers a composite for the tracer and the passes. */
 export function defineComposite(name: string, composite: Composite): void {
   defineOp(name, composite);
   composites.set(name, composite);
 }
 
-/** Has lowerings that do not keep this kernel of tfjs as one operation do it by others; its gradient is tfjs's. */
+/** Lets lowerings decompose a tfjs kernel; its gradient is tfjs's. */
 export function decomposeKernel(name: string, decompose: Composite['decompose']): void {
   composites.set(name, { ...ruleOf(name), decompose });
 }
 
-/** The composite of that name, or undefined for a plain operation. */
+/** The composite of this name, or undefined for a plain operation. */
 export function compositeOf(name: string): Composite | undefined {
   return composites.get(name);
 }
 
 /**
- * Calls a composite: traced, it is one node with its own gradient; eagerly, its decomposition runs and tfjs
- * differentiates that, which makes the eager engine an independent check of the gradient.
+ * Calls a composite. Traced, it is one node with its own gradient; in eager execution, tfjs runs and differentiates its
+ * decomposition, an independent check of the gradient.
  *
- * @param differentiable how many of `inputs`, counted from the first, have a gradient.
+ * @param differentiable how many leading `inputs` have a gradient.
  */
 export function callComposite(
   name: string,
@@ -62,7 +62,7 @@ export function callComposite(
   return call(...inputs.slice(0, differentiable));
 }
 
-/** What of tfjs's engine works with functions that have gradients. */
+/** tfjs's engine, as far as functions with gradients need it. */
 interface Differentiator {
   runKernelFunc(call: {
     readonly forwardFunc: () => tf.Tensor[];
@@ -79,15 +79,15 @@ interface Differentiator {
 
 const engine = (): Differentiator => tf.engine() as unknown as Differentiator;
 
-/** Gradients of `f`, which reads `xs`; zeros by those that it does not depend on. */
+/** Gradients of `f` with respect to `xs`; zeros for those that it does not depend on. */
 const gradientsBy = (f: () => tf.Tensor, xs: readonly tf.Tensor[], dy?: tf.Tensor): tf.Tensor[] =>
   engine()
     .gradients(f, xs, dy, true)
     .grads.map((gradient, i) => gradient ?? tf.zerosLike(xs[i]!));
 
 /**
- * Calls a composite's gradient as one operation, whose own gradients are those of the decomposition's gradient: tfjs
- * differentiates that as often as it is asked to.
+ * Calls a composite's gradient as one operation. Its own gradients are those of the decomposition's gradient, which
+ * tfjs differentiates to any order.
  */
 function callGradient(
   composite: Composite,
@@ -101,7 +101,7 @@ function callGradient(
   const value = (): tf.Tensor => composite.decompose(inputs, attrs)[0]!;
   const backwardsFunc = (dys: tf.Tensor | tf.Tensor[]): Record<string, () => tf.Tensor> => {
     const weights = [dys].flat();
-    // The sum of what the gradients are multiplied by: its gradients are what is asked for.
+    // The sum of gradients times their cotangents: its gradients are the requested ones.
     const weighted = (): tf.Tensor =>
       gradientsBy(value, xs, dy)
         .map((gradient, i) => tf.sum(tf.mul(gradient, weights[i]!)) as tf.Tensor)

@@ -1,4 +1,4 @@
-/** @file Convolutions as matrix products of windows by filters, and depthwise ones as sums over taps. */
+/** @file Convolutions as matrix products of windows and filters; depthwise ones as sums over taps. */
 import type { Attrs } from '../ir.js';
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
@@ -41,7 +41,7 @@ decomposeKernel('Conv2DBackpropFilter', ([x, dy], attrs) => {
   return [tf.reshape(product, attrs.filterShape as number[])];
 });
 
-/** The taps of a phase as windows over values by window, padded. */
+/** The taps of a phase as windows over padded values by window. */
 function tapsOfPhase({ taps }: Phase, axis: Windows): Taps {
   const shifts = taps.map(({ shift }) => shift);
   return {
@@ -53,7 +53,7 @@ function tapsOfPhase({ taps }: Phase, axis: Windows): Taps {
   };
 }
 
-/** The taps of a filter that a phase has, in its order. */
+/** A filter's taps of one phase, in the phase's order. */
 function filterOfPhase(filter: tf.Tensor, axis: number, { taps }: Phase): tf.Tensor {
   const size = filter.shape[axis]!;
   const turned = size === 1 ? filter : tf.reverse(filter, axis);
@@ -61,7 +61,7 @@ function filterOfPhase(filter: tf.Tensor, axis: number, { taps }: Phase): tf.Ten
   return cellsFrom(turned, axis, { begin: size - 1 - taps[0]!.tap, step, count: taps.length });
 }
 
-/** Gives each pair of phases its cells [B, H / strides, W / strides, C], and puts them together. */
+/** Computes the cells [B, H / strides, W / strides, C] of each pair of phases, and interleaves them. */
 function byPhase(
   [height, width]: Pair,
   shape: readonly number[],
@@ -78,7 +78,7 @@ function byPhase(
   return interleave(rows, 1, height.size);
 }
 
-/** Each phase of cells is a convolution of dy by the taps that read it: no zeros between elements of dy are multiplied. */
+/** Each phase of cells is a convolution of dy by the taps that read it, which avoids products with inserted zeros. */
 decomposeKernel('Conv2DBackpropInput', ([dy, filter], attrs) => {
   const axes = windowsOf(attrs);
   const shape = attrs.inputShape as readonly number[];
@@ -94,17 +94,17 @@ decomposeKernel('Conv2DBackpropInput', ([dy, filter], attrs) => {
   return [byPhase(axes, shape, cells)];
 });
 
-/** The filter of one tap [C, M], or [C * M] to multiply [..., C * M] by. */
+/** The filter of one tap [C, M], or [C * M] for multiplying [..., C * M]. */
 const filterOfTap = (filter: tf.Tensor, down: number, across: number): tf.Tensor =>
   tf.reshape(tf.slice(filter, [down, across, 0, 0], [1, 1, -1, -1]), [filter.shape[2]!, filter.shape[3]!]);
 
 const sumOf = (terms: readonly tf.Tensor[]): tf.Tensor => terms.reduce((sum, term) => tf.add(sum, term));
 
-/** Calls `f` for each tap of a window, in row-major order. */
+/** Maps the taps of a window, in row-major order. */
 const forTaps = <T>([height, width]: Pair, f: (down: number, across: number) => T): T[] =>
   Array.from({ length: height.taps * width.taps }, (_, i) => f(Math.floor(i / width.taps), i % width.taps));
 
-/** The cells that one tap reads, of a padded x. */
+/** The cells of a padded x that one tap reads. */
 const cellsOfTap = (x: tf.Tensor, [height, width]: Pair, down: number, across: number): tf.Tensor =>
   tapCells(tapCells(x, 1, allTaps(height), down), 2, allTaps(width), across);
 
@@ -114,7 +114,7 @@ decomposeKernel('DepthwiseConv2dNative', ([x, filter], attrs) => {
   const [channels, multiplier] = filter!.shape.slice(2) as [number, number];
   const terms = forTaps(axes, (down, across) => {
     const cells = cellsOfTap(wide, axes, down, across);
-    // Every channel meets each of its filters.
+    // Every channel is multiplied by each of its filters.
     const each = multiplier === 1 ? cells : tf.expandDims(cells, -1);
     const taps = filterOfTap(filter!, down, across);
     return tf.mul(each, multiplier === 1 ? tf.reshape(taps, [channels]) : taps);

@@ -6,7 +6,7 @@ import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
 import { callComposite, defineComposite } from './composite.js';
 
-/** Rows with a 1 at the label. A program's labels are checked apart; eagerly a gather refuses those that are no class. */
+/** One-hot rows. A program checks its labels separately; in eager execution, a gather rejects labels out of range. */
 function oneHot(labels: tf.Tensor, like: tf.Tensor): tf.Tensor {
   const classes = like.shape.at(-1)!;
   const checked = isTracing() ? labels : tf.gather(tf.range(0, classes, 1, 'int32'), labels as tf.Tensor1D);

@@ -1,4 +1,4 @@
-/** @file The Gaussian error linear unit (Hendrycks and Gimpel, 2016). */
+/** @file Gaussian error linear unit (Hendrycks and Gimpel, 2016). */
 
 import { expects, expectsDtypes, FLOAT, perInputElement, spec } from '../rules/rule.js';
 import { sameShape } from '../tensors.js';
@@ -28,7 +28,7 @@ defineComposite('Gelu', {
   gradient: (dy, [x], _, attrs) => recordOp('GeluGrad', [dy, x!], attrs),
 });
 
-/** dy * gelu'(x), in as few passes over memory as the formula allows. */
+/** dy * gelu'(x), in few passes over memory. */
 defineComposite('GeluGrad', {
   inputs: ['dy', 'x'],
   attrs: (raw) => ({ approximate: raw.approximate }),
@@ -45,8 +45,8 @@ defineComposite('GeluGrad', {
       const curve = tf.mul(tf.mul(tf.sub(1, tf.square(t)), slope), x!);
       return [tf.mul(tf.mul(dy!, 0.5), tf.add(tf.add(t, 1), curve))];
     }
-    // With s = x / sqrt(2): gelu'(x) = (1 + erf(s) + s exp(-s^2) 2 / sqrt(pi)) / 2. The half goes to dy, where it
-    // becomes the factor of the matrix product that made dy.
+    // With s = x / sqrt(2): gelu'(x) = (1 + erf(s) + s exp(-s^2) 2 / sqrt(pi)) / 2. The factor 1/2 is applied to dy,
+    // where it merges into the matrix product behind dy.
     const s = tf.mul(x!, Math.SQRT1_2);
     const bell = tf.mul(tf.exp(tf.mul(tf.mul(s, -1), s)), tf.mul(s, 2 / Math.sqrt(Math.PI)));
     return [tf.mul(tf.mul(dy!, 0.5), tf.add(tf.add(tf.erf(s), 1), bell))];

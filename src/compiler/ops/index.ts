@@ -1,4 +1,4 @@
-/** @file The operations of our own that layers call beside tf.*. */
+/** @file Luthier's own operations, which layers call beside tf.*. */
 export { hostConstant } from '../tracing.js';
 export { type AttentionOptions, attention, attentionLogits } from './attention.js';
 export { softmaxCrossEntropy } from './crossEntropy.js';

@@ -1,4 +1,4 @@
-/** @file A matrix product that adds to another matrix: what residual connections and sums of gradients become. */
+/** @file Matrix product plus matrix, the form of residual connections and sums of gradients. */
 
 import { precisionAttr } from '../precision.js';
 import { expects, expectsDtypes, FLOAT, spec } from '../rules/rule.js';
@@ -6,7 +6,7 @@ import { sameShape, sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { defineComposite } from './composite.js';
 
-/** alpha * op(a) op(b) + c, for matrices; c has the shape of the product. Made by a pass, not by callers. */
+/** alpha * op(a) op(b) + c, for matrices; c has the product's shape. Only a pass creates it. */
 defineComposite('MatMulAdd', {
   inputs: ['a', 'b', 'c'],
   isProduct: true,

@@ -8,12 +8,12 @@ import { callComposite, defineComposite } from './composite.js';
 
 const epsilonOf = (attrs: Attrs): number => attrs.epsilon as number;
 
-/** All axes but the last, over which the gradients of scale and bias are summed. */
+/** All axes but the last; gradients of scale and bias are summed over them. */
 const leadingAxes = (x: tf.Tensor): number[] => Array.from({ length: x.rank - 1 }, (_, i) => i);
 
 const statistics = (x: TensorSpec): TensorSpec => spec([...x.shape.slice(0, -1), 1], 'float32');
 
-/** Inputs are [x, scale?, bias?]; which of them are there stands in the attributes. */
+/** Names the inputs [x, scale?, bias?]; attributes say which are present. */
 const optional = (inputs: readonly tf.Tensor[], attrs: Attrs) => ({
   x: inputs[0]!,
   scale: attrs.hasScale ? inputs[1]! : null,
@@ -25,7 +25,7 @@ const common: Pick<OpRule, 'inputs' | 'attrs'> = {
   attrs: (raw) => ({ epsilon: raw.epsilon, hasScale: raw.hasScale, hasBias: raw.hasBias }),
 };
 
-/** [x, scale?, bias?] of one width, and so many statistics of each row. */
+/** Infers outputs like x, and `statistics` values per row; checks [x, scale?, bias?]. */
 const infer =
   (count: number): OpRule['infer'] =>
   (inputs, attrs) => {
@@ -42,7 +42,7 @@ const infer =
     return [spec(x!.shape, 'float32'), ...new Array<TensorSpec>(count).fill(statistics(x!))];
   };
 
-/** Gradients of y = n * scale + bias, given the gradient of the normalized n as a function of n's own. */
+/** Gradients of y = n * scale + bias; the gradient through the normalized n is given as a function. */
 function affineGradients(
   dy: tf.Tensor,
   normalized: tf.Tensor,
@@ -65,7 +65,7 @@ function affine(
   return bias === null ? scaled : tf.add(scaled, bias);
 }
 
-/** Outputs: y, the mean and the reciprocal standard deviation of each row. */
+/** Outputs: y, and the mean and reciprocal standard deviation of each row. */
 defineComposite('LayerNorm', {
   ...common,
   infer: infer(2),
@@ -87,7 +87,7 @@ defineComposite('LayerNorm', {
   },
 });
 
-/** Outputs: y and the reciprocal root mean square of each row. */
+/** Outputs: y, and the reciprocal root mean square of each row. */
 defineComposite('RmsNorm', {
   ...common,
   infer: infer(1),
@@ -109,7 +109,7 @@ defineComposite('RmsNorm', {
 
 /** Options of the norms. */
 export interface NormOptions {
-  /** Added to the variance (layer norm) or the mean square (RMS norm) under the root. */
+  /** Added to the variance (layer norm) or mean square (RMS norm) under the root. */
   readonly epsilon: number;
 }
 

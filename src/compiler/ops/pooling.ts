@@ -1,10 +1,10 @@
-/** @file Poolings as steps along one axis and then the other, each over the taps of that axis alone. */
+/** @file Poolings along one axis after the other, each over the taps of that axis. */
 import { type Windows, windowsOf } from '../rules/windowAttrs.js';
 import * as tf from '../tfjs.js';
 import { decomposeKernel } from './composite.js';
 import { allTaps, padded, scatterTaps, tapCells } from './windows.js';
 
-/** Windows of one cell, one to each: what the other axis has while one is walked. */
+/** Windows of one cell each, for the axis that is not being reduced. */
 const still = (size: number): Windows => ({ size, count: size, taps: 1, stride: 1, dilation: 1, before: 0 });
 
 /** The cells that each tap reads, by window. */
@@ -13,7 +13,7 @@ function readTaps(x: tf.Tensor, axis: 1 | 2, windows: Windows, padding: number):
   return Array.from({ length: windows.taps }, (_, tap) => tapCells(wide, axis, allTaps(windows), tap));
 }
 
-/** Below every cell. */
+/** A value below every cell. */
 const least = ({ dtype }: tf.Tensor): number => (dtype === 'int32' ? -(2 ** 31) : Number.NEGATIVE_INFINITY);
 
 const largest = (x: tf.Tensor, axis: 1 | 2, windows: Windows): tf.Tensor =>
@@ -24,7 +24,7 @@ decomposeKernel('MaxPool', ([x], attrs) => {
   return [largest(largest(x!, 2, width), 1, height)];
 });
 
-/** dy to the first tap that has the maximum. */
+/** Routes dy to the first tap that holds the maximum. */
 function toFirst(dy: tf.Tensor, x: tf.Tensor, max: tf.Tensor, axis: 1 | 2, windows: Windows): tf.Tensor {
   let found: tf.Tensor | null = null;
   const parts = readTaps(x, axis, windows, least(x)).map((cells) => {
@@ -36,14 +36,16 @@ function toFirst(dy: tf.Tensor, x: tf.Tensor, max: tf.Tensor, axis: 1 | 2, windo
   return scatterTaps(parts, axis, windows);
 }
 
-/** The first of the rows that hold the maximum has the window's first maximum, at its own first place: row-major order. */
+/**
+ * The first row that holds the window's maximum, at that row's first position: the first maximum in row-major order.
+ */
 decomposeKernel('MaxPoolGrad', ([dy, x, y], attrs) => {
   const [height, width] = windowsOf(attrs);
   const rows = largest(x!, 2, width);
   return [toFirst(toFirst(dy!, rows, y!, 1, height), x!, rows, 2, width)];
 });
 
-/** Of each window, the cells that are no padding. */
+/** Number of non-padding cells of each window. */
 function cellCounts({ size, count, taps, stride, dilation, before }: Windows): number[] {
   return Array.from({ length: count }, (_, i) => {
     const places = Array.from({ length: taps }, (_, tap) => i * stride + tap * dilation - before);

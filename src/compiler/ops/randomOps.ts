@@ -1,4 +1,4 @@
-/** @file Counter-based random numbers inside programs: values depend on key and position alone. */
+/** @file Counter-based random numbers inside programs: values depend only on key and position. */
 
 import { defineOp } from '../rules/index.js';
 import { expects, expectsShape, perOutputElement, spec } from '../rules/rule.js';
@@ -7,8 +7,8 @@ import * as tf from '../tfjs.js';
 import { isTracing, recordOp } from '../tracing.js';
 
 /**
- * A bijection of 32-bit words with little bias (Ellis, "Hash function prospector": lowbias32). It needs only
- * shifts, xor and multiplication, so that every lowering can do it over whole tensors.
+ * A bijection of 32-bit words with little bias (Ellis, "Hash function prospector": lowbias32). It uses only shifts, xor
+ * and multiplication, so that every lowering can vectorise it.
  */
 export function mix32(word: number): number {
   let x = word | 0;
@@ -28,14 +28,14 @@ export function foldWords(data: number): [number, number] {
   return [mix32((data + 0x9e3779b9) | 0), mix32(data ^ 0x85ebca6b)];
 }
 
-/** A new key from `key` and `data`, on the host; the traced FoldIn computes the same. */
+/** Derives a key from `key` and `data` on the host, like the traced FoldIn. */
 export function foldInHost(key: ArrayLike<number>, data: number): [number, number] {
   const [d0, d1] = foldWords(data);
   const k0 = mix32(key[0]! ^ d0);
   return [k0, mix32((key[1]! + k0 + d1) | 0)];
 }
 
-/** Uniform numbers in [0, 1) for the positions 0 … size - 1, on the host; the traced RandomUniform computes the same. */
+/** Uniform numbers in [0, 1) for the positions 0 … size - 1 on the host, like the traced RandomUniform. */
 export function randomUniformHost(key: ArrayLike<number>, size: number): Float32Array {
   const result = new Float32Array(size);
   const [k0, k1] = [key[0]!, key[1]!];
@@ -78,7 +78,7 @@ export function randomUniform(key: tf.Tensor, shape: Shape): tf.Tensor {
 }
 
 /**
- * A key that is independent of `key` and of every other `data`.
+ * Derives a key that is independent of `key` and of every other `data`.
  *
  * @param key int32 [2]. @param data an integer, taken modulo 2^32.
  * @returns int32 [2].
@@ -95,7 +95,7 @@ export function foldIn(key: tf.Tensor, data: number): tf.Tensor {
  */
 export function dropout(x: tf.Tensor, key: tf.Tensor, keepProb: number): tf.Tensor {
   if (!(keepProb > 0 && keepProb <= 1)) {
-    throw new CompilerError(`dropout: keepProb is a probability in (0, 1], got ${keepProb}.`);
+    throw new CompilerError(`dropout: expected keepProb in (0, 1], got ${keepProb}.`);
   }
   if (keepProb === 1) return x;
   const kept = tf.cast(tf.less(randomUniform(key, x.shape), keepProb), 'float32');

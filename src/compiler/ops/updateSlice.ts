@@ -1,4 +1,4 @@
-/** @file Replacement of some rows of a tensor at an index known at run time: how a cache of keys and values grows. */
+/** @file Slice update at a runtime index, by which a cache of keys and values grows. */
 import { spec } from '../rules/rule.js';
 import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
@@ -15,7 +15,7 @@ function checkShapes([x, rows, index]: readonly TensorSpec[], axis: number): voi
   );
 }
 
-/** int32 [dim], along the axis of a tensor of that rank. */
+/** The positions 0 … count - 1 of an axis, as int32. */
 const positions = (count: number): tf.Tensor1D => tf.range(0, count, 1, 'int32');
 
 const alongAxis = (x: tf.Tensor, rank: number, axis: number): tf.Tensor =>
@@ -24,11 +24,13 @@ const alongAxis = (x: tf.Tensor, rank: number, axis: number): tf.Tensor =>
     Array.from({ length: rank }, (_, i) => (i === axis ? x.size : 1)),
   );
 
-/** The index from which on all rows fit. */
+/** The largest index up to `index` at which all rows fit, at least 0. */
 const clamped = (index: tf.Tensor, shape: Shape, rows: number, axis: number): tf.Tensor =>
   tf.maximum(tf.minimum(index, tf.scalar(shape[axis]! - rows, 'int32')), tf.scalar(0, 'int32'));
 
-/** x, rows and index, as updateSlice has them. A lowering may write the rows alone where the result lies on x. */
+/**
+ * Inputs x, rows and index, as in `updateSlice`. A lowering may write only the rows if the result shares x's memory.
+ */
 defineComposite('UpdateSlice', {
   inputs: ['x', 'rows', 'index'],
   attrs: ({ axis }) => ({ axis }),
@@ -39,7 +41,7 @@ defineComposite('UpdateSlice', {
   decompose: ([x, rows, index], { axis: at }) => {
     const axis = at as number;
     const [size, count] = [x!.shape[axis]!, rows!.shape[axis]!];
-    // Which row stands where, counted from the first that is replaced.
+    // Index into `rows` for every position along the axis.
     const row = tf.sub(positions(size), clamped(index!, x!.shape, count, axis));
     const inside = tf.logicalAnd(
       tf.greaterEqual(row, tf.scalar(0, 'int32')),
@@ -61,11 +63,11 @@ defineComposite('UpdateSlice', {
 });
 
 /**
- * `x` with `rows` in place of what stands along `axis` from `index` on.
+ * Replaces what `x` holds along `axis` from `index` on by `rows`.
  *
  * @param x of any shape.
- * @param rows the shape of x but for `axis`, along which it may be shorter.
- * @param index int32 scalar; taken as the nearest with which all rows fit.
+ * @param rows of x's shape, but possibly shorter along `axis`.
+ * @param index int32 scalar, clamped so that all rows fit.
  */
 export function updateSlice(x: tf.Tensor, rows: tf.Tensor, index: tf.Tensor, axis: number): tf.Tensor {
   checkShapes([x, rows, index] as unknown as TensorSpec[], axis);

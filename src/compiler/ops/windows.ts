@@ -1,11 +1,11 @@
-/** @file Windows over an axis by pads and slices: the cells that each tap reads, and back from taps to cells. */
+/** @file Windows over an axis by pads and slices: from cells to the taps that read them, and back. */
 import { expects, isWithin, spec } from '../rules/rule.js';
 import type { Windows } from '../rules/windowAttrs.js';
 import type { Shape } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import { callComposite, defineComposite } from './composite.js';
 
-/** `count` cells along an axis, from `begin` on, each `step` after the last. */
+/** `count` cells along an axis, from `begin` on in steps of `step`. */
 export function cellsFrom(
   x: tf.Tensor,
   axis: number,
@@ -28,11 +28,11 @@ export function cellsFrom(
   );
 }
 
-/** Cells of padding that the last window reaches behind the axis. */
+/** Padding cells that the last window reaches behind the axis. */
 const behind = ({ size, count, taps, stride, dilation, before }: Windows): number =>
   Math.max(0, (count - 1) * stride + (taps - 1) * dilation + 1 - before - size);
 
-/** x [B, H, W, C] with padding of this value wherever windows reach. */
+/** x [B, H, W, C], padded with `value` wherever windows reach. */
 export function padded(x: tf.Tensor, [height, width]: readonly [Windows, Windows], value: number): tf.Tensor {
   const pads = [height, width].map((axis): [number, number] => [axis.before, behind(axis)]);
   return padBy(x, pads, value);
@@ -43,7 +43,7 @@ function padBy(x: tf.Tensor, pads: readonly [number, number][], value = 0): tf.T
   return tf.pad(x, [[0, 0], ...pads, [0, 0]], value);
 }
 
-/** out[..., i, t * C + c] = x[..., begin + i * stride + t * step, c]: a lowering with strides may only look at x so. */
+/** out[..., i, t * C + c] = x[..., begin + i * stride + t * step, c]; lowerings with strides need no copy. */
 defineComposite('SlidingWindows', {
   inputs: ['x'],
   attrs: ({ begin, count, stride, taps, step }) => ({ begin, count, stride, taps, step }),
@@ -68,7 +68,7 @@ defineComposite('SlidingWindows', {
   },
 });
 
-/** Some taps of windows: the first of them at `begin`, the others `step` apart; windows are `stride` apart. */
+/** Some taps of windows: the first at `begin`, the others `step` apart; windows are `stride` apart. */
 export interface Taps {
   readonly begin: number;
   readonly step: number;
@@ -77,7 +77,7 @@ export interface Taps {
   readonly count: number;
 }
 
-/** The taps of windows over an axis in padded cells. */
+/** All taps of windows over an axis of padded cells. */
 export const allTaps = ({ taps, stride, dilation, count }: Windows): Taps => ({
   begin: 0,
   step: dilation,
@@ -86,7 +86,7 @@ export const allTaps = ({ taps, stride, dilation, count }: Windows): Taps => ({
   count,
 });
 
-/** The cells that one tap of each window reads. */
+/** The cells that one tap reads, for each window. */
 export const tapCells = (
   x: tf.Tensor,
   axis: number,
@@ -94,7 +94,7 @@ export const tapCells = (
   tap: number,
 ): tf.Tensor => cellsFrom(x, axis, { begin: begin + tap * step, step: stride, count });
 
-/** [B, windows down, windows across, taps down * taps across * C] of x [B, H, W, C], taps in row-major order. */
+/** [B, windows down, windows across, taps down * taps across * C] from x [B, H, W, C], taps in row-major order. */
 export function gatherWindows(x: tf.Tensor, height: Taps, width: Taps): tf.Tensor {
   const rows = Array.from({ length: height.taps }, (_, tap) => {
     const cells = tapCells(x, 1, height, tap);
@@ -105,14 +105,17 @@ export function gatherWindows(x: tf.Tensor, height: Taps, width: Taps): tf.Tenso
   return rows.length === 1 ? rows[0]! : tf.concat(rows, -1);
 }
 
-/** One of the `stride` phases of cells, those at `phase + q * stride`: tap `first - t * every` of window `q + shift + t * step` reads cell q. */
+/**
+ * One of the `stride` phases of cells, at `phase + q * stride`: tap `first - t * every` of window `q + shift + t *
+ * step` reads cell q.
+ */
 export interface Phase {
   readonly phase: number;
-  /** Taps that read such cells, in the order of their windows. */
+  /** Taps that read these cells, in window order. */
   readonly taps: readonly { readonly tap: number; readonly shift: number }[];
 }
 
-/** Which taps of which windows read a cell, for cells of each phase. */
+/** The taps and windows that read each phase of cells. */
 export function phasesOf({ taps, stride, dilation, before }: Windows): Phase[] {
   return Array.from({ length: stride }, (_, phase) => ({
     phase,
@@ -125,17 +128,17 @@ export function phasesOf({ taps, stride, dilation, before }: Windows): Phase[] {
   }));
 }
 
-/** Cells of each phase. */
+/** Cells per phase. */
 export const cellsOfPhase = ({ size, stride }: Windows): number => Math.ceil(size / stride);
 
-/** Padding for values by window, so that every cell finds a window at every shift. */
+/** Padding of values by window, so that every cell finds a window at every shift. */
 export function paddingByWindow(axis: Windows): [before: number, behind: number] {
   const shifts = phasesOf(axis).flatMap(({ taps }) => taps.map(({ shift }) => shift));
   const last = cellsOfPhase(axis) - 1 + Math.max(...shifts);
   return [Math.max(0, -Math.min(...shifts)), Math.max(0, last + 1 - axis.count)];
 }
 
-/** Phases put together along an axis again. */
+/** Interleaves phases along an axis. */
 export function interleave(phases: readonly tf.Tensor[], axis: number, size: number): tf.Tensor {
   const [first] = phases;
   if (phases.length === 1) return first!;
@@ -144,15 +147,15 @@ export function interleave(phases: readonly tf.Tensor[], axis: number, size: num
   return shape[axis] === size ? cells : cellsFrom(cells, axis, { begin: 0, step: 1, count: size });
 }
 
-/** Values by window, padded, so that `Taps` of them are what is read. */
+/** Pads values by window for reading with `Taps`. */
 export const padByWindow = (x: tf.Tensor, axes: readonly [Windows, Windows]): tf.Tensor =>
   padBy(x, axes.map(paddingByWindow));
 
 /**
- * What taps give to their cells, summed: the transpose of reading.
+ * Sums what taps contribute to their cells: the transpose of reading.
  *
  * @param parts for each tap, values by window along `axis`, of shape [B, H, W, C] but for that axis.
- * @returns the same with cells along the axis.
+ * @returns the same shape, with cells along the axis.
  */
 export function scatterTaps(parts: readonly tf.Tensor[], axis: 1 | 2, windows: Windows): tf.Tensor {
   const count = cellsOfPhase(windows);

@@ -1,8 +1,8 @@
-/** @file Common-subexpression elimination: computes equal things once. */
+/** @file Common-subexpression elimination. */
 import { type Attrs, type Graph, rewrite, type Value } from '../ir.js';
 import { ruleOf } from '../rules/index.js';
 
-/** Constants longer than this are compared by a hash and then element by element. */
+/** Key of a constant; long ones are compared by hash, then element by element. */
 function constantKey(value: Value): string {
   const bytes = new Uint8Array(value.data!.buffer, value.data!.byteOffset, value.data!.byteLength);
   let hash = 0x811c9dc5;
@@ -16,7 +16,7 @@ function sameBytes(a: Value, b: Value): boolean {
   return view(a).equals(view(b));
 }
 
-/** JSON with the numbers told apart that it would write alike. */
+/** JSON that keeps apart numbers that plain JSON merges. */
 const attrsKey = (attrs: Attrs): string =>
   JSON.stringify(attrs, (_, value) =>
     typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))
@@ -42,7 +42,9 @@ class ConstantPool {
   }
 }
 
-/** The graph with equal constants and equal nodes merged. All operations are pure, so equal means same inputs and attributes. */
+/**
+ * Merges equal constants and equal nodes. All operations are pure, so nodes with equal inputs and attributes are equal.
+ */
 export function eliminateCommonSubexpressions(graph: Graph): Graph {
   const constants = new ConstantPool();
   const seen = new Map<string, readonly Value[]>();

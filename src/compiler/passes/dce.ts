@@ -1,4 +1,4 @@
-/** @file Dead-code elimination: drops nodes whose results nobody reads. */
+/** @file Dead-code elimination. */
 import type { Graph, Node, Value } from '../ir.js';
 
 /** The graph without nodes that no output depends on. */

@@ -1,4 +1,4 @@
-/** @file Empty tensors: after this pass no node reads or makes one, so that no lowering meets dimensions of size 0. */
+/** @file Elimination of empty tensors: afterwards no node reads or makes one, so that lowerings never meet size 0. */
 import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
 import { compositeOf } from '../ops/composite.js';
 import { ruleOf } from '../rules/index.js';
@@ -12,7 +12,7 @@ const touchesEmpty = ({ inputs, outputs }: Node): boolean => inputs.some(isEmpty
 
 const emptyConstant = (value: Value): Value => newValue(value, { data: newHostArray(value.dtype, 0) });
 
-/** What stands for the outputs of a node that reads or makes empty tensors. */
+/** Replacements for the outputs of a node that reads or makes empty tensors. */
 function replace(node: Node, emit: (node: Node) => void): readonly Value[] {
   const { op, inputs, outputs, attrs } = node;
   const [out] = outputs;
@@ -41,12 +41,12 @@ function replace(node: Node, emit: (node: Node) => void): readonly Value[] {
 }
 
 /**
- * The graph without nodes that read or make empty tensors: results that are empty are constants, and what has a result all
- * the same gives the identity of its operation. Inputs and outputs of the program may be empty.
+ * Removes nodes that read or make empty tensors. Empty results become constants; results over empty operands become the
+ * identity of their operation. The program's inputs and outputs may still be empty.
  */
 export function dropEmpties(graph: Graph): Graph {
   if (!graph.nodes.some(touchesEmpty)) return graph;
-  // A composite may have some results that are empty, and some that are not. tfjs's own kernels have one.
+  // A composite may have both empty and other results; tfjs's kernels have one result.
   const isKept = (node: Node): boolean =>
     !touchesEmpty(node) || ruleOf(node.op).ofEmpty !== undefined || node.outputs.every(isEmpty);
   const plain = expandComposites(graph, (node) => compositeOf(node.op) === undefined || isKept(node));

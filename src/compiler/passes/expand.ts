@@ -1,4 +1,4 @@
-/** @file Expansion: replaces composites that a lowering does not keep by their decompositions. */
+/** @file Expansion of composites that a lowering does not keep. */
 import '../ops/convolution.js';
 import '../ops/pooling.js';
 import { type Graph, type Node, newValue, rewrite, type Value } from '../ir.js';
@@ -8,7 +8,7 @@ import { withScope } from '../scopes.js';
 import type * as tf from '../tfjs.js';
 import { traceGraph } from '../tracing.js';
 
-/** The decomposition of a composite as a graph, with the node's inputs as inputs. */
+/** A composite's decomposition as a graph with the node's inputs. */
 function traceDecomposition(node: Node): Graph {
   const inputs = node.inputs.map((spec, i) => ({ name: String(i), spec }));
   const decompose = (tensors: readonly tf.Tensor[]) => compositeOf(node.op)!.decompose(tensors, node.attrs);
@@ -17,7 +17,7 @@ function traceDecomposition(node: Node): Graph {
   );
 }
 
-/** Decompositions by all that they depend on: layers of one kind have the same, and tracing is what takes the time. */
+/** Cache of decompositions: layers of one kind share theirs, and tracing dominates the cost. */
 class Decompositions {
   private readonly traced = new Map<string, Graph>();
 
@@ -30,7 +30,7 @@ class Decompositions {
   }
 }
 
-/** Emits the body of a composite in place of a node, with values of its own; gives what stands for the node's outputs. */
+/** Emits a decomposition in place of a node, with fresh values; returns the replacements of the node's outputs. */
 function instantiate(body: Graph, { inputs, scope }: Node, emit: (node: Node) => void): readonly Value[] {
   const values = new Map<Value, Value>(body.inputs.map((input, i) => [input, inputs[i]!]));
   const current = (value: Value): Value => values.get(value) ?? value;
@@ -44,7 +44,7 @@ function instantiate(body: Graph, { inputs, scope }: Node, emit: (node: Node) =>
   return body.outputs.map(current);
 }
 
-/** The graph with every composite expanded, those too that come out of an expansion, except where `keep` says otherwise. */
+/** Expands composites, nested ones included, except where `keep` returns true. */
 export function expandComposites(graph: Graph, keep: (node: Node) => boolean): Graph {
   const expandable = (node: Node): boolean => compositeOf(node.op) !== undefined && !keep(node);
   const decompositions = new Decompositions();

@@ -1,9 +1,9 @@
-/** @file Constant folding: computes at compile time what depends on nothing. */
+/** @file Constant folding. */
 import { type Graph, newValue, rewrite, type Value } from '../ir.js';
 import { ruleOf } from '../rules/index.js';
 import { type HostTensor, sizeOf } from '../tensors.js';
 
-/** Results larger than this stay computed: a constant takes room in the program. */
+/** Larger results are not folded: constants increase the program's size. */
 const MAX_ELEMENTS = 1 << 20;
 
 const hostTensor = (value: Value): HostTensor => ({
@@ -12,7 +12,7 @@ const hostTensor = (value: Value): HostTensor => ({
   data: value.data!,
 });
 
-/** The graph with nodes over constants replaced by their values. */
+/** Replaces nodes over constants by their values. */
 export function foldConstants(graph: Graph): Graph {
   return rewrite(graph, (node, emit) => {
     const { fold } = ruleOf(node.op);

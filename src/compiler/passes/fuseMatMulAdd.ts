@@ -1,4 +1,4 @@
-/** @file Fusion of matrix products with the sums that read them, for lowerings whose product can start from a matrix. */
+/** @file Fusion of matrix products with the sums that read them, for lowerings whose products can accumulate. */
 import '../ops/matMulAdd.js';
 import type { Graph } from '../ir.js';
 import { sameShape } from '../tensors.js';
@@ -8,7 +8,7 @@ import { applyRules, reshaped, rule } from './rewriting.js';
 const [a, b, c] = [any('a'), any('b'), any('c')];
 const product = once(node('product', op('BatchMatMul', a, b)));
 
-/** A sum with a product of matrices that nobody else reads. Of two products, the later one starts from the other. */
+/** A sum with a matrix product that nothing else reads. Of two products, the later one accumulates. */
 const fused = (pattern: typeof product) =>
   rule(op('Add', c, pattern), ({ a, b, c, product, out }, make) => {
     const areMatrices = a.shape.length === 2 && b.shape.length === 2;
@@ -19,5 +19,5 @@ const fused = (pattern: typeof product) =>
 
 const RULES = [fused(product), fused(once(op('Reshape', product)))];
 
-/** The graph with `Add(product, c)` as one MatMulAdd; a reshape between them moves behind it. */
+/** Rewrites `Add(product, c)` as one MatMulAdd; a reshape in between moves behind it. */
 export const fuseMatMulAdd = (graph: Graph): Graph => applyRules(RULES, graph);

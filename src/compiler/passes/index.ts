@@ -1,4 +1,4 @@
-/** @file Passes: functions from graph to graph, each with one idea. `optimize` runs them in the order that pays. */
+/** @file Passes: functions from graph to graph. `optimize` runs them in order. */
 import type { Graph } from '../ir.js';
 import { eliminateCommonSubexpressions } from './cse.js';
 import { eliminateDeadCode } from './dce.js';
@@ -16,7 +16,7 @@ export { fuseMatMulAdd } from './fuseMatMulAdd.js';
 export { simplify } from './simplify.js';
 export { verifyNoEmpties } from './verify.js';
 
-/** The passes that every lowering wants: less to compute, the same results. */
+/** Passes for every lowering: less computation, the same results. */
 export function optimize(graph: Graph): Graph {
   let current = dropEmpties(eliminateDeadCode(graph));
   current = foldConstants(current);

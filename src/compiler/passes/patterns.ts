@@ -1,27 +1,27 @@
-/** @file Patterns over a graph: what a value is computed from, with names for the parts. */
+/** @file Patterns over a graph: match a value by the operations behind it, and name the matched values. */
 import type { Node, Value } from '../ir.js';
 import { ruleOf } from '../rules/index.js';
 
-/** What patterns may ask of the graph. */
+/** Queries of a graph that patterns use. */
 export interface GraphReader {
   /** The node that makes a value; undefined for inputs and constants. */
   readonly producer: (value: Value) => Node | undefined;
-  /** How many times a value is read. */
+  /** Number of reads of a value. */
   readonly uses: (value: Value) => number;
 }
 
-/** Every way in which a value fits, as the parts found by name; none where it does not fit. */
+/** All matches of a value, as values by name; empty without a match. */
 export type Pattern<Found> = (value: Value, graph: GraphReader) => readonly Found[];
 
-/** A pattern, or a number for a value that holds it everywhere. */
+/** A pattern, or a number that matches values filled with it. */
 type Operand = Pattern<unknown> | number;
 
-/** The named parts of all of these. */
+/** Intersection of the operands' matches. */
 type FoundIn<Operands extends readonly unknown[]> = Operands extends readonly [infer First, ...infer Rest]
   ? (First extends Pattern<infer Found> ? Found : unknown) & FoundIn<Rest>
   : unknown;
 
-/** The number that a value holds everywhere, or null. */
+/** The number that fills a value, or null. */
 function numberIn(value: Value, { producer }: GraphReader): number | null {
   const { data } = value;
   if (data) return data.length > 0 && data.every((x) => Object.is(x, data[0])) ? data[0]! : null;
@@ -31,12 +31,12 @@ function numberIn(value: Value, { producer }: GraphReader): number | null {
   return node?.op === 'ZerosLike' ? 0 : null;
 }
 
-/** Any value. */
+/** Matches any value. */
 export const any =
   <Name extends string>(name: Name): Pattern<Record<Name, Value>> =>
   (value) => [{ [name]: value } as Record<Name, Value>];
 
-/** A value that holds one number everywhere. */
+/** Matches a value filled with one number. */
 export const number =
   <Name extends string>(name: Name): Pattern<Record<Name, number>> =>
   (value, graph) => {
@@ -44,19 +44,19 @@ export const number =
     return found === null ? [] : [{ [name]: found } as Record<Name, number>];
   };
 
-/** A value that is no scalar and fits. */
+/** Matches a non-scalar value. */
 export const wide =
   <Found>(pattern: Pattern<Found>): Pattern<Found> =>
   (value, graph) =>
     value.shape.length === 0 ? [] : pattern(value, graph);
 
-/** A value that is read once and fits. */
+/** Matches a value that is read once. */
 export const once =
   <Found>(pattern: Pattern<Found>): Pattern<Found> =>
   (value, graph) =>
     graph.uses(value) === 1 ? pattern(value, graph) : [];
 
-/** The node that makes a value that fits. */
+/** Matches a value and its node. */
 export const node =
   <Name extends string, Found>(name: Name, pattern: Pattern<Found>): Pattern<Found & Record<Name, Node>> =>
   (value, graph) => {
@@ -65,7 +65,7 @@ export const node =
     return pattern(value, graph).map((found) => ({ ...found, [name]: made }) as Found & Record<Name, Node>);
   };
 
-/** The only result of one of these operations, on operands that fit, in either order where the operation commutes. */
+/** Matches the only result of one of these operations on matching operands, in either order if it commutes. */
 export function op<const Operands extends readonly Operand[]>(
   names: string | readonly string[],
   ...operands: Operands

@@ -1,4 +1,4 @@
-/** @file Tables of rewrites: a pattern, and what stands for a value that fits it. */
+/** @file Rewrite tables: a pattern, and the replacement of a matching value. */
 import {
   type Attrs,
   type Graph,
@@ -14,24 +14,24 @@ import { type Shape, sameShape, type TensorSpec } from '../tensors.js';
 import { eliminateDeadCode } from './dce.js';
 import type { GraphReader, Pattern } from './patterns.js';
 
-/** Makes the only output of a new node; its scope is that of the value it stands for, or another. */
+/** Makes a node with one output; its scope is by default that of the replaced value. */
 export type Make = (op: string, inputs: readonly Value[], attrs?: Attrs, scope?: string) => Value;
 
-/** What stands for a node's only output, or null where the rule does not apply. */
+/** Returns the replacement of a node's only output, or null if the rule does not apply. */
 export type Rule = (root: Node, graph: GraphReader, make: Make) => Value | null;
 
-/** A value as another shape of as many elements. */
+/** Reshapes a value. */
 export const reshaped = (value: Value, shape: Shape, make: Make): Value =>
   sameShape(value.shape, shape) ? value : make('Reshape', [value], { shape });
 
 const isSame = (a: TensorSpec, b: TensorSpec): boolean => a.dtype === b.dtype && sameShape(a.shape, b.shape);
 
 /**
- * A rule that replaces values that fit `pattern`. What stands for a value has its shape and dtype: anything else is refused, so
- * that the rule need not ask.
+ * A rule that replaces values that match `pattern`. Replacements with another shape or dtype are rejected here, so that
+ * rules need not check.
  *
- * @param replace gives what stands for it, from the parts found, the node (`root`) and its output (`out`); false where it
- *   does not apply.
+ * @param replace returns the replacement, given the matched values, the node (`root`) and its output (`out`); false if
+ *   the rule does not apply.
  */
 export const rule =
   <Found>(
@@ -47,10 +47,10 @@ export const rule =
     return null;
   };
 
-/** One walk: each node is replaced at most once. Gives the graph itself where no rule applies. */
+/** One walk, which replaces each node at most once. Returns the same graph if no rule applies. */
 function walk(rules: readonly Rule[], graph: Graph): Graph {
   const made = producers(graph);
-  // Exact at first; later on, values that stand for others as well may count too many.
+  // Exact at first; later, values that also stand for others may count too many.
   const counts = useCounts(graph);
   const reader: GraphReader = {
     producer: (value) => made.get(value),
@@ -75,7 +75,7 @@ function walk(rules: readonly Rule[], graph: Graph): Graph {
       draft.inputs.forEach(settle);
       add(draft);
     };
-    // Its inputs may be others by now.
+    // Its inputs may have been replaced.
     for (const output of root.outputs) made.set(output, root);
     const [out] = root.outputs;
     for (const apply of root.outputs.length === 1 ? rules : []) {
@@ -93,7 +93,7 @@ function walk(rules: readonly Rule[], graph: Graph): Graph {
   return changed ? eliminateDeadCode(result) : graph;
 }
 
-/** The graph after rules of the table, the first that applies, until none does. */
+/** Applies the first matching rule everywhere, until none matches. */
 export function applyRules(rules: readonly Rule[], graph: Graph): Graph {
   for (let current = graph; ; ) {
     const next = walk(rules, current);

@@ -1,4 +1,4 @@
-/** @file Algebraic simplification: rewrites that hold for every input and leave less to do. */
+/** @file Algebraic simplification: rewrites that hold for every input and reduce work. */
 import { type Graph, type Node, newValue, type Value } from '../ir.js';
 import { type DType, hostArrayFrom, type Shape, sameShape, sizeOf } from '../tensors.js';
 import { any, node, number, once, op, wide } from './patterns.js';
@@ -24,7 +24,7 @@ const TAKES_SCALARS = ['Add', 'Sub', 'Multiply', 'RealDiv', 'Maximum', 'Minimum'
 
 const permOf = ({ attrs }: Node): readonly number[] => attrs.perm as readonly number[];
 
-/** Whether a transpose swaps the last two axes, and no others. */
+/** Whether a transpose swaps only the last two axes. */
 const swapsLastTwo = (transpose: Node): boolean => {
   const rank = permOf(transpose).length;
   const swapped = (axis: number): number => (axis < rank - 2 ? axis : 2 * rank - 3 - axis);
@@ -36,24 +36,24 @@ const scalar = (value: number, dtype: DType): Value =>
 
 const batchOf = ({ shape }: Value): Shape => shape.slice(0, -2);
 
-/** [batch…, rows, columns] as a matrix of all rows. */
+/** [batch…, rows, columns] as one matrix of all rows. */
 const allRows = (value: Value, make: Make): Value =>
   reshaped(value, [sizeOf(value.shape.slice(0, -1)), value.shape.at(-1)!], make);
 
-/** A rewrite that gives another shape or dtype is refused: `x + 0` is not x where the zeros widen it. */
+/** Rewrites that would change shape or dtype are rejected: `x + 0` is not x where broadcasting zeros enlarges it. */
 const RULES = [
   rule(op(UNCHANGING, x), ({ x }) => x),
   rule(op('Transpose', x), ({ x, root }) => permOf(root).every((from, axis) => from === axis) && x),
   rule(op(['Add', 'Sub'], x, 0), ({ x }) => x),
   rule(op(['Multiply', 'RealDiv'], x, 1), ({ x }) => x),
 
-  // One truth value for all elements need not be spread over them.
+  // A condition that is one value need not be broadcast.
   rule(
     op('Select', op(['Tile', 'BroadcastTo'], x), a, b),
     ({ x, a, b }, make) => sizeOf(x.shape) === 1 && make('Select', [reshaped(x, [], make), a, b]),
   ),
 
-  // Views of views, and reductions that change no more than the shape.
+  // Views of views, and reductions that change only the shape.
   rule(op(VIEWS, op(VIEWS, x)), ({ x, out }, make) => reshaped(x, out.shape, make)),
   rule(op('Transpose', node('inner', op('Transpose', x))), ({ x, inner, root }, make) =>
     make('Transpose', [x], { perm: permOf(root).map((axis) => permOf(inner)[axis]!) }),
@@ -63,7 +63,7 @@ const RULES = [
     ({ x, out }, make) => sizeOf(x.shape) === sizeOf(out.shape) && reshaped(x, out.shape, make),
   ),
 
-  // Transposes and factors are a part of the product that reads them, or gives what is multiplied.
+  // Products absorb transposes and factors of their operands, and factors of their result.
   rule(
     op('BatchMatMul', node('turned', op('Transpose', a)), b),
     ({ a, b, turned, root: { attrs } }, make) =>
@@ -90,13 +90,14 @@ const RULES = [
         make,
       ),
   ),
-  // Integers may overflow on the way.
+  // Integers may overflow in between.
   rule(
     op('Multiply', op('Multiply', x, c), d),
     ({ x, c, d, out }, make) => out.dtype === 'float32' && make('Multiply', [x, scalar(c * d, out.dtype)]),
   ),
 
-  // A batch times one matrix is one product of all rows; so is the sum of the products of a batch, as a weight's gradient is.
+  // A batch times one matrix is one product of all rows; so is a sum of products over a batch, such as a weight's
+  // gradient.
   rule(
     op('BatchMatMul', a, b),
     ({ a, b, root: { attrs }, out }, make) =>
@@ -127,10 +128,10 @@ const RULES = [
     );
   }),
 
-  // A tensor of equal elements beside a full one is read as a scalar.
+  // Beside a full operand, a tensor of equal elements is read as a scalar.
   rule(op(TAKES_SCALARS, x, wide(c)), ({ x, c, root }, make) => make(root.op, [x, scalar(c, x.dtype)])),
   rule(op(TAKES_SCALARS, wide(c), x), ({ x, c, root }, make) => make(root.op, [scalar(c, x.dtype), x])),
 ];
 
-/** The graph with less to compute, and the same results. */
+/** The simplified graph, with the same results. */
 export const simplify = (graph: Graph): Graph => applyRules(RULES, graph);

@@ -1,4 +1,4 @@
-/** @file Verification of what every pass and lowering relies on. A graph that fails it is a fault of the compiler. */
+/** @file Verification of graph invariants between passes. A failure is a bug in the compiler. */
 import type { Graph, Node, Value } from '../ir.js';
 import { inferOutputs } from '../rules/index.js';
 import { CompilerError, formatSpec, newHostArray, sameShape, sizeOf, type TensorSpec } from '../tensors.js';
@@ -21,9 +21,9 @@ function checkConstant(node: Node, value: Value): void {
 }
 
 /**
- * Checks that each node reads what earlier nodes make, and makes what its rule says of its inputs and attributes.
+ * Checks that nodes read only earlier values, and make what their rules infer.
  *
- * @throws CompilerError that names the first node for which that does not hold.
+ * @throws CompilerError that names the first invalid node.
  */
 export function verify(graph: Graph): void {
   const pending = new Set<Value>(graph.nodes.flatMap((node) => node.outputs));
@@ -35,19 +35,15 @@ export function verify(graph: Graph): void {
     const inferred = inferOutputs(node.op, node.inputs, node.attrs);
     const { outputs } = node;
     if (inferred.length !== outputs.length || !inferred.every((spec, i) => isSame(spec, outputs[i]!)))
-      fault(
-        node,
-        `it gives ${listed(inferred)} of ${listed(node.inputs)}, and is said to give ${listed(outputs)}`,
-      );
+      fault(node, `from ${listed(node.inputs)}, expected ${listed(inferred)}, got ${listed(outputs)}`);
     for (const output of outputs) pending.delete(output);
   }
 }
 
 /**
- * Checks that no node reads or makes an empty tensor: lowerings know nothing of dimensions of size 0, and would write past
- * what has none.
+ * Checks that no node reads or makes an empty tensor: lowerings don't support size 0, and would write out of bounds.
  *
- * @throws CompilerError that names the first node that does.
+ * @throws CompilerError that names the first such node.
  */
 export function verifyNoEmpties(graph: Graph): void {
   for (const node of graph.nodes) {

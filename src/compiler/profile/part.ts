@@ -1,17 +1,17 @@
-/** @file Parts of programs: what a profile tells apart. */
+/** @file Profiled parts of programs. */
 
-/** What a part does. */
+/** Kind of work of a part. */
 export type PartKind = 'product' | 'attention' | 'loop' | 'packing' | 'other';
 
-/** Something that the threads of a program do together, one step of it or a unit within a step. */
+/** A step that the threads of a program run together, or a unit within a step. */
 export interface Part {
   readonly kind: PartKind;
-  /** What it computes, in a few words. */
+  /** Short description of the computation. */
   readonly label: string;
-  /** The layers that made it, as scopes, and how much of its time is each one's; together 1. */
+  /** Layers behind the part, as scopes, with their shares of its time; the shares sum to 1. */
   readonly shares: readonly { readonly scope: string; readonly share: number }[];
-  /** Of products and attention: a multiply-add counts as two, and pairs that a causal mask leaves out as none. */
+  /** FLOPs of products and attention: a multiply-add counts as two, causally hidden pairs as none. */
   readonly flops: number;
-  /** Read from and written to memory that the threads share. */
+  /** Bytes read from and written to memory that the threads share. */
   readonly bytes: number;
 }

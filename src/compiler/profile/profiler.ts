@@ -3,35 +3,35 @@ import type { Runner } from '../backend.js';
 import type { Precision } from '../precision.js';
 import type { Part } from './part.js';
 
-/** What a thread did from one moment to another; times in seconds of one clock. */
+/** A thread's activity between two times, in seconds of one clock. */
 export interface Span {
   readonly thread: number;
-  /** Null while it waits for the others. */
+  /** Null while waiting for other threads. */
   readonly part: Part | null;
   readonly from: number;
   readonly to: number;
 }
 
-/** The time of a part in all runs. */
+/** Total time of a part. */
 export interface PartTime {
   readonly part: Part;
-  /** Of all threads together. */
+  /** Summed over all threads. */
   seconds: number;
-  /** How many times it was done. */
+  /** Number of executions. */
   count: number;
 }
 
-/** Numbers of a span, as the runtime writes them: thread, step, part, from, to. */
+/** Numbers per span, as the runtime writes them: thread, step, part, from, to. */
 const WORDS = 5;
 
-/** One program's runs. */
+/** Profile of one program. */
 export class ProgramProfile {
   runs = 0;
-  /** From the call to its result. */
+  /** From call to result. */
   seconds = 0;
-  /** Of the threads, from the first one's start to the last one's end; 0 where an engine does not tell. */
+  /** From the first thread's start to the last one's end; 0 for engines that report no spans. */
   insideSeconds = 0;
-  /** Of all threads together, at barriers and at both ends of runs. */
+  /** Summed over threads, at barriers and at both ends of runs. */
   waitingSeconds = 0;
   private steps: PartTime[][] = [];
   private last: Float64Array = new Float64Array(0);
@@ -40,14 +40,14 @@ export class ProgramProfile {
     readonly name: string,
     readonly runner: Runner,
     readonly precision: Precision,
-    /** Threads that the engine tells apart; 0 where it tells none. */
+    /** Threads that the engine reports; 0 if none. */
     readonly threads: number,
     private readonly parts: readonly (readonly Part[])[],
   ) {
     this.restart();
   }
 
-  /** Forgets all runs. */
+  /** Discards all runs. */
   restart(): void {
     this.runs = this.seconds = this.insideSeconds = this.waitingSeconds = 0;
     this.steps = this.parts.map((parts) => parts.map((part) => ({ part, seconds: 0, count: 0 })));
@@ -55,9 +55,9 @@ export class ProgramProfile {
   }
 
   /**
-   * Counts a call that ran `times` times.
+   * Adds a call of `times` runs.
    *
-   * @param spans thread, step, part (-1: waiting), from, to of each span, a thread's without gaps between them.
+   * @param spans thread, step, part (-1: waiting), from, to of each span; a thread's spans have no gaps.
    */
   add(seconds: number, times: number, spans: Float64Array = new Float64Array(0)): void {
     this.runs += times;
@@ -86,12 +86,12 @@ export class ProgramProfile {
     for (const { from, to } of all) this.waitingSeconds += inside - (to - from);
   }
 
-  /** The times of all parts, in the order of the program. */
+  /** The times of all parts, in program order. */
   get times(): readonly Readonly<PartTime>[] {
     return this.steps.flat();
   }
 
-  /** The spans of the last run that was told of. */
+  /** The spans of the last reported run. */
   *lastRun(): Generator<Span> {
     const { last } = this;
     for (let i = 0; i < last.length; i += WORDS) {
@@ -101,19 +101,19 @@ export class ProgramProfile {
   }
 }
 
-/** Collects the profiles of the programs that are compiled with it, and the phases of what runs them. */
+/** Collects the profiles of the programs compiled with it, and phases of the surrounding job. */
 export class Profiler {
   readonly programs: ProgramProfile[] = [];
-  /** Seconds by what was done. */
+  /** Seconds by phase. */
   readonly phases = new Map<string, number>();
   private started = performance.now();
 
-  /** Since the beginning. */
+  /** Seconds since the start. */
   get seconds(): number {
     return (performance.now() - this.started) / 1000;
   }
 
-  /** Makes the profile of a program. */
+  /** Creates the profile of a program. */
   open(
     name: string,
     runner: Runner,
@@ -126,7 +126,7 @@ export class Profiler {
     return profile;
   }
 
-  /** Does something, and counts its time. */
+  /** Runs an action and adds its time to a phase. */
   async phase<T>(name: string, act: () => T | Promise<T>): Promise<T> {
     const before = performance.now();
     try {
@@ -136,7 +136,7 @@ export class Profiler {
     }
   }
 
-  /** Begins anew, once what runs first has warmed up. */
+  /** Restarts after warm-up. */
   restart(): void {
     this.phases.clear();
     this.started = performance.now();

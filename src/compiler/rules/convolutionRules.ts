@@ -27,7 +27,7 @@ const tapsOf = (attrs: Attrs): number => {
   return height.taps * width.taps;
 };
 
-/** FLOPs of a multiply-add for each element of input `index`, or of the output, each tap, and each of so many channels. */
+/** FLOPs of a multiply-add per element of input `index` (or of the output), tap and channel. */
 const perTap =
   (index: number | 'output', channels: (inputs: readonly Shape[], attrs: Attrs) => number) =>
   (inputs: readonly { shape: Shape }[], outputs: readonly { shape: Shape }[], attrs: Attrs): number => {
@@ -36,7 +36,7 @@ const perTap =
     return 2 * sizeOf(shape) * tapsOf(attrs) * channels(shapes, attrs);
   };
 
-/** [batch, height, width, channels] of these dtypes. */
+/** Requires tensors [batch, height, width, channels] of these dtypes. */
 function expectsImages(images: readonly TensorSpec[], dtypes = FLOAT): void {
   expectsDtypes(images, dtypes);
   expects(
@@ -46,31 +46,31 @@ function expectsImages(images: readonly TensorSpec[], dtypes = FLOAT): void {
   );
 }
 
-/** What stands for an input of this shape, and what the node's windows are over. */
+/** Requires the input shape that the node's windows are defined over. */
 function expectsWindows(x: Shape, attrs: Attrs, given: readonly TensorSpec[]): void {
   const [height, width] = windowsOf(attrs);
   const fits = x.length === 4 && x[1] === height.size && x[2] === width.size;
   expects(fits, `an input of ${height.size}x${width.size} cells`, given);
 }
 
-/** The gradient of an output, by its windows. */
+/** Requires the gradient of an output with these windows. */
 function expectsGradient(dy: TensorSpec, batch: number, attrs: Attrs, channels: number): void {
   const expected = windowed(batch, attrs, channels);
   expects(sameShape(dy.shape, expected), `a gradient of shape [${expected}]`, dy);
 }
 
-/** What tells convolutions apart. */
+/** Distinguishes the kinds of convolution. */
 interface Kind {
   /** tfjs's function, for messages. */
   readonly call: string;
-  /** Channels of the result, by the filter's shape. */
+  /** Output channels, from the filter's shape. */
   readonly outChannels: (filter: Shape) => number;
   /** Channels that each sum runs over. */
   readonly summed: (filter: Shape) => number;
   readonly isProduct: boolean;
 }
 
-/** A convolution of x by a filter, and its gradients by either. */
+/** Rules of a convolution of x by a filter, and of its two gradients. */
 function convolutions(kernel: string, { call, outChannels, summed, isProduct }: Kind): RuleTable {
   const common = { isProduct, ofEmpty: () => 0 };
   const precision = (raw: RawAttrs): Attrs => (isProduct ? precisionAttr(raw) : {});
@@ -171,8 +171,8 @@ export const convolutionRules: RuleTable = {
     isProduct: true,
   }),
   /**
-   * x [B, H, W, C] with filter [height, width, C, M], each channel on its own: [B, H', W', C * M]. A multiply-add for each
-   * tap of each result is no matrix product: it is float32 in every precision.
+   * x [B, H, W, C] with filter [height, width, C, M], each channel separately: [B, H', W', C * M]. It is no matrix
+   * product, and so float32 in every precision.
    */
   ...convolutions('DepthwiseConv2dNative', {
     call: 'depthwiseConv2d',
@@ -180,11 +180,11 @@ export const convolutionRules: RuleTable = {
     summed: () => 1,
     isProduct: false,
   }),
-  /** The largest cell of each window; padding is never it. NaN is, where tfjs's cpu kernel passes over it. */
+  /** The maximum of each window, without padding. NaN wins, while tfjs's cpu kernel skips it. */
   MaxPool: pooling('maxPool', NUMBERS),
   MaxPoolGrad: poolingGradient('The gradient of maxPool', ['dy', 'input', 'output']),
-  /** The mean of the cells of each window that are no padding. */
+  /** The mean of each window's non-padding cells. */
   AvgPool: pooling('avgPool', FLOAT),
-  /** dy / (cells of a window), also where some of them are padding: see the gradient of AvgPool. */
+  /** dy / (cells of a window), even where some are padding; see the gradient of AvgPool. */
   AvgPoolGrad: poolingGradient('The gradient of avgPool', ['dy', 'input']),
 };

@@ -1,4 +1,4 @@
-/** @file Rules of operations that work element by element, with broadcasting. */
+/** @file Rules of elementwise operations with broadcasting. */
 import { type DType, type HostTensor, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
 import {
   ANY,
@@ -15,7 +15,7 @@ import {
   spec,
 } from './rule.js';
 
-/** The shape that two shapes broadcast to, by NumPy's rule. @throws Misfit where they do not. */
+/** Broadcasts two shapes by NumPy's rule. @throws Misfit where they do not broadcast. */
 export function broadcastShapes(a: Shape, b: Shape): number[] {
   if (sameShape(a, b)) return [...a];
   const rank = Math.max(a.length, b.length);
@@ -31,7 +31,7 @@ export function broadcastShapes(a: Shape, b: Shape): number[] {
   });
 }
 
-/** Row-major element strides of `from` when it is read as `to`; 0 along broadcast dimensions. */
+/** Row-major element strides for reading `from` as `to`; 0 along broadcast dimensions. */
 export function broadcastStrides(from: Shape, to: Shape): number[] {
   const strides = new Array<number>(to.length).fill(0);
   let stride = 1;
@@ -80,7 +80,7 @@ function foldElementwise(
   return { shape, dtype, data };
 }
 
-/** What an operation takes, and what it gives where that is something else. */
+/** Accepted dtypes, and the result's dtype where it differs. */
 interface Types {
   readonly takes?: readonly DType[];
   readonly gives?: DType;
@@ -101,10 +101,10 @@ const unary = (
   ...(f && { fold: ([x]: readonly HostTensor[]) => foldElementwise([x!], gives ?? x!.dtype, f) }),
 });
 
-/** Of float32 alone: integers would be cut off. */
+/** float32 only: integers would be truncated. */
 const real = (f: ((x: number) => number) | null, flops = 1): OpRule => unary(f, { takes: FLOAT, flops });
 
-/** Of int32 and bool too, which become float32 before, as in tfjs's kernels. */
+/** Also accepts int32 and bool, which become float32 first, as in tfjs's kernels. */
 const toReal = { takes: () => FLOAT } as const;
 
 const binary = (
@@ -124,30 +124,30 @@ const binary = (
 const compare = (f: (a: number, b: number) => boolean, { takes = ANY, commutes = false } = {}): OpRule =>
   binary((a, b) => Number(f(a, b)), { takes, gives: 'bool', commutes });
 
-/** tfjs's Round and ONNX's agree: halves go to the even neighbour. */
+/** Rounds halves to even, like tfjs's Round and ONNX's. */
 function roundHalfEven(x: number): number {
   const rounded = Math.round(x);
   return Math.abs(x % 1) === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
 }
 
-/** The remainder with the sign of the divisor. */
+/** The remainder with the divisor's sign. */
 function floorMod(a: number, b: number): number {
   const remainder = a % b;
   return remainder !== 0 && remainder < 0 !== b < 0 ? remainder + b : remainder;
 }
 
-/** A product of int32 is exact modulo 2^32, where a double would be rounded. */
+/** An int32 product is exact modulo 2^32; a double product would be rounded. */
 const productOf = (dtype: DType): ((a: number, b: number) => number) =>
   dtype === 'int32' ? Math.imul : (a, b) => a * b;
 
-/** As IEEE 754 has it: 1 to any power is 1, NaN too; -1 to an infinite one is. JavaScript gives NaN. */
+/** IEEE 754's pow: 1 to any power is 1, even NaN; -1 to an infinite power is 1. JavaScript returns NaN. */
 const power = (a: number, b: number): number =>
   a === 1 || (a === -1 && Math.abs(b) === Number.POSITIVE_INFINITY) ? 1 : a ** b;
 
-/** The sign of `x` as tfjs defines it: -1, 0 or 1, and NaN for NaN. */
+/** Sign as tfjs defines it: -1, 0 or 1, and NaN for NaN. */
 const sign = (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x);
 
-/** A transcendental function counts as one FLOP, as in XLA's and PyTorch's counters. */
+/** Transcendental functions count as one FLOP, as in XLA's and PyTorch's counters. */
 export const elementwiseRules: RuleTable = {
   Add: binary((a, b) => a + b, { commutes: true }),
   Sub: binary((a, b) => a - b),
@@ -156,7 +156,7 @@ export const elementwiseRules: RuleTable = {
     fold: ([a, b]) => foldElementwise([a!, b!], a!.dtype, productOf(a!.dtype)),
   },
   RealDiv: binary((a, b) => a / b, { takes: FLOAT }),
-  /** int32 also for float32 operands, as in tfjs's kernels. */
+  /** int32 even for float32 operands, as in tfjs's kernels. */
   FloorDiv: binary((a, b) => Math.floor(a / b), { gives: 'int32' }),
   Mod: binary(floorMod),
   Pow: binary(power),

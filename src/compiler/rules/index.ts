@@ -1,4 +1,4 @@
-/** @file The table of all operations that a program may hold. Composites add themselves through `defineOp`. */
+/** @file Rule table of all operations of a program. Composites register through `defineOp`. */
 import type { Attrs } from '../ir.js';
 import { CompilerError, type TensorSpec } from '../tensors.js';
 import { convolutionRules } from './convolutionRules.js';
@@ -10,7 +10,7 @@ import { reduceRules } from './reduceRules.js';
 import { Misfit, type OpRule } from './rule.js';
 import { shapeRules } from './shapeRules.js';
 
-/** The rules of tfjs's own kernels. */
+/** Rules of tfjs's own kernels. */
 export const kernelRules: Readonly<Record<string, OpRule>> = {
   ...elementwiseRules,
   ...shapeRules,
@@ -23,7 +23,7 @@ export const kernelRules: Readonly<Record<string, OpRule>> = {
 
 const rules = new Map<string, OpRule>(Object.entries(kernelRules));
 
-/** Adds an operation of our own. */
+/** Registers a Luthier operation. */
 export function defineOp(name: string, rule: OpRule): void {
   if (rules.has(name)) throw new CompilerError(`Operation '${name}' is defined twice.`);
   rules.set(name, rule);
@@ -39,7 +39,7 @@ export function ruleOf(op: string): OpRule {
   return rule;
 }
 
-/** tfjs's functions that have other names than their kernels. */
+/** tfjs functions named differently from their kernels. */
 const FUNCTIONS: Readonly<Record<string, string>> = {
   Multiply: 'mul',
   RealDiv: 'div',
@@ -53,10 +53,10 @@ const FUNCTIONS: Readonly<Record<string, string>> = {
   DepthwiseConv2dNative: 'depthwiseConv2d',
 };
 
-/** What a call of an operation is told as: 'concat'. */
+/** Name of an operation's call in messages: 'concat'. */
 const callOf = (op: string): string => FUNCTIONS[op] ?? `${op[0]!.toLowerCase()}${op.slice(1)}`;
 
-/** Runs a part of an operation's rule. @throws CompilerError that names the operation where a call does not fit. */
+/** Runs a function of an operation's rule. @throws CompilerError that names the operation where a call does not fit. */
 export function withinRule<T>(op: string, f: () => T): T {
   try {
     return f();
@@ -66,7 +66,9 @@ export function withinRule<T>(op: string, f: () => T): T {
   }
 }
 
-/** Shapes and dtypes of an operation's outputs. @throws CompilerError where inputs or attributes are not as its rule wants them. */
+/**
+ * Infers shapes and dtypes of outputs. @throws CompilerError where inputs or attributes violate the operation's rule.
+ */
 export const inferOutputs = (
   op: string,
   inputs: readonly TensorSpec[],

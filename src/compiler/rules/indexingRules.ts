@@ -17,7 +17,7 @@ const expectsIndices = (indices: TensorSpec): void =>
   expects(indices.dtype === 'int32', 'indices of dtype int32', indices);
 
 export const indexingRules: RuleTable = {
-  /** Rows of `x` along `axis`, chosen by `indices`. */
+  /** Rows of `x` along `axis`, selected by `indices`. */
   GatherV2: {
     inputs: ['x', 'indices'],
     indices: {
@@ -45,7 +45,7 @@ export const indexingRules: RuleTable = {
       return [spec([...x!.shape.slice(0, axis), ...indices!.shape, ...x!.shape.slice(axis + 1)], x!.dtype)];
     },
   },
-  /** out[i] = sum of the rows x[r] with segmentIds[r] = i. Deterministic, whatever the number of threads. */
+  /** out[i] = sum of the rows x[r] with segmentIds[r] = i; deterministic for any number of threads. */
   UnsortedSegmentSum: {
     inputs: ['x', 'segmentIds'],
     indices: {

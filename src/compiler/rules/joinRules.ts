@@ -1,4 +1,4 @@
-/** @file Rules of operations that join tensors, pad them or make new ones. */
+/** @file Rules of operations that join, pad or create tensors. */
 import type { Attrs } from '../ir.js';
 import { type DType, hostArrayFrom, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
 import {
@@ -13,11 +13,11 @@ import {
   spec,
 } from './rule.js';
 
-/** The number as an element of a tensor: cut off where that has integers. */
+/** A number as a tensor element, truncated for integer dtypes. */
 const elementOf = (value: unknown, dtype: DType): number =>
   dtype === 'float32' ? Number(value) : hostArrayFrom(dtype, [Number(value)])[0]!;
 
-/** start, start + step, … up to but without stop, as tf.range gives it. */
+/** start, start + step, … below stop, as in tf.range. */
 function rangeValues({ start, stop, step }: Attrs): number[] {
   const [from, by] = [start as number, step as number];
   const count = Math.max(0, Math.ceil(((stop as number) - from) / by));
@@ -106,7 +106,7 @@ export const joinRules: RuleTable = {
   OnesLike: filled(1),
   Range: {
     inputs: [],
-    // As tfjs has it, a range that falls goes down by 1 where nothing else is said.
+    // Like tfjs, a descending range steps by -1 unless a step is given.
     attrs: ({ start, stop, step, dtype }) => ({
       start,
       stop,

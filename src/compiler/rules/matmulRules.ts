@@ -5,7 +5,7 @@ import { broadcastShapes } from './elementwiseRules.js';
 import { expects, expectsOneDtype, NUMBERS, type RuleTable, spec } from './rule.js';
 
 export const matmulRules: RuleTable = {
-  /** alpha * op(a) op(b) over the last two axes; the axes in front broadcast. */
+  /** alpha * op(a) op(b) over the last two axes; leading axes broadcast. */
   BatchMatMul: {
     inputs: ['a', 'b'],
     isProduct: true,

@@ -1,4 +1,4 @@
-/** @file Rules of reductions, of softmax, and of what sorts or accumulates along an axis. */
+/** @file Rules of reductions, softmax, sorting and accumulation along an axis. */
 import type { DType, Shape } from '../tensors.js';
 import {
   BOOL,

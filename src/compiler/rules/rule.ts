@@ -1,48 +1,48 @@
-/** @file The rule of an operation: all that holds for it whatever it is lowered to. */
+/** @file Rule of an operation: everything that holds in every lowering. */
 import type { Attrs } from '../ir.js';
 import { type DType, formatSpec, type HostTensor, type Shape, sizeOf, type TensorSpec } from '../tensors.js';
 
-/** Attributes as tfjs hands them to a kernel. */
+/** Attributes as tfjs passes them to a kernel. */
 export type RawAttrs = Readonly<Record<string, any>>;
 
-/** The rule of one operation. Its name is the tfjs kernel's name, or a composite's. */
+/** The rule of an operation, which is named after its tfjs kernel or composite. */
 export interface OpRule {
-  /** tfjs's names of the inputs, in order; 'list' for kernels that take any number. Names ending in '?' may be absent. */
+  /** tfjs's names of the inputs in order; 'list' for any number of inputs. Names ending in '?' are optional. */
   readonly inputs: readonly string[] | 'list';
-  /** Whether tfjs expects a list of outputs, even of one. */
+  /** Whether tfjs expects a list of outputs, even for one. */
   readonly listOfOutputs?: boolean;
   /** Whether its two operands may be swapped. */
   readonly commutes?: boolean;
-  /** Canonical attributes: defaults filled in, axes non-negative. Absent: the operation has none. */
+  /** Canonical attributes: defaults filled in, axes non-negative. Absent for operations without attributes. */
   readonly attrs?: (raw: RawAttrs, inputs: readonly TensorSpec[]) => Attrs;
-  /** The dtypes that inputs become before they are recorded, as tfjs's kernels convert them. Absent: they stay as they are. */
+  /** The dtypes that inputs are converted to before recording, like tfjs's kernels do. Absent: no conversion. */
   readonly takes?: (inputs: readonly TensorSpec[]) => readonly DType[];
-  /** Shapes and dtypes of the outputs. Throws Misfit unless inputs and attributes are such as every lowering may rely on. */
+  /** Shapes and dtypes of the outputs. Throws Misfit for inputs or attributes that lowerings need not support. */
   readonly infer: (inputs: readonly TensorSpec[], attrs: Attrs) => readonly TensorSpec[];
-  /** Floating-point operations of one execution; absent means that data are only moved. */
+  /** FLOPs of one execution; absent for operations that only move data. */
   readonly flops?: (inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attrs: Attrs) => number;
-  /** Whether that is done by matrix products, which multiply in the precision around their call. */
+  /** Whether the operation consists of matrix products, which multiply in the current precision. */
   readonly isProduct?: boolean;
-  /** Value for constant inputs, where the operation may be folded. */
+  /** Result for constant inputs, if the operation can be folded. */
   readonly fold?: (inputs: readonly HostTensor[], attrs: Attrs) => HostTensor;
-  /** The element that the whole result consists of where an input has none: that of a sum without terms is 0. */
+  /** Value of every result element if an input is empty, such as 0 for a sum. */
   readonly ofEmpty?: (dtype: DType, attrs: Attrs) => number;
-  /** The input whose elements are indices, by its number, and what they address. */
+  /** The input that holds indices, and what they address. */
   readonly indices?: {
     readonly operand: number;
     readonly address: (inputs: readonly TensorSpec[], attrs: Attrs) => Addressed;
   };
 }
 
-/** What indices address. */
+/** The target of indices. */
 export interface Addressed {
-  /** Indices are 0 to this, exclusive. */
+  /** Exclusive upper limit of indices. */
   readonly limit: number;
-  /** What has so many, for messages: '60 classes'. */
+  /** Description for messages: '60 classes'. */
   readonly what: string;
 }
 
-/** The classes along the last axis, which labels address. */
+/** The classes along the last axis, addressed by labels. */
 export const classesOf = ({ shape }: TensorSpec): Addressed => ({
   limit: shape.at(-1)!,
   what: `${shape.at(-1)} classes`,
@@ -53,22 +53,22 @@ export type RuleTable = Readonly<Record<string, OpRule>>;
 
 export const spec = (shape: Shape, dtype: DType): TensorSpec => ({ shape, dtype });
 
-/** FLOPs of an operation that does `perElement` of them for each element of its output. */
+/** FLOPs function with `perElement` operations per output element. */
 export const perOutputElement =
   (perElement = 1) =>
   (_inputs: readonly TensorSpec[], outputs: readonly TensorSpec[]): number =>
     perElement * sizeOf(outputs[0]!.shape);
 
-/** FLOPs of an operation that does `perElement` of them for each element of its first input. */
+/** FLOPs function with `perElement` operations per element of the first input. */
 export const perInputElement =
   (perElement = 1) =>
   (inputs: readonly TensorSpec[]): number =>
     perElement * sizeOf(inputs[0]!.shape);
 
-/** What a rule throws where a call does not fit; the tracer adds which operation's it was, and where it stands. */
+/** Error of a rule for a call that does not fit; the tracer adds operation and place. */
 export class Misfit extends Error {}
 
-/** Inputs of a call or a part of its attributes, for messages. */
+/** Formats inputs or attributes for messages. */
 const format = (got: unknown): string => {
   const isSpec = (value: unknown): value is TensorSpec => typeof value === 'object' && 'dtype' in value!;
   if (!Array.isArray(got)) return isSpec(got) ? formatSpec(got) : String(got);
@@ -78,12 +78,12 @@ const format = (got: unknown): string => {
     : `${got.slice(0, -1).map(format).join(', ')} and ${format(got.at(-1))}`;
 };
 
-/** Fails, unless `fits`, with what was expected and got. */
+/** Throws with the expectation and the actual value unless `fits`. */
 export function expects(fits: boolean, expected: string, got: unknown): asserts fits {
   if (!fits) throw new Misfit(`expected ${expected}, got ${format(got)}`);
 }
 
-/** Fails unless each input has one of these dtypes. */
+/** Requires each input to have one of these dtypes. */
 export function expectsDtypes(inputs: readonly TensorSpec[], dtypes: readonly DType[]): void {
   const expected = `${dtypes.join(' or ')} (tf.cast converts)`;
   expects(
@@ -93,7 +93,7 @@ export function expectsDtypes(inputs: readonly TensorSpec[], dtypes: readonly DT
   );
 }
 
-/** Fails unless all inputs have one dtype, which is one of these. */
+/** Requires all inputs to have the same dtype, out of these. */
 export function expectsOneDtype(inputs: readonly TensorSpec[], dtypes: readonly DType[] = ANY): void {
   const isSame = inputs.every(({ dtype }) => dtype === inputs[0]!.dtype);
   expects(isSame, 'tensors of one dtype (tf.cast converts)', inputs);
@@ -109,19 +109,19 @@ export const ANY: readonly DType[] = ['float32', 'int32', 'bool'];
 export const isWithin = (value: unknown, low: number, high = Number.MAX_SAFE_INTEGER): value is number =>
   Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
 
-/** Fails unless `shape` is a list of sizes. */
+/** Requires `shape` to be a list of sizes. */
 export function expectsShape(shape: unknown): asserts shape is Shape {
   const isShape = Array.isArray(shape) && shape.every((dim) => isWithin(dim, 0));
   expects(isShape, 'dimensions that are integers, 0 or more', shape);
 }
 
-/** `axis` counted from the front. @throws Misfit where a tensor of this rank has no such axis. */
+/** Resolves a negative axis. @throws Misfit where a tensor of this rank has no such axis. */
 export function resolveAxis(axis: unknown, rank: number): number {
   expects(isWithin(axis, -rank, rank - 1), axesOf(rank), axis);
   return axis < 0 ? axis + rank : axis;
 }
 
-/** `axes` counted from the front; all of them where there are none. @throws Misfit as `resolveAxis`, and where one comes twice. */
+/** Resolves axes; none means all. @throws Misfit for an invalid or repeated axis. */
 export function resolveAxes(axes: number | readonly number[] | null | undefined, rank: number): number[] {
   const given = axes ?? Array.from({ length: rank }, (_, axis) => axis);
   const resolved = [given].flat().map((axis) => resolveAxis(axis, rank));
@@ -129,7 +129,7 @@ export function resolveAxes(axes: number | readonly number[] | null | undefined,
   return resolved;
 }
 
-/** Fails unless canonical axes are axes of this rank, each once. */
+/** Requires canonical, distinct axes of this rank. */
 export function expectsAxes(axes: readonly number[], rank: number): void {
   const fit = new Set(axes).size === axes.length && axes.every((axis) => isWithin(axis, 0, rank - 1));
   expects(fit, `axes below ${rank}, each once`, axes);

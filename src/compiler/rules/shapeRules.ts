@@ -1,4 +1,4 @@
-/** @file Rules of operations that move, repeat or cut data without computing. */
+/** @file Rules of operations that move, repeat or slice data without computing. */
 import { ints } from '../ir.js';
 import { formatSpec, type HostTensor, newHostArray, type Shape, sameShape, sizeOf } from '../tensors.js';
 import * as tf from '../tfjs.js';
@@ -29,7 +29,7 @@ function foldStrided(x: HostTensor, shape: Shape, strides: readonly number[], ba
   return { shape, dtype: x.dtype, data };
 }
 
-/** A rule for operations that give their input another shape and keep the order of elements. */
+/** Rule of operations that change only the shape. */
 const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): OpRule => ({
   inputs: [input],
   attrs: (raw, [x]) => ({ shape: [...shapeOf(x!.shape, raw)] }),
@@ -41,7 +41,7 @@ const reshaping = (input: string, shapeOf: (shape: Shape, raw: any) => Shape): O
   fold: ([x], attrs) => ({ ...x!, shape: ints(attrs.shape) }),
 });
 
-/** The place of the last of `count` elements along an axis, from `begin` on. */
+/** Position of the last of `count` elements along an axis, from `begin` on. */
 const lastOf = (begin: number, step: number, count: number): number => begin + (count - 1) * step;
 
 export const shapeRules: RuleTable = {
@@ -104,7 +104,7 @@ export const shapeRules: RuleTable = {
     attrs: (raw, [x]) => {
       for (const given of [raw.begin, raw.size].filter(Array.isArray))
         expects(given.length <= x!.shape.length, `at most ${x!.shape.length} axes`, given);
-      // Like tf.slice: a size of -1 reaches to the end; axes that are not named are taken whole.
+      // Like tf.slice: size -1 extends to the end; unnamed axes are taken whole.
       const begin = x!.shape.map((_, i) =>
         typeof raw.begin === 'number' ? (i === 0 ? raw.begin : 0) : (raw.begin[i] ?? 0),
       );

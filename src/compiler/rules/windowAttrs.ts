@@ -1,36 +1,39 @@
-/** @file Places of the windows of a convolution or a pooling, along height and width. */
+/** @file Window positions of convolutions and poolings, along height and width. */
 import type { Attrs } from '../ir.js';
 import { CompilerError, formatSpec, type Shape, type TensorSpec } from '../tensors.js';
 import * as tf from '../tfjs.js';
 import type { RawAttrs } from './rule.js';
 
-/** Tap t of window i lies at `i * stride + t * dilation - before` of an axis; cells outside of it are padding. */
+/**
+ * Windows of an axis: tap t of window i is at `i * stride + t * dilation - before`; cells outside of the axis are
+ * padding.
+ */
 export interface Windows {
   /** Cells of the axis. */
   readonly size: number;
-  /** Windows. */
+  /** Number of windows. */
   readonly count: number;
-  /** Taps of a window. */
+  /** Taps per window. */
   readonly taps: number;
   readonly stride: number;
   readonly dilation: number;
-  /** Cells of padding in front. */
+  /** Padding cells in front. */
   readonly before: number;
 }
 
 const FIELDS = ['size', 'count', 'taps', 'stride', 'dilation', 'before'] as const;
 
-/** Height and width as attributes of a node. */
+/** Windows along height and width as node attributes. */
 const toAttrs = (axes: readonly Windows[]): Attrs =>
   Object.fromEntries(FIELDS.map((field) => [field, axes.map((axis) => axis[field])]));
 
-/** The windows along height and width that a node's attributes tell. */
+/** Windows along height and width from node attributes. */
 export const windowsOf = (attrs: Attrs): readonly [height: Windows, width: Windows] =>
   [0, 1].map((i) =>
     Object.fromEntries(FIELDS.map((field) => [field, (attrs[field] as readonly number[])[i]!])),
   ) as unknown as [Windows, Windows];
 
-/** What the compiler does not take, told before shapes are worked out. */
+/** Rejects unsupported options before shape inference. */
 function check(name: string, { dataFormat, dimRoundingMode }: RawAttrs): void {
   if (dataFormat !== undefined && dataFormat !== 'NHWC') {
     throw new CompilerError(
@@ -45,10 +48,10 @@ function check(name: string, { dataFormat, dimRoundingMode }: RawAttrs): void {
 }
 
 /**
- * The attributes of windows over an input [batch, height, width, channels], as tfjs's kernels have them.
+ * Attributes of windows over an input [batch, height, width, channels], from the arguments of tfjs's kernels.
  *
  * @param name for messages.
- * @param window height and width of a window.
+ * @param window its height and width.
  * @throws CompilerError where no window fits.
  */
 export function windowAttrs(

@@ -1,13 +1,13 @@
-/** @file Lowering of elementwise programs to one loop of WebAssembly SIMD, which reads and writes every array once. */
+/** @file Lowering of elementwise programs to one WebAssembly SIMD loop, which reads and writes every array once. */
 import type { Graph, Node, Value } from '../ir.js';
 import { type Shape, sameShape, sizeOf } from '../tensors.js';
 import { KernelWriter, Simd } from './module.js';
 
-/** Elements that are worked on at a time: a few arrays of this size fit a core's second-level cache. */
+/** Elements per block: a few arrays of this size fit the second-level cache. */
 export const BLOCK = 1 << 14;
 const BLOCK_BYTES = BLOCK * 4;
 
-/** Writes one operation on values; answers with the result's value. */
+/** Emits an operation on values; returns the value of its result. */
 type Emit = (k: KernelWriter, ...operands: readonly number[]) => number;
 
 const instruction =
@@ -15,7 +15,7 @@ const instruction =
   (k, ...operands) =>
     k.apply(code, ...operands);
 
-/** Truth values are masks: all bits of a lane are set or clear. */
+/** Booleans are masks: all bits of a lane are set or clear. */
 const EMITTERS: Readonly<Record<string, Emit>> = {
   Add: instruction(Simd.add),
   Sub: instruction(Simd.sub),
@@ -46,13 +46,13 @@ const EMITTERS: Readonly<Record<string, Emit>> = {
   Select: (k, condition, t, e) => k.apply(Simd.bitselect, t!, e!, condition!),
 };
 
-/** Operations that take truth values; to all others their masks would be the wrong numbers. */
+/** Operations that accept booleans; others would misread their masks. */
 const TAKES_MASKS = new Set(['LogicalAnd', 'LogicalOr', 'LogicalNot', 'Select']);
 
 /** Whether a value has one element, which the loop reads once. */
 export const isScalar = (value: Value): boolean => sizeOf(value.shape) === 1;
 
-/** Whether the loop over arrays of a shape has an operation: on such arrays, and scalars, alone. */
+/** Whether the loop over arrays of a shape supports an operation: only on such arrays and scalars. */
 export function supports({ op, inputs, outputs, attrs }: Node, shape: Shape): boolean {
   if (op === 'Fill') return attrs.dtype === 'float32';
   if (!(op in EMITTERS)) return false;
@@ -61,28 +61,28 @@ export function supports({ op, inputs, outputs, attrs }: Node, shape: Shape): bo
   return masks && [...inputs, ...outputs].every((value) => isScalar(value) || sameShape(value.shape, shape));
 }
 
-/** Where an input lies in the module's memory: an array's block, or a scalar's four bytes. */
+/** Position of an input in the module's memory: an array's block, or a scalar's four bytes. */
 export interface Place {
   readonly address: number;
   readonly isScalar: boolean;
-  /** A truth value, of which the loop wants all bits. */
+  /** Whether it is a boolean, which the loop needs as a mask. */
   readonly isMask: boolean;
 }
 
-/** A module with the places of its inputs and outputs. */
+/** A module with the positions of its inputs and outputs. */
 export interface LoweredKernel {
   readonly code: Uint8Array<ArrayBuffer>;
   readonly inputs: readonly Place[];
   readonly outputs: readonly Place[];
 }
 
-/** The module of an elementwise program, as `cutLoops` gives it. */
+/** Lowers an elementwise program from `cutLoops`. */
 export function lowerToWasm(graph: Graph): LoweredKernel {
   const kernel = new KernelWriter();
   let end = 0;
   const place = (value: Value): Place => {
     const at = { address: end, isScalar: isScalar(value), isMask: value.dtype === 'bool' };
-    // Sixteen bytes keep every array aligned to a vector.
+    // Multiples of sixteen bytes keep every array vector-aligned.
     end += at.isScalar ? 16 : BLOCK_BYTES;
     return at;
   };

@@ -1,10 +1,10 @@
-/** @file WebAssembly modules of elementwise programs, in binary form: a memory and a loop of SIMD instructions. */
+/** @file WebAssembly binary modules of elementwise programs: a memory and a loop of SIMD instructions. */
 
 /** Value types of WebAssembly. */
 const I32 = 0x7f;
 const V128 = 0x7b;
 
-/** SIMD instructions, behind the prefix 0xfd (WebAssembly 2.0, float32x4 and v128). */
+/** SIMD opcodes, after the prefix 0xfd (WebAssembly 2.0, float32x4 and v128). */
 export const Simd = {
   load: 0x00,
   load32Splat: 0x09,
@@ -59,16 +59,16 @@ function signedLeb(value: number): number[] {
 const section = (id: number, body: readonly number[]): number[] => [id, ...leb(body.length), ...body];
 const text = (name: string): number[] => [name.length, ...new TextEncoder().encode(name)];
 
-/** Local 0 is the number of bytes to work on, local 1 the running offset; values of the program follow. */
+/** Local 0 is the number of bytes to process, local 1 the running offset; the program's values follow. */
 const BYTES = 0;
 const OFFSET = 1;
 
-/** Writes the instructions of a kernel; values are numbered in the order in which they are made. */
+/** Writes the instructions of a kernel; values are numbered in order of creation. */
 export class KernelWriter {
   private readonly head: number[] = [];
   private readonly body: number[] = [];
   private values = 0;
-  /** Values that are the same in every turn of the loop; what depends on them alone is computed before it. */
+  /** Loop-invariant values; what depends only on them is computed before the loop. */
   private readonly invariant = new Set<number>();
 
   private define(code: number[], instructions: readonly number[]): number {
@@ -83,13 +83,13 @@ export class KernelWriter {
     return local;
   }
 
-  /** A number, the same in every lane. */
+  /** A number in every lane. */
   constant(value: number): number {
     const lane = [...new Uint8Array(Float32Array.of(value).buffer)];
     return this.defineInvariant([0xfd, ...leb(Simd.const), ...lane, ...lane, ...lane, ...lane]);
   }
 
-  /** The float32 at `address`, in every lane; read once, before the loop. */
+  /** The float32 at `address` in every lane, read once before the loop. */
   splat(address: number): number {
     return this.defineInvariant([0x41, ...signedLeb(address), 0xfd, ...leb(Simd.load32Splat), 2, 0]);
   }

@@ -1,25 +1,25 @@
-/** @file Elementwise programs in WebAssembly as backends, run block by block. */
+/** @file Backend of elementwise programs in WebAssembly, run block by block. */
 import type { Backend } from '../backend.js';
 import type { Graph } from '../ir.js';
 import { type HostArray, sizeOf } from '../tensors.js';
 import { BLOCK, lowerToWasm, type Place } from './lowerToWasm.js';
 
-/** What a module of ours exports. */
+/** Exports of a generated module. */
 interface KernelExports {
   readonly memory: { readonly buffer: ArrayBuffer };
   readonly kernel: (bytes: number) => void;
 }
 
-/** Node's global; TypeScript declares it with the browser's library only. */
+/** Node's global, which TypeScript declares only in the browser's library. */
 declare const WebAssembly: {
   instantiate(code: Uint8Array): Promise<{ readonly instance: { readonly exports: unknown } }>;
 };
 
 /**
- * Compiles an elementwise program to one loop. Blocks of the arrays are copied into the module's memory and back, in
- * cache; each array passes through main memory once, where an operation at a time would pass them many times.
+ * Compiles an elementwise program to one loop. Blocks of the arrays are copied to the module's memory and back, within
+ * the cache: each array passes through main memory once instead of once per operation.
  *
- * @param graph one of those that `cutLoops` gives.
+ * @param graph one of the loops of `cutLoops`.
  */
 export async function compileWasm(graph: Graph): Promise<Backend> {
   const { code, inputs, outputs } = lowerToWasm(graph);
@@ -38,7 +38,7 @@ export async function compileWasm(graph: Graph): Promise<Backend> {
     inputs.forEach(({ isScalar }, i) => {
       if (!isScalar) inputViews[i]!.set(given[i]!.subarray(from, from + length));
     });
-    // Behind the last element the loop works on what an earlier block left there; nobody reads the result.
+    // Lanes behind the last element process leftovers of an earlier block, which are ignored.
     kernel(Math.ceil(length / 4) * 16);
     outputs.forEach((_, i) => {
       wanted[i]!.set(length === BLOCK ? outputViews[i]! : outputViews[i]!.subarray(0, length), from);
@@ -47,7 +47,7 @@ export async function compileWasm(graph: Graph): Promise<Backend> {
 
   return {
     runner: 'wasm',
-    // Blocks are read before they are written, and the scalars before all.
+    // Every block is read before it is written, and scalars before all blocks.
     mayOverwrite: () => true,
     bind:
       ({ inputs: given, outputs: wanted }) =>

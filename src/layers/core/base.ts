@@ -19,7 +19,7 @@ import { SharedLayers } from './sharedLayers.js';
 import { defaultParamsInit, isDefaultParamsInit, WeightInit } from './weightInit.js';
 import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
-// Writes to templates by createChild are noted as the layer's.
+// Records writes of createChild to templates as the layer's.
 excludeFromPlaces(import.meta.url);
 
 /**
@@ -58,7 +58,7 @@ export abstract class BaseLayer extends Configurable.with({
   readonly #placement = this.#takePlacement();
   readonly #variables = new OwnVariables(this);
   readonly #children = new Map<string, BaseLayer>();
-  /** In the root only: the layers shared by id. */
+  /** Layers shared by id; used in the root only. */
   readonly #shared = new SharedLayers<BaseLayer>();
 
   /** Values of this layer's variables by name. */
@@ -87,15 +87,15 @@ export abstract class BaseLayer extends Configurable.with({
     return this.#children;
   }
 
-  /** Type of the variables: an ancestor's choice where this layer has the default (Pax's copy_base_hparams). */
+  /** Type of the variables: an ancestor's choice if this layer has the default (Pax's copy_base_hparams). */
   get dtype(): 'float32' | 'bfloat16' {
     return this.hp.dtype === 'float32' ? (this.parent?.dtype ?? 'float32') : this.hp.dtype;
   }
-  /** Type that the operands of this layer's matrix products, and of their gradients, are rounded to. */
+  /** Type that operands of this layer's matrix products and their gradients are rounded to. */
   get fpropDtype(): 'float32' | 'bfloat16' {
     return this.hp.fpropDtype ?? this.parent?.fpropDtype ?? this.dtype;
   }
-  /** Initialiser of variables that name none. */
+  /** Initialiser of variables that declare none. */
   get paramsInit(): WeightInit {
     return isDefaultParamsInit(this.hp.paramsInit) && this.parent
       ? this.parent.paramsInit
@@ -124,7 +124,7 @@ export abstract class BaseLayer extends Configurable.with({
     return new LayerError(this.path, this.constructor.name, detail, options);
   }
 
-  /** Declares a variable; to be called in setup(). */
+  /** Declares a variable. Called in setup(). */
   protected createVariable(name: string, weight: WeightHParams): void {
     this.#checkName(name);
     const collections = new Set(weight.collections ?? []);
@@ -141,11 +141,11 @@ export abstract class BaseLayer extends Configurable.with({
   }
 
   /**
-   * Builds the layer of `template`, or of a copy of it with `overrides`, as a child; to be called in setup().
+   * Builds a child from `template`, or from a copy of it with `overrides`. Called in setup().
    *
-   * One config object given twice under one root is one layer with one set of weights, whose path is that of its
-   * first place: where one template makes several children, give each a `deepCopy` of it. Every layer with the same
-   * `sharedWeightLayerId` is one layer, too; its path begins with the id.
+   * A config object used twice under one root is one layer with one set of weights, whose path is that of its first
+   * place; to make several children from one template, `deepCopy` it for each. Layers with the same
+   * `sharedWeightLayerId` are also one layer, whose path begins with the id.
    *
    * @returns the child.
    */
@@ -167,7 +167,7 @@ export abstract class BaseLayer extends Configurable.with({
   }
 
   /**
-   * A key from the context's key, this layer's path and the number of keys drawn before: int32 [2].
+   * Derives a key int32 [2] from the context's key, this layer's path and the number of keys drawn before.
    *
    * @throws LayerError where the context has no key.
    */
@@ -180,8 +180,8 @@ export abstract class BaseLayer extends Configurable.with({
   }
 
   /**
-   * Reports a scalar under `<path>/<name>_scalar`; a repeated name gets 1, 2 and so on. `value` is only called where
-   * summaries of this verbosity are collected.
+   * Reports a scalar under `<path>/<name>_scalar`; repeated names get suffixes 1, 2 and so on. `value` is only called
+   * if summaries of this verbosity are collected.
    */
   protected addSummary(name: string, value: () => Tensor, verbosity = 2): void {
     const { summaries, summaryVerbosity } = this.context;
@@ -192,7 +192,7 @@ export abstract class BaseLayer extends Configurable.with({
     summaries[key] = value();
   }
 
-  /** Adds a scalar to the loss that the model is trained on. */
+  /** Adds a scalar to the model's training loss. */
   protected addAuxLoss(name: string, value: Tensor, weight = 1): void {
     this.context.auxLosses.push({ name: this.#pathOf(name), value, weight });
   }
@@ -202,14 +202,14 @@ export abstract class BaseLayer extends Configurable.with({
     return {};
   }
 
-  /** The present value of a variable: that of `updateVar` in this pass, else the caller's. */
+  /** Current value of a variable: from `updateVar` in this pass, else from the caller. */
   protected getVar(name: string): Tensor {
     return this.#variables.present(name);
   }
 
   /**
-   * Replaces the value of a variable in NON_TRAINABLE, as running statistics are. A training step keeps the last value of
-   * the pass along with its update; a step whose update is left out, and evaluation, leave the variable as it was.
+   * Replaces the value of a variable in NON_TRAINABLE, such as a running statistic. A training step stores the pass's
+   * last value with its update; a step whose update is skipped, and evaluation, leave the variable unchanged.
    */
   protected updateVar(name: string, value: Tensor): void {
     this.#variables.update(name, value);

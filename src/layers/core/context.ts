@@ -16,23 +16,23 @@ export interface DecodeStateSpec extends TensorSpec {
   readonly rounded?: boolean;
 }
 
-/** Values that the caller of layers provides, and containers that layers fill. */
+/** Inputs from the caller of layers, and containers that layers fill. */
 export interface ContextOptions {
   /** Value of every variable that the layers read, by path. */
   readonly theta: Readonly<Record<string, Tensor>>;
   /** True while evaluating or decoding: no dropout. Default false. */
   readonly doEval?: boolean;
-  /** int32 [2], from (seed, step); layers derive their keys from it. Needed where a layer draws numbers. */
+  /** int32 [2], from (seed, step); layers derive their keys from it. Required if a layer draws numbers. */
   readonly prngKey?: Tensor | undefined;
-  /** Receives summaries by name; without it no summary is computed. */
+  /** Receives summaries by name; if absent, none are computed. */
   readonly summaries?: Record<string, Tensor> | undefined;
-  /** Summaries with a larger verbosity are left out. Default 3, as in Pax. */
+  /** Highest verbosity of summaries to collect. Default 3, as in Pax. */
   readonly summaryVerbosity?: number;
   /** Receives the auxiliary losses. */
   readonly auxLosses?: AuxLoss[] | undefined;
-  /** State of incremental decoding by path: read and replaced by the layers that keep some. */
+  /** State of incremental decoding by path; layers read and replace theirs. */
   readonly decodeState?: Record<string, Tensor> | undefined;
-  /** Receives the values that layers give non-trainable variables with `updateVar`, by path. */
+  /** Receives values that layers give non-trainable variables by `updateVar`, by path. */
   readonly updatedVars?: Record<string, Tensor>;
 }
 
@@ -49,10 +49,10 @@ let current: LayerContext | undefined;
 export const currentContext = (): LayerContext | undefined => current;
 
 /**
- * Runs `fn`, a synchronous function that calls layers, with these weights and settings.
+ * Runs the synchronous function `fn`, which calls layers, with these weights and settings.
  *
- * @returns what `fn` returns.
- * @throws Error if `fn` returns a promise: the context would be gone before its layers ran.
+ * @returns the result of `fn`.
+ * @throws Error if `fn` returns a promise: the context would end before its layers ran.
  */
 export function runInContext<T>(options: ContextOptions, fn: () => T): T {
   const outer = current;

@@ -1,8 +1,8 @@
-/** @file Calls of layers' methods, within the layer's scope and precision; errors get its path. */
+/** @file Calls of layer methods within the layer's scope and precision; errors get its path. */
 import { CompilerError, showUsersFrame, withPrecision, withScope } from '../../compiler/index.js';
 import { currentContext } from './context.js';
 
-/** An error in a layer; the message begins with the layer's path and class. */
+/** An error in a layer; the message starts with the layer's path and class. */
 export class LayerError extends Error {
   override readonly name = 'LayerError';
   constructor(
@@ -20,7 +20,7 @@ export type CallObserver = (path: string, method: string, result: unknown) => vo
 
 let observer: CallObserver | undefined;
 
-/** Runs `fn`, a synchronous function; the observer is told of the calls of layers in it, inner ones first. */
+/** Runs the synchronous function `fn`; reports the layer calls in it to the observer, inner ones first. */
 export function observeCalls<T>(told: CallObserver, fn: () => T): T {
   const outer = observer;
   observer = told;
@@ -31,7 +31,7 @@ export function observeCalls<T>(told: CallObserver, fn: () => T): T {
   }
 }
 
-/** A layer, as far as calls need it. */
+/** The part of a layer that calls need. */
 interface Callee {
   readonly path: string;
   readonly fpropDtype: 'float32' | 'bfloat16';
@@ -40,7 +40,7 @@ interface Callee {
 
 type Method = (this: Callee, ...args: unknown[]) => unknown;
 
-/** The layer whose method is running; calls of its own methods are part of the same call. */
+/** The layer whose method is running; calls of its own methods belong to the same call. */
 let running: Callee | undefined;
 
 function wrap(name: string, method: Method): Method {
@@ -55,7 +55,7 @@ function wrap(name: string, method: Method): Method {
       observer?.(this.path, name, result);
       return result;
     } catch (error) {
-      // The compiler's own errors name the scope already.
+      // The compiler's own errors already name the scope.
       if (error instanceof LayerError || error instanceof CompilerError || !(error instanceof Error))
         throw error;
       const told = this.error(`${name}: ${error.message}`, { cause: error });
@@ -70,8 +70,8 @@ function wrap(name: string, method: Method): Method {
 const wrappedPrototypes = new WeakSet<object>();
 
 /**
- * Wraps the methods that `layer`'s classes add to those of `base`, once a class, as Flax wraps those of its modules. Only
- * calls within a forward pass are affected.
+ * Wraps the methods that `layer`'s classes add to those of `base`, once per class, as Flax does for its modules. Only
+ * affects calls within a forward pass.
  */
 export function wrapMethods(layer: object, base: object): void {
   let proto: object = Object.getPrototypeOf(layer);

@@ -4,7 +4,7 @@ import { didYouMean } from '../../hparams/index.js';
 import type { LayerContext } from './context.js';
 import { type Theta, type Variable, WeightCollection } from './weights.js';
 
-/** The layer, as far as its variables need it. */
+/** The part of a layer that its variables need. */
 interface Owner {
   readonly context: LayerContext;
   error(detail: string): Error;
@@ -27,11 +27,11 @@ export class OwnVariables {
       );
     }
     this.byName.set(name, variable);
-    // Not enumerable, so that printing a layer asks for no values.
+    // Not enumerable, so that printing a layer reads no values.
     Object.defineProperty(this.theta, name, { get: () => this.given(variable) });
   }
 
-  /** The value of `update` in this pass, else the caller's. */
+  /** The value from `updateVar` in this pass, else from the caller. */
   present(name: string): Tensor {
     const variable = this.named(name);
     return this.owner.context.updatedVars[variable.path] ?? this.given(variable);

@@ -1,4 +1,4 @@
-/** @file Places of layers in a model: handed from `createChild` to the constructor of the layer that `build` makes. */
+/** @file Placement of layers: passed from `createChild` to the constructor of the layer that `build` makes. */
 
 /** A layer's place. */
 export interface Placement<L> {
@@ -7,7 +7,7 @@ export interface Placement<L> {
   readonly path: string;
 }
 
-/** The place of the layer that is about to be built. */
+/** The place of the next layer to be built. */
 let next: Placement<unknown> | undefined;
 
 /** Runs `build`; the first layer that it constructs takes the place. */
@@ -16,12 +16,12 @@ export function withPlacement<L, T>(placement: Placement<L>, build: () => T): T 
   try {
     return build();
   } finally {
-    // A layer that was built before does not take it.
+    // Discards the place if the layer had been built before.
     next = undefined;
   }
 }
 
-/** The place of the layer under construction; that of a root where none was handed over. */
+/** The place of the layer under construction, or a root's place. */
 export function takePlacement<L>(): Placement<L> {
   const placement = next ?? { parent: null, path: '' };
   next = undefined;

@@ -1,4 +1,4 @@
-/** @file Layers that share their weights by id: one layer for each `sharedWeightLayerId` below a root. */
+/** @file Layers that share weights by id: one layer per `sharedWeightLayerId` below a root. */
 import { type AnyConfig, isEqual } from '../../hparams/index.js';
 
 /** The shared layers below one root, by id. */
@@ -6,10 +6,10 @@ export class SharedLayers<L extends { readonly path: string }> {
   readonly #byId = new Map<string, { readonly config: AnyConfig; readonly layer: L }>();
 
   /**
-   * The layer of this id; `make` builds it at its path the first time. As in Pax, it stands below the root, so that its
-   * path is the same whoever comes first.
+   * Returns the layer of this id; at first use, `make` builds it at its path. As in Pax, it is a child of the root, so
+   * that its path does not depend on the first user.
    *
-   * @throws the error of `mismatch` where the layer of this id has another config.
+   * @throws the error of `mismatch` if the layer of this id has another config.
    */
   get(id: string, config: AnyConfig, make: (path: string) => L, mismatch: (shared: L) => Error): L {
     const shared = this.#byId.get(id);

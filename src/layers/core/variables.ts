@@ -1,4 +1,4 @@
-/** @file Layers, variables with their initial values, and decode state of a whole model. */
+/** @file Layers, variables with initial values, and decode state of a whole model. */
 import {
   type Distribution,
   type Draw,
@@ -37,12 +37,12 @@ export function listVariables(root: BaseLayer): Variable[] {
 export interface InitialValues {
   readonly variable: Variable;
   readonly key: PrngKey;
-  /** The values, or the distribution that the key draws them from. */
+  /** The values, or the distribution to draw with the key. */
   readonly initial: Float32Array | Distribution;
 }
 
 /**
- * Initial values of each variable, or their distribution; they depend on the seed and the variable's path alone.
+ * Initial values of each variable, or their distribution; they depend only on the seed and the variable's path.
  *
  * @param shapeOf the shape to draw, if not the variable's own.
  */
@@ -59,7 +59,7 @@ export function* initialValues(
 }
 
 /**
- * Initial values of every variable: they depend on the seed and the variable's path, and on no other variable.
+ * Initial values of all variables; each depends only on the seed and the variable's path.
  *
  * @param seed a safe integer, 0 or more.
  * @returns row-major values by path, in the order of `listVariables`.
@@ -75,7 +75,7 @@ export function initVariables(root: BaseLayer, seed: number): Map<string, Float3
 }
 
 /**
- * Writes the same values into memory, on threads where machine code may draw them.
+ * Writes the same values into existing memory, in machine code on several threads where possible.
  *
  * @param views row-major arrays by path.
  */

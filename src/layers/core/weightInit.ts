@@ -4,7 +4,7 @@ import { type Distribution, type PrngKey, randomBits } from '../../compiler/inde
 import { build, Configurable, registerAlias } from '../../hparams/index.js';
 import { inverseErf } from './inverseErf.js';
 
-/** Shape of a weight, with the axes that count as inputs and as outputs. */
+/** Shape of a weight, with its input and output axes. */
 export interface WeightShape {
   readonly shape: readonly number[];
   /** Axes whose sizes multiply to the fan-in; negative ones count from the end. */
@@ -16,8 +16,8 @@ export interface WeightShape {
 const product = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 
 /**
- * Fan-in and fan-out of a weight (praxis base_layer.get_fan_in_fan_out): a vector counts its size as both; a tensor
- * of rank 2 and more is [..., in, out] with the leading axes as receptive field, unless the axes are named.
+ * Fan-in and fan-out of a weight (praxis base_layer.get_fan_in_fan_out): for a vector, its size is both; a tensor of
+ * rank 2 or more is [..., in, out] with the leading axes as receptive field, unless the axes are named.
  *
  * @returns null for a scalar.
  */
@@ -33,18 +33,15 @@ export function fans(weight: WeightShape): { fanIn: number; fanOut: number } | n
   return { fanIn: shape.at(-2)! * receptiveField, fanOut: shape.at(-1)! * receptiveField };
 }
 
-/** Base of the initialisers: a formula for the initial values of a weight, times `scale`. */
+/** Base of the initialisers: a formula for a weight's initial values, times `scale`. */
 export abstract class WeightInit extends Configurable.with({
   scale: z.number().default(1).describe('Factor on the values that the formula gives.'),
 }) {
   static override readonly isAbstract = true;
-  /**
-   * Initial values of a weight, row-major, or the distribution that they are drawn from by the key; they depend on the key
-   * alone.
-   */
+  /** Initial values of a weight, row-major, or their distribution; they depend only on the key. */
   abstract draw(key: PrngKey, weight: WeightShape): Float32Array | Distribution;
 
-  /** Factor of the shape on the distribution's width: its standard deviation (before a cut) or its limit. */
+  /** Shape-dependent factor of the distribution's width: its standard deviation (before truncation) or limit. */
   protected factor(_weight: WeightShape): number {
     return 1;
   }
@@ -71,7 +68,7 @@ export class Uniform extends WeightInit {
   }
 }
 
-/** scale times a standard normal number cut off at two standard deviations, by the inverse of its distribution. */
+/** scale times a standard normal number truncated at two standard deviations, by inverse transform sampling. */
 export class TruncatedGaussian extends WeightInit {
   override draw(key: PrngKey, weight: WeightShape): Float32Array {
     const scale = this.hp.scale * this.factor(weight);
@@ -145,7 +142,7 @@ export class Xavier extends Uniform {
     return rsqrtFanSum(weight, 6);
   }
 }
-/** Xavier, made smaller for residual stacks by depth^(-1 / (2 layersPerResidualBlock)) (Fixup, Zhang et al., 2019). */
+/** Xavier, scaled for residual stacks by depth^(-1 / (2 layersPerResidualBlock)) (Fixup, Zhang et al., 2019). */
 export class XavierWithFixupParams extends Xavier.with({
   depth: z.number().positive().default(1).describe('Residual blocks in the network.'),
   layersPerResidualBlock: z.number().positive().default(1).describe('Weights in a residual block.'),
@@ -154,19 +151,19 @@ export class XavierWithFixupParams extends Xavier.with({
     return super.factor(weight) * this.hp.depth ** (-1 / (2 * this.hp.layersPerResidualBlock));
   }
 }
-/** As TruncatedGaussian, with scale / sqrt(first dimension). */
+/** TruncatedGaussian with scale / sqrt(first dimension). */
 export class TruncatedGaussianSqrtDim extends TruncatedGaussian {
   protected override factor(weight: WeightShape): number {
     return rsqrtDim(weight);
   }
 }
-/** As TruncatedGaussian, with scale / sqrt(fan-in). */
+/** TruncatedGaussian with scale / sqrt(fan-in). */
 export class TruncatedGaussianSqrtFanIn extends TruncatedGaussian {
   protected override factor(weight: WeightShape): number {
     return rsqrtFanIn(weight);
   }
 }
-/** As TruncatedGaussian, with scale / sqrt(fan-out). */
+/** TruncatedGaussian with scale / sqrt(fan-out). */
 export class TruncatedGaussianSqrtFanOut extends TruncatedGaussian {
   protected override factor(weight: WeightShape): number {
     return rsqrtFanOut(weight);
@@ -183,8 +180,8 @@ export function isDefaultParamsInit(init: WeightInit): boolean {
   return init instanceof Xavier && Math.abs(init.hp.scale - DEFAULT_SCALE) < 1e-7;
 }
 
-/** An initialiser that makes every value `scale`. */
+/** An initialiser with a constant value. */
 export const constantInit = (scale: number): WeightInit => build(Constant.config({ scale }));
 
-// In documents the short name is the initialiser's; learners have a schedule of that name.
+// In documents, the short name refers to the initialiser; learners have a schedule with this name.
 registerAlias('Constant', Constant);

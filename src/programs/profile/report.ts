@@ -1,7 +1,7 @@
 /** @file A profile as tables: phases of the job, kinds of work, layers. */
 import { type Part, type Profiler, type ProgramProfile, readScope } from '../../compiler/index.js';
 
-/** Peak rates of a machine, in FLOP/s and bytes per second; null where not known. */
+/** Peak rates of a machine, in FLOP/s and bytes per second; null if unknown. */
 export interface Limits {
   readonly flops: number | null;
   /** How `flops` was found. */
@@ -11,7 +11,7 @@ export interface Limits {
 
 /** Time and work per run of one line of a table. */
 export interface Work {
-  /** Milliseconds: the sum over all threads, divided by their number. */
+  /** Milliseconds, summed over all threads and divided by their number. */
   forward: number;
   backward: number;
   flops: number;
@@ -22,7 +22,7 @@ const none = (): Work => ({ forward: 0, backward: 0, flops: 0, bytes: 0 });
 
 const timeOf = ({ forward, backward }: Work): number => forward + backward;
 
-/** Work by key: each share of a part counts under every key that `keys` gives it. */
+/** Sums work by key: each share of a part counts under every key that `keys` returns. */
 function collect(
   { times, runs, threads }: ProgramProfile,
   keys: (part: Part, layer: string) => readonly string[],
@@ -48,17 +48,17 @@ function collect(
 export const workByKind = (profile: ProgramProfile): Map<string, Work> =>
   collect(profile, ({ kind }) => [kind]);
 
-/** The paths of a layer and of all layers around it: `lm`, `lm/softmax`. */
+/** The paths of a layer and its enclosing layers: `lm`, `lm/softmax`. */
 const pathsOf = (layer: string): string[] =>
   layer === '' ? [''] : layer.split('/').map((_, i, names) => names.slice(0, i + 1).join('/'));
 
-/** Work by layer, that of the layers within it included. What belongs to no layer stands under ''. */
+/** Work by layer, including nested layers. Work outside of layers is under ''. */
 export const workByLayer = (profile: ProgramProfile): Map<string, Work> =>
   collect(profile, (_, layer) => pathsOf(layer));
 
 type Row = readonly string[];
 
-/** Lines of a table, the first column aligned to the left, the others to the right. */
+/** Lines of a table, the first column left-aligned, others right-aligned. */
 function table(header: Row, rows: readonly Row[]): string[] {
   const all = [header, ...rows];
   const widths = header.map((_, i) => Math.max(...all.map((row) => row[i]!.length)));
@@ -70,7 +70,7 @@ function table(header: Row, rows: readonly Row[]): string[] {
 const ms = (value: number): string => (value === 0 ? '' : value.toFixed(3));
 const percent = (value: number): string => (Number.isFinite(value) ? (100 * value).toFixed(1) : '');
 
-/** Rates of a row, and their share of the machine's limits. */
+/** Rates of a row, with their share of the machine's limits. */
 function rates(work: Work, { flops, bytes }: Limits): Row {
   const seconds = timeOf(work) / 1000;
   if (seconds === 0) return ['', '', '', ''];
@@ -83,7 +83,7 @@ function rates(work: Work, { flops, bytes }: Limits): Row {
 
 const RATES = ['GFLOP/s', '% of peak', 'GB/s', '% of memory'];
 
-/** A line of a table: milliseconds per run, and the work done in them where known. */
+/** A row: milliseconds per run, and the work done if known. */
 interface TimedRow {
   readonly name: string;
   readonly time: number;
@@ -114,7 +114,7 @@ const NAMES: Readonly<Record<Part['kind'], string>> = {
   other: 'other',
 };
 
-/** Times of one run in milliseconds, those of threads as means over all of them. */
+/** Times of one run in milliseconds; those of threads are means. */
 function runTimes({ runs, seconds, insideSeconds, waitingSeconds, threads }: ProgramProfile) {
   const each = 1000 / runs;
   return {
@@ -135,7 +135,7 @@ function kindLines(profile: ProgramProfile, limits: Limits): string[] {
   return workTable('work', rows, run, limits);
 }
 
-/** Layers in the order of their names, inner ones indented; only the `most` that take longest. */
+/** Layers by name, nested ones indented; only the `most` slowest. */
 function layerLines(profile: ProgramProfile, limits: Limits, most: number): string[] {
   const { run } = runTimes(profile);
   const layers = [...workByLayer(profile)];
@@ -156,7 +156,7 @@ function layerLines(profile: ProgramProfile, limits: Limits, most: number): stri
   ];
 }
 
-/** Orders paths by name, numbers in names by size. */
+/** Orders paths by name, with numbers in numeric order. */
 const comparePaths = (a: string, b: string): number => {
   const [left, right] = [a.split('/'), b.split('/')];
   for (let i = 0; i < Math.min(left.length, right.length); i++) {
@@ -166,7 +166,7 @@ const comparePaths = (a: string, b: string): number => {
   return left.length - right.length;
 };
 
-/** A path below the layers around it that are shown: indented, without their part of it. */
+/** A path relative to its displayed enclosing layers, indented. */
 function indented(layer: string, shown: ReadonlySet<string>): string {
   if (layer === '') return '(no layer)';
   const around = pathsOf(layer)
@@ -206,9 +206,9 @@ function limitLines({ flops, flopsSource, bytes }: Limits): string[] {
 
 /** Extent of the profiled part of a job. */
 export interface Course {
-  /** Training steps, 0 where nothing was trained. */
+  /** Training steps; 0 without training. */
   readonly steps: number;
-  /** From its start to its end. */
+  /** Seconds from start to end. */
   readonly seconds: number;
 }
 

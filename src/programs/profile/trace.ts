@@ -1,7 +1,7 @@
-/** @file The last run of each program as a Chrome trace (Trace Event Format), which Perfetto and chrome://tracing show. */
+/** @file Chrome trace of the last run of each program (Trace Event Format), for Perfetto and chrome://tracing. */
 import { type Part, type Profiler, type ProgramProfile, readScope } from '../../compiler/index.js';
 
-/** An event of the format: X is a span, M a name. Times are microseconds. */
+/** A trace event: X is a span, M a name. Times are in microseconds. */
 interface TraceEvent {
   readonly ph: 'X' | 'M';
   readonly name: string;
@@ -46,7 +46,7 @@ function eventsOf(
   return { events, end };
 }
 
-/** JSON of the last run of every program whose threads were timed, one after the other. */
+/** JSON of the last run of every program with timed threads, in sequence. */
 export function traceJson({ programs }: Profiler): string {
   let start = 0;
   const all: TraceEvent[] = [];

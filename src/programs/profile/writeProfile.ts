@@ -7,10 +7,10 @@ import type { JobOptions } from '../options.js';
 import { type Limits, profileText } from './report.js';
 import { traceJson } from './trace.js';
 
-/** Layers of each program on the console. */
+/** Number of layers per program on the console. */
 const shownLayers = 24;
 
-/** The machine's limits, where a program's threads were timed. */
+/** The machine's limits, if a program's threads were timed. */
 async function limitsOf(
   options: JobOptions,
   { programs }: Profiler,
@@ -24,12 +24,12 @@ async function limitsOf(
 }
 
 /**
- * Writes profile.txt and trace.json to the directory `profile` of the run.
+ * Writes profile.txt and trace.json to the run's directory `profile`.
  *
- * @param steps training steps that were profiled, 0 where nothing was trained.
- * @param peak of MFU, if it is known already.
+ * @param steps profiled training steps, 0 without training.
+ * @param peak of MFU, if known already.
  * @returns text for the console.
- * @throws JobError where they can't be written.
+ * @throws JobError if they can't be written.
  */
 export async function writeProfile(
   options: JobOptions,
@@ -37,7 +37,7 @@ export async function writeProfile(
   steps: number,
   peak?: Peak,
 ): Promise<string> {
-  // Read before the machine is measured, which is no part of the job.
+  // Taken before measuring the machine, which is not part of the job.
   const course = { steps, seconds: profiler.seconds };
   const limits = await limitsOf(options, profiler, peak);
   const directory = join(options.jobLogDir, 'profile');

@@ -1,4 +1,4 @@
-/** @file `luthier codegen`: an experiment written out as a class that returns its configs. */
+/** @file `luthier codegen`: writes an experiment as a class that returns its configs. */
 import { dirname, resolve } from 'node:path';
 import { nonEmpty, oneOf, positive } from '../../cli/flagTable.js';
 import { type ConfiguredExperiment, shellText } from '../../cli/index.js';
@@ -11,7 +11,7 @@ import { configureResolved, resolveFor, written } from '../commandExperiment.js'
 import { codeBlock, codeSpan } from '../reportFormat.js';
 import { filesAround, modulesFor } from './modules.js';
 
-/** What the methods return; one that returns what Experiment's own does is left out. */
+/** Results of the experiment's methods, except those that equal Experiment's own. */
 function valuesOf({ configs }: ConfiguredExperiment): Record<string, unknown> {
   const { task, datasets, decodeDatasets } = configs;
   return { task, datasets, ...(decodeDatasets.length === 0 ? {} : { decodeDatasets }) };
@@ -26,7 +26,7 @@ function styleOf({ values }: Arguments): Partial<CodegenClassOptions> {
   };
 }
 
-/** The text of the file. */
+/** Generates the text of the file. */
 async function generate(args: Arguments, out: string | undefined): Promise<{ name: string; code: string }> {
   const resolved = await resolveFor(args.positionals[0]!);
   const files = filesAround(resolved.file);

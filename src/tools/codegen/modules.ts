@@ -9,7 +9,7 @@ import { readSourceFile } from '../../registry/sourceFile.js';
 const library = fileURLToPath(new URL('../../index.ts', import.meta.url));
 const sources = dirname(library);
 
-/** Whether modules in `directory` find this library under its name. */
+/** Whether modules in `directory` can import this library by its package name. */
 function knowsPackage(directory: string): boolean {
   try {
     return createRequire(join(directory, 'importing.js')).resolve('luthier') === library;
@@ -18,7 +18,7 @@ function knowsPackage(directory: string): boolean {
   }
 }
 
-/** A file as modules in `directory` import it. */
+/** Specifier of a file for imports in `directory`. */
 function relativeSpecifier(directory: string, file: string): string {
   const path = relative(directory, file)
     .split(sep)
@@ -28,8 +28,8 @@ function relativeSpecifier(directory: string, file: string): string {
 }
 
 /**
- * How modules in `directory` import the library, or a room of it: by a path inside of its repository, by the package's
- * name elsewhere.
+ * Specifier of the library, or a room of it, for imports in `directory`: a path within its repository, elsewhere the
+ * package's name.
  */
 function librarySpecifier(directory: string, room?: string): string {
   const root = dirname(sources) + sep;
@@ -38,7 +38,7 @@ function librarySpecifier(directory: string, room?: string): string {
   return relativeSpecifier(directory, room === undefined ? library : join(sources, room, 'index.ts'));
 }
 
-/** The file and all that it imports by relative paths, nearest first; of the library only what is imported directly. */
+/** A file and its transitive relative imports, nearest first; library modules only if imported directly. */
 export function filesAround(file: string): string[] {
   const files = new Set([file]);
   for (const importer of files) {
@@ -54,8 +54,8 @@ export function filesAround(file: string): string[] {
 }
 
 /**
- * What a module in `directory` can import for the configs of an experiment that is made of `files`: the library, its
- * rooms, then those. All of them are loaded already.
+ * Modules that a generated file in `directory` can import for an experiment made of `files`: the library, its rooms,
+ * then these files. All are loaded already.
  */
 export async function modulesFor(files: readonly string[], directory: string): Promise<Modules> {
   const modules: Record<string, object> = { [librarySpecifier(directory)]: await import('../../index.js') };

@@ -3,23 +3,23 @@ import type { FoundExperiment } from '../../registry/scan.js';
 import { Progress } from '../terminalOutput.js';
 import type { Checked } from '../validate/checkAll.js';
 
-/** What came of building an experiment's task. */
+/** Result of building an experiment's task. */
 export interface Built {
   readonly parameters?: number;
-  /** What keeps it from being built: what is wrong, or what it needs. */
+  /** Errors, or missing inputs, that prevent the build. */
   readonly problems: readonly string[];
 }
 
 const timeout = 120;
 
-/** Builds the tasks of all that are no abstract families, in processes of their own. */
+/** Builds the tasks of all concrete experiments, in separate processes. */
 export async function buildAll(
   experiments: readonly FoundExperiment[],
 ): Promise<ReadonlyMap<FoundExperiment, Built>> {
   const concrete = experiments.filter(({ abstract }) => !abstract);
   const progress = new Progress(concrete.length);
   const done = ({ found }: Checked): void => progress.add(found.name);
-  // It takes what builds models: not what a list of names waits for.
+  // Loads what building models needs, which a plain list needn't wait for.
   const [{ checkAll }, { reasonsOf, resultOf }] = await Promise.all([
     import('../validate/checkAll.js'),
     import('../validate/validateReport.js'),

@@ -1,4 +1,4 @@
-/** @file `luthier list`: the experiments of a project, read from source. */
+/** @file `luthier list`: lists a project's experiments from source text. */
 
 import type { Command } from '../command.js';
 import { matching } from '../selection.js';

@@ -7,17 +7,17 @@ import { codeSpan, counted, escapeMarkdown, formatCount, indented } from '../rep
 import type { Paint } from '../terminalOutput.js';
 import type { Built } from './buildAll.js';
 
-/** What was asked for. */
+/** Request of the command. */
 export interface Asked {
   readonly pattern: string | undefined;
   readonly directories: readonly string[];
-  /** All that a pattern could have matched. */
+  /** All names that the pattern was matched against. */
   readonly names: readonly string[];
-  /** What came of building them, where that was asked for. */
+  /** Build results, if requested. */
   readonly built: ReadonlyMap<FoundExperiment, Built> | undefined;
 }
 
-/** Longer values are cut off in text and Markdown; JSON has them whole. */
+/** Longer values are truncated in text and Markdown; JSON has them in full. */
 const longestValue = 60;
 const lineWidth = 100;
 
@@ -25,14 +25,14 @@ function placeOf({ place }: FoundExperiment): string {
   return `${showFile(place.file)}:${place.line}`;
 }
 
-/** `numLayers = 4` for a value that the class sets, `dataPath: z.string()` for a constant that it declares. */
+/** `numLayers = 4` for a value set by the class, `dataPath: z.string()` for a declared constant. */
 function constantText({ name, kind, text }: OwnConstant): string {
   const line = text.replace(/\s+/g, ' ');
   const value = line.length <= longestValue ? line : `${line.slice(0, longestValue - 1)}…`;
   return kind === 'set' ? `${name} = ${value}` : `${name}: ${value}`;
 }
 
-/** Items one after another, in lines that are no longer than need be. */
+/** Wraps items to lines of limited width. */
 function wrapped(items: readonly string[], indent: string): string[] {
   const lines: string[] = [];
   for (const item of items) {
@@ -43,7 +43,7 @@ function wrapped(items: readonly string[], indent: string): string[] {
   return lines.map((line, i) => (i < lines.length - 1 ? `${line},` : line));
 }
 
-/** What is said of a build, in a line or several. */
+/** Describes a build. */
 function buildText({ parameters, problems }: Built): string {
   if (problems.length > 0) return problems.join('\n');
   return parameters === undefined ? '' : `${formatCount(parameters)} parameters`;
@@ -102,7 +102,7 @@ function documentOf(found: FoundExperiment, built: Built | undefined): object {
   };
 }
 
-/** The experiments, each with what its source says of it. */
+/** Report on experiments, from their source text. */
 export function listReport(experiments: readonly FoundExperiment[], asked: Asked): Report {
   const none = experiments.length === 0;
   const built = (found: FoundExperiment): Built | undefined => asked.built?.get(found);

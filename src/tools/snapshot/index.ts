@@ -31,7 +31,7 @@ const said: Readonly<Record<State, string>> = {
 
 const isBad = ({ state }: Entry) => badStates.includes(state);
 
-/** What makes `--check` succeed; nothing for experiments that fail: they must be mended themselves. */
+/** Commands that make `--check` succeed; none for failing experiments, which need fixing. */
 function commandsFor(entries: readonly Entry[]): string[] {
   const names = (...states: State[]) =>
     entries.filter(({ state }) => states.includes(state)).map(({ name }) => name);
@@ -88,7 +88,7 @@ function markdown(entries: readonly Entry[]): string {
   return [summaryOf(entries), ...sections, ...mend].join('\n\n');
 }
 
-/** The report; it fails where a snapshot is not as it should be. */
+/** Report on snapshots; fails if any is in a bad state. */
 export function snapshotReport(entries: readonly Entry[]): Report {
   return {
     text: (paint) => text(entries, paint),
@@ -108,7 +108,7 @@ export function snapshotReport(entries: readonly Entry[]): Report {
   };
 }
 
-/** The snapshot that is called `name`, as experiments are: by its full name, or its last parts where they are unique. */
+/** Finds a snapshot by full name or unique dotted suffix. */
 function existing(name: string, names: readonly string[]): string {
   const fullName = fullNameOf(name, names);
   if (fullName !== undefined) return fullName;
@@ -116,7 +116,7 @@ function existing(name: string, names: readonly string[]): string {
   throw new UsageError(`'${name}' has no snapshot.${didYouMean(name, names)} ${list}`);
 }
 
-/** The full names of experiments; one that is gone has at least its snapshot. */
+/** Full names of experiments; a deleted one is found by its snapshot. */
 async function fullNames(given: readonly string[], names: readonly string[]): Promise<string[]> {
   const full: string[] = [];
   for (const name of given) {

@@ -14,12 +14,12 @@ import { type DiffLine, lineDiff } from '../lineDiff.js';
 const folder = join('experiments', '__snapshots__');
 const extension = '.txt';
 
-/** Where the snapshot of an experiment is, from the working directory. */
+/** Path of an experiment's snapshot, relative to the working directory. */
 export function snapshotFile(name: string): string {
   return join(folder, name + extension);
 }
 
-/** The experiments that have a snapshot, sorted. */
+/** Experiments with a snapshot, sorted. */
 export function snapshotNames(): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
@@ -28,13 +28,13 @@ export function snapshotNames(): string[] {
     .sort();
 }
 
-/** What the file says; undefined where there is none. Line ends are those of this system's checkout. */
+/** Content of the file, undefined if missing; normalises line ends. */
 function readSnapshot(name: string): string | undefined {
   const file = snapshotFile(name);
   return existsSync(file) ? readFileSync(file, 'utf8').replaceAll('\r\n', '\n') : undefined;
 }
 
-/** @throws UsageError where the working directory is no project with experiments. */
+/** @throws UsageError if the working directory has no experiments. */
 function writeSnapshot(name: string, text: string): void {
   if (!statSync('experiments', { throwIfNoEntry: false })?.isDirectory()) {
     throw new UsageError(
@@ -45,13 +45,13 @@ function writeSnapshot(name: string, text: string): void {
   writeWhole(snapshotFile(name), text);
 }
 
-/** Takes the experiment's snapshot away, and the folder with the last of them. */
+/** Removes an experiment's snapshot, and the folder with the last one. */
 function removeSnapshot(name: string): void {
   rmSync(snapshotFile(name));
   if (readdirSync(folder).length === 0) rmSync(folder, { recursive: true });
 }
 
-/** The snapshot of an experiment: its constants and every field of its configs, but nothing of where they were set. */
+/** Snapshot of an experiment: its constants and all fields of its configs, without the places that set them. */
 function snapshotText({ name, experiment, configs }: ConfiguredExperiment): string {
   const constants = classVarsText(experiment);
   const text = [
@@ -59,34 +59,34 @@ function snapshotText({ name, experiment, configs }: ConfiguredExperiment): stri
     `Constants\n${constants === '' ? 'none' : constants.trimEnd()}`,
     `Configs\n${print(configs, { tags: true })}`,
   ].join('\n\n');
-  // Files of the project are in the same place on no other machine.
+  // Makes file names independent of the machine.
   return `${text.replaceAll(process.cwd() + sep, './')}\n`;
 }
 
 /**
- * `current`: as the experiment is; `new` and `updated`: just written; `removed`; `stale`: not as the experiment is;
- * `missing`: there is no snapshot; `orphaned`: there is no such experiment; `failed`: its configs cannot be made.
+ * `current`: matches the experiment; `new` and `updated`: just written; `removed`; `stale`: differs from the
+ * experiment; `missing`: no snapshot exists; `orphaned`: the experiment is gone; `failed`: its configs can't be made.
  */
 export type State = 'current' | 'new' | 'updated' | 'removed' | 'stale' | 'missing' | 'orphaned' | 'failed';
 
-/** One snapshot. */
+/** A snapshot and its state. */
 export interface Entry {
   readonly name: string;
   readonly state: State;
-  /** From the snapshot to the experiment. */
+  /** Diff from the snapshot to the experiment. */
   readonly diff: readonly DiffLine[];
-  /** Why it is orphaned or failed. */
+  /** Reason for being orphaned or failed. */
   readonly problem?: string;
 }
 
-/** The states in which a snapshot must not be committed. */
+/** States that must not be committed. */
 export const badStates: readonly State[] = ['stale', 'missing', 'orphaned', 'failed'];
 
 type Evaluated =
   | { readonly text: string }
   | { readonly state: 'orphaned' | 'failed'; readonly problem: string };
 
-/** What the snapshot of the experiment would be, or why there can be none. */
+/** The text for an experiment's snapshot, or why there is none. */
 async function evaluate(name: string): Promise<Evaluated> {
   let isThere = false;
   try {
@@ -95,7 +95,7 @@ async function evaluate(name: string): Promise<Evaluated> {
     return { text: snapshotText(configure(resolved)) };
   } catch (error) {
     const problem = describeError(error).text;
-    // The error lists the experiments that there are.
+    // The error lists the available experiments.
     if (!isThere && error instanceof UsageError)
       return { state: 'orphaned', problem: problem.split('\n')[0]! };
     return { state: 'failed', problem };
@@ -109,7 +109,7 @@ function compared(name: string, text: string): Entry {
   return { name, state: diff.length === 0 ? 'current' : 'stale', diff };
 }
 
-/** Compares the snapshot of each with the experiment. */
+/** Compares each snapshot with its experiment. */
 export async function checkSnapshots(names: readonly string[]): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (const name of names) {
@@ -119,7 +119,7 @@ export async function checkSnapshots(names: readonly string[]): Promise<Entry[]>
   return entries;
 }
 
-/** Writes the snapshot of each that is not as the experiment is; files of those that have none stay as they are. */
+/** Writes snapshots that differ from their experiments; those of failing experiments stay as they are. */
 export async function refreshSnapshots(names: readonly string[]): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (const name of names) {
@@ -135,7 +135,7 @@ export async function refreshSnapshots(names: readonly string[]): Promise<Entry[
   return entries;
 }
 
-/** Takes the snapshots away, which are all there. */
+/** Removes existing snapshots. */
 export function removeSnapshots(names: readonly string[]): Entry[] {
   return names.map((name) => {
     removeSnapshot(name);

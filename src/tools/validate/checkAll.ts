@@ -1,4 +1,4 @@
-/** @file Pool of checking processes: an experiment that crashes or hangs one is a finding. */
+/** @file Pool of checking processes: an experiment that crashes or hangs one becomes a finding. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,33 +7,33 @@ import { Child, ChildError } from '../child.js';
 import { atEnd } from '../cleanup.js';
 import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 
-/** How experiments are checked. */
+/** Options of a check run. */
 export interface RunOptions {
   readonly level: Level;
   readonly changes: Question['changes'];
-  /** Whether settings of constants that an experiment does not have are passed over. */
+  /** Whether to ignore settings of constants that an experiment lacks. */
   readonly lenient: boolean;
-  /** Seconds for one experiment; for the first of a file with the time to load it. */
+  /** Time limit per experiment in seconds; for the first of a file, it includes loading. */
   readonly timeout: number;
-  /** Told of each experiment that is done. */
+  /** Called for each finished experiment. */
   readonly done?: (checked: Checked) => void;
 }
 
-/** What was found of an experiment. */
+/** Findings about an experiment. */
 export interface Checked {
   readonly found: FoundExperiment;
   readonly findings: Findings;
-  /** The last level that holds with all before it; undefined where not even the first does. */
+  /** The highest level passed; undefined if none was. */
   readonly reached: Level | undefined;
   readonly seconds: number;
 }
 
-/** A process for every so many experiments of one file: starting one takes as long as checking a few. */
+/** Experiments per process, all of one file: starting a process takes as long as checking a few. */
 const experimentsPerProcess = 8;
-/** Seconds in which a process must be ready; a machine at work takes a while to load the library. */
+/** Seconds for a process to start; a busy machine takes a while to load the library. */
 const startTimeout = 120;
 
-/** Experiments that wait to be checked. */
+/** Experiments waiting for a check. */
 class Queue {
   private readonly waiting: FoundExperiment[];
   private readonly taken = new Set<string>();
@@ -42,7 +42,7 @@ class Queue {
     this.waiting = [...experiments];
   }
 
-  /** The next one: of the file that is loaded already, or else of one that no other process has loaded. */
+  /** The next one: from the file that is already loaded, else from one that no other process has loaded. */
   take(loaded: string | undefined): FoundExperiment | undefined {
     const { waiting, taken } = this;
     const next =
@@ -57,18 +57,18 @@ class Queue {
   }
 }
 
-/** Files that end or hang the process that loads them, with what is told of it. */
+/** Files that crash or hang the process that loads them, with the problem. */
 type BadFiles = Map<string, Problem>;
 
-/** What became of a question. */
+/** Outcome of checking an experiment. */
 interface Outcome {
   readonly findings: Findings;
   readonly reached: Level | undefined;
-  /** Why the process ended over it; undefined where it goes on. */
+  /** Why the process ended during the check; undefined if it is still running. */
   readonly ended: ChildError['reason'] | undefined;
 }
 
-/** One process after another that takes experiments from the queue. */
+/** Runs one checking process after another on experiments from the queue. */
 class Worker {
   private child: Child<Question, Answer> | undefined;
   private loaded: string | undefined;
@@ -95,10 +95,10 @@ class Worker {
     if (bad) return done({ findings: onlyProblem(bad), reached: undefined });
     const isFresh = this.child === undefined;
     const outcome = await this.ask(found);
-    // A process may die of what an earlier experiment left running; a fresh one tells whose fault it is.
+    // A process may die of what an earlier experiment left running; a fresh one tells which is at fault.
     const again = outcome.ended === 'ended' && !isFresh ? await this.ask(found) : outcome;
     const [problem] = again.findings.problems;
-    // Nothing of the file was looked at: its other experiments would end alike.
+    // The file failed to load: its other experiments would fail likewise.
     if (again.ended && again.reached === undefined) this.badFiles.set(found.file, problem!);
     return done(again);
   }
@@ -149,12 +149,12 @@ function problemOf(error: ChildError, reached: Level | undefined, { level, timeo
     };
   }
   const said = error.output.trimEnd().split('\n').slice(-8).join('\n');
-  // Where memory runs out, all that is said is where the runtime was.
+  // Out of memory, the output only shows the runtime's internals.
   const tells = said !== '' && !error.message.includes('memory');
   return { level: failed, message: tells ? `${error.message} It said:\n${said}` : error.message };
 }
 
-/** Checks all `experiments`; what is found of each comes in their order. */
+/** Checks all `experiments`; results are in their order. */
 export async function checkAll(
   experiments: readonly FoundExperiment[],
   options: RunOptions,
@@ -166,7 +166,7 @@ export async function checkAll(
     const queue = new Queue(experiments);
     const files = new Set(experiments.map(({ file }) => file)).size;
     const useful = Math.max(files, Math.ceil(experiments.length / experimentsPerProcess));
-    // A step takes all processors, and all memory that there is if need be.
+    // A step uses all processors, and possibly all memory.
     const most = options.level === 'step' ? 1 : availableParallelism();
     const count = Math.min(most, useful, experiments.length);
     const checked = new Map<FoundExperiment, Checked>();

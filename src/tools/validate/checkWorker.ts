@@ -1,4 +1,4 @@
-/** @file Entry point of a checking process, which checks experiments one after another. */
+/** @file Entry point of a checking process, which checks experiments in sequence. */
 import { writeFileSync } from 'node:fs';
 import { Check } from './experimentCheck.js';
 import type { Answer, Question } from './levels.js';
@@ -15,19 +15,19 @@ async function answer(question: Question): Promise<void> {
 }
 
 try {
-  // Where memory runs out, Linux is to end this process rather than any other.
+  // Makes Linux kill this process first when memory runs out.
   writeFileSync('/proc/self/oom_score_adj', '1000');
 } catch {
-  // Other systems have no such file.
+  // Other systems lack this file.
 }
 
 let last = Promise.resolve();
 process.on('message', (question: Question) => {
   last = last.then(() => answer(question));
 });
-// Left alone, these end the process, and would be blamed on the experiment after it.
+// Unhandled, these would end the process, and the next experiment would be blamed.
 process.on('unhandledRejection', (error) => check?.stray(error));
 process.on('uncaughtException', (error) => check?.stray(error));
-// Whoever asked is gone: nobody waits for an answer any more.
+// The parent has gone.
 process.on('disconnect', () => process.exit());
 send({ kind: 'ready' });

@@ -1,4 +1,4 @@
-/** @file Checks of one experiment, level by level, inside the checking process. */
+/** @file Level-by-level checks of one experiment, run in the checking process. */
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { type ConfiguredExperiment, configure, constantOverrides, type Override } from '../../cli/index.js';
@@ -21,7 +21,7 @@ import { formatBytes } from '../reportFormat.js';
 import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 import { takeStep } from './takeStep.js';
 
-/** What the levels come to know, for those after them. */
+/** Results of lower levels that higher ones use. */
 interface Known {
   resolved?: ResolvedExperiment;
   overrides?: readonly Override[];
@@ -39,13 +39,13 @@ export class Check {
   private readonly known: Known = {};
   private level: Level = 'resolve';
 
-  /** @param reached told of each level that holds. */
+  /** @param reached called for each level passed. */
   constructor(
     private readonly question: Question,
     private readonly reached: (level: Level) => void,
   ) {}
 
-  /** Goes up to the level that is asked for, or as far as it can: levels that need what is wrong are left out. */
+  /** Checks up to the requested level; skips levels that depend on failed ones. */
   async run(): Promise<Findings> {
     for (const level of levels.slice(0, levels.indexOf(this.question.level) + 1)) {
       this.level = level;
@@ -54,7 +54,7 @@ export class Check {
       } catch (error) {
         this.add(level, error);
       }
-      // What was thrown and not caught is told before the next turn of the loop.
+      // Uncaught errors are reported before the next turn of the event loop.
       await setImmediate();
       if (this.holds(level)) this.reached(level);
     }
@@ -63,13 +63,13 @@ export class Check {
     return { problems, warnings, unread, ignored, ...(parameters !== undefined && { parameters }) };
   }
 
-  /** Whether nothing speaks against a level; a task that could not be tried does. */
+  /** Whether a level has no problems; a task that could not be tried counts as one. */
   private holds(level: Level): boolean {
     if (level === 'task' && !this.known.task) return false;
     return levels.slice(0, levels.indexOf(level) + 1).every((each) => !this.fails(each));
   }
 
-  /** Takes what the experiment's code threw where nobody catches. */
+  /** Records an uncaught error of the experiment's code. */
   stray(error: unknown): void {
     this.add(this.level, error);
   }
@@ -86,7 +86,7 @@ export class Check {
     if (!isKnown) this.problems.push(problem);
   }
 
-  /** The class is found, and its file loads. */
+  /** Level resolve: the class exists, and its file loads. */
   private async resolve(): Promise<void> {
     const { name, changes, lenient } = this.question;
     const resolved = await this.load(name);
@@ -95,7 +95,7 @@ export class Check {
     this.known.overrides = lenient ? changes.filter((override) => this.fits(resolved, override)) : changes;
   }
 
-  /** The class. What keeps the file from loading is a problem alike for all that it exports. */
+  /** Loads the class. A file that fails to load fails all of its exports alike. */
   private async load(name: string): Promise<ResolvedExperiment | undefined> {
     try {
       return await resolveFor(name);
@@ -111,7 +111,7 @@ export class Check {
     }
   }
 
-  /** Whether the experiment has the constant that a flag is about; those of files must be there. */
+  /** Whether an override applies to the experiment: flags may name constants that it lacks, files may not. */
   private fits(resolved: ResolvedExperiment, override: Override): boolean {
     if (override.kind !== 'set' && override.kind !== 'unset') return true;
     try {
@@ -123,7 +123,7 @@ export class Check {
     }
   }
 
-  /** The constants are complete and right; the configs are made, and right as far as the task goes; the task builds. */
+  /** Level task: constants are complete and valid; configs can be made, and the task's is valid and builds. */
   private task(): void {
     const { resolved, overrides } = this.known;
     if (!resolved || !overrides) return;
@@ -133,7 +133,7 @@ export class Check {
     const made = this.makeEach(instantiate(resolved.cls, constants));
     const configured = this.problems.length === 0 ? this.configure(resolved, overrides) : undefined;
     if (!configured) {
-      // What flags and fiddlers would make of the task is not known while there are no datasets.
+      // Without datasets, the effect of flags and fiddlers on the task is unknown.
       if (made && overrides.length === 0 && !this.fails('task')) this.buildTask(made);
       return;
     }
@@ -148,7 +148,7 @@ export class Check {
     return this.problems.some((problem) => problem.level === level);
   }
 
-  /** Calls the experiment's methods one by one: which of them fails is the level that does not hold. */
+  /** Calls the experiment's methods one by one, to find the failing level. */
   private makeEach(experiment: Experiment): Config<SingleTask> | undefined {
     let task: Config<SingleTask> | undefined;
     for (const root of ['task', 'datasets', 'decodeDatasets'] as const) {
@@ -178,7 +178,7 @@ export class Check {
     }
   }
 
-  /** Notes all that is wrong with a config at `root`. */
+  /** Records all problems of a config at `root`. */
   private examine(root: string, config: AnyConfig): void {
     for (const violation of validate(config)) {
       const { path: inside, values } = violation;
@@ -196,7 +196,7 @@ export class Check {
     this.parameters = task.variables.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
   }
 
-  /** The datasets build, those that are decoded included. */
+  /** Level datasets: all datasets build, including those for decoding. */
   private datasets(): void {
     const { configured } = this.known;
     if (!configured) return;
@@ -213,7 +213,9 @@ export class Check {
     }
   }
 
-  /** A training step has shapes, and so has the evaluation of every dataset. Nothing is computed or allocated. */
+  /**
+   * Level trace: the training step and each dataset's evaluation have valid shapes. Nothing is computed or allocated.
+   */
   private trace(): void {
     const { configured, task } = this.known;
     if (!configured || !task || this.problems.length > 0) return;
@@ -237,12 +239,12 @@ export class Check {
     }
   }
 
-  /** One training step and one batch of every evaluation are computed. */
+  /** Level step: computes one training step and one batch of every evaluation. */
   private async step(): Promise<void> {
     const { configured, resolved } = this.known;
     if (!configured || !resolved || this.problems.length > 0) return;
     const { total } = analyze(configured).memory;
-    // Where memory is limited, as in a container, less than the machine's may be there.
+    // A container may have less memory than the machine.
     const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
     if (total > memory) {
       const [needed, there] = [formatBytes(total), formatBytes(memory)];
@@ -256,7 +258,7 @@ export class Check {
   }
 }
 
-/** The level that a path into the configs, or the method that makes them, belongs to. */
+/** The level of a path into the configs, or of the method that makes them. */
 function levelOf(path: string | undefined): Level {
   return /^(datasets|decodeDatasets)\b/.test(path ?? '') ? 'datasets' : 'task';
 }

@@ -1,4 +1,4 @@
-/** @file `luthier validate`: checks of experiments before a run. */
+/** @file `luthier validate`: checks experiments before a run. */
 import { positive } from '../../cli/flagTable.js';
 import { didYouMean } from '../../hparams/errors.js';
 import { directoriesFor } from '../../registry/directories.js';
@@ -75,7 +75,7 @@ Exit codes: 0; 1 if an experiment fails; 2 for a wrong command line.`,
   },
 };
 
-/** A setting that no experiment takes is a slip. */
+/** A setting that no experiment accepts is a typo. */
 function refuseUnused(checked: readonly Checked[], { experiments }: Scan): void {
   const resolved = checked.filter(({ reached }) => reached !== undefined);
   const [first] = resolved;

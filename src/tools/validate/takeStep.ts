@@ -7,16 +7,16 @@ import { classVarsText } from '../../experiment/index.js';
 import { runJob } from '../../programs/index.js';
 import type { ResolvedExperiment } from '../../registry/index.js';
 
-/** Something wrong with what came of the step. */
+/** A problem in the results of the step. */
 interface StepProblem {
   readonly message: string;
-  /** The summary that tells it. */
+  /** Path of the affected summary. */
   readonly path: string;
 }
 
 /**
- * Trains for one step and evaluates one batch of every dataset that does not train. Writes below `directory`, and
- * leaves nothing there. The configs are changed for it, so they are of no use afterwards.
+ * Trains one step and evaluates one batch of every evaluation dataset, in a job directory below `directory`, which is
+ * removed. Modifies the configs, which are unusable afterwards.
  */
 export async function takeStep(
   configured: ConfiguredExperiment,
@@ -42,7 +42,7 @@ export async function takeStep(
   }
 }
 
-/** What metrics.jsonl has that is no number, the first of each program: a loss of NaN makes all behind it NaN, too. */
+/** Non-finite values in metrics.jsonl, the first of each program: a NaN loss makes all later values NaN. */
 function notFinite(path: string): StepProblem[] {
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
   return lines.flatMap((line): StepProblem[] => {

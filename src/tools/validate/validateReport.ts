@@ -16,11 +16,11 @@ import type { Paint } from '../terminalOutput.js';
 import type { Checked } from './checkAll.js';
 import type { Level, Problem } from './levels.js';
 
-/** How an experiment fared; the worst last. */
+/** Verdicts, from best to worst. */
 const states = ['passed', 'incomplete', 'failed'] as const;
 type State = (typeof states)[number];
 
-/** What the report says of an experiment. */
+/** Report entry of an experiment. */
 export interface Result {
   readonly name: string;
   readonly place: string;
@@ -32,16 +32,16 @@ export interface Result {
   readonly seconds: number;
 }
 
-/** What was asked for. */
+/** Request of the command. */
 export interface Asked {
   readonly level: Level;
-  /** Whether the experiments were named: then they are to be complete. */
+  /** Whether the experiments were named, and so must be complete. */
   readonly named: boolean;
   readonly directories: readonly string[];
   readonly seconds: number;
 }
 
-/** What is said of an experiment that was checked. */
+/** Report entry of a checked experiment. */
 export function resultOf({ found, findings, reached, seconds }: Checked): Result {
   const { problems, warnings, unread, parameters } = findings;
   const wrong = problems.some(({ needs }) => needs === undefined);
@@ -62,7 +62,7 @@ export function resultOf({ found, findings, reached, seconds }: Checked): Result
   };
 }
 
-/** What is said of a file that cannot be read. */
+/** Report entry of an unreadable file. */
 export function resultOfBroken({ name, problem: { file, line, message } }: BrokenFile): Result {
   const place = `${showFile(file)}:${line}`;
   const problem = {
@@ -73,17 +73,17 @@ export function resultOfBroken({ name, problem: { file, line, message } }: Broke
   return { name, place, state: 'failed', reached: undefined, problems: [problem], warnings: [], seconds: 0 };
 }
 
-/** `task.model.numHeads: expected …`: what is wrong, and where. */
+/** A problem with its place: `task.model.numHeads: expected …`. */
 function problemText({ level, path, message, place }: Problem): string {
   const at = place === undefined || message.includes(place) ? '' : ` (at ${place})`;
-  // Messages about a constant or a layer name it themselves.
+  // Messages about constants and layers name them already.
   const isTold = path === undefined || message.includes(path);
-  // A violation begins with the class: `task.model (LanguageModel): …`.
+  // Violations start with the class: `task.model (LanguageModel): …`.
   const where = isTold ? '' : `${path}${message.startsWith('(') ? ' ' : ': '}`;
   return `${level}: ${where}${message}${at}`;
 }
 
-/** What keeps an experiment from passing, a text each: what is wrong, or all that it needs. */
+/** Reasons for not passing: each error, or all missing inputs. */
 export function reasonsOf({ state, problems }: Result): string[] {
   if (state !== 'incomplete') return problems.map(problemText);
   return [`needs ${problems.map(({ needs }) => needs).join(' and ')}`];
@@ -113,7 +113,7 @@ function text(results: readonly Result[], asked: Asked, paint: Paint): string {
   );
   const body = results.flatMap((result, i) => {
     const line = lines[i]!.replace(result.state, (state) => paint(colours[result.state], state));
-    // What several have in common, as a file that does not load, is told below the last of them.
+    // Details shared by several, such as those of a file that fails to load, follow the last of them.
     return details[i] === '' || details[i] === details[i + 1] ? [line] : [line, details[i]!];
   });
   return [head, ...body, '', `${summary(results, asked)} ${asked.seconds.toFixed(1)} s.`].join('\n');
@@ -145,7 +145,7 @@ function markdown(results: readonly Result[], asked: Asked): string {
   ];
   const table = (some: readonly Result[]): string =>
     markdownTable(some.map(cells), ['', 'Experiment', 'Place', 'Reached', 'Findings']);
-  // A page is read from its beginning, a terminal from its end.
+  // Pages are read from the top, terminals from the bottom.
   const notable = results
     .toSorted(worstFirst)
     .filter((result) => result.state !== 'passed' || result.warnings.length > 0);
@@ -162,7 +162,7 @@ function documentOf(result: Result): object {
   return { ...others, reached: reached ?? null };
 }
 
-/** What was found of each experiment: those that are right, those that lack something, and at the end those that are wrong. */
+/** Report on all experiments, by verdict: passed, incomplete, failed. */
 export function validateReport(results: readonly Result[], asked: Asked): Report {
   const { level, named, directories, seconds } = asked;
   const sorted = results.toSorted((a, b) => worstFirst(b, a));

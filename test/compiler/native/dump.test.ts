@@ -152,7 +152,7 @@ describe('texts', () => {
     expect(total('arena')).toBe(program.plan.arenaBytes);
     expect(total('scratch')).toBe(program.plan.scratchBytes);
     expect(total('packed operands')).toBeGreaterThan(0);
-    expect(total('parts of sums')).toBe(program.plan.plan.accumulatorBytes);
+    expect(total('partial sums')).toBe(program.plan.plan.accumulatorBytes);
     const arena = text!.slice(0, text!.indexOf('\n\n'));
     const rows = [...arena.matchAll(/^%\d+ +\w+ +(.*)$/gm)].map(([, numbers]) =>
       numbers!.split(/ +/).map((number) => Number(number.replaceAll(',', ''))),

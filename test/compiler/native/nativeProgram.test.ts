@@ -149,7 +149,7 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
 
   it('where there is no memory to begin with', async () => {
     await expect(open(programOf('', 'return NULL;'))).rejects.toThrow(
-      new CompilerError('test: there is not enough memory for what it works on.'),
+      new CompilerError('test: there is not enough memory for its intermediate values.'),
     );
   });
 
@@ -196,7 +196,7 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
     expect(message).toMatch(
       /^test: \/\S+ could not compile its C code \(exit code 1\):\nprogram\.c:.* error: /,
     );
-    const log = /All that it said is in (.*)\.$/.exec(message)![1]!;
+    const log = /The full log is (.*)\.$/.exec(message)![1]!;
     expect(readFileSync(log, 'utf8')).toContain('nonsense');
     expect(readFileSync(log.replace('compiler.log', 'program.c'), 'utf8')).toContain('more_nonsense();');
   });
@@ -209,7 +209,7 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
 
   it('with more threads than there can be', async () => {
     await expect(open(scaling(4), [ten], { threads: 1000 })).rejects.toThrow(
-      new CompilerError('test: 1000 threads were asked for, and the system grants 256.'),
+      new CompilerError('test: expected 1000 threads, got 256 from the system.'),
     );
   });
 });
@@ -253,7 +253,7 @@ describe('without a toolchain', () => {
     const PATH = folderOf({ cc: gccThat('echo "cc: fatal error: no room for cc1" >&2; exit 4') });
     const reason = await reasonIn({ PATH, XDG_CACHE_HOME: cache });
     expect(reason).toMatch(
-      /^The native runtime: \S+\/cc could not compile its C code \(exit code 4\): cc: fatal error: no room for cc1 All that it said is in \S+\. (To install one: |Install )/,
+      /^The native runtime: \S+\/cc could not compile its C code \(exit code 4\): cc: fatal error: no room for cc1 The full log is \S+\. (To install one: |Install )/,
     );
     expect(existsSync(/ is in (\S+)\. /.exec(reason)![1]!)).toBe(true);
   });
@@ -261,7 +261,7 @@ describe('without a toolchain', () => {
   it('says that a compiler did nothing', async () => {
     const PATH = folderOf({ cc: gccThat('exit 0') });
     expect(await reasonIn({ PATH, XDG_CACHE_HOME: temporaryDirectory() })).toBe(
-      `native runtime: gcc (Fake) 13.1.0 ended without an error, and made nothing. ${installHint()}`,
+      `native runtime: gcc (Fake) 13.1.0 ended without an error and without a result. ${installHint()}`,
     );
   });
 });

@@ -25,7 +25,7 @@ test.each([
   [
     'another shape than the rule gives',
     graph(node('Sum', [x], [3], { axes: [1], keepDims: false })),
-    "A pass left Sum of 'lm/x' wrong: it gives float32[2] of float32[2,3], and is said to give float32[3].",
+    "A pass left Sum of 'lm/x' wrong: from float32[2,3], expected float32[2], got float32[3].",
   ],
   [
     'an attribute out of range',

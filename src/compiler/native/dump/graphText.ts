@@ -1,8 +1,8 @@
-/** @file A graph as text, one line a value. */
+/** @file Text form of a graph, one line per value. */
 import type { Attrs, Graph, Node, Value } from '../../ir.js';
 import { formatSpec } from '../../tensors.js';
 
-/** Names of values by their order in the program: v0, v1, …. */
+/** Value names in program order: v0, v1, …. */
 class ValueNames {
   private readonly names = new Map<Value, string>();
 
@@ -16,7 +16,7 @@ class ValueNames {
   }
 }
 
-/** Numbers that a constant's line shows. */
+/** Most elements of a constant that are printed. */
 const SHOWN = 4;
 
 function constantText({ data }: Value): string {
@@ -24,7 +24,7 @@ function constantText({ data }: Value): string {
   return data!.length > SHOWN ? `${values}, … (${data!.length})` : values;
 }
 
-/** `{axis: 1, keepDims: true}`, without what is false; '' where nothing is left. */
+/** `{axis: 1, keepDims: true}`, without false attributes; '' if none are left. */
 export function attrsText(attrs: Attrs): string {
   const entries = Object.entries(attrs).filter(([, value]) => value !== false);
   const text = ([name, value]: [string, unknown]): string =>
@@ -32,11 +32,11 @@ export function attrsText(attrs: Attrs): string {
   return entries.length === 0 ? '' : ` {${entries.map(text).join(', ')}}`;
 }
 
-/** A line with the layer that made it at its end. */
+/** Appends the layer's scope to a line. */
 export const withScopeText = (line: string, scope: string): string =>
   scope === '' ? line : `${line}  # ${scope}`;
 
-/** Inputs, constants, nodes in order, outputs. */
+/** Prints inputs, constants, nodes in order, and outputs. */
 export function graphText({ inputs, nodes, outputs }: Graph): string {
   const names = new ValueNames();
   const given = (value: Value, what: string): string => `${names.of(value)} = ${formatSpec(value)} ${what}`;

@@ -1,4 +1,4 @@
-/** @file Steps with their barriers, and the memory plan, as text. */
+/** @file Text form of a plan: steps with their barriers, and the memory layout. */
 
 import type { NativePlan } from '../lowerToC.js';
 import { bufferBytes, lifetimesIn, lifetimesOf } from '../memory.js';
@@ -14,7 +14,7 @@ const packingText = ({ unit: { b, k, n }, precision }: Packing): string =>
 
 const sumText = ({ node }: Accumulator): string => `${bufferName(node.write.buffer)} = ${node.op}`;
 
-/** A step in a line, and the units that it runs. */
+/** A step on one line, then the units that it runs. */
 function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
   const all = (run: readonly Unit[]): string[] =>
     run.flatMap((unit) =>
@@ -34,7 +34,7 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
     case 'multiply':
       return ['multiply', ...all(step.products)];
     case 'finish':
-      return [`add the threads' parts of ${step.accumulators.map(sumText).join('; ')}`];
+      return [`add the threads' partial sums of ${step.accumulators.map(sumText).join('; ')}`];
     default: {
       const shares = { loop: 'rows or columns', narrow: 'columns', batch: 'items', call: 'work' };
       return [`threads share the ${shares[step.kind]} of`, ...all(step.stage.units)];
@@ -42,7 +42,7 @@ function stepLines(step: Step, { blockRows, units }: NativePlan): string[] {
   }
 }
 
-/** The steps in order; each thread does its share of every one. */
+/** Prints the steps in order; every thread runs its share of each. */
 export function stepsText(plan: NativePlan): string {
   const { steps, onceSteps } = plan.plan;
   const lines = steps.flatMap((step, i) => {
@@ -54,7 +54,7 @@ export function stepsText(plan: NativePlan): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Columns of text, the first ones to the left, numbers to the right. */
+/** Aligns columns: the leading ones left, numbers right. */
 function table(header: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
   const texts = [header, ...rows.map((row) => row.map((cell) => cell.toLocaleString('en-US')))];
   const widths = header.map((_, i) => Math.max(...texts.map((row) => row[i]!.length)));
@@ -111,7 +111,7 @@ function scratchLines({ plan, scratchBytes, blockRows }: NativePlan): string[] {
   return lines;
 }
 
-/** How many buffers have no memory: loops keep them in registers. */
+/** Lists the buffers that loops keep in registers. */
 function registerLines({ units }: NativePlan): string[] {
   const names = units.flatMap((unit) =>
     unit.kind !== 'loop'
@@ -135,7 +135,7 @@ function packedLines({ schedule: { packings } }: NativePlan): string[] {
   ]);
   const bytes = bytesOf(rows);
   return [
-    `packed operands: ${grouped(bytes)} bytes, and what fills up their panels`,
+    `packed operands: ${grouped(bytes)} bytes, without panel padding`,
     ...(rows.length === 0 ? [] : table(['number', 'operand', 'precision', 'bytes'], rows)),
   ];
 }
@@ -147,12 +147,12 @@ function accumulatorLines({ plan: { accumulators, accumulatorBytes } }: NativePl
     offset,
   ]);
   return [
-    `parts of sums: ${grouped(accumulatorBytes)} bytes a thread`,
+    `partial sums: ${grouped(accumulatorBytes)} bytes a thread`,
     ...(rows.length === 0 ? [] : table(['sum', 'elements', 'offset'], rows)),
   ];
 }
 
-/** Which buffer lies where, and for how long. */
+/** Prints the offset and lifetime of every buffer. */
 export function memoryText(plan: NativePlan): string {
   const parts = [arenaLines, scratchLines, registerLines, packedLines, accumulatorLines];
   return `${parts.map((part) => part(plan).join('\n')).join('\n\n')}\n`;

@@ -1,11 +1,11 @@
-/** @file Units as text: fused loops node by node, products and calls with where their operands lie. */
+/** @file Text form of units: loops node by node, products and calls with their operands' views. */
 import type { Access, LoopNode } from '../iteration.js';
 import type { Matrix, ProductUnit } from '../products.js';
 import type { CallUnit, LoopUnit, Unit } from '../units.js';
 import { type Buffer, isContiguous, type View } from '../views.js';
 import { attrsText, withScopeText } from './graphText.js';
 
-/** `in0`, `out1` and `const2` are the caller's, `%3` the program's own. */
+/** `in0`, `out1` and `const2` belong to the caller, `%3` to the program. */
 export function bufferName({ id, home }: Buffer): string {
   const outside: Partial<Record<typeof home.kind, string>> = {
     input: 'in',
@@ -19,14 +19,14 @@ export function bufferName({ id, home }: Buffer): string {
 const at = (buffer: Buffer, offset: number): string =>
   `${bufferName(buffer)}${offset === 0 ? '' : `+${offset}`}${buffer.storage === 'bfloat16' ? ' bf16' : ''}`;
 
-/** `%3+64:(192,1)`, strides left out where elements lie row-major without gaps. */
+/** `%3+64:(192,1)`; strides are omitted where elements are contiguous in row-major order. */
 const viewText = (view: View): string =>
   `${at(view.buffer, view.offset)}[${view.shape.join(',')}]${isContiguous(view) ? '' : `:(${view.strides.join(',')})`}`;
 
 const matrixText = ({ buffer, offset, rs, cs }: Matrix, rows: number, columns: number): string =>
   `${at(buffer, offset)}[${rows},${columns}]${rs === columns && cs === 1 ? '' : `:(${rs},${cs})`}`;
 
-/** Where a loop finds its elements; strides left out where it walks whole rows without gaps. */
+/** A loop's access; strides are omitted where it walks contiguous whole rows. */
 function accessText({ buffer, offset, rows, column }: Access, columns: number): string {
   const isPlain =
     rows.length <= 1 && (rows[0]?.stride ?? columns) === columns && (column === 1 || columns <= 1);
@@ -44,7 +44,7 @@ const ROLES: Readonly<Record<LoopNode['role'], string>> = {
 function nodeText({ op, role, attrs, scope, wide, reads, write }: LoopNode, unit: LoopUnit): string {
   const columns = wide ? unit.columns : 1;
   const operands = reads.map((read) => (typeof read === 'number' ? String(read) : accessText(read, columns)));
-  // Sums over rows lie in one row, whichever row is added to them.
+  // Sums over rows are stored in one row, whichever row is added.
   const place = role === 'column' || role === 'all' ? { ...write, rows: [] } : write;
   const target = accessText(place, role === 'map' || role === 'column' ? columns : 1);
   const stored = write.buffer.home.kind === 'register' ? '' : ' (stored)';
@@ -67,7 +67,7 @@ function callText({ kind, inputs, outputs, attrs, scope }: CallUnit): string {
   return withScopeText(`${text}${attrsText(attrs)}`, scope);
 }
 
-/** A unit on a line, a loop with its nodes on lines below. */
+/** A unit on one line, followed by the nodes of a loop. */
 export function unitLines(unit: Unit): string[] {
   if (unit.kind === 'product') return [productText(unit)];
   if (unit.kind !== 'loop') return [callText(unit)];
@@ -75,7 +75,7 @@ export function unitLines(unit: Unit): string[] {
   return [head, ...unit.nodes.map((node) => `  ${nodeText(node, unit)}`)];
 }
 
-/** All units, numbered. */
+/** Prints all units, numbered. */
 export function unitsText(units: readonly Unit[]): string {
   const lines = units.flatMap((unit, i) =>
     unitLines(unit).map((line, row) => (row === 0 ? `${i}. ${line}` : `   ${line}`)),

@@ -1,4 +1,4 @@
-/** @file LUTHIER_DUMP: what the passes of the native lowering make of a program, in files for people to read. */
+/** @file LUTHIER_DUMP: readable files with the result of each pass of the native lowering. */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { graphText } from './graphText.js';
 import { memoryText, stepsText } from './planText.js';
 import { unitsText } from './unitText.js';
 
-/** What the passes make of a program as texts, by the names of their files. */
+/** The result of each pass as text, by file name. */
 export function dumpTexts({ graph, plan, source }: NativeProgram): Record<string, string> {
   return {
     'graph.txt': graphText(graph),
@@ -20,8 +20,8 @@ export function dumpTexts({ graph, plan, source }: NativeProgram): Record<string
 }
 
 /**
- * Writes these texts to a folder of its own under `directory`, named by the program and a hash of what is in it:
- * `train_step-1f3a9c02`. A folder that is there holds the same and is left alone.
+ * Writes these texts to a subfolder of `directory` named after the program and a hash of its contents, such as
+ * `train_step-1f3a9c02`. An existing folder holds the same texts and is left alone.
  *
  * @returns the folder.
  * @throws CompilerError where it can't be written.
@@ -34,14 +34,14 @@ export function writeDump(directory: string, name: string, program: NativeProgra
   let aside: string | undefined;
   try {
     mkdirSync(directory, { recursive: true });
-    // Not `mkdtemp`, which would leave the folder to its owner alone.
+    // `mkdtemp` would make the folder readable by its owner only.
     aside = `${folder}.tmp-${process.pid}-${randomBytes(6).toString('hex')}`;
     mkdirSync(aside);
     for (const [file, text] of Object.entries(texts)) writeFileSync(join(aside, file), text);
     renameSync(aside, folder);
   } catch (error) {
     if (aside !== undefined) rmSync(aside, { recursive: true, force: true });
-    // Another process may have written the same in between.
+    // Another process may have written the same texts in the meantime.
     if (existsSync(folder)) return folder;
     throw new CompilerError(`LUTHIER_DUMP=${directory}: can't be written: ${(error as Error).message}.`, {
       cause: error,

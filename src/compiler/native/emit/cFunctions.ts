@@ -1,12 +1,12 @@
-/** @file The C functions of a program, each text once, and the memory that they ask for. */
+/** @file Deduplicated C functions of a program, and their memory requirements. */
 
-/** C functions by text: the same text is one function, whichever layer it came from. */
+/** C functions by text: equal texts become one function, whichever layer they came from. */
 export class Functions {
   private readonly names = new Map<string, string>();
 
   constructor(private readonly prefix: string) {}
 
-  /** The name of the function with this text, from the list of parameters on. */
+  /** Name of the function with this text, which starts at its parameter list. */
   name(text: string): string {
     let name = this.names.get(text);
     if (name === undefined) {
@@ -16,19 +16,19 @@ export class Functions {
     return name;
   }
 
-  /** All of them, by a macro of program.h: each is compiled once, in its own registers. */
+  /** All functions, through a macro of program.h: each is compiled once, with its own register allocation. */
   get text(): string {
     return [...this.names].map(([text, name]) => `LT_FUNCTION ${name}${text}`).join('\n');
   }
 
-  /** For a part of the program that calls them and does not have them. */
+  /** Declarations, for a section that calls the functions without containing them. */
   get declarations(): string {
     const head = (text: string): string => text.slice(0, text.indexOf(' {'));
     return [...this.names].map(([text, name]) => `LT_FUNCTION ${name}${head(text)};\n`).join('');
   }
 }
 
-/** C expressions of the most that any call asks of a thread's working memory, and of the workspace of products. */
+/** Maxima, as C expressions, of the working memory per thread and of the product workspace. */
 export interface Needs {
   readonly work: Set<string>;
   readonly workspace: Set<string>;

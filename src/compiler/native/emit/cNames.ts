@@ -1,4 +1,4 @@
-/** @file Names, types and offsets in C that loops, steps and calls share. */
+/** @file C names, types and offsets that loops, steps and calls share. */
 import type { DType } from '../../tensors.js';
 import { type Buffer, type Run, type Storage, storageBytes } from '../views.js';
 
@@ -10,28 +10,28 @@ export const C_TYPES: Readonly<Record<Storage, string>> = {
   bfloat16: 'bf16',
 };
 
-/** The type that values have in registers. */
+/** C type of a value in a register. */
 export const registerType = (dtype: DType): string => (dtype === 'float32' ? 'float' : 'int32_t');
 
-/** An element as a register holds it. */
+/** Converts a stored element to its register type. */
 export const load = (storage: Storage, element: string): string =>
   storage === 'bfloat16' ? `lt_from_bf16(${element})` : storage === 'bool' ? `(int32_t)${element}` : element;
 
-/** A register's value as it is stored. */
+/** Converts a register's value to its stored form. */
 export const store = (storage: Storage, value: string): string =>
   storage === 'bfloat16' ? `lt_to_bf16(${value})` : storage === 'bool' ? `(uint8_t)(${value})` : value;
 
-/** The runtime's name of a precision; absent is float32. */
+/** The runtime's constant for a precision; absent means float32. */
 export const precisionName = (precision: unknown): string =>
   precision === 'bfloat16' ? 'LT_BFLOAT16' : 'LT_FLOAT32';
 
-/** The runtime's name of how a matrix is stored. */
+/** The runtime's constant for a matrix's element type. */
 export const typeName = ({ storage }: Buffer): string => precisionName(storage);
 
 /**
- * The byte offset of item `index` of some axes, the last one fastest.
+ * Byte offset of item `index` of several axes, the last one fastest.
  *
- * @param strides elements of `buffer` from one item of each axis to the next.
+ * @param strides elements of `buffer` between items of each axis.
  */
 export function byteOffset(
   index: string,
@@ -50,7 +50,7 @@ export function byteOffset(
   return terms.length === 0 ? '0' : `(${terms.join(' + ')})`;
 }
 
-/** The offset of row `r` in elements, the last run fastest. */
+/** Element offset of row `r`, the last run fastest. */
 export function rowOffset(rows: readonly Run[]): string {
   let inner = 1;
   const terms: string[] = [];

@@ -1,4 +1,4 @@
-/** @file C calls of the runtime for attention, sums of segments, running sums and largest elements. */
+/** @file C calls of the runtime for attention, segment sums, cumulative sums and top k. */
 import { literal } from '../expressions.js';
 import type { CallUnit } from '../units.js';
 import { mergeAxes, type View } from '../views.js';
@@ -7,18 +7,18 @@ import { byteOffset, precisionName, typeName } from './cNames.js';
 
 type PointerOf = (view: View) => string;
 
-/** A tensor [B, T, N, H] as the runtime takes heads. */
+/** A tensor [B, T, N, H] as the runtime's heads. */
 const heads = (view: View, pointer: PointerOf): string =>
   `(lt_heads){${pointer(view)}, ${typeName(view.buffer)}, ${view.strides.slice(0, 3).join(', ')}}`;
 
-/** What an attention reads beside queries, keys and values. */
+/** Optional operands of an attention. */
 interface Extras {
   readonly mask?: View | undefined;
-  /** How many of the keys are there. */
+  /** Number of valid keys. */
   readonly visible?: View | undefined;
 }
 
-/** The description of an attention over queries, keys and values, with the mask where there is one. */
+/** The runtime's descriptor of an attention, with its mask if any. */
 function description(
   { attrs }: CallUnit,
   [q, k, v]: readonly [View, View, View],
@@ -41,7 +41,7 @@ function description(
   );
 }
 
-/** The same description without its pointer, to ask for the memory it needs. */
+/** The scratch size of an attention: the descriptor without the mask's pointer. */
 function scratch(unit: CallUnit, qkv: readonly [View, View, View], backward: 0 | 1): string {
   const text = description(unit, qkv, {}, () => 'NULL');
   const value = text.slice(text.indexOf('{'), text.lastIndexOf(';'));
@@ -85,7 +85,10 @@ function segmentSum({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): s
   ];
 }
 
-/** A loop over all axes of `views` but one, shared by the threads; `offset(i)` is the byte offset of line `line` in view i. */
+/**
+ * A loop over all axes of `views` but one, divided among the threads; `offset(i)` is the byte offset of line `line` in
+ * view i.
+ */
 function lines(
   views: readonly View[],
   axis: number,
@@ -129,8 +132,9 @@ function topK({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf, needs: N
 }
 
 /**
- * The slice is written; the rest is copied first where the result does not lie on x. Shared by all axes but the slice's and
- * the last, in their order: a thread's items of a cache [B, S, N, H] are its items (batch, head) of an attention.
+ * Writes the slice, after copying the rest where the result does not share x's memory. Threads divide all axes but the
+ * slice's and the last, in order, so that their items of a cache [B, S, N, H] are their items (batch, head) of an
+ * attention.
  */
 function updateSlice({ inputs, outputs, attrs }: CallUnit, pointer: PointerOf): string[] {
   const [x, rows, index] = inputs as [View, View, View];
@@ -164,6 +168,6 @@ const CALLS: Readonly<
   topK,
 };
 
-/** The statements with which each thread does its share of a call. */
+/** Statements in which each thread runs its share of a call. */
 export const writeCall = (unit: CallUnit, pointer: PointerOf, needs: Needs): string[] =>
   CALLS[unit.kind](unit, pointer, needs);

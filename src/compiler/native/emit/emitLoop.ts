@@ -1,4 +1,4 @@
-/** @file C functions of loops: nodes over the same rows and columns, in phases where a row has to be seen whole first. */
+/** @file C functions of loops: nodes over the same rows and columns, in phases where a row must be complete first. */
 
 import type { DType } from '../../tensors.js';
 import { EXPRESSIONS, literal, REDUCERS } from '../expressions.js';
@@ -8,18 +8,18 @@ import type { Buffer } from '../views.js';
 import { C_TYPES, load, registerType, rowOffset, store } from './cNames.js';
 import { isRecomputed, type LoopValue, LoopValues } from './loopValues.js';
 
-/** What a loop function is given for one of its parameters. */
+/** Argument of a loop function. */
 export type LoopArgument =
   | { readonly kind: 'buffer'; readonly buffer: Buffer; readonly offset: number }
-  /** The thread's part of a sum over rows. */
+  /** The thread's partial sum over rows. */
   | { readonly kind: 'accumulator'; readonly node: LoopNode };
 
-/** A loop as a C function without its name: equal texts are one function. */
+/** A loop's C function without its name; equal texts are one function. */
 export interface LoopFunction {
-  /** From the list of parameters on. */
+  /** The text from the parameter list on. */
   readonly text: string;
   readonly arguments: readonly LoopArgument[];
-  /** Memory of a thread for values of one row that a later phase reads. */
+  /** Bytes per thread for values of a row that a later phase reads. */
   readonly rowBytes: number;
 }
 
@@ -85,7 +85,7 @@ class LoopWriter {
     return name;
   }
 
-  /** A pointer to the row of an access. */
+  /** Pointer to the row of an access. */
   private rowPointer(access: Access, mode: 'r' | 'w'): string {
     const pointer = this.pointer(access, mode);
     const type = C_TYPES[access.buffer.storage];
@@ -98,7 +98,7 @@ class LoopWriter {
     return this.declare(name, `${constant}${type} *${name} = ${pointer} + ${rowOffset(access.rows)};`);
   }
 
-  /** An operand as C, for a node of `phase`. */
+  /** C expression of an operand, for a node of `phase`. */
   private operand(read: Access | number, dtype: DType, wide: boolean, phase: number): string {
     if (typeof read === 'number') return literal(read, dtype);
     const source = this.values.source(read);
@@ -119,7 +119,7 @@ class LoopWriter {
   private expression(node: LoopNode, phase: number): string {
     if (node.op === 'GatherV2') return this.gather(node, phase);
     const args = node.reads.map((read, i) => this.operand(read, node.types[i]!, node.wide, phase));
-    // An extremum that is NaN equals none: the first NaN is meant.
+    // A NaN extremum equals no element: the first NaN is the result.
     if (node.op === 'FirstIndex')
       return `((${args[0]} == ${args[1]}) | (${args[0]} != ${args[0]}) ? (int32_t)j : INT32_MAX)`;
     const reducer = REDUCERS[node.op];
@@ -134,12 +134,12 @@ class LoopWriter {
         });
   }
 
-  /** Whether a gather reads another row of its table for each column. */
+  /** Whether a gather reads another table row for each column. */
   private indexMoves({ reads: [, index], wide }: LoopNode): boolean {
     return wide && typeof index === 'object' && index.column !== 0;
   }
 
-  /** An index is checked before it is used: a wrong one reads the nearest row and is told after the run. */
+  /** Clamps an index before use: a bad one reads the nearest row and is reported after the run. */
   private gatherOffset({ reads: [, index], types, wide, attrs }: LoopNode, phase: number): string {
     this.checksIndices = true;
     return `lt_index(${this.operand(index!, types[1]!, wide, phase)}, ${attrs.count}, &bad) * ${attrs.stride}`;
@@ -153,7 +153,7 @@ class LoopWriter {
     return load(storage, `${this.rowPointer(table, 'r')}[${column} + ${this.gatherOffset(node, phase)}]`);
   }
 
-  /** The pointer of a gather whose index is one for all columns: behind what computes the index, in front of the columns. */
+  /** Pointer of a gather with one index for all columns, after the index is computed and before the columns. */
   private gatheredRow({ node, id }: LoopValue, phase: number): string {
     if (node.op !== 'GatherV2' || this.indexMoves(node)) return '';
     const table = node.reads[0] as Access;
@@ -194,7 +194,7 @@ class LoopWriter {
     return this.reducer(node).simd(node.result);
   }
 
-  /** One value a row. */
+  /** Emits one value per row. */
   private narrow(value: LoopValue): string {
     const { node, id, phase } = value;
     const expression = this.expression(node, phase);
@@ -210,7 +210,7 @@ class LoopWriter {
     return this.parameter(`a ${this.values.of(node).id}`, type, { kind: 'accumulator', node });
   }
 
-  /** One value a column, inside of the pass over the row. */
+  /** Emits one value per column, within the pass over the row. */
   private wide(value: LoopValue): string {
     const { node, id, phase } = value;
     const expression = this.expression(node, phase);
@@ -225,7 +225,7 @@ class LoopWriter {
     return `      ${element} = ${step(element)};\n`;
   }
 
-  /** Where a sum over rows is kept: in the result itself where a thread sees all rows of its columns. */
+  /** Where a sum over rows is accumulated: in the result itself where a thread sees all rows of its columns. */
   private columnElement(node: LoopNode): string {
     if (!this.byColumns) return `${this.accumulator(node)}[j]`;
     return `${this.pointer(node.write, 'w')}[${scaled('j', node.write.column)}]`;
@@ -257,7 +257,7 @@ class LoopWriter {
     return `${indent}${this.rowPointer(node.write, 'w')}[${index}] = ${store(buffer.storage, `v${id}`)};\n`;
   }
 
-  /** What follows the pass over the row for a reduction. */
+  /** Emits the end of a reduction, after the pass over the row. */
   private end(value: LoopValue): string {
     const { node, id } = value;
     if (node.role === 'all') {
@@ -269,6 +269,6 @@ class LoopWriter {
   }
 }
 
-/** The C function of a loop; `byColumns`: threads share its columns, not its rows. */
+/** The C function of a loop; with `byColumns`, threads divide its columns instead of its rows. */
 export const writeLoop = (unit: LoopUnit, byColumns: boolean): LoopFunction =>
   new LoopWriter(unit, byColumns).write();

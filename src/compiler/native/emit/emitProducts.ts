@@ -1,4 +1,4 @@
-/** @file C of products that are steps of their own: packing, and multiplying what is packed. */
+/** @file C of products that are separate steps: packing, and multiplying packed operands. */
 import { literal } from '../expressions.js';
 import { type Matrix, operandKey, type Precision, type ProductUnit, type Side } from '../products.js';
 import { storageBytes } from '../views.js';
@@ -6,17 +6,17 @@ import type { Needs } from './cFunctions.js';
 import { byteOffset, precisionName, typeName } from './cNames.js';
 import { type Pointers, placeOf } from './pointers.js';
 
-/** What a step's products are written with. */
+/** Context for writing a step's products. */
 export interface ProductContext {
   readonly pointers: Pointers;
   readonly needs: Needs;
   readonly packingIndex: (unit: ProductUnit) => number;
 }
 
-/** LT_BLOCK_ROWS of luthier.h: up to so many rows, a left operand stays packed for the next product. */
+/** LT_BLOCK_ROWS of luthier.h: up to this many rows, the next product can reuse the packed left operand. */
 const MAX_SHARED_ROWS = 128;
 
-/** Whether blocks of so many rows of a product leave the left operand packed for the next product. */
+/** Whether blocks of this many rows leave the left operand packed for the next product. */
 export const sharesLeft = (x: ProductUnit, y: ProductUnit, rows: number): boolean =>
   rows <= MAX_SHARED_ROWS &&
   x.a.buffer === y.a.buffer &&
@@ -27,7 +27,7 @@ export const sharesLeft = (x: ProductUnit, y: ProductUnit, rows: number): boolea
   x.k === y.k &&
   x.precision === y.precision;
 
-/** A pointer to a product's packed right operand. */
+/** Pointer to a product's packed right operand. */
 export const packedOperand = (unit: ProductUnit, { pointers, packingIndex }: ProductContext): string =>
   pointers.use({ space: 'packed', index: packingIndex(unit), offset: 0 });
 
@@ -40,7 +40,7 @@ export function writePacking(unit: ProductUnit, context: ProductContext): string
   return `lt_pack_share(${precisionName(precision)}, ${packedOperand(unit, context)}, ${matrix(b, context)}, ${k}, ${n}, frame);`;
 }
 
-/** A product of few rows, whose columns are shared. */
+/** A product of few rows; threads divide its columns. */
 export function writeNarrow(unit: ProductUnit, context: ProductContext): string {
   const { m, n, k, a, c, alpha } = unit;
   const p = precisionName(unit.precision);
@@ -52,14 +52,14 @@ export function writeNarrow(unit: ProductUnit, context: ProductContext): string 
   );
 }
 
-/** An operand of a product as it lies in memory, and as it is packed in the workspace. */
+/** A product's operand in memory, and its packed copy in the workspace. */
 interface WorkspaceOperand {
-  /** NULL where another product packs the same. */
+  /** NULL where another product packs the same operand. */
   readonly data: string;
   readonly packed: string;
 }
 
-/** The operands of several products in the workspace, one behind another; what several of them read is packed once. */
+/** Workspace layout of several products' operands, one after another; shared operands are packed once. */
 class Workspace {
   readonly lines: string[];
   readonly sizes: string[] = [];
@@ -69,7 +69,7 @@ class Workspace {
     this.lines = [`char *free = ${pointers.use({ space: 'workspace', index: 0, offset: 0 })};`];
   }
 
-  /** An operand of the product number `i`. */
+  /** An operand of product `i`. */
   operand(side: Side, unit: ProductUnit, i: number): WorkspaceOperand {
     const { buffer, offset } = unit[side];
     const key = operandKey(side, unit);
@@ -88,7 +88,7 @@ class Workspace {
   }
 }
 
-/** Packs both operands of all products into the workspace, or multiplies what is there. */
+/** Packs both operands of all products into the workspace, or multiplies the packed operands. */
 export function writeProducts(
   products: readonly ProductUnit[],
   kind: 'packProducts' | 'multiply',
@@ -122,7 +122,7 @@ export function writeProducts(
   return [...lines, '(void)free;'];
 }
 
-/** Items of the batch are shared, and blocks of their rows; a thread packs each right operand that it comes to. */
+/** Threads divide the items of the batch, and blocks of their rows; each packs the right operands of its items. */
 export function writeBatch(unit: ProductUnit, { pointers, needs }: ProductContext): string[] {
   const { m, n, k, a, b, c, alpha, batch, batchStrides } = unit;
   const p = precisionName(unit.precision);

@@ -1,4 +1,4 @@
-/** @file The C text of a program: its functions, and tables of what runs when and on which memory. */
+/** @file C text of a program: its functions, and tables of steps and their memory. */
 import type { ProductUnit } from '../products.js';
 import { type Chain, type Schedule, samePacking } from '../stages.js';
 import type { Plan } from '../threadSteps.js';
@@ -7,7 +7,7 @@ import { precisionName } from './cNames.js';
 import { StepWriter } from './emitStep.js';
 import type { Place } from './pointers.js';
 
-/** What memory planning found out. */
+/** Results of memory planning. */
 export interface MemoryPlan {
   readonly arenaBytes: number;
   readonly scratchBytes: number;
@@ -28,15 +28,15 @@ const SPACES: Readonly<Record<Place['space'], string>> = {
 const largest = (expressions: Iterable<string>): string =>
   [...expressions].reduce((bytes, expression) => `lt_larger(${bytes}, ${expression})`, '0');
 
-/** A C array; C has no empty ones. */
+/** A C array; an empty one gets a placeholder element, since C has no empty arrays. */
 const table = (declaration: string, rows: readonly string[], none: string): string =>
   `static const ${declaration}[] = {\n${(rows.length === 0 ? [none] : rows).map((row) => `  ${row},\n`).join('')}};\n`;
 
-/** Macros of program.h for the parts that a program may be compiled in; the second calls the first. */
+/** Macros of program.h for compiling a program in two sections; the second calls functions of the first. */
 const [LOOPS, STEPS] = ['LT_LOOPS', 'LT_STEPS'];
-export const PROGRAM_PARTS: readonly string[] = [LOOPS, STEPS];
+export const PROGRAM_SECTIONS: readonly string[] = [LOOPS, STEPS];
 
-/** Writes the program. Only numbers reach the text: names of variables and layers stay outside. */
+/** Writes the program. Only numbers reach the text: names of variables and layers stay out. */
 export function writeProgram({ packings }: Schedule, plan: Plan, memory: MemoryPlan): string {
   const loops = new Functions('loop');
   const steps = new Functions('step');

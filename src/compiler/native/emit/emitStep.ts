@@ -1,4 +1,4 @@
-/** @file C functions of steps: what each thread does of a chain, a loop, a product or a call of the runtime. */
+/** @file C functions of steps: each thread's share of a chain, loop, product or runtime call. */
 import { literal, REDUCERS } from '../expressions.js';
 import type { LoopNode } from '../iteration.js';
 import type { Matrix, ProductUnit } from '../products.js';
@@ -22,7 +22,7 @@ import {
 } from './emitProducts.js';
 import { Pointers, placeOf } from './pointers.js';
 
-/** What is written beside the steps' functions. */
+/** A step's function, by name, and the pointers that it is called with. */
 export interface StepText {
   readonly name: string;
   readonly pointers: Pointers;
@@ -38,7 +38,7 @@ export class StepWriter {
   private readonly pointers = new Pointers();
   private readonly products: ProductContext;
   private readonly lines: string[] = [];
-  /** The chain whose blocks of rows are being written. */
+  /** The chain whose blocks are being written. */
   private chain: Chain | null = null;
 
   constructor(
@@ -93,7 +93,7 @@ export class StepWriter {
     return this.pointers.use(placeOf(buffer, offset));
   }
 
-  /** A pointer to an element of a buffer; in scratch memory, as if row 0 of the chain stood there. */
+  /** Pointer to a buffer's element; in scratch memory, as if row 0 of the chain stood there. */
   private element(buffer: Buffer, offset: number, constant: boolean): string {
     const type = `${constant ? 'const ' : ''}${C_TYPES[buffer.storage]} *`;
     if (buffer.home.kind !== 'scratch') return `(${type})${this.pointers.use(placeOf(buffer, offset))}`;
@@ -106,7 +106,7 @@ export class StepWriter {
     return this.context.plan.accumulators.find((accumulator) => accumulator.node === node)!;
   }
 
-  /** The bytes at which a sum's part is kept: a pointer's number, since it differs from layer to layer. */
+  /** Byte offset of a partial sum, through the pointer table: it differs from layer to layer. */
   private accumulatorOffset({ offset }: Accumulator): string {
     return `(intptr_t)${this.pointers.useAlone({ space: 'offset', index: 0, offset })}`;
   }
@@ -140,7 +140,7 @@ export class StepWriter {
   private writeLoopStep(unit: LoopUnit): void {
     this.startAccumulators([unit]);
     const byColumns = partitionOf(unit) === 'columns';
-    // Columns are shared in whole cache lines.
+    // Threads divide columns in whole cache lines.
     const lines = Math.ceil(unit.columns / 16);
     const last = `(LT_TO(${lines}) * 16 < ${unit.columns} ? LT_TO(${lines}) * 16 : ${unit.columns})`;
     if (!byColumns) {
@@ -149,7 +149,7 @@ export class StepWriter {
     } else if (!unit.nodes.some(({ role }) => role === 'all')) {
       this.lines.push(this.callLoop(unit, true, `0, ${unit.rows}`, `LT_FROM(${lines}) * 16, ${last}`));
     } else {
-      // Sums of sums: millions of terms in one float32 would lose what the small ones add.
+      // Blocked summation: with millions of terms, one float32 sum would lose the small ones.
       this.lines.push(
         `const int64_t end = ${last};`,
         `for (int64_t c = LT_FROM(${lines}) * 16; c < end; c += ${SUMMED_AT_ONCE})`,
@@ -189,7 +189,7 @@ export class StepWriter {
     return `${start} + r0${times} * ${rs}`;
   }
 
-  /** A product of a block's rows; `before` may have packed the same left operand. */
+  /** A product of a block's rows; the product `before` may have packed the same left operand. */
   private rowProduct(
     unit: ProductUnit,
     times: string,
@@ -209,8 +209,8 @@ export class StepWriter {
   }
 
   /**
-   * Adds the threads' parts, in the order of the threads, and stores the sum: by a function for each kind of sum, of which a
-   * program with dozens of sums has few.
+   * Adds the threads' partial sums in thread order and stores the result. A program with dozens of sums has few kinds,
+   * each one function.
    */
   private writeFinish(accumulator: Accumulator): void {
     const { node, size } = accumulator;

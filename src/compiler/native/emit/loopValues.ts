@@ -1,21 +1,21 @@
-/** @file Values of a loop: in which pass over a row each is computed, and which are kept for a later pass. */
+/** @file Values of a loop: the pass over a row that computes each, and those kept for a later pass. */
 import { CHEAP } from '../expressions.js';
 import { type Access, type LoopNode, sameAccess } from '../iteration.js';
 import type { LoopUnit } from '../units.js';
 
-/** The result of a node while the loop's function is written. */
+/** Result of a node while its loop is written. */
 export interface LoopValue {
   readonly node: LoopNode;
   readonly id: number;
-  /** The pass over the row in which it is computed. */
+  /** The pass over the row that computes it. */
   readonly phase: number;
-  /** The first pass in which it can be read. */
+  /** The first pass that can read it. */
   readonly ready: number;
-  /** Whether a later pass reads it from a buffer of the row. */
+  /** Whether a later pass reads it from a row buffer. */
   buffered: boolean;
 }
 
-/** Whether a later pass computes a value again rather than to keep it. */
+/** Whether later passes recompute a value instead of storing it. */
 export const isRecomputed = ({ node }: LoopValue): boolean => CHEAP.has(node.op) && node.role === 'map';
 
 /** The values of a loop's nodes. */
@@ -45,7 +45,7 @@ export class LoopValues {
     return this.byNode.get(node)!;
   }
 
-  /** The value that `read` reads, where this loop computes it. */
+  /** The value behind `read`, if this loop computes it. */
   source(read: Access | number): LoopValue | undefined {
     if (typeof read === 'number') return undefined;
     return this.all.find(({ node }) => sameAccess(node.write, read));

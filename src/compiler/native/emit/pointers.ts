@@ -1,15 +1,15 @@
-/** @file Pointers of steps, named by number, so that equal layers are equal code over other memory. */
+/** @file Numbered pointers of steps, so that equal layers share code over different memory. */
 import type { Buffer } from '../views.js';
 import { storageBytes } from '../views.js';
 
-/** What a pointer points to; offsets are bytes. */
+/** Target of a pointer; offsets are bytes. */
 export interface Place {
   readonly space: 'arena' | 'input' | 'output' | 'constant' | 'packed' | 'workspace' | 'offset';
   readonly index: number;
   readonly offset: number;
 }
 
-/** The place of an element of a buffer that has memory of its own. */
+/** The place of an element of a buffer with memory of its own. */
 export function placeOf(buffer: Buffer, element: number): Place {
   const { home } = buffer;
   const bytes = element * storageBytes(buffer.storage);
@@ -25,7 +25,7 @@ export function placeOf(buffer: Buffer, element: number): Place {
   }
 }
 
-/** The pointers of one step, numbered in the order of their first use. */
+/** Pointers of one step, numbered by first use. */
 export class Pointers {
   readonly places: Place[] = [];
   private readonly numbers = new Map<string, number>();
@@ -42,7 +42,7 @@ export class Pointers {
     return `p[${number}]`;
   }
 
-  /** Equal numbers need not be the same pointer in another layer: a number of its own for each use. */
+  /** A number of its own per use: equal places here may differ in another layer. */
   useAlone(place: Place): string {
     this.places.push(place);
     return `p[${this.places.length - 1}]`;

@@ -1,4 +1,4 @@
-/* attention.c: the parts of attention that its passes share: products of packed panels and of rows, logits, storing. */
+/* attention.c: routines shared by attention's passes: products of packed panels and of rows, logits, stores. */
 #include "attention.h"
 
 #ifdef __AVX512BF16__
@@ -71,7 +71,7 @@ void lt_multiply_strip(const lt_shape *a, lt_panel_list left, lt_panel_list stri
   }
 }
 
-/* The mask's row for one key: a value a lane, 0 beyond the queries. */
+/* The mask's row for one key: a value per lane, 0 beyond the queries. */
 static void mask_lanes(const float *mask, int64_t stride, int64_t queries, int64_t lanes, float *row) {
   if (stride == 1)
     memcpy(row, mask, (size_t)queries * sizeof(float));
@@ -122,7 +122,7 @@ void lt_finish_logits(const lt_shape *a, int64_t batch, int64_t head, int64_t ke
   }
 }
 
-/* sum(x * y), in sixteen sums whatever the type. */
+/* sum(x * y) in sixteen partial sums, whatever the type. */
 #define LT_ROW_PRODUCT(name, TYPE_X, TYPE_Y, FROM_X, FROM_Y)                                                            \
   static float name(const TYPE_X *x, const TYPE_Y *y, int64_t columns) {                                                \
     float sums[LT_GROUP_LANES] = {0};                                                                                   \
@@ -143,7 +143,7 @@ float lt_row_product(lt_matrix x, lt_matrix y, int64_t row, int64_t columns) {
   return y.type == LT_BFLOAT16 ? product_fb(xf, yb, columns) : product_ff(xf, yf, columns);
 }
 
-/* Rounds a row; sixteen at a time by the instruction where there is one, which takes subnormal numbers for zero. */
+/* Rounds a row, sixteen elements at a time where the CPU can; its instruction flushes subnormal numbers to zero. */
 static void round_row(bf16 *restrict to, const float *restrict from, float scale, int64_t columns) {
   int64_t c = 0;
 #ifdef __AVX512BF16__

@@ -1,14 +1,14 @@
-/* attentionBackward.c: the gradients of attention, the probabilities computed again from the sums of exponentials.
+/* attentionBackward.c: the gradients of attention; recomputes the probabilities from the sums of exponentials.
 
-   With p' and ds' the transposed strips (a row a key, a lane a query) of probabilities and of the gradient of q k':
+   With p' and ds' the transposed strips (a row per key, a lane per query) of probabilities and of the gradient of q k':
    ds = p * (dout v' - sum(dout * out)) * scale, dv = p' dout, dk = ds' q, dq = ds k. */
 #include "attention.h"
 
 enum {
-  STRIPS = 4,       /* strips of queries of a chunk: the depth of the products for dk and dv */
-  STEP_KEYS = 48,   /* keys whose strips are worked on at a time, in the first cache */
-  BLOCK_KEYS = 384, /* keys of a block: the depth of the product for dq; both are multiples of all tiles' heights */
-  LARGE = 256       /* a sum of exponentials whose logarithm is so large has lost digits that probabilities need */
+  STRIPS = 4,       /* strips of queries per chunk: the depth of the products for dk and dv */
+  STEP_KEYS = 48,   /* keys per step: their strips fit the first-level cache */
+  BLOCK_KEYS = 384, /* keys per block: the depth of the product for dq; like STEP_KEYS, a multiple of all tile heights */
+  LARGE = 256       /* above this |log of a sum of exponentials|, float32 is too coarse for the probabilities */
 };
 
 typedef struct {
@@ -19,6 +19,7 @@ typedef struct {
   float *logits, *dweights, *slopes;                 /* strips of a step; slopes where there is a cap */
   float *dq, *dk, *dv;                               /* sums: of a chunk; of all keys */
   lt_lanes lanes;                                    /* of a chunk */
+  const void *packed_keys, *packed_values;           /* the head's, as they lie in memory; NULL before the first */
   int64_t width, chunk, strip_rows, dq_stride, dv_stride; /* dk_stride is dq_stride */
 } buffers;
 
@@ -26,7 +27,7 @@ static lt_panel_list take_list(lt_scratch *scratch, int64_t count, int64_t width
   return (lt_panel_list){lt_take(scratch, count), width, width * words};
 }
 
-/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_PANEL columns. */
+/* Sized for every kernel: one word per element, tiles of up to eight rows, panels of up to LT_PANEL columns. */
 static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
@@ -59,12 +60,16 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   return scratch->used;
 }
 
-/* One head, and a chunk of its queries. */
+typedef struct {
+  lt_heads q, k, v, out, dout, dq, dk, dv;
+} operands;
+
+/* A chunk of queries of one head. */
 typedef struct {
   int64_t batch, head, query, queries;
 } place;
 
-/* A strip of a chunk: its first query, how many there are, and lanes. */
+/* A strip of a chunk: its index, first query, number of queries and lanes. */
 typedef struct {
   int64_t index, query, queries, lanes;
 } strip;
@@ -76,7 +81,7 @@ static strip strip_of(const buffers *b, const place *at, int64_t index) {
 
 static int64_t strips_of(const buffers *b, const place *at) { return (at->queries + b->width - 1) / b->width; }
 
-/* A strip's rows as right operand, packed at its place among the chunk's. */
+/* A strip's rows as a right operand, at its position in the chunk's panels. */
 static lt_panel_list strip_panels(const lt_shape *a, const buffers *b, uint32_t *words, const strip *at, int64_t k) {
   const int64_t width = lt_least(at->lanes, a->kernel->columns), size = lt_words(a->kernel, k);
   return (lt_panel_list){words + at->index * b->width * size, width, width * size};
@@ -91,7 +96,7 @@ static void strip_logits(const lt_shape *a, const buffers *b, const place *in, c
   lt_hide_logits(a, at, b->logits);
 }
 
-/* Maxima and sums anew, where the logarithm of the sum is too coarse: all logits near -1e9, say. */
+/* Recomputes maxima and sums where the logarithm of the sum is too coarse, such as for logits near -1e9. */
 static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, const strip *of, float *shifts,
                         float *biases) {
   const int64_t seen = lt_visible(a, of->query + of->queries - 1);
@@ -114,21 +119,20 @@ static void exact_lanes(const lt_shape *a, const buffers *b, const place *in, co
   }
 }
 
-/* Packs a chunk's queries and dout, and finds each lane's shift, factor and delta. Idle lanes have weight 0. */
-static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt_heads q, lt_heads out, lt_heads dout,
-                        const float *lse) {
+/* Packs a chunk's queries and dout; computes each lane's shift, bias and delta. Idle lanes get weight 0. */
+static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, const operands *of, const float *lse) {
   const lt_attention *s = a->s;
-  const lt_matrix queries = lt_head_rows(q, in->batch, in->head, in->query);
-  const lt_matrix douts = lt_head_rows(dout, in->batch, in->head, in->query);
-  const lt_matrix outs = lt_head_rows(out, in->batch, in->head, in->query);
+  const lt_matrix queries = lt_head_rows(of->q, in->batch, in->head, in->query);
+  const lt_matrix douts = lt_head_rows(of->dout, in->batch, in->head, in->query);
+  const lt_matrix outs = lt_head_rows(of->out, in->batch, in->head, in->query);
   lt_pack_list(a->kernel, b->query_columns, queries, 1, queries.rs, s->dims, s->dims, in->queries);
   lt_pack_list(a->kernel, b->dout_columns, douts, 1, douts.rs, s->value_dims, s->value_dims, in->queries);
   const float unscale = 1.0f / a->scale;
   lse += (in->batch * s->heads + in->head) * s->queries + in->query;
   for (int64_t index = 0; index < strips_of(b, in); index++) {
     const strip at = strip_of(b, in, index);
-    const lt_matrix rows = lt_head_rows(q, in->batch, in->head, at.query);
-    const lt_matrix drows = lt_head_rows(dout, in->batch, in->head, at.query);
+    const lt_matrix rows = lt_head_rows(of->q, in->batch, in->head, at.query);
+    const lt_matrix drows = lt_head_rows(of->dout, in->batch, in->head, at.query);
     lt_pack_list(a->kernel, strip_panels(a, b, b->query_rows, &at, s->dims), rows, rows.rs, 1, at.queries, at.lanes,
                  s->dims);
     lt_pack_list(a->kernel, strip_panels(a, b, b->dout_rows, &at, s->value_dims), drows, drows.rs, 1, at.queries, at.lanes,
@@ -146,7 +150,7 @@ static void begin_chunk(const lt_shape *a, const buffers *b, const place *in, lt
   }
 }
 
-/* A strip of a step: its probabilities and its logits' gradients, packed as left operands. */
+/* A strip of a step: packs its probabilities and its logits' gradients as left operands. */
 static void strip_weights(const lt_shape *a, const buffers *b, const place *in, const strip *of, int64_t key, int64_t keys,
                           int64_t block) {
   const lt_kernel *kernel = a->kernel;
@@ -164,7 +168,8 @@ static void strip_weights(const lt_shape *a, const buffers *b, const place *in, 
   lt_backward_weights(a, &at, b->logits, b->dweights, b->slopes, lanes, weights, dlogits_rows, dlogits);
 }
 
-/* Up to STEP_KEYS keys by a chunk of queries: adds to dk and dv, and leaves the logits' gradients for dq. */
+/* A step: at most STEP_KEYS keys by a chunk of queries. Accumulates dk and dv, and leaves the logits' gradients for
+   dq. */
 static void step(const lt_shape *a, const buffers *b, const place *in, int64_t key, int64_t keys, int64_t block,
                  int add_dk, int add_dv) {
   const lt_kernel *kernel = a->kernel;
@@ -185,7 +190,7 @@ static void step(const lt_shape *a, const buffers *b, const place *in, int64_t k
   }
 }
 
-/* dq of a chunk (+)= ds k over a block of keys, each tile of queries up to its last key. */
+/* dq of a chunk (+)= ds k over a block of keys; each tile of queries stops at its last visible key. */
 static void add_dq(const lt_shape *a, const buffers *b, const place *in, int64_t block, int64_t keys) {
   const lt_kernel *kernel = a->kernel;
   lt_panel_list columns = b->key_columns;
@@ -208,7 +213,7 @@ static void backward_chunk(const lt_shape *a, const buffers *b, const place *in,
                            lt_streams *next) {
   const lt_attention *s = a->s;
   const int64_t seen = in->queries == 0 ? 0 : lt_visible(a, in->query + in->queries - 1);
-  /* What nobody sees is written too, as zeros, unless it is added to. */
+  /* Rows of keys that no query sees are written as zeros, unless they accumulate. */
   const int64_t end = add_dk && add_dv ? seen : s->keys;
   int64_t block = 0;
   do {
@@ -233,11 +238,7 @@ int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward) {
   return backward ? take_buffers(&scratch, &a, &b) : lt_forward_scratch(&a);
 }
 
-typedef struct {
-  lt_heads q, k, v, out, dout, dq, dk, dv;
-} operands;
-
-/* What a head reads and writes, in shares for the steps of another. */
+/* The rows that a head reads and writes, prefetched in shares during the steps of the previous head. */
 static lt_streams head_streams(const lt_shape *a, const buffers *b, const operands *of, int64_t item) {
   const lt_attention *s = a->s;
   const int64_t batch = item / s->heads, head = item % s->heads;
@@ -255,18 +256,17 @@ static lt_streams head_streams(const lt_shape *a, const buffers *b, const operan
   return next;
 }
 
-/* Packs a head's keys and values, unless the head before it had the same. */
-static void pack_head(const lt_shape *a, const buffers *b, lt_matrix keys, lt_matrix values, const void **packed_k,
-                      const void **packed_v) {
+/* Packs a head's keys and values, unless the previous head had the same. */
+static void pack_head(const lt_shape *a, buffers *b, lt_matrix keys, lt_matrix values) {
   const lt_attention *s = a->s;
-  if (keys.data != *packed_k) {
+  if (keys.data != b->packed_keys) {
     lt_pack_list(a->kernel, b->key_rows, keys, keys.rs, 1, s->keys, s->keys, s->dims);
     lt_pack_list(a->kernel, b->key_columns, keys, 1, keys.rs, s->dims, s->dims, s->keys);
   }
-  if (values.data != *packed_v)
+  if (values.data != b->packed_values)
     lt_pack_list(a->kernel, b->value_rows, values, values.rs, 1, s->keys, s->keys, s->value_dims);
-  *packed_k = keys.data;
-  *packed_v = values.data;
+  b->packed_keys = keys.data;
+  b->packed_values = values.data;
 }
 
 void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
@@ -274,23 +274,22 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
                            int thread, int threads) {
   const lt_shape a = lt_shape_of(p, s);
   const operands of = {q, k, v, out, dout, dq, dk, dv};
-  buffers b;
+  buffers b = {.packed_keys = NULL, .packed_values = NULL};
   lt_scratch taken = {scratch, 0};
   take_buffers(&taken, &a, &b);
   const int shared_k = dk.head == 0 && s->heads > 1, shared_v = dv.head == 0 && s->heads > 1;
-  /* An item is a head, or all that share their keys or values, whose gradients are sums over them. */
+  /* An item is a head, or all heads that share keys or values, whose gradients are sums over them. */
   const int64_t group = shared_k || shared_v ? s->heads : 1, items = s->batch * s->heads / group;
   const int64_t end = items * (thread + 1) / threads * group;
-  const void *packed_k = NULL, *packed_v = NULL;
   for (int64_t i = items * thread / threads * group; i < end; i++) {
     place in = {i / s->heads, i % s->heads, 0, 0};
     const int later = i % group > 0, last = i % group == group - 1;
-    pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0), &packed_k, &packed_v);
+    pack_head(&a, &b, lt_head_rows(k, in.batch, in.head, 0), lt_head_rows(v, in.batch, in.head, 0));
     lt_streams next = {.count = 0};
     if (i + 1 < end) next = head_streams(&a, &b, &of, i + 1);
     do {
       in.queries = lt_least(b.chunk, s->queries - in.query);
-      begin_chunk(&a, &b, &in, q, out, dout, lse);
+      begin_chunk(&a, &b, &in, &of, lse);
       backward_chunk(&a, &b, &in, dq, in.query > 0 || (later && shared_k), in.query > 0 || (later && shared_v), &next);
     } while ((in.query += b.chunk) < s->queries);
     if (last || !shared_k)

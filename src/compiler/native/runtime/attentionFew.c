@@ -1,19 +1,19 @@
-/* attentionFew.c: attention of few queries, as in decoding: keys and values are read once, in place, as they stream in. */
+/* attentionFew.c: attention of few queries, as in decoding; streams keys and values once, in place. */
 #include "attentionFew.h"
 
 #include "attention.h"
 
 enum {
-  KEYS = 128, /* of a block: its keys and values stay in the first two caches for all queries */
+  KEYS = 128, /* per block: its keys and values stay in the first two cache levels for all queries */
   LANES = LT_GROUP_LANES,
-  WIDE = 4 * LANES /* columns of values that are summed in registers */
+  WIDE = 4 * LANES /* columns of values summed in registers */
 };
 
 #if defined(LT_HAVE_ATTENTIONFEWAVX512BF16) && defined(LT_HAVE_GEMMAVX512BF16)
 #define LT_MULTIPLIES_BF16
 #endif
 
-/* Whether a kernel's instructions multiply keys and values as they are stored. */
+/* Whether a kernel's instructions multiply bf16 keys and values as stored. */
 static int multiplies_bf16(const lt_shape *a) {
 #ifdef LT_MULTIPLIES_BF16
   extern const lt_kernel lt_avx512bf16_bfloat16;
@@ -44,7 +44,7 @@ int64_t lt_few_scratch(const lt_attention *s) {
 
 static float rounded(int round, float x) { return round ? lt_from_bf16(lt_to_bf16(x)) : x; }
 
-/* The product of a query, in the order of memory, and a key. */
+/* Dot product of a query, in memory order, and a key. */
 static float dot_f32(const float *restrict query, const float *restrict key, int64_t dims, int round) {
   float sums[LANES] = {0};
   int64_t d = 0;
@@ -63,7 +63,7 @@ static float dot_f32(const float *restrict query, const float *restrict key, int
 
 typedef uint32_t loose_word __attribute__((aligned(2), may_alias));
 
-/* The same where keys are stored as bf16: two to a word, so the query's even and odd elements lie apart. */
+/* The same for bf16 keys: two to a word, so the query's even and odd elements are separate. */
 static float dot_bf16(const float *restrict query, const bf16 *restrict key, int64_t dims) {
   float sums[LANES] = {0};
   int64_t d = 0;
@@ -98,7 +98,7 @@ static void load_query(const lt_shape *a, lt_matrix q, int apart, float *query) 
   }
 }
 
-/* sums[c] += weights[r] values[r, c]: four rows at a time, so that sums are seldom loaded and stored. */
+/* sums[c] += weights[r] values[r, c], four rows at a time to save loads and stores of sums. */
 #define LT_ADD_VALUES(name, TYPE, FROM)                                                                                 \
   static void name(const float *weights, const TYPE *values, int64_t rs, int64_t rows, int64_t columns, float *sums) {  \
     for (int64_t at = 0; at < columns; at += WIDE) {                                                                    \
@@ -122,7 +122,7 @@ LT_ADD_VALUES(add_values_exact, float, )
 LT_ADD_VALUES(add_values_rounded, float, ROUNDED)
 LT_ADD_VALUES(add_values_bf16, bf16, lt_from_bf16)
 
-/* The products of a query and keys. */
+/* Dot products of a query with keys. */
 static void dot_keys(const lt_shape *a, const float *query, lt_matrix k, int64_t keys, float *logits) {
   const int64_t dims = a->s->dims;
 #ifdef LT_MULTIPLIES_BF16
@@ -154,7 +154,7 @@ static void add_values(const lt_shape *a, const float *weights, lt_matrix v, int
     add_values_exact(weights, v.data, v.rs, keys, columns, sums);
 }
 
-/* Asks for a row that will be read soon: rows of a head lie too far apart for the CPU to see a stream. */
+/* Prefetches a row: a head's rows are too far apart for hardware prefetchers. */
 static void fetch_row(lt_matrix x, int64_t row, int64_t columns) {
   const int64_t size = x.type == LT_BFLOAT16 ? 2 : 4;
   const char *at = (const char *)x.data + row * x.rs * size, *last = at + columns * size - 1;
@@ -162,13 +162,13 @@ static void fetch_row(lt_matrix x, int64_t row, int64_t columns) {
   __builtin_prefetch(last, 0, 2);
 }
 
-/* A block of one head's keys, and those that come after it, for as long as there are any. */
+/* A block of one head's keys, and the blocks that follow. */
 typedef struct {
   int64_t batch, head, key, keys, next_keys;
   lt_matrix k, v, next_k;
 } block;
 
-/* One block for one query; the first query asks for what comes after. */
+/* One block for one query; the first query prefetches the next block. */
 static void few_block(const lt_shape *a, few_query *state, const block *of, int64_t query, int64_t keys) {
   const lt_attention *s = a->s;
   const int round = a->p == LT_BFLOAT16;

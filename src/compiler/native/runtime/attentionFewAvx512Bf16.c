@@ -1,4 +1,4 @@
-/* attentionFewAvx512Bf16.c: a query's products with keys and its weights' with values by AVX512-BF16, keys sixteen at a time. */
+/* attentionFewAvx512Bf16.c: AVX512-BF16 products of a query with sixteen keys at a time, and of weights with values. */
 /* flags: -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mprefer-vector-width=512 */
 #include <immintrin.h>
 
@@ -8,7 +8,7 @@
 
 static inline __m512 dot(__m512 sum, __m512i a, __m512i b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
 
-/* Sums of sixteen vectors: element 4 i + j is that of a[i + 4 j]. */
+/* Sums of sixteen vectors: element 4 i + j is the sum of a[i + 4 j]. */
 static inline __m512 sum_each(const __m512 *a) {
   __m512 b[8], c[4];
   LT_UNROLL for (int i = 0; i < 8; i++)
@@ -25,7 +25,7 @@ void lt_few_dots_avx512bf16(const bf16 *query, const bf16 *keys, int64_t rs, int
     const bf16 *row[16];
     __m512 sums[16];
     LT_UNROLL for (int i = 0; i < 16; i++) {
-      /* The place that sum_each gives it. Beyond the last, the last again. */
+      /* The position that sum_each gives it; the last row is repeated beyond the end. */
       const int64_t at = r + 4 * (i % 4) + i / 4;
       row[i] = keys + (at < count ? at : count - 1) * rs;
       sums[i] = _mm512_setzero_ps();
@@ -45,7 +45,7 @@ void lt_few_dots_avx512bf16(const bf16 *query, const bf16 *keys, int64_t rs, int
   }
 }
 
-/* Columns [0, 32) of a group: two vectors of sums, of columns in the order in which unpacking leaves them. */
+/* Adds columns [0, 32) of a group to two vectors of sums, in the column order that unpacking produces. */
 static inline void add_pair(__m512 sums[2], __m512i v0, __m512i v1, __m512i weights) {
   sums[0] = dot(sums[0], _mm512_unpacklo_epi16(v0, v1), weights);
   sums[1] = dot(sums[1], _mm512_unpackhi_epi16(v0, v1), weights);
@@ -58,7 +58,7 @@ static inline void add_columns(const float *weights, const bf16 *values, int64_t
   for (int64_t r = 0; r < rows; r += 2) {
     const int two = r + 1 < rows;
     const bf16 *v = values + r * rs;
-    /* Weights are rounded already: their upper halves are all of them. */
+    /* Weights are rounded already: their upper halves hold the whole value. */
     const uint32_t pair = lt_bits(weights[r]) >> 16 | (two ? lt_bits(weights[r + 1]) & 0xffff0000u : 0);
     const __m512i both = _mm512_set1_epi32((int32_t)pair);
     LT_UNROLL for (int g = 0; g < groups; g++)

@@ -2,17 +2,17 @@
 #include "attention.h"
 
 enum {
-  WHOLE_KEYS = 576, /* up to so many keys a strip's softmax sees them all at once */
-  BLOCK_KEYS = 288  /* of longer contexts so many at a time; both are multiples of all tiles' heights */
+  WHOLE_KEYS = 576, /* up to this many keys, a strip's softmax sees all keys at once */
+  BLOCK_KEYS = 288  /* keys at a time in longer contexts; both are multiples of all tile heights */
 };
 
 typedef struct {
   lt_panel_list keys, values, queries, weights;
   float *logits, *sums;              /* [keys of a block, lanes], [lanes, value_dims] */
-  int64_t sums_stride, block, width; /* width: the most queries of a strip */
+  int64_t sums_stride, block, width; /* width: queries per strip */
 } buffers;
 
-/* Room for whichever kernel runs: a word an element, tiles of up to eight rows, panels of up to LT_PANEL columns. */
+/* Sized for every kernel: one word per element, tiles of up to eight rows, panels of up to LT_PANEL columns. */
 static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) {
   const lt_attention *s = a->s;
   const lt_kernel *kernel = a->kernel;
@@ -31,7 +31,7 @@ static int64_t take_buffers(lt_scratch *scratch, const lt_shape *a, buffers *b) 
   return scratch->used;
 }
 
-/* Adds the weights' products with the values of a strip's keys to its sums. A tile of queries stops at its last key. */
+/* Adds the products of a strip's weights and values to its sums. A tile of queries stops at its last visible key. */
 static void add_values(const lt_shape *a, const buffers *b, const lt_strip *at, int accumulate) {
   lt_panel_list weights = b->weights, values = b->values;
   values.words += lt_words(a->kernel, at->key) * values.width;
@@ -51,7 +51,7 @@ static void rescale_sums(const buffers *b, int64_t queries, const float *factors
   }
 }
 
-/* out and lse of a strip from its sums. A query that sees no key gets 0. */
+/* Stores out and lse of a strip from its sums; 0 for a query that sees no key. */
 static void finish_strip(const lt_shape *a, const buffers *b, lt_matrix out, float *lse, int64_t query, int64_t queries,
                          const float *maxima, const float *totals) {
   float factors[LT_STRIP], logs[LT_STRIP];
@@ -100,12 +100,12 @@ static void forward_strip(const lt_shape *a, const buffers *b, lt_heads q, lt_he
   finish_strip(a, b, lt_head_rows(out, batch, head, query), lse == NULL ? NULL : lse + row, query, queries, maxima, totals);
 }
 
-/* Keys that strips see: what they cost. One more for the work that each strip is, however little it sees. */
+/* Cost of a strip: its visible keys, plus one for constant work. */
 static int64_t strip_cost(const lt_shape *a, int64_t width, int64_t strip) {
   return lt_visible(a, lt_least((strip + 1) * width, a->s->queries) - 1) + 1;
 }
 
-/* The first strip, counted over all items, whose cost begins at or after a share of the whole. */
+/* The first strip, over all items, whose cost begins at or after `share` of the total. */
 static int64_t strip_at(const lt_shape *a, int64_t width, int64_t strips, int64_t share, int64_t shares) {
   const int64_t items = a->s->batch * a->s->heads;
   int64_t item_cost = 0, before = 0, strip = 0;
@@ -121,7 +121,7 @@ int64_t lt_forward_scratch(const lt_shape *a) {
   lt_scratch scratch = {NULL, 0}, fewer = {NULL, 0};
   const int64_t bytes = take_buffers(&scratch, a, &b);
   if (a->s->keys <= WHOLE_KEYS) return bytes;
-  /* A cache that is not full yet has fewer keys, and more of them at once. */
+  /* A partly filled cache has fewer keys, so more of them fit at once. */
   lt_attention part = *a->s;
   part.keys = WHOLE_KEYS;
   lt_shape shape = *a;
@@ -130,7 +130,7 @@ int64_t lt_forward_scratch(const lt_shape *a) {
   return whole > bytes ? whole : bytes;
 }
 
-/* What the item after this one reads and writes, nothing where there is none. */
+/* Rows that the next item reads and writes; none after the last. */
 static lt_streams next_item(const lt_shape *a, int64_t strips, int64_t item, int64_t last, lt_heads q, lt_heads k,
                             lt_heads v, lt_heads out) {
   const lt_attention *s = a->s;
@@ -163,7 +163,7 @@ void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, 
   for (int64_t at = first; at < last; at++) {
     const int64_t item = at / strips, batch = item / s->heads, head = item % s->heads, query = at % strips * b.width;
     const lt_matrix keys = lt_head_rows(k, batch, head, 0), values = lt_head_rows(v, batch, head, 0);
-    /* Heads that share their keys come one after another. */
+    /* Heads that share keys are consecutive. */
     if (keys.data != packed_keys) lt_pack_list(a.kernel, b.keys, keys, keys.rs, keys.cs, s->keys, s->keys, s->dims);
     if (values.data != packed_values)
       lt_pack_list(a.kernel, b.values, values, values.cs, values.rs, s->value_dims, s->value_dims, s->keys);

@@ -1,4 +1,4 @@
-/* attentionSoftmax.c: the loops over strips of logits: maxima, weights and their gradients, packed for the products. */
+/* attentionSoftmax.c: loops over strips of logits: maxima, weights and their gradients, packed for the products. */
 #include "attention.h"
 
 #ifdef __AVX512BF16__
@@ -11,8 +11,8 @@ enum { GROUP = LT_GROUP_LANES };
 
 #define LOG2_E 1.44269504f
 
-/* 2^x for x <= 1 or so, to 2e-7 relative; 0 from 2^-126 down. The greater half of what an exponential costs in
-   general is for what a softmax has no use of. */
+/* 2^x for x up to about 1, to 2e-7 relative; 0 from 2^-126 down. A softmax needs none of the range checks that make
+   a general exponential twice as expensive. */
 INLINE float power_of_two(float x) {
   const float y = x < -126.0f ? -126.0f : x;
   const float shifted = y + 12583039.0f; /* 1.5 * 2^23 + 127: the lowest bits are the exponent's */
@@ -28,7 +28,7 @@ INLINE float power_of_two(float x) {
 
 void lt_hide_logits(const lt_shape *a, const lt_strip *at, float *logits) {
   if (!a->s->causal) return;
-  const int64_t first = at->query + a->offset + 1 - at->key; /* the first row that the first query doesn't see */
+  const int64_t first = at->query + a->offset + 1 - at->key; /* the first row that the first query does not see */
   const int64_t rows = a->kernel->rows, start = first < 0 ? 0 : first;
   for (int64_t tile = start - start % rows; tile < at->keys; tile += rows) {
     const int64_t skipped = lt_first_lane(a, at->key + tile, at->query, at->lanes);
@@ -57,7 +57,7 @@ void lt_raise_maxima(const lt_shape *a, const lt_strip *at, const float *logits,
       for (int c = 0; c < GROUP; c++) {
         const float x = row[c] > row[lanes + c] ? row[c] : row[lanes + c];
         const float y = row[2 * lanes + c] > row[3 * lanes + c] ? row[2 * lanes + c] : row[3 * lanes + c];
-        /* NaN may win in x and y and lose here: a lower maximum, but the weights are NaN anyway. */
+        /* NaN may win in x and y and lose here: that lowers the maximum, but the weights are NaN anyway. */
         const float z = x > y ? x : y;
         most[c] = z > most[c] ? z : most[c];
       }
@@ -69,8 +69,8 @@ void lt_raise_maxima(const lt_shape *a, const lt_strip *at, const float *logits,
 }
 
 /* ---- Packing from registers ------------------------------------------------------------------------------------ */
-/* Where the products take pairs of bf16 by tiles of eight rows, two rows of a group become words of the panels at once,
-   instead of going through memory and the kernel's general packing. */
+/* Where the products take pairs of bf16 in tiles of eight rows, two rows of a group become panel words directly,
+   without a detour through memory and the kernel's general packing. */
 
 INLINE int packs_pairs(const lt_kernel *kernel) {
 #ifdef __AVX512BF16__
@@ -82,7 +82,7 @@ INLINE int packs_pairs(const lt_kernel *kernel) {
 }
 
 #ifdef __AVX512BF16__
-/* A group's pairs (even, odd) at one word of two panels. */
+/* Stores a group's pairs (even, odd) at one word of two panels. */
 INLINE void store_pairs(uint32_t *words, int64_t panel, const float *even, const float *odd) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5,
                                          20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -104,7 +104,7 @@ INLINE void store_group(bf16 *to, const float *from) { (void)to, (void)from; }
 
 /* ---- Forward ---------------------------------------------------------------------------------------------------- */
 
-enum { COUNT, KEEP, PAIRS }; /* what becomes of a strip's weights */
+enum { COUNT, KEEP, PAIRS }; /* destination of a strip's weights */
 
 INLINE void weigh_row(float *restrict weights, const float *restrict logits, const float *restrict shift, float scale,
                       float *restrict total) {
@@ -167,7 +167,7 @@ typedef struct {
   float shift[GROUP], bias[GROUP], delta[GROUP], scale, slope;
 } group_lanes;
 
-/* p into logits' place, ds into dweights'. */
+/* Overwrites logits with p and dweights with ds. */
 INLINE void differentiate_row(const group_lanes *of, const float *logits, const float *dweights, float *restrict p,
                               float *restrict ds) {
 #pragma omp simd
@@ -178,7 +178,7 @@ INLINE void differentiate_row(const group_lanes *of, const float *logits, const 
   }
 }
 
-/* In place; with pairs, both strips' rows become bf16, at the same places in bytes. */
+/* In place; with pairs, rows of both strips become bf16 at the same byte offsets. */
 INLINE void differentiate(const int pairs, const lt_shape *a, const lt_strip *at, float *logits, float *dweights,
                           float slope, lt_lanes lanes, lt_panel_list dlogits) {
   for (int64_t g = 0; g < at->lanes; g += GROUP) {
@@ -209,7 +209,7 @@ INLINE void differentiate(const int pairs, const lt_shape *a, const lt_strip *at
   }
 }
 
-/* Rows of keys as left operand, each tile from its first lane on. */
+/* Packs rows of keys as a left operand, each tile from its first lane on. */
 static void pack_rows(const lt_shape *a, const lt_strip *at, int32_t type, const float *strip, lt_panel_list to) {
   const int64_t across = type == LT_BFLOAT16 ? 2 * at->lanes : at->lanes, bytes = type == LT_BFLOAT16 ? 2 : 4;
   for (int64_t i = 0; i < at->keys; i += to.width, to.words += to.size) {

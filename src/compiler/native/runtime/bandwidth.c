@@ -1,18 +1,18 @@
-/* bandwidth.c: the rate at which this machine's threads together read memory that is in no cache. */
+/* bandwidth.c: the rate at which all threads together read uncached memory. */
 #define _GNU_SOURCE
 #include <time.h>
 
 #include "program.h"
 
 enum {
-  BYTES = 1 << 28, /* more than caches hold */
-  ROUND = 1 << 24, /* so little that a round passes before another process wants the cores */
+  BYTES = 1 << 28, /* exceeds the caches */
+  ROUND = 1 << 24, /* small enough that most rounds are not preempted */
 };
 
 typedef struct {
   const uint64_t *words;
   double seconds, rate;
-  uint64_t sum; /* used, so that reading is not left out */
+  uint64_t sum; /* keeps the compiler from dropping the reads */
 } measurement;
 
 static double now(void) {
@@ -21,7 +21,7 @@ static double now(void) {
   return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* Every thread reads its part of a round's memory; the best of all rounds counts. */
+/* Each thread reads its share of a round's memory; the best round counts. */
 static void measure(void *arg, int thread, int threads) {
   measurement *m = arg;
   const int64_t count = ROUND / sizeof *m->words;
@@ -30,7 +30,7 @@ static void measure(void *arg, int thread, int threads) {
   lt_barrier();
   const double start = now();
   double before = start;
-  /* All leave after the same round: the first thread decides, between two barriers. */
+  /* All threads leave after the same round: the first decides, between two barriers. */
   for (int64_t going = 1, round = 0; going; round++) {
     const uint64_t *words = m->words + round % (BYTES / ROUND) * count;
 #pragma omp simd reduction(+ : sum)
@@ -51,7 +51,7 @@ static void measure(void *arg, int thread, int threads) {
 double lt_read_bandwidth(int threads, double seconds) {
   char *memory = lt_allocate(BYTES);
   if (memory == NULL) return 0;
-  /* Pages that nobody has written to are all the same one. */
+  /* Untouched pages would all map to one zero page. */
   memset(memory, 1, BYTES);
   measurement m = {.words = (const uint64_t *)memory, .seconds = seconds};
   lt_team_run(threads, measure, &m);

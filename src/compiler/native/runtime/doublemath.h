@@ -1,4 +1,4 @@
-/* doublemath.h: functions of floats that are worked out in doubles: angles, powers, remainders; a part of vectormath.h. */
+/* doublemath.h: float functions computed in doubles: sines, powers, remainders; a part of vectormath.h. */
 #ifndef LUTHIER_DOUBLEMATH_H
 #define LUTHIER_DOUBLEMATH_H
 
@@ -16,9 +16,9 @@ LT_MATH double lt_from_bits64(uint64_t u) {
 
 /* ---- Sine and cosine ----------------------------------------------------------------------------------------- */
 
-/* x - quadrant * pi / 2, to 2e-8 whatever the size of x; the quadrant, modulo 4. Of 2 / pi, only those bits matter whose
-   products with x are neither multiples of 4 nor too small to tell (Payne & Hanek): for 26 exponents of x, the same 82. They
-   are selected, not looked up, so that the common angle pays little. The product with the first 29 is exact. */
+/* x - quadrant * pi / 2, to 2e-8 for any x, and the quadrant modulo 4. Of 2 / pi, only those bits matter whose
+   products with x are neither multiples of 4 nor negligible (Payne & Hanek): the same 82 for 26 exponents of x. They
+   are selected, not looked up, so that common angles stay cheap. The product with the first 29 is exact. */
 LT_MATH float lt_quadrant(float x, int32_t *quadrant) {
   const float size = lt_absf(x);
   double high = 0x1.45f306dp-1, low = 0x1.9391054a7f09dp-30;
@@ -39,7 +39,7 @@ LT_MATH float lt_wave(float rest, int32_t quadrant) {
   float sine = -1.9515295891e-4f;
   sine = sine * s + 8.3321608736e-3f;
   sine = sine * s - 1.6666654611e-1f;
-  sine = rest * (sine * s + 1.0f); /* -0 stays */
+  sine = rest * (sine * s + 1.0f); /* keeps -0 */
   float cosine = 2.443315711809948e-5f;
   cosine = cosine * s - 1.388731625493765e-3f;
   cosine = cosine * s + 4.166664568298827e-2f;
@@ -48,7 +48,7 @@ LT_MATH float lt_wave(float rest, int32_t quadrant) {
   return quadrant & 2 ? -value : value;
 }
 
-/* Absolute errors. */
+/* Errors are absolute. */
 LT_MATH float lt_sinf(float x) {
   int32_t quadrant;
   const float rest = lt_quadrant(x, &quadrant);
@@ -81,7 +81,7 @@ LT_MATH double lt_log2_double(float x) {
   return x < LT_INFINITY ? positive : (double)x;
 }
 
-/* 2^x for |x| <= 1000; any double elsewhere but NaN, which stays. */
+/* 2^x for |x| <= 1000; NaN for NaN; any double elsewhere. */
 LT_MATH double lt_exp2_double(double x) {
   const double shifted = x + 6755399441055744.0;
   const double r = (x - (shifted - 6755399441055744.0)) * 0.69314718055994530942;

@@ -1,22 +1,22 @@
-/* draws.c: random numbers in bulk, with the bits that src/compiler/draws.ts gives on any machine. */
+/* draws.c: bulk random numbers with the same bits as src/compiler/draws.ts on every machine. */
 /* flags: machine -ffp-contract=off */
 #include <math.h>
 #include <stdatomic.h>
 
 #include "luthier.h"
 
-/* Only operations that IEEE 754 defines to the last bit, each rounded by itself, in the order of the TypeScript: however
-   wide the vectors are that a compiler makes of these loops, the results are the same. */
+/* Uses only operations that IEEE 754 defines to the last bit, each rounded separately, in the order of the
+   TypeScript code: results do not depend on the vector width that the compiler chooses. */
 
 enum {
-  PAIRS = 512,     /* counters at a time, two numbers each: what they pass through stays in the nearest cache */
-  PIECE = 1 << 19, /* counters that a thread takes at once: two threads that met in a large page would both clear it */
+  PAIRS = 512,     /* counters at a time, two numbers each: intermediate results fit the first-level cache */
+  PIECE = 1 << 19, /* counters per work item: threads that share a large page would both clear it */
 };
 
 #define MIX(by) x0 += x1, x1 = (x1 << by | x1 >> (32 - by)) ^ x0
 #define FOUR_ROUNDS(a, b, c, d) MIX(a), MIX(b), MIX(c), MIX(d)
 
-/* Threefry-2x32 with 20 rounds of the counters first, first + 1, ... */
+/* Threefry-2x32 with 20 rounds for the counters first, first + 1, ... */
 static void draw_words(const uint32_t *key, uint32_t first, uint32_t *restrict even, uint32_t *restrict odd) {
   const uint32_t k0 = key[0], k1 = key[1], k2 = k0 ^ k1 ^ 0x1bd11bda;
   for (uint32_t i = 0; i < PAIRS; i++) {
@@ -72,7 +72,7 @@ static inline double cosine_of(double z) {
                                       z * (1.0 / 479001600 + z * (-1.0 / 87178291200 + z / 20922789888000)))))));
 }
 
-/* Box and Muller's pairs: a radius from one word, an angle from the other. */
+/* Box-Muller pairs: the radius from one word, the angle from the other. */
 static void normal_of_words(double scale, const uint32_t *restrict even, const uint32_t *restrict odd,
                             float *restrict firsts, float *restrict seconds) {
   for (int i = 0; i < PAIRS; i++) {
@@ -108,7 +108,7 @@ static void fill_pairs(const lt_draw *draw, int64_t first, int64_t count, float 
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The numbers of the counters from `first` to `last`. */
+/* Fills the numbers of the counters from `first` to `last`. */
 static void fill(const lt_draw *draw, int64_t first, int64_t last) {
   const int64_t end = smaller(2 * last, draw->count);
   if (draw->distribution == LT_SAME) {
@@ -123,13 +123,13 @@ static void fill(const lt_draw *draw, int64_t first, int64_t last) {
 typedef struct {
   const lt_draw *draws;
   int64_t count;
-  int64_t counters; /* of all arrays, one behind the other */
+  int64_t counters; /* of all arrays, concatenated */
   _Atomic int64_t taken;
 } filling;
 
 static int64_t counters_of(const lt_draw *draw) { return (draw->count + 1) / 2; }
 
-/* The parts of all arrays that lie between two counters. */
+/* Fills the pieces of all arrays between two counters. */
 static void fill_piece(const filling *all, int64_t from, int64_t to) {
   for (int64_t i = 0, first = 0; i < all->count && first < to; i++) {
     const lt_draw *draw = &all->draws[i];
@@ -139,7 +139,7 @@ static void fill_piece(const filling *all, int64_t from, int64_t to) {
   }
 }
 
-/* Pieces go to whoever comes first: what a number is depends on its counter alone. */
+/* Threads take pieces dynamically: a number depends on its counter alone. */
 static void work(void *argument, int thread, int threads) {
   (void)thread, (void)threads;
   filling *all = argument;

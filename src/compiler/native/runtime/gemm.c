@@ -1,4 +1,4 @@
-/* gemm.c: products of packed operands: the choice of microkernel, packing, and the order of tiles. */
+/* gemm.c: microkernel selection, and packing of operands for products. */
 /* flags: -O2 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "kernels.h"
 
-/* ---- Which microkernel ---------------------------------------------------------------------------------------- */
-/* LT_HAVE_X says that the compiler accepted the flags of that file. */
+/* ---- Microkernel selection --------------------------------------------------------------------------------------- */
+/* LT_HAVE_X means that the compiler accepted the flags of that file. */
 
 extern const lt_kernel lt_avx512bf16_bfloat16, lt_avx512_float32, lt_avx512_bfloat16, lt_avx2_float32, lt_avx2_bfloat16,
     lt_portable_float32, lt_portable_bfloat16;
@@ -87,7 +87,7 @@ const char *lt_kernels(void) {
 static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Panels of the tile's width; where those would leave a last one of a single vector, narrow ones if they fit evenly. */
+/* Panels have the tile's width; narrower ones are used if they fit evenly where the last would have a single vector. */
 int64_t lt_panel_width(const lt_kernel *kernel, int64_t n) {
   const int64_t narrow = kernel->columns - kernel->lanes;
   if (n <= kernel->columns) return ceilDivide(n, kernel->lanes) * kernel->lanes;

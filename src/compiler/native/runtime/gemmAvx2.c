@@ -1,4 +1,4 @@
-/* gemmAvx2.c: the microkernel of AVX2 with fused multiply-add. */
+/* gemmAvx2.c: the microkernel for AVX2 with fused multiply-add. */
 /* flags: -O3 -mavx2 -mfma */
 #include <immintrin.h>
 
@@ -15,14 +15,14 @@
 #define LT_MULADD(c, a, b) _mm256_fmadd_ps(a, b, c)
 #include "gemmKernel.h"
 
-/* Six or eight words; masked stores would take many cycles. */
+/* Stores six or eight words; masked stores would take many cycles. */
 LT_INLINE void store(uint32_t *to, int64_t stored, __m256i words) {
   if (stored == 8) return _mm256_storeu_si256((__m256i *)to, words);
   _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(words));
   _mm_storel_epi64((__m128i *)(to + 4), _mm256_extracti128_si256(words, 1));
 }
 
-/* to[w * width + i] = rows[i][w] for i < stored, a tile's rows or eight. */
+/* to[w * width + i] = rows[i][w] for i < stored, which is the tile's rows or eight. */
 LT_INLINE void transpose(uint32_t *to, int64_t width, int64_t stored, const __m256i *rows) {
   __m256i pairs[8], quads[8];
   for (int i = 0; i < 8; i += 2) {

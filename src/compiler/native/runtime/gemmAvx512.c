@@ -1,4 +1,4 @@
-/* gemmAvx512.c: the microkernel of AVX-512 without instructions for bf16. */
+/* gemmAvx512.c: the microkernel for AVX-512 without bf16 instructions. */
 /* flags: -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprfchw -mprefer-vector-width=512 */
 #include "gemmAvx512.h"
 

@@ -1,4 +1,4 @@
-/* gemmAvx512.h: vectors of both AVX-512 microkernels. */
+/* gemmAvx512.h: vectors shared by both AVX-512 microkernels. */
 #include <immintrin.h>
 
 #include "kernels.h"
@@ -8,7 +8,7 @@
 #define LT_LANES 16
 #define LT_GROUP 8
 
-/* to[w * width + i] = rows[i][w] for eight rows of sixteen words, the first `words` of them. */
+/* to[w * width + i] = rows[i][w] for the first `words` of sixteen words of eight rows. */
 static inline __attribute__((always_inline)) void lt_transpose512(uint32_t *to, int64_t width, const __m512i *rows,
                                                                   int64_t words) {
   __m512i pairs[8], quads[8];

@@ -1,8 +1,8 @@
-/* gemmAvx512Bf16.c: the microkernel of AVX512-BF16: two products of bf16 summed into each float32 at once. */
+/* gemmAvx512Bf16.c: the microkernel for AVX512-BF16, which adds two products of bf16 to each float32 at once. */
 /* flags: -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mprfchw -mprefer-vector-width=512 */
 #include "gemmAvx512.h"
 
-/* The instructions round to nearest even, keep NaN, and take subnormal numbers for zero. */
+/* The instructions round to nearest even, keep NaN, and flush subnormal numbers to zero. */
 #define LT_NAME(x) x
 #define LT_DEPTH 2
 #define LT_OPERAND __m512i
@@ -17,7 +17,7 @@
 LT_INLINE __mmask32 lanes32(int64_t count) { return count >= 32 ? ~0u : count <= 0 ? 0 : (1u << count) - 1; }
 LT_INLINE int64_t bytesOf(const int32_t type) { return type == LT_BFLOAT16 ? 2 : 4; }
 
-/* Those of thirty-two neighbours that `lanes` names as bf16, zeros elsewhere. */
+/* Of thirty-two neighbours, those selected by `lanes` as bf16, zeros elsewhere. */
 LT_INLINE __m512i halvesAt(const int32_t type, const char *from, __mmask32 lanes) {
   if (type == LT_BFLOAT16) return _mm512_maskz_loadu_epi16(lanes, from);
   const __m512 low = _mm512_maskz_loadu_ps((__mmask16)lanes, from);
@@ -29,7 +29,7 @@ LT_INLINE void fetch32(const int32_t type, const char *from) {
   if (type != LT_BFLOAT16) __builtin_prefetch(from + 64, 0, 2);
 }
 
-/* Thirty-two columns of `rows` <= 4 rows of memory: one word or two of each of `panels` <= 4 panels of eight. */
+/* Thirty-two columns of `rows` <= 4 rows of memory: one or two words of each of `panels` <= 4 panels of eight. */
 LT_INLINE void packFour(const int32_t type, uint32_t *to, int64_t size, const char *from, int64_t stride, const int rows,
                         __mmask32 lanes, int64_t panels) {
   __m512i row[4], pairs[4], halves[4];
@@ -52,7 +52,7 @@ LT_INLINE void packFour(const int32_t type, uint32_t *to, int64_t size, const ch
   }
 }
 
-/* Panels of eight from rows of memory: four rows at a time in their order give whole lines of the panels. */
+/* Panels of eight from rows of memory, four rows at a time in order: fills whole cache lines of the panels. */
 LT_INLINE void packNarrow(const int32_t type, uint32_t *to, int64_t size, const char *from, int64_t along, int64_t vectors,
                           int64_t k) {
   const int64_t stride = along * bytesOf(type);
@@ -79,7 +79,7 @@ LT_INLINE void packNarrow(const int32_t type, uint32_t *to, int64_t size, const 
   }
 }
 
-/* Panels of sixteens from rows of memory, two of them at a time in their order. */
+/* Panels of multiples of sixteen from rows of memory, two rows at a time in order. */
 LT_INLINE void packWide(const int32_t type, uint32_t *to, int64_t size, int64_t width, const char *from, int64_t along,
                         int64_t vectors, int64_t k) {
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5,
@@ -104,7 +104,7 @@ LT_INLINE void packWide(const int32_t type, uint32_t *to, int64_t size, int64_t 
   }
 }
 
-/* Eight vectors, contiguous in memory, of which `valid` are there; the same of the next eight is fetched. */
+/* Eight vectors, contiguous in memory, of which `valid` exist; prefetches the next eight. */
 LT_INLINE void packEight(const int32_t type, uint32_t *to, int64_t width, const char *from, int64_t stride, int64_t valid,
                          int64_t k) {
   for (int64_t d = 0; d < k; d += 32, to += 16 * width, from += 32 * bytesOf(type)) {
@@ -121,8 +121,8 @@ LT_INLINE void packEight(const int32_t type, uint32_t *to, int64_t width, const 
   }
 }
 
-/* Panels of vectors that are contiguous in memory, eight at a time: not so long that the panel leaves the cache
-   before its other columns are written, nor so short that memory is read here and there. */
+/* Panels of vectors that are contiguous in memory, eight at a time, in stretches short enough that the panel stays
+   in the cache until its other columns are written, and long enough for sequential reads. */
 LT_INLINE void packAlong(const int32_t type, uint32_t *to, int64_t size, int64_t width, const char *from, int64_t across,
                          int64_t vectors, int64_t k) {
   enum { AT_ONCE = 1024 };

@@ -16,7 +16,7 @@ typedef uint16_t lt_loosehalves __attribute__((vector_size(2 * LT_LANES), aligne
 #define LT_UNROLL _Pragma("GCC unroll 16")
 #define LT_INLINE static inline __attribute__((always_inline))
 
-/* The upper halves of the words are the floats of these bits as bf16. */
+/* The upper halves of the result's words are the floats of these bits as bf16. */
 LT_INLINE lt_wordv LT_NAME(rounded)(lt_wordv u) {
   const lt_wordv nan = (lt_wordv)((lt_signedv)(u & 0x7fffffffu) > 0x7f800000);
   return (~nan & (u + 0x7fffu + ((u >> 16) & 1u))) | (nan & (u | 0x400000u));
@@ -26,7 +26,7 @@ LT_INLINE lt_wordv LT_NAME(rounded)(lt_wordv u) {
 #define LT_NARROW(x) __builtin_convertvector(LT_NAME(rounded)((lt_wordv)(x)) >> 16, lt_halves)
 #endif
 
-/* What lies at a tile's borders: through a copy of the tile. */
+/* Stores the partial tiles at a matrix's borders, through a temporary tile. */
 static __attribute__((noinline)) void LT_NAME(spill)(const float *tile, int64_t width, void *c, int32_t c_type, int64_t ldc,
                                                      int64_t m, int64_t n, int accumulate) {
   for (int64_t i = 0; i < m; i++, tile += width) {
@@ -43,7 +43,7 @@ static __attribute__((noinline)) void LT_NAME(spill)(const float *tile, int64_t 
   }
 }
 
-/* Lines on their way: into the first cache for tiles that wait for memory, else into the second. */
+/* Prefetches lines: into the first-level cache for tiles that wait for memory, else into the second. */
 LT_INLINE void LT_NAME(fetch)(const int near, int lines, const char **next) {
   for (; lines > 0; lines--, *next += 64) {
     if (near)
@@ -53,7 +53,7 @@ LT_INLINE void LT_NAME(fetch)(const int near, int lines, const char **next) {
   }
 }
 
-/* A tile of `rows` x `vectors`, both constants where it is inlined. */
+/* A tile of `rows` x `vectors`, both constant after inlining. */
 LT_INLINE void LT_NAME(tile)(const int rows, const int vectors, const uint32_t *a, const uint32_t *b, int64_t words,
                              int64_t width, void *c, int32_t c_type, int64_t ldc, int64_t m, int64_t n, float alpha,
                              int accumulate, const char *next, int64_t ahead) {
@@ -127,14 +127,14 @@ LT_TILES(8)
 #define LT_TILE_ALL LT_TILE_ROW(4)
 #endif
 
-/* lt_kernel.tile: the one with the fewest rows and vectors that holds m x n. */
+/* lt_kernel.tile: the smallest tile function that covers m x n. */
 static lt_tile *LT_NAME(choose)(int64_t m, int64_t n) {
   static lt_tile *const tiles[4][LT_VECTORS] = {LT_TILE_ROW(1), LT_TILE_ROW(2), LT_TILE_ROW(4), LT_TILE_ALL};
   const int rows = m > 4 ? 3 : m > 2 ? 2 : m > 1;
   return tiles[rows][(n - 1) / LT_LANES];
 }
 
-/* lt_kernel.burn: the tile's inner loop without its loads; from volatile memory, lest equal sums become one. */
+/* lt_kernel.burn: the tile's inner loop without loads; volatile operands keep equal sums from merging. */
 static float LT_NAME(burn)(int64_t rounds) {
   lt_vector sums[LT_ROWS][LT_VECTORS];
   volatile uint32_t zero = 0;

@@ -24,7 +24,7 @@ LT_INLINE lt_wordv LT_NAME(wordsAt)(const int rounding, const int32_t type, cons
   return rounding ? LT_NAME(rounded)(u) & 0xffff0000u : u;
 }
 
-/* Panels of any vectors, one element at a time. */
+/* Panels of arbitrary vectors, one element at a time. */
 LT_INLINE void LT_NAME(packLoose)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
                                   const void *from, int64_t across, int64_t along, int64_t vectors, int64_t k) {
   for (int64_t j = 0; j < vectors; j += width, to += size) {
@@ -37,7 +37,7 @@ LT_INLINE void LT_NAME(packLoose)(const int rounding, const int32_t type, uint32
   }
 }
 
-/* Rows of a whole panel, `width` neighbours each; those of as many rows further on are fetched where a line begins. */
+/* Rows of a whole panel, `width` neighbours each; prefetches as many rows ahead at line boundaries. */
 LT_INLINE void LT_NAME(packBlock)(const int rounding, const int32_t type, const int rows, uint32_t *to, int64_t width,
                                   const char *from, int64_t stride) {
   const int64_t bytes = width * (type == LT_BFLOAT16 ? 2 : 4);
@@ -54,7 +54,7 @@ LT_INLINE void LT_NAME(packBlock)(const int rounding, const int32_t type, const 
       *(lt_loosewords *)(to + r * width + c) = LT_NAME(wordsAt)(rounding, type, from + r * stride, c);
 }
 
-/* Panels from rows of memory, a few rows at a time in their order. */
+/* Panels from rows of memory, a few rows at a time in order. */
 LT_INLINE void LT_NAME(packAcross)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
                                    const char *from, int64_t along, int64_t vectors, int64_t k) {
   enum { AT_ONCE = 8 };
@@ -72,7 +72,7 @@ LT_INLINE void LT_NAME(packAcross)(const int rounding, const int32_t type, uint3
   }
 }
 
-/* LT_GROUP vectors, contiguous in memory, of which `valid` are there. */
+/* LT_GROUP vectors, contiguous in memory, of which `valid` exist. */
 LT_INLINE void LT_NAME(packGroup)(const int rounding, const int32_t type, uint32_t *to, int64_t width, const char *from,
                                   int64_t across, int64_t valid, int64_t k) {
   for (int64_t d = 0; d < k; d += LT_LANES) {
@@ -87,8 +87,8 @@ LT_INLINE void LT_NAME(packGroup)(const int rounding, const int32_t type, uint32
   }
 }
 
-/* Panels of vectors that are contiguous in memory, a group at a time: not so long that the panel leaves the cache before
-   its other columns are written, nor so short that memory is read here and there. */
+/* Panels of vectors that are contiguous in memory, a group at a time, in stretches short enough that the panel stays
+   in the cache until its other columns are written, and long enough for sequential reads. */
 LT_INLINE void LT_NAME(packAlong)(const int rounding, const int32_t type, uint32_t *to, int64_t size, int64_t width,
                                   const char *from, int64_t across, int64_t vectors, int64_t k) {
   enum { AT_ONCE = 256 };
@@ -114,7 +114,7 @@ LT_INLINE void LT_NAME(packAs)(const int rounding, const int32_t type, uint32_t 
     LT_NAME(packLoose)(rounding, type, to, size, width, from, across, along, vectors, k);
 }
 
-/* lt_kernel.pack for each precision. */
+/* Defines lt_kernel.pack for a precision. */
 #define LT_PACK(name, rounding)                                                                                        \
   static void LT_NAME(name)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, \
                             int64_t along, int64_t vectors, int64_t k) {                                               \

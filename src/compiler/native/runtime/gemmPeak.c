@@ -1,4 +1,4 @@
-/* gemmPeak.c: the rate of multiply-adds in this machine's registers alone. */
+/* gemmPeak.c: peak multiply-add rate of the machine's registers. */
 /* flags: -O2 */
 #include <time.h>
 
@@ -17,7 +17,7 @@ typedef struct {
   double seconds, rate[THREADS];
 } measurement;
 
-/* The best of short bursts: what else runs on the machine takes from the others. */
+/* The best of short bursts: other processes slow down the rest. */
 static void measure(void *arg, int thread, int threads) {
   measurement *m = arg;
   const lt_kernel *kernel = m->kernel;

@@ -1,4 +1,4 @@
-/* gemmPortable.c: the microkernel of compilers' vectors of four floats, for every CPU (NEON on ARM, SSE on x86). */
+/* gemmPortable.c: the microkernel in compiler vectors of four floats, for every CPU (NEON on ARM, SSE on x86). */
 /* flags: -O3 */
 #include "kernels.h"
 

@@ -1,4 +1,4 @@
-/* gemmProducts.c: products over packed operands: the order of tiles, and how several products are split over threads. */
+/* gemmProducts.c: products of packed operands: tile order, and the division of several products among threads. */
 /* flags: -O2 */
 #include "kernels.h"
 
@@ -6,9 +6,9 @@ static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 enum {
-  DEPTH_WORDS = 1024, /* of k at once: a block of rows of this depth stays in the second cache */
-  BLOCK_ROWS = LT_BLOCK_ROWS,   /* of c at once */
-  STREAM_WORDS = 2048 /* fetched ahead where b is read once */
+  DEPTH_WORDS = 1024, /* of k at a time: a block of rows of this depth stays in the second-level cache */
+  BLOCK_ROWS = LT_BLOCK_ROWS,   /* of c at a time */
+  STREAM_WORDS = 2048 /* prefetched where b is read once */
 };
 
 /* A packed operand of panels of `width` vectors and `words` words each. */
@@ -27,15 +27,15 @@ static char *elementOf(target c, int64_t i, int64_t j) {
   return (char *)c.data + (i * c.ld + j) * (c.type == LT_BFLOAT16 ? 2 : 4);
 }
 
-/* The rows [i0, i1) (i0 a multiple of the tile's) of the panels [j0, j1) of c, n columns in all. Sums over k are
-   split by its size alone, so that no element depends on the region it is computed with. */
+/* The rows [i0, i1) (i0 a multiple of the tile's rows) of the panels [j0, j1) of c, which has n columns. How sums
+   over k are split depends on k alone, so that no element depends on the region that it is computed in. */
 static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
                            int64_t n, int64_t words, target c, float alpha, int accumulate) {
   const int64_t parts = c.type == LT_BFLOAT16 || words == 0 ? 1 : ceilDivide(words, DEPTH_WORDS);
   const int64_t part = ceilDivide(words, parts), tiles = ceilDivide(i1 - i0, kernel->rows);
   const int64_t panels = j1 - j0;
   for (int64_t step = 0; step < parts * panels; step++) {
-    /* A single row of tiles reads b as it lies in memory; else each part of the rows of a stays in the cache. */
+    /* A single row of tiles reads b in memory order; otherwise each piece of a's rows stays in the cache. */
     const int64_t p = tiles == 1 ? step % parts : step / panels, j = j0 + (tiles == 1 ? step / parts : step % panels);
     const int64_t w = p * part, count = least(part, words - w), left = j + 1 < j1;
     const int64_t share = left * ceilDivide(ceilDivide(b.width * count, 16), tiles); /* of the next panel's lines */
@@ -54,7 +54,7 @@ static void multiplyRegion(const lt_kernel *kernel, operand a, operand b, int64_
 
 /* ---- lt_gemm -------------------------------------------------------------------------------------------------- */
 
-/* Rows of even blocks of at most BLOCK_ROWS. */
+/* Rows per block when m is divided evenly into blocks of at most BLOCK_ROWS. */
 static int64_t rowsAtOnce(const lt_kernel *kernel, int64_t m) {
   if (m <= 0) return kernel->rows;
   const int64_t blocks = ceilDivide(m, BLOCK_ROWS);
@@ -84,7 +84,7 @@ void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *pa
 
 /* ---- lt_products ---------------------------------------------------------------------------------------------- */
 
-/* A thread's share of a list of jobs, each of which is cut into units of equal work. */
+/* A thread's share of a list of jobs, each divided into units of equal work. */
 typedef struct {
   double total, from, to, done;
 } share;
@@ -102,9 +102,9 @@ static void takeUnits(share *s, double work, int64_t units, int64_t *first, int6
   *last = high <= 0 ? 0 : high >= (double)units || s->to >= s->total ? units : (int64_t)(high + 0.5);
 }
 
-enum { PACK_ROWS = 64 }; /* of k in a unit of packing, where rows of memory are read in order */
+enum { PACK_ROWS = 64 }; /* of k per unit of packing, where memory is read row by row */
 
-/* Packs a thread's share of one operand: `across` is the stride over its vectors, `along` over k. */
+/* Packs a thread's share of one operand: `across` is the stride between its vectors, `along` that along k. */
 static void packShare(const lt_kernel *kernel, share *s, void *packed, const void *data, int32_t type, int64_t across,
                       int64_t along, int64_t vectors, int64_t width, int64_t k) {
   const int64_t panels = ceilDivide(vectors, width), words = lt_words(kernel, k), size = type == LT_BFLOAT16 ? 2 : 4;
@@ -132,7 +132,7 @@ void lt_products_pack(int p, const lt_product *products, int64_t count, int thre
   }
 }
 
-/* The units [first, last) of a product: panels of columns within blocks of rows, one block after another. */
+/* The units [first, last) of a product: panels of columns within blocks of rows, block by block. */
 static void multiplyUnits(const lt_kernel *kernel, const lt_product *q, int64_t block, int64_t panels, int64_t first,
                           int64_t last) {
   const int64_t words = lt_words(kernel, q->k);
@@ -145,7 +145,7 @@ static void multiplyUnits(const lt_kernel *kernel, const lt_product *q, int64_t 
   }
 }
 
-/* Rows of a unit: as many as lt_gemm's, fewer where that would leave too few units to share out evenly. */
+/* Rows per unit: as in lt_gemm, but fewer where that would leave too few units to divide evenly. */
 static int64_t blockOf(const lt_kernel *kernel, int64_t m, int64_t panels, int threads) {
   int64_t block = rowsAtOnce(kernel, m);
   while (threads > 1 && block >= 2 * kernel->rows && ceilDivide(m, block) * panels < 8 * threads)

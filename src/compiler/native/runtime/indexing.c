@@ -1,9 +1,9 @@
-/* indexing.c: sums by segment (the gradient of a gather), cumulative sums, and the k largest of a row. */
+/* indexing.c: segment sums (the gradient of a gather), cumulative sums, and the k largest elements of a row. */
 #include <string.h>
 
 #include "luthier.h"
 
-/* Columns a thread is given at a time: a cache line of float32, so that no two threads write to the same one. */
+/* Columns per unit of work: a cache line of float32, so that no two threads write to the same line. */
 enum { COLUMN_GROUP = 16 };
 
 static void add_row_f32(float *restrict out, const float *restrict x, int64_t columns) {
@@ -19,7 +19,8 @@ static void add_row_bf16(float *restrict out, const bf16 *restrict x, int64_t co
 void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids, int64_t ids_stride, int64_t rows,
                     int64_t columns, float *out, int64_t out_rs, int64_t segments, int accumulate, int thread,
                     int threads) {
-  /* Every thread walks all rows in order for columns of its own: each sum has one order, whatever the threads. */
+  /* Each thread processes all rows in order for its own columns, so that summation order does not depend on the
+     number of threads. */
   int64_t groups = (columns + COLUMN_GROUP - 1) / COLUMN_GROUP;
   int64_t first = groups * thread / threads * COLUMN_GROUP;
   int64_t last = groups * (thread + 1) / threads * COLUMN_GROUP;
@@ -38,7 +39,7 @@ void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids,
   }
 }
 
-/* An input is read before its output is written: out may be x itself. */
+/* Each input is read before its output is written: out may be x. */
 void lt_cumsum_f32(const float *x, int64_t stride, float *out, int64_t out_stride, int64_t n, int exclusive,
                    int reverse) {
   float sum = 0;
@@ -52,7 +53,7 @@ void lt_cumsum_f32(const float *x, int64_t stride, float *out, int64_t out_strid
 
 void lt_cumsum_i32(const int32_t *x, int64_t stride, int32_t *out, int64_t out_stride, int64_t n, int exclusive,
                    int reverse) {
-  uint32_t sum = 0; /* unsigned: wraps around where signed overflow would be undefined */
+  uint32_t sum = 0; /* unsigned: wraps around, while signed overflow is undefined */
   for (int64_t i = 0; i < n; i++) {
     int64_t at = reverse ? n - 1 - i : i;
     uint32_t before = sum;
@@ -62,14 +63,15 @@ void lt_cumsum_i32(const int32_t *x, int64_t stride, int32_t *out, int64_t out_s
 }
 
 /* ---- The k largest ------------------------------------------------------------------------------------------- */
-/* An element and its index become one integer: the value's order above, the index's below, turned round so that of
-   equal values the lower index is the larger integer. Such integers never tie. */
+/* An element and its index form one integer: the value's order in the upper half, the complement of the index in the
+   lower, so that of equal values the lower index ranks higher. Such integers are never equal. */
 
 static uint64_t ranked(uint32_t order, int64_t index) { return (uint64_t)order << 32 | (uint32_t)~(uint32_t)index; }
 
 static int64_t index_of(uint64_t rank) { return (int64_t)(uint32_t)~(uint32_t)rank; }
 
-/* Unsigned integers in the order of the floats; -0 equals 0, and any NaN is above infinity, so that it is seen. */
+/* Order-preserving map from floats to unsigned integers; -0 equals 0, and NaN ranks above infinity, so that it
+   shows. */
 static uint32_t order_f32(float value) {
   uint32_t bits;
   if (value != value) return UINT32_MAX;
@@ -80,7 +82,7 @@ static uint32_t order_f32(float value) {
 
 static uint32_t order_i32(int32_t value) { return (uint32_t)value ^ 0x80000000u; }
 
-/* Puts `rank` in the place of the heap's least element, the root, and lets it sink. */
+/* Replaces the heap's least element, the root, and restores the heap. */
 static void replace_least(uint64_t *heap, int64_t count, uint64_t rank) {
   int64_t at = 0;
   for (int64_t child; (child = 2 * at + 1) < count; at = child) {
@@ -104,7 +106,7 @@ static void offer(uint64_t *heap, int64_t index, int64_t k, uint64_t rank) {
     replace_least(heap, k, rank);
 }
 
-/* A heap of the least first becomes a list of the largest first. */
+/* Sorts a min-heap in descending order. */
 static void sort_heap(uint64_t *heap, int64_t count) {
   for (int64_t last = count - 1; last > 0; last--) {
     uint64_t least = heap[0];

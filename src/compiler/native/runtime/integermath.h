@@ -1,4 +1,4 @@
-/* integermath.h: integers modulo 2^32, and the random bits made of them; a part of vectormath.h. */
+/* integermath.h: integers modulo 2^32, and random bits derived from them; a part of vectormath.h. */
 #ifndef LUTHIER_INTEGERMATH_H
 #define LUTHIER_INTEGERMATH_H
 
@@ -10,7 +10,7 @@ LT_MATH int32_t lt_clipi(int32_t x, int32_t lo, int32_t hi) { return lt_mini(lt_
 LT_MATH int32_t lt_absi(int32_t x) { return (int32_t)(x < 0 ? 0u - (uint32_t)x : (uint32_t)x); }
 LT_MATH int32_t lt_squarei(int32_t x) { return (int32_t)((uint32_t)x * (uint32_t)x); }
 
-/* Truncated and taken modulo 2^32, as typed arrays do; 0 for NaN and infinities. Every step is exact. */
+/* Truncated modulo 2^32, as typed arrays do; 0 for NaN and infinities. Every step is exact. */
 LT_MATH int32_t lt_to_int(float x) {
   const float whole = __builtin_truncf(x);
   const float rest = whole - __builtin_truncf(whole * 0x1p-32f) * 0x1p32f;
@@ -32,7 +32,7 @@ LT_MATH int32_t lt_floormod(int32_t a, int32_t b) {
   return b == 0 ? 0 : rest;
 }
 
-/* a ** b in doubles, truncated and taken modulo 2^32; 0 where that is infinite. */
+/* a ** b in doubles, truncated modulo 2^32; 0 where that is infinite. */
 LT_MATH int32_t lt_ipow(int32_t a, int32_t b) {
   double result = 1.0, base = (double)a;
   _Pragma("GCC unroll 31") for (int bit = 0; bit < 31; bit++) {

@@ -1,4 +1,4 @@
-/* kernels.h: inside the runtime library alone: microkernels, and the packing that products and attention share. */
+/* kernels.h: internal to the runtime: microkernels, and the packing that products and attention share. */
 #ifndef LUTHIER_KERNELS_H
 #define LUTHIER_KERNELS_H
 
@@ -6,35 +6,35 @@
 
 #include "luthier.h"
 
-/* Packed operands are panels one after another. A panel holds `width` rows of a left operand (columns of a right
-   one) as 32-bit words: the word [w * width + i] is element i at depth w; with depth == 2 it is a pair of bf16, the
-   even depth in the lower half. What lies beyond the operand's edge is zero. */
+/* Packed operands are sequences of panels. A panel holds `width` rows of a left operand (columns of a right one) as
+   32-bit words: word [w * width + i] is element i at depth w; with depth == 2 it is a pair of bf16, the even depth
+   in the lower half. Elements beyond the operand's edge are zero. */
 
-/* c[m, n] = alpha * a b (+ c), from the `words` words at a and b. On the way as many lines as `ahead` are fetched from
-   `next` on: one a word, or those of b's words if there are more. */
+/* c[m, n] = alpha * a b (+ c), from the `words` words at a and b. Prefetches `ahead` lines from `next` on: one per
+   word, or as many as b has if that is more. */
 typedef void lt_tile(const uint32_t *a, const uint32_t *b, int64_t words, int64_t width, void *c, int32_t c_type,
                      int64_t ldc, int64_t m, int64_t n, float alpha, int accumulate, const char *next, int64_t ahead);
 
 typedef struct lt_kernel {
   const char *name;
   int32_t rows;    /* of a tile: the width of left panels */
-  int32_t lanes;   /* of a vector: the widths of right panels are multiples */
-  int32_t columns; /* of a tile: the greatest width of right panels */
+  int32_t lanes;   /* of a vector: right panels are multiples of this wide */
+  int32_t columns; /* of a tile: the largest width of right panels */
   int32_t depth;   /* elements of k in a word: 1 (float32) or 2 (bf16) */
 
-  /* Packs k elements of each of `vectors` vectors into panels that start `size` words apart, the last one filled up
+  /* Packs k elements of each of `vectors` vectors into panels that start `size` words apart, the last one padded
      with zeros: element (i, d) is from[i * across + d * along] of the given type. */
   void (*pack)(uint32_t *to, int64_t size, int64_t width, const void *from, int32_t type, int64_t across, int64_t along,
                int64_t vectors, int64_t k);
 
-  /* The function for tiles of m <= rows by n <= columns, none of them 0. */
+  /* The function for tiles of m <= rows by n <= columns, both positive. */
   lt_tile *(*tile)(int64_t m, int64_t n);
 
-  /* `rounds` multiply-adds of every register of a tile: 2 * rows * columns * depth operations each. */
+  /* `rounds` multiply-adds on every register of a tile: 2 * rows * columns * depth operations each. */
   float (*burn)(int64_t rounds);
 } lt_kernel;
 
-/* The kernel in use for products of precision p. */
+/* The kernel selected for products of precision p. */
 const lt_kernel *lt_kernel_of(int p);
 
 /* Words of a panel of k elements; the width of the panels of n columns. */
@@ -46,7 +46,7 @@ static inline const void *lt_element(lt_matrix a, int64_t i, int64_t j) {
   return (const char *)a.data + (i * a.rs + j * a.cs) * (a.type == LT_BFLOAT16 ? 2 : 4);
 }
 
-/* Packs the row panels [first, last) of a left operand a[m, k]; lt_packed_left_bytes(p, m, k) tells its size. */
+/* Packs the row panels [first, last) of a left operand a[m, k]; its size is lt_packed_left_bytes(p, m, k). */
 void lt_pack_left(int p, void *packed, lt_matrix a, int64_t m, int64_t k, int64_t first, int64_t last);
 
 #endif

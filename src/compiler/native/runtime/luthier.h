@@ -1,10 +1,10 @@
-/* luthier.h: interface of the runtime library for compiled programs: a team of threads, products, attention. */
+/* luthier.h: the runtime's interface for compiled programs: thread team, products, attention. */
 #ifndef LUTHIER_H
 #define LUTHIER_H
 
 #include <stdint.h>
 
-typedef uint16_t bf16; /* the upper half of a float32's bits */
+typedef uint16_t bf16; /* upper half of a float32 */
 
 #include "vectormath.h"
 
@@ -12,7 +12,7 @@ typedef uint16_t bf16; /* the upper half of a float32's bits */
 extern "C" {
 #endif
 
-/* Element types of stored matrices, and the precisions of products. */
+/* Element types of stored matrices, and precisions of products. */
 enum { LT_FLOAT32 = 0, LT_BFLOAT16 = 1 };
 
 /* A matrix in memory: element (i, j) lies at data[i * rs + j * cs]; strides count elements. */
@@ -24,46 +24,46 @@ typedef struct {
 
 /* ---- Team (team.c) ------------------------------------------------------------------------------------------- */
 
-/* Runs fn(arg, thread, threads) on `threads` threads, the caller being thread 0; returns when all are done.
-   Concurrent callers wait for each other. Workers spin shortly for the next run, then sleep in the kernel. */
+/* Runs fn(arg, thread, threads) on `threads` threads, the caller being thread 0, and returns when all are done.
+   Concurrent callers wait for each other. Idle workers spin briefly, then sleep in the kernel. */
 void lt_team_run(int threads, void (*fn)(void *arg, int thread, int threads), void *arg);
 
-/* Starts the threads that runs of `threads` need; returns how many the system grants. lt_team_run starts what is missing,
-   and runs with fewer where it must: fn goes by its own `threads`. */
+/* Starts the threads that runs of `threads` need; returns how many the system grants. lt_team_run starts missing
+   threads, and runs with fewer if it must: fn must use its own `threads`. */
 int lt_team_reserve(int threads);
 
-/* Inside fn only: every thread of the run waits for all others. */
+/* Inside fn only: waits for all threads of the run. */
 void lt_barrier(void);
 
 /* ---- Products (gemm*.c) -------------------------------------------------------------------------------------- */
-/* p says how operands are multiplied: LT_FLOAT32, or LT_BFLOAT16: rounded to nearest even when packed (operands
-   stored as bf16 are taken as they are), their products summed in float32. Which instructions do it depends on the
-   machine; the meaning does not. Packed operands start at multiples of 64 bytes. */
+/* p is the precision: LT_FLOAT32, or LT_BFLOAT16, which rounds operands to nearest even when packing (bf16 operands
+   are taken as they are) and sums their products in float32. Which instructions do it depends on the machine; the
+   meaning does not. Packed operands are aligned to 64 bytes. */
 
 /* Bytes of a packed right operand of k rows and n columns, and the number of its panels of columns. */
 int64_t lt_packed_bytes(int p, int64_t k, int64_t n);
 int64_t lt_panels(int p, int64_t n);
 
-/* Packs the panels [first, last) of b, all of its rows: for any strides. */
+/* Packs the panels [first, last) of b, all of its rows, for any strides. */
 void lt_pack_panels(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t first, int64_t last);
 
-/* Packs the rows [k0, k1) of b into all panels, k0 a multiple of 16 and k1 too unless it is k: for operands whose
-   rows are contiguous (cs == 1), which it reads in the order of memory. `b` is the whole matrix. */
+/* Packs the rows [k0, k1) of b into all panels, k0 a multiple of 16 and k1 too unless it is k: for contiguous rows
+   (cs == 1), which are read in memory order. `b` is the whole matrix. */
 void lt_pack_slab(int p, void *packed, lt_matrix b, int64_t k, int64_t n, int64_t k0, int64_t k1);
 
 /* Bytes of scratch that lt_gemm needs for m rows. */
 int64_t lt_gemm_scratch_bytes(int p, int64_t m, int64_t k);
 
-/* The panels [first_panel, last_panel) of c[m, n] = alpha * a b (+ c where accumulate, float32 c only), ldc elements
-   between c's rows, one thread. c points at its first column, whichever panels are asked for. With few rows (m <= 8)
-   it streams the packed operand from memory. Neither alpha == 0 nor k == 0 leaves c unwritten. A NULL in a.data: the
-   left operand is that of the call before, with the same p, m (at most LT_BLOCK_ROWS), k and scratch. */
+/* The panels [first_panel, last_panel) of c[m, n] = alpha * a b (+ c if accumulate; float32 c only), with ldc
+   elements between rows of c; single-threaded. c points at its first column, whichever panels are computed. With few
+   rows (m <= 8), the packed operand is streamed from memory. c is written even if alpha == 0 or k == 0. If a.data is
+   NULL, the left operand is that of the previous call with the same p, m (at most LT_BLOCK_ROWS), k and scratch. */
 enum { LT_BLOCK_ROWS = 128 };
 void lt_gemm(int p, int64_t m, int64_t n, int64_t k, lt_matrix a, const void *packed_b, int64_t first_panel,
              int64_t last_panel, void *c, int32_t c_type, int64_t ldc, float alpha, int accumulate, void *scratch);
 
-/* A product whose operands are both packed first. A NULL in a.data (b.data): packed_a (packed_b) is filled by another
-   product of the same list, whose operand is the same. */
+/* A product that packs both operands first. If a.data (b.data) is NULL, another product of the list with the same
+   operand fills packed_a (packed_b). */
 typedef struct {
   int64_t m, n, k;
   lt_matrix a, b;
@@ -77,25 +77,25 @@ typedef struct {
 
 int64_t lt_packed_left_bytes(int p, int64_t m, int64_t k);
 
-/* Every thread of a team calls lt_products_pack, lt_barrier(), lt_products_multiply, and meets at a barrier of its own
-   before anyone reads c or packs again. The work is split by shapes alone: the same bits on every run. */
+/* Every thread of a team calls lt_products_pack, lt_barrier(), lt_products_multiply, and a barrier of its own before
+   c is read or operands are packed again. Shapes alone determine the split: every run gives the same bits. */
 void lt_products_pack(int p, const lt_product *products, int64_t count, int thread, int threads);
 void lt_products_multiply(int p, const lt_product *products, int64_t count, int thread, int threads);
 
-/* The microkernel in use: "avx512bf16", "avx512", "avx2" or "portable". */
+/* The selected microkernel: "avx512bf16", "avx512", "avx2" or "portable". */
 const char *lt_gemm_kernel(int p);
 
-/* Every kernel in use, for people: a library without an optional one gives other bits. */
+/* All selected kernels, for display: a library without an optional one gives other bits. */
 const char *lt_kernels(void);
 
-/* Takes the named microkernel for both precisions (avx512bf16: float32 by avx512), "auto" for the best; returns 0,
-   changing nothing, where this build or CPU lacks it. Operands packed before are of no use after. The environment's
+/* Selects the named microkernel for both precisions (avx512bf16: float32 by avx512), "auto" for the best; returns 0,
+   changing nothing, where this build or CPU lacks it. Invalidates packed operands. The environment variable
    LUTHIER_KERNEL does the same when the library is loaded. */
 int lt_gemm_force(const char *name);
 
-/* The multiply-add rate of registers alone in FLOP/s, over a team of threads, measured for about `seconds`. */
+/* Peak multiply-add rate on registers, in FLOP/s, over a team of threads, measured for about `seconds`. */
 double lt_peak_flops(int p, int threads, double seconds);
-/* Bytes a second that the team reads from memory that is in no cache; 0 where memory is short. */
+/* Bytes per second that the team reads from uncached memory; 0 if memory is short. */
 double lt_read_bandwidth(int threads, double seconds);
 
 /* ---- Attention (attention.c) --------------------------------------------------------------------------------- */
@@ -117,13 +117,13 @@ typedef struct {
   int64_t mask_batch, mask_head, mask_query, mask_key;
 } lt_attention;
 
-/* Bytes of scratch that each thread needs, for these and for fewer keys. */
+/* Scratch bytes per thread, for these shapes or fewer keys. */
 int64_t lt_attention_scratch_bytes(int p, const lt_attention *s, int backward);
 
-/* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials; NULL where no gradient is wanted.
-   NaN in gives NaN out; a query that sees no key gives 0 and has no gradient. Threads share the items of (batch, head),
-   and in the forward pass their queries; the same bits for any number. In the gradient, heads whose dk or dv is shared
-   (head == 0) are one item, summed in order. Scratch starts at a multiple of 64 bytes. */
+/* lse: float32 [batch, heads, queries], the logarithm of the sum of exponentials; NULL without gradients. NaN in
+   gives NaN out; a query that sees no key gives 0 and has no gradient. Threads divide the items (batch, head), and
+   in the forward pass their queries; any number of threads gives the same bits. In the gradient, heads with a shared
+   dk or dv (head == 0) are one item, summed in order. Scratch is aligned to 64 bytes. */
 void lt_attention_forward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out, float *lse,
                           void *scratch, int thread, int threads);
 void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k, lt_heads v, lt_heads out,
@@ -132,20 +132,21 @@ void lt_attention_backward(int p, const lt_attention *s, lt_heads q, lt_heads k,
 
 /* ---- Indexing (indexing.c) ----------------------------------------------------------------------------------- */
 
-/* out[ids[r], c] += x[r, c] over rows r in order; ids outside [0, segments) are dropped. x is float32 or bf16, its
-   columns contiguous. out is zeroed first unless accumulate. Threads split the columns: the same bits for any number. */
+/* out[ids[r], c] += x[r, c] over rows r in order; ids outside [0, segments) are dropped. x is float32 or bf16, with
+   contiguous columns. out is zeroed first unless accumulate. Threads divide the columns: any number gives the same
+   bits. */
 void lt_segment_sum(const void *x, int32_t type, int64_t rs, const int32_t *ids, int64_t ids_stride, int64_t rows,
                     int64_t columns, float *out, int64_t out_rs, int64_t segments, int accumulate, int thread,
                     int threads);
 
-/* Sums of the elements up to each (exclusive: before it), from the end where reverse. out may be x. Integers wrap. */
+/* Sums of the elements up to each (exclusive: before it), from the end if reverse. out may be x. Integers wrap. */
 void lt_cumsum_f32(const float *x, int64_t stride, float *out, int64_t out_stride, int64_t n, int exclusive,
                    int reverse);
 void lt_cumsum_i32(const int32_t *x, int64_t stride, int32_t *out, int64_t out_stride, int64_t n, int exclusive,
                    int reverse);
 
-/* The k <= n largest elements, largest first, of equal ones the lower index; NaN is above all. indices and values may
-   not overlap x. scratch: lt_top_k_scratch_bytes(k), aligned to 8. */
+/* The k <= n largest elements in descending order, equal ones by ascending index; NaN ranks above all. indices and
+   values may not overlap x. scratch: lt_top_k_scratch_bytes(k), aligned to 8. */
 int64_t lt_top_k_scratch_bytes(int64_t k);
 void lt_top_k_f32(const float *x, int64_t stride, int64_t n, int64_t k, float *values, int64_t values_stride,
                   int32_t *indices, int64_t indices_stride, void *scratch);
@@ -154,7 +155,7 @@ void lt_top_k_i32(const int32_t *x, int64_t stride, int64_t n, int64_t k, int32_
 
 /* ---- Random numbers (draws.c) -------------------------------------------------------------------------------- */
 
-/* An array and what it is filled with: N(0, scale^2), uniform numbers from -scale up to scale, or scale alone. */
+/* An array and its distribution: N(0, scale^2), uniform in [-scale, scale), or the constant scale. */
 enum { LT_NORMAL = 0, LT_UNIFORM = 1, LT_SAME = 2 };
 typedef struct {
   float *out;
@@ -164,8 +165,8 @@ typedef struct {
   int64_t distribution;
 } lt_draw;
 
-/* Fills all arrays on a team of threads. What a number is depends on key, scale and index alone; src/compiler/draws.ts
-   gives the same bits. */
+/* Fills all arrays on a team of threads. A number depends on key, scale and index alone; src/compiler/draws.ts gives
+   the same bits. */
 void lt_fill(int threads, const lt_draw *draws, int64_t count);
 
 #ifdef __cplusplus

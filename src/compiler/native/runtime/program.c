@@ -1,4 +1,4 @@
-/* program.c: opens generated programs, and takes their steps. */
+/* program.c: opens generated programs and runs their steps. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -12,7 +12,7 @@ enum { PAGE = 1 << 21 };
 static int64_t pages(int64_t bytes) { return (lt_larger(bytes, 1) + PAGE - 1) / PAGE * PAGE; }
 
 void *lt_allocate(int64_t bytes) {
-  /* One page more than needed, so that a large page can start in it. */
+  /* One page more than needed, so that a large page can start within it. */
   const int64_t size = pages(bytes) + PAGE;
   char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return NULL;
@@ -41,15 +41,15 @@ typedef struct {
   const void **constants;
   char *memory;
   int64_t memory_bytes;
-  int64_t guard; /* bytes behind each region that nothing may touch: none, or a page */
-  /* Offsets into the memory. */
+  int64_t guard; /* size of the guard page behind each region, 0 without guards */
+  /* Offsets into the memory block. */
   int64_t arena, workspace, threads_at, thread_bytes, scratch_at, row_at, work_at, accumulators_at, accumulator_stride;
   int64_t *packed;
   void **pointers;
-  lt_timeline *timelines; /* of each thread; NULL where the program is not profiled */
-  int64_t stop_at;   /* the first barrier before which an index was out of range, counted from 1 over all rounds */
-  int64_t bad_round; /* the round in which it was */
-  int32_t stale; /* whether steps run whose results are kept from run to run */
+  lt_timeline *timelines; /* per thread; NULL without profiling */
+  int64_t stop_at;   /* the first barrier after a bad index, counted from 1 over all rounds */
+  int64_t bad_round; /* its round */
+  int32_t stale; /* whether the steps run whose results persist between runs */
   void *const *inputs, *const *outputs;
   const lt_request *request;
 } program;
@@ -59,7 +59,7 @@ static void *abandoned(program *p) {
   return NULL;
 }
 
-/* The offset of a region that follows on others; guarded, it ends where a page begins that is closed once there is memory. */
+/* The offset of a region after others; with guards, its end is page-aligned, and the page behind is closed later. */
 static int64_t place(const program *p, int64_t *end, int64_t bytes) {
   const int64_t aligned = lt_align(bytes), padding = p->guard ? -aligned & (p->guard - 1) : 0, at = *end + padding;
   *end = at + aligned + p->guard;
@@ -67,7 +67,7 @@ static int64_t place(const program *p, int64_t *end, int64_t bytes) {
   return at;
 }
 
-/* Gives all regions their offsets; the bytes of all. */
+/* Assigns offsets to all regions; returns the total bytes. */
 static int64_t lay_out(program *p) {
   const lt_program_text *text = p->text;
   int64_t end = 0;
@@ -141,7 +141,7 @@ static double now(void) {
   return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* More than any run should need: what comes after is not kept. */
+/* More than any run should need; further spans are dropped. */
 enum { MOST_SPANS = 1 << 21 };
 
 void lt_mark(lt_timeline *line, int32_t part) {
@@ -159,8 +159,8 @@ void lt_mark(lt_timeline *line, int32_t part) {
   line->last = to;
 }
 
-/* The part of an array that a run works on. */
-static char *part_of(void *const *arrays, const int64_t *strides, int64_t index, int64_t round) {
+/* The slice of a stacked array that a run uses. */
+static char *slice_of(void *const *arrays, const int64_t *strides, int64_t index, int64_t round) {
   return (char *)arrays[index] + (strides == NULL ? 0 : round * strides[index]);
 }
 
@@ -172,15 +172,15 @@ static void resolve(program *p, int64_t round) {
     char *base = NULL;
     switch (place->space) {
       case LT_ARENA: base = p->memory + p->arena; break;
-      case LT_INPUT: base = part_of(p->inputs, request->input_strides, place->index, round); break;
-      case LT_OUTPUT: base = part_of(p->outputs, request->output_strides, place->index, round); break;
+      case LT_INPUT: base = slice_of(p->inputs, request->input_strides, place->index, round); break;
+      case LT_OUTPUT: base = slice_of(p->outputs, request->output_strides, place->index, round); break;
       case LT_CONSTANT: base = (char *)p->constants[place->index]; break;
       case LT_PACKED: base = p->memory + p->packed[place->index]; break;
       case LT_WORKSPACE: base = p->memory + p->workspace; break;
       default: break;
     }
     p->pointers[i] = place->space == LT_OFFSET ? (void *)(intptr_t)place->offset : base + place->offset;
-    /* What was kept came from other memory. */
+    /* Persistent results came from other memory. */
     if (i < p->text->once_places && p->pointers[i] != before) p->stale = 1;
   }
 }
@@ -191,14 +191,14 @@ static void carry(const program *p) {
            p->request->carries[i].bytes);
 }
 
-/* What one thread does between two runs. */
+/* The work of one thread between two runs. */
 static void go_on(program *p, int64_t round) {
   p->stale = 0;
   carry(p);
   if (p->request->input_strides != NULL) resolve(p, round);
 }
 
-/* Tells the others, at the barrier of this number, that this thread has met an index that was out of range. */
+/* Tells the other threads, at the barrier of this number, that this one has met a bad index. */
 static void note(program *p, const lt_frame *frame, int64_t barrier) {
   int64_t known = __atomic_load_n(&p->stop_at, __ATOMIC_RELAXED);
   if (!frame->bad_index) return;
@@ -206,8 +206,8 @@ static void note(program *p, const lt_frame *frame, int64_t barrier) {
     if (__atomic_compare_exchange_n(&p->stop_at, &known, barrier, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
 }
 
-/* The next barrier. Whether an index was out of range before it, on any thread: then nothing more is done, so that no
-   update is made of it. All threads see the same, for what a faster one finds next belongs to a later barrier. */
+/* Passes the next barrier; returns whether any thread met a bad index before it, so that the run ends before any
+   update. All threads agree: what a faster one finds next belongs to a later barrier. */
 static int stops(program *p, const lt_frame *frame, int64_t *barrier, int64_t round) {
   note(p, frame, ++*barrier);
   lt_barrier();

@@ -1,4 +1,4 @@
-/* team.c: the process's team of threads, and the barrier at which they meet. */
+/* team.c: the process's thread team, and its barrier. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,10 +19,10 @@
 
 enum {
   MAX_THREADS = 256,
-  SPIN_INSIDE = 1000000, /* nanoseconds at a barrier: inside of a run, the machine is ours */
-  SPIN_BETWEEN = 50000,  /* and between runs, at least: about what waking a sleeping thread costs */
-  SPIN_MOST = 500000,    /* and at most, where runs follow each other so fast that sleeping would cost more */
-  PAUSES = 32,           /* between two looks at the clock */
+  SPIN_INSIDE = 1000000, /* nanoseconds at a barrier: within a run, the machine is ours */
+  SPIN_BETWEEN = 50000,  /* minimum between runs: about the cost of waking a thread */
+  SPIN_MOST = 500000,    /* maximum between runs, where they follow each other too fast for sleeping */
+  PAUSES = 32,           /* between clock reads */
   STACK_BYTES = 8 << 20,
 };
 
@@ -46,8 +46,8 @@ static void word_init(word *w) {
 #endif
 }
 
-/* A sleeper announces itself before it looks at the value for the last time, and a waker changes the value before it
-   looks for sleepers. Both orders are sequentially consistent: one of the two sees the other. */
+/* A sleeper registers itself before it reads the value for the last time, and a waker changes the value before it
+   looks for sleepers. Both sequences are sequentially consistent: one of the two sees the other. */
 static void word_set(word *w, uint32_t value) {
   atomic_store(&w->value, value);
   if (atomic_load(&w->sleepers) == 0) return;
@@ -63,7 +63,7 @@ static void word_set(word *w, uint32_t value) {
 static void word_sleep(word *w, uint32_t old) {
   atomic_fetch_add(&w->sleepers, 1);
 #ifdef LT_FUTEX
-  /* The kernel looks again: a value that has changed returns at once. */
+  /* The kernel re-checks the value and returns at once if it has changed. */
   while (atomic_load(&w->value) == old) syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
 #else
   pthread_mutex_lock(&w->mutex);
@@ -87,8 +87,8 @@ static int64_t nanoseconds(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Returns once the value is no longer `old`. Where threads outnumber the cores, spinning would keep from running
-   the very thread that is waited for. */
+/* Returns once the value is no longer `old`. Where threads outnumber cores, spinning would block the very thread
+   that is waited for. */
 static void word_await(word *w, uint32_t old, int64_t spin) {
   if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
   if (spin > 0) {
@@ -98,7 +98,7 @@ static void word_await(word *w, uint32_t old, int64_t spin) {
         pause_cpu();
         if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
       }
-      /* On a machine that others use, too, the thread that is waited for may need this core. */
+      /* On a shared machine, the thread that is waited for may need this core. */
       if (now > begin + SPIN_BETWEEN) sched_yield();
     }
   }
@@ -107,11 +107,11 @@ static void word_await(word *w, uint32_t old, int64_t spin) {
 
 /* ---- The team ------------------------------------------------------------------------------------------------ */
 
-/* One run at a time: `mutex` is held for all of it. The fields of a run are written before the threads are started,
-   and read by those that take part. */
+/* One run at a time: `mutex` is held throughout. A run's fields are written before the threads are started, and read
+   by its participants. */
 static struct {
   pthread_mutex_t mutex;
-  int members; /* threads there are, the caller of a run counted */
+  int members; /* number of threads, including the caller */
   int cores;
   int threads; /* of this run */
   int spin;
@@ -122,8 +122,8 @@ static struct {
   word start[MAX_THREADS]; /* counts the runs of each thread */
 } team = {.mutex = PTHREAD_MUTEX_INITIALIZER, .members = 1};
 
-/* Whether the calling thread was the last to come; it lets the others go. Once it has come, the run may be over and
-   its fields another's. */
+/* Whether the calling thread was the last to arrive; it releases the others. Afterwards the run may be over and its
+   fields in use by another. */
 static int arrive(void) {
   const int threads = team.threads;
   const uint32_t meeting = atomic_load_explicit(&team.meeting.value, memory_order_relaxed);
@@ -147,7 +147,7 @@ static void *work(void *self) {
   for (uint32_t run = 0;; run++) {
     const int64_t idle = nanoseconds();
     word_await(start, run, spin);
-    /* The next run will come as this one did. */
+    /* Assumes that the next run will come after the same delay. */
     const int64_t next = 2 * (nanoseconds() - idle);
     spin = !team.spin ? 0 : next > SPIN_MOST || next < SPIN_BETWEEN ? SPIN_BETWEEN : next;
     team.fn(team.arg, thread, team.threads);
@@ -156,7 +156,7 @@ static void *work(void *self) {
   return NULL;
 }
 
-/* A fork has this thread alone: the child starts with a team of its own. */
+/* A forked child has only this thread: it starts with a team of its own. */
 static void after_fork(void) {
   pthread_mutex_init(&team.mutex, NULL);
   team.members = 1;
@@ -172,7 +172,7 @@ static int count_cores(void) {
 }
 
 static void prepare_team(void) {
-  /* Threads sleep in this library's code until the process ends: it must not be unloaded before. */
+  /* Threads sleep in this library's code until the process ends, so it must never be unloaded. */
   Dl_info library;
   if (dladdr((void *)&team, &library) != 0) dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   pthread_atfork(NULL, NULL, after_fork);
@@ -194,7 +194,7 @@ static int start_thread(int thread) {
   return !failed;
 }
 
-/* With the mutex held: grows the team to `threads`, as far as the system lets it; returns how many may run. */
+/* Grows the team to `threads`, as far as the system allows; returns how many may run. Requires the mutex. */
 static int grow_team(int threads) {
   static int prepared = 0;
   if (!prepared) prepare_team();
@@ -205,7 +205,8 @@ static int grow_team(int threads) {
     word_init(&team.meeting);
     atomic_store(&team.arrived, 0);
   }
-  /* Signals are for the threads of the process's own: handlers may count on where they run. Threads inherit the mask. */
+  /* Blocks signals in team threads, which inherit the mask: handlers may rely on running in the process's own
+     threads. */
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

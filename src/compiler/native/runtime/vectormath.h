@@ -1,12 +1,12 @@
-/* vectormath.h: element-wise functions as branch-free inlines, which compilers vectorise inside simd loops. */
+/* vectormath.h: elementwise functions as branch-free inlines, which compilers vectorise in simd loops. */
 #ifndef LUTHIER_VECTORMATH_H
 #define LUTHIER_VECTORMATH_H
 
 #include <stdint.h>
 
 /* Compile with -fopenmp-simd -fno-math-errno -fno-trapping-math, never with -ffast-math: NaN and infinity count.
-   Errors are below 1e-6 of the result unless a comment says otherwise, and exponentials below 2^-125 may be zero.
-   Reductions of arguments are those of Cody & Waite, polynomials of the kind that Cephes has. */
+   Relative errors are below 1e-6 unless a comment says otherwise, and exponentials below 2^-125 may be zero.
+   Argument reductions follow Cody & Waite, polynomials the style of Cephes. */
 
 #define LT_MATH static inline __attribute__((always_inline, unused))
 #define LT_INFINITY __builtin_inff()
@@ -43,7 +43,8 @@ LT_MATH float lt_floorf(float x) { return __builtin_floorf(x); }
 LT_MATH float lt_ceilf(float x) { return __builtin_ceilf(x); }
 LT_MATH float lt_roundf(float x) { return __builtin_rintf(x); } /* half to even */
 
-/* NaN of either side wins. Two selections of one condition each: gcc makes jumps of one inside the other if they share theirs. */
+/* NaN on either side wins. Two selects with one condition each: gcc turns nested selects with a shared condition
+   into jumps. */
 LT_MATH float lt_maxf(float a, float b) {
   const float larger = a > b ? a : b;
   return a != a ? a : larger;
@@ -72,7 +73,7 @@ LT_MATH float lt_nearest(float x, uint32_t *integer) {
   return shifted - 12582912.0f;
 }
 
-/* 2^n for n in [-126, 127]; any bits elsewhere. */
+/* 2^n for n in [-126, 127]; arbitrary bits elsewhere. */
 LT_MATH float lt_power2(uint32_t n) { return lt_from_bits((n + 127u) << 23); }
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. */
@@ -85,7 +86,7 @@ LT_MATH float lt_exp_tail(float r) {
   return p * r + 5.0000001201e-1f;
 }
 
-/* e^x for x in [-86.98, 88.72283]; any number elsewhere, but NaN for NaN. */
+/* e^x for x in [-86.98, 88.72283]; NaN for NaN; any number elsewhere. */
 LT_MATH float lt_exp_inside(float x) {
   uint32_t n;
   const float whole = lt_nearest(x * 1.44269504f, &n);
@@ -95,15 +96,15 @@ LT_MATH float lt_exp_inside(float x) {
   return twice * lt_power2(n - 1u); /* 2^128 is no float */
 }
 
-/* 0 below -86.98, where results come close to subnormal ones. Bounds are looked at last: a compiler that sees them first
-   computes their results too. */
+/* 0 below -86.98, where results approach subnormal numbers. Bounds are applied last: a compiler that sees them first
+   would compute their results too. */
 LT_MATH float lt_expf(float x) {
   const float inside = lt_exp_inside(x);
   const float low = x < -86.98f ? 0.0f : inside;
   return x > 88.72283f ? LT_INFINITY : low;
 }
 
-/* e^x - 1 for x in [-86, 88.72283]; any number elsewhere, but NaN for NaN. */
+/* e^x - 1 for x in [-86, 88.72283]; NaN for NaN; any number elsewhere. */
 LT_MATH float lt_expm1_inside(float x) {
   uint32_t n;
   const float whole = lt_nearest(x * 1.44269504f, &n);
@@ -156,7 +157,7 @@ LT_MATH float lt_log1pf(float x) {
   return lt_absf(x) < 0x1p-24f ? x : inside;
 }
 
-/* ---- What networks call --------------------------------------------------------------------------------------- */
+/* ---- Activations -------------------------------------------------------------------------------------------- */
 
 LT_MATH float lt_tanhf(float x) {
   const float t = lt_absf(x), e = lt_expm1_inside(-2.0f * t);
@@ -214,7 +215,7 @@ LT_MATH float lt_gelu_slopef(float x) {
   q = q * s + 4.6518706e-02f;
   q = q * s + 3.1337133e-01f;
   q = q * s + 1.0f;
-  const float inside = x * p / q; /* the bound is looked at last, as in lt_expf */
+  const float inside = x * p / q; /* the bound is applied last, as in lt_expf */
   return 0.5f + (lt_absf(x) > 6.3f ? __builtin_copysignf(0.5f, x) : inside);
 }
 

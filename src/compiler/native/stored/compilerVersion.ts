@@ -1,4 +1,4 @@
-/** @file Version of this compiler: plans of another are not used. */
+/** @file Version of this compiler's own modules, a key of stored plans. */
 import { createHash } from 'node:crypto';
 import { type Dirent, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import { version_core as tfjs } from '../../tfjs.js';
 /** The compiler's own folder. */
 const ownFolder = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Clocks of file systems may be this much behind, in milliseconds. */
+/** Resolution of file times, in milliseconds. */
 const coarseness = 20;
 
-/** All modules below a folder, in an order that is always the same. */
+/** All modules below a folder, in a fixed order. */
 function modulesIn(folder: string): string[] {
   const byName = (a: Dirent, b: Dirent): number => (a.name < b.name ? -1 : 1);
   return readdirSync(folder, { withFileTypes: true })
@@ -24,11 +24,11 @@ function modulesIn(folder: string): string[] {
 }
 
 /**
- * A text that is another one whenever a module of the compiler is. It tells by what the system notes of files, as git does:
- * nothing can write to a file, or exchange it, and leave the time of its last change alone.
+ * A text that changes whenever a module of the compiler does. Like git, it relies on file metadata: nothing can write
+ * or replace a file without changing its time of last change.
  *
- * @param since milliseconds since 1970: when modules began to be loaded.
- * @returns undefined where a module has changed since then: the one that runs may be the one before.
+ * @param since time in milliseconds since 1970 at which the first module was loaded.
+ * @returns undefined where a module has changed since then: the running code may be older.
  */
 export function versionOf(folder: string, since: number): string | undefined {
   const lines = [tfjs];
@@ -42,10 +42,10 @@ export function versionOf(folder: string, since: number): string | undefined {
 
 let own: { readonly version: string | undefined } | undefined;
 
-/** Whether a development server has transformed the modules: what it serves may be older than the files. */
+/** Whether a development server transforms the modules: the code that it serves may be older than the files. */
 const isServed = 'env' in import.meta;
 
-/** The version of the compiler that this process runs; undefined where that is not certain. */
+/** The version of the compiler in this process; undefined if that is uncertain. */
 export function compilerVersion(): string | undefined {
   own ??= { version: isServed ? undefined : versionOf(ownFolder, performance.timeOrigin) };
   return own.version;

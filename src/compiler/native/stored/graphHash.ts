@@ -1,10 +1,10 @@
-/** @file Hash of a graph: graphs of the same hash are lowered alike. */
+/** @file Hash of graphs: graphs with equal hashes are lowered alike. */
 import { createHash } from 'node:crypto';
 import { attrText } from '../../fingerprint.js';
 import type { Graph, Node, Value } from '../../ir.js';
 import { formatSpec, type HostArray } from '../../tensors.js';
 
-/** Writes graphs as lines; values are numbers in the order in which they come up. */
+/** Writes graphs as lines; values are numbered in order of appearance. */
 class Writer {
   readonly lines: string[] = [];
   readonly constants: HostArray[] = [];
@@ -40,20 +40,20 @@ class Writer {
   }
 }
 
-/** Graphs that belong together. */
+/** Hash of several graphs of one program. */
 export interface HashedGraphs {
-  /** In hexadecimal: of operations, attributes, shapes, types, names of inputs, layers, and the bytes of constants. */
+  /** Hexadecimal hash of operations, attributes, shapes, dtypes, input names, layers, and the bytes of constants. */
   readonly hash: string;
-  /** The constants of all, in the order of their coming up. */
+  /** The constants of all graphs, in order of appearance. */
   readonly constants: readonly HostArray[];
 }
 
-/** Hashes graphs; the numbers of values and nodes elsewhere, which change from trace to trace, don't count. */
+/** Hashes graphs independently of ids of values and nodes, which differ between traces. */
 export function hashGraphs(graphs: readonly Graph[]): HashedGraphs {
   const writer = new Writer();
   for (const graph of graphs) writer.write(graph);
   const hash = createHash('sha256').update(writer.lines.join('\n'));
-  // Their lengths follow from the lines.
+  // The lines determine their lengths.
   for (const { buffer, byteOffset, byteLength } of writer.constants)
     hash.update(new Uint8Array(buffer, byteOffset, byteLength));
   return { hash: hash.digest('hex'), constants: writer.constants };

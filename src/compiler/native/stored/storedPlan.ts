@@ -1,6 +1,6 @@
 /**
- * @file Stored plans: what lowering made of a program, kept in the cache, so that a process that traces the same graph opens
- * it without. From its configs to an open program, lm.Small takes 0.22 to 0.24 s of CPU with a plan and 0.44 to 0.51 s without
+ * @file Stored plans: cached results of lowering, so that a process that traces the same graph skips all passes. From
+ * its configs to an open program, lm.Small takes 0.22 to 0.24 s of CPU with a plan and 0.44 to 0.51 s without
  * (bench/README.md).
  */
 import { writeFileSync } from 'node:fs';
@@ -18,23 +18,23 @@ import type { Cache, Wanted } from '../toolchain/programCache.js';
 import { compilerVersion } from './compilerVersion.js';
 import { hashGraphs } from './graphHash.js';
 
-/** All that it takes to open a program, beside the graph. */
+/** Everything needed to open a program, besides the graph. */
 export interface StoredPlan {
-  /** In C: the cache finds the compiled library by it. */
+  /** C source; the cache finds the compiled library by it. */
   readonly source: string;
   /** Arrays that the program reads. */
   readonly constants: readonly HostArray[];
   readonly halves: NonNullable<Backend['halves']>;
-  /** Which outputs may lie on which inputs. */
+  /** Outputs that may share memory with inputs. */
   readonly overwrites: readonly Overwrite[];
-  /** What its marks stand for, where it is compiled to be profiled. */
+  /** Parts behind the program's timing marks, if it is profiled. */
   readonly parts?: readonly (readonly Part[])[] | undefined;
 }
 
-/** A constant of the traced graphs by its number, or what folding made, in base64. */
+/** A constant: its number among those of the traced graphs, or the base64 bytes of a folded one. */
 type StoredConstant = number | { readonly dtype: DType; readonly bytes: string };
 
-/** The file. */
+/** Content of the file. */
 interface Document extends Omit<StoredPlan, 'constants'> {
   readonly constants: readonly StoredConstant[];
 }
@@ -59,16 +59,16 @@ function decode({ dtype, bytes }: Exclude<StoredConstant, number>): HostArray {
   return array;
 }
 
-/** Where a program's plan is, or will be. */
+/** Location of a program's plan in the cache. */
 export class PlanPlace {
   constructor(
     private readonly cache: Cache,
     private readonly wanted: Wanted,
-    /** Of the traced graphs. */
+    /** Constants of the traced graphs. */
     private readonly constants: readonly HostArray[],
   ) {}
 
-  /** The plan, where it is there and whole. */
+  /** The plan, if there is an intact one. */
   find(): StoredPlan | undefined {
     const entry = this.cache.find(this.wanted);
     if (entry === undefined) return undefined;
@@ -92,12 +92,12 @@ export class PlanPlace {
 }
 
 /**
- * The place of a program's plan, by all that the plan and the program depend on.
+ * Locates a program's plan by everything that the plan and the program depend on.
  *
- * @param graphs as they were traced, one that follows in the same run behind the first.
+ * @param graphs as traced; one that follows in the same run comes second.
  * @param options.defines macros that the program is compiled with.
- * @param version the compiler's: what another has planned is not found.
- * @returns undefined where it is not certain which version this is.
+ * @param version of the compiler.
+ * @returns undefined if the compiler's version is uncertain.
  */
 export function planPlace(
   { cache, compiler, cpu, runtime }: Toolchain,
@@ -112,9 +112,9 @@ export function planPlace(
     kind: 'plan',
     name,
     compiler: compiler.version,
-    parts: [
+    dependencies: [
       version,
-      // Folded constants are what its Math makes of them.
+      // Folded constants depend on Node's Math.
       process.version,
       hash,
       JSON.stringify([frozen, halves]),

@@ -1,26 +1,26 @@
-/** @file Entries of a cache, and the removal of those unused for longest. */
+/** @file Entries of the cache, and eviction of the least recently used. */
 import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRegularFile } from '../../../files/index.js';
 import { inUse, isAlive } from './useMarks.js';
 
 export const MANIFEST = 'entry.json';
-/** Builds that failed are kept under this and their key, for people to look at. */
+/** Prefix of the folders that keep failed builds for inspection. */
 export const FAILED = 'failed-';
 
-/** One entry, as `luthier cache list` shows it. */
+/** A cache entry, as listed by `luthier cache list`. */
 export interface CachedEntry {
   readonly kind: 'runtime' | 'program' | 'plan' | 'failed';
   readonly name: string;
   readonly folder: string;
   readonly bytes: number;
-  /** When a process last opened it. */
+  /** Last time that a process opened it. */
   readonly lastUsed: Date;
   readonly inUse: boolean;
   readonly compiler: string;
 }
 
-/** All entries, those used last first. */
+/** All entries, most recently used first. */
 export function listEntries(path: string): CachedEntry[] {
   return readNames(path)
     .flatMap((name) => describe(join(path, name), name) ?? [])
@@ -35,7 +35,7 @@ function readNames(path: string): string[] {
   }
 }
 
-/** What the files of an entry take. */
+/** Total size of an entry's files. */
 function folderBytes(folder: string): number {
   const sizes = readNames(folder).map(
     (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size,
@@ -43,7 +43,7 @@ function folderBytes(folder: string): number {
   return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
 }
 
-/** Undefined for what is no entry, or has just gone. */
+/** Undefined for other files, and for entries that have just been removed. */
 function describe(folder: string, fileName: string): CachedEntry | undefined {
   const kind = /^(runtime|program|plan|failed)-[0-9a-f]+$/.exec(fileName)?.[1] as
     | CachedEntry['kind']
@@ -60,7 +60,7 @@ function describe(folder: string, fileName: string): CachedEntry | undefined {
   }
 }
 
-/** Undefined for an entry that is damaged, or failed. */
+/** Undefined for a damaged or failed entry. */
 function readManifest(folder: string): { name: string; compiler: string } | undefined {
   try {
     return JSON.parse(readRegularFile(join(folder, MANIFEST)).toString()) as {
@@ -72,7 +72,7 @@ function readManifest(folder: string): { name: string; compiler: string } | unde
   }
 }
 
-/** Removes an entry: gone in one step for those who look. */
+/** Removes an entry, atomically for observers. */
 export function dropEntry({ folder }: CachedEntry): void {
   const aside = `${folder}.dropped-${process.pid}`;
   try {
@@ -84,7 +84,7 @@ export function dropEntry({ folder }: CachedEntry): void {
   rmSync(aside, { recursive: true, force: true });
 }
 
-/** Drops entries until they take at most `limit` bytes: those used longest ago first, never one in use. */
+/** Evicts the least recently used entries until the rest takes at most `limit` bytes; entries in use stay. */
 export function dropOld(path: string, limit: number): void {
   removeLeftovers(path);
   const entries = listEntries(path);
@@ -97,7 +97,7 @@ export function dropOld(path: string, limit: number): void {
   }
 }
 
-/** What processes left that were killed while they built or dropped something. */
+/** Removes the leftovers of processes killed while building or dropping an entry. */
 export function removeLeftovers(path: string): void {
   for (const name of readNames(path)) {
     const pid = /^\.build-(\d+)-|\.dropped-(\d+)$/.exec(name);

@@ -1,4 +1,4 @@
-/** @file The cache's folder, which only its owner can write to. */
+/** @file Cache folder, writable by its owner only. */
 import {
   accessSync,
   constants,
@@ -13,12 +13,12 @@ import { homedir, tmpdir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { CompilerError } from '../../tensors.js';
 
-/** A folder that is fit to be a cache. */
+/** A folder that is safe to use as the cache. */
 export interface CacheFolder {
   readonly path: string;
-  /** Bytes that the entries may take together. */
+  /** Most bytes of all entries together. */
   readonly limit: number;
-  /** Why the entries will not be there the next time, where that is so. */
+  /** Why entries will not survive this process, if so. */
   readonly notice?: string;
 }
 
@@ -30,7 +30,7 @@ export function cachePath(env: NodeJS.ProcessEnv): string {
   return join(isAbsolute(home) ? home : join(env.HOME || homedir(), '.cache'), 'luthier');
 }
 
-/** Bytes from LUTHIER_CACHE_MB. */
+/** Cache limit in bytes, from LUTHIER_CACHE_MB. */
 export function cacheLimit(env: NodeJS.ProcessEnv): number {
   const text = env.LUTHIER_CACHE_MB;
   const megabytes = text === undefined || text.trim() === '' ? defaultMegabytes : Number(text);
@@ -41,7 +41,7 @@ export function cacheLimit(env: NodeJS.ProcessEnv): number {
 
 const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '0');
 
-/** Refuses a folder whose files someone else could exchange, for they are loaded as code. */
+/** Rejects a folder in which another user could replace files, since they are loaded as code. */
 function checkItself(path: string): void {
   const { uid, mode } = statSync(path);
   const own = process.getuid?.();
@@ -60,20 +60,20 @@ function checkItself(path: string): void {
 }
 
 /**
- * Who could exchange the folder as a whole, where someone else could: whoever can write to a folder above it, or owns
- * one. In sticky folders, such as /tmp, everyone only exchanges what is theirs.
+ * Describes who could replace the folder as a whole: anyone who can write to a folder above it, or owns one. In sticky
+ * folders, such as /tmp, users can only replace their own entries.
  *
  * @param path without symbolic links.
  */
 function openAbove(path: string): string | undefined {
   const own = process.getuid?.();
   if (own === undefined) return undefined;
-  // Whoever owns the root can do everything anyway; in containers that is not always user 0.
+  // The owner of the root can do everything anyway; in containers that is not always user 0.
   const trusted = [own, 0, statSync('/').uid];
   for (let at = dirname(path); ; at = dirname(at)) {
     const { uid, gid, mode } = statSync(at);
     if (!trusted.includes(uid)) return `${at} belongs to user ${uid}, who could exchange it`;
-    // A group of the user's alone has the user's number, by convention.
+    // By convention, a group with the user's number contains only that user.
     const writers = mode & ([own, 0].includes(gid) ? 0o002 : 0o022);
     if (writers !== 0 && (mode & 0o1000) === 0)
       return `${at} is open to other users (mode ${octal(mode)}), who could exchange it`;
@@ -84,10 +84,10 @@ function openAbove(path: string): string | undefined {
 const mending = 'Set XDG_CACHE_HOME to a folder of your own.';
 
 /**
- * Refuses a folder that someone else could write to or exchange. One that is not there is fine.
+ * Rejects a folder that another user could write to or replace. A missing one is fine.
  *
- * @returns the folder's path without symbolic links, which could be changed after this.
- * @throws CompilerError that says how to mend it.
+ * @returns the path with symbolic links resolved, which could be changed later.
+ * @throws CompilerError that says how to fix it.
  */
 export function checkFolder(path: string): string {
   if (!existsSync(path)) return path;
@@ -98,7 +98,7 @@ export function checkFolder(path: string): string {
   return real;
 }
 
-/** `mkdirSync` with `recursive` never returns below folders that are not what they seem, such as /proc. */
+/** `mkdirSync` with `recursive` loops forever below special folders such as /proc. */
 function makeFolder(path: string): void {
   if (!existsSync(dirname(path))) makeFolder(dirname(path));
   try {
@@ -108,7 +108,7 @@ function makeFolder(path: string): void {
   }
 }
 
-/** A folder for this process alone, gone when it ends. */
+/** A folder for this process alone, removed when it ends. */
 function temporaryFolder(): string {
   const path = mkdtempSync(join(realpathSync(tmpdir()), 'luthier-'));
   process.once('exit', () => rmSync(path, { recursive: true, force: true }));
@@ -120,10 +120,10 @@ function temporaryFolder(): string {
 }
 
 /**
- * The folder that the environment names, made where it is not there; a temporary one where that can't be written or is
- * in a place that is not safe.
+ * Opens the folder that the environment names, creating it if needed; falls back to a temporary one if that can't be
+ * written or is in an unsafe place.
  *
- * @throws CompilerError where it is there and not safe itself, or LUTHIER_CACHE_MB is no number.
+ * @throws CompilerError where the folder itself is unsafe, or LUTHIER_CACHE_MB is not a number.
  */
 export function openFolder(env: NodeJS.ProcessEnv): CacheFolder {
   const path = cachePath(env);

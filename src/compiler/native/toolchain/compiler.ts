@@ -1,32 +1,32 @@
-/** @file The machine's C compiler, found on PATH, with its version checked. */
+/** @file Discovery of the machine's C compiler on PATH, with a version check. */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { endText, runProcess } from './process.js';
 
-/** A C compiler that programs can be compiled with. */
+/** A usable C compiler. */
 export interface CCompiler {
   /** Absolute path. */
   readonly command: string;
-  /** Arguments in front of all others: $CC may be `ccache gcc`. */
+  /** Arguments before all others: $CC may be `ccache gcc`. */
   readonly args: readonly string[];
   readonly family: Family;
-  /** What it says of itself, its name, its version and who packed it, and the arguments that $CC gives it. */
+  /** Name, version and vendor that the compiler reports, and the arguments in $CC. */
   readonly version: string;
 }
 
-/** Why there is no native engine on this machine, and what would help. */
+/** Why this machine has no native engine, and a fix. */
 export interface Missing {
   readonly reason: string;
 }
 
 type Family = 'gcc' | 'clang';
 
-/** The oldest that compile the runtime: vector extensions with conversions, `#pragma GCC unroll`. */
+/** Oldest versions that compile the runtime: vector extensions with conversions, `#pragma GCC unroll`. */
 const oldest: Readonly<Record<Family, number>> = { gcc: 9, clang: 11 };
 
 const needed = `gcc ${oldest.gcc} or newer, or clang ${oldest.clang} or newer`;
 
-/** How a compiler is installed, by the ID in /etc/os-release. */
+/** Install commands, by the ID in /etc/os-release. */
 const packages: readonly (readonly [RegExp, string])[] = [
   [/\b(debian|ubuntu)\b/, 'apt install gcc libc6-dev'],
   [/\b(fedora|rhel|centos)\b/, 'dnf install gcc'],
@@ -35,14 +35,14 @@ const packages: readonly (readonly [RegExp, string])[] = [
   [/\bsuse\b/, 'zypper install gcc'],
 ];
 
-/** One sentence: what to install here. */
+/** A sentence that says what to install. */
 export function installHint(platform = process.platform, release = '/etc/os-release'): string {
   if (platform === 'darwin') return 'To install one: xcode-select --install.';
   let text = '';
   try {
     text = readFileSync(release, 'utf8');
   } catch {
-    // Not every system says what it is.
+    // Some systems lack the file.
   }
   const ids = text
     .split('\n')
@@ -63,7 +63,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** The file that a shell would start for `name`. */
+/** The file that a shell would run for `name`. */
 function onPath(name: string, path: string): string | undefined {
   if (name.includes('/')) return isExecutable(resolve(name)) ? resolve(name) : undefined;
   return path
@@ -77,7 +77,7 @@ function onPath(name: string, path: string): string | undefined {
 function identify(line: string, output: string): { family: Family; major: number } | undefined {
   const clang = /\bclang version (\d+)/.exec(line);
   if (clang) return { family: 'clang', major: Number(clang[1]) };
-  // The name that it was called by comes first, which says nothing: `cc (Debian 12.2.0-14) 12.2.0`.
+  // The line starts with the name of the command, which is not a family: `cc (Debian 12.2.0-14) 12.2.0`.
   const gcc = /\s(\d+)\.\d+(?:\.\d+)?(?:\s|$)/.exec(line.replace(/\([^)]*\)/, ''));
   return gcc && output.includes('Free Software Foundation')
     ? { family: 'gcc', major: Number(gcc[1]) }
@@ -108,9 +108,9 @@ async function ask(
 }
 
 /**
- * The first of $CC, cc, gcc and clang that can be used. Where $CC is set, nothing else is looked for.
+ * The first usable one of $CC, cc, gcc and clang. If $CC is set, no other is considered.
  *
- * @param env PATH and CC are read from it, and the compiler is started with it.
+ * @param env the source of PATH and CC, and the compiler's environment.
  */
 export async function findCompiler(env: NodeJS.ProcessEnv): Promise<CCompiler | Missing> {
   const asked = (env.CC ?? '').trim();

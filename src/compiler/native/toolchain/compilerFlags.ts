@@ -1,6 +1,6 @@
-/** @file Flags of the C compiler: one meaning of floating point for all files, and the machine's own instructions. */
+/** @file C compiler flags: one floating-point semantics for all files, and the machine's own instructions. */
 
-/** C11 with exact NaN and infinity; errno and traps, which nobody reads, would keep loops from being vectorised. */
+/** C11 with exact NaN and infinity; errno and traps, which are never read, would prevent vectorisation. */
 export const baseFlags: readonly string[] = [
   '-std=gnu11',
   '-fPIC',
@@ -9,7 +9,7 @@ export const baseFlags: readonly string[] = [
   '-fno-trapping-math',
 ];
 
-/** Code for this CPU. @param cpu what `cpuFeatures` tells. */
+/** Flags for code on this CPU. @param cpu from `cpuFeatures`. */
 export function machineFlags(cpu: string, arch: string = process.arch): string[] {
   if (arch === 'x64') {
     const width = /\bavx512f\b/.test(cpu) ? 512 : 256;
@@ -19,10 +19,10 @@ export function machineFlags(cpu: string, arch: string = process.arch): string[]
 }
 
 /**
- * Makes a shared library that needs nothing unknown.
+ * Flags for a shared library without undefined symbols.
  *
- * @param name what libraries that are linked with it know it by.
- * @param folders where it finds the ones that it was linked with, relative to its own folder.
+ * @param name its soname, for libraries that link against it.
+ * @param folders of the libraries that it links against, relative to its own folder.
  */
 export function linkFlags(
   name: string,

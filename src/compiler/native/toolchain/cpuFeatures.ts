@@ -1,15 +1,15 @@
-/** @file Model and extensions of the CPU, as a text that is the same for CPUs that can do the same. */
+/** @file CPU model and extensions, as a text that is equal for CPUs with equal capabilities. */
 import { readFileSync } from 'node:fs';
 import { runProcess } from './process.js';
 
-/** Extensions that a compiler makes code for; others come and go with kernels and hypervisors. */
+/** Extensions that compilers generate code for; others vary with kernels and hypervisors. */
 const matters =
   /^(mmx|f?ma4?|sse\w*|ssse\w*|avx\w*|amx\w*|bmi\w*|f16c|popcnt|abm|lzcnt|movbe|adx|aes|vaes|sha\w*|gfni|v?pclmul\w*|fp|asimd\w*|atomics|bf16|i8mm|sve\w*|svei8mm|svebf16|sme\w*|crc32|rdseed|rdrnd|cx16|v)$/;
 
-/** Fields of /proc/cpuinfo that tell models apart, to which compilers tune. */
+/** Fields of /proc/cpuinfo that identify models, which compilers tune for. */
 const identity = ['vendor_id', 'cpu family', 'model', 'CPU implementer', 'CPU part', 'uarch'];
 
-/** The first processor of a /proc/cpuinfo: its model, and its extensions in order of the alphabet. */
+/** Model and sorted extensions of the first processor in /proc/cpuinfo. */
 export function describeCpuinfo(text: string): string {
   const fields = new Map<string, string>();
   for (const line of text.split('\n\n', 1)[0]!.split('\n')) {
@@ -32,10 +32,10 @@ export async function cpuFeatures(): Promise<string> {
   return [process.arch, await describe()].join(' ').trim();
 }
 
-/** Extensions that change how products or loops are computed, as /proc/cpuinfo, and sysctl in capitals, have them. */
+/** Extensions that change the results of products or loops, as named by /proc/cpuinfo and, in capitals, by sysctl. */
 const decisive = /^(avx2|fma|avx512f|avx512_bf16|amx_bf16|asimd|bf16|sve)$/;
 
-/** A CPU for people: its model, and which of the extensions that results depend on it has, `AMD EPYC 9B45 (avx2 fma)`. */
+/** A CPU for display: its model, and the extensions that results depend on, such as `AMD EPYC 9B45 (avx2 fma)`. */
 export function shortCpu(features: string, model: string): string {
   const found = features
     .toLowerCase()

@@ -1,4 +1,4 @@
-/** @file The native toolchain: a compiler, the CPU, the cache and the compiled runtime; or why there is none. */
+/** @file The native toolchain: compiler, CPU, cache and compiled runtime, or the reason for its absence. */
 import { CompilerError } from '../../tensors.js';
 import { reserveThreads } from '../library.js';
 import { type CCompiler, findCompiler, installHint, type Missing } from './compiler.js';
@@ -9,26 +9,26 @@ import { runtimeLibrary } from './runtimeLibrary.js';
 
 export type { Missing } from './compiler.js';
 
-/** All that compiling a program takes. */
+/** Everything needed to compile a program. */
 export interface Toolchain {
   readonly compiler: CCompiler;
-  /** What the CPU can do. */
+  /** CPU model and extensions. */
   readonly cpu: string;
   readonly cache: Cache;
   readonly runtime: Entry;
-  /** What the compiler is started with. */
+  /** Environment of the compiler's processes. */
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Toolchains by what of the environment they depend on. */
+/** Toolchains by the environment variables that they depend on. */
 const opened = new Map<string, Promise<Toolchain | Missing>>();
 const variables = ['CC', 'PATH', 'XDG_CACHE_HOME', 'HOME', 'LUTHIER_CACHE_MB'];
 
 /**
- * Looks for a compiler, and compiles the runtime where the cache has none for it, which takes seconds. What was found
- * stays for the life of the process.
+ * Finds a compiler, and compiles the runtime if the cache has none for it, which takes seconds. The result is kept for
+ * the life of the process.
  *
- * @returns the toolchain, or a sentence that says why there is none and what would help.
+ * @returns the toolchain, or a sentence that says why there is none and how to fix that.
  */
 export function openToolchain(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain | Missing> {
   const key = JSON.stringify(variables.map((name) => env[name] ?? null));
@@ -50,18 +50,18 @@ async function open(env: NodeJS.ProcessEnv): Promise<Toolchain | Missing> {
     const build = { compiler, env, name: 'The native runtime' };
     const runtime = await runtimeLibrary(build, cache, cpu).catch(withoutRuntime);
     if ('reason' in runtime) return runtime;
-    // Whether koffi is there, and whether the folder is on a disk that code may be loaded from.
+    // Checks that koffi is installed, and that the folder's disk allows loading code.
     await reserveThreads(runtime.library, 1);
     return { compiler, cpu, cache, runtime, env };
   } catch (error) {
-    // Whatever the system refuses, the other engines run without it.
+    // Whatever the system refuses, other engines run without the toolchain.
     const { code, message } = error as NodeJS.ErrnoException;
     if (!(error instanceof CompilerError) && code === undefined) throw error;
     return { reason: message };
   }
 }
 
-/** A compiler that fails at files that are known to be right is one to be replaced: the log is for those who wonder. */
+/** The compiler failed on files known to be correct: recommends another one, and keeps the log for inspection. */
 function withoutRuntime(error: unknown): Missing {
   if (!(error instanceof CompilerError)) throw error;
   if (error instanceof InterruptedBuild) return { reason: error.message };

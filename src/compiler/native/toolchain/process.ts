@@ -1,32 +1,32 @@
-/** @file Processes of the compiler: without a shell, with a time limit, and ended by the signals that stop this process. */
+/** @file Compiler processes: no shell, a time limit, and termination with this process. */
 import { InterruptedError, spawnGroup } from '../../../system/index.js';
 
-/** How a process ended. */
+/** Result of a process. */
 export interface Ended {
-  /** Its exit code, or what kept it from having one. */
+  /** Its exit code, or the reason that there is none. */
   readonly code: number | string;
-  /** What it wrote, both streams in the order of writing. */
+  /** Its output, both streams interleaved. */
   readonly output: string;
 }
 
-/** How it ended, for messages. */
+/** A process's result, for messages. */
 export const endText = ({ code }: Ended): string => (typeof code === 'number' ? `exit code ${code}` : code);
 
-/** Where and how long a process runs. */
+/** Working folder, environment and time limit of a process. */
 export interface RunOptions {
   readonly cwd?: string;
   readonly env: NodeJS.ProcessEnv;
   readonly seconds: number;
 }
 
-/** More is not read by anyone; an endless writer must not fill the memory. */
+/** Output limit: guards memory against endless writers. */
 const mostOutput = 1 << 20;
 
 /**
- * Runs a program to its end, its arguments as they are given. Messages come in English, whatever the user's language.
+ * Runs a program to its end, without a shell. Forces English messages.
  *
  * @param command an absolute path.
- * @throws InterruptedError where it was ended because this process was told to stop.
+ * @throws InterruptedError where it was terminated because this process is stopping.
  */
 export function runProcess(command: string, args: readonly string[], options: RunOptions): Promise<Ended> {
   const { cwd, env, seconds } = options;

@@ -1,4 +1,7 @@
-/** @file Compiled programs on disk: found by hash, written aside and renamed, bounded in size, safe among processes. */
+/**
+ * @file On-disk cache of compiled programs: addressed by hash, written atomically, bounded in size, safe among
+ * processes.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,36 +12,36 @@ import { type CacheFolder, openFolder } from './cacheFolder.js';
 import { diskFullError, InterruptedBuild, isDiskFull } from './interrupted.js';
 import { markUse } from './useMarks.js';
 
-/** What stands in an entry's manifest. */
+/** Manifest of an entry. */
 interface Manifest {
   readonly kind: 'runtime' | 'program' | 'plan';
-  /** For people: what the program was called. */
+  /** Name of the program, for display. */
   readonly name: string;
-  /** The file name of the library in the entry, or of what a plan says. */
+  /** Name of the file in the entry: a library, or a plan. */
   readonly library: string;
-  /** Its sha256: what a crash or a full disk left behind would bring down the process that loads it. */
+  /** sha256 of that file: one damaged by a crash or a full disk would crash the process that loads it. */
   readonly sha256: string;
-  /** The compiler's version. */
+  /** Version of the compiler. */
   readonly compiler: string;
 }
 
-/** What is looked for. */
+/** A request for an entry. */
 export interface Wanted {
   readonly kind: Manifest['kind'];
   readonly name: string;
   /** Everything that the entry depends on. */
-  readonly parts: readonly string[];
+  readonly dependencies: readonly string[];
   readonly compiler: string;
 }
 
-/** An entry that is there. */
+/** An existing entry. */
 export interface Entry {
   readonly folder: string;
-  /** Path of the library, or of what a plan says. */
+  /** Path of the library, or of the plan. */
   readonly library: string;
 }
 
-/** File name of every entry's library, by what it is. */
+/** Name of the file in an entry, by kind. */
 const libraryOf = (kind: Manifest['kind'], key: string): string => {
   if (kind === 'plan') return 'plan.json';
   const extension = process.platform === 'darwin' ? 'dylib' : 'so';
@@ -47,9 +50,9 @@ const libraryOf = (kind: Manifest['kind'], key: string): string => {
 
 const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex');
 
-/** The cache of one folder. */
+/** The cache in one folder. */
 export class Cache {
-  /** Entries that this process is making. */
+  /** Entries that this process is building. */
   private readonly making = new Map<string, Promise<Entry>>();
 
   private constructor(private readonly folder: CacheFolder) {}
@@ -57,7 +60,7 @@ export class Cache {
   /**
    * Opens the cache that the environment names.
    *
-   * @throws CompilerError where the folder belongs to someone else or is open to others.
+   * @throws CompilerError where the folder belongs to another user or is open to others.
    */
   static open(env: NodeJS.ProcessEnv): Cache {
     return new Cache(openFolder(env));
@@ -67,12 +70,12 @@ export class Cache {
     return this.folder.path;
   }
 
-  /** Why entries last no longer than this process, where that is so. */
+  /** Why entries will not survive this process, if so. */
   get notice(): string | undefined {
     return this.folder.notice;
   }
 
-  /** Where the source and the compiler's messages of a build that failed are kept. */
+  /** Folder that keeps the source and the compiler's messages of a failed build. */
   failed(wanted: Wanted): string {
     return join(this.path, `${FAILED}${this.key(wanted)}`);
   }
@@ -83,10 +86,10 @@ export class Cache {
   }
 
   /**
-   * The entry, built where it is not there or damaged. It stays as long as this process lives, unless someone clears
-   * the cache by hand.
+   * Returns an entry, building it if it is missing or damaged. It stays as long as this process lives, unless someone
+   * clears the cache by hand.
    *
-   * @param build makes the library in the empty folder that it is given; what it throws is passed on.
+   * @param build makes the library in the empty folder that it is given; its errors are passed on.
    */
   async entry(wanted: Wanted, build: (folder: string) => Promise<void>): Promise<Entry> {
     const folder = this.folderOf(wanted);
@@ -99,7 +102,7 @@ export class Cache {
     return making;
   }
 
-  /** The entry, where it is there and whole. */
+  /** The entry, if there is an intact one. */
   find(wanted: Wanted): Entry | undefined {
     return this.findIn(this.folderOf(wanted));
   }
@@ -108,16 +111,16 @@ export class Cache {
     return join(this.path, `${wanted.kind}-${this.key(wanted)}`);
   }
 
-  private key({ kind, name, parts, compiler }: Wanted): string {
-    return sha256(JSON.stringify([kind, name, compiler, ...parts])).slice(0, 32);
+  private key({ kind, name, dependencies, compiler }: Wanted): string {
+    return sha256(JSON.stringify([kind, name, compiler, ...dependencies])).slice(0, 32);
   }
 
-  /** An entry that is whole; it counts as used now. */
+  /** An intact entry, marked as used now. */
   private findIn(folder: string): Entry | undefined {
     try {
       markUse(folder);
     } catch {
-      // Not there, or no room for the mark: an entry that can't be marked is used all the same.
+      // Missing, or no space for the mark: an entry that can't be marked is still used.
     }
     try {
       const manifest = JSON.parse(readRegularFile(join(folder, MANIFEST)).toString()) as Manifest;
@@ -127,7 +130,7 @@ export class Cache {
       utimesSync(join(folder, MANIFEST), now, now);
       return { folder, library };
     } catch {
-      // Not there, or half there.
+      // Missing or incomplete.
       return undefined;
     }
   }
@@ -155,12 +158,12 @@ export class Cache {
     }
   }
 
-  /** Drops what is too much. The entry is there and stays, whatever goes wrong here. */
+  /** Evicts old entries. The new entry stays, whatever fails here. */
   private bound(): void {
     try {
       dropOld(this.path, this.folder.limit);
     } catch {
-      // What could not be dropped now is looked at with the next addition.
+      // The next addition tries again.
     }
   }
 
@@ -174,10 +177,12 @@ export class Cache {
   private digest(folder: string, wanted: Wanted): string {
     const library = join(folder, this.libraryName(wanted));
     if (existsSync(library)) return sha256(readRegularFile(library));
-    throw new CompilerError(`${wanted.name}: ${wanted.compiler} ended without an error, and made nothing.`);
+    throw new CompilerError(
+      `${wanted.name}: ${wanted.compiler} ended without an error and without a result.`,
+    );
   }
 
-  /** What there is of a build that failed, for people. Nothing that goes wrong here hides why it did. */
+  /** Keeps the remains of a failed build for inspection. Errors here must not hide the build's. */
   private keepFailed(aside: string, wanted: Wanted): void {
     const kept = this.failed(wanted);
     try {
@@ -189,14 +194,14 @@ export class Cache {
     }
   }
 
-  /** A folder that no other process writes in. */
+  /** A folder that no other process writes to. */
   private newFolder(): string {
     const folder = join(this.path, `.build-${process.pid}-${randomBytes(6).toString('hex')}`);
     mkdirSync(folder, { mode: 0o700 });
     return folder;
   }
 
-  /** Renames a finished entry to its place. Another process may have been faster: then its entry is taken. */
+  /** Renames a finished entry into place. If another process was faster, takes its entry. */
   private place(aside: string, folder: string): Entry {
     for (let attempt = 0; attempt < 10; attempt++) {
       try {
@@ -209,20 +214,20 @@ export class Cache {
         rmSync(aside, { recursive: true, force: true });
         return placed;
       }
-      // What stands there is damaged.
+      // The existing entry is damaged.
       this.remove(folder);
     }
     throw new CompilerError(`${folder} can't be written: something else keeps changing it.`);
   }
 
-  /** Removes a folder in one step for those who look, then what was in it. */
+  /** Removes a folder, atomically for observers, then its contents. */
   private remove(folder: string): void {
     if (statSync(folder, { throwIfNoEntry: false }) === undefined) return;
     const aside = join(this.path, `.build-${process.pid}-${randomBytes(6).toString('hex')}`);
     try {
       renameSync(folder, aside);
     } catch {
-      // Someone else has just removed it.
+      // Another process has just removed it.
       return;
     }
     rmSync(aside, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** @file One call of the compiler in a folder of its own, with its messages in a log. */
+/** @file One run of the compiler in its own folder, with its messages in a log. */
 import { appendFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CompilerError } from '../../tensors.js';
@@ -6,24 +6,24 @@ import type { CCompiler } from './compiler.js';
 import { diskFullError, InterruptedBuild, isDiskFull, isRefusal } from './interrupted.js';
 import { endText, runProcess } from './process.js';
 
-/** Where something is built, and with what. */
+/** Folder, name and compiler of a build. */
 export interface Build {
   readonly compiler: CCompiler;
   readonly env: NodeJS.ProcessEnv;
-  /** What is built, for messages. */
+  /** What is being built, for messages. */
   readonly name: string;
-  /** Where the compiler works; relative paths are meant from here. */
+  /** Working folder of the compiler; relative paths refer to it. */
   readonly folder: string;
-  /** Where this folder will be kept if the build fails. */
+  /** Where the folder is kept if the build fails. */
   readonly log: string;
 }
 
 const LOG = 'compiler.log';
-/** A compiler that takes longer than that for one of our files will not end. */
+/** Time limit in seconds: a compiler that exceeds it for one of our files will not end. */
 const seconds = 300;
 const linesShown = 8;
 
-/** The first errors, or what else was said. */
+/** The first errors, or else the first lines of output. */
 function firstLines(output: string): string {
   const lines = output.split('\n').filter((line) => line.trim() !== '');
   const first = lines.findIndex((line) => /\berror\b|undefined reference/.test(line));
@@ -32,10 +32,10 @@ function firstLines(output: string): string {
 }
 
 /**
- * Calls the compiler.
+ * Runs the compiler.
  *
- * @returns whether it succeeded; where that is optional, it may have refused.
- * @throws CompilerError with the first lines of its message, and where the log is kept.
+ * @returns whether it succeeded; an optional build may be rejected.
+ * @throws CompilerError with the first lines of the compiler's message and the path of the log.
  */
 export async function compile(
   build: Build,
@@ -43,7 +43,7 @@ export async function compile(
   { optional = false }: { optional?: boolean } = {},
 ): Promise<boolean> {
   const { compiler, folder, name } = build;
-  // The compiler's own temporary files go where they are removed whatever happens to it.
+  // Puts the compiler's temporary files where they are removed in any case.
   const env = { ...build.env, TMPDIR: folder };
   const ended = await runProcess(compiler.command, [...compiler.args, ...args], {
     cwd: folder,
@@ -60,7 +60,7 @@ export async function compile(
   const said = firstLines(output);
   const failed = refused ? 'could not compile its C code' : 'was kept from compiling its C code';
   const rest = said === '' ? '.' : `:\n${said}`;
-  const where = `All that it said is in ${join(build.log, LOG)}.`;
+  const where = `The full log is ${join(build.log, LOG)}.`;
   const text = `${name}: ${compiler.command} ${failed} (${endText(ended)})${rest}\n${where}`;
   throw refused ? new CompilerError(text) : new InterruptedBuild(text);
 }

@@ -1,4 +1,4 @@
-/** @file The native runtime as a shared library, compiled once a machine from the C files beside this folder. */
+/** @file The native runtime as a shared library, compiled once per machine from its C sources. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -7,29 +7,31 @@ import { baseFlags, linkFlags, machineFlags } from './compilerFlags.js';
 import type { Cache, Entry, Wanted } from './programCache.js';
 import { type Build, compile } from './runCompiler.js';
 
-/** Where the runtime's sources are, and `luthier.h` for programs. */
+/** Folder of the runtime's sources, and of `luthier.h` for programs. */
 export const runtimeFolder = fileURLToPath(new URL('../runtime', import.meta.url));
 
-/** Compilers that work at the same time; each takes up to 300 MB. */
+/** Parallel compiler processes; each takes up to 300 MB. */
 const parallel = Math.min(2, availableParallelism());
 
-/** One file of the runtime. */
+/** A source file of the runtime. */
 interface Source {
   readonly file: string;
   readonly text: string;
-  /** What it is compiled with besides the common flags: its own, or those for this machine. */
+  /** Flags besides the common ones: the file's own, or the machine's. */
   readonly flags: readonly string[];
-  /** Made for instructions that not every compiler or architecture has: left out where it doesn't compile. */
+  /**
+   * Whether the file needs instructions that not every compiler or architecture has; skipped where it doesn't compile.
+   */
   readonly optional: boolean;
 }
 
-/** The flags that a file's second line names, a comment that begins with `flags:`; `machine` are those for this machine. */
+/** Flags in the comment `flags:` on a file's second line; `machine` stands for the flags of this machine. */
 export function ownFlags(text: string): string[] | undefined {
   const line = text.split('\n', 2)[1] ?? '';
   return /^\/\* flags: (.*?) *\*\/$/.exec(line)?.[1]?.split(/\s+/);
 }
 
-/** What a file is compiled with besides the common flags. */
+/** A file's flags besides the common ones. */
 export function fileFlags(own: readonly string[] | undefined, machine: readonly string[]): readonly string[] {
   return own?.flatMap((flag) => (flag === 'machine' ? machine : [flag])) ?? machine;
 }
@@ -49,11 +51,11 @@ function readSources(folder: string, machine: readonly string[]): { sources: Sou
   return { sources, headers };
 }
 
-/** What tells the others that a file is there: `gemmAvx2.c` gives LT_HAVE_GEMMAVX2. */
+/** Macro that tells other files that this one is present: LT_HAVE_GEMMAVX2 for `gemmAvx2.c`. */
 const havingFlag = ({ file }: Source): string =>
   `-DLT_HAVE_${file.replace(/\.c$/, '').replace(/\W/g, '_').toUpperCase()}`;
 
-/** Runs `work` on all items, `parallel` at a time; results in the order of the items. */
+/** Maps items concurrently, `parallel` at a time; results keep the order of the items. */
 async function eachOf<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   let next = 0;
@@ -68,9 +70,9 @@ async function eachOf<T, R>(items: readonly T[], work: (item: T) => Promise<R>):
 }
 
 /**
- * The runtime's library, from the cache or compiled now, which takes seconds.
+ * The runtime's library, from the cache or newly compiled, which takes seconds.
  *
- * @throws CompilerError with the compiler's message where a file that every machine needs does not compile.
+ * @throws CompilerError with the compiler's message where a required file does not compile.
  */
 export async function runtimeLibrary(
   build: Omit<Build, 'folder' | 'log'>,
@@ -85,7 +87,13 @@ export async function runtimeLibrary(
     kind: 'runtime',
     name: 'native runtime',
     compiler: build.compiler.version,
-    parts: [cpu, ...common, ...machine, ...headers, ...sources.flatMap(({ file, text }) => [file, text])],
+    dependencies: [
+      cpu,
+      ...common,
+      ...machine,
+      ...headers,
+      ...sources.flatMap(({ file, text }) => [file, text]),
+    ],
   };
   return cache.entry(wanted, async (made) => {
     const step: Build = { ...build, folder: made, log: cache.failed(wanted) };

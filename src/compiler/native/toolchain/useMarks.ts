@@ -1,4 +1,4 @@
-/** @file Marks of the processes that use an entry of the cache, which keep it from being dropped. */
+/** @file Use marks: processes that use a cache entry mark it, which prevents its eviction. */
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -7,12 +7,12 @@ import { threadId } from 'node:worker_threads';
 const PREFIX = 'use-';
 const host = hostname().replace(/[^\w.]/g, '_');
 
-/** A process on another machine that shares the folder can't be asked whether it lives. */
+/** How long marks of other machines that share the folder last: their processes can't be checked. */
 const foreignMarkLasts = 7 * 24 * 3600 * 1000;
 
 const made = new Set<string>();
 
-/** Says that this thread of this process uses what is in the folder, until it ends. */
+/** Marks a folder as used by this thread until the process ends. */
 export function markUse(folder: string): void {
   const mark = join(folder, `${PREFIX}${host}-${process.pid}-${threadId}`);
   writeFileSync(mark, '');
@@ -24,7 +24,7 @@ function removeMarks(): void {
   for (const mark of made) rmSync(mark, { force: true });
 }
 
-/** Whether a process that lives has marked the folder; marks of others are removed. */
+/** Whether a live process has marked the folder; removes marks of dead ones. */
 export function inUse(folder: string): boolean {
   const marks = readdirSync(folder).filter((name) => name.startsWith(PREFIX));
   return marks.filter((mark) => holds(join(folder, mark), mark)).length > 0;
@@ -39,7 +39,7 @@ function holds(path: string, mark: string): boolean {
   return live;
 }
 
-/** Whether there is a process of this number. */
+/** Whether a process with this id exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

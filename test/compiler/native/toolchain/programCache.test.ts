@@ -30,10 +30,10 @@ const newEnv = (more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv => ({
   ...more,
 });
 
-const wanted = (name: string, ...parts: string[]): Wanted => ({
+const wanted = (name: string, ...dependencies: string[]): Wanted => ({
   kind: 'program',
   name,
-  parts,
+  dependencies,
   compiler: 'cc 1',
 });
 
@@ -165,7 +165,7 @@ describe('an entry', () => {
   it('that was not made although nothing failed is told of', async () => {
     const making = Cache.open(newEnv()).entry(wanted('a'), async () => {});
     await expect(making).rejects.toThrow(
-      new CompilerError('a: cc 1 ended without an error, and made nothing.'),
+      new CompilerError('a: cc 1 ended without an error and without a result.'),
     );
   });
 });

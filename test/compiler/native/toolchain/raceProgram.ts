@@ -6,7 +6,7 @@ import { Cache, type Wanted } from '../../../../src/compiler/native/toolchain/pr
 const cache = Cache.open(process.env);
 const count = Number(process.argv[2]);
 for (let i = 0; i < count; i++) {
-  const wanted: Wanted = { kind: 'program', name: `entry ${i}`, parts: [], compiler: 'cc' };
+  const wanted: Wanted = { kind: 'program', name: `entry ${i}`, dependencies: [], compiler: 'cc' };
   const { library } = await cache.entry(wanted, async (folder) => {
     // Each process makes another one, as compilers may.
     writeFileSync(join(folder, cache.libraryName(wanted)), `${i} of ${process.pid} `.repeat(1000));

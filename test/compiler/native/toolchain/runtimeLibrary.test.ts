@@ -195,19 +195,21 @@ describe.skipIf(!hasCompiler)('compileC', () => {
     expect(readFileSync(first.library).subarray(0, 10).toString('latin1')).not.toBe('no library');
   });
 
-  it('compiles the parts of a large source by themselves, and says what is wrong with one', async () => {
+  it('compiles the sections of a large source by themselves, and says what is wrong with one', async () => {
     const cache = newCache();
     const runtime = await make(sourcesOf(small), cache);
     const toolchain = { compiler, cpu, cache, runtime, env };
-    const parts = ['ONE', 'TWO'];
+    const sections = ['ONE', 'TWO'];
     const sourceOf = (two: string): string =>
       `#if !defined(ONE) && !defined(TWO)\n#define ONE\n#define TWO\n#endif\nint one(void);\n#ifdef ONE\nint one(void) { return 1; }\n#endif\n#ifdef TWO\n${two}\n#endif\n/*${' '.repeat(20_000)}*/\n`;
     const source = sourceOf('int answer(void) { return 41 + one(); }');
-    const { folder, library } = await compileC(toolchain, source, { name: 'a', parts });
+    const { folder, library } = await compileC(toolchain, source, { name: 'a', sections });
     expect(await result(library, 'answer')).toBe(42);
     expect(readdirSync(folder).filter((name) => /^(ONE|TWO)/.test(name))).toEqual([]);
     const wrong = sourceOf('int answer(void) { return nothing; }');
-    const error = await compileC(toolchain, wrong, { name: 'b', parts }).catch((caught: unknown) => caught);
+    const error = await compileC(toolchain, wrong, { name: 'b', sections }).catch(
+      (caught: unknown) => caught,
+    );
     expect((error as Error).message).toMatch(
       /^b: \/\S+ could not compile its C code \(exit code 1\):\nprogram\.c.*error: /,
     );
