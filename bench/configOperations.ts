@@ -1,9 +1,9 @@
 /**
- * @file Times the operations on configs; prints one line of JSON for each, as peers/fiddle_configs.py does. Needs node's
- * --expose-gc. Arguments: milliseconds for an operation, sizes, and how many configs there are in all: with 100000, a size
- * of 1,000 is measured on 100 graphs, so that small ones find no more in the processor's caches than large ones, and the
- * results of all 100 are kept until the last is made: else those of small graphs would die before the garbage collector
- * comes, and it would copy those of large ones alone.
+ * @file Times the operations on configs; prints one line of JSON for each, like peers/fiddle_configs.py. Requires
+ * node's --expose-gc. Arguments: milliseconds per operation, sizes, and the total number of configs: with 100000, size
+ * 1,000 is measured on 100 graphs, so that small graphs profit from the processor's caches no more than large ones. The
+ * results of all 100 are kept until the last is made; otherwise those of small graphs would die before garbage
+ * collection, which copies those of large ones.
  */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -67,8 +67,8 @@ function report(shape: string, size: number, operation: string, ms: number): voi
 }
 
 /**
- * Runs `action`, which does its operation `repeats` times, for the budget, the first time apart (it compiles); reports the
- * median of the others. What the operations before it left behind is collected first.
+ * Repeats `action`, which performs its operation `repeats` times, for the budget; reports the median without the first
+ * call, which includes compilation. Collects earlier garbage first.
  */
 function measure(shape: string, size: number, operation: string, action: () => unknown, repeats = 1): void {
   gc!();
@@ -81,7 +81,7 @@ function measure(shape: string, size: number, operation: string, action: () => u
   report(shape, size, operation, median(times.slice(1)) / repeats);
 }
 
-/** What each operation works on is made for it alone: a full heap would slow down those that come later. */
+/** Every operation makes its own input: a full heap would slow down later ones. */
 const operations: Readonly<Record<string, (make: () => NodeConfig) => () => unknown>> = {
   create: (make) => make,
   build: (make) => on(make(), build),
@@ -129,7 +129,7 @@ function operationsOn(shape: string, size: number): void {
   }
 }
 
-/** Writes to 20 fields by their names, as experiments do. */
+/** Writes to 20 fields by name, as experiments do. */
 function setAll(config: Record<`field${number}`, number>): void {
   config.field0 = 1;
   config.field1 = 1;
@@ -153,7 +153,7 @@ function setAll(config: Record<`field${number}`, number>): void {
   config.field19 = 1;
 }
 
-/** Creating a config, and setting each of its 20 fields, by names that stand in the code or that a loop goes through. */
+/** Creates a config and sets each of its 20 fields, by literal names or in a loop. */
 function writes(): void {
   const names = Array.from({ length: 20 }, (_, i) => `field${i}`);
   const fields = Object.fromEntries(names.map((name) => [name, z.int().default(0)]));

@@ -1,4 +1,4 @@
-/** @file `npm run bench:configs`: operations on configs beside Fiddle's, and their growth with size. */
+/** @file `npm run bench:configs`: operations on configs compared with Fiddle's, and their growth with size. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -9,10 +9,10 @@ import { groupBy, median } from './results.js';
 import { endsWithUs, whenStopped } from './stopping.js';
 
 const resultsFile = 'out/bench_configs.json';
-/** All that `--quick` may take, node's start left out. */
+/** Time budget of `--quick` in seconds, without node's start. */
 const quickSeconds = 105;
 
-/** What one operation on one graph took, or why it did not end. */
+/** Time of an operation on a graph, or why it failed. */
 interface Timing {
   readonly shape: string;
   readonly size: number;
@@ -21,7 +21,7 @@ interface Timing {
   readonly failure?: string;
 }
 
-/** What a program has measured so far. */
+/** Measurements of a program so far. */
 interface Measured {
   version: string;
   readonly timings: Timing[];
@@ -31,7 +31,7 @@ function say(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Runs a program to its end; each of its lines is shown and added to `rounds` as it comes. */
+/** Runs a program to its end, showing each line and adding it to `rounds` as it comes. */
 async function run({ command, env }: Program, rounds: Measured[]): Promise<void> {
   const [file, ...args] = command;
   const child = spawn(file!, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -86,7 +86,7 @@ function comparison(own: Map<string, Timing>, peer: Map<string, Timing>): string
   return markdownTable(rows, ['graph', 'configs', 'operation', 'Luthier', 'Fiddle', 'times as fast']);
 }
 
-/** Time over size at the largest against the same at the smallest size: 1 is linear. */
+/** Time per config at the largest size over that at the smallest: 1 is linear. */
 function growth(timings: readonly Timing[]): string {
   const groups = groupBy(timings, ({ shape, operation }) => `${shape} ${operation}`);
   const rows = [...groups.values()].map((group) => {
@@ -106,9 +106,10 @@ function growth(timings: readonly Timing[]): string {
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string' },
-    // What takes Fiddle longer than this many seconds is not begun in the first round; in the others it is 3.
+    // Operations that would take Fiddle more seconds than this are skipped in the first round; in later ones the limit
+    // is 3.
     patience: { type: 'string' },
-    // One round of short measurements, on fewer and smaller graphs.
+    // One round of short measurements on fewer and smaller graphs.
     quick: { type: 'boolean', default: false },
     fiddle: { type: 'boolean', default: true },
   },
@@ -134,7 +135,7 @@ const own: Measured[] = [];
 const peer: Measured[] = [];
 const linear: Measured[] = [];
 
-/** Writes and shows what was measured so far. */
+/** Writes and shows the measurements so far. */
 function finish(): void {
   mkdirSync('out', { recursive: true });
   writeFileSync(resultsFile, JSON.stringify({ own, peer, linear }, null, 1));

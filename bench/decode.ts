@@ -1,4 +1,4 @@
-/** @file `npm run bench:decode`: greedy decoding with a cache beside PyTorch's, at batch 1 and 16, in one run. */
+/** @file `npm run bench:decode`: greedy cached decoding compared with PyTorch's, at batch 1 and 16, in one run. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -12,17 +12,17 @@ import { whenStopped } from './stopping.js';
 const resultsFile = 'out/bench_decode.json';
 const allPrecisions: readonly Precision[] = ['f32', 'bf16'];
 
-/** A program with what it has measured so far. */
+/** A program and its measurements so far. */
 interface Entry {
   readonly shape: string;
   readonly batch: number;
   readonly candidate: ReturnType<typeof decodeCandidates>[number];
   readonly results: DecodeResult[];
-  /** Why it could not run. */
+  /** Reason why it could not run. */
   failure?: string;
 }
 
-/** The fastest setting of one program on one shape and batch. */
+/** The fastest setting of a program for a shape and batch. */
 interface Best {
   readonly name: string;
   readonly how: string;
@@ -68,7 +68,7 @@ async function runEntry(entry: Entry, round: number): Promise<void> {
   }
 }
 
-/** Bytes of weights that a token reads: all that are multiplied. */
+/** Bytes of weights read per token: all that are multiplied. */
 function weightBytes(shape: Shape, name: string): number {
   const multiplied = parameterCount(shape) - shape.context * shape.width;
   return multiplied * (name.endsWith('bfloat16') ? 2 : 4);
@@ -127,7 +127,7 @@ const entries: Entry[] = names.flatMap((shape) =>
 );
 let bandwidth: number | null = null;
 
-/** Shows what was measured so far. */
+/** Shows the measurements so far. */
 function finish(): void {
   const parts = names.flatMap((name) => batches.map((batch) => report(name, batch, entries, bandwidth)));
   const memory =
@@ -149,8 +149,8 @@ for (let round = 1; round <= rounds; round++) {
   }
 }
 finish();
-// Without a figure of our own there is no benchmark.
+// Without a Luthier figure there is no benchmark.
 if (entries.some(({ candidate, results }) => candidate.name.startsWith('Luthier') && results.length === 0))
   process.exitCode = 1;
-// The threads of the native engine would keep the process.
+// The native engine's threads would keep the process alive.
 process.exit();

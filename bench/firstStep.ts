@@ -1,4 +1,4 @@
-/** @file `npm run bench:first-step`: time to the first training step, with a cached program and a new one. */
+/** @file `npm run bench:first-step`: time to the first training step, with a cached and a new program. */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import type { FirstStepResult } from './luthierFirstStep.js';
 import { luthierFirstStep, measure } from './programs.js';
 import { median, type Precision } from './results.js';
 
-/** Medians of processes that all start with the same cache. */
+/** Medians over processes that start with the same cache. */
 async function medians(runs: number, once: () => Promise<FirstStepResult>): Promise<FirstStepResult> {
   const results: FirstStepResult[] = [];
   for (let run = 0; run < runs; run++) results.push(await once());
@@ -23,7 +23,7 @@ async function medians(runs: number, once: () => Promise<FirstStepResult>): Prom
   };
 }
 
-/** Of a program that is in the cache, and of one that has to be compiled; `kernels` is a cache with the runtime alone. */
+/** Measures a cached program, and one that must be compiled; `kernels` is a cache with only the runtime. */
 async function measureShape(shape: string, precision: Precision, kernels: string, runs: number) {
   const inCopy = async <T>(act: (cache: string) => Promise<T>): Promise<T> => {
     const cache = mkdtempSync(join(tmpdir(), 'luthier-first-'));

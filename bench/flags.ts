@@ -1,9 +1,9 @@
-/** @file Flags shared by the measured programs. */
+/** @file Flags shared by the benchmark programs. */
 import { ENGINES, type Engine } from '../src/compiler/index.js';
 import type { Precision } from './results.js';
 import { type Shape, shapes } from './shapes.js';
 
-/** What is measured: the values of `--shape`, `--engine` and `--precision`. @throws Error for one that is not there. */
+/** Reads the values of `--shape`, `--engine` and `--precision`. @throws Error for an unknown one. */
 export function readMeasured(flags: { shape: string; engine: string; precision: string }): {
   shape: Shape;
   engine: Engine;

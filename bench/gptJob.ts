@@ -1,4 +1,4 @@
-/** @file The measured job: GPT on random tokens, as in peers/torch_gpt.py. */
+/** @file Benchmark job: GPT on random tokens, as in peers/torch_gpt.py. */
 import type { Engine } from '../src/compiler/index.js';
 import { build, type Config } from '../src/hparams/index.js';
 import { type Batch, SyntheticLmInput } from '../src/inputs/index.js';
@@ -11,7 +11,7 @@ import { SingleTask, Train } from '../src/tasks/index.js';
 import type { Precision } from './results.js';
 import type { Shape } from './shapes.js';
 
-/** One batch of random tokens again and again: the peers have no input either. */
+/** Repeats one batch of random tokens: the peers have no input pipeline either. */
 class OneBatch extends SyntheticLmInput.with({}) {
   #batch: Promise<Batch> | undefined;
 
@@ -25,7 +25,7 @@ class OneBatch extends SyntheticLmInput.with({}) {
   }
 }
 
-/** The model of the peers. */
+/** The peers' model. */
 export function gptModel(
   { layers, heads, width, context, vocabulary }: Shape,
   precision: Precision,
@@ -40,7 +40,7 @@ export function gptModel(
   return LanguageModel.config({ fpropDtype: precision === 'bf16' ? 'bfloat16' : 'float32', lmTpl });
 }
 
-/** The task that peers/torch_gpt.py trains. */
+/** The task trained by peers/torch_gpt.py. */
 function gptTask(shape: Shape, precision: Precision) {
   const optimizer = AdamW.config({
     learningRate: 1e-3,
@@ -53,7 +53,7 @@ function gptTask(shape: Shape, precision: Precision) {
   return SingleTask.config({ model: gptModel(shape, precision), train });
 }
 
-/** A training program of this job from initial values, as main.ts would open it. */
+/** Opens this job's training program with initial values, like main.ts. */
 export async function openProgram(options: JobOptions): Promise<TrainProgram> {
   const task = build(options.task);
   const state = trainStateOf(task);
@@ -62,7 +62,7 @@ export async function openProgram(options: JobOptions): Promise<TrainProgram> {
   return (await Promise.all([program, initialized.done]))[0];
 }
 
-/** The options of a job that trains this task as main.ts would. */
+/** Options of a job that trains this task, like main.ts. */
 export function jobOptions(
   shape: Shape,
   engine: Engine = 'auto',

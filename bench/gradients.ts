@@ -1,4 +1,7 @@
-/** @file `npm run bench:gradients`: the first step's gradient by machine code beside ONNX Runtime's, on the GPT shapes. */
+/**
+ * @file `npm run bench:gradients`: the first step's gradient in machine code compared with ONNX Runtime's, on the GPT
+ * shapes.
+ */
 import { parseArgs } from 'node:util';
 import { compile, type Engine, flatViews, type HostArray, type Tree } from '../src/compiler/index.js';
 import { build } from '../src/hparams/index.js';
@@ -11,7 +14,7 @@ import { jobOptions } from './gptJob.js';
 import type { Precision } from './results.js';
 import { shapes } from './shapes.js';
 
-/** The loss and all gradients, one after another. */
+/** The loss and all gradients, concatenated. */
 async function gradients(shape: string, engine: Engine, precision: Precision): Promise<Float32Array> {
   const options = jobOptions(shapes[shape]!, engine, undefined, precision);
   const task = build(options.task);
@@ -49,7 +52,7 @@ async function gradients(shape: string, engine: Engine, precision: Precision): P
   return all;
 }
 
-/** |a - b| / |b| over all but the loss, in the Euclidean norm. */
+/** |a - b| / |b| in the Euclidean norm, without the loss. */
 function distance(a: Float32Array, b: Float32Array): number {
   let [difference, norm] = [0, 0];
   for (let i = 1; i < b.length; i++) {

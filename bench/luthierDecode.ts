@@ -1,4 +1,4 @@
-/** @file Timing of Luthier's greedy decoding of a GPT shape, one measurement a process; prints one line of JSON. */
+/** @file Timing of Luthier's greedy decoding of a GPT shape, one measurement per process; prints one line of JSON. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { flatLayout, flatViews, prngKey } from '../src/compiler/index.js';
@@ -46,7 +46,7 @@ const ones: Int32Tensor = { shape: [batch], dtype: 'int32', data: new Int32Array
 const prompts = { prefixIds: { ...ones, shape: [batch, 1] }, prefixLengths: ones };
 const { extendStep, extendGreedily } = stepper;
 
-/** Milliseconds of a token of all rows. */
+/** Milliseconds per token of all rows. */
 async function decode(): Promise<number> {
   const before = performance.now();
   await decoder.decode({ ...prompts, extendStep, extendGreedily, key: prngKey(0) });

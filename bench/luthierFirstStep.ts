@@ -4,23 +4,23 @@ import { readMeasured } from './flags.js';
 import { jobOptions, openProgram } from './gptJob.js';
 import { median } from './results.js';
 
-/** Steps that tell what the first one would take without what has to be done once. */
+/** Later steps, whose time is subtracted from the first step's to get one-time costs. */
 const laterSteps = 3;
 
-/** The line of JSON. */
+/** Content of the line of JSON. */
 export interface FirstStepResult {
   /** From the configs to the end of the first step. */
   readonly firstMs: number;
-  /** Of it, until the program could run. */
+  /** Part of it until the program could run. */
   readonly openMs: number;
-  /** A later step. */
+  /** Time of a later step. */
   readonly stepMs: number;
-  /** What this process, without the compiler, has computed until the end of the first step, on all cores. */
+  /** CPU time of this process, without the compiler, until the end of the first step, on all cores. */
   readonly cpuMs: number;
   readonly loss: number;
 }
 
-/** Milliseconds of all cores so far. */
+/** CPU milliseconds of all cores so far. */
 function cpuTime(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

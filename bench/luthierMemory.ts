@@ -1,4 +1,7 @@
-/** @file Memory of a training step: what its plan says, and what the process's resident memory grows by; one line of JSON a shape. */
+/**
+ * @file Memory of a training step: its plan compared with the growth of the process's resident memory; one line of JSON
+ * per shape.
+ */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { analyze } from '../src/tools/analysis/analyze.js';
@@ -9,7 +12,7 @@ import type { Shape } from './shapes.js';
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Resident bytes that are not JavaScript's heap. */
+/** Resident bytes outside of JavaScript's heap. */
 function resident(): number {
   for (let i = 0; i < 3; i++) collect();
   const { rss, heapTotal } = process.memoryUsage();
@@ -22,7 +25,7 @@ async function grown(shape: Shape, precision: Precision): Promise<number> {
   let most = 0;
   for (let i = 0; i < 3; i++) {
     await program.run();
-    // Pages that were not touched for a while, the system may take back.
+    // The system may reclaim pages that were not used for a while.
     most = Math.max(most, resident());
   }
   await program.executable.dispose();
@@ -31,7 +34,7 @@ async function grown(shape: Shape, precision: Precision): Promise<number> {
 
 const [text, precision = 'f32'] = process.argv.slice(2) as [string, Precision?];
 const shape = JSON.parse(text) as Shape;
-// What is loaded and compiled once a process is not the shape's.
+// One-time loading and compiling does not belong to the shape.
 await grown({ layers: 1, heads: 2, width: 32, context: 16, batch: 4, vocabulary: 65, steps: 1 }, precision);
 const options = jobOptions(shape, 'native', undefined, precision);
 const said = analyze({ ...options, name: 'memory' } as never).memory;

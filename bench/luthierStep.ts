@@ -1,4 +1,4 @@
-/** @file Timing of Luthier's training step on a GPT shape, one measurement a process; prints one line of JSON. */
+/** @file Timing of Luthier's training step on a GPT shape, one measurement per process; prints one line of JSON. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -8,7 +8,7 @@ import { jobOptions, openProgram } from './gptJob.js';
 import { median, type StepResult } from './results.js';
 import { parameterCount, type Shape } from './shapes.js';
 
-/** Their shortest tells how many of the steps that are timed are one call. */
+/** The shortest of them determines how many timed steps make up a call. */
 const warmupSteps = 3;
 
 /** Parameters of a state, checked against the peers' count. */
@@ -19,7 +19,7 @@ function countParameters({ layout }: FlatTrainState, shape: Shape): number {
   return found;
 }
 
-/** Most memory of this process so far, in MiB. */
+/** Peak resident memory of this process so far, in MiB. */
 function peakRssMb(): number {
   return process.resourceUsage().maxRSS / 1024;
 }
@@ -31,7 +31,7 @@ const { values: flags } = parseArgs({
     precision: { type: 'string', default: 'f32' },
     threads: { type: 'string' },
     steps: { type: 'string' },
-    // Fewer steps where they would take longer.
+    // Limits the number of timed steps.
     seconds: { type: 'string' },
   },
 });
@@ -51,7 +51,7 @@ const program = await openProgram(options);
 const first = await program.run();
 const firstStepSeconds = (performance.now() - started) / 1000;
 
-/** Takes steps in one call; gives the milliseconds of one, and the last one's loss. */
+/** Takes steps in one call; returns milliseconds per step, and the last loss. */
 async function time(count: number): Promise<{ readonly ms: number; readonly loss: number }> {
   const before = performance.now();
   const reports = await program.runSteps(count);
@@ -60,7 +60,7 @@ async function time(count: number): Promise<{ readonly ms: number; readonly loss
 
 const warmup: number[] = [firstStepSeconds * 1000];
 for (let i = 0; i < warmupSteps && performance.now() < end; i++) warmup.push((await time(1)).ms);
-// As many as training takes at once, between summaries.
+// Steps per call as in training, between summaries.
 const atOnce = program.timelySteps(Math.min(...warmup) / 1000);
 const milliseconds: number[] = [];
 let { loss } = first;

@@ -1,4 +1,4 @@
-/** @file The measured programs, and their processes. */
+/** @file Benchmark programs and their processes. */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -13,23 +13,23 @@ const timeoutSeconds = 15 * 60;
 /** A command with its environment. */
 export interface Program {
   readonly command: readonly string[];
-  /** Added to the cleaned environment. */
+  /** Added to the sanitised environment. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A training program with its settings. */
 export interface Candidate extends Program {
-  /** Rows of one name compete; the fastest stands in the table. */
+  /** Rows of one name compete; the table shows the fastest. */
   readonly name: string;
   readonly how: string;
 }
 
-/** A program of ours, run by this Node without a launcher, so that its memory is its own. */
+/** A Luthier program, run by this Node without a launcher, so that its memory is its own. */
 function node(file: string, ...args: string[]): Program {
   return { command: [process.execPath, '--import', 'tsx', join(here, file), ...args] };
 }
 
-/** Python of the environment that peers/setup.sh makes. */
+/** Python of the environment made by peers/setup.sh. */
 export const peersPython = join(
   process.env.LUTHIER_PEERS ??
     join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'luthier', 'peers'),
@@ -42,7 +42,7 @@ function python(file: string, ...args: string[]): Program {
   return { command: [peersPython, join(here, 'peers', file), ...args] };
 }
 
-/** Where the dynamic linker finds jemalloc; undefined where it is not installed. */
+/** Path of jemalloc for the dynamic linker; undefined if it is not installed. */
 function findJemalloc(): string | undefined {
   for (const ldconfig of ['ldconfig', '/sbin/ldconfig']) {
     try {
@@ -58,14 +58,14 @@ function findJemalloc(): string | undefined {
   return undefined;
 }
 
-/** glibc that keeps large blocks instead of giving them back to the system after each step. */
+/** glibc settings that keep large blocks instead of returning them to the system after each step. */
 const tunedGlibc = {
   MALLOC_TRIM_THRESHOLD_: '4294967296',
   MALLOC_MMAP_THRESHOLD_: '4294967296',
   MALLOC_TOP_PAD_: '268435456',
 };
 
-/** Environments by the allocator's name. The other platforms have no such settings. */
+/** Environments by allocator name. Other platforms have no such settings. */
 function allocators(): Record<string, Record<string, string>> {
   if (process.platform !== 'linux') return { 'system malloc': {} };
   const jemalloc = findJemalloc();
@@ -74,15 +74,15 @@ function allocators(): Record<string, Record<string, string>> {
 
 const precisionNames: Readonly<Record<Precision, string>> = { f32: 'float32', bf16: 'bfloat16' };
 
-/** What a candidate is asked to measure. */
+/** A measurement for a candidate. */
 export interface Task {
   readonly shape: string;
   readonly steps: number;
-  /** Luthier takes fewer steps where they would take longer. */
+  /** Limits Luthier's number of steps. */
   readonly seconds?: number;
 }
 
-/** Luthier's step by machine code, or, for comparison, by ONNX Runtime. */
+/** Luthier's step in machine code or, for comparison, on ONNX Runtime. */
 export function luthier(
   { shape, steps, seconds }: Task,
   precision: Precision,
@@ -103,8 +103,8 @@ export function luthier(
 }
 
 /**
- * PyTorch with everything that may make it faster: eager and compiled, each allocator; half the threads with the
- * allocator that mostly wins.
+ * PyTorch with all settings that may speed it up: eager and compiled, each allocator; half the threads with the
+ * allocator that usually wins.
  */
 export function pytorch({ shape, steps }: Task, precision: Precision, threads: number): Candidate[] {
   const one = (mode: string, allocator: string, env: Record<string, string>, count: number): Candidate => ({
@@ -135,7 +135,7 @@ export function jax({ shape, steps }: Task, precision: Precision): Candidate {
   return { ...program, name: `JAX ${precisionNames[precision]}`, how: 'jit' };
 }
 
-/** Greedy decoding by Luthier, and by PyTorch: eager and compiled, on all cores and on half of them. */
+/** Greedy decoding by Luthier and by PyTorch, eager and compiled, on all cores and on half of them. */
 export function decodeCandidates(
   { shape, batch }: { readonly shape: string; readonly batch: number },
   precision: Precision,
@@ -164,7 +164,7 @@ export function decodeCandidates(
   return [own, ...peers];
 }
 
-/** Luthier's first step, with programs kept in this folder. */
+/** Luthier's first step, with programs cached in this folder. */
 export const luthierFirstStep = (shape: string, precision: Precision, cache: string): Program => ({
   ...node('luthierFirstStep.ts', `--shape=${shape}`, `--precision=${precision}`),
   env: { XDG_CACHE_HOME: cache },
@@ -173,8 +173,8 @@ export const luthierFirstStep = (shape: string, precision: Precision, cache: str
 export const luthierPeak = (precision: Precision): Program => node('luthierPeak.ts', precision);
 
 /**
- * Operations on configs, each for so many milliseconds, on wide graphs and chains of these sizes; on several where there are
- * to be more configs `inAll`.
+ * Operations on configs, each for `milliseconds`, on wide graphs and chains of these sizes, and on several graphs per
+ * size if `inAll` is larger.
  */
 export function luthierConfigs(milliseconds: number, sizes: string, inAll = 1): Program {
   const program = node('configOperations.ts', String(milliseconds), sizes, String(inAll));
@@ -182,7 +182,7 @@ export function luthierConfigs(milliseconds: number, sizes: string, inAll = 1): 
   return { command: [executable!, '--expose-gc', ...args] };
 }
 
-/** The same in Fiddle; an operation that would take longer than `tooLongSeconds` is not begun. */
+/** The same in Fiddle; skips operations expected to take longer than `tooLongSeconds`. */
 export function fiddleConfigs(tooLongSeconds: number): Program {
   return python('fiddle_configs.py', '0.5', String(tooLongSeconds));
 }
@@ -195,10 +195,10 @@ export function torchPeak(precision: Precision): Program {
 const meddling = /^(MALLOC_|LD_PRELOAD$|OMP_|GOMP_|KMP_|MKL_|TORCH|XLA_|JAX_|NODE_OPTIONS$)/;
 
 /**
- * Runs a program to its end and gives the last line that it printed, from JSON.
+ * Runs a program to its end and parses the last line of its output as JSON.
  *
- * @param seconds it is killed after.
- * @throws Error with what it said last on stderr, where it fails or takes longer.
+ * @param seconds time limit.
+ * @throws Error with the end of its stderr, if it fails or exceeds the limit.
  */
 export function measure<T>({ command, env }: Program, seconds = timeoutSeconds): Promise<T> {
   const kept = Object.entries(process.env).filter(([name]) => !meddling.test(name));
@@ -215,7 +215,7 @@ export function measure<T>({ command, env }: Program, seconds = timeoutSeconds):
   child.stdout.on('data', (text) => (stdout += text));
   child.stderr.on('data', (text) => (stderr += text));
   const lines = (text: string) => text.trim().split('\n');
-  // Node writes its version below an error, and Python's warnings may follow one.
+  // Node prints its version below an error, and Python's warnings may follow one.
   const complaint = () =>
     lines(stderr).findLast((line) => /^[\w.]*(Error|Exception)\b/.test(line)) ?? lines(stderr).at(-1);
   return new Promise((resolve, reject) => {

@@ -3,12 +3,12 @@ import { markdownTable } from '../src/tools/reportFormat.js';
 import { fastest, groupBy, type PeakResult, type Precision, type Row } from './results.js';
 import { modelFlopsPerToken, type Shape } from './shapes.js';
 
-/** The machine's peaks that were found, by precision. */
+/** The machine's peaks by precision, as far as measured. */
 export type Peaks = Readonly<Partial<Record<Precision, PeakResult>>>;
 
 const precisionOf = (row: Row): Precision => (row.name.includes('bfloat16') ? 'bf16' : 'f32');
 
-/** What is added to a name where one thread runs: such rows are not in the race. */
+/** Suffix of single-threaded rows, which do not compete. */
 export const ALONE = ', 1 thread';
 
 function milliseconds(value: number): string {
@@ -32,7 +32,7 @@ function cells(shape: Shape, peaks: Peaks, row: Row): string[] {
   ];
 }
 
-/** The fastest row of each name, in the order in which names first appear. */
+/** The fastest row of each name, in order of first appearance. */
 export function bestRows(rows: readonly Row[]): Row[] {
   return [...groupBy(rows, (row) => row.name).values()].map((group) => fastest(group)!);
 }

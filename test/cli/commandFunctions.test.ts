@@ -14,7 +14,7 @@ const options = (_configs: unknown, { size = 1, what = 'all' } = {}) => [size, w
 const many = (_configs: unknown, ...sizes: number[]) => sizes;
 const none = (_configs: unknown) => {};
 
-test('literals go to parameters by position, those with names are one object behind them', () => {
+test('positional literals become parameters, named ones a final object', () => {
   expect(called(one, 'f(3)')).toEqual([3]);
   expect(called(two, 'f(3)')).toEqual([3]);
   expect(called(two, 'f(3, 4)')).toEqual([3, 4]);

@@ -56,7 +56,7 @@ test('both ways of writing a value, defaults, and changes in order', () => {
   });
 });
 
-test('of a flag given twice the last one counts', () => {
+test('of a flag given twice, the last one wins', () => {
   expect(parseFlags(['--mode=train', '--mode=eval']).mode).toBe('eval');
 });
 
@@ -81,7 +81,7 @@ test('--set splits at the first = outside of brackets and quotes', () => {
   ]);
 });
 
-test('--dump has a format of its own, or text', () => {
+test('--dump takes a format; text by default', () => {
   expect(parseFlags(['--dump', '--exp=a']).dump).toBe('text');
   expect(parseFlags(['--dump=tree']).dump).toBe('tree');
 });

@@ -50,7 +50,7 @@ test('constants come before the configs that are made with them, wherever they s
   expect(steps('--set', 'numTrainSteps=5', '--set', 'numTrainSteps=6')).toBe(6);
 });
 
-test('a constant that nothing reads gives a warning, one that a class field reads does not', () => {
+test('an unread constant causes a warning, unless a class field reads it', () => {
   class Fixed extends Fiddled {
     override numSamples = this.spare + 1;
     override decodeDatasets() {
@@ -76,14 +76,14 @@ test('--unset brings back declared defaults: of constants, of fields; and takes 
   );
 });
 
-test('a fiddler may edit, or return what takes the place of the configs', () => {
+test('a fiddler may edit the configs or return replacements', () => {
   expect(made('--fiddler', 'rename').task.name).toBe('renamed');
   expect(made('--fiddler', 'rename(name=x, all=true)').task.name).toBe('x!');
   expect(made('--fiddler', 'batches(5)').datasets.map((each) => each.batchSize)).toEqual([5, 3]);
   expect(made('--fiddler', 'batches(5, what="all")').datasets.map((each) => each.batchSize)).toEqual([5, 5]);
 });
 
-test('what a fiddler writes is its line’s, what it returns and what a flag sets the flag’s', () => {
+test('a fiddler’s edits have its lines as origin, its results and settings the flag', () => {
   const { configs, task } = made('--fiddler', 'rename', '--fiddler', 'scaleSteps(2)', '--set', 'task.name=y');
   const where = (config: object, field: string) =>
     history(config as typeof task)
@@ -161,7 +161,7 @@ test.each([
   expect(({} as { x?: unknown }).x).toBeUndefined();
 });
 
-test('what is wrong in a file has its line and column behind the flag', () => {
+test('an error in a file has its line and column after the flag', () => {
   const file = join(temporaryDirectory(), 'a.yaml');
   const problem = (text: string): string => {
     writeFileSync(file, text);
@@ -242,7 +242,7 @@ const runs = (...flags: string[]): [string, string[]][] =>
     settings.map(({ path, text }) => `${path}=${text}`),
   ]);
 
-test('several sweeps are a product; one may be a function of the file', () => {
+test('several sweeps are multiplied; one may be a function of the file', () => {
   expect(
     runs('--sweep', 'modelDims=8,16', '--sweep', 'task.train.numTrainSteps=1..2').map(([name]) => name),
   ).toEqual([
@@ -291,7 +291,7 @@ test.each([
   expect(messageOf(() => checkedCombinations(parse(flags), resolved))).toBe(message);
 });
 
-test('help lists what can be set, with stars at what differs, fiddlers and sweeps; nothing is cut off', () => {
+test('help lists all settings, with stars at changed ones, fiddlers and sweeps; nothing is truncated', () => {
   const text = settingsHelp(resolved, parse(['--set', 'task.name=a-name']));
   expect(text).toMatch(/^\* learningRate +a positive number = 0\.02, default 0\.01, set by Fiddled$/m);
   expect(text).toMatch(

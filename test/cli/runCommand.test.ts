@@ -6,7 +6,7 @@ import { ConfigError } from '../../src/hparams/index.js';
 import { ExperimentLoadError, UsageError } from '../../src/registry/index.js';
 
 describe('describeError', () => {
-  it('is the message alone where a person can mend it', () => {
+  it('prints only the message of a user error', () => {
     expect(describeError(new UsageError('a flag is wrong'))).toEqual({ text: 'a flag is wrong', code: 2 });
     expect(describeError(new ConfigError('too small', { path: 'a.b' }))).toMatchObject({ code: 2 });
     const full = diskFullError('train_step', '/cache');
@@ -20,7 +20,7 @@ describe('describeError', () => {
     expect(text).toMatch(/^TypeError: outer\n {4}at [\s\S]*\nRangeError: inner\n {4}at /);
   });
 
-  it('says of a file that fails to load what its own error says', () => {
+  it('prints the own error of a file that fails to load', () => {
     const cause = new ConfigError('too small');
     expect(describeError(new ExperimentLoadError('lm.ts failed to load.', { cause }))).toEqual({
       text: 'lm.ts failed to load.\ntoo small',
@@ -28,7 +28,7 @@ describe('describeError', () => {
     });
   });
 
-  it('takes whatever is thrown', () => {
+  it('accepts any thrown value', () => {
     expect(describeError('a text')).toEqual({ text: 'a text', code: 1 });
   });
 });

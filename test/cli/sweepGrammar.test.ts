@@ -68,7 +68,7 @@ test('a product takes every combination, the last axis fastest', () => {
 const names = (...paths: [string, string][][]) =>
   combinationNames(paths.map((settings) => settings.map(([path, text]) => ({ path, text }))));
 
-test('names have as much of each path as tells it from the others', () => {
+test('names contain the shortest distinct end of each path', () => {
   expect(
     names([
       ['task.train.learner.optimizer.learningRate', '1e-3'],
@@ -96,7 +96,7 @@ test('letters that a directory cannot have give way to a digest, and so do names
   expect(names([])[0]).toMatch(/^run-[\da-f]{8}$/);
 });
 
-test('whatever the values, names differ and are one step of a path', () => {
+test('for any values, names differ and are one path component', () => {
   const setting = fc.record({
     path: fc.constantFrom('a', 'task.a', "b['x']", 'c[0].d'),
     text: fc.string({ unit: 'binary' }),

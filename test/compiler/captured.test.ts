@@ -80,7 +80,7 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
   },
 );
 
-test('a function that fails, in a gradient or in front of one, leaves the engine as it was', async () => {
+test('a function that fails, in a gradient or before one, leaves the engine intact', async () => {
   const before = engineState();
   const fail = (_: unknown): never => {
     throw new Error('own mistake');
@@ -98,7 +98,7 @@ test('a function that fails, in a gradient or in front of one, leaves the engine
   }
 });
 
-test('what follows a gradient by tf.grad belongs to no layer, and neither does the next program', () => {
+test('operations after a gradient by tf.grad belong to no layer, nor do those of the next program', () => {
   const f = ([x]: any) => {
     const gradient = tf.grad((y) => withScope('net/a', () => tf.sum(tf.exp(y))) as any)(x);
     return tf.tanh(gradient);

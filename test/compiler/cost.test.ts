@@ -82,7 +82,7 @@ test('a GPT block: 24 B T D^2 in projections, 4 B T^2 D in attention', () => {
   expect(cost.flops).toBe(total);
 });
 
-test('costs count what is left after optimization', () => {
+test('costs are those of the optimized program', () => {
   const cost = costAnalysis((x: Tensor) => {
     tf.exp(x);
     return tf.add(tf.square(x), tf.square(x));

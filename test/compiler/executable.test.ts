@@ -66,7 +66,7 @@ test('an elementwise program may write over its inputs', async () => {
   expect(bits([inPlace.p, inPlace.m])).toEqual(bits([expectedP!.data, expectedM!.data]));
 });
 
-test('an output that is an input, a constant, or another output is an array of its own', async () => {
+test('an output that is an input, a constant or another output gets its own array', async () => {
   const executable = await compiled(
     ({ x }: { x: Tensor }) => {
       const y = tf.neg(x);
@@ -250,7 +250,7 @@ test('a program that has been disposed of says so', async () => {
   }
 });
 
-test('the eager engine keeps no tensors from one run to the next', async () => {
+test('the eager engine keeps no tensors between runs', async () => {
   const executable = await compiled(differentiated([{ op: 'gram', a: 0, b: 0, n: 0 }]), programInputs, {
     engine: 'eager',
   });

@@ -10,7 +10,7 @@ type Inputs = { x: Tensor };
 const of = (f: (inputs: Inputs) => any, inputs: object = { x }) =>
   fingerprint(traceProgram(f, inputs as { x: TensorSpec }));
 
-test('layers, the order of what is recorded and dead code make no difference', () => {
+test('layers, recording order and dead code do not change the fingerprint', () => {
   const plain = of(({ x }) => ({ a: tf.add(tf.exp(x), tf.neg(x)) }));
   const scoped = ({ x }: Inputs) =>
     withScope('lm/x', () => {
@@ -48,7 +48,7 @@ test('a large constant counts with all its values', () => {
   expect(constant(1)).not.toBe(constant(2));
 });
 
-test('operations are the same where numbers alone differ', () => {
+test('operations are equal if only numbers differ', () => {
   const operations = (f: (inputs: Inputs) => any) => operationsOf(traceProgram(f, { x }));
   expect(operations(({ x }) => tf.mul(x, 2))).toBe(operations(({ x }) => tf.mul(x, 3)));
   expect(operations(({ x }) => tf.mul(x, 2))).not.toBe(operations(({ x }) => tf.add(x, 2)));

@@ -31,7 +31,7 @@ test('the first of several, in pieces and in one', async () => {
   }
 });
 
-test('an infinity that no result follows from is not it: the gradient of what is selected away is', async () => {
+test('ignores an infinity that no result depends on: the gradient of a discarded branch', async () => {
   const safe = net((a) => tf.where(tf.greater(a, 0), tf.log(a), tf.zerosLike(a)));
   expect(await firstNonFinite(safe, { x })).toBe(undefined);
   expect(await firstNonFinite(gradientOf(safe), { x })).toMatchObject({
@@ -39,7 +39,7 @@ test('an infinity that no result follows from is not it: the gradient of what is
   });
 });
 
-test('masks of -Infinity are not it, and what makes NaN of them is', async () => {
+test('ignores masks of -Infinity, but not the operation that turns them into NaN', async () => {
   const masked = (visible: number[]) =>
     net((a) => {
       const mask = tf.where(tf.tensor(visible, [3], 'bool'), 0, Number.NEGATIVE_INFINITY);
@@ -53,7 +53,7 @@ test('masks of -Infinity are not it, and what makes NaN of them is', async () =>
   expect(await firstNonFinite(computed, { x: host([2, 3], [1, 2, 3, 4, 5, 6]) })).toBe(undefined);
 });
 
-test('an input that is handed in broken is named', async () => {
+test('names a non-finite input', async () => {
   const broken = { x: host([2, 3], [1, 2, 3, 4, Number.NaN, 6]) };
   expect(await firstNonFinite(net(tf.square), broken)).toEqual({
     ...{ layer: '', op: 'Input', isGradient: false },

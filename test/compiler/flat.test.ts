@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { flatLayout, flatViews } from '../../src/compiler/flat.js';
 
-test('groups lie one after the other, entries on cache lines', () => {
+test('groups are contiguous, entries start on cache lines', () => {
   const layout = flatLayout([
     { name: 'w', shape: [5, 7], group: 'decay' },
     { name: 'b', shape: [7], group: 'noDecay' },

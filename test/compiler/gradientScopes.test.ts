@@ -20,7 +20,7 @@ const loss = (x: tf.Tensor) => (params: any) => {
   return { value: tf.sum(used), aux: {} };
 };
 
-test('plain operations, composites, and what is added up between them', () => {
+test('scopes of plain operations, composites, and sums between gradients', () => {
   const recorded = scopesOf(({ x, w }) => valueAndGrad(loss(x), { w }).grads);
   const backward = recorded.slice(recorded.findIndex((line) => line.includes('grad')));
   // The sum is the task's own; its gradient is in no layer.
@@ -32,7 +32,7 @@ test('plain operations, composites, and what is added up between them', () => {
   expect(recorded.slice(0, recorded.length - backward.length).join()).not.toContain('grad');
 });
 
-test('what follows the gradients is in no layer, and neither is the next program', () => {
+test('operations after the gradients belong to no layer, nor do those of the next program', () => {
   const after = scopesOf(({ x, w }) => {
     const { grads } = valueAndGrad(loss(x), { w });
     return tf.tanh(grads.w as tf.Tensor);

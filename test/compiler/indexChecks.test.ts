@@ -100,7 +100,7 @@ test('constants are looked at when the program is compiled', async () => {
   );
 });
 
-test('of several runs, those before the bad one are done', async () => {
+test('runs before the one with the bad index complete', async () => {
   for (const engine of ['onnx', 'native'] as const) {
     const executable = await compile(([x, i]: any) => tf.gather(x, i), [table, ints([3], 0, 6)], {
       engine,
@@ -121,7 +121,7 @@ test('of several runs, those before the bad one are done', async () => {
   }
 });
 
-test('what follows a step is not done where it worked out a bad index: parameters stay', async () => {
+test('a bad computed index skips the function that follows: parameters stay unchanged', async () => {
   const params = new Float32Array(1 << 16).fill(1);
   const grads = new Float32Array(1 << 16);
   const executable = await compile(

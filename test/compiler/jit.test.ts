@@ -24,7 +24,7 @@ test('a function is traced once for each signature', async () => {
   expect(calls).toBe(3);
 });
 
-test('calls at the same time share one compilation', async () => {
+test('concurrent calls share one compilation', async () => {
   let calls = 0;
   const f = jit((x: Tensor) => {
     calls++;

@@ -186,7 +186,7 @@ describe('the graph', () => {
     expect(new Set(products)).toEqual(new Set(['BatchMatMul bfloat16']));
   });
 
-  test('attention, its gradient and what they are made of', async () => {
+  test('attention, its gradient and their decompositions', async () => {
     const qkv = [1, 2, 3].map((seed) => floats([2, 3, 2, 4], -1, 1, seed));
     const f = (q: Tensor, k: Tensor, v: Tensor) =>
       withPrecision('bfloat16', () => ops.attention(q, k, v, { causal: true }));

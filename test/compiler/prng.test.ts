@@ -29,7 +29,7 @@ test('hashString is FNV-1a', () => {
   expect(hashString('foobar')).toBe(0xbf9cf968);
 });
 
-test('bulk draws are the words of consecutive counters, whatever the count', () => {
+test('bulk draws are the words of consecutive counters, for any count', () => {
   const key = foldIn(prngKey(7), hashString('lm/emb'));
   const bits = randomBits(key, 5);
   expect([...bits]).toEqual([
@@ -56,5 +56,5 @@ test('seeds and folded integers count beyond 32 bits', () => {
   expect(prngKey(2 ** 32 + 5)).toEqual([1, 5]);
   expect(foldIn(prngKey(0), 1)).not.toEqual(foldIn(prngKey(0), 2 ** 32 + 1));
   expect(foldIn(prngKey(0), 1)).not.toEqual(foldIn(prngKey(1), 1));
-  expect(() => prngKey(-1)).toThrow('prngKey: a seed is an integer from 0 to 2^53 - 1, got -1.');
+  expect(() => prngKey(-1)).toThrow('prngKey: expected an integer seed from 0 to 2^53 - 1, got -1.');
 });

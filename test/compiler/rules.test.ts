@@ -127,7 +127,7 @@ test.each(differentiableCases)('gradient of %s against finite differences', asyn
   }
 });
 
-test('folding a constant gives what the lowering computes', async () => {
+test('constant folding agrees with the lowering', async () => {
   for (const [op, cases] of Object.entries(table)) {
     if (ruleOf(op).fold === undefined) continue;
     for (const [i, { inputs, f, tolerance }] of cases.slice(0, 4).entries()) {

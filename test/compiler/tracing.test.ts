@@ -316,7 +316,7 @@ test('an error leaves the tracer ready for the next program', () => {
   expect(graph.nodes.map((node) => node.op)).toEqual(['Exp']);
 });
 
-test('a program that is traced inside another leaves it whole', () => {
+test('a nested trace leaves the outer one intact', () => {
   const { graph } = traceProgram(
     (t: any) => {
       const y = tf.exp(t.x);
@@ -340,13 +340,13 @@ test('a tensor made on the host is a constant of the program', () => {
   expect(graph.nodes[0]!.inputs[1]!.data).toEqual(Float32Array.of(1, 2, 3));
 });
 
-test('tidy does not drop what the program needs', async () => {
+test('tidy keeps tensors that the program needs', async () => {
   const f = (t: { x: Tensor }) => tf.tidy(() => tf.square(tf.tidy(() => tf.neg(t.x))));
   const { graph } = traceProgram(f, { x });
   expect(graph.nodes.map((node) => node.op)).toEqual(['Neg', 'Square']);
 });
 
-test('a device that is not there names the package to install', async () => {
+test('a missing device names the package to install', async () => {
   const failure = compile((t: any) => t.x, { x }, { device: 'gpu' });
   await expect(failure).rejects.toThrow(
     /^--device=gpu needs the package @tensorflow\/tfjs-node-gpu, which could not be loaded \(.*[^.]\)\. Install it with `npm install @tensorflow\/tfjs-node-gpu@4\.22\.0` on a machine with CUDA 11 and cuDNN 8, or use --device=cpu\.$/,

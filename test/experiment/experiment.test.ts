@@ -100,7 +100,7 @@ test('fields computed from a constant follow its override', () => {
   expect([experiment.modelDims, experiment.ffDims]).toEqual([10, 30]);
 });
 
-test('an override wins over the class field; of two the later one counts', () => {
+test('an override wins over the class field; of two, the later one wins', () => {
   const experiment = instantiate(Small, [
     flag('numLayers', '6'),
     flag('kind', 'post'),
@@ -139,7 +139,7 @@ test('a constant without a default must be set: reading it says how', () => {
   expect(set.dataPath).toBe('a.txt');
 });
 
-test('without task and datasets, an experiment says what is missing', () => {
+test('without task and datasets, an experiment reports what is missing', () => {
   expect(() => new Small().task()).toThrow('Small does not say what to train: define task().');
   expect(() => new Small().datasets()).toThrow('Small does not say what to train on: define datasets().');
   expect(new Small().decodeDatasets()).toEqual([]);
@@ -178,7 +178,7 @@ test('a value set to the same as the parent is still the childâ€™s, and a flagâ€
   expect(setBy).toEqual({ intVar: '--set intVar=7', strVar: 'D', listVar: 'A', boolVar: 'B', path: 'B' });
 });
 
-test('all problems of the constants are told at once, those of flags, of fields and of what nothing sets', () => {
+test('all errors of constants are reported at once: flags, fields and missing values', () => {
   class Troubled extends Family.with({ dataPath: z.string(), size: z.int() }) {
     numLayerz = 4;
     override modelDims = -1;

@@ -29,7 +29,7 @@ const flag = (name: string, text: string): ConstantOverride => ({
 class Small extends Family.preset({ numLayers: 4, numHeads: 8, kind: 'post', mesh: [1, 4, 2] }) {}
 class Smaller extends Small.preset({ numHeads: null, kind: 'pre' }) {}
 
-test('a preset sets constants; a class that extends it may set others, and null, whatever the value was', () => {
+test('a preset sets constants; a subclass may set other values, including null', () => {
   const { numLayers, modelDims, numHeads, kind, mesh } = new Small();
   expect([numLayers, modelDims, numHeads, kind, mesh]).toEqual([4, 512, 8, 'post', [1, 4, 2]]);
   expect([new Smaller().numLayers, new Smaller().numHeads, new Smaller().kind]).toEqual([4, null, 'pre']);
@@ -37,7 +37,7 @@ test('a preset sets constants; a class that extends it may set others, and null,
   expect(heads).toBe(8);
 });
 
-test('names and values are checked by TypeScript, and where the preset stands', () => {
+test('TypeScript checks names and values; errors have the preset’s place', () => {
   // @ts-expect-error no such constant
   expect(() => Small.preset({ numLayer: 4 })).toThrow(
     /^Small has no constant 'numLayer'\. Did you mean 'numLayers'\? Its constants are: hiddenDims, kind, mesh, modelDims, numHeads, numLayers\. \(at test\/experiment\/preset\.test\.ts:\d+\)$/,
@@ -74,7 +74,7 @@ test('a preset belongs to the class that extends it', () => {
   });
 });
 
-test('constants of one declaration can be set at once, and what nothing reads is told', () => {
+test('constants of one declaration can be set at once; unread ones are reported', () => {
   class Reader extends Family.with({ path: z.string() }).preset({ path: 'a.txt', modelDims: 8 }) {}
   const reader = new Reader();
   expect(reader.path).toBe('a.txt');

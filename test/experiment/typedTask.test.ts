@@ -10,7 +10,7 @@ class Base extends Experiment {
   }
 }
 
-test('what super.task() gives has the model that the base class made', () => {
+test('the result of super.task() has the type of the base class’s model', () => {
   class Deeper extends Base {
     override task() {
       const task = super.task();
@@ -25,7 +25,7 @@ test('what super.task() gives has the model that the base class made', () => {
   expect(new Deeper().task().model.lmTpl.stackedTransformerTpl.numLayers).toBe(3);
 });
 
-test('narrow gives a config the type of its class, or says what it is', () => {
+test('narrow gives a config its class’s type, or reports its class', () => {
   const task = new (class Small extends Base {})().task() as ReturnType<Experiment['task']>;
   // @ts-expect-error the type of a task's model is that of all models
   expect(task.model.lmTpl).toBeDefined();

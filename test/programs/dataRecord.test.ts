@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../command.js';
 const directory = temporaryDirectory();
 const path = dataRecordPath(directory, 'train');
 
-test('what was recorded comes back; there may be none', () => {
+test('reads back a record; there may be none', () => {
   expect(recordedData(directory, 'train')).toBeUndefined();
   recordData(directory, 'train', { vocabSize: 15 });
   expect(recordedData(directory, 'train')).toEqual({ vocabSize: 15 });

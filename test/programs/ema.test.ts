@@ -13,7 +13,7 @@ const flags = (directory: string, ...more: string[]): string[] => [
 const evaluated = (directory: string) =>
   metricLines(directory).findLast((line) => line.program === 'eval_test_validation')!['Metrics/log_pplx'];
 
-test('evaluation during training, and of the checkpoint, looks at the average where it is asked to', async () => {
+test('evaluation in training and of checkpoints uses the average if configured', async () => {
   const directory = await wholeRun((own) =>
     flags(own, '--mode=train_and_eval', '--set', decay, '--set', 'task.train.evalUseEmaStates=true'),
   );
@@ -28,7 +28,7 @@ test('evaluation during training, and of the checkpoint, looks at the average wh
   expect(await evaluate()).not.toBe(average);
 });
 
-test('a run that kept no average has none to evaluate', async () => {
+test('a run without an average has none to evaluate', async () => {
   const directory = await wholeRun((own) => flags(own, '--mode=train'));
   const asked = flags(directory, '--mode=eval', '--set', decay, '--set', 'task.train.evalUseEmaStates=true');
   const { code, stderr } = await runCommand(asked);

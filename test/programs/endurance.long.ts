@@ -58,7 +58,7 @@ describe.skipIf(!hasCompiler)('the native engine', () => {
     }
   });
 
-  test('a NaN in a batch makes the loss NaN; the step is left out and told, and training goes on', async () => {
+  test('a NaN in a batch makes the loss NaN; the step is skipped and reported, and training continues', async () => {
     const input = tokens();
     const getNext = input.getNext.bind(input);
     let batches = 0;

@@ -25,7 +25,7 @@ const refused = (directory: string) =>
       'Wait until it has ended, or take another directory.$',
   );
 
-test('it is made; one that can’t be written is named', async () => {
+test('it is created; one that can’t be written is reported', async () => {
   const directory = join(temporaryDirectory(), 'a/b');
   (await openJobDirectory(directory, 'train')).close();
   expect(readdirSync(directory)).toEqual(['.train.lock']);
@@ -70,7 +70,7 @@ test(`one in which nothing may be written is told${allowWriting ? '' : ' (not tr
   });
 });
 
-test('one that is a link to a disk that is not there, and what is no file in the place of its lock, are told', async () => {
+test('a link to a missing disk, and a lock that is not a file, are reported', async () => {
   const directory = temporaryDirectory();
   const link = join(directory, 'job');
   symlinkSync('/disk/that/is/away', link);
@@ -83,7 +83,7 @@ test('one that is a link to a disk that is not there, and what is no file in the
   );
 });
 
-test('training and sweeps exclude one another; evaluation and decoding may run beside them, once each', async () => {
+test('training and sweeps exclude one another; one evaluation and one decoding may run beside them', async () => {
   const directory = temporaryDirectory();
   const training = await openJobDirectory(directory, 'train_and_eval');
   for (const mode of ['train', 'sweep'] as const)
@@ -95,7 +95,7 @@ test('training and sweeps exclude one another; evaluation and decoding may run b
   (await openJobDirectory(directory, 'sweep')).close();
 });
 
-test('what processes were writing that have ended is removed, what others write is not', async () => {
+test('temporary files of ended processes are removed, those of live ones are not', async () => {
   const directory = temporaryDirectory();
   const decoded = join(directory, 'decoder_out/validation');
   mkdirSync(decoded, { recursive: true });

@@ -23,7 +23,7 @@ test('the git revision is read from HEAD, from the branch it names, or from pack
   expect(gitRevision(root)).toBe('789abc');
 });
 
-test('a run records its experiment, its configs as they were built, and who set the constants', async () => {
+test('a run records its experiment, its final configs, and the origins of constants', async () => {
   const directory = temporaryDirectory();
   const flags = [
     '--set',

@@ -12,7 +12,7 @@ const landed = fileURLToPath(new URL('../fixtures/landed', import.meta.url));
 const run = oneProcess('src/main.ts');
 const flags = ['--exp=Tiny', '--set', 'modelDims=8', '--engine=onnx', '--num_threads=1'];
 
-test('a job goes on from its checkpoint, after the lines of metrics that it has', async () => {
+test('a job resumes from its checkpoint, and appends to its metrics', async () => {
   const directory = temporaryDirectory();
   cpSync(join(landed, 'job'), directory, { recursive: true });
   const { code, stdout } = await run([...flags, '--set', 'numTrainSteps=6', `--job_log_dir=${directory}`]);

@@ -23,7 +23,7 @@ const programsAt = (directory: string) =>
 const validation = ['eval_train', 'eval_test_validation', 'eval_test_rolling'];
 const at = (step: number, ...programs: readonly string[]) => programs.map((program) => `${step} ${program}`);
 
-test('early stopping: the last step is where it is asked for, what is due at the end runs, all is saved', async () => {
+test('early stopping: ends at the requested step, runs the final programs, and saves', async () => {
   const directory = temporaryDirectory();
   const { code, stdout, stderr } = await run(flags(directory));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -47,7 +47,7 @@ test('early stopping: the last step is where it is asked for, what is due at the
   expect(stateAt(directory, 9).length).toBeGreaterThan(0);
 });
 
-test('a resumed run goes on with what its programs know', async () => {
+test('a resumed run restores its programs’ states', async () => {
   const directory = temporaryDirectory();
   expect((await run(flags(directory, 'datasets[0].failsAt=7'))).code).toBe(1);
   const { code, stdout } = await run(flags(directory));
@@ -57,7 +57,7 @@ test('a resumed run goes on with what its programs know', async () => {
   });
 });
 
-test('its failure is told as that of an evaluation; two of one name are refused', async () => {
+test('a failing program is reported like an evaluation; equal names are rejected', async () => {
   const watching = 'task.train.programs[0].evaluation=eval_test_other';
   const { code, stdout } = await run(flags(temporaryDirectory(), watching));
   expect(code).toBe(0);

@@ -20,7 +20,7 @@ const line = (what: string, now: unknown, before: unknown) =>
   `Going on with another ${what}: ${now}, before ${before}. ` +
   'The bits may differ from those of a run that was not stopped.';
 
-test('each difference is a line; what was not recorded is none', () => {
+test('one line per difference; unrecorded properties have none', () => {
   expect(machineChanges(machine, machine)).toEqual([]);
   expect(machineChanges({}, machine)).toEqual([]);
   expect(machineChanges(machine, { ...machine, threads: 1, precision: 'bfloat16' })).toEqual([
@@ -43,7 +43,7 @@ test('each difference is a line; what was not recorded is none', () => {
   ]);
 });
 
-test('a record that is damaged, of an older version, or not there is none', () => {
+test('a damaged, old or missing record counts as none', () => {
   const directory = temporaryDirectory();
   expect(recordedMachine(directory)).toBeUndefined();
   writeFileSync(join(directory, 'experiment.json'), '{"name": "x"}');
@@ -54,7 +54,7 @@ test('a record that is damaged, of an older version, or not there is none', () =
   expect(recordedMachine(directory)).toEqual(machine);
 });
 
-test('without a training step, the engine is the one that was asked for', async () => {
+test('without a training step, the engine is the requested one', async () => {
   expect(await machineOf({ engine: 'onnx', numThreads: 3 })).toEqual({
     engine: 'onnx',
     compiler: null,

@@ -32,7 +32,7 @@ beforeAll(async () => {
   trained = lastLoss();
 });
 
-test('training records tokenizer and files of what it reads', () => {
+test('training records the tokenizer and files that it reads', () => {
   expect(JSON.parse(readFileSync(record, 'utf8'))).toEqual({
     vocabSize: 15,
     tokenizer: {
@@ -45,7 +45,7 @@ test('training records tokenizer and files of what it reads', () => {
   });
 });
 
-test('an evaluation reads with the vocabulary of training, whatever the text would teach it by now', async () => {
+test('an evaluation uses training’s vocabulary, even if the text has changed', async () => {
   expect((await run(flags('eval'))).code).toBe(0);
   expect(lastLoss()).toBe(trained);
   // The training part loses the digit 0: a vocabulary that is learned anew has other ids from there on.
@@ -111,7 +111,7 @@ test('tokenizers of evaluations and decodes are compared before the first step',
   expect(metricLines(fresh)).toEqual([]);
 });
 
-test('training that goes on says which files changed', async () => {
+test('resumed training reports changed files', async () => {
   writeFileSync(corpus, text + text);
   const { code, stderr } = await run(flags('train', 'numTrainSteps=9'));
   expect(code).toBe(1);

@@ -71,7 +71,7 @@ test('in bfloat16 too; a run in float32 can go on in it', async () => {
   expect(trainLosses(changed).at(-1)![0]).toBe(steps + 5);
 });
 
-test('a finished run that is started again evaluates and decodes without another step', async () => {
+test('a finished run that is restarted evaluates and decodes without another step', async () => {
   const directory = temporaryDirectory();
   cpSync(uninterrupted, directory, { recursive: true });
   const again = await runCommand(flags(directory, 'train_and_decode'));
@@ -107,7 +107,7 @@ test('evaluation and decoding read the newest checkpoint; another number of samp
   expect(decoded.stdout).toContain(`---\n${examples[0].prefix}\n>>>\n${examples[0].decoded_substr}`);
 });
 
-test('a truncated checkpoint is named and left in place; the one before it needs a flag', async () => {
+test('a truncated checkpoint is reported and kept; using the one before it requires a flag', async () => {
   const directory = temporaryDirectory();
   cpSync(uninterrupted, directory, { recursive: true });
   const broken = join(directory, 'checkpoints', `checkpoint_000000${steps}`);

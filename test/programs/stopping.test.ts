@@ -63,7 +63,7 @@ test('a run that was started with nohup outlives its terminal', async () => {
   expect((await run.finished).code).toBe(143);
 });
 
-test('a signal while a program is compiled ends the run at once, and the compiler with all that it started', async () => {
+test('a signal during compilation ends the run at once, with the compiler and its children', async () => {
   const root = temporaryDirectory();
   const log = join(root, 'pids');
   const folder = folderOf({ gcc: gccThat(`sleep 1000 &\necho $$ $! >> '${log}'\nwait`) });

@@ -20,7 +20,7 @@ test('training needs room for parameters, gradients and slots; evaluation for pa
   );
 });
 
-test('what fits is allocated, zero', () => {
+test('a state that fits is allocated as zeros', () => {
   const task = build(new Tiny().task());
   const [training, evaluation] = [trainStateOf(task), paramsOf(task)];
   expect(Object.keys(training.slots)).toEqual([...task.hp.train.hp.learner.slotNames]);

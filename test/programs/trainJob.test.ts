@@ -58,7 +58,7 @@ test('an input that fails: its error, the state of the last step, and the same e
   await expectToGoOn(directory);
 });
 
-test('a corpus that is deleted before its prefetch thread reads it is named, and the state is saved', async () => {
+test('a corpus deleted before its prefetch thread reads it is named, and the state is saved', async () => {
   const directory = temporaryDirectory();
   const deleted = join(directory, 'counting.txt');
   cpSync(corpus, deleted);
@@ -78,7 +78,7 @@ test('a corpus that is deleted before its prefetch thread reads it is named, and
   expect(stdout).toContain(`\nSaved at step ${saved} of 100000000; the same command goes on from there.\n`);
 });
 
-test('a shape error in a layer of one’s own tells its path, and its file and line before those of the framework', async () => {
+test('a shape error in a custom layer names its path, and its file and line before those of the framework', async () => {
   const sets = ['--set', `dataPath=${corpus}`];
   const { code, stderr } = await run([
     ...['--exp=misshapen.TinyMisshapen', `--job_log_dir=${temporaryDirectory()}`, ...sets],
@@ -89,7 +89,7 @@ test('a shape error in a layer of one’s own tells its path, and its file and l
   );
 });
 
-test('an id out of range is told with its place; what comes before it is trained on, and saved', async () => {
+test('an id out of range is reported with its place; earlier batches are trained on and saved', async () => {
   const directory = temporaryDirectory();
   const { code, stderr, stdout } = await run(flags(directory, 'datasets[0].badIdAt=7'));
   expect(code).toBe(1);
@@ -100,7 +100,7 @@ test('an id out of range is told with its place; what comes before it is trained
   await expectToGoOn(directory);
 });
 
-test('a training input that ends says by name what to do, at every start', async () => {
+test('a training input that ends says how to fix it, at every start', async () => {
   const directory = temporaryDirectory();
   for (const start of ['first', 'second']) {
     const { code, stderr } = await run(flags(directory, 'datasets[0].endsAt=7'));
@@ -115,7 +115,7 @@ test('a training input that ends says by name what to do, at every start', async
   await expectToGoOn(directory);
 });
 
-test('an evaluation that fails is told, and training goes on', async () => {
+test('a failing evaluation is reported, and training continues', async () => {
   const directory = temporaryDirectory();
   const { code, stdout, stderr } = await run(flags(directory, 'datasets[1].failsAt=1'));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -135,7 +135,7 @@ test('an evaluation that fails is told, and training goes on', async () => {
   expect(others).toEqual(untimed(whole).filter(({ program }) => program !== 'eval_test_validation'));
 });
 
-test('or training stops, saved, and goes on with the evaluations that are missing', async () => {
+test('or training stops, saves, and later resumes with the missing evaluations', async () => {
   const directory = temporaryDirectory();
   const stopping = flags(directory, 'datasets[2].failsAt=0', 'task.train.onEvalError=stop');
   const { code, stdout, stderr } = await run(stopping);
@@ -150,7 +150,7 @@ test('or training stops, saved, and goes on with the evaluations that are missin
   await expectToGoOn(directory);
 });
 
-test('steps without an update, one after the other, end the run; the good checkpoint before them stays', async () => {
+test('consecutive invalid steps end the run; the good checkpoint before them stays', async () => {
   const directory = temporaryDirectory();
   const bad = ['datasets[0].nanFrom=4', 'numTrainSteps=40', 'task.train.maxInvalidSteps=7'];
   const { code, stdout, stderr } = await run(flags(directory, ...bad, 'task.train.evalIntervalSteps=100'));

@@ -10,7 +10,7 @@ const directory = fileURLToPath(new URL('../fixtures/project/experiments', impor
 const resolve = (name: string) => resolveExperiment(name, [directory]);
 const known = 'fiddled.Fiddled, misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, toy.Toy';
 
-test('a full name is a file and an export of it', async () => {
+test('a full name consists of a file and an export', async () => {
   const found = await resolve('toy.Toy');
   expect([found.name, found.file, found.cls.name]).toEqual(['toy.Toy', join(directory, 'toy.ts'), 'Toy']);
   expect((await resolve('nested.toy.Toy')).file).toBe(join(directory, 'nested/toy.ts'));

@@ -82,7 +82,7 @@ test('a cycle of classes and a file with syntax errors do no harm', () => {
   expect(scanExperiments([directory]).map((e) => e.name)).toEqual(['good.C']);
 });
 
-test('the first directory wins, a missing one is empty', () => {
+test('the first directory wins; a missing one is empty', () => {
   const text = `import { Experiment } from 'luthier'; export class C extends Experiment {}`;
   const [first, second] = [project({ 'x.ts': text }), project({ 'x.ts': text, 'y.ts': text })];
   const found = scanExperiments([first, '/no/such/directory', second]);
@@ -176,7 +176,7 @@ test('default exports, namespaces of files, and files that hand on all of anothe
   ]);
 });
 
-test('files that are no TypeScript are told, with the first line that is wrong', () => {
+test('files with syntax errors are reported with the first bad line', () => {
   const directory = project({
     'good.ts': `import { Experiment } from 'luthier'; export class C extends Experiment {}`,
     'half.ts': `import { C } from './good.js';\nexport class D extends C {}\nexport class E extends C { x = = 1; }`,

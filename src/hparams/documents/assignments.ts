@@ -236,7 +236,7 @@ function repeatsIn(assignments: readonly Assignment[]): DocumentProblem[] {
 /** Assignments to one root: names of fields, and paths that were set, by file. */
 export class Assigner {
   private readonly names: PresentNames;
-  private readonly paths = new Map<string, SetPaths>();
+  private readonly paths = new Map<string, { readonly written: SetPaths; readonly items: SetPaths }>();
 
   constructor(
     private readonly root: unknown,
@@ -278,9 +278,15 @@ export class Assigner {
       const list = typeof step === 'number' && step < 0 ? partAt(this.root, path.slice(0, i)) : undefined;
       return Array.isArray(list) ? list.length + (step as number) : step;
     });
-    const paths = getOrMake(this.paths, place.replace(/(:\d+)+$/, ''), () => new SetPaths());
-    const error = paths.conflict(steps, place, path);
-    if (error !== undefined) throw error;
-    paths.add(steps, place);
+    const file = place.replace(/(:\d+)+$/, '');
+    const { written, items } = getOrMake(this.paths, file, () => ({
+      written: new SetPaths(),
+      items: new SetPaths(),
+    }));
+    const error = items.conflict(steps, place, path);
+    // Reading the file reports what its text alone shows.
+    if (error !== undefined && written.conflict(path, place) === undefined) throw error;
+    written.add(path, place);
+    items.add(steps, place);
   }
 }

@@ -4,7 +4,7 @@ import { f32, layoutOf, nameOf, opText, planOf, stageTexts, tf, unitText } from 
 
 const layout = (...args: Parameters<typeof layoutOf>): string[] => layoutOf(...args).ops.map(opText);
 
-test('a row of taps is one view of overlapping runs', () => {
+test('a row of taps is one view with overlapping rows', () => {
   const f = (x: any, w: any) => tf.conv2d(x, w, [1, 2], 'valid');
   expect(layout(f, f32(1, 4, 7, 5), f32(2, 3, 5, 6)).slice(0, 2)).toEqual([
     'Copy(float32 in0[1,3,3,15]:(140,35,10,1)) -> float32 b3[1,3,3,15]:(270,90,30,1)',
@@ -19,7 +19,7 @@ test('windows of inputs that are transposed: these are copied first', () => {
   ]);
 });
 
-test('one cell at a time needs no windows', () => {
+test('windows of one cell need no gather', () => {
   const plan = planOf(
     (x, w) => tf.relu(tf.conv2d(x as any, w as any, 1, 'same')),
     f32(4, 8, 8, 3),
@@ -28,7 +28,7 @@ test('one cell at a time needs no windows', () => {
   expect(stageTexts(plan)).toEqual(['pack: 1', 'chain 256: product 256x5x3; loop 256x5 Relu']);
 });
 
-test('windows, their product and what follows are one chain; the windows live in scratch memory', () => {
+test('windows, their product and later loops form a chain; the windows are in scratch memory', () => {
   const net = (x: any, w: any, v: any) => tf.matMul(tf.mean(tf.relu(tf.conv2d(x, w, 1, 'valid')), [1, 2]), v);
   // Sixteen images: the last product has as many rows, and the loops before it still have those of the convolution.
   const plan = planOf(net, f32(16, 10, 10, 4), f32(3, 3, 4, 32), f32(32, 6));
@@ -53,7 +53,7 @@ test('blocks have the rows that their heaviest unit wants', () => {
   expect(chains.map((chain) => blockRows.get(chain))).toEqual([16]);
 });
 
-test('the gradient by the input multiplies dy by the taps that each phase of cells has', () => {
+test('the gradient by the input multiplies dy by the taps of each phase', () => {
   const f = (dy: any, w: any) => tf.conv2dTranspose(dy, w, [1, 8, 8, 3], 2, 'same');
   const products = planOf(f, f32(1, 4, 4, 6), f32(3, 3, 3, 6)).units.flatMap((unit) =>
     unit.kind === 'product' ? [`${unitText(unit)} > ${nameOf(unit.c.buffer).replace(/\d+/, '')}`] : [],

@@ -56,7 +56,7 @@ describe('texts', () => {
     );
   });
 
-  it('of units: what is stored, where it lies, what is rounded', () => {
+  it('of units: storage, places, rounding', () => {
     const buffer = (id: number, home: Home, storage: Storage = 'float32'): Buffer => ({
       id,
       size: 64,
@@ -144,7 +144,7 @@ describe('texts', () => {
     expect(text).toContain('# net/first');
   });
 
-  it('of memory: what is alive at the same time lies apart, within the totals', () => {
+  it('of memory: live buffers do not overlap, within the totals', () => {
     const program = lowered();
     const { 'memory.txt': text } = dumpTexts(program);
     const total = (what: string) =>
@@ -177,7 +177,7 @@ describe('texts', () => {
 describe('LUTHIER_DUMP', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  it('gives each program a folder, whether the machine can compile it or not', async () => {
+  it('writes a folder per program, whether the machine can compile it or not', async () => {
     const directory = join(temporaryDirectory(), 'made/here');
     vi.stubEnv('LUTHIER_DUMP', directory);
     const options = { engine: 'native', name: 'two layers/x' } as const;
@@ -195,7 +195,7 @@ describe('LUTHIER_DUMP', () => {
     expect(Object.fromEntries(files.map((file) => [file, read(file)]))).toEqual(dumpTexts(lowered()));
   });
 
-  it('keeps programs apart that have one name', () => {
+  it('separates programs with equal names', () => {
     const directory = temporaryDirectory();
     const first = writeDump(directory, 'step', lowered());
     expect(statSync(first).mode & 0o777).toBe(0o777 & ~process.umask());
@@ -208,7 +208,7 @@ describe('LUTHIER_DUMP', () => {
     expect(readdirSync(directory)).toHaveLength(2);
   });
 
-  it('says where it can’t be written', () => {
+  it('reports a folder that can’t be written', () => {
     const file = join(temporaryDirectory(), 'file');
     writeFileSync(file, '');
     expect(() => writeDump(file, 'step', lowered())).toThrow(

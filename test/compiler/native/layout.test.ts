@@ -17,7 +17,7 @@ test('a program that only moves data copies it', () => {
   expect(ops((x) => x, f32(2))).toEqual(['Copy(float32 in0[2]) -> float32 out0[2]']);
 });
 
-test('a result that is wanted twice is computed once and copied', () => {
+test('a result with two destinations is computed once and copied', () => {
   expect(
     ops(
       (x) => {

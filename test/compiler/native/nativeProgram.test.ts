@@ -66,7 +66,7 @@ describe.skipIf(!hasCompiler)('a program', () => {
     expect(memory.filter((x) => x !== 0)).toHaveLength(8);
   });
 
-  it('finds small arrays where they were, whatever the garbage collector does', async () => {
+  it('small arrays keep their addresses despite garbage collection', async () => {
     const backend = await open(scaling(4), [ten]);
     // Arrays of up to 64 bytes begin their lives in V8's heap, where they are moved.
     const calls = Array.from({ length: 50 }, (_, i) => {
@@ -109,7 +109,7 @@ describe.skipIf(!hasCompiler)('a program', () => {
     expect([...output]).toEqual([2, 2, 2, 2]);
   });
 
-  it('is opened twice, each with memory of its own', async () => {
+  it('opens twice, with separate memory', async () => {
     const counting = programOf('if (thread == 0) ((float *)out[0])[0] = p->runs;');
     const [a, b] = await Promise.all([open(counting), open(counting)]);
     const [x, y] = [new Float32Array(1), new Float32Array(1)];
@@ -153,7 +153,7 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
     );
   });
 
-  it('with arrays that are not what the program takes', async () => {
+  it('arrays that do not match the program’s inputs', async () => {
     const backend = await open(scaling(4), [ten], {
       inputs: [{ shape: [2, 2], dtype: 'float32' }],
       outputs: [{ shape: [4], dtype: 'float32' }],
@@ -179,7 +179,7 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
     );
   });
 
-  it('with memory that is no longer there', async () => {
+  it('detached or resized memory', async () => {
     const backend = await open(scaling(4), [ten]);
     const output = new Float32Array(4);
     const run = backend.bind({ inputs: [new Float32Array(4)], outputs: [output] });
@@ -196,12 +196,12 @@ describe.skipIf(!hasCompiler)('what goes wrong', () => {
     expect(message).toMatch(
       /^test: \/\S+ could not compile its C code \(exit code 1\):\nprogram\.c:.* error: /,
     );
-    const log = /The full log is (.*)\.$/.exec(message)![1]!;
+    const log = /Its full output is in (.*)\.$/.exec(message)![1]!;
     expect(readFileSync(log, 'utf8')).toContain('nonsense');
     expect(readFileSync(log.replace('compiler.log', 'program.c'), 'utf8')).toContain('more_nonsense();');
   });
 
-  it('with C that is no program', async () => {
+  it('C without a program', async () => {
     await expect(open('int nothing;\n')).rejects.toThrow(
       /^\S+program\.\w+ could not be loaded: .*lt_program_create.*/s,
     );
@@ -248,12 +248,12 @@ describe('without a toolchain', () => {
     );
   });
 
-  it('says what a broken compiler said, and keeps all of it', async () => {
+  it('reports the messages of a broken compiler, and keeps the full log', async () => {
     const cache = temporaryDirectory();
     const PATH = folderOf({ cc: gccThat('echo "cc: fatal error: no room for cc1" >&2; exit 4') });
     const reason = await reasonIn({ PATH, XDG_CACHE_HOME: cache });
     expect(reason).toMatch(
-      /^The native runtime: \S+\/cc could not compile its C code \(exit code 4\): cc: fatal error: no room for cc1 The full log is \S+\. (To install one: |Install )/,
+      /^The native runtime: \S+\/cc could not compile its C code \(exit code 4\): cc: fatal error: no room for cc1 Its full output is in \S+\. (To install one: |Install )/,
     );
     expect(existsSync(/ is in (\S+)\. /.exec(reason)![1]!)).toBe(true);
   });

@@ -79,7 +79,7 @@ describe.skipIf(!hasCompiler)('a program with frozen inputs', () => {
     },
   );
 
-  it('keeps inputs in bfloat16 where it is asked to, in place', async () => {
+  it('keeps requested inputs in bfloat16, in place', async () => {
     const cached = ({ cache, rows, at }: any) => {
       const next = ops.updateSlice(cache, rows, at, 0);
       return { cache: next, sum: tf.sum(next, 0), largest: tf.topk(tf.reshape(next, [12]), 1).values };
@@ -107,7 +107,7 @@ describe.skipIf(!hasCompiler)('a program with frozen inputs', () => {
     await executable.dispose();
   });
 
-  it('gives a slice other memory where it is bound so', async () => {
+  it('writes a slice to other memory where it is bound so', async () => {
     const g = ({ x, rows, at }: any) => ({ y: ops.updateSlice(x, rows, at, 1) });
     const inputs = { x: floats([2, 5, 3]), rows: floats([2, 2, 3], 3, 4), at: host([], [2], 'int32') };
     const executable = await compile(g, inputs, { engine: 'native', numThreads: 2 });

@@ -17,7 +17,7 @@ function overwrites(f: (given: Given) => Tensor[], shapes: Record<string, number
   return (lowered as NativeProgram).overwrites.map(([output, input]) => `${output} on ${names[input]}`);
 }
 
-test('an update may lie on all that it replaces', () => {
+test('an update may share memory with everything that it replaces', () => {
   const step = ({ p, m, v, g }: Given): Tensor[] => {
     const first = tf.add(tf.mul(m!, 0.9), tf.mul(g!, 0.1));
     const second = tf.add(tf.mul(v!, 0.99), tf.mul(tf.square(g!), 0.01));
@@ -39,7 +39,7 @@ test.each<[string, (given: Given) => Tensor[], string[]]>([
   expect(overwrites(f, { x: [8, 8] })).toEqual(expected);
 });
 
-test('rows that are replaced lie on the tensor, and not on what they come from', () => {
+test('an updated slice may share memory with its tensor, but not with its rows', () => {
   const grow = ({ cache, rows }: Given): Tensor[] => [
     ops.updateSlice(cache!, rows!, tf.scalar(1, 'int32'), 0),
   ];

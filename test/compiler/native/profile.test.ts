@@ -64,7 +64,7 @@ describe('parts', () => {
       expect(shares.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1, 10);
   });
 
-  it('count what a causal attention looks at', () => {
+  it('count only the visible pairs of causal attention', () => {
     const [batch, time, heads, dims] = [2, 8, 4, 16];
     const head = { shape: [batch, time, heads, dims], dtype: 'float32' };
     const attend = (causal: boolean) =>
@@ -185,16 +185,16 @@ describe.skipIf(!hasCompiler)('machine code', () => {
     }
   });
 
-  it('is held against what memory gives', async () => {
+  it('is compared with the memory bandwidth', async () => {
     expect(await memoryBandwidth(2)).toBeGreaterThan(0);
     expect(await memoryBandwidth(1)).toBeLessThan(Number.POSITIVE_INFINITY);
   });
 
-  it('gives the same bits with and without', async () => {
+  it('does not change any bit', async () => {
     expect(await run(new Profiler(), 1, 2)).toEqual(await run(undefined, 1, 2));
   });
 
-  it('has marks only where it is profiled', async () => {
+  it('adds marks only to profiled programs', async () => {
     const lowered = lowerToC(optimize(traceProgram(twoLayers, specs).graph));
     if ('missing' in lowered) throw new Error(lowered.missing);
     expect(lowered.source).toContain('LT_MARK(0);');
@@ -203,7 +203,7 @@ describe.skipIf(!hasCompiler)('machine code', () => {
     await backend.dispose();
   });
 
-  it('is told apart from engines that tell the time of runs alone', async () => {
+  it('is distinguished from engines that time whole runs only', async () => {
     const profiler = new Profiler();
     const options = { engine: 'onnx', name: 'runtime', profiler } as const;
     const executable = await compile(({ x }) => tf.relu(x), { x: specs.x }, options);

@@ -29,7 +29,7 @@ test('threads attend to the heads whose keys they have written', () => {
   expect(epochs(2, 4)).toEqual(['updateSlice, attention']);
 });
 
-test('they wait where heads do not lie one after another, and where queries are shared out as well', () => {
+test('threads wait where heads are not contiguous, and where queries are divided as well', () => {
   expect(epochs(1, 1)).toEqual(['updateSlice', 'attention']);
   expect(epochs(2, 5)).toEqual(['updateSlice', 'attention']);
 });

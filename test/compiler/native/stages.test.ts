@@ -7,13 +7,13 @@ import { f32, i32, nameOf, planOf, stageTexts, type Traced, tf, unitText } from 
 const units = (f: Traced, ...specs: ReturnType<typeof f32>[]): string[] =>
   planOf(f, ...specs).units.map(unitText);
 
-test('elementwise operations and the reductions between them are one loop', () => {
+test('elementwise operations and reductions between them fuse into one loop', () => {
   expect(units((x) => tf.sub(tf.exp(x), tf.sum(x, 1, true)), f32(64, 32))).toEqual([
     'loop 64x32 Exp Sum:row Sub',
   ]);
 });
 
-test('softmax is one loop', () => {
+test('softmax fuses into one loop', () => {
   expect(units((x) => tf.softmax(x), f32(8, 100))).toEqual([
     'loop 8x100 Max:row Sub Exp Sum:row Reciprocal Multiply',
   ]);
@@ -26,7 +26,7 @@ test('a sum over rows closes the loop for those that read it', () => {
   ]);
 });
 
-test('what is contiguous is one row', () => {
+test('contiguous data are one row', () => {
   expect(units((x) => tf.exp(x), f32(4, 5, 6))).toEqual(['loop 1x120 Exp']);
   expect(units((x) => tf.exp(tf.transpose(x)), f32(4, 5))).toEqual(['loop 5x4 Exp']);
 });
@@ -39,7 +39,7 @@ test('axes in front of a shared right operand are rows; others are a batch', () 
   expect(units((x, y) => tf.matMul(x, y), f32(2, 3, 4), f32(1, 4, 5))).toEqual(['product 6x5x4']);
 });
 
-test('a table is whole before it is read, also one of scalars', () => {
+test('a table, even of scalars, is complete before it is read', () => {
   const pick = (x: any, ids: any) => tf.gather(tf.stack([tf.tanh(x), tf.neg(x)]), ids);
   expect(units(pick, f32(), i32(3))).toEqual(['loop 1x0 Tanh Neg', 'loop 1x3 GatherV2']);
 });
@@ -51,7 +51,7 @@ test('products of integers are exact sums in one loop', () => {
 /** Two layers of a perceptron and their loss. */
 const perceptron = (x: any, v: any, w: any) => tf.matMul(tf.relu(tf.matMul(x, v)), w);
 
-test('products and loops over the same rows are one chain, and what only it reads is scratch', () => {
+test('products and loops over the same rows form a chain with scratch memory', () => {
   const plan = planOf((x, v, w) => tf.tanh(perceptron(x, v, w)), f32(512, 32), f32(32, 48), f32(48, 16));
   expect(stageTexts(plan)).toEqual([
     'pack: 2',
@@ -77,7 +77,7 @@ const gradients: Traced = (x, v, w) => {
   return [value, ...(grads as any)];
 };
 
-test('gradients of weights wait for the chain to end; forward and backward pass are one chain', () => {
+test('gradients of weights wait for the end of the chain; forward and backward pass share one', () => {
   const plan = planOf(gradients, f32(512, 32), f32(32, 48), f32(48, 16));
   expect(stageTexts(plan)).toEqual([
     'pack: 3',
@@ -97,7 +97,7 @@ test('gradients of weights wait for the chain to end; forward and backward pass 
   ]);
 });
 
-test('in bfloat16, what is only multiplied is stored rounded', () => {
+test('values that are only multiplied in bfloat16 are stored rounded', () => {
   const plan = planOf(
     (...args) => withPrecision('bfloat16', () => gradients(...args) as any),
     f32(512, 32),

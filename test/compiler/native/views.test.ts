@@ -33,7 +33,7 @@ function offsets({ offset, shape, strides }: View): number[] {
 
 const whole = (...shape: number[]): View => wholeView(buffer(sizeOf(shape)), shape);
 
-test('axes merge where one stride serves both, and axes of size 1 vanish', () => {
+test('axes merge where one stride serves both; axes of size 1 vanish', () => {
   expect(mergeAxes([2, 3, 4], rowMajor([2, 3, 4]))).toEqual([{ size: 24, stride: 1 }]);
   expect(mergeAxes([2, 1, 4], [8, 99, 1])).toEqual([
     { size: 2, stride: 8 },
@@ -50,7 +50,7 @@ test('a reshape of a transpose is a view only where the axes stay apart', () => 
   expect(isContiguous(swapped)).toBe(false);
 });
 
-test('heads are taken out of one buffer without a copy', () => {
+test('heads are views of one buffer, without a copy', () => {
   // [B, T, 3, N, H], the keys, as [B, N, T, H].
   const keys = reshapeView(sliceView(whole(2, 4, 3, 2, 5), [0, 0, 1, 0, 0], [2, 4, 1, 2, 5]), [2, 4, 2, 5])!;
   const headsFirst = transposeView(keys, [0, 2, 1, 3]);
@@ -58,7 +58,7 @@ test('heads are taken out of one buffer without a copy', () => {
   expect(headsFirst.strides).toEqual([120, 5, 30, 1]);
 });
 
-test('broadcasting moves along no axis that was added or had one element', () => {
+test('broadcast axes have stride 0', () => {
   expect(broadcastView(whole(3, 1), [2, 3, 4]).strides).toEqual([0, 1, 0]);
 });
 
@@ -90,7 +90,7 @@ const views = fc
     return view;
   });
 
-test('whatever reshapeView gives has the same elements in the same order', () => {
+test('reshapeView keeps elements and their order', () => {
   let given = 0;
   fc.assert(
     fc.property(views, fc.nat(), (view, n) => {

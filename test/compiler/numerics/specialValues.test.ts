@@ -59,7 +59,7 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   });
 });
 
-test('folding constants gives what the table says', async () => {
+test('constant folding agrees with the table', async () => {
   const constants = ({ f, ...row }: SpecialRow) =>
     f(...inputsOf({ f, ...row }).map(({ data, shape, dtype }) => tf.tensor(data as any, [...shape], dtype)));
   const { graph } = traceProgram(() => rows.map(constants), []);
@@ -72,14 +72,14 @@ test('folding constants gives what the table says', async () => {
   expect(folded.filter(({ data }) => data !== undefined).length).toBeGreaterThan(30);
 });
 
-test('tfjs gives what the table says, and differs where it says so', async () => {
+test('tfjs agrees with the table, except where the table notes a difference', async () => {
   const results = await runAll('eager');
   expect(
     rows.flatMap((row, i) => differences(row, results[i]!, ([, result, tfjs]) => tfjs ?? result)),
   ).toEqual([]);
 });
 
-test('WebAssembly gives what the table says, of the operations that it has', async () => {
+test('WebAssembly agrees with the table for its operations', async () => {
   const done: string[] = [];
   for (const row of rows) {
     const inputs = inputsOf(row);

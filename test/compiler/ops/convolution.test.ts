@@ -44,7 +44,7 @@ describe('cost', () => {
       expect(byOp[`DepthwiseConv2dNative${op}`]?.flops, op).toBe(once);
   });
 
-  test('a comparison or an addition for each output and cell of its window', () => {
+  test('FLOPs of pooling: one comparison or addition per output and cell of its window', () => {
     for (const [op, pool] of [
       ['MaxPool', tf.maxPool],
       ['AvgPool', tf.avgPool],
@@ -58,7 +58,7 @@ describe('cost', () => {
     }
   });
 
-  test('products in bfloat16 are what the peak is measured in', () => {
+  test('the reported precision is that of most products', () => {
     const f = (x: any, w: any) => withPrecision('bfloat16', () => conv(x, w));
     expect(costAnalysis(f, image, filter).precision).toBe('bfloat16');
     expect(costAnalysis(conv, image, filter).precision).toBe('float32');

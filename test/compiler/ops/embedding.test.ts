@@ -42,7 +42,7 @@ test.each([
   await executable.dispose();
 });
 
-test('a table that is looked up twice and multiplied gets all three gradients', async () => {
+test('a table used in two lookups and a product sums all three gradients', async () => {
   const inputs = { table: floats([12, 3]), a: ints([4], 0, 12), b: ints([2, 2], 0, 12, 9) };
   const loss = (table: Tensor, a: Tensor, b: Tensor) =>
     tf.add(

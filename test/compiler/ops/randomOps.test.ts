@@ -110,7 +110,7 @@ test('keepProb 1 changes nothing, others outside (0, 1] are refused', () => {
   expect(ops.dropout(x, key, 1)).toBe(x);
   for (const keepProb of [0, -0.5, 1.5, Number.NaN]) {
     expect(() => ops.dropout(x, key, keepProb)).toThrow(
-      `dropout: keepProb is a probability in (0, 1], got ${keepProb}.`,
+      `dropout: expected keepProb in (0, 1], got ${keepProb}.`,
     );
   }
 });

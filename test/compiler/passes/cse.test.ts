@@ -11,7 +11,7 @@ import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { ops } from '../support.js';
 import { describeGraph, GraphBuilder } from './support.js';
 
-test('equal nodes are one node, operands of a sum in either order', () => {
+test('equal nodes are merged, also with swapped operands of a sum', () => {
   const g = new GraphBuilder();
   const [x, y] = [g.input([2]), g.input([2])];
   const sums = [g.node('Add', [x, y]), g.node('Add', [y, x]), g.node('Add', [x, y])];
@@ -26,7 +26,7 @@ test('equal nodes are one node, operands of a sum in either order', () => {
   ]);
 });
 
-test('equal constants are one constant; type, shape and the last bit tell them apart', () => {
+test('equal constants are merged; dtype, shape and the last bit distinguish them', () => {
   const g = new GraphBuilder();
   const x = g.input([2]);
   const exps = [
@@ -66,7 +66,7 @@ test('all outputs of equal nodes are merged', () => {
   ]);
 });
 
-test('what no output needs is dropped, a node with one output in use is not', () => {
+test('unused nodes are dropped, but not a node with one used output', () => {
   const g = new GraphBuilder();
   const x = g.input([4]);
   const [first] = g.all('SplitV', [x], { axis: 0, sizes: [1, 3] });

@@ -71,7 +71,7 @@ test('a view of a product keeps its factor outside where that widens it', () => 
   expect(nodes.map((node) => node.split(' ')[0])).toEqual(['BatchMatMul', 'Reshape', 'Multiply', 'return']);
 });
 
-test('views of views are one view', () => {
+test('views of views are merged', () => {
   expect(
     simplified((g, x) => {
       const a = g.node('Reshape', [x], { shape: [6] });
@@ -114,7 +114,7 @@ test('transposes and factors go into the product', () => {
   ).toEqual(['BatchMatMul in0 in0 transposeA=false transposeB=true alpha=1 -> #0', 'return #0']);
 });
 
-test('a batch times one matrix is one product of all rows, with its factor', () => {
+test('a batch times one matrix becomes one product of all rows, with its factor', () => {
   const rows = (g: GraphBuilder, attrs = {}) =>
     g.node('BatchMatMul', [g.input([5, 2, 4]), g.input([3, 4])], { ...product, transposeB: true, ...attrs });
   expect(simplified((g) => g.node('Multiply', [g.constant([], [2]), rows(g)]))).toEqual([
@@ -134,7 +134,7 @@ test('a batch times one matrix is one product of all rows, with its factor', () 
   ]);
 });
 
-test('the sum of the products of a batch is one product over all rows', () => {
+test('a sum of batch products becomes one product over all rows', () => {
   const sum = (g: GraphBuilder, axes: number[], attrs = {}) => {
     const products = g.node('BatchMatMul', [g.input([5, 4, 2]), g.input([5, 4, 3])], {
       ...product,
@@ -161,7 +161,7 @@ test('a batch with a matrix for each item, or with columns for rows, stays a bat
   for (const batch of batches) expect(simplified(batch).length).toBe(2);
 });
 
-test('a product that is read twice keeps its factor outside', () => {
+test('a product with two readers keeps its factor outside', () => {
   expect(
     simplified((g, x) => {
       const p = g.node('BatchMatMul', [x, x], { ...product, transposeB: true });
@@ -174,7 +174,7 @@ test('a product that is read twice keeps its factor outside', () => {
   ]);
 });
 
-test('a product that is read twice through an identity keeps its factor outside', () => {
+test('a product with two readers through an identity keeps its factor outside', () => {
   expect(
     simplified((g, x) => {
       const p = g.node('BatchMatMul', [x, x], { ...product, transposeB: true });
@@ -188,7 +188,7 @@ test('a product that is read twice through an identity keeps its factor outside'
   ]);
 });
 
-test('a product that is read once, through views that cancel, takes the factor', () => {
+test('a product with one reader, through views that cancel, absorbs the factor', () => {
   expect(
     simplified((g, x) => {
       const p = g.node('BatchMatMul', [x, x], { ...product, transposeB: true });
@@ -198,7 +198,7 @@ test('a product that is read once, through views that cancel, takes the factor',
   ).toEqual(['BatchMatMul in0 in0 transposeA=false transposeB=true alpha=2 -> #0', 'return #0']);
 });
 
-test('factors of factors are one factor, and equal elements one scalar', () => {
+test('nested factors are merged, and equal elements become a scalar', () => {
   expect(
     simplified((g, x) => {
       const a = g.node('Multiply', [x, g.constant([], [3])]);
@@ -220,7 +220,7 @@ test('factors of factors are one factor, and equal elements one scalar', () => {
   ).toBe(3);
 });
 
-test('one truth value chooses between whole tensors, without being spread', () => {
+test('a scalar condition selects between whole tensors without broadcasting', () => {
   expect(
     simplified((g, x) => {
       const one = g.node('Reshape', [g.input([], 'bool')], { shape: [1, 1] });

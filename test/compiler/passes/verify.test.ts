@@ -48,7 +48,7 @@ test.each([
   expect(() => verify(broken)).toThrow(message);
 });
 
-test('a program that is optimized holds', () => {
+test('an optimized program is valid', () => {
   const steps = ['gram', 'attention', 'layerNorm', 'conv2d', 'crossEntropy', 'gather'].map((op, i) => ({
     op,
     a: i,

@@ -116,7 +116,7 @@ test('arrays of several axes, and scalars of any rank, beside each other', async
   expectClose(actual!, expected!);
 });
 
-test('programs of one element agree too, whatever runs them', async () => {
+test('programs of one element agree on all engines', async () => {
   for (const shapes of [
     [[], []],
     [[1], []],
@@ -142,7 +142,7 @@ test('a constant array as output is no loop, and comes out all the same', async 
   expect([...constant!.data]).toEqual([4, 5, 6]);
 });
 
-test('an output may lie on the memory of an input, in views of one buffer, at every run', async () => {
+test('an output may share an input’s memory, in views of one buffer, at every run', async () => {
   const size = BLOCK + 3;
   const buffer = new Float32Array(2 * size + 2);
   const x = buffer.subarray(1, size + 1);
@@ -198,7 +198,7 @@ test('calls that are bound to other memory do not disturb each other', async () 
   await executable.dispose();
 });
 
-test('what comes before the loops hands them arrays and truth values', async () => {
+test('the head passes arrays and booleans to the loops', async () => {
   const f: Program = ([x, y]) => {
     const small = tf.less(tf.sum(tf.square(x)), 100);
     const next = tf.add(tf.mul(tf.exp(x), 0.5), tf.mul(y, y));

@@ -44,7 +44,7 @@ test.skipIf(!hasCompiler)('a training run on machine code', async () => {
   for (const { ts, dur } of spans) expect(ts >= 0 && dur >= 0).toBe(true);
 });
 
-test('on ONNX Runtime, the times of runs alone; and none without the flag', async () => {
+test('ONNX Runtime only reports whole runs; nothing is reported without the flag', async () => {
   const directory = temporaryDirectory();
   await run(directory, '--engine=onnx', '--set', 'numTrainSteps=2');
   expect(existsSync(join(directory, 'profile'))).toBe(false);

@@ -85,7 +85,7 @@ test('a layer has the time of the layers in it, and each share counts once', () 
   expect(layers.get('lm')!.flops).toBeCloseTo(6e6);
 });
 
-test('on the console, layers that take little are left out; what is not known stays empty', () => {
+test('the console omits fast layers; unknown values stay empty', () => {
   const text = profileText(
     profiled(),
     { steps: 0, seconds: 0.02 },

@@ -60,7 +60,7 @@ export async function compile(
   const said = firstLines(output);
   const failed = refused ? 'could not compile its C code' : 'was kept from compiling its C code';
   const rest = said === '' ? '.' : `:\n${said}`;
-  const where = `The full log is ${join(build.log, LOG)}.`;
+  const where = `Its full output is in ${join(build.log, LOG)}.`;
   const text = `${name}: ${compiler.command} ${failed} (${endText(ended)})${rest}\n${where}`;
   throw refused ? new CompilerError(text) : new InterruptedBuild(text);
 }

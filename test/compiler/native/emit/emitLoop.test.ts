@@ -29,7 +29,7 @@ test.skipIf(!hasCompiler)('each gather of a table reads the rows at its own comp
   expect(actual.map(({ data }) => [...data])).toEqual(expected.map(({ data }) => [...data]));
 });
 
-test('a long chain is several loops of a length that compilers master, and repeated ones are one function', () => {
+test('a long chain is split into loops that compile fast; repeated ones share a function', () => {
   const chain = (x: any, y: any) => {
     let value = x;
     for (let i = 0; i < 768; i++) value = tf.tanh(tf.add(value, y));

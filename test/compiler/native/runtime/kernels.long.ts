@@ -54,7 +54,7 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
     expect((await execute(products, ['sse'])).stdout).toBe('sse: not here\n');
   });
 
-  it('the environment chooses the kernel, where it names one', async () => {
+  it('the environment variable selects the kernel', async () => {
     const chosen = async (name: string): Promise<string> =>
       (await execute(products, [], { env: { ...process.env, LUTHIER_KERNEL: name } })).stdout;
     expect(await chosen('portable')).toBe('portable portable\n');

@@ -46,7 +46,7 @@ describe('the version', () => {
     expect(versionOf(folder, later())).not.toBe(before);
   });
 
-  it('does not depend on what is no module', () => {
+  it('ignores files that are not modules', () => {
     const folder = someFolder();
     const before = versionOf(folder, later());
     writeFileSync(join(folder, 'passes/c.c'), 'two');

@@ -60,7 +60,7 @@ describe('the hash', () => {
     expect(hashOf(identity, specs)).not.toBe(hashOf(identity));
   });
 
-  it('tells one graph from the same as two', () => {
+  it('distinguishes one graph from the same split in two', () => {
     const graph = graphOf(different.sum!);
     const two = hashGraphs([graph, graphOf(different.sum!)]);
     expect(two.hash).not.toBe(hashGraphs([graph]).hash);

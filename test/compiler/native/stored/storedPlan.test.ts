@@ -61,7 +61,7 @@ describe('a plan', () => {
     traced = graph(),
   ) => planPlace(toolchainOf(cache, toolchain), [traced], { ...options, ...more }, version)!;
 
-  it('is what was kept, to the bit', async () => {
+  it('returns the stored plan, to the bit', async () => {
     const cache = newCache();
     expect(place(cache).find()).toBeUndefined();
     await place(cache).keep(plan);

@@ -56,7 +56,7 @@ describe('findCompiler', () => {
     });
   });
 
-  it('passes over one that is too old, broken or something else, and tells of all where none will do', async () => {
+  it('skips old, broken and foreign compilers, and reports all of them if none is usable', async () => {
     const commands = {
       cc: gccSays('cc (GCC) 4.8.5 20150623 (Red Hat 4.8.5-44)'),
       gcc: 'echo "gcc: cannot execute cc1" >&2; exit 3',
@@ -77,7 +77,7 @@ describe('findCompiler', () => {
     );
   });
 
-  it('tells of a PATH without any', async () => {
+  it('reports a PATH without a compiler', async () => {
     const reason = `There is no C compiler: PATH has neither cc, gcc nor clang. ${hint}`;
     expect(await findCompiler({ PATH: temporaryDirectory() })).toEqual({ reason });
     expect(await findCompiler({})).toEqual({ reason });
@@ -87,7 +87,7 @@ describe('findCompiler', () => {
     expect(await findCompiler({ PATH })).toEqual({ reason });
   });
 
-  it('tells of one that can be started by its rights, and by nothing else', async () => {
+  it('reports a file that is executable by its mode only', async () => {
     const PATH = temporaryDirectory();
     writeFileSync(join(PATH, 'cc'), '#!/nowhere/at/all\n', { mode: 0o755 });
     expect(await findCompiler({ PATH })).toEqual({
@@ -95,7 +95,7 @@ describe('findCompiler', () => {
     });
   });
 
-  it('gives no text to a shell', async () => {
+  it('never runs a shell', async () => {
     const PATH = folderOf({ gcc: gccSays('gcc (GCC) 13.1.0') });
     const CC = `gcc; touch ${PATH}/pwned`;
     expect(await findCompiler({ PATH, CC })).toHaveProperty('reason');
@@ -118,7 +118,7 @@ describe('installHint', () => {
     expect(installHint('linux', file)).toBe(expected);
   });
 
-  it('knows macOS, and systems that do not say what they are', () => {
+  it('knows macOS, and systems without os-release', () => {
     expect(installHint('darwin')).toBe('To install one: xcode-select --install.');
     expect(installHint('linux', '/nowhere')).toBe(`Install ${needed}, and the C library's headers.`);
   });

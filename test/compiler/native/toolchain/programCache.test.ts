@@ -67,7 +67,7 @@ async function endedProcess(): Promise<number> {
 }
 
 describe('an entry', () => {
-  it('is built once, for whatever it depends on', async () => {
+  it('is built once per set of dependencies', async () => {
     const env = newEnv();
     const cache = Cache.open(env);
     expect((await put(cache, wanted('a', 'source'))).built).toBe(true);
@@ -80,7 +80,7 @@ describe('an entry', () => {
     expect(listEntries(cache.path)).toHaveLength(5);
   });
 
-  it('is built once by those who ask at the same time', async () => {
+  it('is built once for concurrent requests', async () => {
     const cache = Cache.open(newEnv());
     let builds = 0;
     const entries = await Promise.all(
@@ -116,7 +116,7 @@ describe('an entry', () => {
     expect((await put(cache, wanted('a'))).built).toBe(false);
   });
 
-  it('is built again where anything else stands in the place of one of its files, which is never waited for', async () => {
+  it('is rebuilt if one of its files is anything but a file, without blocking on it', async () => {
     const cache = Cache.open(newEnv());
     const want = wanted('a');
     const { folder } = await put(cache, want);
@@ -138,7 +138,7 @@ describe('an entry', () => {
     }
   });
 
-  it('is used where it can’t be marked as used', async () => {
+  it('is used even where it can’t be marked', async () => {
     const cache = Cache.open(newEnv());
     const { folder } = await put(cache, wanted('a'));
     const mark = join(folder, readdirSync(folder).find((name) => name.startsWith('use-'))!);
@@ -162,7 +162,7 @@ describe('an entry', () => {
     expect(readdirSync(cache.path).filter((name) => name.startsWith('.'))).toEqual([]);
   });
 
-  it('that was not made although nothing failed is told of', async () => {
+  it('a build without error and without result is reported', async () => {
     const making = Cache.open(newEnv()).entry(wanted('a'), async () => {});
     await expect(making).rejects.toThrow(
       new CompilerError('a: cc 1 ended without an error and without a result.'),
@@ -187,7 +187,7 @@ describe('processes', () => {
 });
 
 describe('the size', () => {
-  it('is bounded: what was not used for longest goes, never what is in use', async () => {
+  it('evicts the least recently used entries, never those in use', async () => {
     const env = newEnv({ LUTHIER_CACHE_MB: '0.01' });
     const cache = Cache.open(env);
     const text = 'x'.repeat(3000);
@@ -204,7 +204,7 @@ describe('the size', () => {
     expect(listEntries(cache.path).map(({ name }) => name)).toEqual(['e', 'd']);
   });
 
-  it('spares what another living process uses, and forgets what a dead one used', async () => {
+  it('keeps entries of other live processes, and ignores marks of dead ones', async () => {
     const env = newEnv({ LUTHIER_CACHE_MB: '0' });
     const cache = Cache.open(env);
     const other = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)']);
@@ -221,7 +221,7 @@ describe('the size', () => {
     other.kill();
   });
 
-  it('does not count what killed processes left, which is removed', async () => {
+  it('removes leftovers of killed processes, without counting them', async () => {
     const cache = Cache.open(newEnv());
     const dead = await endedProcess();
     mkdirSync(join(cache.path, `.build-${dead}-0123`));
@@ -348,7 +348,7 @@ describe('the folder', () => {
     }
   });
 
-  it('is a temporary one where it cannot be written', async () => {
+  it('falls back to a temporary folder where it can’t be written', async () => {
     const file = join(temporaryDirectory(), 'file');
     writeFileSync(file, '');
     const cache = Cache.open({ XDG_CACHE_HOME: file });
@@ -369,7 +369,7 @@ describe('the folder', () => {
     await put(cache, wanted('a'));
   });
 
-  it('that vanishes is told of', async () => {
+  it('a folder that vanishes is reported', async () => {
     const cache = Cache.open(newEnv());
     rmSync(cache.path, { recursive: true });
     await expect(put(cache, wanted('a'))).rejects.toThrow(/^a: the cache can't be written: ENOENT: .*\.$/);

@@ -54,7 +54,7 @@ async function result(library: string, name: string): Promise<number> {
 }
 
 describe.skipIf(!hasCompiler)('runtimeLibrary', () => {
-  it('compiles each file with its flags, and tells the others which variants there are', async () => {
+  it('compiles each file with its flags, and defines a macro per variant', async () => {
     const { library } = await make(
       sourcesOf({
         ...small,
@@ -95,7 +95,7 @@ describe.skipIf(!hasCompiler)('runtimeLibrary', () => {
     expect(readdirSync(first.folder).filter((name) => name.endsWith('.o'))).toEqual([]);
   });
 
-  it('tells of a file that does not compile, unless it is a variant', async () => {
+  it('reports a file that does not compile, unless it is optional', async () => {
     const cache = newCache();
     const wrong = { 'wrong.c': '/* Wrong. */\n/* flags: -O2 */\nint wrong(void) { return nothing; }\n' };
     const error = await make(sourcesOf({ ...small, ...wrong }), cache).catch((caught: unknown) => caught);
@@ -152,7 +152,7 @@ describe.skipIf(!hasCompiler)('a build that is kept from its end', () => {
     expect(await result(library, 'chosen')).toBe(1);
   });
 
-  it('tells of a full disk, by the folder and what can be done', async () => {
+  it('reports a full disk with the folder and a fix', async () => {
     const cache = newCache();
     const full = through('echo "fatal error: error writing to ccX.s: No space left on device" >&2; exit 1');
     const build = { compiler: full, env, name: 'The runtime' };
@@ -195,7 +195,7 @@ describe.skipIf(!hasCompiler)('compileC', () => {
     expect(readFileSync(first.library).subarray(0, 10).toString('latin1')).not.toBe('no library');
   });
 
-  it('compiles the sections of a large source by themselves, and says what is wrong with one', async () => {
+  it('compiles the sections of a large source separately, and reports an error in one', async () => {
     const cache = newCache();
     const runtime = await make(sourcesOf(small), cache);
     const toolchain = { compiler, cpu, cache, runtime, env };
@@ -224,7 +224,7 @@ it('ownFlags reads the second line alone', () => {
   expect(ownFlags('/* flags: -mavx2 */')).toBeUndefined();
 });
 
-it('a file is compiled for this machine unless it has flags of its own, which may name those', () => {
+it('a file is compiled for this machine unless it names its own flags, which may include those', () => {
   const machine = ['-march=native', '-mprefer-vector-width=512'];
   expect(fileFlags(undefined, machine)).toEqual(machine);
   expect(fileFlags(['-O2'], machine)).toEqual(['-O2']);
