@@ -184,21 +184,10 @@ export function accepts(schema: z.ZodType, wrapper: 'nullable' | 'optional'): bo
 function childSchemas(schema: z.ZodType): z.ZodType[] {
   const d = definitionOf(schema);
   const several = [...(d.items ?? []), ...(d.options ?? []), ...Object.values(d.shape ?? {})];
-  const single = [
-    d.innerType,
-    d.element,
-    d.rest,
-    d.keyType,
-    d.valueType,
-    d.catchall,
-    d.in,
-    d.out,
-    d.left,
-    d.right,
-  ];
+  const single = [d.innerType, d.element, d.rest, d.keyType, d.valueType, d.catchall];
+  const both = [d.in, d.out, d.left, d.right];
   if (d.type === 'lazy') single.push(lazyInner(schema));
-  for (const child of single) if (child !== undefined && child !== null) several.push(child);
-  return several;
+  return [...several, ...single, ...both].filter((child) => child !== undefined && child !== null);
 }
 
 /** Every schema in `schema`, itself included, each once. */
