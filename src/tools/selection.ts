@@ -6,7 +6,7 @@ import { fullNameOf, suggestExperiment } from '../registry/suggest.js';
 import { UsageError } from '../registry/usageError.js';
 
 /** Whether a text is a pattern, with * or ?. */
-function isPattern(text: string): boolean {
+export function isPattern(text: string): boolean {
   return /[*?]/.test(text);
 }
 

@@ -1,8 +1,7 @@
 /** @file Base classes that added experiments are shown against, as the working tree has them. */
-import type { Override } from '../../cli/index.js';
 import type { Version } from './compare.js';
 import type { Evaluator } from './evaluators.js';
-import { type ExperimentDocument, type MadeExperiment, made } from './protocol.js';
+import { type Change, type ExperimentDocument, type MadeExperiment, made } from './protocol.js';
 import type { Sources } from './sources.js';
 import { tidyPlace } from './versionTree.js';
 
@@ -17,7 +16,7 @@ export async function baseClasses(
   names: readonly string[],
   documents: ReadonlyMap<string, ExperimentDocument>,
   { evaluator, sources }: { readonly evaluator: Evaluator; readonly sources: Sources },
-  changes: readonly Override[],
+  changes: readonly Change[],
 ): Promise<Map<string, Base>> {
   const able = names.filter((name) => made(documents.get(name)) !== undefined);
   const bases = await evaluator.configs({ names: able, changes, ofBase: true, processes: 1 });

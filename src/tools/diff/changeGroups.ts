@@ -21,8 +21,9 @@ export interface ChangeGroup {
   readonly fields: readonly FieldChange[];
 }
 
-/** Every change once, with the experiments that have it; what more experiments have comes first. */
-export function groupChanges(reports: readonly ExperimentReport[]): ChangeGroup[] {
+/** Every change once, with the experiments that have it, but removed ones; what more experiments have comes first. */
+export function groupChanges(all: readonly ExperimentReport[]): ChangeGroup[] {
+  const reports = all.filter(({ status }) => status !== 'removed');
   const bySet = new Map<
     string,
     { experiments: string[]; against?: string; constants: ConstantChange[]; fields: FieldChange[] }

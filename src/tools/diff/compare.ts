@@ -130,8 +130,8 @@ function statusOf(
   return declarations.every(isAlias) ? 'renamed' : 'redeclared';
 }
 
-function isAlias({ old, new: now, isGuess }: DeclarationChange): boolean {
-  return old !== undefined && now !== undefined && isGuess !== true;
+function isAlias({ old, new: now, isGuess, isShared }: DeclarationChange): boolean {
+  return old !== undefined && now !== undefined && isGuess !== true && isShared !== true;
 }
 
 function constantChanges(old: readonly ConstantEntry[], now: readonly ConstantEntry[]): ConstantChange[] {

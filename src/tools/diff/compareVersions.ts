@@ -1,19 +1,18 @@
 /** @file Comparison of the working tree with a git revision. */
 import { realpathSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join, relative } from 'node:path';
 import type { Override } from '../../cli/index.js';
 import { requiredName } from '../../registry/suggest.js';
 import { type Analysable, analyseModels } from './analyseModels.js';
 import { applyAliases } from './appliedAliases.js';
 import { baseClasses } from './baseClasses.js';
 import { inOrder } from './changeGroups.js';
-import { classesBehind } from './classesBehind.js';
 import { compareExperiment } from './compare.js';
-import type { Compared } from './computed.js';
+import { notesOf, whatWasCompared } from './comparisonNotes.js';
+import { computedOf } from './computed.js';
 import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
-import type { Computed, DiffReport, Former } from './diffReport.js';
+import type { DiffReport, Former } from './diffReport.js';
 import { Evaluator, type Limits } from './evaluators.js';
 import { formerNames, movedExperiments } from './formerNames.js';
 import {
@@ -24,12 +23,14 @@ import {
   type Repository,
   repositoryOf,
 } from './git.js';
-import { type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
+import { givenConstants } from './givenConstants.js';
+import { type Change, type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
 import { ChangedFiles } from './reach.js';
 import { descriptionOf } from './removedExperiment.js';
+import { withSameClasses } from './sameClasses.js';
 import { settingsOfBase } from './settings.js';
 import { Sources } from './sources.js';
-import { type Tree, treeAt } from './versionTree.js';
+import { tidyPlace, treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
 
 const processors = availableParallelism();
@@ -71,7 +72,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const worktree = addWorktree(repository, base.commit, project);
   try {
     const oldTree = treeAt(worktree.root, user);
-    const { settings, notes } = settingsOfBase(oldTree.project, project);
+    const { settings, own, notes } = settingsOfBase(oldTree.project, project);
     const old = new Evaluator(oldTree, base.label, newTree, request.limits);
     const oldStarts = started(old);
     try {
@@ -88,9 +89,14 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
           : requiredName(request.name, allNames(versions), 'in either version');
       if (asked !== undefined || changed.size > 0)
         for (const starts of [nowStarts, oldStarts]) (await starts)();
+      const given = givenConstants(
+        { base: settings.constants, workingTree: own.constants },
+        { old: new Set(oldSources.experiments.keys()), all: allNames(versions) },
+      );
+      const changes = [given, ...request.changes];
       const files = new ChangedFiles(changed, oldTree, newTree);
-      const names = await namesFor(asked, versions, files, request.changes);
-      const found = await evaluateAll(names, versions, request.changes, { repository, base, asked });
+      const names = await namesFor(asked, versions, files, changes);
+      const found = await evaluateAll(names, versions, changes, { repository, base, asked });
       return {
         format: 'luthier-config-diff',
         version: 1,
@@ -112,11 +118,6 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
     worktree.remove();
   }
 }
-
-/** Of experiments whose configs are the same. */
-const whatWasCompared =
-  'Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial ' +
-  'values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.';
 
 /** Starts an evaluator without waiting; what is returned throws if that failed. */
 async function started(evaluator: Evaluator): Promise<() => void> {
@@ -149,7 +150,7 @@ async function namesFor(
   asked: string | undefined,
   versions: Versions,
   files: ChangedFiles,
-  changes: readonly Override[],
+  changes: readonly Change[],
 ): Promise<string[]> {
   const [old, now] = [versions.old.sources, versions.now.sources];
   if (asked !== undefined && old.experiments.has(asked) && now.experiments.has(asked)) return [asked];
@@ -164,7 +165,7 @@ async function namesFor(
 async function reached(
   versions: Versions,
   files: ChangedFiles,
-  changes: readonly Override[],
+  changes: readonly Change[],
 ): Promise<string[]> {
   if (files.size === 0) return [];
   const { old, now } = versions;
@@ -187,7 +188,7 @@ interface Origin {
 async function evaluateAll(
   found: readonly string[],
   { old, now }: Versions,
-  changes: readonly Override[],
+  changes: readonly Change[],
   { repository, base, asked: only }: Origin,
 ): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged' | 'notes'>> {
   const configs = ({ sources, evaluator }: Evaluated) =>
@@ -206,9 +207,17 @@ async function evaluateAll(
     (name) => only === undefined || name === only || oldNameOf(name) === only,
   );
   for (const name of formers.keys()) olds.set(name, { ...olds.get(oldNameOf(name))!, name });
-  const { pairs, renames } = applyAliases(pairsOf(names, olds, news));
-  for (const { old: document } of pairs) olds.set(document.name, document);
-  const declarations = [...renames, ...changedDeclarations(pairs)];
+  const same = withSameClasses(pairsOf(names, olds, news));
+  const { pairs, renames } = applyAliases(same.pairs);
+  for (const pair of pairs) {
+    olds.set(pair.old.name, pair.old);
+    news.set(pair.now.name, pair.now);
+  }
+  const declarations = [
+    ...renames,
+    ...same.qualified,
+    ...changedDeclarations(pairs, (file) => tidyPlace(file, now.sources.tree)),
+  ];
   const models = await analyseModels(
     names,
     asked(olds, old, changes, oldNameOf),
@@ -247,7 +256,7 @@ async function evaluateAll(
 function asked(
   documents: ReadonlyMap<string, ExperimentDocument>,
   { evaluator }: Evaluated,
-  changes: readonly Override[],
+  changes: readonly Change[],
   nameOf: (name: string) => string,
 ): Analysable {
   const called = async <D>(
@@ -275,36 +284,6 @@ function withPresentNames(
   return names.filter((name) => !gone.has(name));
 }
 
-/** Why a part that cannot be compared may be another one than it was. */
-const codeChanged = {
-  input: 'the code that reads it changed, and there is no data to compare',
-  programs: 'their code changed',
-} as const;
-
-/** What was computed, with the files that it may be due to. What cannot be compared does not matter where no code changed. */
-function computedOf(
-  [oldName, name]: readonly [oldName: string, name: string],
-  computed: Compared | undefined,
-  document: ExperimentDocument | undefined,
-  { old, now }: Versions,
-): Computed | undefined {
-  const experiment = made(document);
-  if (computed === undefined || experiment === undefined) return undefined;
-  const isTouched = (part: 'input' | 'programs'): boolean => {
-    const classes = classesBehind(part, experiment.config);
-    return old.sources.areTouched(oldName, classes) || now.sources.areTouched(name, classes);
-  };
-  return {
-    differs: computed.differs,
-    uncompared: computed.uncompared.flatMap((each) => {
-      const { part, reason } = each;
-      if (part !== 'input' && part !== 'programs') return [each];
-      return isTouched(part) ? [{ part, reason: `${codeChanged[part]}: ${reason}` }] : [];
-    }),
-    files: [...new Set([...old.sources.changedFilesOf(oldName), ...now.sources.changedFilesOf(name)])].sort(),
-  };
-}
-
 function pairsOf(
   names: readonly string[],
   olds: ReadonlyMap<string, ExperimentDocument>,
@@ -314,29 +293,4 @@ function pairsOf(
     const [old, now] = [made(olds.get(name)), made(news.get(name))];
     return old && now ? [{ old, now }] : [];
   });
-}
-
-/** What a reader has to know of how the comparison was made. */
-function notesOf(changed: ReadonlySet<string>, { root, project, library }: Tree): string[] {
-  const notes: string[] = [];
-  const folder = relative(root, project);
-  const prefix = folder === '' ? '' : `${folder}/`;
-  const packages = ['package-lock.json', 'package.json', 'pnpm-lock.yaml', 'yarn.lock'].filter(
-    (file) => changed.has(`${prefix}${file}`) || changed.has(file),
-  );
-  if (packages.length > 0) {
-    notes.push(
-      `${packages.join(' and ')} changed: both versions were evaluated with the packages that are installed now.`,
-    );
-  }
-  const isChanged = (room: string): boolean => {
-    const inside = `${relative(root, join(library, 'src', room))}/`;
-    return [...changed].some((file) => file.startsWith(inside));
-  };
-  const compiler = 'programs were compared as they are traced, not what engines make of them.';
-  if (isChanged('compiler')) notes.push(`The compiler changed: ${compiler}`);
-  const jobs = ['programs', 'checkpoints', 'summaries'].filter(isChanged).map((room) => `src/${room}`);
-  if (jobs.length > 0)
-    notes.push(`${jobs.join(', ')} changed: how jobs run, save and report was not compared.`);
-  return notes;
 }

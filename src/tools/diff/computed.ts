@@ -1,11 +1,15 @@
 /** @file Comparison of what two versions of an experiment compute and read, by their fingerprints. */
 import type { Computed, Uncompared } from './diffReport.js';
+import { filesBehind } from './filesBehind.js';
 import {
+  type ExperimentDocument,
   type FingerprintDocument,
   type FingerprintedPart,
   fingerprinted,
+  made,
   type PartDigest,
 } from './protocol.js';
+import type { Sources } from './sources.js';
 
 /** What fingerprints tell. */
 export interface Compared extends Pick<Computed, 'differs' | 'uncompared'> {
@@ -42,4 +46,32 @@ function changedSource(
 ): string | undefined {
   const other = Object.keys({ ...old, ...now }).find((name) => old[name] !== now[name]);
   return other && `${other} changed, which only jobs run`;
+}
+
+/** Why a part that cannot be compared may be another one than it was. */
+const codeChanged = {
+  input: 'the code that reads it changed, and there is no data to compare',
+  programs: 'their code changed',
+} as const;
+
+/** What was computed, with the files that it may be due to. What cannot be compared does not matter where no code changed. */
+export function computedOf(
+  [oldName, name]: readonly [oldName: string, name: string],
+  computed: Compared | undefined,
+  document: ExperimentDocument | undefined,
+  { old, now }: { readonly old: { readonly sources: Sources }; readonly now: { readonly sources: Sources } },
+): Computed | undefined {
+  const experiment = made(document);
+  if (computed === undefined || experiment === undefined) return undefined;
+  const isTouched = (part: 'input' | 'programs'): boolean =>
+    filesBehind(part, experiment.config)?.some((file) => now.sources.reaches(file)) ?? true;
+  return {
+    differs: computed.differs,
+    uncompared: computed.uncompared.flatMap((each) => {
+      const { part, reason } = each;
+      if (part !== 'input' && part !== 'programs') return [each];
+      return isTouched(part) ? [{ part, reason: `${codeChanged[part]}: ${reason}` }] : [];
+    }),
+    files: [...new Set([...old.sources.changedFilesOf(oldName), ...now.sources.changedFilesOf(name)])].sort(),
+  };
 }

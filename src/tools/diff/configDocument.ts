@@ -3,6 +3,7 @@ import * as hparams from '../../hparams/index.js';
 import {
   type AnyConfig,
   classOf,
+  copyWith,
   history,
   isConfig,
   isSet,
@@ -31,7 +32,7 @@ export function configDocument(root: unknown): ConfigDocument {
     },
     { defaults: true },
   );
-  const heads = headsOf(configs);
+  const heads = headsOf(configs, entries);
   const classes = new Map<string, ClassDocument>();
   for (const [i, { class: name }] of heads.entries())
     if (!classes.has(name)) classes.set(name, classDocument(classOf(configs[i]!)));
@@ -102,15 +103,20 @@ export function encodeLeaf(value: unknown): JsonValue {
 }
 
 /** The classes and kinds of configs, as documents tell them. */
-function headsOf(configs: readonly AnyConfig[]): Pick<ConfigEntry, 'class' | 'kind'>[] {
-  try {
-    const { root, configs: entries } = toJSON(configs);
-    return (root as { $config: number }[]).map(({ $config }) => {
-      const { class: name, kind } = entries[$config]!;
-      return kind === undefined ? { class: name } : { class: name, kind };
-    });
-  } catch {
-    // A value without a form. Whether a part is built or a factory then goes unsaid.
-    return configs.map((config) => ({ class: classOf(config).name }));
-  }
+function headsOf(
+  configs: readonly AnyConfig[],
+  entries: readonly Omit<ConfigEntry, 'class' | 'kind'>[],
+): Pick<ConfigEntry, 'class' | 'kind'>[] {
+  // Without values, some of which may have no form.
+  const shells = configs.map((config, i) => {
+    const shell = copyWith(config, {});
+    const { values, defaults } = entries[i]!;
+    for (const name of Object.keys(values)) if (!defaults.includes(name)) delete shell[name as never];
+    return shell;
+  });
+  const { root, configs: heads } = toJSON(shells);
+  return (root as { $config: number }[]).map(({ $config }) => {
+    const { class: name, kind } = heads[$config]!;
+    return kind === undefined ? { class: name } : { class: name, kind };
+  });
 }

@@ -39,9 +39,12 @@ type Names = Map<string, Declared>;
 /**
  * Names that only one version has. Without an alias nothing tells a new name from a removal and an addition: where just one
  * name went and just one came with the same content, that it was renamed is a guess. Of the other fields those are told that
- * nobody sets: a diff of configs shows none of them.
+ * nobody sets: a diff of configs shows none of them. Of a name that classes of several files have, each has its own fields.
  */
-export function changedDeclarations(pairs: readonly ExperimentPair[]): DeclarationChange[] {
+export function changedDeclarations(
+  pairs: readonly ExperimentPair[],
+  showFile = (file: string): string => file,
+): DeclarationChange[] {
   const changes = new DeclarationChanges();
   const compare = (what: DeclarationChange['what'], before: Names, after: Names, cls?: string): void => {
     const [gone, come] = [onlyIn(before, after), onlyIn(after, before)];
@@ -63,7 +66,13 @@ export function changedDeclarations(pairs: readonly ExperimentPair[]): Declarati
       );
     }
   };
-  const [old, now] = [declaredIn(pairs.map((pair) => pair.old)), declaredIn(pairs.map((pair) => pair.now))];
+  const versions = [pairs.map((pair) => pair.old), pairs.map((pair) => pair.now)] as const;
+  const shared = new Set(versions.flatMap(namesOfSeveral));
+  const nameOf = (cls: string, experiment: MadeExperiment): string => {
+    const file = shared.has(cls) ? fileOf(cls, experiment) : undefined;
+    return file === undefined ? cls : `${cls} of ${showFile(file)}`;
+  };
+  const [old, now] = [declaredIn(versions[0], nameOf), declaredIn(versions[1], nameOf)];
   compare('class', old.classes, now.classes);
   for (const [cls, fields] of old.fields) {
     const others = now.fields.get(cls);
@@ -86,15 +95,34 @@ function alike(gone: readonly [string, Declared][], come: readonly [string, Decl
   });
 }
 
-function declaredIn(documents: readonly MadeExperiment[]) {
+function fileOf(cls: string, { config: { classes } }: MadeExperiment): string | undefined {
+  return Object.hasOwn(classes, cls) ? classes[cls]!.lineage[0]?.file : undefined;
+}
+
+/** Names that one experiment has for a class of one file, and another for a class of another file. */
+function namesOfSeveral(documents: readonly MadeExperiment[]): string[] {
+  const files = new Map<string, Set<string | undefined>>();
+  for (const document of documents) {
+    for (const cls of Object.keys(document.config.classes))
+      files.set(cls, (files.get(cls) ?? new Set()).add(fileOf(cls, document)));
+  }
+  return [...files].flatMap(([name, own]) => (own.size > 1 ? [name] : []));
+}
+
+function declaredIn(
+  documents: readonly MadeExperiment[],
+  nameOf: (cls: string, experiment: MadeExperiment) => string,
+) {
   const classes: Names = new Map();
   const fields = new Map<string, Names>();
   const constants: Names = new Map();
-  for (const { name: experiment, config, constants: own } of documents) {
+  for (const document of documents) {
+    const { name: experiment, config, constants: own } = document;
     for (const { class: cls, values, defaults } of config.configs) {
       noted(classes, cls, experiment).content = Object.keys(values).sort().join(' ');
-      const known = fields.get(cls) ?? new Map();
-      fields.set(cls, known);
+      const key = nameOf(cls, document);
+      const known = fields.get(key) ?? new Map();
+      fields.set(key, known);
       for (const [field, value] of Object.entries(values))
         noteField(known, field, value, defaults, experiment);
     }

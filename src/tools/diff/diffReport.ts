@@ -221,6 +221,8 @@ const declarationChange = z
     new: text.exactOptional(),
     /** Whether no alias says that `old` is called `new` now: it went, and the other came with the same content. */
     isGuess: z.literal(true).exactOptional(),
+    /** Whether the class is the same, and its short name `old` means another one now, or none. */
+    isShared: z.literal(true).exactOptional(),
     /** What a field shows that only one version has, wherever it stands. */
     value: text.exactOptional(),
     /** The experiments in which it was seen. */

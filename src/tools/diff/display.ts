@@ -4,6 +4,7 @@ import {
   AddedPart,
   type AnyConfig,
   Configurable,
+  cast,
   type DiffValue,
   type Fields,
   isConfig,
@@ -102,11 +103,17 @@ function make(
         typeof defaults.get(entry.class)!.get(name) === 'string' && entry.defaults.includes(name);
       if (!isDefault) values.push([name, decode(value, (number) => configs[number])]);
     }
-    const config = classes.get(entry.class)!.config(Object.fromEntries(values));
+    const whole = classes.get(entry.class)!.config(Object.fromEntries(values));
+    const config = inKind(whole, entry.kind);
     configs.push(config);
     entries.set(config, entry);
   }
   return { root: decode(document.root, (number) => configs[number]), entries };
+}
+
+function inKind(config: AnyConfig, kind: ConfigEntry['kind'] = 'config'): AnyConfig {
+  if (kind === 'config') return config;
+  return kind === 'partial' ? cast(kind, config) : cast(kind, config);
 }
 
 const numbers: Readonly<Record<string, number>> = {

@@ -1,7 +1,7 @@
 /** @file Evaluation of experiments by the version of the library in this process. */
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
-import { effectiveConstants } from '../../experiment/index.js';
+import { effectiveConstants, type MissingConstantError } from '../../experiment/index.js';
 import { classOf, withOrigin } from '../../hparams/index.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
 import type { Analysis } from '../analysis/analyze.js';
@@ -10,16 +10,19 @@ import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
 import type { Fingerprints } from './experimentFingerprints.js';
 import type {
   AnalysisDocument,
+  Change,
   ConstantEntry,
   ExperimentDocument,
   Failure,
   FingerprintDocument,
+  GivenConstant,
   Question,
 } from './protocol.js';
 import { Shared } from './shared.js';
 
 // Imported by name is what every version of the library offers: this file may be used with an earlier one.
-const { baseClassesOf, constantsOf, oldConstantsOf }: Partial<typeof experiments> = experiments;
+const { baseClassesOf, constantProblems, constantsOf, oldConstantsOf }: Partial<typeof experiments> =
+  experiments;
 
 /** What is asked about: an experiment as flags change it, or its nearest base class that has configs itself. */
 type Subject = Pick<Question, 'name' | 'changes' | 'ofBase'>;
@@ -59,7 +62,9 @@ export class Evaluation {
     const { name, changes, ofBase } = subject;
     const resolved = await resolveExperiment(name);
     await registerLibrary();
-    const configured = ofBase ? configureBase(resolved, changes) : configure(resolved, changes);
+    const configured = ofBase
+      ? configureBase(resolved, changes)
+      : configure(resolved, withGiven(resolved, changes));
     this.configured.set(keyOf(subject), configured);
     return configured;
   }
@@ -106,15 +111,30 @@ function keyOf({ name, ofBase }: Subject): string {
   return ofBase ? `base class of ${name}` : name;
 }
 
+/** The flags, behind the given constants that have no value yet. */
+function withGiven({ name, cls }: ResolvedExperiment, changes: readonly Change[]): Override[] {
+  const given = changes.flatMap((change) => (change.kind === 'given' ? (change.of[name] ?? []) : []));
+  const flags = changes.filter((change) => change.kind !== 'given');
+  if (given.length === 0) return flags;
+  const missing = new Set(
+    constantProblems!(cls).map((problem) => (problem as Partial<MissingConstantError>).constant),
+  );
+  const known = constantsOf!(cls);
+  const isNeeded = ({ path, isForOne }: GivenConstant): boolean =>
+    missing.has(path) || (isForOne && !Object.hasOwn(known, path));
+  return [...given.filter(isNeeded), ...flags];
+}
+
 /** The nearest base class that has configs. What flags say of constants that only the experiment has is left out. */
-function configureBase(resolved: ResolvedExperiment, changes: readonly Override[]): ConfiguredExperiment {
+function configureBase(resolved: ResolvedExperiment, changes: readonly Change[]): ConfiguredExperiment {
   const own = constantsOf!(resolved.cls);
   for (const cls of baseClassesOf?.(resolved.cls) ?? []) {
     const constants = constantsOf!(cls);
     const isAbout = (change: Override): boolean =>
       !('path' in change) || !Object.hasOwn(own, change.path) || Object.hasOwn(constants, change.path);
+    const base = { ...resolved, cls: cls as ResolvedExperiment['cls'] };
     try {
-      return configure({ ...resolved, cls: cls as ResolvedExperiment['cls'] }, changes.filter(isAbout));
+      return configure(base, withGiven(base, changes).filter(isAbout));
     } catch {
       // A family may leave something to its subclasses that the next one does not need.
     }

@@ -2,12 +2,12 @@
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Override } from '../../cli/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import { Child, ChildError } from '../child.js';
 import {
   type AnalysisDocument,
   type Answer,
+  type Change,
   type ExperimentDocument,
   type FingerprintDocument,
   type Message,
@@ -114,7 +114,7 @@ class Answerer {
 /** What is asked about. */
 interface Asked {
   readonly names: readonly string[];
-  readonly changes: readonly Override[];
+  readonly changes: readonly Change[];
   /** Whether the nearest base class of each that has configs is meant. */
   readonly ofBase?: true;
   /** How many processes may answer. */

@@ -25,9 +25,6 @@ export function fieldChanges(old: Displayed, now: Displayed): FieldChange[] {
   return collapse(new Lines(diff, old, now).make());
 }
 
-// Of a sub-config that is new or gone, the text shows as many fields.
-const mostFields = 60;
-
 class Lines {
   private readonly oldEntries: ReadonlyMap<string, ConfigEntry>;
   private readonly newEntries: ReadonlyMap<string, ConfigEntry>;
@@ -190,7 +187,6 @@ class Lines {
   /** A line for each value that was set in the configs that are new in `value`. */
   private addParts(value: DiffValue): void {
     const open: DiffValue[] = [value];
-    let lines = 0;
     for (let next = open.shift(); next !== undefined; next = open.shift()) {
       if (next instanceof AddedPart) {
         if (this.told.has(next.index)) continue;
@@ -198,11 +194,8 @@ class Lines {
         const part = this.diff.added[next.index]!;
         for (const [field, inner] of this.setIn(part)) {
           const path = join(textOf(part.path), field, []);
-          lines += 1;
-          if (lines <= mostFields) {
-            const side = this.side(this.show(inner, path), textOf(part.path), field, this.newEntries);
-            this.lines.push({ what: 'added', path, new: side });
-          }
+          const side = this.side(this.show(inner, path), textOf(part.path), field, this.newEntries);
+          this.lines.push({ what: 'added', path, new: side });
           open.push(inner);
         }
       } else if (Array.isArray(next)) open.push(...next);

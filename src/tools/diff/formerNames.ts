@@ -43,8 +43,8 @@ export function formerNames(
   const gone = [...old.documents.keys()].filter((name) => !after.has(name)).map((name) => before.get(name)!);
   const kept = [...after.values()].filter(({ name }) => old.documents.has(name));
   const shared = come.flatMap((is): Match[] => {
-    const was = kept.find(({ place }) => place.file === is.place.file && place.line === is.place.line);
-    return was === undefined ? [] : [{ was, is, evidence: ['class'], weight: 0 }];
+    const other = kept.find(({ place }) => place.file === is.place.file && place.line === is.place.line);
+    return other === undefined ? [] : [{ was: before.get(other.name)!, is, evidence: ['class'], weight: 0 }];
   });
   const [oldContents, newContents] = [contentsOf(gone, old.documents), contentsOf(come, now.documents)];
   const matches = come

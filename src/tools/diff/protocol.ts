@@ -14,7 +14,7 @@ export type JsonValue = JsonDocument['root'];
 export interface ConfigEntry {
   readonly class: string;
   /** `partial`, `argFactory`; absent for a plain config. */
-  readonly kind?: string;
+  readonly kind?: 'config' | 'partial' | 'argFactory';
   /** Every field that has a value, in the order of declaration. */
   readonly values: Readonly<Record<string, JsonValue>>;
   /** The fields among them that nobody set. */
@@ -126,11 +126,26 @@ export type FingerprintDocument =
   | { readonly name: string; readonly fingerprint: Fingerprint }
   | { readonly name: string; readonly notFingerprinted: string };
 
+/** A constant as `--set` sets it, where nothing else does. */
+export interface GivenConstant extends Extract<Override, { kind: 'set' }> {
+  /** Whether it was given to this experiment by name: then it must have such a constant. */
+  readonly isForOne: boolean;
+}
+
+/** Constants of experiments by their names. */
+export interface GivenConstants {
+  readonly kind: 'given';
+  readonly of: Readonly<Record<string, readonly GivenConstant[]>>;
+}
+
+/** What changes experiments that are evaluated: flags, and settings of reviews. */
+export type Change = Override | GivenConstants;
+
 /** To an evaluator: about an experiment that flags change. */
 export interface Question {
   readonly ask: 'configs' | 'fingerprint' | 'analysis';
   readonly name: string;
-  readonly changes: readonly Override[];
+  readonly changes: readonly Change[];
   /** Whether its nearest base class that has configs is meant. */
   readonly ofBase?: true | undefined;
 }

@@ -52,7 +52,8 @@ export function constantLine({ name, old, new: now }: ConstantChange): Line {
   const remarks: Phrase[] = [
     ['set by ', { name: by.setBy }, ...at(by.place, now === undefined ? 'old' : 'new')],
   ];
-  if (old !== undefined && now !== undefined && old.setBy !== now.setBy)
+  const isSame = old?.setBy === now?.setBy && sameFile(old?.place ?? '', now?.place ?? '');
+  if (old !== undefined && now !== undefined && !isSame)
     remarks.push(['was set by ', { name: old.setBy }, ...at(old.place, 'old')]);
   return { path: name, old: old?.text, new: now?.text, remarks };
 }
@@ -95,12 +96,18 @@ function sameFile(a: string, b: string): boolean {
 
 /** What happened to a name that classes or experiments declare. */
 export function declarationText(change: DeclarationChange): string {
-  const { what, of, old, new: now, value, isGuess, experiments } = change;
+  const { what, of, old, new: now, value, isGuess, isShared, experiments } = change;
   const owner = of.length === 0 ? '' : ` of ${someOf(of)}`;
   const shown = value === undefined ? '' : `: ${value} wherever it stands`;
   const where = ` (${someOf(experiments)})`;
   if (old === undefined) return `new ${what} ${now}${owner}${shown}${where}`;
   if (now === undefined) return `${what} ${old}${owner} is gone${shown}${where}`;
+  if (isShared) {
+    return (
+      `class ${old} is written ${now} now, beside another class of its name: without registerAlias('${old}', ${old}) ` +
+      `documents and runs that were saved with ${old} will not load${where}`
+    );
+  }
   if (!isGuess) return `${what} ${old}${owner} is called ${now} now${where}`;
   const alias = what === 'class' ? `registerAlias('${old}', ${now})` : `renamed(…, '${old}')`;
   return (
@@ -167,8 +174,8 @@ export function againstText({ status, against }: ExperimentReport): string {
 /** What became of an experiment, where errors are told: another error than before is no news of a failure, but is news. */
 export function errorStatusText({ status, error, oldError }: ErrorGroup): string {
   if (status === 'changed') return 'changed, but not analysed';
-  if (status === 'failing' && oldError?.message !== error.message) return 'failing, otherwise than before';
-  return statusText(status);
+  if (status !== 'failing') return statusText(status);
+  return oldError?.message === error.message ? 'failing as before' : 'failing, otherwise than before';
 }
 
 /** What became of an experiment, in words. */
@@ -177,7 +184,7 @@ export function statusText(status: Status): string {
   if (status === 'renamed') return 'with new names only';
   if (status === 'redeclared') return 'with fields more or less and the same values';
   if (status === 'uncompared') return 'not compared in full';
-  return status === 'failing' ? 'failing as before' : status;
+  return status === 'failing' ? 'failing before and now' : status;
 }
 
 const otherwise: Readonly<Record<FingerprintedPart, string>> = {

@@ -46,8 +46,14 @@ export type Threshold = z.infer<typeof thresholdSchema>;
 
 const settingsSchema = z.strictObject(
   {
-    /** Values of constants, by name, for experiments in which they have none. */
-    constants: z.record(z.string(), z.json(), 'an object with values of constants').default({}),
+    /** Values of constants, by experiments' names or patterns, for those in which they have none. */
+    constants: z
+      .record(
+        z.string(),
+        z.record(z.string(), z.json(), 'an object with values of constants'),
+        "an object such as { 'lm.*': { dataPath: 'sample.txt' } }",
+      )
+      .default({}),
     /** The device file, from the project's folder, that training costs are told for. */
     device: text('the path of a device file').optional(),
     thresholds: z.array(thresholdSchema, 'an array of thresholds').default([]),
@@ -74,21 +80,21 @@ export function readSettings(folder: string): ReviewSettings {
 
 /**
  * The settings that a review of the working tree follows: those of the base, so that no change loosens its own gates. With
- * what a reader should know where the base's cannot be read.
+ * its own ones, and what a reader should know where the base's cannot be read.
  *
  * @throws UsageError for settings of the working tree that the next reviews could not follow.
  */
 export function settingsOfBase(
   base: string,
   workingTree: string,
-): { readonly settings: ReviewSettings; readonly notes: readonly string[] } {
-  readSettings(workingTree);
+): { readonly settings: ReviewSettings; readonly own: ReviewSettings; readonly notes: readonly string[] } {
+  const own = readSettings(workingTree);
   try {
-    return { settings: readSettings(base), notes: [] };
+    return { settings: readSettings(base), own, notes: [] };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     const note = `No thresholds hold, for the base's review settings are wrong: ${error.message}`;
-    return { settings: settingsSchema.parse({}), notes: [note] };
+    return { settings: settingsSchema.parse({}), own, notes: [note] };
   }
 }
 

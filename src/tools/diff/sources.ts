@@ -103,7 +103,6 @@ export class Sources {
   readonly experiments = new Map<string, FoundExperiment>();
   private readonly graph: ImportGraph;
   private readonly closures = new Map<string, ReadonlySet<string>>();
-  private readonly texts = new Map<string, string>();
   private loaders: ReadonlySet<string> | undefined;
 
   /** `changed` files are named from the root. */
@@ -137,22 +136,14 @@ export class Sources {
     return this.changedIn(this.filesOf(name));
   }
 
-  /** Whether a class of one of these names, of those that the experiment loads, stands in a changed file or loads one. */
-  areTouched(name: string, classes: readonly string[]): boolean {
-    const declaration = new RegExp(`\\bclass\\s+(?:${classes.join('|')})\\b`);
-    const declaring = [...this.filesOf(name)].filter((file) => declaration.test(this.textOf(file)));
-    return declaring.some((file) => this.loadsChanged.has(file));
+  /** Whether a file is a changed one, or loads one. */
+  reaches(file: string): boolean {
+    return this.loadsChanged.has(file);
   }
 
   private changedIn(files: Iterable<string>): string[] {
     const changed = [...files].filter((file) => this.changed.has(relative(this.tree.root, file)));
     return changed.map((file) => relative(this.tree.project, file)).sort();
-  }
-
-  private textOf(file: string): string {
-    let text = this.texts.get(file);
-    if (text === undefined) this.texts.set(file, (text = readFileSync(file, 'utf8')));
-    return text;
   }
 
   /** The files that load a changed one. */

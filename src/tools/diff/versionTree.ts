@@ -75,7 +75,11 @@ export function tidiedAnalysis(document: AnalysisDocument, tree: Tree): Analysis
 }
 
 function tidiedFailure({ message, place }: Failure, tree: Tree): Failure {
-  const told = message.replaceAll(`${tree.project}/`, '').replaceAll(`${tree.root}/`, '');
+  const { library, project, root } = tree;
+  const told = message
+    .replaceAll(`${project}/`, '')
+    .replaceAll(`${root}/`, '')
+    .replaceAll(`${library}/`, 'luthier/');
   return place === undefined ? { message: told } : { message: told, place: tidyPlace(place, tree) };
 }
 

@@ -24,7 +24,7 @@ test('a project without settings asks for nothing', () => {
 
 test('thresholds, constants and a device', () => {
   const settings = {
-    constants: { dataPath: 'sample.txt', mixture: { rate: [1, 2] } },
+    constants: { 'lm.*': { dataPath: 'sample.txt', mixture: { rate: [1, 2] } } },
     device: 'devices/h100.json',
     thresholds: [
       { figure: 'checkpoints', when: 'incompatible', needsLabel: 'breaks-checkpoints' },

@@ -1,8 +1,14 @@
-/** @file The classes that a part of an experiment's configs is made of. */
+/** @file Files that declare the classes of which a part of an experiment's configs is made. */
 import type { ConfigDocument, JsonValue } from './protocol.js';
 
-/** Names of the classes of all datasets, or of the task's own programs, with those of their parts. */
-export function classesBehind(part: 'input' | 'programs', { root, configs }: ConfigDocument): string[] {
+/**
+ * The files of the classes of all datasets, or of the task's own programs, with those of their parts and of what they
+ * extend; undefined where one is not known.
+ */
+export function filesBehind(
+  part: 'input' | 'programs',
+  { root, configs, classes }: ConfigDocument,
+): string[] | undefined {
   const found = new Set<number>();
   const visit = (value: JsonValue | undefined): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -18,5 +24,7 @@ export function classesBehind(part: 'input' | 'programs', { root, configs }: Con
   const { task, datasets, decodeDatasets } = valuesOf(root);
   if (part === 'input') visit([datasets!, decodeDatasets!]);
   else visit(valuesOf(valuesOf(task).train).programs);
-  return [...new Set([...found].map((number) => configs[number]!.class.split('.').at(-1)!))];
+  const lineages = [...found].map((number) => classes[configs[number]!.class]?.lineage ?? []);
+  if (lineages.some((lineage) => lineage.length === 0)) return undefined;
+  return [...new Set(lineages.flat().map(({ file }) => file))];
 }
