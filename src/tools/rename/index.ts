@@ -35,6 +35,7 @@ async function rename(plan: Planner, { positionals, values }: Arguments): Promis
 }
 
 const shared = [
+  'Files that biome or prettier formatted are formatted anew, by the one that the project has installed.',
   'Strings, comments, scripts, pages and config files that contain the old name are listed, to be checked by hand.',
 ];
 

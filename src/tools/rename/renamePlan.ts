@@ -2,6 +2,7 @@
 import { Node, type PropertyAssignment, type SourceFile, ts } from 'ts-morph';
 import { importName, oldClassNameEdit, oldNameEdits } from './aliases.js';
 import { type ClassEntry, Classes, experimentName } from './classes.js';
+import { formattedLike } from './formattedLike.js';
 import { type Mention, mentionsOf } from './mentions.js';
 import { RenameProject } from './renameProject.js';
 import { checkClassName, checkFieldName, classMeant, fieldMeant } from './target.js';
@@ -144,6 +145,10 @@ function finish(
   const known = new Set(errorsOf(project, reached).map(({ key }) => key));
   for (const [file, own] of edits) file.replaceWithText(applyEdits(file.getFullText(), own));
   changed();
+  for (const file of files) {
+    const text = formattedLike(project.root, file.getFilePath(), before.get(file)!, file.getFullText());
+    if (text !== file.getFullText()) file.replaceWithText(text);
+  }
   const errors = errorsOf(project, reached).filter(({ key }) => !known.has(key));
   return {
     ...{ root: project.root, old, present },

@@ -1,6 +1,6 @@
 /** @file `luthier rename` and `rename-class` as commands: processes that change files, and what is read afterwards. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Classes } from '../../../src/tools/rename/classes.js';
@@ -284,4 +284,36 @@ export const { dims: other } = b;
       .replace('Configurable, sub', 'Configurable, renamed, sub')
       .replace('z.int().default(4)', "renamed(z.int().default(4), 'width', 'size')"),
   );
+});
+
+test("files that the project's formatter formatted are formatted anew, and no others", () => {
+  const biome = join(import.meta.dirname, '../../../node_modules/@biomejs');
+  const formatted = `import { z } from 'zod';
+import { Configurable } from 'luthier';
+
+export class Long extends Configurable.with({ dims: z.int().default(4), more: z.int() }) {}
+export class Short extends Configurable.with({ dims: z.int() }) {}
+`;
+  const folder = project({
+    'biome.json': JSON.stringify({
+      formatter: { indentStyle: 'space', lineWidth: 100 },
+      javascript: { formatter: { quoteStyle: 'single' } },
+      assist: { actions: { source: { organizeImports: 'off' } } },
+    }),
+    'src/long.ts': formatted,
+    'src/uses.ts': "import {Long} from './long.js';\nexport const dims = Long.config({ more: 1 }).dims\n",
+  });
+  symlinkSync(biome, join(folder, 'node_modules/@biomejs'));
+  mkdirSync(join(folder, 'node_modules/.bin'));
+  symlinkSync('../@biomejs/biome/bin/biome', join(folder, 'node_modules/.bin/biome'));
+  const plan = planFieldRename(folder, 'Long.dims', 'numberOfDimensions', { alias: true });
+  expect(plan.files.map(({ text }) => text)).toEqual([
+    formatted
+      .replace('{ Configurable }', '{ Configurable, renamed }')
+      .replace(
+        '{ dims: z.int().default(4), more: z.int() }',
+        "{\n  numberOfDimensions: renamed(z.int().default(4), 'dims'),\n  more: z.int(),\n}",
+      ),
+    "import {Long} from './long.js';\nexport const dims = Long.config({ more: 1 }).numberOfDimensions\n",
+  ]);
 });
