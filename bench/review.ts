@@ -1,6 +1,6 @@
 /** @file `npm run bench:review`: duration of the commands that a reviewer waits for, process start included. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -65,40 +65,77 @@ function projectOf(files: Readonly<Record<string, string>>): string {
   return directory;
 }
 
-/** Seconds of each of `runs` runs of the command. */
-function time(args: readonly string[], cwd: string, runs: number): number[] {
+/** The repository's own experiments as they were committed last, and a file with a line more. */
+function ownWith(file: string, line: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'luthier-review-'));
+  execFileSync('git', ['clone', '--quiet', '--shared', repository, directory]);
+  // What git ignores as a folder is a link here.
+  appendFileSync(join(directory, '.git/info/exclude'), 'node_modules\n');
+  symlinkSync(join(repository, 'node_modules'), join(directory, 'node_modules'));
+  appendFileSync(join(directory, file), line);
+  return directory;
+}
+
+/** What a run of a command takes: seconds of the clock, and of all processors, the processes that it starts included. */
+interface Taken {
+  readonly seconds: number;
+  readonly cpu: number;
+}
+
+const timed = 'TIMEFORMAT="%U %S"; { time "$@" >/dev/null 2>&1; } 2>&1';
+
+function time(args: readonly string[], cwd: string, runs: number): Taken[] {
   return Array.from({ length: runs }, () => {
     const start = performance.now();
-    execFileSync(process.execPath, [luthier, ...args], { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
-    return (performance.now() - start) / 1000;
+    const command = ['-c', timed, 'luthier', process.execPath, luthier, ...args];
+    const told = execFileSync('bash', command, { cwd, encoding: 'utf8' });
+    const seconds = (performance.now() - start) / 1000;
+    return { seconds, cpu: told.split(/\s+/).reduce((sum, each) => sum + Number(each), 0) };
   });
 }
 
-const { values } = parseArgs({ options: { runs: { type: 'string', default: '5' } } });
+const { values } = parseArgs({
+  options: { runs: { type: 'string', default: '5' }, only: { type: 'string', default: '' } },
+});
 const runs = Number(values.runs);
 if (!(Number.isInteger(runs) && runs > 0))
   throw new Error(`--runs: expected a positive integer; got '${values.runs}'`);
 
-const [small, large] = [projectOf(experiments(30)), projectOf(experiments(200))];
-// All thirty change: what they inherit has other heads.
-writeFileSync(join(small, 'experiments/family.ts'), family(8));
+const [small, large, sixty] = [30, 200, 60].map((count) => projectOf(experiments(count))) as [
+  string,
+  string,
+  string,
+];
+// All of them change: what they inherit has other heads.
+for (const project of [small, sixty]) writeFileSync(join(project, 'experiments/family.ts'), family(8));
+const code = ownWith('src/layers/projections.ts', '\n// Reaches all.\n');
+const page = ownWith('docs/architecture.md', '\nReaches none.\n');
 try {
+  const review = ['diff', '--base=HEAD', '--format=markdown'];
   const commands: [string, readonly string[], string][] = [
     ['list, 200 experiments', ['list'], large],
-    ['diff --base=main, 30 experiments, all changed', ['diff', '--base=main', '--format=markdown'], small],
+    ['diff --base, 55 own experiments, all reached, none changed', review, code],
+    ['diff --base, 55 own experiments, none reached', review, page],
+    ['diff --base, 60 small experiments, all changed', review, sixty],
+    ['diff --base, 30 small experiments, all changed', review, small],
     ['validate, 30 experiments, level trace', ['validate'], small],
     ['analyze, GPT-3 175B', ['analyze', 'c4.C4SpmdGpt3AdamOrgHP', '--peak_tflops=1'], repository],
     ['analyze, 1024B', ['analyze', 'lmCloud.LmCloudSpmd1024B', '--peak_tflops=1'], repository],
     ['dump lm.Small', ['dump', 'lm.Small'], repository],
     ['snapshot --check, 5 experiments', ['snapshot', '--check'], repository],
   ];
-  const rows = commands.map(([what, args, cwd]) => {
-    const seconds = time(args, cwd, runs);
-    const row = [what, median(seconds).toFixed(2), Math.max(...seconds).toFixed(2)];
-    process.stderr.write(`${row.join('  ')}\n`);
-    return row;
-  });
-  process.stdout.write(`${markdownTable(rows, ['luthier', 'seconds', 'longest'])}\n`);
+  const rows = commands
+    .filter(([what]) => what.includes(values.only))
+    .map(([what, args, cwd]) => {
+      const taken = time(args, cwd, runs);
+      const seconds = taken.map((each) => each.seconds);
+      const cpu = median(taken.map((each) => each.cpu));
+      const row = [what, median(seconds).toFixed(2), Math.max(...seconds).toFixed(2), cpu.toFixed(1)];
+      process.stderr.write(`${row.join('  ')}\n`);
+      return row;
+    });
+  process.stdout.write(`${markdownTable(rows, ['luthier', 'seconds', 'longest', 'CPU seconds'])}\n`);
 } finally {
-  for (const directory of [small, large]) rmSync(directory, { recursive: true, force: true });
+  for (const directory of [small, large, sixty, code, page])
+    rmSync(directory, { recursive: true, force: true });
 }

@@ -23,6 +23,8 @@ export interface ChildOptions {
   readonly cwd?: string;
   /** Arguments of the module. */
   readonly args?: readonly string[];
+  /** Flags of Node itself. */
+  readonly flags?: readonly string[];
 }
 
 /** Most characters of a child's output that are kept. */
@@ -41,12 +43,16 @@ export class Child<Sent, Received> {
   private ended: string | undefined;
   private readonly closed: Promise<void>;
 
-  constructor(module: URL, { cwd, args = [] }: ChildOptions = {}) {
+  constructor(module: URL, { cwd, args = [], flags = [] }: ChildOptions = {}) {
     const typescript = new URL('../system/typescript.js', import.meta.url).href;
-    this.process = spawn(process.execPath, ['--import', typescript, fileURLToPath(module), ...args], {
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      ...(cwd !== undefined && { cwd }),
-    });
+    this.process = spawn(
+      process.execPath,
+      [...flags, '--import', typescript, fileURLToPath(module), ...args],
+      {
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+        ...(cwd !== undefined && { cwd }),
+      },
+    );
     this.forget = atEnd(() => this.process.kill('SIGKILL'));
     for (const stream of [this.process.stdout!, this.process.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => {

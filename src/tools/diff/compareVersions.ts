@@ -68,16 +68,17 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const user = { root: repository.root, project };
   const newTree = treeAt(repository.root, user);
   const now = new Evaluator(newTree, 'the working tree', newTree, request.limits);
-  const nowStarts = started(now);
+  const changed = changedFiles(repository, base.commit);
+  const newSources = new Sources(newTree, changed);
+  const mayChange = [...newSources.experiments.keys()].some((name) => newSources.isTouched(name));
+  if (mayChange) void now.start();
   const worktree = addWorktree(repository, base.commit, project);
   try {
     const oldTree = treeAt(worktree.root, user);
     const { settings, own, notes } = settingsOfBase(oldTree.project, project);
     const old = new Evaluator(oldTree, base.label, newTree, request.limits);
-    const oldStarts = started(old);
     try {
-      const changed = changedFiles(repository, base.commit);
-      const newSources = new Sources(newTree, changed);
+      if (changed.size > 0) void old.start();
       const oldSources = new Sources(oldTree, changed);
       const versions = {
         old: { evaluator: old, sources: oldSources },
@@ -87,8 +88,6 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
         request.name === undefined
           ? undefined
           : requiredName(request.name, allNames(versions), 'in either version');
-      if (asked !== undefined || changed.size > 0)
-        for (const starts of [nowStarts, oldStarts]) (await starts)();
       const given = givenConstants(
         { base: settings.constants, workingTree: own.constants },
         { old: new Set(oldSources.experiments.keys()), all: allNames(versions) },
@@ -116,18 +115,6 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   } finally {
     await now.end();
     worktree.remove();
-  }
-}
-
-/** Starts an evaluator without waiting; what is returned throws if that failed. */
-async function started(evaluator: Evaluator): Promise<() => void> {
-  try {
-    await evaluator.start();
-    return () => {};
-  } catch (error) {
-    return () => {
-      throw error;
-    };
   }
 }
 

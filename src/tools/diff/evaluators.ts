@@ -59,7 +59,9 @@ class Answerer {
     const file = join(this.tree.library, entry);
     if (!existsSync(file)) return `${file} is missing.`;
     const args = [String(this.limits.gigabytes)];
-    const child = new Child<Question, Message>(pathToFileURL(file), { cwd: this.tree.project, args });
+    // Traces are many small objects that live a while: copying them too often took a sixth of the time.
+    const options = { cwd: this.tree.project, args, flags: ['--max-semi-space-size=128'] };
+    const child = new Child<Question, Message>(pathToFileURL(file), options);
     this.isFresh = true;
     this.reads = [];
     try {
@@ -139,6 +141,7 @@ function nextOf(part: string[], parts: readonly string[][]): string | undefined 
 /** The processes of one version, as many as questions are worth. */
 export class Evaluator {
   private readonly answerers: Answerer[] = [];
+  private started: Promise<void> | undefined;
   private readonly reads = new Map<string, Set<string>>();
 
   /**
@@ -152,8 +155,19 @@ export class Evaluator {
     private readonly limits: Limits,
   ) {}
 
-  /** Has the first process started, so that it is ready when it is asked. @throws UsageError where the version has none. */
-  async start(): Promise<void> {
+  /**
+   * Has the first process started, so that it is ready when something is asked, which would start it otherwise.
+   *
+   * @throws UsageError where the version has none.
+   */
+  start(): Promise<void> {
+    this.started ??= this.launch();
+    // Whoever asks is told.
+    this.started.catch(() => {});
+    return this.started;
+  }
+
+  private async launch(): Promise<void> {
     const { library, root } = this.tree;
     const isOwn = this.tree !== this.home && (library === root || library.startsWith(`${root}/`));
     const first = new Answerer(this.tree, this.limits);
@@ -241,6 +255,7 @@ export class Evaluator {
     work: (answerer: Answerer, name: string) => Promise<void>,
   ): Promise<void> {
     const parts = partsOf(names, processes);
+    if (parts.length > 0) await this.start();
     const working = parts.map(async (part, i) => {
       const answerer = (this.answerers[i] ??= new Answerer(this.tree, this.limits));
       for (let name = nextOf(part, parts); name !== undefined; name = nextOf(part, parts))
@@ -263,6 +278,7 @@ export class Evaluator {
 
   /** Ends the processes. */
   async end(): Promise<void> {
+    await this.started?.catch(() => {});
     await Promise.all(this.answerers.map((answerer) => answerer.end()));
   }
 }
