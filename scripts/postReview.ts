@@ -153,7 +153,13 @@ function reviewOf(
     checkReport(left, commits, facts);
     const report = { ...left, thresholds: readSettings(project).thresholds };
     const verdict = verdictOf(report, labels);
-    const context = { repository: event.repository.html_url, head, run: url, labels };
+    const context = {
+      repository: event.repository.html_url,
+      head,
+      run: url,
+      pictures: 'config-review',
+      labels,
+    };
     return {
       markdown: `${markdownOf(report, context)}\n\n${factsMarkdown(facts)}`,
       state: verdict.fails ? 'failure' : 'success',

@@ -110,7 +110,7 @@ export function markdownTable(rows: readonly (readonly string[])[], header: read
 
 /** Text that GitHub turns into links: addresses, `@name`, `#12`, `GH-12`, commits; a comment within prevents it. */
 const linking =
-  /@(?=[\w-])|#(?=\w)|\bGH(?=-\d)|\b(?:https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|[\da-f]{6}(?=[\da-f])/gi;
+  /@(?=[\w-])|#(?=\w)|GH(?=-\d)|(?:https?|ftp|mailto|xmpp)(?=:)|www(?=\.)|[\da-f]{6}(?=[\da-f])/gi;
 
 /** Text that Markdown shows literally: no emphasis, links, HTML or table cells. */
 export function escapeMarkdown(text: string): string {

@@ -178,7 +178,7 @@ describe('a report that fits its commits', () => {
       experiments: [{ ...report.experiments[0]!, newError: { message: text } }],
       notes: [text],
     });
-    const own = /\]\(https:\/\/github\.example\/someone\/luthier\/[\w/]+\)/g;
+    const own = /\]\(https:\/\/github\.example\/someone\/luthier\/[\w/]+(?:#artifacts)?\)/g;
     const outside = bodies()[0]!
       .replace(/(`+)[\s\S]*?\1/g, 'CODE')
       .replace(own, ']')

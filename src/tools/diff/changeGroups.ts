@@ -6,6 +6,7 @@ import {
   type ConstantChange,
   type ExperimentReport,
   type FieldChange,
+  type LearningRateChange,
   type Status,
   statuses,
   type Uncompared,
@@ -54,6 +55,14 @@ export function groupCheckpoints(
     checkpoints === undefined || checkpoints.loads ? [] : [checkpoints],
   );
   return widestFirst(effects.map(([effect, experiments]) => ({ effect, experiments })));
+}
+
+/** Learning rates that changed, once for all experiments whose rates changed alike. */
+export function groupLearningRates(
+  reports: readonly ExperimentReport[],
+): { experiments: readonly string[]; change: LearningRateChange }[] {
+  const found = withExperiments(reports, ({ learningRates }) => (learningRates ? [learningRates] : []));
+  return widestFirst(found.map(([change, experiments]) => ({ change, experiments })));
 }
 
 /** What the same config computes otherwise, once for all experiments of which it is true. */

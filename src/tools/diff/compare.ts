@@ -77,10 +77,22 @@ export function compareExperiment(
     constants,
     fields,
     ...(models[0] || models[1] ? { effects } : {}),
+    ...(base === undefined ? changedRates(before, after) : {}),
     ...(computed === undefined ? {} : { computed }),
     ...(oldError === undefined ? {} : { oldError }),
     ...(newError === undefined ? {} : { newError }),
   };
+}
+
+function changedRates(
+  before: MadeExperiment | undefined,
+  after: MadeExperiment | undefined,
+): Pick<ExperimentReport, 'learningRates'> {
+  const [old, now] = [before?.learningRates, after?.learningRates];
+  if (old === undefined || now === undefined || JSON.stringify(old) === JSON.stringify(now)) return {};
+  // A constant rate is as it was, however long it holds.
+  if (new Set([...old.rates, ...now.rates]).size === 1) return {};
+  return { learningRates: { old, new: now } };
 }
 
 /** The constants that the class of a removed experiment set itself. */

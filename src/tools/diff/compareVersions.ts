@@ -24,6 +24,7 @@ import {
   repositoryOf,
 } from './git.js';
 import { givenConstants } from './givenConstants.js';
+import { drawDiff } from './pictures.js';
 import { type Change, type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
 import { ChangedFiles } from './reach.js';
 import { descriptionOf } from './removedExperiment.js';
@@ -51,6 +52,8 @@ export interface VersionsRequest {
   readonly changes: readonly Override[];
   /** What an experiment may take that is evaluated. */
   readonly limits: Limits;
+  /** The folder for pictures of what changed in configs; none are drawn where it is absent. */
+  readonly pictures?: string | undefined;
 }
 
 /**
@@ -95,7 +98,12 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
       const changes = [given, ...request.changes];
       const files = new ChangedFiles(changed, oldTree, newTree);
       const names = await namesFor(asked, versions, files, changes);
-      const found = await evaluateAll(names, versions, changes, { repository, base, asked });
+      const found = await evaluateAll(names, versions, changes, {
+        repository,
+        base,
+        asked,
+        pictures: request.pictures,
+      });
       return {
         format: 'luthier-config-diff',
         version: 1,
@@ -164,11 +172,12 @@ async function reached(
   return names.filter((name) => isExpected(name) || files.readBy(old.evaluator.readsOf(name)).size > 0);
 }
 
-/** Where the old version is from, and which experiment is meant; all where that is undefined. */
+/** Where the old version is from, which experiment is meant (all where that is undefined), and where pictures go. */
 interface Origin {
   readonly repository: Repository;
   readonly base: BaseCommit;
   readonly asked: string | undefined;
+  readonly pictures: string | undefined;
 }
 
 /** What became of the experiments. */
@@ -176,7 +185,7 @@ async function evaluateAll(
   found: readonly string[],
   { old, now }: Versions,
   changes: readonly Change[],
-  { repository, base, asked: only }: Origin,
+  { repository, base, asked: only, pictures }: Origin,
 ): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged' | 'notes'>> {
   const configs = ({ sources, evaluator }: Evaluated) =>
     evaluator.configs({
@@ -231,6 +240,10 @@ async function evaluateAll(
     return withDeclaredPlaces(report, other, after);
   });
   const changed = reports.filter(({ status }) => status !== 'unchanged');
+  for (const { name, fields } of changed) {
+    const [before, after] = [bases.get(name)?.document ?? olds.get(name), news.get(name)].map(made);
+    if (pictures && before && after && fields.length > 0) await drawDiff(pictures, before, after);
+  }
   return {
     experiments: inOrder(changed),
     declarations,

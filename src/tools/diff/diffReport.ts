@@ -147,6 +147,18 @@ export const statuses = [
 ] as const;
 export type Status = (typeof statuses)[number];
 
+const learningRates = z
+  .strictObject({
+    /** Of the whole training. */
+    steps: z.int().positive(),
+    /** From the first step to the last, equally far apart. */
+    rates: z.array(z.number().min(-1e30).max(1e30)).min(2).max(100).readonly(),
+  })
+  .readonly();
+const learningRateChange = z.strictObject({ old: learningRates, new: learningRates }).readonly();
+/** Learning rates over the training, in both versions. */
+export type LearningRateChange = z.infer<typeof learningRateChange>;
+
 const failure = z.strictObject({ message: text, place: text.exactOptional() }).readonly();
 
 const former = z
@@ -200,6 +212,8 @@ const experimentReport = z
     fields: listOf(fieldChange),
     /** Absent where the models were not compared: nothing that they depend on changed. */
     effects: effects.exactOptional(),
+    /** Where its learning rates are not as they were. */
+    learningRates: learningRateChange.exactOptional(),
     /** Absent where the configs differ, and where there are not two. */
     computed: computed.exactOptional(),
     /** Why the old version, or the new one, has no configs; or why its model could not be analysed. */

@@ -20,6 +20,11 @@ class ShownValue {
 
   private constructor(readonly text: string) {}
 
+  /** What graphs call it. */
+  get [Symbol.toStringTag](): string {
+    return this.text;
+  }
+
   static of(text: string): ShownValue {
     let value = ShownValue.known.get(text);
     if (value === undefined) ShownValue.known.set(text, (value = new ShownValue(text)));

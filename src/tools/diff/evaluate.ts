@@ -8,6 +8,7 @@ import type { Analysis } from '../analysis/analyze.js';
 import { failureOf } from '../failure.js';
 import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
 import type { Fingerprints } from './experimentFingerprints.js';
+import { learningRatesOf } from './learningRates.js';
 import type {
   AnalysisDocument,
   Change,
@@ -52,7 +53,9 @@ export class Evaluation {
       const config = withOrigin('luthier diff', () => configDocument(configs));
       const file = declaringFile(experiment.constructor);
       const declared = file === undefined ? {} : { declared: { name: experiment.constructor.name, file } };
-      return { name, ...declared, constants, formerConstants, config };
+      const learningRates = learningRatesOf(configs.task);
+      const rates = learningRates === undefined ? {} : { learningRates };
+      return { name, ...declared, constants, formerConstants, config, ...rates };
     } catch (error) {
       return { name, error: toldOf(error) };
     }

@@ -47,6 +47,12 @@ export const diff: Command = {
       about: `The memory that evaluating one experiment may take. Default: ${defaultGigabytes}.`,
       parse: positive(false),
     },
+    pictures: {
+      key: 'pictures',
+      value: 'DIR',
+      about: 'With --base, draws what changed in the configs of each experiment: DIR/lm.Small.svg.',
+      parse: nonEmpty,
+    },
     label: {
       key: 'labels',
       value: 'LABEL',
@@ -114,6 +120,7 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
       exact: values.exact === true,
       name: first,
       changes: changes.map(fromAnywhere),
+      pictures: values.pictures as string | undefined,
       limits,
     };
     return reportOf(await compareVersions(request), failOnChange, labels);

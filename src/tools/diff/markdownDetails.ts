@@ -7,10 +7,12 @@ import {
   groupCheckpoints,
   groupComputed,
   groupErrors,
+  groupLearningRates,
   groupUncompared,
 } from './changeGroups.js';
 import type { DiffReport, ExperimentReport } from './diffReport.js';
 import { shortened, visible } from './display.js';
+import { learningRateChart } from './learningRateChart.js';
 import { htmlCode, type Links, namesHtml, namesMarkdown, span } from './markdownText.js';
 import type { Failure } from './protocol.js';
 import {
@@ -49,6 +51,7 @@ export function detailsOf(report: DiffReport, links: Links): Details[] {
     ...experiments.flatMap((each) => lineDetails(formerLines(each))),
     ...declarationDetails(report),
     ...groupChanges(experiments).map((group) => groupDetails(group, links)),
+    ...learningRateDetails(experiments),
     ...computedDetails(experiments),
     ...checkpointDetails(experiments),
     ...renamedDetails(experiments),
@@ -103,6 +106,13 @@ function lineMarkdown({ path, old, new: now, remarks }: Line, links: Links): str
         ? `removed ${span(old)}`
         : `${span(old)} → ${span(now)}`;
   return [`- ${span(path)}: ${change}`, ...remarks.map((remark) => links.phrase(remark))].join(' · ');
+}
+
+function learningRateDetails(experiments: readonly ExperimentReport[]): Details[] {
+  return groupLearningRates(experiments).map(({ experiments: names, change }) => ({
+    summary: `Learning rate: ${namesHtml(names)}`,
+    items: [learningRateChart(change)],
+  }));
 }
 
 function computedDetails(experiments: readonly ExperimentReport[]): Details[] {

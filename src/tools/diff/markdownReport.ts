@@ -72,6 +72,8 @@ function fitting({ summary, items }: Details, most: number): [text: string | und
 
 function notesOf({ notes }: DiffReport): string {
   return notes
+    .map((note) => note.trim())
+    .filter((note) => note !== '')
     .slice(0, mostNotes)
     .map((note) => `> ${escapeMarkdown(visible(shortened(note, longestNote)))}`)
     .join('\n>\n');

@@ -82,7 +82,8 @@ export class Links {
     const commit = this.commits[of];
     const [, file, line] = /^((?:[\w@.+-]+\/)*[\w@.+-]+):([1-9]\d{0,6})$/.exec(place) ?? [];
     // The library stands elsewhere where places in it begin with its name.
-    const isInside = file !== undefined && !/^luthier\/|(?:^|\/)\.\.?(?:\/|$)/.test(file);
+    const isInside =
+      file !== undefined && file.length < 256 && !/^luthier\/|(?:^|\/)\.\.?(?:\/|$)/.test(file);
     if (commit === undefined || !isInside) return span(place);
     const path = file.split('/').map(encodeURIComponent).join('/');
     return this.linked(place, `blob/${commit}/${path}#L${line}`);

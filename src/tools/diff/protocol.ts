@@ -59,6 +59,12 @@ export interface Failure {
   readonly place?: string;
 }
 
+/** Learning rates at points of a training that are equally far apart, from its first step to its last. */
+export interface LearningRates {
+  readonly steps: number;
+  readonly rates: readonly number[];
+}
+
 /** An experiment of one version. */
 export interface MadeExperiment {
   readonly name: string;
@@ -68,6 +74,8 @@ export interface MadeExperiment {
   /** Present names of constants by those that they had before (`renamed`). */
   readonly formerConstants: Readonly<Record<string, string>>;
   readonly config: ConfigDocument;
+  /** Absent where the version, or the learner, cannot tell. */
+  readonly learningRates?: LearningRates;
 }
 
 /** An experiment of one version, or what keeps it from having configs. */

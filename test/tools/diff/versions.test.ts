@@ -1,5 +1,5 @@
 /** @file luthier diff --base in real repositories: what it says of each kind of change. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { compareVersions, type VersionsRequest } from '../../../src/tools/diff/compareVersions.js';
@@ -7,6 +7,8 @@ import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
 import { plain } from '../../../src/tools/terminalOutput.js';
+import { temporaryDirectory } from '../../command.js';
+import { missingLines, root } from '../../docs/pages.js';
 import { withCommandEnvironment } from '../../loader.js';
 import { experimentsFile, family, repositoryOf, type TestRepository } from './repository.js';
 
@@ -176,6 +178,10 @@ test('changed, added, removed, broken and mended experiments, from base classes 
 
     </details>"
   `);
+  const [, shown] = /```markdown\n([\s\S]*?)```/.exec(
+    readFileSync(join(root, 'docs/guide/reviewing.md'), 'utf8'),
+  )!;
+  expect(missingLines(shown!, markdownOf(report))).toEqual([]);
 });
 
 test('comments and values that were the default before change nothing; files that nobody imports reach nobody', async () => {
@@ -432,9 +438,11 @@ test('one experiment against a revision, in a project that is a folder of the re
   outer.git('commit', '--quiet', '--all', '--message=read');
   outer.write({ 'shared/family.ts': reading.replace('+ this', '+ 1 + this') });
   const project = join(outer.folder, 'inner');
+  const pictures = join(temporaryDirectory(), 'pictures');
   expect(
     await text(outer, {
       project,
+      pictures,
       name: 'One',
       base: 'HEAD',
       changes: [{ kind: 'set', path: 'steps', text: '9', origin: '--set steps=9' }],
@@ -449,6 +457,7 @@ test('one experiment against a revision, in a project that is a folder of the re
 
     Parameters, FLOPs, tokens and memory as before, checkpoints load: small.One"
   `);
+  expect(readdirSync(pictures)).toEqual(['small.One.svg']);
 });
 
 test('an experiment that ends the process, and one that cannot be loaded', async () => {

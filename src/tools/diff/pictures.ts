@@ -1,0 +1,14 @@
+/** @file Pictures of what changed in the configs of experiments: an SVG file each. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildDiff, diffToSvg } from '../../hparams/index.js';
+import { display } from './display.js';
+import type { MadeExperiment } from './protocol.js';
+
+/** Writes `lm.Small.svg` for an experiment whose configs differ: what went is red, what came is green. */
+export async function drawDiff(folder: string, old: MadeExperiment, now: MadeExperiment): Promise<void> {
+  const shown = display(old.config, now.config);
+  const svg = await diffToSvg(buildDiff(shown.old.root, shown.now.root));
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${encodeURIComponent(now.name)}.svg`), svg);
+}
