@@ -1,13 +1,18 @@
 /**
- * @file Memory of a training step: its plan compared with the growth of the process's resident memory; one line of JSON
- * per shape.
+/**
+ * @file Memory of a training step: its plan compared with the growth of the process's resident memory; one line of JSON. The
+ * arguments are a GPT's shape as JSON and `f32` or `bf16`, or an experiment's name with --set flags.
  */
+import { spawnSync } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { parseSet } from '../src/cli/overrides.js';
+import type { JobOptions } from '../src/programs/options.js';
+import { trainingDataset } from '../src/programs/programDataset.js';
 import { analyze } from '../src/tools/analysis/analyze.js';
+import { configureFor } from '../src/tools/commandExperiment.js';
 import { jobOptions, openProgram } from './gptJob.js';
 import type { Precision } from './results.js';
-import type { Shape } from './shapes.js';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -19,9 +24,9 @@ function resident(): number {
   return rss - heapTotal;
 }
 
-async function grown(shape: Shape, precision: Precision): Promise<number> {
+async function grown(options: JobOptions): Promise<number> {
   const before = resident();
-  const program = await openProgram(jobOptions(shape, 'native', undefined, precision));
+  const program = await openProgram(options);
   let most = 0;
   for (let i = 0; i < 3; i++) {
     await program.run();
@@ -32,14 +37,36 @@ async function grown(shape: Shape, precision: Precision): Promise<number> {
   return most - before;
 }
 
-const [text, precision = 'f32'] = process.argv.slice(2) as [string, Precision?];
-const shape = JSON.parse(text) as Shape;
-// One-time loading and compiling does not belong to the shape.
-await grown({ layers: 1, heads: 2, width: 32, context: 16, batch: 4, vocabulary: 65, steps: 1 }, precision);
-const options = jobOptions(shape, 'native', undefined, precision);
-const said = analyze({ ...options, name: 'memory' } as never).memory;
-const bytes = await grown(shape, precision);
+const [subject, ...rest] = process.argv.slice(2) as [string, ...string[]];
+
+/** The job that is measured. */
+async function subjectOptions(): Promise<JobOptions> {
+  if (subject.startsWith('{'))
+    return jobOptions(JSON.parse(subject), 'native', undefined, (rest[0] ?? 'f32') as Precision);
+  const changes = rest.filter((text) => text !== '--set').map((text) => parseSet(text));
+  const configured = await configureFor(subject, { changes, warn: console.warn });
+  const { task, name } = configured;
+  const shape = { layers: 1, heads: 1, width: 8, context: 8, batch: 1, vocabulary: 8, steps: 1 };
+  return { ...jobOptions(shape, 'native'), name, task, datasets: [trainingDataset(configured)] };
+}
+
+// Else glibc serves buffers of some megabytes from what the process freed before, and they don't show.
+const allocator = { MALLOC_MMAP_THRESHOLD_: '65536' };
+if (process.env.MALLOC_MMAP_THRESHOLD_ === undefined) {
+  const args = [...process.execArgv, ...process.argv.slice(1)];
+  const { status } = spawnSync(process.execPath, args, {
+    env: { ...process.env, ...allocator },
+    stdio: 'inherit',
+  });
+  process.exit(status ?? 1);
+}
+// One-time loading and compiling does not belong to the subject.
+const tiny = { layers: 1, heads: 2, width: 32, context: 16, batch: 4, vocabulary: 65, steps: 1 };
+await grown(jobOptions(tiny, 'native', undefined, rest[0] === 'bf16' ? 'bf16' : 'f32'));
+const options = await subjectOptions();
+const said = analyze(options as never).memory;
+const bytes = await grown(options);
 process.stdout.write(
-  `${JSON.stringify({ shape, precision, said, grown: bytes, ratio: said.total / bytes })}\n`,
+  `${JSON.stringify({ subject, settings: rest, said, grown: bytes, ratio: said.total / bytes })}\n`,
 );
 process.exit();

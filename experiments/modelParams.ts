@@ -20,7 +20,9 @@ import {
   paxActivations,
   paxLm,
   paxNormalizations,
+  paxSplits,
 } from '../src/models/index.js';
+import { Mesh } from '../src/tasks/index.js';
 
 const positive = z.int().positive();
 const meshShape = z.array(positive).length(3).default([1, 1, 1]);
@@ -31,9 +33,9 @@ const lrSchedules = ['linear_rampup_exponential_decay', 'linear_rampup_cosine_de
 /**
  * Experiments for a mesh of devices, trained with Adam on synthetic tokens, as Pax's SyntheticDataset.
  *
- * The mesh decides how many devices there are, and so how many rows a global batch has. Partitioning over devices
- * does not exist yet: one process would hold the whole batch and the whole model. These experiments are built,
- * traced and analysed at their published sizes; those that fit into one machine also train.
+ * The mesh decides how many devices there are, how many rows a global batch has, and what `luthier analyze` says a device
+ * holds. Partitioning over devices does not exist yet: one process would hold the whole batch and the whole model. These
+ * experiments are built, traced and analysed at their published sizes; those that fit into one machine also train.
  */
 export abstract class MeshExperiment extends Experiment.with({
   percoreBatchSize: z
@@ -129,6 +131,11 @@ export abstract class MeshExperiment extends Experiment.with({
     });
   }
 
+  /** The devices, with what is split over them (Pax's set_sharding_annotations_v1). */
+  protected mesh(splits?: ReturnType<typeof paxSplits>): Config<Mesh> {
+    return Mesh.config({ iciMeshShape: this.iciMeshShape, dcnMeshShape: this.dcnMeshShape, ...splits });
+  }
+
   private optimizer(): Config<Adam> {
     return Adam.config({
       learningRate: this.learningRate ?? (this.globalBatchSize() <= 3584 ? 2e-5 : 3e-5),
@@ -209,6 +216,7 @@ export abstract class TransformerLmExperiment extends MeshExperiment.with({
     return SingleTask.config({
       model: LanguageModel.config({ fpropDtype: this.fpropDtype, lmTpl: paxLm(this.lmOptions()) }),
       train: this.train(),
+      mesh: this.mesh(paxSplits(this.lmOptions())),
     });
   }
 
@@ -264,7 +272,7 @@ export abstract class ClassificationModelAdam extends MeshExperiment.with({
     Object.assign(model.mlpTpl, { numLayers: numLayer, hiddenDims: hiddenDim });
     Object.assign(model.mlpTpl.ffTpl, { inputDims: inputDim, outputDims: inputDim });
     Object.assign(model.softmaxTpl, { inputDims: inputDim, numClasses: inputDim });
-    return SingleTask.config({ model, train: this.train() });
+    return SingleTask.config({ model, train: this.train(), mesh: this.mesh() });
   }
 
   protected override syntheticTokens() {

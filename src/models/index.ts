@@ -6,3 +6,4 @@ export { type Gpt2Options, gpt2Init, gpt2Lm } from './gpt2.js';
 export { LanguageModel } from './languageModel.js';
 export { type MaxTextConstants, translateMaxText } from './maxText.js';
 export { type PaxLmOptions, paxActivations, paxLm, paxNormalizations } from './paxLm.js';
+export { paxSplits } from './paxSplits.js';

@@ -1,4 +1,5 @@
 /** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
+export { type LocalVariable, Mesh } from './mesh.js';
 export { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
 export { BaseProgram, type Program, type ProgramRun } from './program.js';
 export { Decode, SingleTask } from './singleTask.js';

@@ -16,6 +16,7 @@ import {
 import { fillVariables, listVariables, type Variable } from '../layers/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
+import { Mesh } from './mesh.js';
 import { Train } from './train.js';
 
 /** Prompts and their continuation: the beginning of each example is the prompt (Pax's SingleTask.Decode). */
@@ -38,6 +39,10 @@ export class SingleTask extends Configurable.with({
   model: sub(BaseModel, () => LanguageModel.config()).describe('The model.'),
   train: instance(Train),
   decode: instance(Decode),
+  mesh: instance(Mesh)
+    .nullable()
+    .default(null)
+    .describe('The devices that the task is meant for; null: each host is one, with rows of its own.'),
 }) {
   /** A config that keeps the type of the given model. */
   declare static config: <C extends ConcreteClass, M extends BaseModel = BaseModel>(

@@ -3,7 +3,7 @@
  *
  * - a `ts` block with imports is a program, which stands where experiments stand; one without is an excerpt, not run;
  * - a `ts continued` block goes on with the program before it;
- * - a `ts experiments/mine.ts` block is a file, there for everything that follows it in the page;
+ * - a `ts experiments/mine.ts` block, or a `yaml ours.yaml` one, is a file, there for everything that follows it in the page;
  * - an `sh` block is run where the page has such files;
  * - a `text` block right after any of these is what it prints.
  */
@@ -48,6 +48,7 @@ function stepsOf(page: string): Step[] {
     const shown = next?.[1] === 'text' && between?.trim() === '' ? next[3] : undefined;
     const part = { code, shown };
     if (language === 'sh' && hasFiles) steps.push({ kind: 'command', path: '', parts: [part] });
+    else if (language === 'yaml' && info !== '') steps.push({ kind: 'file', path: info, parts: [part] });
     else if (language !== 'ts') continue;
     else if (info === 'continued') steps.at(-1)!.parts.push(part);
     else if (info !== '') steps.push({ kind: 'file', path: info, parts: [part] });

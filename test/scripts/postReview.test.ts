@@ -124,8 +124,13 @@ describe('a report that fits its commits', () => {
 
   it('needs the labels that the default branch asks for, which GitHub tells', async () => {
     const figures = {
-      flopsPerToken: {},
+      flopsPerToken: { old: 100, new: 120 },
       tokensPerStep: {},
+      trainingTokens: {},
+      trainingFlops: {},
+      precision: {},
+      deviceHours: {},
+      price: {},
       peakMemory: {},
       parameters: { old: 100, new: 120 },
     };

@@ -112,8 +112,9 @@ export function lifetimesIn(chain: Chain): Lifetimes {
   return lifetimes;
 }
 
-/** Places the buffers of the arena; returns its bytes. */
-export const placeArena = (plan: Plan): number => lifetimesOf(plan).place('arena', ({ size }) => size);
+/** Places the buffers of the arena, with so many elements each; returns its bytes. */
+export const placeArena = (plan: Plan, elements = ({ size }: Buffer): number => size): number =>
+  lifetimesOf(plan).place('arena', elements);
 
 /** Places a chain's scratch memory for blocks of `blockRows` rows; returns the bytes per thread. */
 export function placeScratch(chain: Chain, blockRows: number): number {

@@ -2,9 +2,12 @@
 import type { Graph } from '../ir.js';
 import { byteSize, CompilerError } from '../tensors.js';
 import { planGraphs } from './lowerToC.js';
+import { placeArena } from './memory.js';
 import { edgeOf, operandKey, type ProductUnit } from './products.js';
 import type { Stage } from './stages.js';
 import { localCpuinfo } from './toolchain/cpuFeatures.js';
+import { type Unit, writesOf } from './units.js';
+import type { Buffer } from './views.js';
 
 /** Bytes of a program's memory. */
 export interface ProgramMemory {
@@ -17,6 +20,16 @@ export interface ProgramMemory {
   /** Constants that are read from memory. */
   readonly constants: number;
 }
+
+/** Into how many parts devices split what a program holds. */
+export interface Parts {
+  /** An input, by its path. */
+  readonly ofInput: (path: string) => number;
+  /** What is computed, by the scope that computes it. */
+  readonly ofScope: (scope: string) => number;
+}
+
+const whole: Parts = { ofInput: () => 1, ofScope: () => 1 };
 
 /** Panel widths of AVX-512's kernels. Those of other kernels change a model's total by less than one percent. */
 const LANES = 16;
@@ -35,32 +48,59 @@ function packedBytes({ precision, k }: ProductUnit, edge: number): number {
 }
 
 /** Bytes of the packed operands of concurrent products; shared ones count once. */
-function workspaceOf(products: readonly ProductUnit[]): number {
+function workspaceOf(products: readonly ProductUnit[], partsOf: (buffer: Buffer) => number): number {
   const operands = new Map<string, number>();
   for (const unit of products) {
     for (const side of ['a', 'b'] as const)
-      operands.set(operandKey(side, unit), packedBytes(unit, edgeOf(side, unit)));
+      operands.set(
+        operandKey(side, unit),
+        packedBytes(unit, edgeOf(side, unit)) / partsOf(unit[side].buffer),
+      );
   }
   return [...operands.values()].reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Into how many parts buffers are split: inputs by their paths, others by the scope that writes first. */
+function partsByBuffer({ inputs }: Graph, units: readonly Unit[], parts: Parts): (buffer: Buffer) => number {
+  const written = new Map<Buffer, number>();
+  for (const { buffer, scope } of units.flatMap(scopedWrites))
+    if (!written.has(buffer)) written.set(buffer, parts.ofScope(scope));
+  return (buffer) =>
+    buffer.home.kind === 'input'
+      ? parts.ofInput(inputs[buffer.home.index]!.name!)
+      : (written.get(buffer) ?? 1);
+}
+
+/** The buffers that a unit writes, with the scope of each. */
+function scopedWrites(unit: Unit): { readonly buffer: Buffer; readonly scope: string }[] {
+  if (unit.kind === 'loop') return unit.nodes.map(({ write: { buffer }, scope }) => ({ buffer, scope }));
+  return writesOf(unit).map((buffer) => ({ buffer, scope: unit.scope }));
 }
 
 const isProducts = (stage: Stage): stage is Stage & { kind: 'products' } => stage.kind === 'products';
 
 /**
- * Memory of optimized graphs, the second to follow the first in the same run, as the native engine plans it.
+ * Memory of optimized graphs, the second to follow the first in the same run, as the native engine plans it. What devices
+ * split counts for one of them; constants and a thread's working memory are whole.
  *
  * @throws CompilerError for an operation that it has no rule for.
  */
-export function programMemory(graph: Graph, following: Graph | null = null): ProgramMemory {
+export function programMemory(
+  graph: Graph,
+  following: Graph | null = null,
+  parts: Parts = whole,
+): ProgramMemory {
   const planned = planGraphs(graph, {}, following);
   if ('missing' in planned)
     throw new CompilerError(`The native engine has no rule for the operation '${planned.missing}'.`);
-  const { schedule, plan, arenaBytes, scratchBytes, constants } = planned.plan;
-  const packings = schedule.packings.reduce((sum, { unit }) => sum + packedBytes(unit, unit.n), 0);
-  const workspace = Math.max(0, ...schedule.stages.filter(isProducts).map(({ units }) => workspaceOf(units)));
+  const { units, schedule, plan, scratchBytes, constants } = planned.plan;
+  const partsOf = partsByBuffer(planned.graph, units, parts);
+  const packings = schedule.packings.map(({ unit }) => packedBytes(unit, unit.n) / partsOf(unit.b.buffer));
+  const products = schedule.stages.filter(isProducts);
+  const workspaces = products.map((stage) => workspaceOf(stage.units, partsOf));
   return {
-    arena: arenaBytes,
-    packed: packings + workspace,
+    arena: placeArena(plan, (buffer) => buffer.size / partsOf(buffer)),
+    packed: packings.reduce((sum, bytes) => sum + bytes, 0) + Math.max(0, ...workspaces),
     scratch: scratchBytes + plan.accumulatorBytes,
     constants: constants.reduce((sum, constant) => sum + byteSize(constant), 0),
   };

@@ -15,6 +15,7 @@ import {
 } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
 import type { Analysis } from './analyze.js';
+import { type Device, devicesOf, trainingCost } from './device.js';
 import { type LayerRow, layerRows } from './layerRows.js';
 
 /** An analysis, and what it is shown with. */
@@ -25,6 +26,7 @@ export interface Analyzed {
   readonly peak: Peak;
   /** The share of the peak that a step is assumed to reach. */
   readonly mfu: number;
+  readonly device?: Device;
   /** Whether layers that are alike have a row each. */
   readonly all: boolean;
   readonly maxDepth?: number;
@@ -71,9 +73,45 @@ function pathName(row: LayerRow): string {
   return path === '' ? '(model)' : `${codeSpan(path)}${alike(row)}`;
 }
 
+/** What the whole training costs, a line each. */
+function training({ analysis, peak, mfu, device }: Analyzed): [string, string][] {
+  const cost = trainingCost(analysis);
+  if (cost === undefined) return [];
+  const { steps, tokens, flops } = cost;
+  const lines: [string, string][] = [
+    [
+      'Training',
+      `${formatCount(tokens)} ${analysis.unit} in ${formatGrouped(steps)} steps, ${formatFlops(flops)}`,
+    ],
+  ];
+  if (device === undefined) return lines;
+  const seconds = flops / peak.flops / mfu;
+  const hours = (seconds / 3600) * devicesOf(device, analysis);
+  const { pricePerHour, currency } = device;
+  const price = pricePerHour === undefined ? '' : `; ${formatCount(hours * pricePerHour)} ${currency}`;
+  const time = `${formatCount(hours)} device-hours, ${formatSeconds(seconds)} on ${peak.source}${price}`;
+  return [...lines, ['Cost', `${time} (${device.file}, at MFU ${mfu})`]];
+}
+
+/** What a device holds, and whether it can. */
+function memoryText({ analysis: { memory, mesh }, device }: Analyzed): string {
+  const axes = Object.entries(mesh.axes).map(([name, size]) => `${name} ${size}`);
+  const where =
+    mesh.devices === 1
+      ? ''
+      : ` on each of ${formatGrouped(mesh.devices)} devices (${axes.join(', ')}), ${formatBytes(mesh.devices * memory.total)} in all`;
+  const parts =
+    `${formatBytes(memory.total)}${where}: variables ${formatBytes(memory.variables)}, gradients ${formatBytes(memory.gradients)}, ` +
+    `optimizer ${formatBytes(memory.optimizer)}, batches ${formatBytes(memory.batches)}, ` +
+    `activations ${formatBytes(memory.activations)} at their peak, working memory ${formatBytes(memory.working)}`;
+  if (device === undefined || memory.total <= device.memoryBytes) return parts;
+  return `${parts}. Too much for ${device.name}, which has ${formatBytes(device.memoryBytes)}`;
+}
+
 /** What stands below the table, a line each. */
-function totals({ analysis, peak, mfu }: Analyzed): [string, string][] {
-  const { parameters, trainableParameters, tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep, memory } =
+function totals(analyzed: Analyzed): [string, string][] {
+  const { analysis, peak, mfu } = analyzed;
+  const { parameters, trainableParameters, tokensPerStep, unit, forwardFlopsPerToken, flopsPerStep } =
     analysis;
   const rest = parameters - trainableParameters;
   const trained = rest === 0 ? 'all trained' : `${formatGrouped(trainableParameters)} trained`;
@@ -86,17 +124,13 @@ function totals({ analysis, peak, mfu }: Analyzed): [string, string][] {
       `${formatFlops(flopsPerStep)} a step, forward and backward; ` +
         `${formatFlops(forwardFlopsPerToken)} forward for each ${unit.slice(0, -1)}`,
     ],
-    [
-      'Memory',
-      `${formatBytes(memory.total)}: variables ${formatBytes(memory.variables)}, gradients ${formatBytes(memory.gradients)}, ` +
-        `optimizer ${formatBytes(memory.optimizer)}, batches ${formatBytes(memory.batches)}, ` +
-        `activations ${formatBytes(memory.activations)} at their peak, working memory ${formatBytes(memory.working)}`,
-    ],
+    ['Memory', memoryText(analyzed)],
     [
       'Time',
       `${formatSeconds(atPeak / mfu)} a step at MFU ${mfu}; ${formatSeconds(atPeak)} at the peak of ` +
         `${formatFlops(peak.flops)}/s (${peak.source})`,
     ],
+    ...training(analyzed),
   ];
 }
 
@@ -104,6 +138,7 @@ function notes(
   rows: readonly LayerRow[],
   { analysis, maxDepth = Number.POSITIVE_INFINITY }: Analyzed,
 ): string[] {
+  const { devices, padded } = analysis.mesh;
   const deeper = analysis.layers.filter(({ depth }) => depth > maxDepth).length;
   return [
     'Parameters, FLOPs (of the forward pass) and activations (bytes that the backward pass reads again) include the layers below.',
@@ -113,6 +148,13 @@ function notes(
     ...(deeper > 0
       ? [`${counted(deeper, 'layer')} below --depth=${maxDepth} ${deeper === 1 ? 'is' : 'are'} not shown.`]
       : []),
+    ...(devices > 1
+      ? [
+          'Memory and activations are those of one device: what the mesh says nothing of is whole on each. Buffers for what ' +
+            'devices exchange are not counted.',
+        ]
+      : []),
+    ...(padded.length > 0 ? [`Padded, as the mesh does not divide a dimension: ${padded.join(', ')}.`] : []),
   ];
 }
 
@@ -144,7 +186,7 @@ function markdownOf(analyzed: Analyzed, rows: readonly LayerRow[]): string {
 
 /** The report on an experiment. Its JSON has every layer down to the depth that was asked for. */
 export function analysisReport(analyzed: Analyzed): Report {
-  const { experiment, analysis, peak, mfu, all, maxDepth = Number.POSITIVE_INFINITY } = analyzed;
+  const { experiment, analysis, peak, mfu, device, all, maxDepth = Number.POSITIVE_INFINITY } = analyzed;
   const rows = layerRows(analysis.layers, { all, maxDepth });
   return {
     text: (paint) => textOf(analyzed, rows, paint),
@@ -156,6 +198,8 @@ export function analysisReport(analyzed: Analyzed): Report {
       peak,
       mfu,
       secondsPerStep: analysis.flopsPerStep / peak.flops / mfu,
+      training: trainingCost(analysis),
+      device,
     }),
   };
 }

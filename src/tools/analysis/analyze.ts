@@ -1,14 +1,15 @@
 /** @file Analysis of an experiment's model and training step, from its configs alone. */
 import type { ConfiguredExperiment } from '../../cli/index.js';
-import { byteSize, type Precision, sizeOf, type TensorSpec } from '../../compiler/index.js';
+import { type Precision, sizeOf } from '../../compiler/index.js';
 import { build } from '../../hparams/index.js';
-import { type BatchSpecs, batchCount } from '../../inputs/index.js';
+import { batchCount } from '../../inputs/index.js';
 import { trainFlops } from '../../programs/mfu.js';
 import { trainingDataset } from '../../programs/programDataset.js';
 import { stepsOfCall } from '../../programs/stepCalls.js';
 import type { SingleTask } from '../../tasks/index.js';
+import { deviceShare, type MeshSummary, specBytes } from './deviceShare.js';
 import { type LayerSummary, layerTable } from './layerTable.js';
-import { type TracedStep, traceStep } from './tracedStep.js';
+import { type Held, type TracedStep, traceStep } from './tracedStep.js';
 
 /** One variable of the model. */
 export interface VariableSummary {
@@ -19,14 +20,17 @@ export interface VariableSummary {
   readonly trainable: boolean;
 }
 
-/** Bytes that a training step holds, on one host: nothing is spread over devices, nothing is computed twice. */
+/**
+ * Bytes that a device of the mesh holds in a training step, a host where there is no mesh; nothing is computed twice.
+ * What devices exchange, and the buffers that receive it, are unknown and not counted.
+ */
 interface TrainingMemory {
   readonly variables: number;
   /** Of all variables, those included that do not train: gradients lie in a buffer like the variables'. */
   readonly gradients: number;
   /** Slots of the optimizer. */
   readonly optimizer: number;
-  /** The batches of the steps that one call takes. */
+  /** The device's rows of the batches that one call takes. */
   readonly batches: number;
   /** Intermediate values as the native engine places them: over each other where they are not alive at the same time. */
   readonly activations: number;
@@ -52,6 +56,9 @@ export interface Analysis {
   /** In which most of the products multiply. */
   readonly precision: Precision;
   readonly memory: TrainingMemory;
+  readonly mesh: MeshSummary;
+  /** Steps of the whole training, as the task sets them. */
+  readonly numTrainSteps: number;
 }
 
 /** Bytes of a float32: what variables, gradients and slots are made of. */
@@ -68,10 +75,10 @@ function variablesOf(task: SingleTask): VariableSummary[] {
 }
 
 /** The buffers are as large as training makes them, the padding between variables included. */
-function memoryOf(task: SingleTask, specs: BatchSpecs, { memory }: TracedStep): TrainingMemory {
+function memoryOf(task: SingleTask, held: Held, { memory }: TracedStep): TrainingMemory {
   const { optimizer } = task.hp.train.hp.learner.hp;
-  const buffer = task.layout().size * FLOAT_BYTES;
-  const batch = specBytes(specs);
+  const buffer = held.layout.size * FLOAT_BYTES;
+  const batch = specBytes(held.batch);
   const parts = {
     variables: buffer,
     gradients: buffer,
@@ -83,19 +90,11 @@ function memoryOf(task: SingleTask, specs: BatchSpecs, { memory }: TracedStep): 
   return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
 }
 
-/** Bytes of a batch. */
-function specBytes(specs: BatchSpecs): number {
-  return Object.values(specs).reduce(
-    (sum, spec) => sum + ('dtype' in spec ? byteSize(spec as TensorSpec) : specBytes(spec as BatchSpecs)),
-    0,
-  );
-}
-
 /**
  * Analyses an experiment: builds its task and its training input, and traces a training step on the shapes that the
  * input says. No data is read, no initial value is drawn, and no tensor is made.
  *
- * @throws ConfigError where there is not one training dataset, InputError where it does not say its shapes, LayerError
+ * @throws ConfigError where there is not one training dataset, or the mesh does not fit, InputError where it does not say its shapes, LayerError
  *   and CompilerError for what is wrong with the model.
  */
 export function analyze(configured: ConfiguredExperiment): Analysis {
@@ -104,7 +103,8 @@ export function analyze(configured: ConfiguredExperiment): Analysis {
   const specs = input.batchSpecs();
   const { count, unit } = batchCount(specs);
   const hosts = input.getGlobalBatchSize() / input.batchSize;
-  const step = traceStep(task, specs);
+  const { held, mesh } = deviceShare(task, specs, hosts);
+  const step = traceStep(task, specs, held);
   const layers = layerTable(task.model, step).map((layer) => ({ ...layer, flops: layer.flops * hosts }));
   const variables = variablesOf(task);
   const parametersOf = (list: readonly VariableSummary[]): number =>
@@ -121,6 +121,8 @@ export function analyze(configured: ConfiguredExperiment): Analysis {
     forwardFlopsPerToken: forwardFlops / tokensPerStep,
     flopsPerStep: trainFlops(forwardFlops),
     precision: step.precision,
-    memory: memoryOf(task, specs, step),
+    memory: memoryOf(task, held, step),
+    mesh,
+    numTrainSteps: configured.task.train.numTrainSteps,
   };
 }

@@ -1,11 +1,12 @@
 /** @file `luthier analyze`: the layers of a model, and the cost of a training step. */
-import { positive } from '../../cli/flagTable.js';
+import { nonEmpty, positive } from '../../cli/flagTable.js';
 import { findPeak } from '../../programs/mfu.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { analysisReport } from './analysisReport.js';
 import { analyze } from './analyze.js';
+import { peakOf, readDevice } from './device.js';
 
 /** What well-tuned training of large models reaches; PaLM's was 0.46, and the best are not far above 0.6. */
 const DEFAULT_MFU = 0.5;
@@ -41,33 +42,46 @@ export const analyzeCommand: Command = {
     mfu: {
       key: 'mfu',
       value: 'SHARE',
-      about: `Model FLOPs utilisation that the estimated step time assumes, in (0, 1]. Default: ${DEFAULT_MFU}.`,
+      about: `Model FLOPs utilisation that estimated times assume, in (0, 1]. Default: the device file's, else ${DEFAULT_MFU}.`,
       parse: share,
+    },
+    device: {
+      key: 'device',
+      value: 'FILE',
+      about:
+        'Device file (JSON or YAML) with peak, MFU, memory and price: the cost of the whole training there.',
+      parse: nonEmpty,
     },
   },
   changes: true,
   details: [
     'The model is traced on shapes alone: no data is read and no weight initialised, so models of any size can be analysed.',
     'A multiply-add counts as two FLOPs, and a training step as three forward passes. Memory is that of one device without',
-    'rematerialisation: everything that the backward pass reads is kept.',
+    'rematerialisation: everything that the backward pass reads is kept. Under a mesh (task.mesh), a device holds its part',
+    'of what is split, and all else whole.',
     '',
     '  npx luthier analyze lm.Small --set numLayers=8',
     '  npx luthier analyze lm.Small --depth=3 --peak_tflops=312 --mfu=0.4 --format=markdown',
+    '  npx luthier analyze c4.C4Spmd1BAdam4ReplicasLimitSteps --depth=2 --device=devices/tpu-v4.yaml',
     '',
     'Exit codes: 0; 1 if the training input does not tell the shapes of its batches, or tracing fails; 2 for a wrong',
     'command line or config.',
   ].join('\n'),
   async run({ positionals: [name], values, changes, warn }) {
+    const device = values.device === undefined ? undefined : readDevice(values.device as string);
+    if (device && values.peakTflops !== undefined)
+      throw new UsageError('--peak_tflops and --device: expected one of them; a device file has the peak.');
     const configured = await configureFor(name!, { changes, warn });
     const analysis = analyze(configured);
-    const { peakTflops, all = false, depth, mfu = DEFAULT_MFU } = values;
+    const { peakTflops, all = false, depth } = values;
     const options = peakTflops === undefined ? {} : { peakTflops: peakTflops as number };
-    const peak = await findPeak(options, analysis.precision);
+    const peak = device ? peakOf(device, analysis) : await findPeak(options, analysis.precision);
     return analysisReport({
       experiment: configured.name,
       analysis,
       peak,
-      mfu: mfu as number,
+      mfu: (values.mfu as number | undefined) ?? device?.assumedMfu ?? DEFAULT_MFU,
+      ...(device && { device }),
       all: all as boolean,
       ...(depth !== undefined && { maxDepth: depth as number }),
     });

@@ -22,7 +22,7 @@ export interface LayerSummary {
   readonly parameters: number;
   /** FLOPs of the forward pass over a global batch, those of the layers below it included. */
   readonly flops: number;
-  /** Bytes that its forward pass writes and the backward pass reads again, those of the layers below it included. */
+  /** Bytes that its forward pass writes on a device and the backward pass reads again, those of the layers below it included. */
   readonly activationBytes: number;
 }
 

@@ -1,8 +1,15 @@
 /** @file Trace of a training step without values: FLOPs, saved activations and output shapes by layer. */
 import { nodeFlops, productPrecision, viewedValues } from '../../compiler/cost.js';
-import { byteSize, type Precision, type TensorSpec, type Tree, tf } from '../../compiler/index.js';
+import {
+  byteSize,
+  type FlatLayout,
+  type Precision,
+  type TensorSpec,
+  type Tree,
+  tf,
+} from '../../compiler/index.js';
 import { producers, type Value } from '../../compiler/ir.js';
-import { type ProgramMemory, programMemory } from '../../compiler/native/programMemory.js';
+import { type Parts, type ProgramMemory, programMemory } from '../../compiler/native/programMemory.js';
 import { eliminateDeadCode, optimize } from '../../compiler/passes/index.js';
 import { type TensorFunction, traceProgram } from '../../compiler/tracedProgram.js';
 import type { BatchSpecs } from '../../inputs/index.js';
@@ -12,17 +19,25 @@ import { forwardStep, type SingleTask, trainStep } from '../../tasks/index.js';
 /** Sums by the path of the layer that a node belongs to. */
 type ByLayer = ReadonlyMap<string, number>;
 
+/** What a device holds of a step. */
+export interface Held {
+  readonly batch: BatchSpecs;
+  /** Of the variables, in buffers like theirs. */
+  readonly layout: FlatLayout;
+  readonly parts: Parts;
+}
+
 /** What a step does. */
 export interface TracedStep {
   /** FLOPs of the forward pass, of the layers' own operations. */
   readonly flops: ByLayer;
-  /** Bytes that the backward pass reads again, of what the layers' own operations write. */
+  /** Bytes that the backward pass of a device reads again, of what the layers' own operations write. */
   readonly saved: ByLayer;
   /** Shape of what each layer that was called returned. */
   readonly outputShapes: ReadonlyMap<string, readonly number[]>;
   /** In which most of the products multiply. */
   readonly precision: Precision;
-  /** What the compiled step takes beside its inputs and outputs. */
+  /** What the compiled step of a device takes beside its inputs and outputs. */
   readonly memory: ProgramMemory;
 }
 
@@ -68,12 +83,16 @@ function traceForward(
   return { flops, outputShapes: new Map([...called, ...shapes]), precision: productPrecision(optimized) };
 }
 
-/** Memory of gradients and update, and what the forward pass keeps for the gradients. */
-function traceTraining(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedStep, 'saved' | 'memory'> {
+/** Memory of gradients and update on a device, and what its forward pass keeps for the gradients. */
+function traceTraining(
+  task: SingleTask,
+  specs: Tree<TensorSpec>,
+  { layout, parts }: Held,
+): Pick<TracedStep, 'saved' | 'memory'> {
   const program = traceProgram(trainStep(task) as TensorFunction, specs, { abstract: true });
   const graph = optimize(program.graph);
-  const { f, inputs } = task.hp.train.hp.learner.update(task.layout());
-  const memory = programMemory(graph, optimize(traceProgram(f, inputs, { abstract: true }).graph));
+  const { f, inputs } = task.hp.train.hp.learner.update(layout);
+  const memory = programMemory(graph, optimize(traceProgram(f, inputs, { abstract: true }).graph), parts);
   const flat = (paths: readonly string[], values: readonly Value[], root: string): Value[] =>
     values.filter((_, i) => paths[i] === root || paths[i]!.startsWith(`${root}.`));
   const grads = new Set(flat(program.outputPaths, graph.outputs, 'grads'));
@@ -90,13 +109,15 @@ function traceTraining(task: SingleTask, specs: Tree<TensorSpec>): Pick<TracedSt
   const saved = new Map<string, number>();
   for (const value of kept) {
     const node = made.get(value);
-    if (node) add(saved, node.scope, byteSize(value));
+    if (node) add(saved, node.scope, byteSize(value) / parts.ofScope(node.scope));
   }
   return { saved, memory };
 }
 
 /** Traces a step on batches of these specs. Nothing is computed, and no memory is taken for a tensor. */
-export function traceStep(task: SingleTask, batch: BatchSpecs): TracedStep {
-  const specs = stepSpecs(task, batch);
-  return { ...traceForward(task, specs), ...traceTraining(task, specs) };
+export function traceStep(task: SingleTask, batch: BatchSpecs, held: Held): TracedStep {
+  return {
+    ...traceForward(task, stepSpecs(task, batch)),
+    ...traceTraining(task, stepSpecs(task, held.batch), held),
+  };
 }

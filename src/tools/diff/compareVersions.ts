@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Override } from '../../cli/index.js';
 import { requiredName } from '../../registry/suggest.js';
+import type { Device } from '../analysis/device.js';
 import { type Analysable, analyseModels } from './analyseModels.js';
 import { applyAliases } from './appliedAliases.js';
 import { baseClasses } from './baseClasses.js';
@@ -12,6 +13,7 @@ import { notesOf, whatWasCompared } from './comparisonNotes.js';
 import { computedOf } from './computed.js';
 import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
+import { deviceFor, onDevice } from './deviceEffects.js';
 import type { DiffReport, Former } from './diffReport.js';
 import { Evaluator, type Limits } from './evaluators.js';
 import { formerNames, movedExperiments } from './formerNames.js';
@@ -50,6 +52,8 @@ export interface VersionsRequest {
   readonly name: string | undefined;
   /** Applied to both versions. */
   readonly changes: readonly Override[];
+  /** What training costs are told for; the device of the base's settings where it is absent. */
+  readonly device?: Device;
   /** What an experiment may take that is evaluated. */
   readonly limits: Limits;
   /** The folder for pictures of what changed in configs; none are drawn where it is absent. */
@@ -79,6 +83,7 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   try {
     const oldTree = treeAt(worktree.root, user);
     const { settings, own, notes } = settingsOfBase(oldTree.project, project);
+    const costs = deviceFor(request.device, settings.device, oldTree.project);
     const old = new Evaluator(oldTree, base.label, newTree, request.limits);
     try {
       if (changed.size > 0) void old.start();
@@ -98,13 +103,9 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
       const changes = [given, ...request.changes];
       const files = new ChangedFiles(changed, oldTree, newTree);
       const names = await namesFor(asked, versions, files, changes);
-      const found = await evaluateAll(names, versions, changes, {
-        repository,
-        base,
-        asked,
-        pictures: request.pictures,
-      });
-      return {
+      const { pictures } = request;
+      const found = await evaluateAll(names, versions, changes, { repository, base, asked, pictures });
+      const report: DiffReport = {
         format: 'luthier-config-diff',
         version: 1,
         old: { label: base.label, commit: base.commit },
@@ -115,8 +116,9 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
           request.name === undefined
             ? newSources.experiments.size - names.filter((name) => newSources.experiments.has(name)).length
             : 0,
-        notes: [...notes, ...notesOf(changed, newTree), ...found.notes],
+        notes: [...notes, ...costs.notes, ...notesOf(changed, newTree), ...found.notes],
       };
+      return onDevice(report, costs.device);
     } finally {
       await Promise.all([old.end(), now.end()]);
     }

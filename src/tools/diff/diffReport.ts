@@ -11,6 +11,7 @@ import { thresholdSchema } from './settings.js';
 const text = z.string().max(100_000);
 const count = z.int().nonnegative();
 const part = z.enum(fingerprinted);
+const precision = z.enum(['float32', 'bfloat16']);
 const listOf = <S extends z.ZodType>(item: S) => z.array(item).max(100_000).readonly();
 
 /** For what is in one version, the other, or both. */
@@ -101,7 +102,17 @@ const effects = z
     /** FLOPs of the forward pass for a token. */
     flopsPerToken: figure,
     tokensPerStep: figure,
-    /** The most bytes that a training step holds at once. */
+    /** Tokens, or examples, of the whole training; absent where the task does not say how long it is. */
+    trainingTokens: figure,
+    /** FLOPs of the whole training, forward and backward. */
+    trainingFlops: figure,
+    /** In which most of the products multiply. */
+    precision: z.strictObject({ old: precision.exactOptional(), new: precision.exactOptional() }).readonly(),
+    /** Hours of one device for the whole training; absent without a device file, or where it lacks the precision. */
+    deviceHours: figure,
+    /** Of those hours, in the device file's currency. */
+    price: figure,
+    /** The most bytes that a training step holds at once, on each device of its mesh. */
     peakMemory: figure,
     /** Absent where only one version has the experiment, or one could not be analysed. */
     checkpoints: checkpointEffect.exactOptional(),

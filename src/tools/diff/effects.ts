@@ -1,18 +1,24 @@
 /** @file Effects of a change on a model: size, cost, and compatibility of checkpoints. */
 import type { Analysis, VariableSummary } from '../analysis/analyze.js';
+import { trainingCost } from '../analysis/device.js';
 import type { CheckpointEffect, Effects, Figure, VariableGroup } from './diffReport.js';
 
 /** What follows for the model; a version that was not analysed, or has none, is undefined. */
 export function effectsOf(old: Analysis | undefined, now: Analysis | undefined): Effects {
-  const figure = (of: (analysis: Analysis) => number): Figure => ({
-    ...(old === undefined ? {} : { old: of(old) }),
-    ...(now === undefined ? {} : { new: of(now) }),
-  });
+  const both = <T>(of: (analysis: Analysis) => T | undefined): { readonly old?: T; readonly new?: T } => {
+    const [before, after] = [old && of(old), now && of(now)];
+    return { ...(before !== undefined && { old: before }), ...(after !== undefined && { new: after }) };
+  };
   return {
-    parameters: figure((analysis) => analysis.parameters),
-    flopsPerToken: figure((analysis) => analysis.forwardFlopsPerToken),
-    tokensPerStep: figure((analysis) => analysis.tokensPerStep),
-    peakMemory: figure((analysis) => analysis.memory.total),
+    parameters: both((analysis) => analysis.parameters),
+    flopsPerToken: both((analysis) => analysis.forwardFlopsPerToken),
+    tokensPerStep: both((analysis) => analysis.tokensPerStep),
+    trainingTokens: both((analysis) => trainingCost(analysis)?.tokens),
+    trainingFlops: both((analysis) => trainingCost(analysis)?.flops),
+    precision: both((analysis) => analysis.precision),
+    deviceHours: {},
+    price: {},
+    peakMemory: both((analysis) => analysis.memory.total),
     ...(old === undefined || now === undefined
       ? {}
       : { checkpoints: checkpointEffect(old.variables, now.variables) }),
@@ -29,9 +35,22 @@ export function isDifferent({ old, new: now }: Figure): boolean {
 }
 
 /** Whether anything is not as it was; what only one version could tell is not. */
-export function hasEffect({ checkpoints, ...figures }: Effects): boolean {
+export function hasEffect({ checkpoints, precision, ...figures }: Effects): boolean {
   if (checkpoints === undefined) return false;
   return !checkpoints.loads || Object.values(figures).some(isDifferent);
+}
+
+/** The share by which the cost of training changes before reviewers are told. */
+const costMargin = 0.01;
+
+/**
+ * 1 where training costs more than before, -1 where it costs less, 0 else: by device-hours where they are known of both
+ * versions, else by the FLOPs of the whole training, else by those of a token.
+ */
+export function costChange({ deviceHours, trainingFlops, flopsPerToken }: Effects): number {
+  const isWhole = ({ old, new: now }: Figure): boolean => old !== undefined && now !== undefined;
+  const { old = 0, new: now = 0 } = [deviceHours, trainingFlops, flopsPerToken].find(isWhole) ?? {};
+  return Math.abs(now - old) > costMargin * old ? Math.sign(now - old) : 0;
 }
 
 function checkpointEffect(

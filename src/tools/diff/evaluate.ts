@@ -83,8 +83,11 @@ export class Evaluation {
       }
       const { task, datasets } = configured;
       const training = datasets.filter(({ isTraining }) => isTraining);
-      const parts = [classOf(task), task.model, task.train.learner, training];
-      return { name, analysis: await this.analyses.of(parts, () => analyze(configured)) };
+      // Tasks of earlier versions have no mesh, and asking a config for what it lacks is an error.
+      const mesh = 'mesh' in task ? task.mesh : null;
+      const parts = [classOf(task), task.model, task.train.learner, mesh, training];
+      const analysis = await this.analyses.of(parts, () => analyze(configured));
+      return { name, analysis: { ...analysis, numTrainSteps: task.train.numTrainSteps } };
     } catch (error) {
       return { name, notAnalysed: toldOf(error) };
     }

@@ -4,12 +4,15 @@ import { nonEmpty, positive } from '../../cli/flagTable.js';
 import type { Override } from '../../cli/index.js';
 import { explain, readRegularFile } from '../../files/index.js';
 import { UsageError } from '../../registry/index.js';
+import { type Device, readDevice } from '../analysis/device.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { compareTwo } from './compareTwo.js';
 import { compareVersions } from './compareVersions.js';
+import { onDevice } from './deviceEffects.js';
 import { type DiffReport, parseReport } from './diffReport.js';
 import type { Label } from './gates.js';
 import { markdownOf } from './markdownReport.js';
+import { readSettings } from './settings.js';
 import { textOf } from './textReport.js';
 import { verdictOf } from './verdict.js';
 
@@ -46,6 +49,14 @@ export const diff: Command = {
       value: 'GIGABYTES',
       about: `The memory that evaluating one experiment may take. Default: ${defaultGigabytes}.`,
       parse: positive(false),
+    },
+    device: {
+      key: 'device',
+      value: 'FILE',
+      about:
+        'Device file (JSON or YAML) with peak, MFU, memory and price: what whole trainings cost there. Default: the ' +
+        'device of the review settings.',
+      parse: nonEmpty,
     },
     pictures: {
       key: 'pictures',
@@ -101,13 +112,17 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
         );
       return reportOf(parseReport(textOfReport(report)), failOnChange, labels);
     }
+    const device = values.device === undefined ? undefined : readDevice(values.device as string);
     const limits = {
       seconds: (values.timeout as number | undefined) ?? defaultSeconds,
       gigabytes: (values.memory as number | undefined) ?? defaultGigabytes,
     };
     if (base === undefined) {
       if (first !== undefined && second !== undefined)
-        return reportOf(await compareTwo(first, second, changes, limits), failOnChange);
+        return reportOf(
+          onDevice(await compareTwo(first, second, changes, limits), device ?? deviceOfSettings()),
+          failOnChange,
+        );
       throw new UsageError(
         'luthier diff takes two experiments (A B), or --base=REF with one or none. luthier diff --help tells more.',
       );
@@ -121,6 +136,7 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
       name: first,
       changes: changes.map(fromAnywhere),
       pictures: values.pictures as string | undefined,
+      ...(device && { device }),
       limits,
     };
     return reportOf(await compareVersions(request), failOnChange, labels);
@@ -133,6 +149,12 @@ function textOfReport(file: string): string {
   } catch (error) {
     throw new UsageError(`--report=${file} cannot be read: ${explain(error)}.`, { cause: error });
   }
+}
+
+/** The device that the settings of the project in this folder name. */
+function deviceOfSettings(): Device | undefined {
+  const { device } = readSettings(process.cwd());
+  return device === undefined ? undefined : readDevice(device);
 }
 
 /** A change that is the same in every working directory. */

@@ -217,45 +217,23 @@ export function variableText({ name, count, old, new: now }: VariableGroup): str
 
 /** A figure with its name, and how to write one. */
 interface FigureKind {
-  readonly key: keyof Omit<Effects, 'checkpoints'>;
+  readonly key: keyof Omit<Effects, 'checkpoints' | 'precision'>;
   readonly label: string;
   /** Its name over a column. */
   readonly column: string;
   readonly format: (value: number) => string;
-  /** Whether more of it costs more. */
-  readonly isCost: boolean;
 }
 
 /** In the order in which reports show them. */
 export const figureKinds: readonly FigureKind[] = [
-  {
-    key: 'parameters',
-    label: 'Parameters',
-    column: 'Parameters',
-    format: formatCount,
-    isCost: true,
-  },
-  {
-    key: 'flopsPerToken',
-    label: 'Forward FLOPs per token',
-    column: 'FLOPs/token',
-    format: formatFlops,
-    isCost: true,
-  },
-  {
-    key: 'tokensPerStep',
-    label: 'Tokens per step',
-    column: 'Tokens/step',
-    format: formatCount,
-    isCost: false,
-  },
-  {
-    key: 'peakMemory',
-    label: 'Peak memory of training',
-    column: 'Peak memory',
-    format: formatBytes,
-    isCost: true,
-  },
+  { key: 'parameters', label: 'Parameters', column: 'Parameters', format: formatCount },
+  { key: 'flopsPerToken', label: 'Forward FLOPs per token', column: 'FLOPs/token', format: formatFlops },
+  { key: 'tokensPerStep', label: 'Tokens per step', column: 'Tokens/step', format: formatCount },
+  { key: 'trainingTokens', label: 'Tokens of training', column: 'Training tokens', format: formatCount },
+  { key: 'trainingFlops', label: 'FLOPs of training', column: 'Training FLOPs', format: formatFlops },
+  { key: 'deviceHours', label: 'Device-hours', column: 'Device-hours', format: formatCount },
+  { key: 'price', label: 'Price of training', column: 'Price', format: formatCount },
+  { key: 'peakMemory', label: 'Peak memory of training', column: 'Peak memory', format: formatBytes },
 ];
 
 /** `+3.7M, +30%` */

@@ -1,6 +1,6 @@
 /** @file The table of a comment: what becomes of each experiment, those with equal rows in one. */
 import { counted, markdownTable } from '../reportFormat.js';
-import type { ExperimentReport, Figure, Status } from './diffReport.js';
+import type { Effects, ExperimentReport, Figure, Status } from './diffReport.js';
 import { isDifferent } from './effects.js';
 import { namesMarkdown, span } from './markdownText.js';
 import { checkpointText, figureKinds, percent } from './reportLines.js';
@@ -27,11 +27,12 @@ const mostCharacters = 30_000;
 
 /** The table, as far as it fits; empty where no experiment has a row. */
 export function summaryTable(experiments: readonly ExperimentReport[]): string {
-  const header = ['Experiment', '', ...figureKinds.map(({ column }) => column), 'Checkpoints'];
+  const kinds = figureKinds.filter(({ key }) => !ofTraining.has(key) || isTold(key, experiments));
+  const header = ['Experiment', '', ...kinds.map(({ column }) => column), 'Checkpoints'];
   const namesByRow = new Map<string, string[]>();
   for (const each of experiments) {
     if (withoutRow.has(each.status)) continue;
-    const row = JSON.stringify(rowOf(each));
+    const row = JSON.stringify(rowOf(each, kinds));
     const names = namesByRow.get(row);
     if (names === undefined) namesByRow.set(row, [each.name]);
     else names.push(each.name);
@@ -49,11 +50,25 @@ export function summaryTable(experiments: readonly ExperimentReport[]): string {
   return `${table}\n\n… and ${counted(left, 'more experiment')}`;
 }
 
+/** Figures of whole trainings, which not every task says the length of; a column for them is left out if it is empty. */
+const ofTraining: ReadonlySet<keyof Effects> = new Set([
+  'trainingTokens',
+  'trainingFlops',
+  'deviceHours',
+  'price',
+]);
+
+const isTold = (key: keyof Effects, experiments: readonly ExperimentReport[]): boolean =>
+  experiments.some(({ effects }) => Object.keys(effects?.[key] ?? {}).length > 0);
+
 /** What the table says of an experiment besides its name. */
-function rowOf({ status, against, effects }: ExperimentReport): string[] {
+function rowOf(
+  { status, against, effects }: ExperimentReport,
+  kinds: readonly (typeof figureKinds)[number][],
+): string[] {
   return [
     against === undefined ? signs[status] : `${signs[status]} against ${span(against)}`,
-    ...figureKinds.map(({ key, format }) => figureCell(effects?.[key], format)),
+    ...kinds.map(({ key, format }) => figureCell(effects?.[key], format)),
     effects?.checkpoints === undefined ? '–' : checkpointText(effects.checkpoints),
   ];
 }

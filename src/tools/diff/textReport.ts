@@ -149,8 +149,8 @@ function effectsText(experiments: readonly ExperimentReport[]): string {
     if (effects === undefined || status === 'removed') continue;
     const { checkpoints } = effects;
     const figures = figureKinds.flatMap(({ key, label, format }): string[][] => {
-      if (!isDifferent(effects[key]) && status !== 'added') return [];
       const { old, new: now } = effects[key];
+      if (!isDifferent(effects[key]) && (status !== 'added' || now === undefined)) return [];
       const text = (value: number | undefined): string => (value === undefined ? '-' : format(value));
       const isSame = old === undefined || now === undefined || old === now;
       const change = isSame ? '' : difference(old, now, format);

@@ -1,8 +1,8 @@
 /** @file Verdict of a review: what becomes of the experiments, each counted once, and what the change fails at. */
-import type { DiffReport, Effects, ExperimentReport, Status } from './diffReport.js';
-import { isDifferent } from './effects.js';
+import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
+import { costChange } from './effects.js';
 import { gatePhrases, gatesOf, type Label } from './gates.js';
-import { figureKinds, type Phrase } from './reportLines.js';
+import type { Phrase } from './reportLines.js';
 
 /** What a reader should know first. */
 export interface Verdict {
@@ -68,7 +68,7 @@ function countsOf({ experiments, unchanged, untouched }: DiffReport): string {
 /** Of those whose checkpoints do not load, how many would otherwise be counted among the costlier. */
 function costlierToo(experiments: readonly ExperimentReport[]): string {
   const incompatible = experiments.filter((each) => outcomeOf(each) === 'incompatible');
-  const count = incompatible.filter(({ effects }) => costs(effects!) > 0).length;
+  const count = incompatible.filter(({ effects }) => costChange(effects!) > 0).length;
   if (count === 0) return '';
   if (count === incompatible.length) return count === 1 ? ' (and costs more)' : ' (and all cost more)';
   return ` (${count} of them ${count === 1 ? 'costs' : 'cost'} more)`;
@@ -80,16 +80,6 @@ function outcomeOf({ status, effects, computed, newError }: ExperimentReport): O
   if (effects === undefined) return computed === undefined || newError !== undefined ? 'unknown' : 'changed';
   if (effects.checkpoints === undefined) return 'unknown';
   if (!effects.checkpoints.loads) return 'incompatible';
-  const cost = costs(effects);
+  const cost = costChange(effects);
   return cost > 0 ? 'costlier' : cost < 0 ? 'cheaper' : 'changed';
-}
-
-/** 1 where anything costs more than before, else -1 where anything costs less. */
-function costs(effects: Effects): number {
-  const signs = figureKinds.map(({ key, isCost }) => {
-    const { old, new: now } = effects[key];
-    const isOther = isCost && old !== undefined && now !== undefined && isDifferent({ old, new: now });
-    return isOther ? Math.sign(now - old) : 0;
-  });
-  return signs.includes(1) ? 1 : Math.min(...signs);
 }

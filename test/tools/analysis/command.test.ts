@@ -1,4 +1,7 @@
 /** @file `luthier analyze` as a person runs it. */
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { oneProcess, runLuthier, startCommand } from '../../command.js';
 
@@ -40,6 +43,7 @@ Batch       32 tokens a step
 FLOPs       3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
 Memory      684 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 287 kB at their peak, working memory 166 kB
 Time        7.20 µs a step at MFU 0.5; 3.60 µs at the peak of 1.00 TFLOP/s (--peak_tflops=1)
+Training    384 tokens in 12 steps, 43.2 MFLOP
 `);
 });
 
@@ -54,6 +58,7 @@ test('Markdown', async () => {
 - **FLOPs:** 3.60 MFLOP a step, forward and backward; 37.5 kFLOP forward for each token
 - **Memory:** 684 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 287 kB at their peak, working memory 166 kB
 - **Time:** 144 µs a step at MFU 0.25; 36.0 µs at the peak of 100 GFLOP/s (--peak_tflops=0.1)
+- **Training:** 384 tokens in 12 steps, 43.2 MFLOP
 
 | layer             | type                              | output       | parameters |   own |      FLOPs | activations |
 |-------------------|-----------------------------------|--------------|-----------:|------:|-----------:|------------:|
@@ -96,7 +101,58 @@ test('JSON, with the peak of this machine', async () => {
   expect(result.secondsPerStep).toBe(result.flopsPerStep / result.peak.flops);
 });
 
+const device = join(mkdtempSync(join(tmpdir(), 'luthier-analyze-')), 'toy.yaml');
+writeFileSync(
+  device,
+  'name: Toy\npeakFlops: { float32: 1e6 }\nassumedMfu: 0.5\nmemoryBytes: 500e3\ncount: 2\npricePerHour: 90\ncurrency: EUR\n',
+);
+
+test('on a device, and over a mesh of devices', async () => {
+  const mesh = ['--set', 'task.mesh=Mesh', '--set', 'task.mesh.iciMeshShape=[1,2,1]'];
+  const { code, stdout, stderr } = await luthier([
+    'analyze',
+    'tiny.Tiny',
+    `--device=${device}`,
+    '--depth=1',
+    ...three,
+  ]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(
+    stdout.slice(stdout.indexOf('Memory  ')),
+  ).toBe(`Memory      684 kB: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 8.19 kB, activations 287 kB at their peak, working memory 166 kB. Too much for Toy, which has 500 kB
+Time        3.60 s a step at MFU 0.5; 1.80 s at the peak of 2.00 MFLOP/s (2 × Toy)
+Training    384 tokens in 12 steps, 43.2 MFLOP
+Cost        0.024 device-hours, 43.2 s on 2 × Toy; 2.16 EUR (${device}, at MFU 0.5)
+`);
+  const split = await luthier([
+    'analyze',
+    'tiny.Tiny',
+    `--device=${device}`,
+    '--depth=1',
+    '--mfu=1',
+    ...three,
+    ...mesh,
+  ]);
+  expect(split.stderr).toBe('');
+  expect(split.stdout).toContain(
+    'Memory and activations are those of one device: what the mesh says nothing of is whole on each. Buffers for what ' +
+      'devices exchange are not counted.\n',
+  );
+  expect(
+    split.stdout.slice(split.stdout.indexOf('Memory  ')),
+  ).toBe(`Memory      508 kB on each of 2 devices (replica 1, data 2, mdl 1), 1.02 MB in all: variables 55.7 kB, gradients 55.7 kB, optimizer 111 kB, batches 4.10 kB, activations 144 kB at their peak, working memory 137 kB. Too much for Toy, which has 500 kB
+Time        1.80 s a step at MFU 1; 1.80 s at the peak of 2.00 MFLOP/s (2 × Toy)
+Training    384 tokens in 12 steps, 43.2 MFLOP
+Cost        0.012 device-hours, 21.6 s on 2 × Toy; 1.08 EUR (${device}, at MFU 1)
+`);
+});
+
 test.each([
+  [
+    ['tiny.Tiny', '--peak_tflops=1', `--device=${device}`],
+    '--peak_tflops and --device: expected one of them; a device file has the peak.\n',
+    2,
+  ],
   [['tiny.Tiny', '--mfu=2'], "--mfu: expected a number above 0 and at most 1; got '2'.\n", 2],
   [['tiny.Tiny', '--depth=0'], "--depth: expected a positive integer; got '0'.\n", 2],
   [['toy.Toy'], 'Toy does not say what to train: define task().\n', 2],

@@ -30,7 +30,7 @@ test('two experiments, in each form', async () => {
   const { code, stdout, stderr } = await luthier(['diff', 'One', 'small.Two']);
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatchInlineSnapshot(`
-    "1 changes at the same cost
+    "1 costs more
     small.One → small.Two
 
     small.Two
@@ -39,7 +39,9 @@ test('two experiments, in each form', async () => {
       Fields
         task.train.numTrainSteps : 5 → 6  (experiments/family.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Two
+    What follows                          before       after
+    small.Two     Tokens of training          80          96  +16, +20%
+                  FLOPs of training   3.91 MFLOP  4.69 MFLOP  +781 kFLOP, +20%
     "
   `);
   const json = await luthier([
@@ -108,7 +110,7 @@ test('experiments that hang or take all memory fail by themselves', async () => 
   const { code, stdout, stderr } = await runLuthier(args, folder);
   expect([code, stderr]).toEqual([1, '']);
   expect(stdout.replace(/\([0-9a-f]{7}\)/, '')).toMatchInlineSnapshot(`
-    "Fails: 2 break, 1 changes at the same cost, 1 the same
+    "Fails: 2 break, 1 costs more, 1 the same
     main  → working tree
 
     grows.Grows: broken
@@ -124,7 +126,9 @@ test('experiments that hang or take all memory fail by themselves', async () => 
       Fields
         task.train.numTrainSteps : 6 → 7  (experiments/family.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.Two
+    What follows                          before       after
+    small.Two     Tokens of training          96         112  +16, +17%
+                  FLOPs of training   4.69 MFLOP  5.47 MFLOP  +781 kFLOP, +17%
 
     Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
     "

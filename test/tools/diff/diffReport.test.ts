@@ -17,6 +17,11 @@ const report: DiffReport = {
         parameters: { old: 1, new: 2 },
         flopsPerToken: { new: 2.5 },
         tokensPerStep: {},
+        trainingTokens: { old: 1e9, new: 2e9 },
+        trainingFlops: { new: 3e18 },
+        precision: { old: 'float32', new: 'bfloat16' },
+        deviceHours: {},
+        price: {},
         peakMemory: { old: 0, new: 0 },
         checkpoints: {
           loads: false,

@@ -162,8 +162,17 @@ const experiment: fc.Arbitrary<ExperimentReport> = fc.record(
       { maxLength: 2 },
     ),
     effects: fc.record(
-      { parameters: figure, flopsPerToken: figure, tokensPerStep: figure, peakMemory: figure, checkpoints },
-      { requiredKeys: ['parameters', 'flopsPerToken', 'tokensPerStep', 'peakMemory'] },
+      {
+        ...{ parameters: figure, flopsPerToken: figure, tokensPerStep: figure, peakMemory: figure },
+        ...{ trainingTokens: figure, trainingFlops: figure, deviceHours: figure, price: figure },
+        ...{ precision: fc.constant({ old: 'float32' as const, new: 'bfloat16' as const }), checkpoints },
+      },
+      {
+        requiredKeys: [
+          ...(['parameters', 'flopsPerToken', 'tokensPerStep', 'peakMemory'] as const),
+          ...(['trainingTokens', 'trainingFlops', 'deviceHours', 'price', 'precision'] as const),
+        ],
+      },
     ),
     learningRates: fc.record({ old: rates, new: rates }),
     computed: fc.record({

@@ -60,6 +60,8 @@ test('a default of a layer, against a version of the library that has no such co
     small.One     Parameters               -            6.86k
                   Forward FLOPs per token  -       16.3 kFLOP
                   Tokens per step          -               16
+                  Tokens of training       -               80
+                  FLOPs of training        -       3.91 MFLOP
                   Peak memory of training  -           236 kB"
   `);
 });

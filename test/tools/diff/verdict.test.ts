@@ -16,6 +16,11 @@ function effectsWith(figures: Partial<Effects>, loads = true): Effects {
     parameters: same,
     flopsPerToken: same,
     tokensPerStep: same,
+    trainingTokens: {},
+    trainingFlops: {},
+    precision: {},
+    deviceHours: {},
+    price: {},
     peakMemory: same,
     checkpoints: { loads, appeared: [], vanished: [], reshaped: loads ? [] : [group] },
     ...figures,
@@ -24,9 +29,9 @@ function effectsWith(figures: Partial<Effects>, loads = true): Effects {
 
 const changed = (figures: Partial<Effects>, loads = true) =>
   experimentOf('changed', { effects: effectsWith(figures, loads) });
-const costlier = changed({ parameters: more });
+const costlier = changed({ parameters: more, flopsPerToken: more });
 const incompatible = changed({}, false);
-const both = changed({ peakMemory: more }, false);
+const both = changed({ flopsPerToken: more }, false);
 
 function lineOf(
   experiments: readonly ExperimentReport[],
@@ -58,8 +63,9 @@ describe('the line', () => {
       [experimentOf('removed'), '1 removed'],
       [incompatible, "1 can't load its checkpoints"],
       [costlier, '1 costs more'],
-      [changed({ parameters: less, peakMemory: more }), '1 costs more'],
-      [changed({ parameters: less }), '1 costs less'],
+      [changed({ flopsPerToken: less, trainingFlops: more }), '1 costs more'],
+      [changed({ parameters: more, peakMemory: more }), '1 changes at the same cost'],
+      [changed({ flopsPerToken: less }), '1 costs less'],
       [changed({ tokensPerStep: more }), '1 changes at the same cost'],
       [changed({ peakMemory: { old: 1e6, new: 1e6 + 1 } }), '1 changes at the same cost'],
       [experimentOf('changed', { computed }), '1 changes at the same cost'],

@@ -69,7 +69,7 @@ test('changed, added, removed, broken and mended experiments, from base classes 
   });
   const report = await diff(repository);
   expect(settled(textOf(report, plain))).toMatchInlineSnapshot(`
-    "Fails: 1 breaks, 1 removed, 1 can't load its checkpoints (and costs more), 1 added, 1 mended, 1 the same, 1 that the change does not reach
+    "Fails: 1 breaks, 1 removed, 1 can't load its checkpoints, 1 added, 1 mended, 1 the same, 1 that the change does not reach
     main (abc1234) → working tree
 
     removed: small.Gone
@@ -101,12 +101,16 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     new.fresh.Fresh  Parameters                         6.86k  6.86k
                      Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                      Tokens per step                       16  16
+                     Tokens of training                    80  112         +32, +40%
+                     FLOPs of training             3.91 MFLOP  5.47 MFLOP  +1.56 MFLOP, +40%
                      Peak memory of training           235 kB  235 kB
     small.One        Peak memory of training           235 kB  235 kB      +256 B, +0.11%
                      Checkpoints                               8 reshaped
     broken.Mended    Parameters                             -  6.86k
                      Forward FLOPs per token                -  16.3 kFLOP
                      Tokens per step                        -  16
+                     Tokens of training                     -  80
+                     FLOPs of training                      -  3.91 MFLOP
                      Peak memory of training                -  235 kB
 
     Checkpoints do not fit: small.One
@@ -118,17 +122,17 @@ test('changed, added, removed, broken and mended experiments, from base classes 
     Note: Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it."
   `);
   expect(settled(markdownOf(report))).toMatchInlineSnapshot(`
-    "### ❌ Fails: 1 breaks, 1 removed, 1 can't load its checkpoints (and costs more), 1 added, 1 mended, 1 the same, 1 that the change does not reach
+    "### ❌ Fails: 1 breaks, 1 removed, 1 can't load its checkpoints, 1 added, 1 mended, 1 the same, 1 that the change does not reach
 
     \`main (abc1234)\` → \`working tree\`
 
-    | Experiment        |                                                    | Parameters | FLOPs/token | Tokens/step | Peak memory                  | Checkpoints |
-    |-------------------|----------------------------------------------------|-----------:|------------:|------------:|------------------------------|-------------|
-    | \`new.fresh.Wrong\` | ❌ broken                                           |          – |           – |           – | –                            | –           |
-    | \`small.Gone\`      | 🗑️ removed                                        |          – |           – |           – | –                            | –           |
-    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
-    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
-    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 235 kB                       | –           |
+    | Experiment        |                                                    | Parameters | FLOPs/token | Tokens/step | Training tokens     | Training FLOPs                     | Peak memory                  | Checkpoints |
+    |-------------------|----------------------------------------------------|-----------:|------------:|------------:|---------------------|------------------------------------|------------------------------|-------------|
+    | \`new.fresh.Wrong\` | ❌ broken                                           |          – |           – |           – | –                   | –                                  | –                            | –           |
+    | \`small.Gone\`      | 🗑️ removed                                        |          – |           – |           – | –                   | –                                  | –                            | –           |
+    | \`new.fresh.Fresh\` | 🆕 added against \`Family of experiments/family.ts\` |      6.86k |  16.3 kFLOP |          16 | 80 → 112 (**+40%**) | 3.91 MFLOP → 5.47 MFLOP (**+40%**) | 235 kB                       | –           |
+    | \`small.One\`       | ✏️ changed                                         |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.91 MFLOP                         | 235 kB → 235 kB (**+0.11%**) | 8 reshaped  |
+    | \`broken.Mended\`   | ✅ mended                                           |      6.86k |  16.3 kFLOP |          16 | 80                  | 3.91 MFLOP                         | 235 kB                       | –           |
 
     > Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.
 
@@ -404,9 +408,11 @@ export abstract class Family extends Base {
         task.model.heads[0].depth : 1 (default) → 7 (default)  (default of Head at experiments/parts.ts:6)
         task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
 
-    What follows                                before  after
-    composed.Composed  Peak memory of training  235 kB  235 kB      +256 B, +0.11%
-                       Checkpoints                      8 reshaped
+    What follows                                    before  after
+    composed.Composed  Tokens of training               48  64          +16, +33%
+                       FLOPs of training        2.34 MFLOP  3.12 MFLOP  +781 kFLOP, +33%
+                       Peak memory of training      235 kB  235 kB      +256 B, +0.11%
+                       Checkpoints                          8 reshaped
 
     Checkpoints do not fit: composed.Composed
       lm/transformer/x_layers_*/self_attention/key/w [16, 2, 8] float32 → [16, 4, 4] float32 (2 variables)
@@ -448,14 +454,16 @@ test('one experiment against a revision, in a project that is a folder of the re
       changes: [{ kind: 'set', path: 'steps', text: '9', origin: '--set steps=9' }],
     }),
   ).toMatchInlineSnapshot(`
-    "1 changes at the same cost
+    "1 costs more
     HEAD (abc1234) → working tree
 
     small.One
       Fields
         task.train.numTrainSteps : 14 → 15  (../shared/family.ts:17)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: small.One"
+    What follows                          before       after
+    small.One     Tokens of training         224         240  +16, +7.1%
+                  FLOPs of training   10.9 MFLOP  11.7 MFLOP  +781 kFLOP, +7.1%"
   `);
   expect(readdirSync(pictures)).toEqual(['small.One.svg']);
 });
@@ -476,7 +484,7 @@ test('an experiment that ends the process, and one that cannot be loaded', async
   });
   writeFileSync(join(repository.folder, 'data'), 'ignored');
   expect(await text(repository)).toMatchInlineSnapshot(`
-    "Fails: 2 break, 1 changes at the same cost
+    "Fails: 2 break, 1 costs more
     main (abc1234) → working tree
 
     a.Ends: broken
@@ -494,6 +502,8 @@ test('an experiment that ends the process, and one that cannot be loaded', async
       Fields
         task.train.numTrainSteps : 5 → 6  (experiments/family.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: c.Two"
+    What follows                          before       after
+    c.Two         Tokens of training          80          96  +16, +20%
+                  FLOPs of training   3.91 MFLOP  4.69 MFLOP  +781 kFLOP, +20%"
   `);
 });

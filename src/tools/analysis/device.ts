@@ -1,0 +1,94 @@
+/** @file Device files: peak, memory and price of what a training runs on, and the training's cost there. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import type { Precision } from '../../compiler/index.js';
+import { explain } from '../../files/index.js';
+import { yamlPackage } from '../../hparams/documents/parse.js';
+import { issueText } from '../../hparams/fields/check.js';
+import type { Peak } from '../../programs/mfu.js';
+import { UsageError } from '../../registry/usageError.js';
+import { Train } from '../../tasks/index.js';
+import type { Analysis } from './analyze.js';
+
+const above0 = z.number().positive();
+
+const deviceSchema = z
+  .strictObject({
+    name: z.string().min(1),
+    peakFlops: z.strictObject({ float32: above0.exactOptional(), bfloat16: above0.exactOptional() }),
+    assumedMfu: above0.max(1),
+    memoryBytes: above0,
+    count: z.int().positive().default(1),
+    pricePerHour: above0.exactOptional(),
+    currency: z.string().min(1).exactOptional(),
+  })
+  .refine(({ pricePerHour, currency }) => (pricePerHour === undefined) === (currency === undefined), {
+    error: 'expected pricePerHour and currency, or neither',
+  });
+
+/** What a training runs on. */
+export interface Device extends Readonly<z.infer<typeof deviceSchema>> {
+  /** The file that says so. */
+  readonly file: string;
+}
+
+/** What a device file holds, in its own words. */
+const fields =
+  'A device file has name, peakFlops (FLOP/s, by float32 and bfloat16), assumedMfu, memoryBytes, count (default: 1), and ' +
+  'pricePerHour (of one device) with currency or neither; devices/ has examples.';
+
+/** Reads a device file of `folder`, JSON or YAML. @throws UsageError for a file that can't be read or is no device's */
+export function readDevice(file: string, folder = ''): Device {
+  let value: unknown;
+  try {
+    value = yamlPackage().parse(readFileSync(resolve(folder, file), 'utf8'));
+  } catch (cause) {
+    throw new UsageError(`${file}: ${explain(cause)}`, { cause });
+  }
+  const { success, data, error } = deviceSchema.safeParse(value);
+  if (success) return { file, ...data };
+  throw new UsageError(`${file}: ${issueText('device', deviceSchema, value, error.issues[0]!)}. ${fields}`);
+}
+
+/** How many devices train: those of the mesh, if there is one. */
+export const devicesOf = ({ count }: Device, { mesh }: Pick<Analysis, 'mesh'>): number =>
+  mesh.devices > 1 ? mesh.devices : count;
+
+/** Peak of all devices that train. @throws UsageError where the file lacks the precision */
+export function peakOf(device: Device, analysis: Pick<Analysis, 'mesh' | 'precision'>): Peak {
+  const { file, name, peakFlops } = device;
+  const { precision } = analysis;
+  const peak = peakFlops[precision];
+  if (peak === undefined)
+    throw new UsageError(`${file}: peakFlops lacks ${precision}, in which most products multiply.`);
+  const count = devicesOf(device, analysis);
+  return { flops: count * peak, source: `${count} × ${name}` };
+}
+
+/** Hours of one device for so many FLOPs of a precision; undefined where the file lacks it. */
+export function hoursOn(
+  { peakFlops, assumedMfu }: Device,
+  flops: number,
+  precision: Precision,
+): number | undefined {
+  const peak = peakFlops[precision];
+  return peak && flops / (peak * assumedMfu) / 3600;
+}
+
+/** Tokens, or examples, and FLOPs of a whole training. */
+export interface TrainingCost {
+  readonly steps: number;
+  readonly tokens: number;
+  readonly flops: number;
+}
+
+/** The cost of the whole training; undefined where the task does not say how long it is, which Pax's default means. */
+export function trainingCost({
+  numTrainSteps: steps,
+  tokensPerStep,
+  flopsPerStep,
+}: Pick<Analysis, 'numTrainSteps' | 'tokensPerStep' | 'flopsPerStep'>): TrainingCost | undefined {
+  if (steps === Train.config().numTrainSteps) return undefined;
+  return { steps, tokens: steps * tokensPerStep, flops: steps * flopsPerStep };
+}

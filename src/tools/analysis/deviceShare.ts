@@ -1,0 +1,69 @@
+/** @file Share of a training step that one device of a mesh holds: rows, variables, parts of activations. */
+import { byteSize, sizeOf, type TensorSpec } from '../../compiler/index.js';
+import { build } from '../../hparams/index.js';
+import type { BatchSpecs } from '../../inputs/index.js';
+import { Mesh, type SingleTask } from '../../tasks/index.js';
+import type { Held } from './tracedStep.js';
+
+/** The devices that a task is meant for. */
+export interface MeshSummary {
+  readonly devices: number;
+  /** How many there are along each axis. */
+  readonly axes: Readonly<Record<string, number>>;
+  /** Paths of the variables that the devices hold more elements of than there are, as a dimension does not divide. */
+  readonly padded: readonly string[];
+}
+
+/**
+ * What a device holds where `hosts` hosts train on batches of these specs each. A task without a mesh is held whole by
+ * each of them.
+ *
+ * @throws ConfigError where the mesh does not fit the batch or the variables.
+ */
+export function deviceShare(
+  task: SingleTask,
+  specs: BatchSpecs,
+  hosts: number,
+): { readonly held: Held; readonly mesh: MeshSummary } {
+  const mesh = task.hp.mesh ?? build(Mesh.config({ iciMeshShape: [hosts, 1, 1] }));
+  const local = mesh.localVariables(task.variables);
+  const parts = new Map(
+    local.map(({ shape }, i) => {
+      const { path, shape: all } = task.variables[i]!;
+      return [`params.${path}`, sizeOf(all) / sizeOf(shape)];
+    }),
+  );
+  return {
+    held: {
+      batch: withRows(specs, (rows) => mesh.localRows(rows * hosts)),
+      layout: task.hp.train.hp.learner.layout(local),
+      parts: { ofInput: (path) => parts.get(path) ?? 1, ofScope: (scope) => mesh.parts(scope) },
+    },
+    mesh: {
+      devices: mesh.ways(),
+      axes: Object.fromEntries(mesh.hp.meshAxisNames.map((name) => [name, mesh.ways([name])])),
+      padded: local.filter(({ isPadded }) => isPadded).map(({ path }) => path),
+    },
+  };
+}
+
+const isSpec = (spec: TensorSpec | BatchSpecs): spec is TensorSpec => 'dtype' in spec;
+
+/** The specs with another number of rows. */
+function withRows(specs: BatchSpecs, rowsOf: (rows: number) => number): BatchSpecs {
+  return Object.fromEntries(
+    Object.entries(specs).map(([name, spec]) => {
+      if (!isSpec(spec)) return [name, withRows(spec, rowsOf)];
+      const [rows, ...rest] = spec.shape;
+      return [name, { ...spec, shape: [rowsOf(rows!), ...rest] }];
+    }),
+  );
+}
+
+/** Bytes of a batch. */
+export function specBytes(specs: BatchSpecs): number {
+  return Object.values(specs).reduce(
+    (sum, spec) => sum + (isSpec(spec) ? byteSize(spec) : specBytes(spec)),
+    0,
+  );
+}
