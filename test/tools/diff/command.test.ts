@@ -26,6 +26,19 @@ function worktrees(): string[] {
   return [...listed].slice(1).map(([, path]) => path!);
 }
 
+/** Waits until a command has made its worktree; git refuses to list one that is half made. */
+async function madeWorktree(): Promise<string> {
+  for (;;) {
+    try {
+      const [made] = worktrees();
+      if (made !== undefined) return made;
+    } catch {
+      // Half made.
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 test('two experiments, in each form', async () => {
   const { code, stdout, stderr } = await luthier(['diff', 'One', 'small.Two']);
   expect([code, stderr]).toEqual([0, '']);
@@ -96,7 +109,7 @@ Note: Where a config is the same, the traced training step and evaluation, the u
 });
 
 test('experiments that hang or take all memory fail by themselves', async () => {
-  const grows = 'const all = [];\n    for (;;) all.push(Buffer.alloc(1e7, 1));';
+  const grows = 'const all = [];\n    for (;;) all.push(Buffer.alloc(1e8, 1));';
   repository.write({
     'experiments/grows.ts': experimentsFile(
       `export class Grows extends Family {\n  override task(): any {\n    ${grows}\n  }\n}`,
@@ -142,8 +155,7 @@ test('a signal takes the worktree and the processes along', async () => {
     'experiments/small.ts': `await new Promise((resolve) => setTimeout(resolve, 1e6));\n${files['experiments/small.ts']}`,
   });
   const { child, finished } = startCommand(['diff', '--base=main'], folder, 'src/tools/commandLine.ts');
-  while (worktrees().length === 0) await new Promise((resolve) => setTimeout(resolve, 50));
-  const [worktree] = worktrees() as [string];
+  const worktree = await madeWorktree();
   child.kill('SIGTERM');
   expect(await finished).toMatchObject({ code: null, signal: 'SIGTERM', stdout: '' });
   expect([worktrees(), existsSync(worktree)]).toEqual([[], false]);
