@@ -92,7 +92,7 @@ export class FakeGithub {
   private add(number: number, body: string): Answer {
     const comments = this.comments.get(number) ?? [];
     const comment = {
-      id: 1000 + comments.length,
+      id: 1000 + [...this.comments.values()].flat().length,
       body: textIn(body),
       user: { login: 'github-actions[bot]' },
     };
