@@ -1,8 +1,11 @@
 /** @file Effects of a change on cost: training as a whole, on a device, and whether it costs more. */
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Analysis } from '../../../src/tools/analysis/analyze.js';
 import type { Device } from '../../../src/tools/analysis/device.js';
-import { onDevice } from '../../../src/tools/diff/deviceEffects.js';
+import { deviceFor, onDevice } from '../../../src/tools/diff/deviceEffects.js';
 import type { DiffReport, Effects } from '../../../src/tools/diff/diffReport.js';
 import { parseReport } from '../../../src/tools/diff/diffReport.js';
 import { costChange, effectsOf, hasEffect } from '../../../src/tools/diff/effects.js';
@@ -96,6 +99,24 @@ test('a device file that lacks the precision, or a price, gives no figure', () =
   expect(notes).toEqual([
     'Device-hours are those of Toy (devices/toy.yaml): 4.00 TFLOP/s in bfloat16, at MFU 0.5.',
   ]);
+});
+
+test('the device that was given, else that of the settings; one that cannot be read is a note', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'luthier-settings-'));
+  expect(deviceFor(device, 'none.yaml', folder)).toEqual({ device, notes: [] });
+  expect(deviceFor(undefined, undefined, folder)).toEqual({ notes: [] });
+  const text = 'name: Ours\npeakFlops: { float32: 1e12 }\nassumedMfu: 0.5\nmemoryBytes: 1e9\n';
+  writeFileSync(join(folder, 'ours.yaml'), text);
+  expect(deviceFor(undefined, 'ours.yaml', folder)).toMatchObject({
+    device: { file: 'ours.yaml', name: 'Ours' },
+    notes: [],
+  });
+  expect(deviceFor(undefined, 'none.yaml', folder)).toEqual({
+    notes: [
+      "What training costs on the base's device is not told: none.yaml: ENOENT: no such file or directory, open " +
+        `'${join(folder, 'none.yaml')}'`,
+    ],
+  });
 });
 
 test('cost: device-hours, else FLOPs of the whole training, else of a token, by more than a hundredth', () => {
