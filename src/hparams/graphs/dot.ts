@@ -13,6 +13,7 @@ import {
 } from '../printing/items.js';
 import { formatSegment } from '../walking/paths.js';
 import { type Box, type Cell, colourOf, cut, type Direction, dim, dotOf } from './html.js';
+import { textWidth } from './textWidths.js';
 
 export interface GraphOptions {
   /**
@@ -179,8 +180,17 @@ export async function svgOf(dot: string): Promise<string> {
   // Loaded when first needed: a megabyte of WebAssembly that most runs have no use for.
   const { Graphviz } = await import('@hpcc-js/wasm-graphviz');
   const graphviz = await Graphviz.load();
-  // Where there is no Arial, a font like it.
+  // Where there is no Arial, another font is drawn as wide as the boxes are made for.
   return graphviz
     .layout(dot, 'svg', 'dot')
-    .replaceAll('font-family="Arial"', 'font-family="Arial,Helvetica,sans-serif"');
+    .replace(
+      /(<text [^>]*)font-family="Arial"([^>]*)>([^<]*)/g,
+      (_, before: string, after: string, text: string) => {
+        const width = textWidth(graphviz, text, after.includes('font-weight="bold"')).toFixed(2);
+        return `${before}font-family="${fonts}" textLength="${width}" lengthAdjust="spacingAndGlyphs"${after}>${text}`;
+      },
+    );
 }
+
+/** Arial and fonts of its widths, then any that is like it. */
+const fonts = 'Arial,Helvetica,Liberation Sans,Arimo,sans-serif';

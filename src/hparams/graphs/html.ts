@@ -42,6 +42,8 @@ const rule = '#e8eaed';
 const tagColour = '#00796b';
 // Graphviz knows the widths of its letters; of a list of fonts it would not.
 const font = 'Arial';
+/** What every text of a node is written in. */
+export const fontAttributes = `shape=plain, fontname="${font}", fontsize=10`;
 
 /** A directed graph of boxes, edges from the rows to the boxes they stand for. */
 export function dotOf(boxes: readonly Box[], direction: Direction): string {
@@ -50,7 +52,7 @@ export function dotOf(boxes: readonly Box[], direction: Direction): string {
   const lines = [
     'digraph configs {',
     `  graph [rankdir=${direction}, bgcolor=transparent, nodesep=0.25, ranksep=0.6]`,
-    `  node [shape=plain, fontname="${font}", fontsize=10, fontcolor="#202124"]`,
+    `  node [${fontAttributes}, fontcolor="#202124"]`,
     `  edge [color="${border}", arrowsize=0.6, penwidth=0.8]`,
   ];
   for (const [box, id] of ids) {
@@ -97,7 +99,8 @@ function background(cell: Cell): string {
   return cell.background === undefined ? '' : ` BGCOLOR="${markup(cell.background)}"`;
 }
 
-function textHtml(cell: Cell): string {
+/** A piece of text in a label. */
+export function textHtml(cell: Cell): string {
   // Graphviz takes no empty text inside a tag.
   let html = cell.text === '' ? '&#160;' : markup(cell.text);
   if (cell.bold === true) html = `<B>${html}</B>`;

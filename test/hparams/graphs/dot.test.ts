@@ -159,6 +159,25 @@ test('one may say how values and configs are shown', async () => {
   expect(svg).toContain('fill="red">small');
 });
 
+test('texts are as wide as Graphviz takes them to be, in whatever font', async () => {
+  const texts = ['Wide', 'thin "il"', 'a  b', '<&>', 'C:\\dir', '&#160;', '\u00a0é→日', "'{1}'", '~^`|@'];
+  const cells = texts.flatMap((text) => [
+    { text, background: '#eeeeee' },
+    { text, background: '#eeeeee', bold: true, italic: true },
+  ]);
+  const svg = await toSvg(Leaf.config({ size: 1 }), { defaults: 'hide', render: () => cells });
+  // Graphviz puts each text in the middle of its cell, by the width that it takes the text to have.
+  const drawn = svg.matchAll(
+    /fill="#eee[^>]* points="([\d.]+),[^ ]* [^ ]* ([\d.]+),[^>]*>\n<text [^>]* x="([\d.]+)"[^>]* textLength="([\d.]+)"/g,
+  );
+  const errors = [...drawn].map(([, left, right, x, width]) => {
+    const padding = Number(x) - Number(left);
+    return Number(right) - Number(left) - 2 * padding - Number(width);
+  });
+  expect(errors).toHaveLength(cells.length);
+  for (const error of errors) expect(Math.abs(error)).toBeLessThan(0.05);
+});
+
 test('the root may be a list, a record or any value', async () => {
   const leaf = Leaf.config({ size: 1 });
   expect(readSvg(await toSvg({ a: leaf, b: [leaf, 3] }, { defaults: 'hide' })).nodes).toEqual({

@@ -16,7 +16,7 @@ function plain(text: string): string {
   );
 }
 
-/** Reads an SVG text, which must be well-formed XML. */
+/** Reads an SVG text, which must be well-formed XML, with texts that stay within their boxes whatever the font. */
 export function readSvg(svg: string): Drawn {
   assertWellFormed(svg);
   const nodes: Record<string, string[]> = {};
@@ -25,12 +25,30 @@ export function readSvg(svg: string): Drawn {
     const path = plain(/<a xlink:title="([^"]*)"/.exec(group)![1]!);
     const node = group.slice(0, group.indexOf('</a>'));
     const texts = [...node.matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map((match) => plain(match[1]!).trim());
+    expectTextsWithin(node);
     nodes[path] = texts.filter((text) => text !== '');
     if (node.includes('stroke-dasharray')) dashed.push(path);
   }
   const titles = [...svg.matchAll(/class="edge">\s*<title>([^<]*)<\/title>/g)];
   const edges = titles.map((match) => plain(match[1]!).replaceAll(/:\w+/g, ''));
   return { nodes, edges, dashed };
+}
+
+/** Texts say how wide they are drawn: with other letters than those that the boxes were made for, they run over them. */
+function expectTextsWithin(node: string): void {
+  const corners = [...node.matchAll(/<polygon [^>]*points="([^"]*)"/g)].flatMap(([, points]) =>
+    points!.split(' ').map((point) => Number(point.split(',')[0])),
+  );
+  const [left, right] = [Math.min(...corners), Math.max(...corners)];
+  for (const [tag] of node.matchAll(/<text [^>]*>/g)) {
+    expect(tag).toContain('lengthAdjust="spacingAndGlyphs"');
+    const [x, width] = ['x', 'textLength'].map((name) =>
+      Number(new RegExp(` ${name}="([^"]*)"`).exec(tag)?.[1]),
+    );
+    const start = x! - (tag.includes('text-anchor="middle"') ? width! / 2 : 0);
+    expect(start).toBeGreaterThanOrEqual(left);
+    expect(start + width!).toBeLessThanOrEqual(right);
+  }
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML must not hold them.
