@@ -3,8 +3,6 @@
  * from a stranger's code, so every text and list has a largest size, and nothing may stand in it that is not listed here.
  */
 import { z } from 'zod';
-import { issueText } from '../../hparams/fields/check.js';
-import { UsageError } from '../../registry/usageError.js';
 import { fingerprinted } from './protocol.js';
 import { thresholdSchema } from './settings.js';
 
@@ -268,7 +266,8 @@ const versionName = z
   })
   .readonly();
 
-const diffReport = z
+/** The form of a report. */
+export const diffReport = z
   .strictObject({
     format: z.literal('luthier-config-diff'),
     version: z.literal(1),
@@ -288,23 +287,3 @@ const diffReport = z
   .readonly();
 /** What `luthier diff --format=json` prints. */
 export type DiffReport = z.infer<typeof diffReport>;
-
-/** A text that is no diff report. */
-export class ReportError extends UsageError {
-  override name = 'ReportError';
-}
-
-/** Reads what `luthier diff --format=json` printed. @throws ReportError that names the first thing that is wrong. */
-export function parseReport(json: string): DiffReport {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch (cause) {
-    throw new ReportError(`The report is no JSON: ${(cause as Error).message}`, { cause });
-  }
-  const { success, data, error } = diffReport.safeParse(value);
-  if (success) return data;
-  throw new ReportError(
-    `The report is none of this version: ${issueText('report', diffReport, value, error.issues[0]!)}.`,
-  );
-}

@@ -4,9 +4,10 @@
  */
 import { realpathSync } from 'node:fs';
 import { codeSpan, counted } from '../reportFormat.js';
-import { type DiffReport, ReportError } from './diffReport.js';
+import type { DiffReport } from './diffReport.js';
 import { shortened, visible } from './display.js';
 import { filesBetween, repositoryOf } from './git.js';
+import { ReportError } from './parseReport.js';
 import { Sources } from './sources.js';
 import { treeAt } from './versionTree.js';
 import { addForeignWorktree } from './worktree.js';

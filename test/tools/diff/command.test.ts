@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parseReport } from '../../../src/tools/diff/diffReport.js';
+import { parseReport } from '../../../src/tools/diff/parseReport.js';
 import { oneProcess, runLuthier, startCommand, temporaryDirectory } from '../../command.js';
 import { experimentsFile, family, repositoryOf } from './repository.js';
 

@@ -7,8 +7,8 @@ import type { Analysis } from '../../../src/tools/analysis/analyze.js';
 import type { Device } from '../../../src/tools/analysis/device.js';
 import { deviceFor, onDevice } from '../../../src/tools/diff/deviceEffects.js';
 import type { DiffReport, Effects } from '../../../src/tools/diff/diffReport.js';
-import { parseReport } from '../../../src/tools/diff/diffReport.js';
 import { costChange, effectsOf, hasEffect } from '../../../src/tools/diff/effects.js';
+import { parseReport } from '../../../src/tools/diff/parseReport.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
 import { plain } from '../../../src/tools/terminalOutput.js';
 

@@ -6,8 +6,9 @@ import { inOrder } from '../../../src/tools/diff/changeGroups.js';
 import { collapse } from '../../../src/tools/diff/collapse.js';
 import { compareExperiment } from '../../../src/tools/diff/compare.js';
 import { changedDeclarations } from '../../../src/tools/diff/declarations.js';
-import { type DiffReport, parseReport } from '../../../src/tools/diff/diffReport.js';
+import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
+import { parseReport } from '../../../src/tools/diff/parseReport.js';
 import type {
   ConfigEntry,
   ConstantEntry,

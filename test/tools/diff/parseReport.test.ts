@@ -1,6 +1,7 @@
 /** @file Diff reports read from JSON that anybody may have written. */
 import { describe, expect, it } from 'vitest';
-import { type DiffReport, parseReport } from '../../../src/tools/diff/diffReport.js';
+import type { DiffReport } from '../../../src/tools/diff/diffReport.js';
+import { parseReport } from '../../../src/tools/diff/parseReport.js';
 
 const report: DiffReport = {
   format: 'luthier-config-diff',
