@@ -244,7 +244,7 @@ test('a metric of the evaluation alone', async () => {
 test('four times as many heads take as much memory', async () => {
   const edits = { 'experiments/long.ts': instead('numHeads = 4', 'numHeads = 16') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 can't load its checkpoints (and costs more), 16 that the change does not reach
+    "1 can't load its checkpoints, 16 that the change does not reach
 
     long.Long
       Constants
@@ -272,13 +272,23 @@ test('a base class of five experiments', async () => {
     ),
   };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "5 change at the same cost, 12 that the change does not reach
+    "5 cost more, 12 that the change does not reach
 
     5 experiments: five.A, five.B, five.C, five.D, five.E
       Fields
         task.train.numTrainSteps : 5 → 9  (experiments/five.ts:8; was experiments/family.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: five.A, five.B, five.C, five.D, five.E"
+    What follows                          before       after
+    five.A        Tokens of training          80         144  +64, +80%
+                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+    five.B        Tokens of training          80         144  +64, +80%
+                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+    five.C        Tokens of training          80         144  +64, +80%
+                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+    five.D        Tokens of training          80         144  +64, +80%
+                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%
+    five.E        Tokens of training          80         144  +64, +80%
+                  FLOPs of training   2.12 MFLOP  3.81 MFLOP  +1.69 MFLOP, +80%"
   `);
 });
 
@@ -287,7 +297,7 @@ test("a constant's default", async () => {
     'experiments/family.ts': instead("default(2).describe('Heads", "default(4).describe('Heads"),
   };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "14 can't load their checkpoints (and all cost more), 3 the same
+    "14 can't load their checkpoints, 3 the same
 
     14 experiments: five.A, five.B, five.C, five.D, five.E, framed.Framed, linked.Linked, loads.Loads, needs.Needs, own.Computes, own.Reads, own.Starts, own.Updates, typed.Typed
       Constants
@@ -348,7 +358,7 @@ test("a constant's default", async () => {
 test('a file that is read at load', async () => {
   expect(await review.told({ 'experiments/steps.json': '{ "steps": 4 }\n' })).toMatchInlineSnapshot(
     `
-    "1 changes at the same cost, 7 the same, 9 that the change does not reach
+    "1 costs more, 7 the same, 9 that the change does not reach
 
     loads.Loads
       Constants
@@ -356,7 +366,9 @@ test('a file that is read at load', async () => {
       Fields
         task.train.numTrainSteps : 3 → 4  (experiments/family.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: loads.Loads"
+    What follows                          before       after
+    loads.Loads   Tokens of training          48          64  +16, +33%
+                  FLOPs of training   2.34 MFLOP  3.12 MFLOP  +781 kFLOP, +33%"
   `,
   );
 });
@@ -475,7 +487,7 @@ test('the compiler', async () => {
 test('products in bfloat16', async () => {
   const edits = { 'experiments/small.ts': edited("task.model.fpropDtype = 'bfloat16';") };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 costs less, 16 that the change does not reach
+    "1 changes at the same cost, 16 that the change does not reach
 
     small.Small
       Fields
@@ -495,9 +507,11 @@ test('the batch size', async () => {
       Fields
         datasets[0].batchSize : 2 → 4  (experiments/family.ts:21)
 
-    What follows                           before   after
-    small.Small   Tokens per step              16      32  +16, +100%
-                  Peak memory of training  235 kB  304 kB  +68.9 kB, +29%"
+    What follows                               before       after
+    small.Small   Tokens per step                  16          32  +16, +100%
+                  Tokens of training               80         160  +80, +100%
+                  FLOPs of training        3.91 MFLOP  7.81 MFLOP  +3.91 MFLOP, +100%
+                  Peak memory of training      235 kB      304 kB  +68.9 kB, +29%"
   `);
 });
 
@@ -506,7 +520,7 @@ test('variables that train no more', async () => {
     'experiments/small.ts': edited("task.train.learner.bpropVariableExclusion = ['.*position_emb.*'];"),
   };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 costs less, 16 that the change does not reach
+    "1 changes at the same cost, 16 that the change does not reach
 
     small.Small
       Fields
@@ -582,7 +596,7 @@ test('the order of imports with effects', async () => {
 test('the file behind a link', async () => {
   const edits = { 'shared/linked.ts': instead('{}', '{\n  override steps = 9;\n}') };
   expect(await review.told(edits)).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 8 the same, 8 that the change does not reach
+    "1 costs more, 8 the same, 8 that the change does not reach
 
     linked.Linked
       Constants
@@ -590,7 +604,9 @@ test('the file behind a link', async () => {
       Fields
         task.train.numTrainSteps : 5 → 9  (experiments/family.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: linked.Linked"
+    What follows                           before       after
+    linked.Linked  Tokens of training          80         144  +64, +80%
+                   FLOPs of training   3.91 MFLOP  7.03 MFLOP  +3.12 MFLOP, +80%"
   `);
 });
 
@@ -626,6 +642,8 @@ test('an experiment that is given a constant', async () => {
     new.New       Parameters                         6.86k       6.86k
                   Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                   Tokens per step                       16          16
+                  Tokens of training                    80          80
+                  FLOPs of training             3.91 MFLOP  3.91 MFLOP
                   Peak memory of training           235 kB      235 kB
 
     Parameters, FLOPs, tokens and memory as before, checkpoints load: needs.Needs

@@ -147,7 +147,7 @@ test('a file that was moved and edited', async () => {
   expect(
     await review.told(edits, {}, () => git('rm', '--quiet', 'experiments/small.ts')),
   ).toMatchInlineSnapshot(`
-    "1 changes at the same cost, 1 under another name, 2 that the change does not reach
+    "1 costs more, 1 under another name, 2 that the change does not reach
 
     small.Longer is called sized.Longer now, in experiments/sized.ts instead of experiments/small.ts (git finds its file again, and the class is called the same)
       --exp=small.Longer leads nowhere now: use --exp=sized.Longer, with another job_log_dir
@@ -163,7 +163,9 @@ test('a file that was moved and edited', async () => {
       Fields
         task.train.numTrainSteps : 10 → 12  (experiments/family.ts:16)
 
-    Parameters, FLOPs, tokens and memory as before, checkpoints load: sized.Longer"
+    What follows                          before       after
+    sized.Longer  Tokens of training         160         192  +32, +20%
+                  FLOPs of training   7.81 MFLOP  9.37 MFLOP  +1.56 MFLOP, +20%"
   `);
 });
 
@@ -217,6 +219,8 @@ test('a file that was moved into a folder, with an experiment by another name', 
     new.small.Long  Parameters                         6.86k       6.86k
                     Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                     Tokens per step                       16          16
+                    Tokens of training                    80         160  +80, +100%
+                    FLOPs of training             3.91 MFLOP  7.81 MFLOP  +3.91 MFLOP, +100%
                     Peak memory of training           235 kB      235 kB"
   `);
 });
@@ -265,6 +269,8 @@ export class Alone extends Small {
     added.Added   Parameters                         6.86k       26.0k  +19.2k, +279%
                   Forward FLOPs per token       16.3 kFLOP  56.9 kFLOP  +40.7 kFLOP, +250%
                   Tokens per step                       16          16
+                  Tokens of training                    80          80
+                  FLOPs of training             3.91 MFLOP  13.7 MFLOP  +9.76 MFLOP, +250%
                   Peak memory of training           235 kB      754 kB  +519 kB, +221%"
   `);
 });
@@ -372,10 +378,14 @@ export class Odd extends Small {
     added.Odd     Parameters                         6.86k           -
                   Forward FLOPs per token       16.3 kFLOP           -
                   Tokens per step                       16           -
+                  Tokens of training                    80           -
+                  FLOPs of training             3.91 MFLOP           -
                   Peak memory of training           235 kB           -
     whole.Whole   Parameters                             -       6.86k
                   Forward FLOPs per token                -  16.3 kFLOP
                   Tokens per step                        -          16
+                  Tokens of training                     -          80
+                  FLOPs of training                      -  3.91 MFLOP
                   Peak memory of training                -      235 kB"
   `);
 });
@@ -418,6 +428,8 @@ test('two classes of one name', async () => {
     two.Two       Parameters                         6.86k       6.86k
                   Forward FLOPs per token       16.3 kFLOP  16.3 kFLOP
                   Tokens per step                       16          16
+                  Tokens of training                    80          80
+                  FLOPs of training             3.91 MFLOP  3.91 MFLOP
                   Peak memory of training           235 kB      235 kB"
   `);
 });
