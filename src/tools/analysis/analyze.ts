@@ -94,8 +94,8 @@ function memoryOf(task: SingleTask, held: Held, { memory }: TracedStep): Trainin
  * Analyses an experiment: builds its task and its training input, and traces a training step on the shapes that the
  * input says. No data is read, no initial value is drawn, and no tensor is made.
  *
- * @throws ConfigError where there is not one training dataset, or the mesh does not fit, InputError where it does not say its shapes, LayerError
- *   and CompilerError for what is wrong with the model.
+ * @throws ConfigError where there is not one training dataset, or the mesh does not fit, InputError where the dataset does
+ *   not say its shapes, LayerError and CompilerError for what is wrong with the model.
  */
 export function analyze(configured: ConfiguredExperiment): Analysis {
   const task = build(configured.task);

@@ -88,7 +88,7 @@ export interface ErrorGroup {
   readonly experiments: readonly string[];
   readonly status: Status;
   readonly error: Failure;
-  /** What was wrong before. */
+  /** What was wrong before, where that was something else. */
   readonly oldError?: Failure;
 }
 
@@ -97,7 +97,8 @@ export function groupErrors(reports: readonly ExperimentReport[]): ErrorGroup[] 
   const groups = new Map<string, ErrorGroup & { experiments: string[] }>();
   for (const { name, status, newError, oldError } of reports) {
     if (newError === undefined) continue;
-    const before = oldError === undefined ? {} : { oldError };
+    const isOther = oldError !== undefined && oldError.message !== newError.message;
+    const before = isOther ? { oldError } : {};
     const own = name.slice(name.lastIndexOf('.') + 1);
     const key = JSON.stringify([status, newError, before]).replaceAll(own, '…');
     const known = groups.get(key);

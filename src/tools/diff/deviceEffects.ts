@@ -3,6 +3,7 @@ import { UsageError } from '../../registry/usageError.js';
 import { type Device, hoursOn, readDevice } from '../analysis/device.js';
 import { formatBytes, formatFlops } from '../reportFormat.js';
 import type { DiffReport, Effects, Figure } from './diffReport.js';
+import { bothSides } from './effects.js';
 
 /** The report with what trainings cost on a device, if there is one, and notes that say which, and what it has no memory for. */
 export function onDevice(report: DiffReport, device: Device | undefined): DiffReport {
@@ -42,18 +43,14 @@ export function deviceFor(
 }
 
 function costOf(effects: Effects, device: Device): Pick<Effects, 'deviceHours' | 'price'> {
-  const sides = (of: (side: 'old' | 'new') => number | undefined): Figure => {
-    const [old, now] = [of('old'), of('new')];
-    return { ...(old !== undefined && { old }), ...(now !== undefined && { new: now }) };
-  };
-  const hours = sides((side) => {
+  const hours: Figure = bothSides((side) => {
     const [flops, precision] = [effects.trainingFlops[side], effects.precision[side]];
     return flops === undefined || precision === undefined ? undefined : hoursOn(device, flops, precision);
   });
   const { pricePerHour } = device;
   const priceOf = (deviceHours: number | undefined) =>
     deviceHours === undefined || pricePerHour === undefined ? undefined : deviceHours * pricePerHour;
-  return { deviceHours: hours, price: sides((side) => priceOf(hours[side])) };
+  return { deviceHours: hours, price: bothSides((side) => priceOf(hours[side])) };
 }
 
 /** What the figures are of. */

@@ -137,9 +137,10 @@ export type Computed = z.infer<typeof computed>;
 
 /**
  * `broken` had configs that could be made, and a model that could be traced, before, or was added without; `mended` has
- * them now; `failing` fails in both versions. `moved`: nothing changed but the experiment's own name. `renamed`: nothing changed but names of classes, fields and constants, and aliases say which.
- * `redeclared`: classes have fields more or less, which nobody sets; all values are as they were. `uncompared`: nothing is
- * known to have changed, and not all could be compared.
+ * them now; `failing` fails in both versions. `moved`: nothing changed but the experiment's own name. `renamed`: nothing
+ * changed but names of classes, fields and constants, and aliases say which. `redeclared`: classes have fields more or
+ * less, which nobody sets; all values are as they were. `uncompared`: nothing is known to have changed, and not all could
+ * be compared.
  */
 export const statuses = [
   'broken',

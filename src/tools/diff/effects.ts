@@ -3,12 +3,20 @@ import type { Analysis, VariableSummary } from '../analysis/analyze.js';
 import { trainingCost } from '../analysis/device.js';
 import type { CheckpointEffect, Effects, Figure, VariableGroup } from './diffReport.js';
 
+/** What can be told of each side; the other one is absent. */
+export function bothSides<T>(of: (side: 'old' | 'new') => T | undefined): {
+  readonly old?: T;
+  readonly new?: T;
+} {
+  const [old, now] = [of('old'), of('new')];
+  return { ...(old !== undefined && { old }), ...(now !== undefined && { new: now }) };
+}
+
 /** What follows for the model; a version that was not analysed, or has none, is undefined. */
 export function effectsOf(old: Analysis | undefined, now: Analysis | undefined): Effects {
-  const both = <T>(of: (analysis: Analysis) => T | undefined): { readonly old?: T; readonly new?: T } => {
-    const [before, after] = [old && of(old), now && of(now)];
-    return { ...(before !== undefined && { old: before }), ...(after !== undefined && { new: after }) };
-  };
+  const analyses = { old, new: now };
+  const both = <T>(of: (analysis: Analysis) => T | undefined) =>
+    bothSides((side) => analyses[side] && of(analyses[side]));
   return {
     parameters: both((analysis) => analysis.parameters),
     flopsPerToken: both((analysis) => analysis.forwardFlopsPerToken),

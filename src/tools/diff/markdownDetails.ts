@@ -14,13 +14,13 @@ import type { DiffReport, ExperimentReport } from './diffReport.js';
 import { shortened, visible } from './display.js';
 import { learningRateChart } from './learningRateChart.js';
 import { htmlCode, type Links, namesHtml, namesMarkdown, span } from './markdownText.js';
+import { errorStatusText } from './outcomes.js';
 import type { Failure } from './protocol.js';
 import {
   computedText,
   constantLine,
   declarationText,
   descriptionLines,
-  errorStatusText,
   fieldLine,
   formerLines,
   type Line,
@@ -66,11 +66,13 @@ function errorDetails(group: ErrorGroup, links: Links): Details {
     codeBlock(shortened(message, 2000).split('\n').map(visible).join('\n'), 'text'),
     ...(place === undefined ? [] : [`at ${links.place(place, of)}`]),
   ];
-  const isOther = oldError !== undefined && oldError.message !== error.message;
   const sign = status === 'failing' ? `⚠️ ${errorStatusText(group)}` : signs[status];
   return {
     summary: `${sign}: ${namesHtml(experiments)}`,
-    items: [...failure(error, 'new'), ...(isOther ? ['', 'Before:', '', ...failure(oldError, 'old')] : [])],
+    items: [
+      ...failure(error, 'new'),
+      ...(oldError === undefined ? [] : ['', 'Before:', '', ...failure(oldError, 'old')]),
+    ],
   };
 }
 

@@ -1,6 +1,5 @@
 /** @file Lines and figures that the text and Markdown reports share. */
 import { formatBytes, formatCount, formatFlops } from '../reportFormat.js';
-import type { ErrorGroup } from './changeGroups.js';
 import type {
   CheckpointEffect,
   Computed,
@@ -11,7 +10,6 @@ import type {
   FieldChange,
   Former,
   Side,
-  Status,
   Uncompared,
   VariableGroup,
 } from './diffReport.js';
@@ -169,22 +167,6 @@ export function descriptionLines({ name, was, constants, effects }: ExperimentRe
 export function againstText({ status, against }: ExperimentReport): string {
   if (against !== undefined) return `against ${against}`;
   return status === 'added' ? 'whole: none of its base classes has configs' : '';
-}
-
-/** What became of an experiment, where errors are told: another error than before is no news of a failure, but is news. */
-export function errorStatusText({ status, error, oldError }: ErrorGroup): string {
-  if (status === 'changed') return 'changed, but not analysed';
-  if (status !== 'failing') return statusText(status);
-  return oldError?.message === error.message ? 'failing as before' : 'failing, otherwise than before';
-}
-
-/** What became of an experiment, in words. */
-export function statusText(status: Status): string {
-  if (status === 'moved') return 'under another name';
-  if (status === 'renamed') return 'with new names only';
-  if (status === 'redeclared') return 'with fields more or less and the same values';
-  if (status === 'uncompared') return 'not compared in full';
-  return status === 'failing' ? 'failing before and now' : status;
 }
 
 const otherwise: Readonly<Record<FingerprintedPart, string>> = {

@@ -13,6 +13,7 @@ import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
 import { visible } from './display.js';
 import { isDifferent } from './effects.js';
 import type { Label } from './gates.js';
+import { errorStatusText, outcomePhrases } from './outcomes.js';
 import {
   againstText,
   checkpointText,
@@ -21,13 +22,11 @@ import {
   declarationText,
   descriptionLines,
   difference,
-  errorStatusText,
   fieldLine,
   figureKinds,
   formerLines,
   type Line,
   phraseText,
-  statusText,
   uncomparedText,
   variableText,
 } from './reportLines.js';
@@ -92,7 +91,7 @@ export function textOf(report: DiffReport, paint: Paint, labels: readonly Label[
 function statusLists(experiments: readonly ExperimentReport[], paint: Paint): string {
   const lines = (['removed', 'added', 'mended', 'renamed', 'redeclared'] as const).flatMap((status) => {
     const names = experiments.filter((each) => each.status === status).map(({ name }) => name);
-    const title = paint(colours[status] ?? 'yellow', statusText(status));
+    const title = paint(colours[status] ?? 'yellow', outcomePhrases[status][0]);
     return names.length === 0 ? [] : [`${title}: ${names.join(', ')}`];
   });
   return lines.join('\n');
@@ -107,7 +106,7 @@ function errorText(group: ErrorGroup, paint: Paint): string {
   const { experiments, status, error, oldError } = group;
   const lines = error.message.split('\n').map((line) => `  ${visible(line)}`);
   if (error.place !== undefined) lines.push(`  at ${error.place}`);
-  if (oldError !== undefined && oldError.message !== error.message)
+  if (oldError !== undefined)
     lines.push(...`before: ${oldError.message}`.split('\n').map((line) => `  ${visible(line)}`));
   const title = `${experiments.join(', ')}: ${errorStatusText(group)}`;
   return `${paint(colours[status] ?? 'yellow', title)}\n${lines.join('\n')}`;

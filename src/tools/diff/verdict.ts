@@ -1,7 +1,8 @@
 /** @file Verdict of a review: what becomes of the experiments, each counted once, and what the change fails at. */
-import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
+import type { DiffReport, ExperimentReport } from './diffReport.js';
 import { costChange } from './effects.js';
 import { gatePhrases, gatesOf, type Label } from './gates.js';
+import { type Outcome, outcomePhrases } from './outcomes.js';
 import type { Phrase } from './reportLines.js';
 
 /** What a reader should know first. */
@@ -13,30 +14,6 @@ export interface Verdict {
   /** What needs labels, and what labels allow. */
   readonly conditions: readonly Phrase[];
 }
-
-type Outcome = Status | 'incompatible' | 'costlier' | 'cheaper' | 'unknown';
-
-/** What became of one experiment and of several, the gravest first: in that order they are counted and told. */
-const phrases: Readonly<Record<Outcome, readonly [one: string, several: string]>> = {
-  broken: ['breaks', 'break'],
-  removed: ['removed', 'removed'],
-  incompatible: ["can't load its checkpoints", "can't load their checkpoints"],
-  costlier: ['costs more', 'cost more'],
-  unknown: ['changes, its cost not compared', 'change, their cost not compared'],
-  cheaper: ['costs less', 'cost less'],
-  changed: ['changes at the same cost', 'change at the same cost'],
-  added: ['added', 'added'],
-  mended: ['mended', 'mended'],
-  uncompared: ['not compared in full', 'not compared in full'],
-  failing: ['still fails', 'still fail'],
-  moved: ['under another name', 'under another name'],
-  renamed: ['with new names only', 'with new names only'],
-  redeclared: [
-    'with fields more or less and the same values',
-    'with fields more or less and the same values',
-  ],
-  unchanged: ['the same', 'the same'],
-};
 
 /** The verdict on a report; `labels` are those of the pull request. */
 export function verdictOf(report: DiffReport, labels: readonly Label[] = []): Verdict {
@@ -55,10 +32,10 @@ function countsOf({ experiments, unchanged, untouched }: DiffReport): string {
     const outcome = outcomeOf(each);
     counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   }
-  const parts = (Object.keys(phrases) as Outcome[]).flatMap((outcome) => {
+  const parts = (Object.keys(outcomePhrases) as Outcome[]).flatMap((outcome) => {
     const count = counts.get(outcome) ?? 0;
     if (count === 0) return [];
-    const phrase = `${count} ${phrases[outcome][Number(count > 1)]}`;
+    const phrase = `${count} ${outcomePhrases[outcome][Number(count > 1)]}`;
     return [outcome === 'incompatible' ? `${phrase}${costlierToo(experiments)}` : phrase];
   });
   if (untouched > 0) parts.push(`${untouched} that the change does not reach`);
