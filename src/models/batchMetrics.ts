@@ -2,9 +2,11 @@
 import { ops, type Tensor, tf } from '../compiler/index.js';
 import type { WeightedScalar, WeightedScalars } from './baseModel.js';
 
-/** Mean over rows by weight; 0 and not NaN for a batch that is all padding. */
-function weightedMean(values: Tensor, weights: Tensor): Tensor {
-  return tf.div(tf.sum(tf.mul(values, weights)), tf.maximum(tf.sum(weights), 1e-6));
+/** Means over rows by weight, with that weight; 0 and not NaN for a batch that is all padding. */
+function meansBy(weights: Tensor): (values: Tensor) => WeightedScalar {
+  const total = tf.sum(weights);
+  const divisor = tf.maximum(total, 1e-6);
+  return (values) => [tf.div(tf.sum(tf.mul(values, weights)), divisor), total];
 }
 
 /**
@@ -21,14 +23,10 @@ export function classificationMetrics(
   weights: Tensor,
   { topK = [] }: { readonly topK?: readonly number[] } = {},
 ): WeightedScalars {
-  const totalWeight = tf.sum(weights);
-  const xent = ops.softmaxCrossEntropy(logits, labels);
-  const share = (hits: Tensor): WeightedScalar => [
-    weightedMean(tf.cast(hits, 'float32'), weights),
-    totalWeight,
-  ];
+  const mean = meansBy(weights);
+  const share = (hits: Tensor): WeightedScalar => mean(tf.cast(hits, 'float32'));
   const metrics: Record<string, WeightedScalar> = {
-    total_loss: [weightedMean(xent, weights), totalWeight],
+    total_loss: mean(ops.softmaxCrossEntropy(logits, labels)),
     accuracy: share(tf.equal(tf.argMax(logits, -1), labels)),
   };
   for (const k of topK) {
@@ -48,10 +46,10 @@ export function classificationMetrics(
  */
 export function regressionMetrics(predictions: Tensor, targets: Tensor, weights: Tensor): WeightedScalars {
   const error = tf.sub(predictions, targets);
+  const mean = meansBy(weights);
   const rows = (values: Tensor): Tensor => (values.rank === 1 ? values : tf.mean(values, -1));
-  const totalWeight = tf.sum(weights);
   return {
-    total_loss: [weightedMean(rows(tf.square(error)), weights), totalWeight],
-    mean_absolute_error: [weightedMean(rows(tf.abs(error)), weights), totalWeight],
+    total_loss: mean(rows(tf.square(error))),
+    mean_absolute_error: mean(rows(tf.abs(error))),
   };
 }

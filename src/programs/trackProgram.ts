@@ -17,6 +17,7 @@ const state = z.strictObject({
 /** Follows `task.train.trackMetric`. Runs after the evaluation that gives the metric, at the same steps. */
 export class TrackProgram implements Program<Run> {
   readonly name = 'track_metric';
+  readonly #evaluation: Program<Run>;
   #state: z.infer<typeof state> = { best: null, since: 0, step: null };
 
   /**
@@ -25,16 +26,19 @@ export class TrackProgram implements Program<Run> {
    */
   constructor(
     private readonly track: TrackMetric,
-    private readonly evaluations: readonly Program<Run>[],
+    evaluations: readonly Program<Run>[],
   ) {
-    const names = evaluations.map(({ name }) => name);
     const { evaluation } = track.hp;
-    if (names.includes(evaluation)) return;
-    throw new ConfigError(
-      `task.train.trackMetric.evaluation: this run has no '${evaluation}'.${didYouMean(evaluation, names)} ` +
-        `Its evaluations: ${names.join(', ') || 'none'}.`,
-      { path: 'task.train.trackMetric.evaluation' },
-    );
+    const found = evaluations.find(({ name }) => name === evaluation);
+    if (found === undefined) {
+      const names = evaluations.map(({ name }) => name);
+      throw new ConfigError(
+        `task.train.trackMetric.evaluation: this run has no '${evaluation}'.${didYouMean(evaluation, names)} ` +
+          `Its evaluations: ${names.join(', ') || 'none'}.`,
+        { path: 'task.train.trackMetric.evaluation' },
+      );
+    }
+    this.#evaluation = found;
   }
 
   /** The best value so far; undefined before the first one. */
@@ -43,8 +47,7 @@ export class TrackProgram implements Program<Run> {
   }
 
   isDue(step: number, isLast: boolean): boolean {
-    const { evaluation } = this.track.hp;
-    return this.evaluations.find(({ name }) => name === evaluation)!.isDue(step, isLast);
+    return this.#evaluation.isDue(step, isLast);
   }
 
   /** Compares the value of this step, if its evaluation did not fail. @throws ConfigError where there is no such metric */
