@@ -27,6 +27,20 @@ const MAY_IMPORT = {
   experiment: ['hparams', 'tasks', 'inputs'],
   registry: ['hparams', 'experiment'],
   cli: ['hparams', 'compiler', 'inputs', 'tasks', 'experiment', 'programs', 'registry', 'system'],
+  trained: [
+    'hparams',
+    'compiler',
+    'layers',
+    'decoding',
+    'models',
+    'inputs',
+    'tasks',
+    'programs',
+    'registry',
+    'files',
+    'system',
+    'rooms\\.ts',
+  ],
   programs: [
     'hparams',
     'compiler',
@@ -49,7 +63,7 @@ const roomRules = Object.entries(MAY_IMPORT).map(([room, allowed]) => ({
   comment: `src/${room} may import: ${allowed.join(', ') || 'nothing of ours'}.`,
   severity: 'error',
   from: { path: `^src/${room}/` },
-  to: { path: '^(src|experiments|bench|test)/', pathNot: `^src/(${[room, ...allowed].join('|')})/` },
+  to: { path: '^(src|experiments|bench|test)/', pathNot: `^src/(${[room, ...allowed].join('|')})(/|$)` },
 }));
 
 module.exports = {

@@ -10,6 +10,7 @@ const exitCodes: Readonly<Record<string, number>> = {
   InterruptedBuild: 1,
   JobError: 1,
   JobInUseError: 2,
+  RequestError: 2,
   SummaryError: 1,
   InputError: 1,
   CheckpointError: 1,

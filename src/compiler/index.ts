@@ -2,6 +2,7 @@
 
 export type { Runner } from './backend.js';
 export { type Cost, costAnalysis, type OpCost } from './cost.js';
+export { dependences } from './dependences.js';
 export { type Distribution, type Draw, fillNow } from './draws.js';
 export { type EagerDevice, loadBackend } from './eager/eagerBackend.js';
 export { ENGINES, type Engine, mayBeNative } from './engine.js';

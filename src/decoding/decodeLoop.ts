@@ -53,6 +53,11 @@ export interface DecodingModel {
   readonly extendGreedily?: ExtendGreedily | undefined;
   /** Takes the positions that all prompts have, where there is one. */
   readonly prefill?: Prefill | undefined;
+  /**
+   * `prefill` takes a multiple of this many positions, default 1. A multiple of the model's own block makes a row's
+   * tokens independent of the prompts beside it, as long as all have as many whole blocks.
+   */
+  readonly prefillBlock?: number | undefined;
 }
 
 /** Prompts to continue. */
@@ -89,7 +94,10 @@ const MIN_PREFILL = 8;
 const GREEDY_STEPS = { least: 16, most: 64 };
 
 /** Draws the token of a row at position `timeStep + 1` from its logits, [V]. */
-type SelectId = (logits: Float32Array, row: number, timeStep: number) => number;
+export type SelectId = (logits: Float32Array, row: number, timeStep: number) => number;
+
+/** Told of each drawn token as soon as it is there. @returns whether the row ends with it */
+export type OnToken = (row: number, id: number) => boolean;
 
 /** The tokens after some positions, by position and row. */
 interface Drawn {
@@ -110,6 +118,7 @@ class Rows {
   constructor(
     private readonly prompts: Prompts,
     private readonly stop: StopRule,
+    private readonly onToken: OnToken,
   ) {
     const rows = prompts.prefixLengths.data.length;
     const { seqlen } = stop;
@@ -167,7 +176,8 @@ class Rows {
       const { id, logprob } = drawn(row);
       this.outputIds[at] = this.current[row] = id;
       this.logprobs[at] = logprob;
-      if (eosIds.has(id) || step + 2 - prefixLength >= maxDecodeSteps) {
+      const isEnded = this.onToken(row, id);
+      if (isEnded || eosIds.has(id) || step + 2 - prefixLength >= maxDecodeSteps) {
         this.done[row] = 1;
         this.decodeLengths[row] = step + 2;
         this.running--;
@@ -219,10 +229,13 @@ export async function decodeRows(
   stop: StopRule,
   model: DecodingModel,
   selectId: SelectId | null,
+  onToken: OnToken = () => false,
 ): Promise<DecodedRows> {
-  const rows = new Rows(prompts, stop);
+  const rows = new Rows(prompts, stop, onToken);
+  const { prefillBlock = 1 } = model;
   let step = 0;
-  const shared = rows.promptLengths()[0] - 1;
+  const least = rows.promptLengths()[0] - 1;
+  const shared = least - (least % prefillBlock);
   if (model.prefill && shared >= MIN_PREFILL) {
     await model.prefill(rows.takePrompts(shared), shared);
     step = shared;

@@ -49,7 +49,7 @@ export async function runCheckpointJob(options: JobOptions, stop: StopSignal): P
 }
 
 /** Restores the parameters of the checkpoint that the options name, or in their place their average; other slots are not read. */
-async function restoreParams(
+export async function restoreParams(
   options: JobOptions,
   task: SingleTask,
   useEma: boolean,

@@ -18,7 +18,7 @@ import type { LanguageModel } from '../models/index.js';
 import { type FlatParams, paramSpecs } from './taskState.js';
 
 /** Prompt positions per call. */
-const PREFILL_STEPS = 64;
+export const PREFILL_STEPS = 64;
 
 /** The model and the shape of its decodes. */
 export interface StepperOptions {

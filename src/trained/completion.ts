@@ -1,0 +1,109 @@
+/** @file One continuation of a prompt: its settings, its tokens, its text by pieces. */
+import { foldIn, type PrngKey, prngKey } from '../compiler/index.js';
+import { unitDouble } from '../decoding/promptRows.js';
+import { sampleId } from '../decoding/sampling.js';
+import { ContinuedText } from './continuedText.js';
+import type { Generation } from './generation.js';
+import { RequestError } from './requestError.js';
+
+/** Why a continuation ended: a stop text or end-of-sequence token, its length, or its reader who left. */
+export type FinishReason = 'stop' | 'length' | 'cancelled';
+
+/** What a completion needs to know of its model. */
+export interface CompletionModel {
+  readonly decode: (ids: readonly number[]) => string;
+  /** Tokens that end a sequence, and have no text. */
+  readonly endIds: ReadonlySet<number>;
+  /** Hands the completion to the decoder. */
+  readonly enqueue: (completion: Completion) => void;
+}
+
+/** A prompt's continuation; iterated once, it is decoded and gives its text by pieces. Leaving the loop cancels it. */
+export class Completion implements AsyncIterable<string> {
+  finishReason: FinishReason | undefined;
+  /** Tokens drawn, an end-of-sequence token included. */
+  tokens = 0;
+  readonly #text: ContinuedText;
+  readonly #key: PrngKey;
+  readonly #pieces: string[] = [];
+  #isBegun = false;
+  #error: unknown;
+  #wake: () => void = () => {};
+
+  constructor(
+    /** Token ids of the prompt. */
+    readonly promptIds: Int32Array,
+    private readonly settings: Generation['hp'],
+    private readonly model: CompletionModel,
+  ) {
+    const { stop, seed } = settings;
+    this.#text = new ContinuedText(model.decode, typeof stop === 'string' ? [stop] : stop);
+    this.#key = prngKey(seed);
+  }
+
+  /** Draws the next token from logits, [V]: a function of the seed and the number of tokens before it alone. */
+  select(logits: Float32Array): number {
+    const { temperature, topK: k, topP: p } = this.settings;
+    return sampleId(logits, { temperature, k, p }, unitDouble(foldIn(this.#key, this.tokens)));
+  }
+
+  /** Takes a drawn token. @returns whether it is the last */
+  accept(id: number): boolean {
+    if (this.finishReason !== undefined) return true;
+    this.tokens++;
+    if (this.model.endIds.has(id)) return this.#finish('stop', this.#text.rest());
+    const { piece, isStopped } = this.#text.take(id);
+    if (isStopped) return this.#finish('stop', piece);
+    if (this.tokens === this.settings.maxTokens) return this.#finish('length', piece + this.#text.rest());
+    this.#give(piece);
+    return false;
+  }
+
+  /** Ends a continuation for which the model has no more room. */
+  end(): void {
+    if (this.finishReason === undefined) this.#finish('length', this.#text.rest());
+  }
+
+  /** Ends a continuation that nobody reads any more. */
+  cancel(): void {
+    if (this.finishReason === undefined) this.#finish('cancelled', '');
+  }
+
+  /** Ends the continuation with the error of its decode. */
+  fail(error: unknown): void {
+    this.#error = error;
+    this.cancel();
+  }
+
+  /** @throws RequestError where it was iterated before */
+  async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
+    if (this.#isBegun) throw new RequestError('A continuation is decoded once: ask for another.');
+    this.#isBegun = true;
+    this.model.enqueue(this);
+    try {
+      while (this.finishReason === undefined || this.#pieces.length > 0) {
+        if (this.#pieces.length > 0) yield this.#pieces.splice(0).join('');
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+      }
+      if (this.#error !== undefined) throw this.#error;
+    } finally {
+      this.cancel();
+    }
+  }
+
+  #give(piece: string): void {
+    if (piece === '') return;
+    this.#pieces.push(piece);
+    this.#wake();
+  }
+
+  #finish(reason: FinishReason, piece: string): true {
+    this.#give(piece);
+    this.finishReason = reason;
+    this.#wake();
+    return true;
+  }
+}

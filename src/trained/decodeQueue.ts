@@ -1,0 +1,104 @@
+/** @file Queue of completions, of which those that wait together are decoded in one batch. */
+import type { CompileOptions } from '../compiler/index.js';
+import { decodeRows } from '../decoding/decodeLoop.js';
+import type { LanguageModel } from '../models/index.js';
+import { PREFILL_STEPS, Stepper } from '../programs/stepper.js';
+import type { FlatParams } from '../programs/taskState.js';
+import type { Completion } from './completion.js';
+
+/** The model of a queue, and the size of its batches. */
+export interface DecodeQueueOptions {
+  readonly model: LanguageModel;
+  readonly params: FlatParams;
+  /** Completions that are decoded at once. */
+  readonly rows: number;
+  /** Tokens of a prompt and its continuation, at most. */
+  readonly seqlen: number;
+  readonly compileOptions: (name: string) => CompileOptions;
+}
+
+/** Positions that are prefilled at once: any number where a prompt has the batch to itself. */
+const blockOf = (rows: number): number => (rows === 1 ? 1 : PREFILL_STEPS);
+
+/** Whole blocks of a prompt that are prefilled; the last token of a prompt is never among them. */
+const blocksOf = ({ promptIds }: Completion, rows: number): number =>
+  Math.floor((promptIds.length - 1) / blockOf(rows));
+
+/**
+ * Decodes completions, first come, first served. Rows of a batch are at the same position, so a batch begins once the
+ * one before has ended, with the first that waits and those whose prompts have as many whole blocks: so the text of a
+ * completion does not depend on those beside it.
+ */
+export class DecodeQueue {
+  readonly #waiting: Completion[] = [];
+  #working: Promise<void> | undefined;
+  #stepper: Promise<Stepper> | undefined;
+
+  constructor(private readonly options: DecodeQueueOptions) {}
+
+  /** Decodes a completion as soon as there is room. */
+  readonly add = (completion: Completion): void => {
+    this.#waiting.push(completion);
+    this.#working ??= this.#work();
+  };
+
+  /** Cancels what is decoded or waits, and frees the programs. */
+  async dispose(): Promise<void> {
+    for (const completion of this.#waiting.splice(0)) completion.cancel();
+    await this.#working;
+    await (await this.#stepper)?.dispose();
+  }
+
+  async #work(): Promise<void> {
+    // Those that are asked for in the same turn of the event loop are decoded together.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const batch = this.#takeBatch();
+      try {
+        await this.#decode(batch);
+        for (const completion of batch) completion.end();
+      } catch (error) {
+        for (const completion of batch) completion.fail(error);
+      }
+    }
+    this.#working = undefined;
+  }
+
+  #takeBatch(): Completion[] {
+    const { rows } = this.options;
+    const blocks = blocksOf(this.#waiting[0]!, rows);
+    const fitting = this.#waiting.filter((completion) => blocksOf(completion, rows) === blocks);
+    const batch = fitting.slice(0, rows);
+    for (const completion of batch) this.#waiting.splice(this.#waiting.indexOf(completion), 1);
+    return batch.filter(({ finishReason }) => finishReason === undefined);
+  }
+
+  async #decode(batch: readonly Completion[]): Promise<void> {
+    if (batch.length === 0) return;
+    const { model, params, rows, seqlen, compileOptions } = this.options;
+    this.#stepper ??= Stepper.create({ model, params, rows, seqlen, isGreedy: false, compileOptions });
+    const stepper = await this.#stepper.catch((error) => {
+      // A failed compilation is tried again with the next batch.
+      this.#stepper = undefined;
+      throw error;
+    });
+    stepper.reset();
+    // Rows beyond the batch repeat its first prompt, and end with their first token.
+    const promptOf = (row: number) => (batch[row] ?? batch[0]!).promptIds;
+    const prompts = Array.from({ length: rows }, (_, row) => promptOf(row));
+    const size = Math.max(...prompts.map(({ length }) => length));
+    const ids = new Int32Array(rows * size);
+    for (const [row, prompt] of prompts.entries()) ids.set(prompt, row * size);
+    const lengths = Int32Array.from(prompts, ({ length }) => length);
+    await decodeRows(
+      {
+        prefixIds: { shape: [rows, size], dtype: 'int32', data: ids },
+        prefixLengths: { shape: [rows], dtype: 'int32', data: lengths },
+      },
+      { seqlen, maxDecodeSteps: seqlen, eosIds: new Set() },
+      { extendStep: stepper.extendStep, prefill: stepper.prefill, prefillBlock: blockOf(rows) },
+      (logits, row) => batch[row]?.select(logits) ?? 0,
+      (row, id) => batch[row]?.accept(id) ?? true,
+    );
+  }
+}

@@ -1,0 +1,48 @@
+/** @file Settings of a continuation: how tokens are drawn, and where the text ends. */
+import { z } from 'zod';
+import { type BaseDecoder, SampleDecoder } from '../decoding/index.js';
+import { build, Configurable, type ConfigValues } from '../hparams/index.js';
+import type { Decode } from '../tasks/index.js';
+
+/** Fields of a continuation's settings. */
+export class Generation extends Configurable.with({
+  temperature: z.number().nonnegative().describe('Divides the logits; 0 takes the likeliest token.'),
+  topK: z.int().nonnegative().describe('Draws from the k likeliest tokens; 0 for all.'),
+  topP: z
+    .number()
+    .positive()
+    .max(1)
+    .nullable()
+    .describe('Draws from the fewest likely tokens whose probabilities sum to p or more; null for all.'),
+  maxTokens: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe('Tokens after the prompt, at most; null for as many as the model has room for.'),
+  stop: z
+    .union([z.string().min(1), z.array(z.string().min(1))])
+    .default([])
+    .describe('Texts that end the continuation, which is given without them.'),
+  seed: z.int().nonnegative().describe('Seed of the draws: the same seed, the same text.'),
+}) {}
+
+/** Settings of a continuation. What is left out is as the experiment's `task.decode` has it. */
+export type GenerateOptions = Partial<ConfigValues<Generation>>;
+
+/** The settings of `task.decode`, which those of a request replace. */
+export function generationDefaults({ hp: { decoder, randomSeed: seed } }: Decode): GenerateOptions {
+  const isSampled = decoder instanceof SampleDecoder;
+  const { temperature, k, p } = isSampled ? decoder.hp : { temperature: 0, k: 0, p: null };
+  return { temperature, topK: k, topP: p, maxTokens: decoder.hp.maxDecodeSteps, seed };
+}
+
+/** Checked settings. @throws ConfigError for unknown names and values that don't fit */
+export function generationOf(defaults: GenerateOptions, options: GenerateOptions): Generation['hp'] {
+  return build(Generation.config({ ...defaults, ...options })).hp;
+}
+
+/** Ids that end a sequence. */
+export function endsOf({ hp: { eosId } }: BaseDecoder): ReadonlySet<number> {
+  return new Set(typeof eosId === 'number' ? [eosId] : eosId);
+}

@@ -1,0 +1,79 @@
+/** @file Predictions of a model as a function of its parameters and some arrays of a batch. */
+import {
+  CompilerError,
+  dependences,
+  type Tensor,
+  type TensorSpec,
+  type Tree,
+  tf,
+} from '../compiler/index.js';
+import { runInContext } from '../layers/index.js';
+import type { BaseModel, TensorBatch } from '../models/index.js';
+
+/** Tensors by path, `outer.inner`. */
+type Tensors = Readonly<Record<string, Tensor>>;
+/** Specs by path. */
+export type Specs = Readonly<Record<string, TensorSpec>>;
+
+/** The tensors of what `computePredictions` returned, by path; a single one is called `predictions`. */
+function namedTensors(predictions: unknown, path = ''): [string, Tensor][] {
+  if (predictions === null || predictions === undefined) return [];
+  if (predictions instanceof tf.Tensor) return [[path === '' ? 'predictions' : path, predictions as Tensor]];
+  if (typeof predictions !== 'object') {
+    throw new CompilerError(
+      `computePredictions: expected tensors, got ${String(predictions)} at '${path || '<root>'}'.`,
+    );
+  }
+  return Object.entries(predictions).flatMap(([key, value]) =>
+    namedTensors(value, path === '' ? key : `${path}.${key}`),
+  );
+}
+
+/** A batch from its arrays by path. */
+function nested(tensors: Tensors): TensorBatch {
+  const batch: Record<string, unknown> = {};
+  for (const [path, tensor] of Object.entries(tensors)) {
+    const steps = path.split('.');
+    let at = batch;
+    for (const step of steps.slice(0, -1)) at = (at[step] ??= {}) as Record<string, unknown>;
+    at[steps.at(-1)!] = tensor;
+  }
+  return batch as TensorBatch;
+}
+
+/** Arguments of the function: parameters and arrays of the batch, both by path. */
+export interface PredictInputs {
+  readonly params: Tensors;
+  readonly batch: Tensors;
+}
+
+/**
+ * The predictions of a model by name.
+ *
+ * @param absent arrays of the batch that the arguments lack; zeros stand for them.
+ * @param outputs names of predictions; default: all.
+ */
+export function predictions(
+  model: BaseModel,
+  absent: Specs = {},
+  outputs?: readonly string[],
+): (inputs: PredictInputs) => Tree<Tensor> {
+  return ({ params, batch }) => {
+    const zeros = Object.entries(absent).map(([path, { shape, dtype }]) => [
+      path,
+      tf.zeros([...shape], dtype),
+    ]);
+    const whole = nested({ ...Object.fromEntries(zeros), ...batch });
+    const found = runInContext({ theta: params, doEval: true }, () => model.computePredictions(whole));
+    const named = namedTensors(found);
+    return Object.fromEntries(named.filter(([name]) => outputs?.includes(name) ?? true));
+  };
+}
+
+/** The arrays of a batch that each prediction is computed from. Those that no parameter goes into are left out. */
+export function arraysBehind(model: BaseModel, params: Specs, batch: Specs): Map<string, readonly string[]> {
+  const found = dependences(predictions(model), { params, batch } as Tree<TensorSpec>);
+  const ofBatch = (path: string) => (path.startsWith('batch.') ? [path.slice('batch.'.length)] : []);
+  const learned = [...found].filter(([, paths]) => [...paths].some((path) => path.startsWith('params.')));
+  return new Map(learned.map(([name, paths]) => [name, [...paths].flatMap(ofBatch)]));
+}

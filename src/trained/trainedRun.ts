@@ -1,0 +1,229 @@
+/** @file A trained run in use: continuations of prompts and predictions for batches, from one checkpoint. */
+import type { CompileOptions, Engine } from '../compiler/index.js';
+import { build, type Config, classOf, iterate } from '../hparams/index.js';
+import {
+  type BaseInput,
+  BaseTokenizer,
+  type Batch,
+  type BatchSpecs,
+  InputError,
+  withTokenizerOf,
+} from '../inputs/index.js';
+import { LanguageModel } from '../models/index.js';
+import { restoreParams } from '../programs/checkpointJob.js';
+import { recordedData } from '../programs/dataRecord.js';
+import { compileOptions, type JobOptions } from '../programs/options.js';
+import { TRAIN, trainingDataset } from '../programs/programDataset.js';
+import type { FlatTrainState } from '../programs/taskState.js';
+import type { SingleTask } from '../tasks/index.js';
+import { Completion } from './completion.js';
+import { DecodeQueue } from './decodeQueue.js';
+import { endsOf, type GenerateOptions, generationDefaults, generationOf } from './generation.js';
+import type { Specs } from './predictions.js';
+import { type Predictions, Predictor } from './predictor.js';
+import { RequestError } from './requestError.js';
+import { type RunDocument, readRunDocument } from './runDocument.js';
+
+/** Options of `loadRun`. */
+export interface LoadRunOptions {
+  /** The checkpoint: a step, or the best by the metric that training tracked. Default: the newest. */
+  readonly checkpoint?: number | 'best' | undefined;
+  /** Continuations that are decoded at once, default 1; further ones wait. */
+  readonly batchSize?: number | undefined;
+  /** Directories to look for the experiment's module in. Default: ./experiments, then the package's. */
+  readonly experiments?: readonly string[] | undefined;
+  /** Default: `auto`. */
+  readonly engine?: Engine;
+  /** Default: the number of cores. */
+  readonly numThreads?: number | undefined;
+}
+
+/** Shapes and dtypes of a dataset's arrays by path; undefined where the input does not tell them from its config. */
+function specsByPath(dataset: Config<BaseInput>): Specs | undefined {
+  const flat = (specs: BatchSpecs, prefix: string): [string, Specs[string]][] =>
+    Object.entries(specs).flatMap(([name, spec]) =>
+      'dtype' in spec && typeof spec.dtype === 'string'
+        ? [[prefix + name, spec as Specs[string]]]
+        : flat(spec as BatchSpecs, `${prefix}${name}.`),
+    );
+  try {
+    return Object.fromEntries(flat(build(dataset).batchSpecs(), ''));
+  } catch (error) {
+    if (error instanceof InputError) return undefined;
+    throw error;
+  }
+}
+
+/** The tokenizer of a dataset, with the vocabulary that training recorded; undefined where it has none. */
+function tokenizerOf(dataset: Config<BaseInput>, directory: string): BaseTokenizer | undefined {
+  const fixed = withTokenizerOf(dataset, recordedData(directory, TRAIN) ?? {});
+  const parts = iterate(fixed, { defaults: true }).map(({ config }) => config);
+  const config = parts.find((part) => classOf(part).prototype instanceof BaseTokenizer);
+  return config && (build(config) as BaseTokenizer);
+}
+
+/** A decoder of completions, and what it makes of text. */
+interface Continuing {
+  readonly tokenizer: BaseTokenizer;
+  readonly queue: DecodeQueue;
+  readonly seqlen: number;
+}
+
+/** A trained run. Made by `loadRun`. */
+export class TrainedRun {
+  readonly task: SingleTask;
+  readonly #options: JobOptions;
+  readonly #state: FlatTrainState;
+  readonly #predictor: Predictor;
+  readonly #rows: number;
+  readonly #specs: Specs | undefined;
+  #continuing: Continuing | undefined;
+
+  private constructor(
+    /** Name, configs and commit, as the run recorded them. */
+    readonly document: RunDocument,
+    options: JobOptions,
+    task: SingleTask,
+    state: FlatTrainState,
+    rows: number,
+  ) {
+    this.task = task;
+    this.#options = options;
+    this.#state = state;
+    this.#rows = rows;
+    this.#specs = specsByPath(trainingDataset(document));
+    this.#predictor = new Predictor({
+      ...{ model: task.model, params: state, trained: this.#specs },
+      compileOptions: this.#compileOptions,
+    });
+  }
+
+  /** Reads a run's record and restores its parameters. @throws as `loadRun` */
+  static async open(
+    directory: string,
+    { experiments, batchSize = 1, ...options }: LoadRunOptions,
+  ): Promise<TrainedRun> {
+    if (!Number.isInteger(batchSize) || batchSize < 1)
+      throw new RequestError(`loadRun: batchSize: expected an integer from 1, got ${batchSize}.`);
+    const document = await readRunDocument(directory, experiments);
+    const job: JobOptions = {
+      ...document,
+      ...options,
+      decodeDatasets: [],
+      jobLogDir: directory,
+      mode: 'decode',
+      overrides: [],
+      classVars: '',
+    };
+    const task = build(document.task);
+    const state = await restoreParams(job, task, task.hp.train.hp.decodeUseEmaStates);
+    return new TrainedRun(document, job, task, state, batchSize);
+  }
+
+  /** Full name of the experiment. */
+  get name(): string {
+    return this.document.name;
+  }
+
+  /** The step of the checkpoint. */
+  get step(): number {
+    return this.#state.step;
+  }
+
+  /** The tokenizer of training. @throws RequestError where its input has none */
+  get tokenizer(): BaseTokenizer {
+    return this.#continues().tokenizer;
+  }
+
+  /** Tokens of a prompt and its continuation together, at most. @throws RequestError as `stream` */
+  get maxTokens(): number {
+    return this.#continues().seqlen;
+  }
+
+  /** The continuation of a prompt, without the prompt. @throws as `stream` */
+  async generate(prompt: string, options: GenerateOptions = {}): Promise<string> {
+    const pieces: string[] = [];
+    for await (const piece of this.stream(prompt, options)) pieces.push(piece);
+    return pieces.join('');
+  }
+
+  /**
+   * The continuation of a prompt by pieces of text, each given as soon as its tokens are drawn. Up to `batchSize`
+   * continuations are decoded together; others wait. Leaving the loop ends the decoding.
+   *
+   * @throws ConfigError for options that don't fit; RequestError for a prompt without tokens or too long, and for a
+   *   model or an input that has no text; InputError for characters that the tokenizer lacks.
+   */
+  stream(prompt: string, options: GenerateOptions = {}): Completion {
+    const { tokenizer, queue, seqlen } = this.#continues();
+    const { hp } = this.task;
+    const settings = generationOf(generationDefaults(hp.decode), options);
+    const ids = tokenizer.encode(prompt);
+    if (ids.length === 0) {
+      throw new RequestError(
+        'The prompt is empty: the model continues text, and needs a token to begin with.',
+      );
+    }
+    if (ids.length >= seqlen) {
+      throw new RequestError(
+        `The prompt has ${ids.length} tokens; prompt and continuation together have ${seqlen} at most, so expected ${seqlen - 1} or fewer.`,
+      );
+    }
+    return new Completion(ids, settings, {
+      decode: (drawn) => tokenizer.decode(drawn),
+      endIds: endsOf(hp.decode.hp.decoder),
+      enqueue: queue.add,
+    });
+  }
+
+  /**
+   * The model's predictions for a batch, by name: what `computePredictions` returns for it, on the host. A tensor that
+   * it returns alone is called `predictions`. A batch may have any number of rows, and may lack arrays (labels, say):
+   * predictions that depend on them are left out.
+   *
+   * @throws RequestError for arrays or shapes that training's batches don't have, and where nothing can be predicted.
+   */
+  predict(batch: Batch): Promise<Predictions> {
+    return this.#predictor.predict(batch);
+  }
+
+  /** Ends what is under way, and frees the compiled programs. */
+  async dispose(): Promise<void> {
+    await this.#continuing?.queue.dispose();
+    await this.#predictor.dispose();
+  }
+
+  readonly #compileOptions = (name: string): CompileOptions => compileOptions(this.#options, name);
+
+  #continues(): Continuing {
+    this.#continuing ??= this.#newContinuing();
+    return this.#continuing;
+  }
+
+  #newContinuing(): Continuing {
+    const { model } = this.task;
+    if (!(model instanceof LanguageModel)) {
+      throw new RequestError(
+        `${this.name} has a ${model.constructor.name}, which continues no text: only a LanguageModel does. Use predict.`,
+      );
+    }
+    const dataset = trainingDataset(this.document);
+    const tokenizer = tokenizerOf(dataset, this.#options.jobLogDir);
+    if (tokenizer === undefined) {
+      throw new RequestError(
+        `${this.name} is trained on ${classOf(dataset).name}, which has no tokenizer: its ids have no text. Use predict.`,
+      );
+    }
+    const seqlen = this.task.hp.decode.hp.decoder.hp.seqlen || this.#specs?.ids?.shape[1];
+    if (seqlen === undefined) {
+      throw new RequestError(
+        `${this.name} doesn't say how long its texts are: set task.decode.decoder.seqlen.`,
+      );
+    }
+    const queue = new DecodeQueue({
+      ...{ model, params: this.#state, rows: this.#rows, seqlen },
+      compileOptions: this.#compileOptions,
+    });
+    return { tokenizer, queue, seqlen };
+  }
+}

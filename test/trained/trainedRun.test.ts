@@ -1,0 +1,187 @@
+/** @file Trained runs: continuations with their settings, predictions, checkpoints, and what they refuse. */
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import type { Batch } from '../../src/inputs/index.js';
+import { loadRun, type TrainedRun } from '../../src/trained/index.js';
+import { project, temporaryDirectory } from '../command.js';
+import { type Decoded, tinyRun } from './tinyRun.js';
+
+let directory: string;
+let decoded: Decoded[];
+let run: TrainedRun;
+
+beforeAll(async () => {
+  ({ directory, decoded } = await tinyRun());
+  run = await loadRun(directory);
+  return () => run.dispose();
+}, 60_000);
+
+/** A copy of the run whose record was edited. */
+function edited(replace: (text: string) => string): string {
+  const copy = join(temporaryDirectory(), 'run');
+  cpSync(directory, copy, { recursive: true });
+  const path = join(copy, 'experiment.json');
+  writeFileSync(path, replace(readFileSync(path, 'utf8')));
+  return copy;
+}
+
+test('a run without further settings continues prompts as decode mode did', async () => {
+  expect([run.name, run.step, run.maxTokens]).toEqual(['tiny.Tiny', 200, 24]);
+  expect(decoded.length).toBe(2);
+  for (const { prefix, decoded_substr } of decoded) expect(await run.generate(prefix)).toBe(decoded_substr);
+  expect(await run.generate('82\n182 a', { maxTokens: 5 })).toBe('nd 11');
+});
+
+test('a seed decides on what is drawn, and pieces are its text', async () => {
+  const options = { temperature: 1, topK: 20, topP: 0.9, maxTokens: 12, seed: 7 };
+  const text = await run.generate('one two ', options);
+  const pieces: string[] = [];
+  const completion = run.stream('one two ', options);
+  for await (const piece of completion) pieces.push(piece);
+  expect(text).toBe('and and 3367');
+  expect(pieces).toEqual([...text]);
+  expect([completion.tokens, completion.finishReason]).toEqual([12, 'length']);
+  expect(await run.generate('one two ', { ...options, seed: 8 })).not.toBe(text);
+});
+
+test('a text ends before the first stop text, and pieces hold its beginning back', async () => {
+  const { prefix, decoded_substr } = decoded[0]!;
+  expect(decoded_substr).toBe('nd 1111 and and ');
+  const completion = run.stream(prefix, { stop: ['and an', '1 an'] });
+  const pieces: string[] = [];
+  for await (const piece of completion) pieces.push(piece);
+  expect(pieces.join('')).toBe('nd 111');
+  expect([completion.tokens, completion.finishReason]).toEqual([10, 'stop']);
+  expect(await run.generate(prefix, { stop: 'nowhere' })).toBe(decoded_substr);
+});
+
+test('a batch of several gives each text as alone, whatever waits beside it', async () => {
+  const many = await loadRun(directory, { batchSize: 3 });
+  const prompts = ['one two ', 'three', 'four five six', 'seven', '8'];
+  const options = (i: number) => ({ temperature: 1.2, seed: i });
+  const alone: string[] = [];
+  for (const [i, prompt] of prompts.entries()) alone.push(await many.generate(prompt, options(i)));
+  const together = await Promise.all(prompts.map((prompt, i) => many.generate(prompt, options(i))));
+  expect(together).toEqual(alone);
+  expect(new Set(alone).size).toBe(5);
+  await many.dispose();
+});
+
+test('leaving a loop ends its decoding, and what waited goes on', async () => {
+  const left = run.stream('182 a');
+  for await (const piece of left) {
+    expect(piece).toBe('n');
+    break;
+  }
+  expect(left.finishReason).toBe('cancelled');
+  expect(left.tokens).toBeLessThan(5);
+  expect(await run.generate(decoded[0]!.prefix)).toBe(decoded[0]!.decoded_substr);
+  const again = (async () => {
+    for await (const _ of left);
+  })();
+  await expect(again).rejects.toThrow('A continuation is decoded once: ask for another.');
+});
+
+test('options and prompts that do not fit are refused at the call', () => {
+  const stream = run.stream.bind(run);
+  expect(() => stream('a', { temperature: -1 })).toThrow(/^Generation\.temperature.* -1/);
+  expect(() => stream('a', { topp: 1 } as object)).toThrow(/'topp'.*topP/s);
+  expect(() => stream('')).toThrow(
+    'The prompt is empty: the model continues text, and needs a token to begin with.',
+  );
+  expect(() => stream('x'.repeat(24))).toThrow(
+    'The prompt has 24 tokens; prompt and continuation together have 24 at most, so expected 23 or fewer.',
+  );
+});
+
+const ids = { shape: [2, 16], dtype: 'int32' as const, data: Int32Array.from({ length: 32 }, (_, i) => i) };
+
+test('predictions are those that the arrays of a batch suffice for, of any number of rows', async () => {
+  const found = await run.predict({ ids });
+  expect(Object.keys(found)).toEqual(['logits', 'perExampleArgmax']);
+  expect(found.logits).toMatchObject({ shape: [2, 16, 256], dtype: 'float32' });
+  expect(found.perExampleArgmax).toMatchObject({ shape: [2, 16], dtype: 'int32' });
+  const one = await run.predict({ ids: { ...ids, shape: [1, 16], data: ids.data.slice(16) } });
+  expect(one.logits!.data).toEqual(found.logits!.data.slice(16 * 256));
+  const weights = { shape: [2, 16], dtype: 'float32' as const, data: new Float32Array(32).fill(1) };
+  const all = await run.predict({ ids, labels: ids, weights });
+  expect(all.logits!.data).toEqual(found.logits!.data);
+  expect(Object.keys(all)).toContain('perExampleXent');
+});
+
+test.each<[string, Batch, string]>([
+  ['no arrays', {}, 'predict: the batch has no arrays.'],
+  [
+    'an unknown array',
+    { ids, label: ids },
+    "predict: the batches of training have no 'label'. Did you mean 'labels'? They have: ids, labels, paddings, weights.",
+  ],
+  [
+    'another length',
+    { ids: { ...ids, shape: [4, 8] } },
+    "predict: 'ids' is int32[4,8]; expected int32[rows,16].",
+  ],
+  [
+    'another number of rows',
+    { ids, labels: { ...ids, shape: [1, 16] } },
+    "predict: 'labels' is int32[1,16]; expected int32[rows,16], with 2 rows as 'ids' has.",
+  ],
+  [
+    'other data',
+    { ids: { ...ids, data: new Float32Array(32) } },
+    "predict: 'ids' is int32[2,16]; expected data of 32 elements in a Int32Array, got 32 in a Float32Array.",
+  ],
+  [
+    'too little',
+    { labels: ids },
+    "predict: no prediction can be computed from 'labels' alone. Each needs arrays of the batch:\n  logits: ids\n" +
+      '  perExampleArgmax: ids\n  perExampleXent: ids, labels\n  totalXent: ids, labels, weights\n' +
+      '  avgXent: ids, labels, weights\n  perSequenceXent: ids, labels, weights\n  totalLoss: ids, labels, weights',
+  ],
+  [
+    'an id that the model lacks',
+    { ids: { ...ids, data: new Int32Array(32).fill(256) } },
+    "predict: input 'batch.ids', element [0,0]: 256 is not one of the 256 rows of float32[256,32], 0 to 255",
+  ],
+])('a batch is refused that has %s', async (_, batch, message) => {
+  const error = await run.predict(batch).catch((error: Error) => error);
+  expect((error as Error).message).toContain(message);
+});
+
+test('a checkpoint of another step is loaded, and what is not there is told', async () => {
+  const earlier = await loadRun(directory, { checkpoint: 196 });
+  expect(earlier.step).toBe(196);
+  await earlier.dispose();
+  await expect(loadRun(directory, { checkpoint: 5 })).rejects.toThrow(
+    'no checkpoint for step 5; there are checkpoints for steps 196, 200',
+  );
+  await expect(loadRun(directory, { batchSize: 0 })).rejects.toThrow(
+    'loadRun: batchSize: expected an integer from 1, got 0.',
+  );
+  const empty = temporaryDirectory();
+  await expect(loadRun(empty)).rejects.toThrow(
+    `${empty}: expected the directory of a trained run, which has an experiment.json, and there is none. ` +
+      'Give the --job_log_dir of luthier train.',
+  );
+});
+
+test('the module of an experiment is loaded for classes of its own, and found by its name', async () => {
+  const own = edited((text) => text.replaceAll('"LanguageModel"', '"Unheard"'));
+  const experiments = [join(project, 'experiments')];
+  await expect(loadRun(own, { experiments })).rejects.toThrow("No class 'Unheard' is known.");
+  const gone = edited((text) =>
+    text.replaceAll('"LanguageModel"', '"Unheard"').replace('"tiny.Tiny"', '"gone.Tiny"'),
+  );
+  await expect(loadRun(gone, { experiments })).rejects.toThrow(/^Could not find experiment 'gone.Tiny'/);
+  const damaged = edited(() => '{');
+  await expect(loadRun(damaged)).rejects.toThrow(`${damaged}/experiment.json: not the record of a run (`);
+});
+
+test('a run without checkpoints is told from one that was trained', async () => {
+  const untrained = edited((text) => text);
+  rmSync(join(untrained, 'checkpoints'), { recursive: true });
+  await expect(loadRun(untrained)).rejects.toThrow(
+    `there is none in ${untrained}/checkpoints. Train with --mode=train first`,
+  );
+});
