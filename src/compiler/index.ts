@@ -16,6 +16,7 @@ export { IndexError } from './indexChecks.js';
 export { type CompileOptions, compile, evalShape, exportOnnx, type Following, jit } from './jit.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';
 export { memoryBandwidth, nativePeak } from './native/peak.js';
+export { type ExportedFunction, exportModel } from './onnx/exportModel.js';
 export * as ops from './ops/index.js';
 export type { Precision } from './precision.js';
 export * from './prng.js';

@@ -89,9 +89,9 @@ function targetOf(path: string): string {
  *
  * @throws the system's error where it can't be written; then nothing is left.
  */
-export function writeWhole(path: string, text: string): void {
+export function writeWhole(path: string, contents: string | Uint8Array): void {
   const target = targetOf(path);
-  replaceWith(target, (temporary) => writeFileSync(temporary, text, { flush: true }));
+  replaceWith(target, (temporary) => writeFileSync(temporary, contents, { flush: true }));
 }
 
 function replaceWith(target: string, write: (temporary: string) => void): void {

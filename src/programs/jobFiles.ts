@@ -30,7 +30,8 @@ function headOf(git: string): string | undefined {
   }
 }
 
-function versions(): Record<string, string> {
+/** Versions of the framework, of Node, and of the libraries that compute. */
+export function versions(): Record<string, string> {
   const require = createRequire(import.meta.url);
   const own = require('../../package.json') as { version: string; dependencies: Record<string, string> };
   const { '@tensorflow/tfjs-core': tfjs, 'onnxruntime-node': onnxruntime } = own.dependencies;

@@ -10,6 +10,14 @@ interface CommandEntry {
 
 /** Commands in --help order. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
+  export: {
+    about: 'Writes a trained model as an ONNX file.',
+    load: async () => (await import('./trained/exportRun.js')).exportCommand,
+  },
+  generate: {
+    about: 'Continues prompts with a trained language model.',
+    load: async () => (await import('./trained/generate.js')).generate,
+  },
   list: {
     about: 'Lists experiments with their file, base class and own constants.',
     load: async () => (await import('./list/index.js')).list,

@@ -4,8 +4,8 @@ import { type BaseDecoder, SampleDecoder } from '../decoding/index.js';
 import { build, Configurable, type ConfigValues } from '../hparams/index.js';
 import type { Decode } from '../tasks/index.js';
 
-/** Fields of a continuation's settings. */
-export class Generation extends Configurable.with({
+/** Schemas of a continuation's settings. */
+export const generationFields = {
   temperature: z.number().nonnegative().describe('Divides the logits; 0 takes the likeliest token.'),
   topK: z.int().nonnegative().describe('Draws from the k likeliest tokens; 0 for all.'),
   topP: z
@@ -25,7 +25,10 @@ export class Generation extends Configurable.with({
     .default([])
     .describe('Texts that end the continuation, which is given without them.'),
   seed: z.int().nonnegative().describe('Seed of the draws: the same seed, the same text.'),
-}) {}
+};
+
+/** A continuation's settings. */
+export class Generation extends Configurable.with(generationFields) {}
 
 /** Settings of a continuation. What is left out is as the experiment's `task.decode` has it. */
 export type GenerateOptions = Partial<ConfigValues<Generation>>;

@@ -40,7 +40,7 @@ interface Compiled {
 const listed = (names: Iterable<string>): string => [...names].map((name) => `'${name}'`).join(', ');
 
 /** Specs with another number of rows. */
-function withRows(specs: Specs, rows: number): Specs {
+export function withRows(specs: Specs, rows: number): Specs {
   return Object.fromEntries(
     Object.entries(specs).map(([path, { shape, dtype }]) => [
       path,

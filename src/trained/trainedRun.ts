@@ -72,11 +72,11 @@ interface Continuing {
 /** A trained run. Made by `loadRun`. */
 export class TrainedRun {
   readonly task: SingleTask;
+  /** Shapes and dtypes of the arrays of training's batches by path; undefined where the input does not tell. */
+  readonly batchSpecs: Specs | undefined;
   readonly #options: JobOptions;
-  readonly #state: FlatTrainState;
   readonly #predictor: Predictor;
   readonly #rows: number;
-  readonly #specs: Specs | undefined;
   #continuing: Continuing | undefined;
 
   private constructor(
@@ -84,16 +84,16 @@ export class TrainedRun {
     readonly document: RunDocument,
     options: JobOptions,
     task: SingleTask,
-    state: FlatTrainState,
+    /** The parameters of the checkpoint. */
+    readonly params: FlatTrainState,
     rows: number,
   ) {
     this.task = task;
     this.#options = options;
-    this.#state = state;
     this.#rows = rows;
-    this.#specs = specsByPath(trainingDataset(document));
+    this.batchSpecs = specsByPath(trainingDataset(document));
     this.#predictor = new Predictor({
-      ...{ model: task.model, params: state, trained: this.#specs },
+      ...{ model: task.model, params, trained: this.batchSpecs },
       compileOptions: this.#compileOptions,
     });
   }
@@ -127,7 +127,7 @@ export class TrainedRun {
 
   /** The step of the checkpoint. */
   get step(): number {
-    return this.#state.step;
+    return this.params.step;
   }
 
   /** The tokenizer of training. @throws RequestError where its input has none */
@@ -214,14 +214,14 @@ export class TrainedRun {
         `${this.name} is trained on ${classOf(dataset).name}, which has no tokenizer: its ids have no text. Use predict.`,
       );
     }
-    const seqlen = this.task.hp.decode.hp.decoder.hp.seqlen || this.#specs?.ids?.shape[1];
+    const seqlen = this.task.hp.decode.hp.decoder.hp.seqlen || this.batchSpecs?.ids?.shape[1];
     if (seqlen === undefined) {
       throw new RequestError(
         `${this.name} doesn't say how long its texts are: set task.decode.decoder.seqlen.`,
       );
     }
     const queue = new DecodeQueue({
-      ...{ model, params: this.#state, rows: this.#rows, seqlen },
+      ...{ model, params: this.params, rows: this.#rows, seqlen },
       compileOptions: this.#compileOptions,
     });
     return { tokenizer, queue, seqlen };

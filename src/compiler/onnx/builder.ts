@@ -25,6 +25,12 @@ export class OnnxBuilder {
   /** Path of the layer that new nodes belong to. */
   scope = '';
 
+  /**
+   * @param isPortable whether the model is for other programs: it then has ONNX's own operators only, and a constant of
+   *   its own for each use.
+   */
+  constructor(readonly isPortable = false) {}
+
   private fresh(): string {
     return `v${this.next++}`;
   }
@@ -50,7 +56,7 @@ export class OnnxBuilder {
   }
 
   private constant(key: string, make: () => string): string {
-    const known = this.constants.get(key);
+    const known = this.isPortable ? undefined : this.constants.get(key);
     if (known !== undefined) return known;
     const name = make();
     this.constants.set(key, name);

@@ -12,8 +12,13 @@ export const inputName = (i: number): string => `in${i}`;
  * An optimized graph prepared for ONNX Runtime: composites without a kernel are expanded, and the result is simplified.
  */
 export function prepareForOnnx(graph: Graph): Graph {
+  return fetchUnshaped(expandForOnnx(graph));
+}
+
+/** An optimized graph without the composites that ONNX has no kernel for, simplified. */
+export function expandForOnnx(graph: Graph): Graph {
   const expanded = optimize(expandComposites(graph, (node) => node.op in lowerings));
-  return fetchUnshaped(optimize(fuseMatMulAdd(expanded)));
+  return optimize(fuseMatMulAdd(expanded));
 }
 
 /**
@@ -30,15 +35,17 @@ function fetchUnshaped(graph: Graph): Graph {
 }
 
 /**
- * The ONNX model of a prepared graph. Inputs are named by `inputName`, outputs by position. ONNX requires a node behind
+ * The ONNX model of a prepared graph. Inputs are named by `nameOf`, outputs by position. ONNX requires a node behind
  * every output, so inputs, constants and repeated outputs pass through an Identity.
  */
-export function lowerToOnnx(graph: Graph): OnnxModel {
-  const builder = new OnnxBuilder();
+export function lowerToOnnx(
+  graph: Graph,
+  { builder = new OnnxBuilder(), nameOf = inputName } = {},
+): OnnxModel {
   const taken = new Set<string>();
   graph.inputs.forEach((input, i) => {
-    builder.bind(input, inputName(i));
-    taken.add(inputName(i));
+    builder.bind(input, nameOf(i));
+    taken.add(nameOf(i));
   });
   for (const node of graph.nodes) {
     builder.scope = node.scope;
@@ -59,7 +66,7 @@ export function lowerToOnnx(graph: Graph): OnnxModel {
     return { name: own, type: output.dtype, shape: output.shape };
   });
   const inputs = graph.inputs.map((input, i) => ({
-    name: inputName(i),
+    name: nameOf(i),
     type: input.dtype,
     shape: input.shape,
   }));

@@ -28,8 +28,8 @@ const same =
   (op: string, domain = ''): Lowering =>
   (_, inputs, b) => [b.emit(op, inputs, { domain })];
 
-/** FusedMatMul requires float32; integers are transposed first, and never have a factor. */
-const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
+/** ONNX's own product, of transposed operands, with the factor behind it. */
+const plainMatmul: Lowering = ({ attrs, inputs }, names, b) => {
   const transposed = names.map((name, i) => {
     if (!(i === 0 ? attrs.transposeA : attrs.transposeB)) return name;
     const axes = inputs[i]!.shape.map((_, axis) => axis);
@@ -37,7 +37,8 @@ const matmulInt: Lowering = ({ attrs, inputs }, names, b) => {
       attrs: { perm: [...axes.slice(0, -2), axes.at(-1)!, axes.at(-2)!] },
     });
   });
-  return [b.emit('MatMul', transposed)];
+  const product = b.emit('MatMul', transposed);
+  return [attrs.alpha === 1 ? product : b.emit('Mul', [product, b.scalar(attrs.alpha as number)])];
 };
 
 /** ONNX multiplies in float32; for bfloat16, the operands are rounded first. */
@@ -48,7 +49,8 @@ const matmul: Lowering = (node, names, b) => {
   const { transposeA, transposeB, alpha } = node.attrs;
   const inputs = operands(node, names, b);
   if (!transposeA && !transposeB && alpha === 1) return [b.emit('MatMul', inputs)];
-  if (node.outputs[0]!.dtype !== 'float32') return matmulInt(node, inputs, b);
+  // FusedMatMul is ONNX Runtime's, and requires float32. Integers never have a factor.
+  if (b.isPortable || node.outputs[0]!.dtype !== 'float32') return plainMatmul(node, inputs, b);
   const fused = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: alpha as number } };
   return [b.emit('FusedMatMul', inputs, { domain: MICROSOFT, attrs: fused })];
 };

@@ -18,7 +18,7 @@ export interface OnnxOptions {
 }
 
 /** Loads ONNX Runtime at first use, since loading takes 60 ms and shape inference doesn't need it. */
-async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
+export async function loadRuntime(): Promise<typeof import('onnxruntime-node')> {
   await disableTelemetry();
   try {
     return await import('onnxruntime-node');

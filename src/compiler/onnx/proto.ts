@@ -1,6 +1,6 @@
 /**
  * @file Protobuf messages of an ONNX model and their encoding, with the field numbers of onnx.proto (ONNX IR version
- * 10). Weights never pass through here.
+ * 10).
  */
 import { ProtobufMessage } from '../../files/index.js';
 import type { HostArray, Shape } from '../tensors.js';
@@ -56,6 +56,8 @@ export interface OnnxValueInfo {
   readonly name: string;
   readonly type: OnnxTypeName;
   readonly shape: Shape;
+  /** The shape with names in the place of dimensions that may have any size; default: `shape`. */
+  readonly dims?: readonly (number | string)[];
 }
 
 /** A complete model. */
@@ -89,10 +91,13 @@ function writeInitializer({ name, type, shape, data }: OnnxInitializer): Protobu
     .blob(9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 }
 
-function writeValueInfo({ name, type, shape }: OnnxValueInfo): ProtobufMessage {
-  const dims = new ProtobufMessage();
-  for (const dim of shape) dims.message(1, new ProtobufMessage().int(1, dim));
-  const tensorType = new ProtobufMessage().int(1, OnnxType[type]).message(2, dims);
+function writeValueInfo({ name, type, shape, dims = shape }: OnnxValueInfo): ProtobufMessage {
+  const written = new ProtobufMessage();
+  for (const dim of dims) {
+    const message = new ProtobufMessage();
+    written.message(1, typeof dim === 'number' ? message.int(1, dim) : message.string(2, dim));
+  }
+  const tensorType = new ProtobufMessage().int(1, OnnxType[type]).message(2, written);
   return new ProtobufMessage().string(1, name).message(2, new ProtobufMessage().message(1, tensorType));
 }
 
@@ -106,12 +111,26 @@ function writeGraph(model: OnnxModel, name: string): ProtobufMessage {
   return graph;
 }
 
-/** Encodes a ModelProto. */
-export function encodeModel(model: OnnxModel): Uint8Array {
-  return new ProtobufMessage()
-    .int(1, IR_VERSION)
-    .message(7, writeGraph(model, 'program'))
-    .message(8, new ProtobufMessage().string(1, '').int(2, OPSET))
-    .message(8, new ProtobufMessage().string(1, 'com.microsoft').int(2, MICROSOFT_OPSET))
-    .bytes();
+/** Where a model comes from. */
+export interface OnnxOrigin {
+  readonly name: string;
+  readonly producer: string;
+  readonly version: string;
+  /** Further facts by name. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Encodes a ModelProto. It names ONNX Runtime's operators only if it has any. */
+export function encodeModel(model: OnnxModel, origin?: OnnxOrigin): Uint8Array {
+  const message = new ProtobufMessage().int(1, IR_VERSION);
+  if (origin !== undefined) message.string(2, origin.producer).string(3, origin.version);
+  message
+    .message(7, writeGraph(model, origin?.name ?? 'program'))
+    .message(8, new ProtobufMessage().string(1, '').int(2, OPSET));
+  const domains = new Set(model.nodes.map(({ domain }) => domain).filter((domain) => domain !== ''));
+  for (const domain of domains)
+    message.message(8, new ProtobufMessage().string(1, domain).int(2, MICROSOFT_OPSET));
+  for (const [key, value] of Object.entries(origin?.metadata ?? {}))
+    message.message(14, new ProtobufMessage().string(1, key).string(2, value));
+  return message.bytes();
 }

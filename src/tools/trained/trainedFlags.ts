@@ -1,0 +1,23 @@
+/** @file Flags of the commands that use a trained run, and the run itself. */
+import { flagTable } from '../../cli/flags.js';
+import type { FlagTable } from '../../cli/flagTable.js';
+import { type LoadRunOptions, loadRun, type TrainedRun } from '../../trained/index.js';
+import type { Arguments } from '../command.js';
+
+const { num_threads, engine } = flagTable as Record<string, FlagTable[string]>;
+
+/** Flags by which a run is loaded. */
+export const trainedFlags: FlagTable = {
+  checkpoint: {
+    ...flagTable.checkpoint!,
+    about: 'The checkpoint: of this step, or the best by task.train.trackMetric. Default: the newest.',
+  },
+  num_threads: num_threads!,
+  engine: engine!,
+};
+
+/** Loads the run whose directory is the command's argument. */
+export function runOf({ positionals, values }: Arguments, batchSize = 1): Promise<TrainedRun> {
+  const { checkpoint, numThreads, engine } = values as LoadRunOptions;
+  return loadRun(positionals[0]!, { checkpoint, numThreads, batchSize, ...(engine && { engine }) });
+}

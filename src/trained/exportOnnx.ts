@@ -1,0 +1,85 @@
+/** @file A trained run as an ONNX file. */
+import { exportModel, flatViews } from '../compiler/index.js';
+import { didYouMean } from '../hparams/index.js';
+import { versions } from '../programs/jobFiles.js';
+import { paramSpecs } from '../programs/taskState.js';
+import { arraysBehind, predictions } from './predictions.js';
+import { withRows } from './predictor.js';
+import { RequestError } from './requestError.js';
+import type { TrainedRun } from './trainedRun.js';
+
+/** An ONNX file, and what it computes from what. */
+export interface ExportedOnnx {
+  readonly bytes: Uint8Array;
+  /** Arrays of a batch. */
+  readonly inputs: readonly string[];
+  /** Predictions. */
+  readonly outputs: readonly string[];
+  /** Predictions that the file leaves out, with the arrays that they need. */
+  readonly others: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Predictions that need as few arrays as any: of a model that is trained with labels, those that need none. */
+function fewest(behind: ReadonlyMap<string, readonly string[]>): string[] {
+  const [first] = [...behind.values()].sort((a, b) => a.length - b.length);
+  return [...behind].flatMap(([name, paths]) => (paths.every((path) => first!.includes(path)) ? [name] : []));
+}
+
+/**
+ * The forward pass of a run as an ONNX file, for batches of any number of rows. Other dimensions are those of training's
+ * batches.
+ *
+ * @param outputs names of predictions; default: those that need the fewest arrays.
+ * @throws RequestError for unknown outputs, and where training's input does not tell its shapes; CompilerError for what
+ *   ONNX has no operator for.
+ */
+export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): ExportedOnnx {
+  const { batchSpecs, params, task, name, step, document } = run;
+  if (batchSpecs === undefined) {
+    throw new RequestError(
+      `${name}: its training input doesn't tell the shapes of its batches, which an ONNX file holds: give its class a batchSpecs() method.`,
+    );
+  }
+  const behind = arraysBehind(task.model, paramSpecs(params), batchSpecs);
+  if (behind.size === 0) throw new RequestError(`${name}: no prediction depends on the parameters.`);
+  const unknown = outputs?.find((output) => !behind.has(output));
+  if (unknown !== undefined) {
+    const names = [...behind.keys()];
+    throw new RequestError(
+      `--outputs: ${name} predicts no '${unknown}'.${didYouMean(unknown, names)} It predicts: ${names.join(', ')}.`,
+    );
+  }
+  const chosen = outputs ?? fewest(behind);
+  const inputs = Object.keys(batchSpecs).filter((path) =>
+    chosen.some((output) => behind.get(output)!.includes(path)),
+  );
+  const given = Object.fromEntries(inputs.map((path) => [path, batchSpecs[path]!]));
+  const absent = Object.fromEntries(Object.entries(batchSpecs).filter(([path]) => !inputs.includes(path)));
+  const { luthier } = versions();
+  // What stands for absent arrays is not behind the chosen outputs: it is traced, and then removed.
+  const bytes = exportModel({
+    f: (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
+    specsFor: (rows) => ({ params: paramSpecs(params), batch: withRows(given, rows) }),
+    weights: flatViews(params.layout, params.params),
+    origin: {
+      name,
+      producer: 'luthier',
+      version: luthier!,
+      metadata: {
+        experiment: name,
+        step: String(step),
+        ...(document.gitRevision && { commit: document.gitRevision }),
+        luthier: luthier!,
+      },
+    },
+  });
+  const others = new Map([...behind].filter(([output]) => !chosen.includes(output)));
+  return { bytes, inputs, outputs: chosen, others };
+}
+
+/** Rows of a traced batch. */
+const rowsOf = ({
+  batch,
+}: {
+  readonly batch: Readonly<Record<string, { readonly shape: readonly number[] }>>;
+}): number => Object.values(batch)[0]!.shape[0]!;

@@ -1,0 +1,199 @@
+/** @file `luthier generate` and `luthier export` on a trained run: what they print, write and refuse. */
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stripVTControlCharacters } from 'node:util';
+import * as ort from 'onnxruntime-node';
+import { beforeAll, expect, test } from 'vitest';
+import { converse } from '../../../src/tools/trained/prompts.js';
+import { loadRun, type TrainedRun } from '../../../src/trained/index.js';
+import { oneProcess, project, temporaryDirectory } from '../../command.js';
+import { commandEnvironment } from '../../loader.js';
+import { tinyRun } from '../../trained/tinyRun.js';
+
+const luthier = oneProcess('src/tools/commandLine.ts');
+const script = join(import.meta.dirname, '../../../src/tools/commandLine.ts');
+let directory: string;
+let run: TrainedRun;
+
+beforeAll(async () => {
+  ({ directory } = await tinyRun());
+  run = await loadRun(directory, { checkpoint: 200 });
+  return () => run.dispose();
+}, 60_000);
+
+/** The command with lines in its standard input. */
+function piped(flags: readonly string[], input: string): Promise<{ stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [script, 'generate', directory, ...flags],
+      { cwd: project, env: commandEnvironment() },
+      (_, stdout, stderr) => resolve({ stdout, stderr }),
+    );
+    child.stdin!.end(input);
+  });
+}
+
+test('a prompt is continued as flags say, and as task.decode says without them', async () => {
+  expect(await luthier(['generate', directory, '--prompt=182 a'])).toEqual({
+    ...{ code: 0, stderr: '' },
+    stdout: `${await run.generate('182 a')}\n`,
+  });
+  const flags = ['--temperature=1', '--top_k=20', '--top_p=0.9', '--max_tokens=12', '--seed=7', '--stop=9'];
+  const drawn = await luthier(['generate', directory, '--prompt=one two ', ...flags, '--format=markdown']);
+  expect(drawn.stdout).toBe('```\none two and and 3367\n```\n');
+  const stopped = await luthier([
+    'generate',
+    directory,
+    '--prompt=182 a',
+    '--stop=11',
+    '--format=json',
+    '--checkpoint=200',
+  ]);
+  expect(JSON.parse(stopped.stdout)).toEqual({
+    ...{ experiment: 'tiny.Tiny', step: 200 },
+    completions: [{ prompt: '182 a', text: 'nd ', tokens: 5, finishReason: 'stop' }],
+  });
+});
+
+test.each([
+  [['--prompt='], "--prompt: expected a value; got ''."],
+  [['--prompt=a', '--temperature=-1'], "--temperature: expected a non-negative number, got '-1'"],
+  [['--prompt=a', '--topk=1'], "Unknown flag --topk. Did you mean '--top_k'?"],
+  [
+    ['--prompt=123456789012345678901234'],
+    'The prompt has 24 tokens; prompt and continuation together have 24 at most, so expected 23 or fewer.',
+  ],
+])('%s is refused in one message', async (flags, message) => {
+  const { code, stderr } = await luthier(['generate', directory, ...flags]);
+  expect([code, stderr.split('\n')[0]!.slice(0, message.length)]).toEqual([2, message]);
+});
+
+test('each line of a pipe is a prompt', async () => {
+  const { stdout, stderr } = await piped([], '182 a\n\n83 an');
+  const texts = [await run.generate('182 a'), await run.generate('83 an')];
+  expect({ stdout, stderr }).toEqual({ stdout: `${texts.join('\n')}\n`, stderr: '' });
+});
+
+/** A conversation on a terminal: what is typed, and what has been shown when it ends. */
+function terminal(): { type(text: string): void; shown(): string; ended: Promise<void> } {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  let shown = '';
+  output.on('data', (data) => {
+    shown += data;
+  });
+  const ended = converse(run, { temperature: 0 }, { input, output });
+  return { type: (text) => input.write(text), shown: () => shown, ended };
+}
+
+test('what is typed is continued line by line, until Ctrl-D', async () => {
+  const { type, shown, ended } = terminal();
+  type('182 a\r');
+  while (!shown().includes(await run.generate('182 a'))) await sleep(5);
+  type(`${'x'.repeat(30)}\r`);
+  while (!shown().includes('The prompt has 30 tokens')) await sleep(5);
+  type('\x04');
+  await ended;
+  const plain = stripVTControlCharacters(shown()).replaceAll('\r', '');
+  expect(plain.split('\n')).toContain(await run.generate('182 a'));
+});
+
+test('Ctrl-C ends a conversation, also while a text is written', async () => {
+  const idle = terminal();
+  idle.type('\x03');
+  await idle.ended;
+  const { type, shown, ended } = terminal();
+  type('182 a\r\x03');
+  await ended;
+  expect(shown()).not.toContain(await run.generate('182 a'));
+});
+
+/** Predictions of a file for some rows of ids. */
+async function inRuntime(
+  file: string,
+  feeds: Record<string, ort.Tensor>,
+): Promise<ort.InferenceSession.OnnxValueMapType> {
+  const session = await ort.InferenceSession.create(file, { logSeverityLevel: 4 });
+  return session.run(feeds);
+}
+
+test('an exported file predicts what the run does, for batches of any size', async () => {
+  const file = join(temporaryDirectory(), 'deep/tiny.onnx');
+  const { code, stdout, stderr } = await luthier(['export', directory, '--format=onnx', `--out=${file}`]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout.split('\n')).toEqual([
+    `Wrote ${file}: 95.8 kB, tiny.Tiny at step 200.`,
+    'inputs: ids',
+    'outputs: logits, perExampleArgmax',
+    ...[
+      'perExampleXent, of ids, labels',
+      'totalXent, of ids, labels, weights',
+      'avgXent, of ids, labels, weights',
+    ].map((text) => `left out: ${text}`),
+    ...['perSequenceXent', 'totalLoss'].map((name) => `left out: ${name}, of ids, labels, weights`),
+    expect.stringMatching(/^ONNX Runtime computes the same, to \de[-+]\d+ of the largest value\.$/),
+    '',
+  ]);
+  expect(readdirSync(join(file, '..'))).toEqual(['tiny.onnx']);
+  for (const rows of [1, 5]) {
+    const data = Int32Array.from({ length: rows * 16 }, (_, i) => (i * 37) % 256);
+    const expected = await run.predict({ ids: { shape: [rows, 16], dtype: 'int32', data } });
+    const found = await inRuntime(file, { ids: new ort.Tensor('int32', data, [rows, 16]) });
+    expect(found.logits!.dims).toEqual([rows, 16, 256]);
+    for (const [i, value] of expected.logits!.data.entries())
+      expect(Math.abs((found.logits!.data as Float32Array)[i]! - value)).toBeLessThan(1e-4);
+    expect(found.perExampleArgmax!.data).toEqual(expected.perExampleArgmax!.data);
+  }
+});
+
+test('a file names its sizes, its operators and where it comes from', async () => {
+  const file = join(temporaryDirectory(), 'tiny.onnx');
+  const { stdout } = await luthier([
+    'export',
+    directory,
+    `--out=${file}`,
+    '--outputs=avgXent',
+    '--format=json',
+    '--checkpoint=196',
+  ]);
+  expect(JSON.parse(stdout)).toMatchObject({
+    inputs: ['ids', 'labels', 'weights'],
+    outputs: ['avgXent'],
+    step: 196,
+  });
+  const session = await ort.InferenceSession.create(file);
+  expect(session.inputMetadata.map((each) => each.isTensor && [each.name, each.type, each.shape])).toEqual([
+    ['ids', 'int32', ['batch', 16]],
+    ['labels', 'int32', ['batch', 16]],
+    ['weights', 'float32', ['batch', 16]],
+  ]);
+  const text = readFileSync(file, 'latin1');
+  const { gitRevision } = run.document;
+  const commit = gitRevision === null ? [] : ['commit', gitRevision];
+  for (const part of [
+    ...commit,
+    'luthier',
+    'experiment',
+    'tiny.Tiny',
+    'step',
+    '196',
+    'lm/softmax/w',
+    'batch',
+  ])
+    expect(text).toContain(part);
+  expect(text).not.toContain('com.microsoft');
+});
+
+test('a prediction that the model lacks is told, with those that it has', async () => {
+  const { code, stderr } = await luthier(['export', directory, '--outputs=logit']);
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr:
+      "--outputs: tiny.Tiny predicts no 'logit'. Did you mean 'logits'? It predicts: logits, perExampleArgmax, " +
+      'perExampleXent, totalXent, avgXent, perSequenceXent, totalLoss.\n',
+  });
+  expect((await luthier(['export', directory, '--out=/dev/null/x.onnx'])).code).toBe(2);
+});
