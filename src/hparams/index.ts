@@ -79,7 +79,7 @@ export { formerNamesOf, registerAlias, registerClass, UNNAMED } from './fields/c
 export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
 export { type Declared, lineageOf } from './fields/declaringModule.js';
 export { describeSchema, showLong, showValue } from './fields/describe.js';
-export { container, factory, instance, sub } from './fields/holders.js';
+export { builds, container, factory, instance, sub } from './fields/holders.js';
 export {
   type Argument,
   type Call,
@@ -143,6 +143,7 @@ export type {
   CallPartial,
   ConcreteClass,
   Config,
+  ConfigBuilding,
   ConfigOf,
   ConfigurableClass,
   ConfigurableFunction,

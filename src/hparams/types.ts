@@ -110,6 +110,9 @@ export type ConfigurableClass<F extends Fields, T> = Target<F, T> & (new (hp: Hp
 /** Any config, of whatever class and kind. */
 export type AnyConfig = { readonly [BUILT]: any; readonly [KIND]: 'config' | 'partial' };
 
+/** Any config that builds a `T`, of whatever class, function and kind. */
+export type ConfigBuilding<T> = AnyConfig & { readonly [BUILT]: T };
+
 /** The names of a config's fields. */
 export type NameIn<C> = Exclude<keyof C, typeof BUILT | typeof KIND>;
 

@@ -9,7 +9,7 @@ import { globSync, isDynamicPattern } from 'tinyglobby';
 import { InputError } from './inputErrors.js';
 
 /** A file of a corpus. */
-interface CorpusFile {
+export interface CorpusFile {
   /** Absolute path. */
   readonly path: string;
   /** The path in messages: relative to the searched directory, with `/`. */

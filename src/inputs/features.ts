@@ -1,5 +1,6 @@
 /** @file Features: tensors made from the columns of a record. */
 import { z } from 'zod';
+import { sizeOf } from '../compiler/tensors.js';
 import { Configurable, didYouMean } from '../hparams/index.js';
 import { InputError } from './inputErrors.js';
 import type { DataRecord } from './recordSources.js';
@@ -17,7 +18,7 @@ export abstract class BaseFeature extends Configurable.with({}) {
   abstract spec(): FeatureSpec;
 
   /** The record's values, as many as the shape has elements. @throws InputError for what is missing or of another kind */
-  abstract valuesOf(record: DataRecord): readonly number[];
+  abstract valuesOf(record: DataRecord): ArrayLike<number>;
 }
 
 /** The value of a column. @throws InputError with the columns that there are */
@@ -47,6 +48,32 @@ export class NumberFeature extends BaseFeature.with({
   }
 }
 
+/** Numbers of an array that stands in one column, nested or flat, or a typed array: [...shape]. */
+export class ArrayFeature extends BaseFeature.with({
+  column,
+  shape: z.array(z.int().positive()).min(1).describe("Shape of a record's array."),
+  dtype: z.enum(['float32', 'int32']).default('float32').describe('Type of the elements.'),
+}) {
+  spec(): FeatureSpec {
+    const { shape, dtype } = this.hp;
+    return { shape, dtype };
+  }
+
+  valuesOf(record: DataRecord): ArrayLike<number> {
+    const { column: name, shape } = this.hp;
+    const value = cellOf(record, name);
+    const flat = Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : value;
+    const isArray = Array.isArray(flat) || ArrayBuffer.isView(flat);
+    const { length } = flat as ArrayLike<unknown>;
+    if (isArray && length === sizeOf(shape))
+      return Array.from(flat as ArrayLike<unknown>, (x) => numberOf(x, name));
+    throw new InputError(
+      `column '${name}': expected an array of shape [${shape.join(', ')}], ` +
+        `got ${isArray ? `${length} number${length === 1 ? '' : 's'}` : shown(value)}`,
+    );
+  }
+}
+
 /** A number, or its text. */
 function numberOf(value: unknown, name: string): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
@@ -59,15 +86,24 @@ function numberOf(value: unknown, name: string): number {
 export class ClassFeature extends BaseFeature.with({
   column,
   classes: z
-    .array(z.string())
-    .min(2)
-    .refine((classes) => new Set(classes).size === classes.length, { error: 'expected each class once' })
-    .describe("The column's values, as text, in the order of their ids."),
+    .union([
+      z.int().min(2),
+      z
+        .array(z.string())
+        .min(2)
+        .refine((classes) => new Set(classes).size === classes.length, { error: 'expected each class once' }),
+    ])
+    .describe(
+      "The column's values, as text, in the order of their ids; or the number of classes, if the values are ids from 0 on.",
+    ),
 }) {
   #ids!: ReadonlyMap<string, number>;
 
   protected override setup(): void {
-    this.#ids = new Map(this.hp.classes.map((name, id) => [name, id]));
+    const { classes } = this.hp;
+    const names =
+      typeof classes === 'number' ? Array.from({ length: classes }, (_, id) => String(id)) : classes;
+    this.#ids = new Map(names.map((name, id) => [name, id]));
   }
 
   spec(): FeatureSpec {
@@ -75,11 +111,12 @@ export class ClassFeature extends BaseFeature.with({
   }
 
   valuesOf(record: DataRecord): number[] {
-    const { column: name, classes } = this.hp;
+    const { column: name } = this.hp;
     const value = cellOf(record, name);
     const text = typeof value === 'string' ? value.trim() : String(value);
     const id = this.#ids.get(text);
     if (id !== undefined) return [id];
+    const classes = [...this.#ids.keys()];
     const known = classes.length > 10 ? `${classes.slice(0, 10).join(', ')}, …` : classes.join(', ');
     throw new InputError(
       `column '${name}': ${shown(value)} is not one of the ${classes.length} classes.${didYouMean(text, classes)} They are: ${known}.`,

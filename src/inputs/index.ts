@@ -12,10 +12,13 @@ export {
   type PackedLmBatch,
   specsOf,
 } from './batch.js';
+export { CifarImages, IdxImages } from './binaryImages.js';
 export { charVocabularyOf } from './characters.js';
 export { packageDirectory, resolveFiles, type SourceFile } from './corpusFiles.js';
 export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
-export { BaseFeature, ClassFeature, type FeatureSpec, NumberFeature } from './features.js';
+export { ArrayFeature, BaseFeature, ClassFeature, type FeatureSpec, NumberFeature } from './features.js';
+export { ImageInput } from './imageInput.js';
+export { BaseImageSource, ImageFolder } from './imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
 export { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
 export type { JsonValue } from './jsonValue.js';
@@ -23,6 +26,7 @@ export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RecordInput } from './recordInput.js';
 export { BaseRecordSource, CsvSource, type DataRecord, JsonLinesSource } from './recordSources.js';
 export { RowInput } from './rowInput.js';
+export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
 export { TextInput } from './textInput.js';
 export { BaseTokenizer, ByteTokenizer, CharTokenizer } from './tokenizers.js';

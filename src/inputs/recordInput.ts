@@ -2,21 +2,22 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { newHostArray, sizeOf } from '../compiler/tensors.js';
-import { instance } from '../hparams/index.js';
+import { builds } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
-import { BaseFeature, type FeatureSpec } from './features.js';
+import type { FeatureSpec } from './features.js';
 import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
-import { permutation, streamKey } from './random.js';
-import { BaseRecordSource, type PlacedRecord } from './recordSources.js';
+import { emptyBatchOf, features, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
+import {
+  BaseRecordSource,
+  type DataRecord,
+  type PlacedRecord,
+  type Records,
+  recordsIn,
+} from './recordSources.js';
 import { RowInput } from './rowInput.js';
-
-/** Purpose of the random stream of the split under its seed. */
-const SPLIT = 2 ** 43;
-
-/** Weight of each row of a batch: 1, or 0 for padding. */
-const WEIGHTS = 'weights';
+import { splitFields, splitOf } from './splits.js';
 
 /** A feature of all records of the split, behind one another. */
 interface Column {
@@ -33,20 +34,28 @@ interface Table {
   readonly contents: string;
 }
 
+const isIterable = (made: unknown): boolean =>
+  typeof made === 'object' && made !== null && Symbol.iterator in made;
+
+/** Records in the config itself, in files, or of a function. */
+const source = z.union([
+  z.array(z.record(z.string(), z.json())),
+  builds<BaseRecordSource | Iterable<DataRecord>>(
+    'a source of records or an iterable of them, such as a generator (StreamInput takes async ones)',
+    (made) => made instanceof BaseRecordSource || isIterable(made),
+  ),
+]);
+
 /**
- * Records of CSV or JSON Lines files, or made in code. A batch has a tensor for each feature, [batchSize, …], and
+ * Records of files, of a function, or in the config itself. A batch has a tensor for each feature, [batchSize, …], and
  * `weights`, [batchSize], which is 0 for padding. A random share of the records is held out for validation.
  */
 export class RecordInput extends RowInput.with({
-  source: instance(BaseRecordSource, null).describe('Where the records come from.'),
-  features: z
-    .record(z.string(), instance(BaseFeature, null))
-    .refine((features) => Object.keys(features).length > 0, { error: 'expected at least one feature' })
-    .refine((features) => !Object.hasOwn(features, WEIGHTS), { error: `'${WEIGHTS}' is the weight of a row` })
-    .describe("A batch's tensors by name."),
-  split: z.enum(['train', 'validation', 'all']).default('train').describe('The split to read.'),
-  validationFraction: z.number().min(0).lt(1).default(0.1).describe('Share of the records to hold out.'),
-  splitSeed: z.int().min(0).default(0).describe('Seed of the choice of the records to hold out.'),
+  source: source.describe(
+    'The records: a list of them, a source such as CsvSource, or a configurable function that gives an iterable.',
+  ),
+  features,
+  ...splitFields,
 }) {
   #table: Table | undefined;
 
@@ -55,31 +64,19 @@ export class RecordInput extends RowInput.with({
   }
 
   override batchSpecs(): BatchSpecs {
-    const { batchSize, features } = this.hp;
-    const specs = Object.entries(features).map(([name, feature]) => {
-      const { shape, dtype } = feature.spec();
-      return [name, { shape: [batchSize, ...shape], dtype }] as const;
-    });
-    return { ...Object.fromEntries(specs), [WEIGHTS]: { shape: [batchSize], dtype: 'float32' } };
+    return recordSpecs(this.hp.features, this.hp.batchSize);
   }
 
   protected override emptyBatch(): Batch {
-    const specs = Object.entries(this.batchSpecs()) as [string, FeatureSpec][];
-    return Object.fromEntries(
-      specs.map(([name, { shape, dtype }]) => [
-        name,
-        { shape, dtype, data: newHostArray(dtype, sizeOf(shape)) },
-      ]),
-    );
+    return emptyBatchOf(this.batchSpecs());
   }
 
   protected override fillRow(row: number, batch: Batch, b: number): void {
-    const data = (name: string) => batch[name]!.data as Float32Array | Int32Array;
-    for (const [name, { spec, values }] of Object.entries(this.#load().columns)) {
+    const values = Object.entries(this.#load().columns).map(([name, { spec, values }]) => {
       const size = sizeOf(spec.shape);
-      data(name).set(values.subarray(row * size, (row + 1) * size), b * size);
-    }
-    data(WEIGHTS)[b] = 1;
+      return [name, values.subarray(row * size, (row + 1) * size)] as const;
+    });
+    writeRow(batch, b, Object.fromEntries(values));
   }
 
   override dataIdentity(): DataIdentity {
@@ -99,16 +96,8 @@ export class RecordInput extends RowInput.with({
   #load(): Table {
     if (this.#table !== undefined) return this.#table;
     try {
-      const { records, files } = this.hp.source.read();
-      const wanted = this.#split(records);
-      if (wanted.length === 0) {
-        const { split, validationFraction } = this.hp;
-        throw new InputError(
-          records.length === 0
-            ? 'there are no records.'
-            : `split '${split}' is empty: validationFraction ${validationFraction} of ${records.length} records.`,
-        );
-      }
+      const { records, files } = this.#read();
+      const wanted = splitOf(records, this.hp, 'records');
       const columns = this.#columnsOf(wanted);
       const contents = contentsOf(wanted.length, columns);
       this.#table = { numRows: wanted.length, columns, files, contents };
@@ -119,13 +108,9 @@ export class RecordInput extends RowInput.with({
     }
   }
 
-  /** The records of the split, in their order. */
-  #split<T>(records: readonly T[]): readonly T[] {
-    const { split, validationFraction, splitSeed } = this.hp;
-    if (split === 'all') return records;
-    const order = permutation(streamKey(splitSeed, SPLIT), records.length);
-    const held = new Set(order.subarray(0, Math.round(validationFraction * records.length)));
-    return records.filter((_, i) => held.has(i) === (split === 'validation'));
+  #read(): Records {
+    const { source } = this.hp;
+    return source instanceof BaseRecordSource ? source.read() : { records: recordsIn(source), files: [] };
   }
 
   #columnsOf(records: readonly PlacedRecord[]): Record<string, Column> {
@@ -133,14 +118,7 @@ export class RecordInput extends RowInput.with({
       const spec = feature.spec();
       const size = sizeOf(spec.shape);
       const values = newHostArray(spec.dtype, records.length * size) as Column['values'];
-      for (const [i, { record, place }] of records.entries()) {
-        try {
-          values.set(feature.valuesOf(record), i * size);
-        } catch (error) {
-          if (!(error instanceof InputError)) throw error;
-          throw new InputError(`${place}: feature '${name}', ${error.message}`, { cause: error });
-        }
-      }
+      for (const [i, record] of records.entries()) values.set(valuesOf(record, name, feature), i * size);
       return [name, { spec, values }] as const;
     });
     return Object.fromEntries(columns);

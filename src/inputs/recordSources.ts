@@ -1,4 +1,4 @@
-/** @file Sources of records: CSV and JSON Lines files, and data made in code. */
+/** @file Sources of records: CSV and JSON Lines files, and classes that make them. */
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
@@ -21,6 +21,21 @@ export interface Records {
   readonly files: readonly DataFile[];
 }
 
+/** All records of an iterable. @throws InputError for what is no record */
+export function recordsIn(records: Iterable<unknown>): PlacedRecord[] {
+  return Array.from(records, placedRecord);
+}
+
+/** A record with its number as its place. @throws InputError for what is no record */
+export function placedRecord(record: unknown, i: number): PlacedRecord {
+  const place = `record ${i}`;
+  if (typeof record === 'object' && record !== null && !Array.isArray(record))
+    return { record: record as DataRecord, place };
+  throw new InputError(
+    `${place}: expected an object, { column: value, … }; got ${JSON.stringify(record)?.slice(0, 40)}`,
+  );
+}
+
 /** Base of all sources. A source of one's own overrides `records`. */
 export abstract class BaseRecordSource extends Configurable.with({}) {
   static override readonly isAbstract = true;
@@ -30,10 +45,7 @@ export abstract class BaseRecordSource extends Configurable.with({}) {
 
   /** Reads all records. @throws InputError with the place of what is wrong. */
   read(): Records {
-    return {
-      records: Array.from(this.records(), (record, i) => ({ record, place: `record ${i}` })),
-      files: [],
-    };
+    return { records: recordsIn(this.records()), files: [] };
   }
 }
 

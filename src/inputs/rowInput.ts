@@ -2,10 +2,11 @@
 
 import { BaseInput } from './baseInput.js';
 import { type Batch, type BatchSpecs, specsOf } from './batch.js';
-import { EndOfData, InputError } from './inputErrors.js';
+import { EndOfData } from './inputErrors.js';
 import type { InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { permutation, streamKey } from './random.js';
+import { savedPosition } from './savedPosition.js';
 
 /** Purpose of the order's random stream under the input's seed; the epoch is added. */
 const ORDER = 2 ** 40;
@@ -71,21 +72,7 @@ export abstract class RowInput extends BaseInput.with({}) {
   }
 
   override setState(state: InputState): void {
-    const { position, ...saved } = state;
-    if (typeof position !== 'number' || !Number.isSafeInteger(position) || position < 0) {
-      throw new InputError(
-        `Input '${this.name}': a state has a position that is 0 or a positive integer, got ${JSON.stringify(state)}.`,
-      );
-    }
-    const changed = Object.entries(this.#identity())
-      .filter(([name, now]) => now !== saved[name])
-      .map(([name, now]) => `${name} is ${now}, was ${saved[name] ?? 'not recorded'}`);
-    if (changed.length > 0) {
-      throw new InputError(
-        `Input '${this.name}' cannot go on from the saved state, for its data has changed since: ${changed.join('; ')}. Bring back what it was, or start a new run in another directory.`,
-      );
-    }
-    this.#position = position;
+    this.#position = savedPosition(this.name, state, this.#identity());
   }
 
   /** Adds the values that the order of rows depends on, if the data has an end. */

@@ -3,6 +3,7 @@ import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import {
   build,
+  builds,
   Configurable,
   classOf,
   configurable,
@@ -13,6 +14,7 @@ import {
   instance,
   isEqual,
   print,
+  setPath,
   sub,
   toJSON,
 } from '../../src/hparams/index.js';
@@ -207,4 +209,53 @@ test('an argFactory that fails in a call is named with its path', () => {
   const asks = configurable((hp) => hp, { a: instance(failing) }, { name: 'asks' });
   const make = build(asks.partial({ a: failing.argFactory() }));
   expect(() => make()).toThrow(/^Building failing at a failed: Expected property name/);
+});
+
+const relu = configurable(function relu() {
+  return (x: number) => Math.max(x, 0);
+}, {});
+const leaky = configurable(
+  function leaky({ slope }: { slope: number }) {
+    return (x: number) => Math.max(x, slope * x);
+  },
+  { slope: z.number() },
+);
+const text = configurable(function text() {
+  return 'relu';
+}, {});
+class Net extends Configurable.with({
+  activation: builds<(x: number) => number>(
+    'a function of a number',
+    (made) => typeof made === 'function',
+    () => relu.config(),
+  ).describe('The activation function.'),
+}) {}
+
+test('a field of whatever builds a function: any config that fits, of any function or class', () => {
+  expect(build(Net.config()).hp.activation(-2)).toBe(0);
+  const config = Net.config({ activation: leaky.config({ slope: 0.5 }) });
+  expect(build(config).hp.activation(-2)).toBe(-1);
+  expectTypeOf(build(config).hp.activation).toEqualTypeOf<(x: number) => number>();
+  setPath(config, 'activation', 'relu');
+  expect(build(config).hp.activation(-2)).toBe(0);
+  expect(build(fromJSON(toJSON(config)) as typeof config).hp.activation(3)).toBe(3);
+  // One config in two fields is one function.
+  const [one, other] = build([config, Net.config({ activation: config.activation })]);
+  expect(other.hp.activation).toBe(one.hp.activation);
+});
+
+test('what builds something else does not compile, and is an error of the build', () => {
+  // @ts-expect-error a string is no function
+  const config = Net.config({ activation: text.config() });
+  expect(messageOf(() => build(config))).toMatch(
+    /^Net\.activation: expected a config that builds a function of a number, got a text config \(at .*\)\n {2}while building Net$/,
+  );
+  // @ts-expect-error a function, and no config of it
+  const plain = messageOf(() => Net.config({ activation: (x: number) => x }));
+  expect(plain).toMatch(
+    /^Net\.activation: expected a config that builds a function of a number, got function activation \(at/,
+  );
+  expect(messageOf(() => setPath(Net.config(), 'activation', 'leeky'))).toMatch(
+    /^activation: expected a config that builds a function of a number, got 'leeky'\. Did you mean 'leaky'\? \(at/,
+  );
 });

@@ -1,11 +1,12 @@
-/** @file Batches of records of CSV and JSON Lines files and of code: features, splits, weights, and the place of what is wrong. */
+/** @file Batches of records in memory, of files and of code: features, splits, weights, and the place of what is wrong. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { build, type Config } from '../../src/hparams/index.js';
+import { build, type Config, configurable } from '../../src/hparams/index.js';
 import {
+  ArrayFeature,
   BaseRecordSource,
   type Batch,
   ClassFeature,
@@ -76,6 +77,63 @@ test('JSON Lines, and CSV files without a header, in the order of the files', as
   const [one, two] = [fileOf('1.tsv', '4\teven\n'), fileOf('2.tsv', '5\todd')];
   const source = CsvSource.config({ files: [two, one], delimiter: '\t', columns: ['x', 'parity'] });
   expect(await allOf(inputOf({ source, batchSize: 2 }))).toEqual([{ x: [5, 4], y: [1, 0], weights: [1, 1] }]);
+});
+
+const squares = configurable(
+  function* squares({ count }: { count: number }) {
+    for (let x = 0; x < count; x++) yield { x, square: Float32Array.of(x, x * x) };
+  },
+  { count: z.int() },
+);
+const asynchronous = configurable(async function* asynchronous() {
+  yield { x: 1 };
+}, {});
+
+test('records in the config, and those of a generator function: arrays nested, flat and typed, ids of classes', async () => {
+  const source = [
+    {
+      x: [
+        [1, 2],
+        [3, 4],
+      ],
+      y: 1,
+    },
+    { x: [5, 6, 7, 8], y: 0 },
+  ];
+  const matrices = {
+    x: ArrayFeature.config({ column: 'x', shape: [2, 2] }),
+    y: ClassFeature.config({ column: 'y', classes: 2 }),
+  };
+  const input = inputOf({ source, features: matrices, batchSize: 2 });
+  expect(input.batchSpecs()).toMatchObject({ x: { shape: [2, 2, 2] }, y: { shape: [2], dtype: 'int32' } });
+  expect(await allOf(input)).toEqual([{ x: [1, 2, 3, 4, 5, 6, 7, 8], y: [1, 0], weights: [1, 1] }]);
+  const ints = { square: ArrayFeature.config({ column: 'square', shape: [2], dtype: 'int32' }) };
+  const made = inputOf({ source: squares.config({ count: 3 }), features: ints, batchSize: 3 });
+  expect(made.batchSpecs().square).toEqual({ shape: [3, 2], dtype: 'int32' });
+  expect(await allOf(made)).toEqual([{ square: [0, 0, 1, 1, 2, 4], weights: [1, 1, 1] }]);
+});
+
+test('records that do not fit are told by their number', async () => {
+  const x = { x: ArrayFeature.config({ column: 'x', shape: [2] }) };
+  const error = (value: never) =>
+    inputOf({ source: [{ x: [0, 1] }, { x: value }], features: x })
+      .getNext()
+      .catch(({ message }: Error) => message);
+  const where = "RecordInput 'input': record 1: feature 'x', column 'x': expected";
+  expect(await error([1] as never)).toBe(`${where} an array of shape [2], got 1 number`);
+  expect(await error('12' as never)).toBe(`${where} an array of shape [2], got "12"`);
+  expect(await error([1, 'a'] as never)).toBe(`${where} a number, got "a"`);
+  const id = inputOf({
+    source: [{ y: 3 }],
+    features: { y: ClassFeature.config({ column: 'y', classes: 3 }) },
+  });
+  await expect(id.getNext()).rejects.toThrow(
+    "record 0: feature 'y', column 'y': 3 is not one of the 3 classes. They are: 0, 1, 2.",
+  );
+  // @ts-expect-error an async generator is for StreamInput
+  expect(() => build(RecordInput.config({ source: asynchronous.config(), features, batchSize: 1 }))).toThrow(
+    'RecordInput.source: expected a config that builds a source of records or an iterable of them, such as a generator (StreamInput takes async ones), got an asynchronous config',
+  );
 });
 
 test('shapes are known before a record is read', () => {

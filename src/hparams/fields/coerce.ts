@@ -215,7 +215,11 @@ export function plainValue(literal: Literal): unknown {
 }
 
 function fitting(holder: Holder): AbstractClass[] {
-  return concreteClasses().filter((cls) => cls === holder.cls || cls.prototype instanceof holder.cls);
+  const base = holder.cls;
+  const classes = concreteClasses();
+  return base === undefined
+    ? classes
+    : classes.filter((cls) => cls === base || cls.prototype instanceof base);
 }
 
 /** The classes that `name` may mean among `classes`: what is clear there needs no qualified name. */
@@ -250,7 +254,7 @@ function hintFor(schema: z.ZodType, text: string): string {
   const problem = named && abstractProblem(named);
   if (problem !== undefined) return `. ${problem}`;
   if (near !== undefined) return `. Did you mean ${showValue(near)}?`;
-  return holder === undefined || candidates.length === 0
+  return holder?.cls === undefined || candidates.length === 0
     ? ''
     : `. Known classes: ${candidates.sort().join(', ')}.`;
 }

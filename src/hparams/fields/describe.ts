@@ -22,8 +22,7 @@ function describe(schema: z.ZodType, depth: number): string {
   const definition = definitionOf(schema);
   if (definition.type === 'nullable') return `${describe(definition.innerType!, depth)} or null`;
   const holder = holderOf(schema);
-  if (holder !== undefined)
-    return `${withArticle(holder.cls.name)} ${holder.kind === 'factory' ? 'partial' : 'config'}`;
+  if (holder !== undefined) return holder.configs;
   if (definition.innerType !== undefined) return describe(definition.innerType, depth);
   const inner = innermost(schema);
   return depth > deepest ? 'a value' : describeInner(definitionOf(inner), depth + 1);

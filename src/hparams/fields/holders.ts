@@ -1,4 +1,4 @@
-/** @file Fields that hold configs: templates, instances and factories. */
+/** @file Fields that hold configs: templates, instances, factories, and configs of any class by what they build. */
 import { z } from 'zod';
 
 import { ConfigError } from '../errors.js';
@@ -11,6 +11,7 @@ import type {
   CallPartial,
   ConcreteClass,
   Config,
+  ConfigBuilding,
   Factory,
   Fields,
   HpFrom,
@@ -19,6 +20,7 @@ import type {
   Target,
 } from '../types.js';
 import { registerClass } from './classNames.js';
+import { withArticle } from './describe.js';
 import { FIELDS } from './fields.js';
 import { type Holder, markHolder, markItems, parse } from './schema.js';
 
@@ -37,7 +39,7 @@ export function withBuilt<R>(resolve: (config: AnyConfig) => unknown, action: ()
 }
 
 /** Whether a field of this holder takes the config: of its class or a subclass, and a partial where factories are held. */
-function fits({ info, kind }: ConfigNode, holder: Pick<Holder, 'kind' | 'cls'>): boolean {
+function fits({ info, kind }: ConfigNode, holder: { kind: Holder['kind']; cls: AbstractClass }): boolean {
   if ((kind === 'partial') !== (holder.kind === 'factory')) return false;
   return info.cls === holder.cls || info.cls.prototype instanceof holder.cls;
 }
@@ -67,14 +69,18 @@ function configSchema(
         `The default of a ${kind}(${cls.name}) field is not a config of ${cls.name} or its subclasses.`,
       );
     });
-  const holder: Holder = { kind, cls, makeDefault: checked };
+  const configs = `${withArticle(cls.name)} ${kind === 'factory' ? 'partial' : 'config'}`;
+  const holder: Holder = { kind, cls, configs, makeDefault: checked };
   const schema = markHolder(z.custom(isFit), holder);
-  return kind === 'sub'
-    ? schema
-    : markHolder(
-        schema.transform((config) => (built ? built(config as AnyConfig) : config)),
-        holder,
-      );
+  return kind === 'sub' ? schema : buildingSchema(schema, holder);
+}
+
+/** `schema`, of configs, with what the build under way has made of the config as its result. */
+function buildingSchema(schema: z.ZodType, holder: Holder): z.ZodType {
+  return markHolder(
+    schema.transform((config) => (built ? built(config as AnyConfig) : config)),
+    holder,
+  );
 }
 
 type ConfigMaker<T extends Instance> = (() => Config<T>) | null;
@@ -161,4 +167,29 @@ export function factory<F extends Fields, R>(
 ): z.ZodType<(values?: Partial<HpFrom<F>>) => R, CallPartial<F, R>>;
 export function factory(cls: any, makeDefault: (() => AnyConfig) | null = null): z.ZodType {
   return configSchema(cls, 'factory', makeDefault ?? undefined);
+}
+
+/**
+ * A field that holds any config that builds a `T`, whatever its class or function:
+ *
+ *     activation: builds<(x: Tensor) => Tensor>('a function of a tensor', (made) => typeof made === 'function')
+ *
+ * Types compare what a config builds with `T`; `is` checks what `build` has made. Without `makeDefault` the field must be
+ * set.
+ *
+ * @param expected the noun phrase of a `T`, for messages.
+ */
+export function builds<T>(
+  expected: string,
+  is: (made: unknown) => boolean,
+  makeDefault?: () => ConfigBuilding<T>,
+): z.ZodType<T, ConfigBuilding<T>> {
+  const configs = `a config that builds ${expected}`;
+  const isConfig = (value: unknown): boolean => nodeOf(value) !== undefined;
+  const holder: Holder = { kind: 'instance', cls: undefined, configs, makeDefault };
+  const schema = buildingSchema(markHolder(z.custom(isConfig), holder), holder);
+  // Before the build, the value is the config itself.
+  return schema.refine((made) => isConfig(made) || is(made), {
+    error: `expected ${configs}`,
+  }) as z.ZodType<T, ConfigBuilding<T>>;
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { PromiseError } from '../errors.js';
 import type { AbstractClass, AnyConfig, Fields, Tag } from '../types.js';
 
-/** Key of the mark that `sub`, `instance` and `factory` leave in a schema's definition. */
+/** Key of the mark that `sub`, `instance`, `factory` and `builds` leave in a schema's definition. */
 const HOLDER: unique symbol = Symbol('luthier.holder');
 /** Key of the tags that `tagged` leaves in a schema's definition. */
 const TAGS: unique symbol = Symbol('luthier.tags');
@@ -14,7 +14,10 @@ const OLD_NAMES: unique symbol = Symbol('luthier.oldNames');
 export interface Holder {
   /** A template stays a config, an instance is built, a factory is built to a function. */
   readonly kind: 'sub' | 'instance' | 'factory';
-  readonly cls: AbstractClass;
+  /** The class of the configs, or a base of it; absent where any config will do that builds the right thing. */
+  readonly cls: AbstractClass | undefined;
+  /** The configs in words: `a Linear config`. */
+  readonly configs: string;
   /** Makes the default, absent where the field must be set. */
   readonly makeDefault: (() => AnyConfig) | undefined;
 }

@@ -1,0 +1,145 @@
+/** @file Images as bytes: decoding PNG and JPEG, and making them the size and colours of a batch. */
+import { InputError } from './inputErrors.js';
+
+/** Pixels as bytes, [height, width, channels]; 1 channel is grey, 3 are red, green and blue. */
+export interface RawImage {
+  readonly height: number;
+  readonly width: number;
+  readonly channels: 1 | 3;
+  readonly data: Uint8Array;
+}
+
+/** Shares of red, green and blue in grey (ITU-R BT.601, as in JPEG). */
+const LUMA = [0.299, 0.587, 0.114] as const;
+
+/** The image with 1 or 3 channels. */
+export function withChannels(image: RawImage, channels: 1 | 3): RawImage {
+  if (image.channels === channels) return image;
+  const pixels = image.height * image.width;
+  const data = new Uint8Array(pixels * channels);
+  for (let i = 0; i < pixels; i++) {
+    if (channels === 3) data.fill(image.data[i]!, 3 * i, 3 * i + 3);
+    else data[i] = Math.round(LUMA.reduce((sum, share, c) => sum + share * image.data[3 * i + c]!, 0));
+  }
+  return { ...image, channels, data };
+}
+
+/** The largest part of the image, in its middle, that has the aspect ratio of height × width. */
+export function centerCrop(image: RawImage, height: number, width: number): RawImage {
+  const scale = Math.min(image.height / height, image.width / width);
+  const [rows, columns] = [Math.round(height * scale), Math.round(width * scale)];
+  const [top, left] = [(image.height - rows) >> 1, (image.width - columns) >> 1];
+  const data = new Uint8Array(rows * columns * image.channels);
+  for (let y = 0; y < rows; y++) {
+    const start = ((top + y) * image.width + left) * image.channels;
+    data.set(image.data.subarray(start, start + columns * image.channels), y * columns * image.channels);
+  }
+  return { ...image, height: rows, width: columns, data };
+}
+
+/** The image at another size: bilinear where it grows, the mean of all pixels under a triangle where it shrinks. */
+export function resize(image: RawImage, height: number, width: number): RawImage {
+  const wide = resizeRows(transposed(image), width);
+  return resizeRows(transposed(wide), height);
+}
+
+/** Weights of the rows that a row of the result is made of. */
+function taps(from: number, to: number, at: number): { first: number; weights: number[] } {
+  const scale = from / to;
+  const support = Math.max(scale, 1);
+  const center = (at + 0.5) * scale;
+  const first = Math.max(0, Math.floor(center - support + 0.5));
+  const end = Math.min(from, Math.floor(center + support + 0.5));
+  const weights = Array.from({ length: end - first }, (_, i) =>
+    Math.max(0, 1 - Math.abs(first + i + 0.5 - center) / support),
+  );
+  const sum = weights.reduce((a, b) => a + b, 0);
+  return { first, weights: weights.map((weight) => weight / sum) };
+}
+
+function resizeRows(image: RawImage, height: number): RawImage {
+  if (image.height === height) return image;
+  const size = image.width * image.channels;
+  const data = new Uint8Array(height * size);
+  for (let y = 0; y < height; y++) {
+    const { first, weights } = taps(image.height, height, y);
+    for (let x = 0; x < size; x++) {
+      let sum = 0;
+      for (const [i, weight] of weights.entries()) sum += weight * image.data[(first + i) * size + x]!;
+      data[y * size + x] = Math.round(sum);
+    }
+  }
+  return { ...image, height, data };
+}
+
+/** The image with rows and columns exchanged. */
+function transposed({ height, width, channels, data: from }: RawImage): RawImage {
+  const data = new Uint8Array(from.length);
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      for (let c = 0; c < channels; c++)
+        data[(x * height + y) * channels + c] = from[(y * width + x) * channels + c]!;
+    }
+  }
+  return { height: width, width: height, channels, data };
+}
+
+/** Reads an image from a file's bytes. @throws InputError with the reason */
+export type ImageDecoder = (bytes: Uint8Array) => RawImage;
+
+const isPng = (bytes: Uint8Array): boolean => bytes[0] === 0x89 && bytes[1] === 0x50;
+const isJpeg = (bytes: Uint8Array): boolean => bytes[0] === 0xff && bytes[1] === 0xd8;
+
+/** Loads the decoder of PNG and JPEG files, which most programs do without. */
+export async function loadImageDecoder(): Promise<ImageDecoder> {
+  const [png, jpeg] = await Promise.all([import('fast-png'), import('jpeg-js')]);
+
+  function decodePng(bytes: Uint8Array): RawImage {
+    const decoded = png.decode(bytes, { checkCrc: true });
+    const { height, width, depth, channels, palette } = decoded;
+    const levels = 2 ** depth - 1;
+    const greys = Array.from({ length: levels + 1 }, (_, i) => Array(3).fill(Math.round((255 * i) / levels)));
+    // Grey of less than a byte is packed as indices of a palette are.
+    const isPacked = palette !== undefined || depth < 8;
+    const rows = isPacked
+      ? png.convertIndexedToRgb({ ...decoded, palette: palette ?? greys })
+      : depth === 16
+        ? decoded.data.map((value) => value >> 8)
+        : decoded.data;
+    const stored = isPacked ? (palette ?? greys)[0]!.length : channels;
+    // An alpha channel, the last one of 2 or 4, is left out.
+    return { height, width, ...withoutAlpha(rows, height * width, stored) };
+  }
+
+  function decodeJpeg(bytes: Uint8Array): RawImage {
+    const { height, width, data } = jpeg.default.decode(bytes, {
+      useTArray: true,
+      formatAsRGBA: false,
+      tolerantDecoding: false,
+    });
+    return { height, width, channels: 3, data };
+  }
+
+  return (bytes) => {
+    const decode = isPng(bytes) ? decodePng : isJpeg(bytes) ? decodeJpeg : undefined;
+    if (decode === undefined) throw new InputError('is neither a PNG nor a JPEG image');
+    try {
+      return decode(bytes);
+    } catch (error) {
+      const kind = decode === decodePng ? 'PNG' : 'JPEG';
+      throw new InputError(`is a damaged ${kind} image: ${(error as Error).message}`, { cause: error });
+    }
+  };
+}
+
+function withoutAlpha(
+  from: ArrayLike<number>,
+  pixels: number,
+  stored: number,
+): Pick<RawImage, 'channels' | 'data'> {
+  const channels = stored < 3 ? 1 : 3;
+  const data = new Uint8Array(pixels * channels);
+  for (let i = 0; i < pixels; i++)
+    for (let c = 0; c < channels; c++) data[i * channels + c] = from[i * stored + c]!;
+  return { channels, data };
+}

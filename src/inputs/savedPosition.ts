@@ -1,0 +1,29 @@
+/** @file The position of a saved state, for inputs that count the rows that were read. */
+import { InputError } from './inputErrors.js';
+import type { InputState } from './inputSource.js';
+import type { JsonValue } from './jsonValue.js';
+
+/**
+ * The position of a state that was saved of the same data.
+ *
+ * @param identity values that the meaning of a position depends on, by their names in messages.
+ * @throws InputError for a state without a position, or of other data.
+ */
+export function savedPosition(
+  inputName: string,
+  { position, ...saved }: InputState,
+  identity: { readonly [name: string]: JsonValue },
+): number {
+  if (typeof position !== 'number' || !Number.isSafeInteger(position) || position < 0) {
+    throw new InputError(
+      `Input '${inputName}': a state has a position that is 0 or a positive integer, got ${JSON.stringify({ position, ...saved })}.`,
+    );
+  }
+  const changed = Object.entries(identity)
+    .filter(([name, now]) => now !== saved[name])
+    .map(([name, now]) => `${name} is ${now}, was ${saved[name] ?? 'not recorded'}`);
+  if (changed.length === 0) return position;
+  throw new InputError(
+    `Input '${inputName}' cannot go on from the saved state, for its data has changed since: ${changed.join('; ')}. Bring back what it was, or start a new run in another directory.`,
+  );
+}

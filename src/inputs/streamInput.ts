@@ -1,0 +1,164 @@
+/** @file StreamInput: batches of features of records that a function gives one after the other, sync or async. */
+import { z } from 'zod';
+import { builds } from '../hparams/index.js';
+import { BaseInput } from './baseInput.js';
+import type { Batch, BatchSpecs } from './batch.js';
+import { EndOfData, InputError } from './inputErrors.js';
+import type { InputState } from './inputSource.js';
+import type { JsonValue } from './jsonValue.js';
+import { drawBelow, streamKey } from './random.js';
+import { emptyBatchOf, features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
+import { type DataRecord, placedRecord } from './recordSources.js';
+import { savedPosition } from './savedPosition.js';
+import { splitFields, streamSplit } from './splits.js';
+
+/** Purpose of the shuffle's random stream under the input's seed; the epoch is added. */
+const SHUFFLE = 2 ** 44;
+
+/** A stream of records, from its beginning. */
+type OpenStream = () => Iterable<DataRecord> | AsyncIterable<DataRecord>;
+
+/**
+ * Records of a configurable function that is called anew each epoch, such as an async generator: nothing but the shuffle
+ * buffer is kept in memory. Batches are RecordInput's. A random share of about `validationFraction` is held out. Every
+ * epoch must give the same records in the same order: a resumed run reads the stream again up to its position.
+ */
+export class StreamInput extends BaseInput.with({
+  records: builds<OpenStream>(
+    'a function that gives an iterable of records, such as the partial of a generator function',
+    (made) => typeof made === 'function',
+  ).describe('The records: a partial of a configurable function, sync or async.'),
+  features,
+  ...splitFields,
+  shuffleBufferSize: z
+    .int()
+    .positive()
+    .default(1024)
+    .describe('Records in memory of which training draws the next one; 1 keeps their order.'),
+}) {
+  #position = 0;
+  /** The rows from `#next` on. */
+  #rows: AsyncGenerator<Row> | undefined;
+  #next = 0;
+  #peeked: Batch | undefined;
+
+  override batchSpecs(): BatchSpecs {
+    return recordSpecs(this.hp.features, this.hp.batchSize);
+  }
+
+  override async getNext(): Promise<Batch> {
+    const batch = await this.peek();
+    this.#peeked = undefined;
+    this.#position += this.getGlobalBatchSize();
+    return batch;
+  }
+
+  override async peek(): Promise<Batch> {
+    this.#peeked ??= await this.#read();
+    return this.#peeked;
+  }
+
+  override reset(): void {
+    this.#moveTo(0);
+  }
+
+  override getState(): InputState {
+    return { position: this.#position, ...this.#identity() };
+  }
+
+  override setState(state: InputState): void {
+    this.#moveTo(savedPosition(this.name, state, this.#identity()));
+  }
+
+  override async close(): Promise<void> {
+    await this.#rows?.return(undefined);
+  }
+
+  #identity(): { readonly [name: string]: JsonValue } {
+    const { split, validationFraction, splitSeed, shuffleBufferSize, inputRandomSeed, isTraining } = this.hp;
+    return {
+      ...(split !== 'all' && { split, validationFraction, splitSeed }),
+      ...(isTraining && { shuffleBufferSize, shuffleSeed: inputRandomSeed ?? 0 }),
+    };
+  }
+
+  #moveTo(position: number): void {
+    this.#position = position;
+    this.#peeked = undefined;
+  }
+
+  /** The batch at the position, of which this host's rows are a part. */
+  async #read(): Promise<Batch> {
+    const { batchSize, infeedHostIndex } = this.hp;
+    const rows = await this.#rowsAt(this.#position);
+    const batch = emptyBatchOf(this.batchSpecs());
+    const all = this.getGlobalBatchSize();
+    let count = 0;
+    for (; count < all; count++) {
+      const { value, done } = await rows.next();
+      if (done) break;
+      const b = count - infeedHostIndex * batchSize;
+      if (b >= 0 && b < batchSize) writeRow(batch, b, value);
+    }
+    this.#next += all;
+    if (count === 0) throw new EndOfData(this.name);
+    return batch;
+  }
+
+  async #rowsAt(position: number): Promise<AsyncGenerator<Row>> {
+    if (this.#rows === undefined || this.#next !== position) {
+      await this.close();
+      this.#rows = this.#allRows();
+      for (this.#next = 0; this.#next < position; this.#next++) await this.#rows.next();
+    }
+    return this.#rows;
+  }
+
+  /** The rows of all epochs: one, but for training. */
+  async *#allRows(): AsyncGenerator<Row> {
+    const { isTraining, shuffleBufferSize, inputRandomSeed } = this.hp;
+    for (let epoch = 0; epoch === 0 || isTraining; epoch++) {
+      const key = streamKey(inputRandomSeed ?? 0, SHUFFLE + epoch);
+      const buffer: Row[] = [];
+      let drawn = 0;
+      const draw = (): Row => {
+        const i = drawBelow(key, drawn++, buffer.length);
+        const row = buffer[i]!;
+        buffer[i] = buffer.at(-1)!;
+        buffer.pop();
+        return row;
+      };
+      for await (const row of this.#epoch()) {
+        buffer.push(row);
+        if (buffer.length >= (isTraining ? shuffleBufferSize : 1)) yield draw();
+      }
+      while (buffer.length > 0) yield draw();
+    }
+  }
+
+  /** The rows of the split in the order of the stream. @throws InputError with the input's name and the record's place */
+  async *#epoch(): AsyncGenerator<Row> {
+    const { records, features, split } = this.hp;
+    const isInSplit = streamSplit(this.hp);
+    let [i, count] = [0, 0];
+    try {
+      for await (const record of records()) {
+        if (isInSplit(i)) {
+          const placed = placedRecord(record, i);
+          yield Object.fromEntries(
+            Object.entries(features).map(([name, feature]) => [name, valuesOf(placed, name, feature)]),
+          );
+          count++;
+        }
+        i++;
+      }
+      if (count === 0)
+        throw new InputError(
+          i === 0 ? 'there are no records.' : `split '${split}' of ${i} records is empty.`,
+        );
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      throw new InputError(`${this.constructor.name} '${this.name}': ${error.message}`, { cause: error });
+    }
+  }
+}
