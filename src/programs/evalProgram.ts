@@ -14,13 +14,14 @@ import {
   specsOf,
 } from '../inputs/index.js';
 import {
+  type EvalOutputs,
+  Evaluation,
+  type ExampleTensors,
   evalStep,
   metricValues,
   type Program,
   type SingleTask,
   type StepMetrics,
-  WeightedMeans,
-  type WeightedValues,
 } from '../tasks/index.js';
 import { BatchBuffers, badIndexError } from './batchBuffers.js';
 import { JobError } from './jobErrors.js';
@@ -54,13 +55,16 @@ class EvalStep {
     return new EvalStep(buffers, call);
   }
 
-  /** The metrics of a batch. */
-  async run(inputName: string, batch: Batch): Promise<WeightedValues> {
+  /** The outputs for a batch, which the next call overwrites. */
+  async run(inputName: string, batch: Batch): Promise<EvalOutputs> {
     this.buffers.load(batch);
     const problem = this.call.problemOf(0);
     if (problem !== undefined) throw badIndexError(`Input '${inputName}'`, problem);
-    const { metrics } = (await this.call.run()) as unknown as { metrics: StepMetrics };
-    return metricValues(metrics);
+    const { metrics, examples } = (await this.call.run()) as unknown as {
+      metrics: StepMetrics;
+      examples: ExampleTensors;
+    };
+    return { metrics: metricValues(metrics), examples };
   }
 }
 
@@ -74,8 +78,8 @@ export class EvalSteps {
     private readonly params: FlatParams,
   ) {}
 
-  /** The metrics of a batch of the named input. */
-  async run(inputName: string, batch: Batch): Promise<WeightedValues> {
+  /** Adds a batch of the named input to an evaluation. */
+  async run(inputName: string, batch: Batch, evaluation: Evaluation): Promise<void> {
     const signature = JSON.stringify(specsOf(batch));
     let step = this.#steps.get(signature);
     if (!step) {
@@ -85,7 +89,7 @@ export class EvalSteps {
       // A failed compilation is retried with the next batch.
       step.catch(() => this.#steps.delete(signature));
     }
-    return (await step).run(inputName, batch);
+    evaluation.add(await (await step).run(inputName, batch), batch);
   }
 }
 
@@ -128,7 +132,7 @@ export class EvalProgram implements Program<Run> {
 
   /**
    * Evaluates the batches that `evalLoopNumBatches` and `resetForEval` select. Padding rows have weight 0, so the
-   * result is the mean over examples, however they are batched. Repeated at the same step, it reads the same batches.
+   * result does not depend on how examples are batched. Repeated at the same step, it reads the same batches.
    *
    * @throws InterruptedError if the run is stopped; a resumed run restarts the evaluation.
    */
@@ -142,24 +146,24 @@ export class EvalProgram implements Program<Run> {
     const from = last?.step === step ? last.from : (last?.to ?? null);
     if (isRolling && from !== null) restorePosition(input, from);
     const take = () => (isRolling ? nextBatchAround(input) : nextBatch(input));
-    const means = new WeightedMeans();
+    const evaluation = new Evaluation(this.task.hp.evalMetrics);
     const started = performance.now();
     let batches = 0;
     for (let batch = await take(); batch; ) {
       run.throwIfStopped();
       const isLast = ++batches === limit;
       // Prepares the next batch while this one is evaluated.
-      const working = this.steps.run(input.name, batch);
+      const working = this.steps.run(input.name, batch, evaluation);
       const taking = isLast ? undefined : setImmediate().then(take);
       // After an error, nothing keeps running in the background.
       await Promise.allSettled([working, taking]);
-      means.add(await working);
+      await working;
       batch = await taking;
     }
     if (batches === 0) throw new JobError(`Input '${input.name}' has no batch to evaluate.`);
     if (isRolling) this.#position = { step, from, to: input.getState() };
     const seconds = (performance.now() - started) / 1000;
-    return { metrics: means.result(), batches, seconds, changes: this.dataset.takeChanges() };
+    return { metrics: evaluation.result(), batches, seconds, changes: this.dataset.takeChanges() };
   }
 
   getState(): JsonValue | undefined {
@@ -196,7 +200,9 @@ export class EvalTrainProgram implements Program<Run> {
     const batch = await nextBatch({ getNext: () => input.peek() });
     // Data that ends with the last training step has no further batch.
     if (batch === undefined) return;
-    run.evaluated(this.name, { metrics: await this.steps.run(input.name, batch), batches: 1, seconds: 0 });
+    const evaluation = new Evaluation(this.task.hp.evalMetrics);
+    await this.steps.run(input.name, batch, evaluation);
+    run.evaluated(this.name, { metrics: evaluation.result(), batches: 1, seconds: 0 });
   }
 
   async close(): Promise<void> {}

@@ -3,7 +3,7 @@ import type { WeightedValues } from '../tasks/index.js';
 
 /** Result of an evaluation. */
 export interface EvalResult {
-  /** Weighted means over all batches. */
+  /** Weighted means over all batches, and the task's `evalMetrics`. */
   readonly metrics: WeightedValues;
   readonly batches: number;
   readonly seconds: number;

@@ -1,4 +1,12 @@
 /** @file Tasks: a model with the way it is trained, its step functions, and means of metrics. */
+export { Auc, F1, Perplexity, RSquared } from './evalMetrics.js';
+export {
+  type Accumulation,
+  BaseEvalMetric,
+  type EvalOutputs,
+  Evaluation,
+  type ExampleTensors,
+} from './evaluation.js';
 export { type LocalVariable, Mesh } from './mesh.js';
 export { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
 export { BaseProgram, type Program, type ProgramRun } from './program.js';

@@ -16,6 +16,7 @@ import {
 import { fillVariables, listVariables, type Variable } from '../layers/index.js';
 import { NON_TRAINABLE } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
+import { BaseEvalMetric } from './evaluation.js';
 import { Mesh } from './mesh.js';
 import { Train } from './train.js';
 
@@ -39,6 +40,10 @@ export class SingleTask extends Configurable.with({
   model: sub(BaseModel, () => LanguageModel.config()).describe('The model.'),
   train: instance(Train),
   decode: instance(Decode),
+  evalMetrics: z
+    .record(z.string().min(1), instance(BaseEvalMetric, null))
+    .default({})
+    .describe("Metrics of whole evaluations by name, besides the model's, which are means."),
   mesh: instance(Mesh)
     .nullable()
     .default(null)

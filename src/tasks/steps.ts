@@ -1,6 +1,6 @@
 /** @file Step functions, which programs compile: training, evaluation, forward pass. */
 import { type HostTensor, NoGradientError, type Tensor, type Tree, valueAndGrad } from '../compiler/index.js';
-import { ConfigError } from '../hparams/index.js';
+import { ConfigError, didYouMean } from '../hparams/index.js';
 import { runInContext } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from '../models/index.js';
 import type { WeightedValues } from './metrics.js';
@@ -75,12 +75,40 @@ function unusedError({ hp }: SingleTask, cause: NoGradientError): ConfigError {
   );
 }
 
-/** The evaluation step of a task as a pure function: the model's metrics, without dropout. */
-export function evalStep(task: SingleTask): (inputs: EvalInputs) => { metrics: MetricTensors } {
+/**
+ * The evaluation step of a task as a pure function, without dropout: the model's metrics, and those of its per-example
+ * tensors that the task's `evalMetrics` read.
+ *
+ * @throws ConfigError for a tensor that neither the model nor the batch has.
+ */
+export function evalStep(
+  task: SingleTask,
+): (inputs: EvalInputs) => { metrics: MetricTensors; examples: Record<string, Tensor> } {
   return ({ params, batch }) => {
-    const [metrics] = runInContext({ theta: params, doEval: true }, () => task.model.fprop(batch));
-    return { metrics: metricTensors(metrics) };
+    const [metrics, perExample] = runInContext({ theta: params, doEval: true }, () =>
+      task.model.fprop(batch),
+    );
+    const examples: Record<string, Tensor> = {};
+    for (const [metric, config] of Object.entries(task.hp.evalMetrics)) {
+      for (const name of config.tensorNames()) {
+        const tensor = perExample[name];
+        if (tensor !== undefined) examples[name] = tensor;
+        else if (batch[name] === undefined) throw unknownTensor(metric, name, perExample, batch);
+      }
+    }
+    return { metrics: metricTensors(metrics), examples };
   };
+}
+
+function unknownTensor(metric: string, name: string, perExample: object, batch: object): ConfigError {
+  const [outputs, inputs] = [Object.keys(perExample), Object.keys(batch)];
+  const path = `task.evalMetrics.${metric}`;
+  return new ConfigError(
+    `${path} reads '${name}', which neither the model gives for each example nor the batch has.` +
+      `${didYouMean(name, [...outputs, ...inputs])} The model gives: ${outputs.join(', ') || 'nothing'}; ` +
+      `the batch has: ${inputs.join(', ')}.`,
+    { path },
+  );
 }
 
 /** The forward pass of a training step without its gradient, for counting FLOPs. */

@@ -5,11 +5,12 @@ import { createTrainState } from '../../src/checkpoints/index.js';
 import { flatViews } from '../../src/compiler/index.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import { type Batch, TextInput } from '../../src/inputs/index.js';
+import type { LanguageModel } from '../../src/models/index.js';
 import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import { EvalProgram, EvalSteps } from '../../src/programs/evalProgram.js';
 import type { JobOptions } from '../../src/programs/index.js';
 import { InterruptedError } from '../../src/system/index.js';
-import type { SingleTask } from '../../src/tasks/index.js';
+import { F1, Perplexity, type SingleTask } from '../../src/tasks/index.js';
 import { project, temporaryDirectory } from '../command.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 
@@ -63,6 +64,38 @@ test('batches of 1, 3 and 7 rows, with and without padding rows, give one result
   expect(seven!.weight).toBe(one!.weight);
   expect(three!.value).toBeCloseTo(one!.value, 5);
   expect(seven!.value).toBeCloseTo(one!.value, 5);
+});
+
+test("evalMetrics are of the whole evaluation, of the model's tensors and the batch's", async () => {
+  const config = new Tiny().task();
+  config.evalMetrics = {
+    perplexity: Perplexity.config({ of: 'log_pplx' }),
+    f1: F1.config({ average: 'micro' }),
+  };
+  (config.model as Config<LanguageModel>).returnPredictions = true;
+  const withMetrics = build(config);
+  const layout = withMetrics.layout();
+  const { params } = createTrainState(layout);
+  await withMetrics.initialize(flatViews(layout, params));
+  const evaluate = async (batchSize: number) => {
+    const files = [join(project, 'corpus/counting.txt')];
+    const dataset = TextInput.config({ files, seqLen: 16, split: 'validation', batchSize });
+    const own = new EvalSteps(options, withMetrics, { layout, params });
+    return (await new EvalProgram(options, withMetrics, own, dataset).evaluate(at(0))).metrics;
+  };
+  const [three, seven] = [await evaluate(3), await evaluate(7)];
+  expect(three.perplexity!.value).toBeCloseTo(Math.exp(three.log_pplx!.value), 6);
+  expect(three.f1!.value).toBeCloseTo(three.fraction_of_correct_next_step_preds!.value, 6);
+  expect(three.f1).toEqual(seven.f1);
+  config.evalMetrics = { f1: F1.config({ logits: 'logit' }) };
+  const wrong = build(config);
+  const files = [join(project, 'corpus/counting.txt')];
+  const dataset = TextInput.config({ files, seqLen: 16, split: 'validation', batchSize: 3 });
+  const failing = new EvalProgram(options, wrong, new EvalSteps(options, wrong, { layout, params }), dataset);
+  await expect(failing.evaluate(at(0))).rejects.toThrow(
+    "task.evalMetrics.f1 reads 'logit', which neither the model gives for each example nor the batch has. Did you mean 'logits'? " +
+      'The model gives: labels, scores, logits, predicted_ids; the batch has: ids, labels, paddings, weights.',
+  );
 });
 
 test('an evaluation reads the same batches each time, all of them where nothing is said', async () => {

@@ -12,6 +12,7 @@ import { LanguageModel, type TensorBatch } from '../../src/models/index.js';
 import { EvalSteps } from '../../src/programs/evalProgram.js';
 import type { FlatTrainState } from '../../src/programs/taskState.js';
 import { averaged } from '../../src/programs/taskState.js';
+import { Evaluation } from '../../src/tasks/index.js';
 import { engines } from '../compiler/engines.js';
 import { tinyTraining, tokens } from './tinyTraining.js';
 
@@ -127,7 +128,9 @@ for (const [title, { engine, available }] of engines) {
     const batch = await tokens().getNext();
     const evaluate = async (on: typeof engine) => {
       const steps = new EvalSteps({ ...options, engine: on }, task, state);
-      return (await steps.run('tiny', batch)).total_loss!.value;
+      const evaluation = new Evaluation({});
+      await steps.run('tiny', batch, evaluation);
+      return evaluation.result().total_loss!.value;
     };
     const loss = await evaluate(engine);
     expect(loss).toBeCloseTo(await evaluate('eager'), 4);

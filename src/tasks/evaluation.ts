@@ -1,0 +1,65 @@
+/** @file Metrics of a whole evaluation: means of the batches' metrics, and those that are no means. */
+import type { HostTensor } from '../compiler/index.js';
+import { Configurable } from '../hparams/index.js';
+import type { Batch } from '../inputs/index.js';
+import { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
+
+/** Host tensors by name, each with the batch in front. */
+export type ExampleTensors = Readonly<Record<string, HostTensor>>;
+
+/** What one evaluation has counted so far for a metric. */
+export interface Accumulation {
+  /** Adds a batch. The tensors are those that the metric reads; they are overwritten afterwards. */
+  add(tensors: ExampleTensors): void;
+  /** The metric of all batches. @param means of the model's metrics over all batches */
+  result(means: WeightedValues): WeightedValue;
+}
+
+/** Base of the metrics that are computed of a whole evaluation, and not as a mean over batches. */
+export abstract class BaseEvalMetric extends Configurable.with({}) {
+  static override readonly isAbstract = true;
+
+  /** Names of the tensors that it reads: of the model's per-example output, or of the batch. */
+  abstract tensorNames(): readonly string[];
+
+  /** A new accumulation, of nothing. */
+  abstract accumulate(): Accumulation;
+}
+
+/** Outputs of an evaluation step, on the host. */
+export interface EvalOutputs {
+  readonly metrics: WeightedValues;
+  /** Those of the model's per-example tensors that metrics read. */
+  readonly examples: ExampleTensors;
+}
+
+/** The metrics of one evaluation, batch after batch. */
+export class Evaluation {
+  readonly #means = new WeightedMeans();
+  readonly #own: ReadonlyMap<string, { names: readonly string[]; accumulation: Accumulation }>;
+
+  constructor(evalMetrics: Readonly<Record<string, BaseEvalMetric>>) {
+    this.#own = new Map(
+      Object.entries(evalMetrics).map(([name, metric]) => [
+        name,
+        { names: metric.tensorNames(), accumulation: metric.accumulate() },
+      ]),
+    );
+  }
+
+  /** Adds a batch and what the evaluation step made of it. */
+  add({ metrics, examples }: EvalOutputs, batch: Batch): void {
+    this.#means.add(metrics);
+    for (const { names, accumulation } of this.#own.values()) {
+      const tensors = names.map((name) => [name, examples[name] ?? (batch[name] as HostTensor)] as const);
+      accumulation.add(Object.fromEntries(tensors));
+    }
+  }
+
+  /** Every metric: the means, then the others, which win where names are equal. */
+  result(): WeightedValues {
+    const means = this.#means.result();
+    const own = [...this.#own].map(([name, { accumulation }]) => [name, accumulation.result(means)] as const);
+    return { ...means, ...Object.fromEntries(own) };
+  }
+}
