@@ -12,6 +12,12 @@ export type WeightedScalar = readonly [value: Tensor, weight: Tensor];
 /** Metrics by name. One of them is the loss. */
 export type WeightedScalars = Readonly<Record<string, WeightedScalar>>;
 
+/** A loss of the predictions of the model `M`; see `BaseModel.computeLoss`. */
+type LossOf<M extends BaseModel> = (
+  predictions: ReturnType<M['computePredictions']>,
+  batch: TensorBatch,
+) => [WeightedScalars, Readonly<Record<string, Tensor>>];
+
 /** Base of the models. The two methods run in one context, one after the other. */
 export abstract class BaseModel extends BaseLayer {
   static override readonly isAbstract = true;
@@ -27,6 +33,15 @@ export abstract class BaseModel extends BaseLayer {
   /** The metrics of a batch, and tensors of each example: both methods, one after the other. */
   fprop(batch: TensorBatch): [WeightedScalars, Readonly<Record<string, Tensor>>] {
     return this.computeLoss(this.computePredictions(batch) as ReturnType<this['computePredictions']>, batch);
+  }
+
+  /**
+   * `computeLoss` as a function whose parameters and result need no types: they follow from `computePredictions`.
+   *
+   *     override computeLoss = this.loss((logits, batch) => [classificationMetrics(logits, …), { logits }]);
+   */
+  protected loss(computeLoss: LossOf<this>): LossOf<this> {
+    return computeLoss;
   }
 
   /** The batch's tensor of this name. @throws LayerError with the names that the batch has. */
