@@ -12,5 +12,6 @@ export { stepOfName } from './directory.js';
 export type { BestCheckpoint } from './metadata.js';
 export { readCheckpoint } from './restore.js';
 export { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
+export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';
 export { createTrainState, type TrainState } from './trainState.js';

@@ -76,6 +76,28 @@ export function placeTensors(
   return { tensors, metadata, byteLength: offset };
 }
 
+/** Dtypes of tensors in memory. */
+const DTYPE_OF = { float32: 'F32', int32: 'I32', bool: 'BOOL' } as const;
+
+/** A tensor in memory: row-major values. */
+export interface ArrayTensor {
+  readonly dtype: keyof typeof DTYPE_OF;
+  readonly shape: readonly number[];
+  readonly data: ArrayBufferView;
+}
+
+/** A whole file of tensors by name. */
+export function encodeSafetensors(tensors: Readonly<Record<string, ArrayTensor>>): Uint8Array {
+  const layout = placeTensors(
+    Object.entries(tensors).map(([name, { dtype, shape }]) => ({ name, shape, dtype: DTYPE_OF[dtype] })),
+  );
+  const bytes = layout.tensors.map(({ name }) => {
+    const { buffer, byteOffset, byteLength } = tensors[name]!.data;
+    return new Uint8Array(buffer, byteOffset, byteLength);
+  });
+  return Buffer.concat([encodePrefix(layout), ...bytes]);
+}
+
 /** The file's first bytes: u64 length of the header, then the header itself, padded. */
 export function encodePrefix(layout: SafetensorsLayout): Uint8Array {
   const entries: [string, unknown][] = layout.tensors.map(({ name, dtype, shape, offset, byteLength }) => [

@@ -3,6 +3,7 @@
 import { UsageError } from '../registry/usageError.js';
 import { overrideFlags, sweepFlags } from './changeFlags.js';
 import { type FlagTable, nonEmpty, oneOf, parseFlagTable, positive, valuesOf } from './flagTable.js';
+import { inspectionFlags } from './inspectionFlags.js';
 import { type Mode, modes } from './modes.js';
 import { type Change, type DumpFormat, dumpFormats } from './overrides.js';
 
@@ -24,6 +25,9 @@ export interface Flags {
   readonly checkpoint?: number | 'best';
   readonly restorePreviousCheckpoint: boolean;
   readonly profile: boolean;
+  readonly tap?: readonly string[];
+  readonly tapSteps?: (step: number) => boolean;
+  readonly tapValues?: boolean;
   readonly help: boolean;
   /** Flags that every run of a sweep inherits, as given. */
   readonly common: readonly string[];
@@ -39,6 +43,7 @@ const commonFlags: ReadonlySet<string> = new Set([
   'peak_tflops',
   'restore_previous_checkpoint',
   'profile',
+  ...Object.keys(inspectionFlags),
 ]);
 
 function stepOrBest(text: string, flag: string): number | 'best' {
@@ -118,6 +123,7 @@ export const flagTable: FlagTable = {
     about: 'Prints where the time went, by phase and by layer, at the end; the directory profile has more.',
     parse: () => true,
   },
+  ...inspectionFlags,
   help: {
     key: 'help',
     about: 'Shows this help; with --exp, also everything that --set, --fiddler and --sweep can name.',
@@ -154,7 +160,16 @@ export function parseFlags(argv: readonly string[]): Flags {
   return flags;
 }
 
-function checkConflicts({ changes, mode, dump, checkpoint }: Flags): void {
+function checkConflicts({ changes, mode, dump, checkpoint, tap, tapSteps, tapValues }: Flags): void {
+  if (tap !== undefined && !mode.startsWith('train')) {
+    throw new UsageError(
+      `--tap=${tap[0]} and --mode=${mode} do not go together: taps read training steps. Use --mode=train.`,
+    );
+  }
+  if (tap === undefined && (tapSteps !== undefined || tapValues !== undefined)) {
+    const flag = tapSteps === undefined ? '--tap_values' : '--tap_steps';
+    throw new UsageError(`${flag}: it is for --tap=PATTERN, which is not given.`);
+  }
   if (checkpoint !== undefined && mode.startsWith('train')) {
     throw new UsageError(
       `--checkpoint=${checkpoint} and --mode=${mode} do not go together: training resumes from its newest checkpoint. ` +

@@ -88,6 +88,11 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
     checkpoint: flags.checkpoint,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
     profile: flags.profile,
+    taps: flags.tap && {
+      patterns: flags.tap,
+      isTapped: flags.tapSteps ?? ((step: number) => step === 1),
+      values: flags.tapValues ?? false,
+    },
   };
   const { signal } = await runJob(job, stop);
   return signal === undefined ? 0 : exitCodeOfSignal[signal];

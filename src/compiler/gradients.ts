@@ -12,10 +12,26 @@ const auxiliary = new WeakSet<tf.Tensor>();
 /** Whether a tensor is an auxiliary result of `valueAndGrad`, which no tidy disposes of. */
 export const isAuxiliary = (tensor: tf.Tensor): boolean => auxiliary.has(tensor);
 
-function keepAuxiliary(tensor: tf.Tensor): tf.Tensor {
+/** A copy that no tidy disposes of, like the auxiliary results of `valueAndGrad`. */
+export function keepAuxiliary(tensor: tf.Tensor): tf.Tensor {
   const copy = keepCopy(tensor);
   auxiliary.add(copy);
   return copy;
+}
+
+/**
+ * The identity, eagerly or while tracing; reports the gradient of what is differentiated with respect to `x` while it
+ * is computed. Records no operation.
+ */
+export function observeGradient(x: tf.Tensor, told: (gradient: tf.Tensor) => void): tf.Tensor {
+  const identity = tf.customGrad((...[input]: any[]) => ({
+    value: (input as tf.Tensor).clone(),
+    gradFunc: (gradient: tf.Tensor) => {
+      told(gradient);
+      return gradient;
+    },
+  }));
+  return identity(x);
 }
 
 /** Error for parameters that the differentiated value does not depend on. */

@@ -11,7 +11,14 @@ export { type FillOptions, fillRandom, readyToFill, takeMemory } from './fillRan
 export { firstNonFinite, type NonFinite, type NonFiniteOptions } from './firstNonFinite.js';
 export * from './flat.js';
 export { readScope } from './gradientScopes.js';
-export { NoGradientError, type ValueAndGrad, valueAndGrad } from './gradients.js';
+export {
+  isTensor,
+  keepAuxiliary,
+  NoGradientError,
+  observeGradient,
+  type ValueAndGrad,
+  valueAndGrad,
+} from './gradients.js';
 export { IndexError } from './indexChecks.js';
 export { type CompileOptions, compile, evalShape, exportOnnx, type Following, jit } from './jit.js';
 export { cpuName, type NativeTools, nativeTools } from './native/nativeTools.js';

@@ -26,6 +26,7 @@ export {
   runInContext,
 } from './core/context.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
+export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {
   decodeStateSpecs,
   fillVariables,

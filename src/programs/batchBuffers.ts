@@ -47,18 +47,14 @@ export class BatchBuffers {
     this.load(first);
   }
 
-  /** Views of the batch at a place. */
+  /** The batch at a place, counted from 0, in views of the memory. */
   batchAt(place: number): Tree<HostTensor> {
-    const at = (specs: BatchSpecs, prefix: string): Tree<HostTensor> =>
-      Object.fromEntries(
-        Object.entries(specs).map(([name, spec]) => {
-          const held = this.#byPath.get(prefix + name);
-          if (held === undefined) return [name, at(spec as BatchSpecs, `${prefix}${name}.`)];
-          const size = sizeOf(held.spec.shape);
-          return [name, { ...held.spec, data: held.data.subarray(place * size, (place + 1) * size) }];
-        }),
-      );
-    return at(this.specs, '');
+    return this.#mapAt(place, (tensor) => tensor);
+  }
+
+  /** The arrays of `batchAt`. */
+  viewsAt(place: number): Tree<HostArray> {
+    return this.#mapAt(place, ({ data }) => data);
   }
 
   /**
@@ -83,5 +79,18 @@ export class BatchBuffers {
     throw new JobError(
       `Input '${this.inputName}': a batch has no '${missing.join("', '")}', as the first had.`,
     );
+  }
+
+  #mapAt<T>(place: number, leaf: (tensor: HostTensor) => T): Tree<T> {
+    const at = (specs: BatchSpecs, prefix: string): Tree<T> =>
+      Object.fromEntries(
+        Object.entries(specs).map(([name, spec]) => {
+          const held = this.#byPath.get(prefix + name);
+          if (held === undefined) return [name, at(spec as BatchSpecs, `${prefix}${name}.`)];
+          const size = sizeOf(held.spec.shape);
+          return [name, leaf({ ...held.spec, data: held.data.subarray(place * size, (place + 1) * size) })];
+        }),
+      );
+    return at(this.specs, '');
   }
 }

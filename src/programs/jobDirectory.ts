@@ -52,10 +52,10 @@ async function lockDirectory(directory: string, writer: Writer): Promise<Lock> {
 }
 
 /** Writes a job's file atomically, creating its directory. @throws JobError if it can't be written */
-export function writeJobFile(path: string, text: string): void {
+export function writeJobFile(path: string, contents: string | Uint8Array): void {
   try {
     makeDirectory(dirname(path));
-    writeWhole(path, text);
+    writeWhole(path, contents);
   } catch (cause) {
     throw new JobError(`${path} cannot be written: ${explain(cause)}.`, { cause });
   }

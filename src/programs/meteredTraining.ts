@@ -8,6 +8,7 @@ import { findPeak, modelCost } from './mfu.js';
 import { type JobOptions, phase } from './options.js';
 import { TRAIN } from './programDataset.js';
 import type { Run } from './run.js';
+import type { StepTaps } from './stepTaps.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
@@ -20,6 +21,7 @@ interface Parts {
   /** Ends a call of several steps, like `programs`. */
   readonly checkpoints: CheckpointProgram;
   readonly programs: DuePrograms;
+  readonly taps?: StepTaps | undefined;
 }
 
 /** The program that takes training steps. */
@@ -38,7 +40,7 @@ export class MeteredTraining implements Program<Run> {
   async run(run: Run): Promise<undefined> {
     const { task, program, meter, options, programs, checkpoints } = this.parts;
     const first = run.step;
-    const reports = await program.runSteps(this.#stepsAtOnce(first));
+    const reports = await program.runSteps(this.#stepsAtOnce(first), () => this.#tap(run));
     programs.reach(run.step);
     meter.lap(reports.length);
     for (const [i, report] of reports.entries()) {
@@ -72,12 +74,20 @@ export class MeteredTraining implements Program<Run> {
     return step % this.#hp.summaryIntervalSteps === 0 || step >= this.#hp.numTrainSteps;
   }
 
+  /** Reads the taps of the next step, if it has any. */
+  async #tap(run: Run): Promise<void> {
+    const { taps } = this.parts;
+    const next = run.step + 1;
+    if (taps?.isAt(next)) await run.aside(async () => run.reporter.tell(...(await taps.read(next))));
+  }
+
   /** Steps per call: within the latency budget, and up to the next one at which something is due or the run may end. */
   #stepsAtOnce(step: number): number {
-    const { task, program, meter, programs, checkpoints } = this.parts;
+    const { task, program, meter, programs, checkpoints, taps } = this.parts;
     const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
     const most = Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
-    const isPause = (at: number) => this.#isSummarised(at) || programs.isDue(at) || checkpoints.isDue(at);
+    const isPause = (at: number) =>
+      this.#isSummarised(at) || programs.isDue(at) || checkpoints.isDue(at) || taps?.isAt(at + 1);
     let count = 1;
     while (count < most && !isPause(step + count)) count++;
     return count;

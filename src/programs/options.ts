@@ -19,6 +19,16 @@ export interface EngineOptions {
   readonly profiler?: Profiler | undefined;
 }
 
+/** Activations and gradients to print while training. */
+export interface TapOptions {
+  /** Globs of taps and of paths of layers: `*` within a name, `**` across them. */
+  readonly patterns: readonly string[];
+  /** Whether to read the taps in a step, counted from 1. */
+  readonly isTapped: (step: number) => boolean;
+  /** Whether to write values to files too. */
+  readonly values: boolean;
+}
+
 /** An experiment's configs with the settings of one run. */
 export interface JobOptions extends EngineOptions {
   /** Full name of the experiment. */
@@ -37,6 +47,7 @@ export interface JobOptions extends EngineOptions {
   readonly restorePreviousCheckpoint?: boolean;
   /** The checkpoint to evaluate or decode: a step, or the best by the metric that training tracked. Default: the newest. */
   readonly checkpoint?: number | 'best' | undefined;
+  readonly taps?: TapOptions | undefined;
   /** Whether to write a profile at the end. */
   readonly profile?: boolean;
 }

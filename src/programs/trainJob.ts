@@ -19,6 +19,7 @@ import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
 import { evaluationsOf } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
+import { StepTaps } from './stepTaps.js';
 import type { FlatTrainState } from './taskState.js';
 import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
 import { TrackProgram } from './trackProgram.js';
@@ -99,9 +100,10 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
     meter.restore(progress.meter);
     run.restore(evaluationsOf(progress));
   }
+  const taps = options.taps && (await StepTaps.create(options, options.taps, task, state, program.step));
   const saved = { state, program, meter, programs, run, tracked };
   const checkpoints = new CheckpointProgram(options, checkpointer, saved, restored !== undefined);
-  const train = new MeteredTraining({ options, task, program, meter, checkpoints, programs });
+  const train = new MeteredTraining({ options, task, program, meter, checkpoints, programs, taps });
   return { run, train, meter, dataset, checkpoints, programs };
 }
 

@@ -48,7 +48,8 @@ export class TrainProgram {
     private readonly task: SingleTask,
     readonly state: TrainMemory,
     private readonly input: InputSource,
-    private readonly step: BoundStep,
+    /** The compiled step and its memory. */
+    readonly step: BoundStep,
   ) {
     this.stream = foldIn(prngKey(task.hp.train.hp.randomSeed), hashString('train'));
     this.#inputState = input.getState();
@@ -108,21 +109,23 @@ export class TrainProgram {
    * steps are grouped into calls.
    *
    * @param count from 1 to `mostSteps`; fewer steps are taken if the input ends, at least one.
+   * @param loaded called before the first step, once its batch and key are in place.
    * @throws JobError if the input has ended or an index is out of range; RangeError for another count; errors of the
    *   input. Steps before the failing one are taken first.
    */
-  async runSteps(count: number): Promise<TrainReport[]> {
+  async runSteps(count: number, loaded?: () => Promise<void>): Promise<TrainReport[]> {
     const { options, state } = this;
     const { call, keys, updater, mostSteps } = this.step;
     if (!(count >= 1 && count <= mostSteps))
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
     const first = state.step;
-    const loaded = await phase(options, 'input', () => this.load(count));
-    for (let i = 0; i < loaded.length; i++) {
+    const inputs = await phase(options, 'input', () => this.load(count));
+    for (let i = 0; i < inputs.length; i++) {
       keys.set(foldIn(this.stream, first + i), 2 * i);
       updater.prepare(first + i, i);
     }
-    let taken = loaded.length;
+    await loaded?.();
+    let taken = inputs.length;
     this.#isUpdating = true;
     try {
       await phase(options, 'step', () => call.run(taken));
@@ -135,7 +138,7 @@ export class TrainProgram {
     this.#isUpdating = false;
     if (taken === 0) throw this.#failure;
     state.step = first + taken;
-    this.#inputState = loaded[taken - 1]!;
+    this.#inputState = inputs[taken - 1]!;
     this.#lastPlace = taken - 1;
     const [outputs] = call.outputs as unknown as [StepOutputs];
     return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i));

@@ -19,6 +19,7 @@ export {
   type StepMetrics,
   type TrainInputs,
   type TrainOutputs,
+  tapStep,
   trainStep,
 } from './steps.js';
 export { TrackMetric } from './trackMetric.js';

@@ -1,7 +1,7 @@
 /** @file Step functions, which programs compile: training, evaluation, forward pass. */
 import { type HostTensor, NoGradientError, type Tensor, type Tree, valueAndGrad } from '../compiler/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
-import { runInContext } from '../layers/index.js';
+import { runInContext, type TapOutputs, type Taps } from '../layers/index.js';
 import type { TensorBatch, WeightedScalars } from '../models/index.js';
 import type { WeightedValues } from './metrics.js';
 import type { SingleTask } from './singleTask.js';
@@ -38,15 +38,15 @@ function metricTensors(metrics: WeightedScalars): MetricTensors {
   );
 }
 
-/** The training step of a task as a pure function. */
-export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutputs {
+/** The training step of a task as a pure function. @param taps receives activations and gradients */
+export function trainStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) => TrainOutputs {
   const [trainable, nonTrainable] = [task.trainablePaths(), task.nonTrainablePaths()];
   return ({ params, batch, prngKey }) => {
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
     const forward = (theta: Record<string, Tensor>) => {
       const summaries: Record<string, Tensor> = {};
       const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
-      const context = { theta: { ...params, ...theta }, prngKey, summaries, updatedVars };
+      const context = { theta: { ...params, ...theta }, prngKey, summaries, updatedVars, taps };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
       const aux = { metrics: metricTensors(metrics), summaries, updatedVars };
       return { value: task.lossOf(metrics)[0], aux };
@@ -57,6 +57,18 @@ export function trainStep(task: SingleTask): (inputs: TrainInputs) => TrainOutpu
     } catch (error) {
       throw error instanceof NoGradientError ? unusedError(task, error) : error;
     }
+  };
+}
+
+/** What taps read in a training step. @param newTaps makes the taps of a pass */
+export function tapStep(
+  task: SingleTask,
+  newTaps: () => Taps,
+): (inputs: TrainInputs) => Record<string, TapOutputs> {
+  return (inputs) => {
+    const taps = newTaps();
+    trainStep(task, taps)(inputs);
+    return taps.outputs();
   };
 }
 

@@ -182,3 +182,35 @@ test('--checkpoint is a step or best, for what reads a checkpoint', () => {
       'Use --checkpoint with --mode=eval, decode or decode_once.',
   );
 });
+
+test('--tap is repeated, and its steps are numbers, ranges and every Nth', () => {
+  const flags = parseFlags([
+    '--tap=lm/**',
+    '--tap',
+    'lm/softmax',
+    '--tap_steps=3,10-12,*/50',
+    '--tap_values',
+  ]);
+  expect(flags.tap).toEqual(['lm/**', 'lm/softmax']);
+  const tapped = Array.from({ length: 100 }, (_, i) => i + 1).filter(flags.tapSteps!);
+  expect(tapped).toEqual([3, 10, 11, 12, 50, 100]);
+  expect(flags.tapValues).toBe(true);
+});
+
+test.each([
+  [
+    ['--tap=lm/**', '--tap_steps=1,x'],
+    "--tap_steps: expected steps from 1, such as 1,10 or 100-110 or */50 (every 50th); got 'x'.",
+  ],
+  [
+    ['--tap=lm/**', '--tap_steps=0'],
+    "--tap_steps: expected steps from 1, such as 1,10 or 100-110 or */50 (every 50th); got '0'.",
+  ],
+  [['--tap_values'], '--tap_values: it is for --tap=PATTERN, which is not given.'],
+  [
+    ['--tap=lm/**', '--mode=eval'],
+    '--tap=lm/** and --mode=eval do not go together: taps read training steps. Use --mode=train.',
+  ],
+])('%j', (argv, message) => {
+  expect(() => parseFlags(argv)).toThrow(message);
+});

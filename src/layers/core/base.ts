@@ -192,6 +192,14 @@ export abstract class BaseLayer extends Configurable.with({
     summaries[key] = value();
   }
 
+  /**
+   * `x` itself, whose statistics and gradient a run prints as `<path>/<name>` where `--tap` asks for them. Use the
+   * result in place of `x`: the gradient is that of what is computed from the result. Elsewhere the program is the same as without it.
+   */
+  protected tap(name: string, x: Tensor): Tensor {
+    return this.context.taps?.read(this.#pathOf(name), x) ?? x;
+  }
+
   /** Adds a scalar to the model's training loss. */
   protected addAuxLoss(name: string, value: Tensor, weight = 1): void {
     this.context.auxLosses.push({ name: this.#pathOf(name), value, weight });

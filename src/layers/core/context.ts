@@ -1,5 +1,6 @@
 /** @file The context of a forward pass: weights, mode, randomness, summaries, auxiliary losses, decode state. */
 import type { Tensor, TensorSpec } from '../../compiler/index.js';
+import type { Taps } from './taps.js';
 
 /** A loss that a layer adds to the model's own. */
 export interface AuxLoss {
@@ -34,6 +35,8 @@ export interface ContextOptions {
   readonly decodeState?: Record<string, Tensor> | undefined;
   /** Receives values that layers give non-trainable variables by `updateVar`, by path. */
   readonly updatedVars?: Record<string, Tensor>;
+  /** Receives activations and their gradients; if absent, `tap` does nothing. */
+  readonly taps?: Taps | undefined;
 }
 
 /** The context that layers see. */
@@ -65,6 +68,7 @@ export function runInContext<T>(options: ContextOptions, fn: () => T): T {
     auxLosses: options.auxLosses ?? [],
     decodeState: options.decodeState,
     updatedVars: options.updatedVars ?? {},
+    taps: options.taps,
     draws: new Map(),
   };
   try {

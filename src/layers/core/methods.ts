@@ -1,6 +1,7 @@
 /** @file Calls of layer methods within the layer's scope and precision; errors get its path. */
-import { CompilerError, showUsersFrame, withPrecision, withScope } from '../../compiler/index.js';
+import { CompilerError, isTensor, showUsersFrame, withPrecision, withScope } from '../../compiler/index.js';
 import { currentContext } from './context.js';
+import type { Taps } from './taps.js';
 
 /** An error in a layer; the message starts with the layer's path and class. */
 export class LayerError extends Error {
@@ -43,9 +44,17 @@ type Method = (this: Callee, ...args: unknown[]) => unknown;
 /** The layer whose method is running; calls of its own methods belong to the same call. */
 let running: Callee | undefined;
 
+/** The result of a layer's method, read under the layer's path; that of a method other than `fprop` as `path.method`. */
+function tapped(taps: Taps, path: string, method: string, result: unknown): unknown {
+  if (!isTensor(result)) return result;
+  const layer = path === '' ? 'model' : path;
+  return taps.read(method === 'fprop' ? layer : `${layer}.${method}`, result);
+}
+
 function wrap(name: string, method: Method): Method {
   return function wrapped(...args) {
-    if (running === this || !currentContext()) return method.apply(this, args);
+    const context = running === this ? undefined : currentContext();
+    if (context === undefined) return method.apply(this, args);
     const outer = running;
     running = this;
     try {
@@ -53,7 +62,7 @@ function wrap(name: string, method: Method): Method {
         withPrecision(this.fpropDtype, () => method.apply(this, args)),
       );
       observer?.(this.path, name, result);
-      return result;
+      return context.taps === undefined ? result : tapped(context.taps, this.path, name, result);
     } catch (error) {
       // The compiler's own errors already name the scope.
       if (error instanceof LayerError || error instanceof CompilerError || !(error instanceof Error))

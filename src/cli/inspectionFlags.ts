@@ -1,0 +1,42 @@
+/** @file Flags that look inside a training run: taps of activations and gradients, debugging. */
+import { UsageError } from '../registry/usageError.js';
+import { type FlagTable, nonEmpty } from './flagTable.js';
+
+/** Whether a step, counted from 1, is one of a set. */
+type StepSet = (step: number) => boolean;
+
+// Steps are written as in cron: 1, 100-110, or */50 for every 50th; several are joined by commas.
+function parseSteps(text: string, flag: string): StepSet {
+  const sets = text.split(',').map((item): StepSet => {
+    const [, first, last, interval] = /^(?:(\d+)(?:-(\d+))?|\*\/(\d+))$/.exec(item.trim()) ?? [];
+    if (Number(interval) > 0) return (step) => step % Number(interval) === 0;
+    if (Number(first) > 0) return (step) => step >= Number(first) && step <= Number(last ?? first);
+    throw new UsageError(
+      `${flag}: expected steps from 1, such as 1,10 or 100-110 or */50 (every 50th); got '${item}'.`,
+    );
+  });
+  return (step) => sets.some((has) => has(step));
+}
+
+export const inspectionFlags = {
+  tap: {
+    key: 'tap',
+    value: 'PATTERN',
+    repeated: true,
+    about:
+      "Prints statistics of activations and their gradients: of layers by path and of this.tap('name', x) in layers. " +
+      "* matches within a name, ** across names: 'lm/transformer/x_layers_0/**'. May be repeated.",
+    parse: nonEmpty,
+  },
+  tap_steps: {
+    key: 'tapSteps',
+    value: 'STEPS',
+    about: 'Steps at which --tap prints: 1,10 or 100-110 or */50, every 50th. Default: 1.',
+    parse: parseSteps,
+  },
+  tap_values: {
+    key: 'tapValues',
+    about: 'Writes the values that --tap reads, too: taps/step_00000001.safetensors.',
+    parse: () => true,
+  },
+} satisfies FlagTable;
