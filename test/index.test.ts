@@ -92,10 +92,13 @@ test('rooms are reached by sub-paths of the package', async () => {
   const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, string> };
   const rooms = globSync('src/*/index.ts').map((file) => `./${file}`);
   const inner = ['./src/files/index.ts', './src/system/index.ts', './src/workers/index.ts'];
-  expect(Object.values(exports).sort()).toEqual(
+  // For `node --import luthier/typescript`.
+  const { './typescript': loader, ...ofRooms } = exports;
+  expect(loader).toBe('./src/system/typescript.js');
+  expect(Object.values(ofRooms).sort()).toEqual(
     ['./src/index.ts', ...rooms].filter((file) => !inner.includes(file)).sort(),
   );
-  for (const [path, file] of Object.entries(exports)) {
+  for (const [path, file] of Object.entries(ofRooms)) {
     const found = fileURLToPath(import.meta.resolve(path.replace('.', 'luthier')));
     expect([path, found]).toEqual([path, fileURLToPath(new URL(`../${file}`, import.meta.url))]);
     expect(Object.keys(await import(pathToFileURL(found).href)), path).not.toEqual([]);

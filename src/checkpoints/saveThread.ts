@@ -1,6 +1,6 @@
 /** @file The main thread's side of the save worker, with at most one save in progress. */
 
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import { explain } from '../files/index.js';
 import { startWorker } from '../workers/index.js';
@@ -8,10 +8,7 @@ import { CheckpointError, ioError } from './checkpointErrors.js';
 import type { Failure, WriteReply } from './saveWorker.js';
 import type { WriteRequest } from './writeCheckpoint.js';
 
-const MODULE = new URL(
-  import.meta.url.endsWith('.ts') ? './saveWorker.ts' : './saveWorker.js',
-  import.meta.url,
-);
+const MODULE = new URL(`./saveWorker${extname(import.meta.url)}`, import.meta.url);
 
 /** Receivers of a save's outcome. */
 export interface SaveListener {

@@ -137,7 +137,7 @@ export abstract class Experiment {
     const Base = this as unknown as ExperimentClass;
     const place = placeOfCaller();
     checkPreset(Base, values, place);
-    abstract class Preset extends Base {
+    abstract class WithPreset extends Base {
       static readonly [presets] = true;
       constructor() {
         super();
@@ -156,8 +156,8 @@ export abstract class Experiment {
         }
       }
     }
-    Object.defineProperty(Preset, 'name', { value: `${Base.name}.preset` });
-    return Preset as unknown as B;
+    Object.defineProperty(WithPreset, 'name', { value: `${Base.name}.preset` });
+    return WithPreset as unknown as B;
   }
 
   /** The task: model, learner and training schedule. */

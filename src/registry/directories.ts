@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url';
 /** Extensions of experiment files, in order of preference. */
 export const extensions = ['.ts', '.mts', '.js', '.mjs'] as const;
 
-/** ./experiments of the working directory, then the package's own. */
+/** ./experiments of the working directory, then those of the library, which only a clone of it has. */
 export function experimentDirectories(): string[] {
   const own = fileURLToPath(new URL('../../experiments', import.meta.url));
-  return [...new Set([resolve('experiments'), own])];
+  return [...new Set([resolve('experiments'), ...(existsSync(own) ? [own] : [])])];
 }
 
 /**

@@ -1,4 +1,4 @@
-/** @file Starts a worker thread from a TypeScript or JavaScript module, under tsx, vitest and plain node alike. */
+/** @file Worker threads that load TypeScript, under tsx, vitest and plain node alike. */
 
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -9,14 +9,14 @@ export type StartWorkerOptions = Omit<WorkerOptions, 'eval' | 'execArgv'>;
 /**
  * Starts the module at `url` in a worker thread.
  *
- * A thread does not inherit tsx's hooks, so for a TypeScript module it first registers tsx's synchronous
- * `require` hook. The module is therefore loaded as CommonJS: it may use `import` statements and `import.meta.url`, but no top-level `await`.
+ * A thread does not inherit tsx's hooks, so it first registers tsx's synchronous `require` hook. The module is therefore
+ * loaded as CommonJS: it may use `import` statements and `import.meta.url`, but no top-level `await`. That holds where the
+ * library is JavaScript, too: what a user's TypeScript requires is then the same instance of it.
  *
- * @param url the worker's module, usually `new URL('./someWorker.ts', import.meta.url)`
+ * @param url the worker's module, `` new URL(`./someWorker${extname(import.meta.url)}`, import.meta.url) ``
  * @param options `workerData`, `name`, `transferList`, `resourceLimits` … as for node's `Worker`
  */
 export function startWorker(url: URL, options: StartWorkerOptions = {}): Worker {
-  if (!/\.[cm]?ts$/.test(url.pathname)) return new Worker(url, { ...options, execArgv: [] });
   const typescript = fileURLToPath(new URL('../system/typescript.cjs', import.meta.url));
   const bootstrap = `require(${JSON.stringify(typescript)}).registerRequires(); require(${JSON.stringify(fileURLToPath(url))});`;
   return new Worker(bootstrap, { ...options, eval: true, execArgv: [] });

@@ -18,7 +18,7 @@ test('a TypeScript worker gets its data and its own address', async () => {
   expect(message).toEqual({ doubled: 42, url: doubler.href });
 });
 
-test('a JavaScript worker is started as it is', async () => {
+test('a JavaScript worker gets its data, too', async () => {
   const worker = startWorker(new URL('./plain.mjs', import.meta.url), { workerData: 1 });
   expect(await once(worker, 'message')).toEqual([2]);
 });

@@ -1,12 +1,12 @@
 /** @file Import specifiers of generated experiments, and the modules behind them. */
 import { createRequire } from 'node:module';
-import { dirname, join, relative, sep } from 'node:path';
+import { basename, dirname, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Modules } from '../../hparams/index.js';
 import { fileOfImport } from '../../registry/scan.js';
 import { readSourceFile } from '../../registry/sourceFile.js';
 
-const library = fileURLToPath(new URL('../../index.ts', import.meta.url));
+const library = fileURLToPath(new URL(`../../index${extname(import.meta.url)}`, import.meta.url));
 const sources = dirname(library);
 
 /** Whether modules in `directory` can import this library by its package name. */
@@ -35,7 +35,7 @@ function librarySpecifier(directory: string, room?: string): string {
   const root = dirname(sources) + sep;
   const isInside = `${directory}${sep}`.startsWith(root);
   if (!isInside && knowsPackage(directory)) return room === undefined ? 'luthier' : `luthier/${room}`;
-  return relativeSpecifier(directory, room === undefined ? library : join(sources, room, 'index.ts'));
+  return relativeSpecifier(directory, room === undefined ? library : join(sources, room, basename(library)));
 }
 
 /** A file and its transitive relative imports, nearest first; library modules only if imported directly. */

@@ -1,6 +1,6 @@
 /** @file The evaluating processes of one version, with the library of that version. */
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, extname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { UsageError } from '../../registry/usageError.js';
 import { Child, ChildError } from '../child.js';
@@ -18,7 +18,9 @@ import { ImportGraph } from './sources.js';
 import { type Tree, tidiedAnalysis, tidiedDocument } from './versionTree.js';
 
 const own = fileURLToPath(new URL('../../..', import.meta.url));
-const entry = 'src/tools/diff/evaluateWorker.ts';
+const worker = fileURLToPath(new URL(`./evaluateWorker${extname(import.meta.url)}`, import.meta.url));
+/** From the library's folder: `src/tools/diff/evaluateWorker.ts` in a clone, `dist/…` where it is installed. */
+const entry = relative(own, worker);
 
 /** The evaluator's own files, from the library's folder; they import nothing that earlier versions of it lack. */
 function evaluatorFiles(): string[] {

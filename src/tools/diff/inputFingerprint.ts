@@ -1,5 +1,6 @@
 /** @file Fingerprint of an input: rows near its beginning, far from it and at its end, on every host; its state, its text. */
 import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Config, copyWith, toJSON } from '../../hparams/index.js';
 import {
@@ -21,7 +22,9 @@ const MOST_ROWS = 4;
 const FAR = [67, 1009, 30_011, 1_000_003];
 
 /** What reads ahead in a thread. */
-const sources = ['pace.ts', 'prefetch.ts', 'prefetchProtocol.ts', 'prefetchWorker.ts'];
+const sources = ['pace', 'prefetch', 'prefetchProtocol', 'prefetchWorker'].map(
+  (name) => name + extname(import.meta.url),
+);
 
 /** The contents of a batch. */
 const contentsOf = (batch: Batch | undefined): unknown =>

@@ -1,7 +1,7 @@
 /** @file Pool of checking processes: an experiment that crashes or hangs one becomes a finding. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import type { FoundExperiment } from '../../registry/scan.js';
 import { Child, ChildError } from '../child.js';
 import { atEnd } from '../cleanup.js';
@@ -127,7 +127,9 @@ class Worker {
 
   private async ready(): Promise<Child<Question, Answer>> {
     if (this.child === undefined) {
-      const child = new Child<Question, Answer>(new URL('./checkWorker.ts', import.meta.url));
+      const child = new Child<Question, Answer>(
+        new URL(`./checkWorker${extname(import.meta.url)}`, import.meta.url),
+      );
       await child.receive(startTimeout * 1000);
       this.child = child;
     }
