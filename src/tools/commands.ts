@@ -10,6 +10,10 @@ interface CommandEntry {
 
 /** Commands in --help order. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
+  serve: {
+    about: 'Serves a trained language model by HTTP, as OpenAI does.',
+    load: async () => (await import('./trained/serve.js')).serveCommand,
+  },
   export: {
     about: 'Writes a trained model as an ONNX file.',
     load: async () => (await import('./trained/exportRun.js')).exportCommand,

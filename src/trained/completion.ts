@@ -47,9 +47,18 @@ export class Completion implements AsyncIterable<string> {
     return sampleId(logits, { temperature, k, p }, unitDouble(foldIn(this.#key, this.tokens)));
   }
 
-  /** Takes a drawn token. @returns whether it is the last */
+  /** Takes a drawn token; one that has no text ends the continuation with an error. @returns whether it is the last */
   accept(id: number): boolean {
     if (this.finishReason !== undefined) return true;
+    try {
+      return this.#take(id);
+    } catch (error) {
+      this.fail(error);
+      return true;
+    }
+  }
+
+  #take(id: number): boolean {
     this.tokens++;
     if (this.model.endIds.has(id)) return this.#finish('stop', this.#text.rest());
     const { piece, isStopped } = this.#text.take(id);

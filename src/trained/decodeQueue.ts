@@ -31,6 +31,7 @@ const blocksOf = ({ promptIds }: Completion, rows: number): number =>
  */
 export class DecodeQueue {
   readonly #waiting: Completion[] = [];
+  #batch: readonly Completion[] = [];
   #working: Promise<void> | undefined;
   #stepper: Promise<Stepper> | undefined;
 
@@ -42,9 +43,14 @@ export class DecodeQueue {
     this.#working ??= this.#work();
   };
 
+  /** Compiles the decoding step. */
+  async prepare(): Promise<void> {
+    await this.#step();
+  }
+
   /** Cancels what is decoded or waits, and frees the programs. */
   async dispose(): Promise<void> {
-    for (const completion of this.#waiting.splice(0)) completion.cancel();
+    for (const completion of [...this.#batch, ...this.#waiting.splice(0)]) completion.cancel();
     await this.#working;
     await (await this.#stepper)?.dispose();
   }
@@ -54,6 +60,7 @@ export class DecodeQueue {
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const batch = this.#takeBatch();
+      this.#batch = batch;
       try {
         await this.#decode(batch);
         for (const completion of batch) completion.end();
@@ -73,15 +80,19 @@ export class DecodeQueue {
     return batch.filter(({ finishReason }) => finishReason === undefined);
   }
 
-  async #decode(batch: readonly Completion[]): Promise<void> {
-    if (batch.length === 0) return;
-    const { model, params, rows, seqlen, compileOptions } = this.options;
-    this.#stepper ??= Stepper.create({ model, params, rows, seqlen, isGreedy: false, compileOptions });
-    const stepper = await this.#stepper.catch((error) => {
+  #step(): Promise<Stepper> {
+    this.#stepper ??= Stepper.create({ ...this.options, isGreedy: false }).catch((error) => {
       // A failed compilation is tried again with the next batch.
       this.#stepper = undefined;
       throw error;
     });
+    return this.#stepper;
+  }
+
+  async #decode(batch: readonly Completion[]): Promise<void> {
+    if (batch.length === 0) return;
+    const { rows, seqlen } = this.options;
+    const stepper = await this.#step();
     stepper.reset();
     // Rows beyond the batch repeat its first prompt, and end with their first token.
     const promptOf = (row: number) => (batch[row] ?? batch[0]!).promptIds;

@@ -187,6 +187,11 @@ export class TrainedRun {
     return this.#predictor.predict(batch);
   }
 
+  /** Compiles what continuations need, so that the first one starts at once. @throws as `stream` */
+  prepare(): Promise<void> {
+    return this.#continues().queue.prepare();
+  }
+
   /** Ends what is under way, and frees the compiled programs. */
   async dispose(): Promise<void> {
     await this.#continuing?.queue.dispose();

@@ -1,0 +1,90 @@
+/** @file `luthier serve`: a trained language model behind HTTP. */
+import { nonEmpty, positive } from '../../cli/flagTable.js';
+import { UsageError } from '../../registry/usageError.js';
+import { StopSignal } from '../../system/index.js';
+import { isLoopback, type ServerOptions, serve } from '../../trained/server/server.js';
+import type { Arguments, Command, Report } from '../command.js';
+import { runOf, trainedFlags } from './trainedFlags.js';
+
+/** Time that requests under way have to end once the server is asked to stop. */
+const GRACE_MS = 10_000;
+
+function portOf(text: string, flag: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
+  throw new UsageError(`${flag}: expected a port from 0 (any that is free) to 65535; got '${text}'.`);
+}
+
+async function served(args: Arguments): Promise<Report> {
+  const {
+    batchSize = 8,
+    host = '127.0.0.1',
+    port = 8000,
+  } = args.values as Partial<ServerOptions> & { batchSize?: number };
+  const { maxBody = 1 << 20, maxWaiting = 64, maxTokens } = args.values as Partial<ServerOptions>;
+  let ask: (signal: string) => void = () => {};
+  const asked = new Promise<string>((resolve) => {
+    ask = resolve;
+  });
+  const stop = new StopSignal({ first: ask });
+  stop.listen();
+  const run = await runOf(args, batchSize);
+  await run.prepare();
+  const server = await serve(run, {
+    ...{ host, port, maxBody, maxWaiting, maxTokens: maxTokens ?? run.maxTokens },
+    log: (error) => args.warn((error as Error).stack ?? String(error)),
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(
+      `luthier serve: can't listen on ${host}, port ${port}: ${error.code ?? error.message}.`,
+    );
+  });
+  if (!isLoopback(host))
+    args.warn(`--host=${host}: other machines can use the server; it asks nobody who they are.`);
+  process.stdout.write(`Serving ${run.name}, step ${run.step}, at ${server.url}\n`);
+  const signal = await asked;
+  await server.close(GRACE_MS);
+  await run.dispose();
+  stop.close();
+  const text = () => `${signal}: stopped.`;
+  return { text, markdown: text, json: () => ({ signal }) };
+}
+
+export const serveCommand: Command = {
+  usage: 'DIR',
+  positionals: [1, 1],
+  flags: {
+    host: {
+      ...{ key: 'host', value: 'NAME', parse: nonEmpty },
+      about: 'Address to listen on. Default: 127.0.0.1, which only programs of this machine reach.',
+    },
+    port: {
+      ...{ key: 'port', value: 'N', parse: portOf },
+      about: 'Port to listen on; 0 takes a free one. Default: 8000.',
+    },
+    batch_size: {
+      ...{ key: 'batchSize', value: 'N', parse: positive(true) },
+      about: 'Continuations that are decoded at once. Default: 8.',
+    },
+    max_tokens: {
+      ...{ key: 'maxTokens', value: 'N', parse: positive(true) },
+      about: 'Tokens that a request may ask for. Default: as many as the model has room for.',
+    },
+    max_waiting: {
+      ...{ key: 'maxWaiting', value: 'N', parse: positive(true) },
+      about: 'Continuations that are decoded or wait; further requests are refused with 503. Default: 64.',
+    },
+    max_body: {
+      ...{ key: 'maxBody', value: 'BYTES', parse: positive(true) },
+      about: 'Size of a request. Default: 1048576.',
+    },
+    ...trainedFlags,
+  },
+  changes: false,
+  details: [
+    'GET /health, GET /v1/models and POST /v1/completions, as OpenAI has them, with "stream": true for server-sent events.',
+    'Requests that wait together are decoded in one batch. The first SIGINT or SIGTERM lets those under way end.',
+    '',
+    '  npx luthier serve out/lm_small --port=8000',
+    `  curl http://127.0.0.1:8000/v1/completions -H 'content-type: application/json' -d '{"prompt": "export "}'`,
+  ].join('\n'),
+  run: served,
+};

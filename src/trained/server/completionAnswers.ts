@@ -1,0 +1,62 @@
+/** @file Answers to POST /v1/completions, in OpenAI's form: whole, or by pieces as server-sent events. */
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { Completion } from '../completion.js';
+import type { HttpError } from './httpError.js';
+
+/** Fields that all parts of an answer share. */
+function head(model: string): object {
+  const created = Math.floor(Date.now() / 1000);
+  return { id: `cmpl-${randomUUID()}`, object: 'text_completion', created, model };
+}
+
+const choice = (index: number, text: string, { finishReason = null }: { finishReason?: string | null }) => ({
+  ...{ index, text, logprobs: null, finish_reason: finishReason },
+});
+
+/** The whole answer, once all continuations have ended. */
+export async function wholeAnswer(model: string, completions: readonly Completion[]): Promise<object> {
+  const begun = head(model);
+  const texts = await Promise.all(
+    completions.map(async (completion) => {
+      const pieces: string[] = [];
+      for await (const piece of completion) pieces.push(piece);
+      return pieces.join('');
+    }),
+  );
+  const sum = (count: (completion: Completion) => number) =>
+    completions.reduce((total, completion) => total + count(completion), 0);
+  const prompt = sum(({ promptIds }) => promptIds.length);
+  const drawn = sum(({ tokens }) => tokens);
+  return {
+    ...begun,
+    choices: texts.map((text, i) => choice(i, text, { finishReason: completions[i]!.finishReason! })),
+    usage: { prompt_tokens: prompt, completion_tokens: drawn, total_tokens: prompt + drawn },
+  };
+}
+
+/** Writes pieces as events as they come; an error ends the events with one of its own. */
+export async function streamAnswer(
+  response: ServerResponse,
+  model: string,
+  completions: readonly Completion[],
+  describe: (error: unknown) => HttpError,
+): Promise<void> {
+  const begun = head(model);
+  // A connection that stays open would keep a server that is to stop.
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', connection: 'close' };
+  response.writeHead(200, headers);
+  const send = (data: object) => response.write(`data: ${JSON.stringify(data)}\n\n`);
+  const follow = async (completion: Completion, index: number) => {
+    for await (const piece of completion) send({ ...begun, choices: [choice(index, piece, {})] });
+    send({ ...begun, choices: [choice(index, '', { finishReason: completion.finishReason! })] });
+  };
+  try {
+    await Promise.all(completions.map(follow));
+    response.write('data: [DONE]\n\n');
+  } catch (error) {
+    for (const completion of completions) completion.cancel();
+    send(describe(error).body);
+  }
+  response.end();
+}

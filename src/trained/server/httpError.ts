@@ -1,0 +1,44 @@
+/** @file Errors as clients of the server see them, in OpenAI's form. */
+
+/** An error with the status of its response. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+  /** Name of the field that it is about. */
+  readonly param: string | null;
+  /** OpenAI's name of what went wrong. */
+  readonly code: string | null;
+
+  constructor(
+    readonly status: number,
+    message: string,
+    { param = null, code = null }: { readonly param?: string | null; readonly code?: string | null } = {},
+  ) {
+    super(message);
+    this.param = param;
+    this.code = code;
+  }
+
+  /** Body of the response. */
+  get body(): object {
+    const type = this.status < 500 ? 'invalid_request_error' : 'server_error';
+    return { error: { message: this.message, type, param: this.param, code: this.code } };
+  }
+}
+
+/** Errors of a prompt or its settings, by name. */
+const ofRequest: ReadonlySet<string> = new Set(['RequestError', 'InputError']);
+
+/**
+ * An error as clients may see it: what is wrong with a request, and of anything else that it failed.
+ *
+ * @param log is given errors that are the server's own.
+ */
+export function httpError(error: unknown, log: (error: unknown) => void): HttpError {
+  if (error instanceof HttpError) return error;
+  const { name, message, statusCode } = error as Error & { readonly statusCode?: number };
+  if (ofRequest.has(name)) return new HttpError(400, message, { param: 'prompt' });
+  // Fastify's own: bodies that are no JSON, too large or of another type.
+  if (statusCode !== undefined && statusCode < 500) return new HttpError(statusCode, message);
+  log(error);
+  return new HttpError(500, 'The server failed to answer this request; its log says why.');
+}
