@@ -14,6 +14,7 @@ import {
   problemAt,
 } from '../hparams/index.js';
 import { UsageError } from '../registry/usageError.js';
+import { mostArguments } from './parameters.js';
 
 /** A fiddler's result: nothing if it edits the configs, or replacements for some of them. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is of this type.
@@ -108,7 +109,7 @@ export function findFunction(
  * Arguments of a call, after `leading` others. A declared function gets one object with all arguments; a plain one gets
  * positional literals, then an object of the named ones.
  *
- * @throws ConfigError that points at the wrong argument, or at the end where arguments are missing.
+ * @throws ConfigError that points at the wrong or superfluous argument, or at the end where arguments are missing.
  */
 export function argumentsFor({ fields, fn }: CommandFunction, call: Call, leading: number): unknown[] {
   if (fields !== undefined) return [declaredArguments(fields, call)];
@@ -118,10 +119,24 @@ export function argumentsFor({ fields, fn }: CommandFunction, call: Call, leadin
     .map(({ value }) => plainValue(value));
   if (named.length > 0)
     values.push(Object.fromEntries(named.map(({ name, value }) => [name, plainValue(value)])));
+  checkCount(fn, call, values.length, leading);
+  return values;
+}
+
+/** Checks the number of arguments of a plain function. */
+function checkCount(fn: CommandFunction['fn'], call: Call, count: number, leading: number): void {
+  const amount = (n: number) => `${n} ${n === 1 ? 'argument' : 'arguments'}, got ${count}.`;
   const least = fn.length - leading;
-  if (values.length >= least) return values;
-  const problem = `${call.name} needs ${least} ${least === 1 ? 'argument' : 'arguments'}, got ${values.length}.`;
-  throw problemAt(problem, call.text, call.text.length);
+  if (count < least) throw problemAt(`${call.name} needs ${amount(least)}`, call.text, call.text.length);
+  if (count <= Math.max(0, least)) return;
+  const most = Math.max(0, mostArguments(fn) - leading);
+  if (count <= most) return;
+  // Named arguments are one object, wherever they stand.
+  const positional = call.arguments.filter(({ name }) => name === undefined);
+  const extra = positional[most] ?? call.arguments.find(({ name }) => name !== undefined)!;
+  const problem =
+    most === 0 ? `${call.name} takes no arguments.` : `${call.name} takes at most ${amount(most)}`;
+  throw problemAt(problem, call.text, extra.column);
 }
 
 function declaredArguments(fields: Fields, call: Call): Record<string, unknown> {

@@ -7,7 +7,7 @@ import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram, EvalSteps } from './evalProgram.js';
 import { runToEnd } from './jobEnd.js';
-import { JobError } from './jobErrors.js';
+import { JobError, strayFailures } from './jobErrors.js';
 import { writeJobFiles } from './jobFiles.js';
 import { machineOf } from './machine.js';
 import { checkpointDirectory, type JobOptions } from './options.js';
@@ -43,8 +43,14 @@ export async function runCheckpointJob(options: JobOptions, stop: StopSignal): P
   const run = new Run(state, reporter, stop);
   stop.postpone('leaving');
   await runToEnd(options, reporter, programs, async () => {
-    for (const program of programs) await run.unlessStopped(() => program.run(run));
-    return { steps: 0 };
+    const strays = strayFailures();
+    strays.listen();
+    try {
+      for (const program of programs) await strays.during(() => run.unlessStopped(() => program.run(run)));
+      return { steps: 0 };
+    } finally {
+      strays.close();
+    }
   });
 }
 

@@ -10,6 +10,7 @@ import { DecodeProgram } from './decodeProgram.js';
 import { DuePrograms } from './duePrograms.js';
 import { EvalProgram, EvalSteps, EvalTrainProgram } from './evalProgram.js';
 import { runToEnd } from './jobEnd.js';
+import { strayFailures } from './jobErrors.js';
 import { writeJobFiles } from './jobFiles.js';
 import { type Loop, runLoop } from './loop.js';
 import { machineChanges, machineOf, recordedMachine } from './machine.js';
@@ -84,7 +85,8 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
   // Other threads draw initial values while this one compiles.
   const beginning = restored === undefined ? await beginToInitialize(options, task, state) : undefined;
-  const creating = TrainProgram.create(options, task, state, input);
+  const strays = strayFailures();
+  const creating = TrainProgram.create(options, task, state, input, (reading) => strays.during(reading));
   const [program] = await Promise.all([creating, beginning?.done]);
   const machine = await machineOf(options, program.executable);
   if (restored !== undefined) {
@@ -104,7 +106,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const saved = { state, program, meter, programs, run, tracked };
   const checkpoints = new CheckpointProgram(options, checkpointer, saved, restored !== undefined);
   const train = new MeteredTraining({ options, task, program, meter, checkpoints, programs, taps });
-  return { run, train, meter, dataset, checkpoints, programs };
+  return { run, train, meter, dataset, checkpoints, programs, strays };
 }
 
 /** Evaluations, decodes, the tracked metric and the task's own programs, in this order. @throws as `ProgramDataset.check` */

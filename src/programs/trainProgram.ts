@@ -30,6 +30,9 @@ export interface TrainReport {
   readonly update: UpdateReport;
 }
 
+/** Waits for a batch, or for what makes waiting vain. */
+type Reading = <T>(read: () => Promise<T>) => Promise<T>;
+
 /** Latency budget of a call in seconds: signals and the console wait for its end. */
 const CALL_SECONDS = 0.1;
 
@@ -50,6 +53,7 @@ export class TrainProgram {
     private readonly input: InputSource,
     /** The compiled step and its memory. */
     readonly step: BoundStep,
+    private readonly reading: Reading,
   ) {
     this.stream = foldIn(prngKey(task.hp.train.hp.randomSeed), hashString('train'));
     this.#inputState = input.getState();
@@ -65,11 +69,12 @@ export class TrainProgram {
     task: SingleTask,
     state: TrainMemory,
     input: InputSource,
+    reading: Reading = (read) => read(),
   ): Promise<TrainProgram> {
     const batch = await nextBatch({ getNext: () => input.peek() });
     if (batch === undefined) throw endOfTraining(input.name, state.step);
     const step = await compileStep(options, task, state, input.name, batch);
-    return new TrainProgram(options, task, state, input, step);
+    return new TrainProgram(options, task, state, input, step, reading);
   }
 
   /** The compiled step. */
@@ -189,7 +194,7 @@ export class TrainProgram {
     for (let i = 0; i < count; i++) {
       const step = state.step + i;
       try {
-        buffers.load(await input.getNext(), i);
+        buffers.load(await this.reading(() => input.getNext()), i);
         const problem = this.step.call.problemOf(i);
         if (problem !== undefined) throw this.badIndex(problem, step + 1);
       } catch (error) {

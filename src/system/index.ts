@@ -9,3 +9,4 @@ export { acquireLock, describeHolder, type Lock, LockedError } from './lock.js';
 export { OwnProcess } from './ownProcess.js';
 export { exitCodeOfSignal, isAlive, type StopSignalName } from './processes.js';
 export { StopSignal } from './signals.js';
+export { StrayFailures } from './strayFailures.js';

@@ -30,3 +30,36 @@ test('too few are an error', () => {
   const call = () => called((_configs, _a, _b) => {}, 'f(1)');
   expect(call).toThrow(new ConfigError('f needs 2 arguments, got 1.\n  f(1)\n      ^'));
 });
+
+test('too many are an error, which points at the first of them', () => {
+  const message = (fn: Fn, call: string): string => {
+    try {
+      called(fn, call);
+    } catch (error) {
+      return (error as ConfigError).message;
+    }
+    return expect.unreachable();
+  };
+  expect(message(one, 'f(1, 2, 3)')).toBe('f takes at most 1 argument, got 3.\n  f(1, 2, 3)\n       ^');
+  expect(message(two, 'f(1, 2, size=3)')).toBe(
+    'f takes at most 2 arguments, got 3.\n  f(1, 2, size=3)\n          ^',
+  );
+  expect(message(options, 'f(2, size=3)')).toBe(
+    'f takes at most 1 argument, got 2.\n  f(2, size=3)\n       ^',
+  );
+  expect(message(none, 'f(1)')).toBe('f takes no arguments.\n  f(1)\n    ^');
+  expect(message(() => {}, 'f(size=1)')).toBe('f takes no arguments.\n  f(size=1)\n    ^');
+});
+
+test('functions that take any number are given all', () => {
+  function reads(_configs: unknown) {
+    // biome-ignore lint/complexity/noArguments: it is what is tested.
+    return arguments.length;
+  }
+  const { method } = { method(_configs: unknown, _n = 1) {} };
+  for (const fn of [many, reads, none.bind(null), method]) expect(called(fn, 'f(1, 2)')).toEqual([1, 2]);
+  async function later(_configs: unknown, { size } = { size: 1 }, [first] = [1]) {
+    return [size, first];
+  }
+  expect(called(later, 'f({size: 2}, [3])')).toEqual([{ size: 2 }, [3]]);
+});

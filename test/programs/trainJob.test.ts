@@ -58,6 +58,34 @@ test('an input that fails: its error, the state of the last step, and the same e
   await expectToGoOn(directory);
 });
 
+test.each(['timer', 'rejection'])('an error that nobody awaits, by a %s: the same', async (strays) => {
+  const directory = temporaryDirectory();
+  const { code, stderr, stdout } = await run(
+    flags(directory, 'datasets[0].straysAt=7', `datasets[0].strays=${strays}`),
+  );
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^Error: the shelf fell over\n {4}at .*faulty\.ts/);
+  const saved = checkpoints(directory).at(-1)!;
+  expect([7, 8]).toContain(saved);
+  expect(stdout).toContain(`\nSaved at step ${saved} of 12; the same command goes on from there.\n`);
+  await expectToGoOn(directory);
+});
+
+test('an input that never answers ends the run, saved, and an evaluation of it', async () => {
+  const directory = temporaryDirectory();
+  const never = (dataset: number, at: number, ...more: string[]) => {
+    const sets = [`datasets[${dataset}].straysAt=${at}`, `datasets[${dataset}].strays=never`];
+    return startCommand([...flags(directory, ...sets), ...more], faults).finished;
+  };
+  const told =
+    'The run awaits a promise that nothing is left to settle: no timer, file, thread or connection is open. ' +
+    'Settle every promise that an input, an evaluation or a program of your own returns.\n';
+  const { code, stderr, stdout } = await never(0, 7);
+  expect({ code, stderr }, stdout).toEqual({ code: 1, stderr: told });
+  expect(checkpoints(directory).at(-1)).toBe(7);
+  expect(await never(1, 2, '--mode=eval')).toMatchObject({ code: 1, stderr: told });
+});
+
 test('a corpus deleted before its prefetch thread reads it is named, and the state is saved', async () => {
   const directory = temporaryDirectory();
   const deleted = join(directory, 'counting.txt');
@@ -115,24 +143,24 @@ test('a training input that ends says how to fix it, at every start', async () =
   await expectToGoOn(directory);
 });
 
-test('a failing evaluation is reported, and training continues', async () => {
+test('a failing evaluation or decode is reported, and training continues', async () => {
   const directory = temporaryDirectory();
-  const { code, stdout, stderr } = await run(flags(directory, 'datasets[1].failsAt=1'));
+  const { code, stdout, stderr } = await run(flags(directory, 'datasets[1].failsAt=1', 'decodesFailAt=0'));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(
     '\neval_test_validation at step 3 failed, training goes on: Error: the shelf fell over\n    at ',
   );
   expect(stdout).toContain(
-    `\n4 evaluations or decodes failed; see above, and "error" in ${directory}/metrics.jsonl.\nTrained faulty.Faulty`,
+    `\n6 evaluations or decodes failed; see above, and "error" in ${directory}/metrics.jsonl.\nTrained faulty.Faulty`,
   );
   expect(stateAt(directory, 12).equals(stateAt(whole, 12))).toBe(true);
-  const [failed, others] = [true, false].map((isFailed) =>
-    untimed(directory).filter(({ program }) => (program === 'eval_test_validation') === isFailed),
-  );
-  expect(failed).toEqual(
-    [3, 6, 9, 12].map((step) => ({ program: 'eval_test_validation', step, error: 'the shelf fell over' })),
-  );
-  expect(others).toEqual(untimed(whole).filter(({ program }) => program !== 'eval_test_validation'));
+  const faulty = ['eval_test_validation', 'decode_test_validation'];
+  const of = (job: string, fails: boolean) =>
+    untimed(job).filter(({ program }) => faulty.includes(program as string) === fails);
+  const error = 'the shelf fell over';
+  expect(of(directory, true)).toEqual(of(whole, true).map(({ program, step }) => ({ program, step, error })));
+  expect(of(directory, true).map(({ step }) => step)).toEqual([3, 6, 6, 9, 12, 12]);
+  expect(of(directory, false)).toEqual(of(whole, false));
 });
 
 test('or training stops, saves, and later resumes with the missing evaluations', async () => {
