@@ -91,3 +91,4 @@ export {
 } from './learners/index.js';
 export { gpt2Lm, LanguageModel } from './models/index.js';
 export { BaseProgram, Decode, type ProgramRun, SingleTask, TrackMetric, Train } from './tasks/index.js';
+export { loadRun } from './trained/loadRun.js';
