@@ -1,7 +1,15 @@
 /** @file Output of --dump: the configs to be built, in the requested format. */
 
-import { effectiveConstants } from '../experiment/index.js';
-import { type JsonDocument, print, printHistory, printTree, toJSON, toYAML } from '../hparams/index.js';
+import { type Experiment, effectiveConstants } from '../experiment/index.js';
+import {
+  type JsonDocument,
+  print,
+  printHistory,
+  printTree,
+  showValue,
+  toJSON,
+  toYAML,
+} from '../hparams/index.js';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { type ConfiguredExperiment, configure } from './configure.js';
 import type { Change, DumpFormat } from './overrides.js';
@@ -25,6 +33,13 @@ export function yamlDocument(configured: ConfiguredExperiment): string {
   return toYAML(documentOf(configured));
 }
 
+/** The constants with what set each: a class, a flag, or the line of a file. */
+function constantLines(experiment: Experiment): string {
+  return effectiveConstants(experiment)
+    .map(({ name, value, setBy }) => `${name} : ${showValue(value)} @ ${setBy}\n`)
+    .join('');
+}
+
 type Print = (configured: ConfiguredExperiment) => string;
 
 const printers: Readonly<Record<DumpFormat, Print>> = {
@@ -32,7 +47,7 @@ const printers: Readonly<Record<DumpFormat, Print>> = {
   tree: ({ configs }) => printTree(configs),
   json: (configured) => JSON.stringify(jsonDocument(configured), null, 1),
   yaml: yamlDocument,
-  history: ({ configs }) => printHistory(configs),
+  history: ({ experiment, configs }) => constantLines(experiment) + printHistory(configs),
 };
 
 /**

@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import { exitCodeOfSignal, StopSignal } from '../system/index.js';
+import { directoryOf } from './directoryTemplate.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
 import { flagsHelp } from './flagTable.js';
 
@@ -51,7 +52,8 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
     process.stdout.write(dumpText(await resolve(exp, library), flags.changes, flags.dump, warn));
     return 0;
   }
-  const jobLogDir = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
+  const template = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
+  const jobLogDir = directoryOf(template, exp);
   return flags.changes.some(({ kind }) => kind === 'sweep')
     ? runSweep(exp, flags, jobLogDir, library)
     : runOne(exp, flags, jobLogDir, library);

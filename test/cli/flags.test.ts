@@ -148,8 +148,8 @@ test.each([
       'To use what it trained, give --job_log_dir the directory of one of its runs.',
   ],
   [
-    ['--fiddler', 'scale(g(1))'],
-    '--fiddler scale(g(1)): A call cannot stand here: arguments are literals.\n  scale(g(1))\n         ^',
+    ['--fiddler', 'scale(g(1)'],
+    "--fiddler scale(g(1): Expected a comma or ')' here.\n  scale(g(1)\n            ^",
   ],
   [
     ['--fiddler', 'scale(1)(2)'],

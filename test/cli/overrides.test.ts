@@ -234,6 +234,12 @@ test('--dump prints lines, a tree, or the history', () => {
   expect(dumpText(resolved, changes, 'text')).toContain("\ntask.name : 'x'\n");
   expect(dumpText(resolved, changes, 'history')).toContain("task.name : 'x' @ --set task.name=x\n");
   expect(dumpText(resolved, changes, 'tree')).toContain('SingleTask');
+  const file = join(temporaryDirectory(), 'constants.yaml');
+  writeFileSync(file, '# widths\nmodelDims: 8\n');
+  const flags = parse(['--config_file', file, '--set', 'numSamples=3']);
+  const history = dumpText(resolved, flags, 'history');
+  expect(history).toContain(`modelDims : 8 @ ${file}:2\n`);
+  expect(history).toContain('numSamples : 3 @ --set numSamples=3\n');
 });
 
 const runs = (...flags: string[]): [string, string[]][] =>

@@ -28,7 +28,10 @@ export interface Assignment {
   readonly place: string;
 }
 
-/** Nested fields: assignments to the parts of what stands there, or, where no config does, a record. */
+/**
+ * Nested fields: assignments to the parts of what stands there, or, where no config does, a record. Of a list with items
+ * that are nested fields, the assignments are to its items.
+ */
 export class Section {
   /** What to throw where it is a record that would replace what the file set before. */
   refuseRecord: ConfigError | undefined;
@@ -36,8 +39,10 @@ export class Section {
   constructor(
     /** What it assigns; the paths begin at the section's own place. */
     readonly assignments: readonly Assignment[],
-    /** The record that it is where it cannot be gone into. */
+    /** The record, or list, that it is where it cannot be gone into. */
     readonly toRecord: () => unknown,
+    /** Number of items of a list. */
+    readonly length?: number,
   ) {}
 }
 
@@ -111,12 +116,23 @@ export class FileReader {
   }
 
   private valueOf(value: unknown, at: Where): unknown {
-    const isPlain = isRecord(value) && !Object.keys(value).some((key) => key.startsWith('$'));
-    if (!isPlain || this.decoder.isTooDeep(at)) return this.decoder.read(value, at);
-    return new Section(this.assignmentsOf(value, at), () => {
+    const isList = Array.isArray(value) && value.some(isPlain);
+    if (!(isList || isPlain(value)) || this.decoder.isTooDeep(at)) return this.decoder.read(value, at);
+    const toRecord = (): unknown => {
       const record = this.decoder.attempt(() => this.decoder.read(value, at));
       this.check();
       return record;
+    };
+    return isList
+      ? new Section(this.itemsOf(value, at), toRecord, value.length)
+      : new Section(this.assignmentsOf(value as Record<string, unknown>, at), toRecord);
+  }
+
+  /** The assignments of a list's items to those that stand there. */
+  private itemsOf(items: readonly unknown[], where: Where): Assignment[] {
+    return items.map((item, i) => {
+      const at = this.decoder.inside(where, items, i, i);
+      return { path: [i], value: this.valueOf(item, at), place: this.decoder.placeOf(at) ?? this.file };
     });
   }
 
@@ -145,6 +161,23 @@ export class FileReader {
     });
     for (current of assignments) assigner.apply(current);
   }
+}
+
+/** Whether a value is a record of fields, not a config or another mark. */
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return isRecord(value) && !Object.keys(value).some((key) => key.startsWith('$'));
+}
+
+/** @throws ConfigError for a list of nested fields that has more or fewer items than the one that stands at `path`. */
+function checkLength({ length }: Section, standing: unknown, path: readonly Segment[]): void {
+  if (length === undefined || !Array.isArray(standing) || standing.length === length) return;
+  const at = formatPath(path);
+  const count = (n: number) => `${n} item${n === 1 ? '' : 's'}`;
+  throw new ConfigError(
+    `${at}: has ${count(standing.length)}, and the file sets fields of ${count(length)}: give as many, {} for one that ` +
+      `stays as it is, name one, as ${at}[0], or give each a $class, for a new list.`,
+    { path: at },
+  );
 }
 
 function recordOf(section: Section): unknown {
@@ -257,6 +290,7 @@ export class Assigner {
     try {
       path = this.names.path(root, path, place, known);
       if (value instanceof Section && nodesIn(partAt(root, path)).length > 0) {
+        checkLength(value, partAt(root, path), path);
         for (const inner of value.assignments)
           this.apply({ ...inner, path: [...path, ...inner.path] }, path.length);
         return;

@@ -1,6 +1,6 @@
 /** @file Config files that people write: overrides of a config, or complete ones, in YAML or JSON. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { dirname, extname, isAbsolute, join, resolve } from 'node:path';
 import { deepCopy, isConfig } from '../editing/edit.js';
 import { ConfigError } from '../errors.js';
 import { showValue } from '../fields/describe.js';
@@ -25,18 +25,34 @@ import { toYAML } from './yaml.js';
 /**
  * What a file says, in the file's order: overrides as nested fields or as paths (`task.train.steps: 10`), or a complete
  * config, as `toYAML`, `toJSON` or experiment.json wrote it, or by hand as `$class: Name` with its fields. A config
- * that the file holds completely is assigned to the empty path.
+ * that the file holds completely is assigned to the empty path. What the files of a list `$include` say, whose paths
+ * begin at the file's directory, comes first.
  *
  * @throws ConfigError with all that is wrong, and the line of each.
  */
 export function readConfigFile(file: string, options: ReadOptions = {}): Assignment[] {
+  return readIncluding(file, options, []);
+}
+
+/** @param around the files that include this one, the outermost first */
+function readIncluding(file: string, options: ReadOptions, around: readonly string[]): Assignment[] {
+  const path = resolve(file);
+  if (around.includes(path))
+    throw new ConfigError(`The file includes itself: ${[...around, path].join(' includes ')}.`, {
+      place: file,
+    });
   const whole = (value: unknown): Assignment[] => {
     if (!isRecord(value) || isConfig(value)) return [{ path: [], value, place: file }];
     return Object.entries(value).map(([key, part]) => ({ path: [key], value: part, place: file }));
   };
   const read = (parsed: Parsed): Assignment[] =>
     documentIn(parsed.value) === undefined
-      ? new FileReader(parsed, file, options).readAll()
+      ? [
+          ...takeIncludes(parsed.value, file).flatMap((each) =>
+            readIncluding(isAbsolute(each) ? each : join(dirname(file), each), options, [...around, path]),
+          ),
+          ...new FileReader(parsed, file, options).readAll(),
+        ]
       : whole(readDocument(parsed, file, options));
   const format = formatOf(file);
   const longest = options.maxBytes ?? (format === 'json' ? longestJson : longestWritten);
@@ -49,6 +65,18 @@ export function readConfigFile(file: string, options: ReadOptions = {}): Assignm
       `A file of overrides has at most ${longestWritten} bytes, unless the option maxBytes says otherwise.`,
       { place: file },
     );
+  });
+}
+
+/** Takes the `$include` out of what a file holds. */
+function takeIncludes(value: unknown, file: string): string[] {
+  if (!isRecord(value) || !Object.hasOwn(value, '$include')) return [];
+  const { $include } = value;
+  delete value.$include;
+  const files = [$include].flat();
+  if (files.every((each) => typeof each === 'string')) return files;
+  throw new ConfigError(`$include: expected a file or a list of files, got ${showValue($include)}.`, {
+    place: file,
   });
 }
 

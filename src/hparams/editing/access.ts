@@ -2,11 +2,11 @@
 
 import { z } from 'zod';
 import { ConfigError, didYouMean } from '../errors.js';
-import { coerce } from '../fields/coerce.js';
+import { coerce, namesFitting } from '../fields/coerce.js';
 import { describeSchema, showValue } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
 import { presentNameHint } from '../fields/renamed.js';
-import { partSchema } from '../fields/schema.js';
+import { holderOf, partSchema } from '../fields/schema.js';
 import { isContainer, partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
 import {
@@ -145,9 +145,43 @@ function ownerAt(
 ): { owner: object; last: string | number } {
   if (segments.length === 0) throw new ConfigError('The path is empty.', { place: originText(writer) });
   let owner = root;
-  for (let i = 0; i < segments.length - 1; i += 1) owner = stepInto(owner, segments, i, writer);
+  for (let i = 0; i < segments.length - 1; i += 1) {
+    const node = nodeOf(owner);
+    const field = node?.info.fields.get(String(segments[i]));
+    const isUnset = field?.holder !== undefined && !hasValue(node!, field);
+    owner = isUnset ? undefined : stepInto(owner, segments, i, writer);
+    if (owner === null || owner === undefined) refuseUnset(root, segments, i + 1, owner, writer);
+  }
   const last = keyIn(owner, segments, segments.length - 1, writer, mayBeNew);
   return { owner: owner as object, last };
+}
+
+/** @throws ConfigError where a config may stand at the first `count` steps, and none does: what to set first. */
+function refuseUnset(
+  root: unknown,
+  segments: readonly Segment[],
+  count: number,
+  value: null | undefined,
+  writer: Origin,
+): void {
+  const holder = holderOf(schemaAt(root, segments.slice(0, count)));
+  if (holder === undefined) return;
+  const parent = formatPath(segments.slice(0, count));
+  const names = namesFitting(holder);
+  const name = names.find((each) => each === holder.cls?.name) ?? names[0] ?? 'NAME';
+  const others = names.filter((each) => each !== name);
+  const flag = originText(writer) ?? '';
+  const first = flag.startsWith('--')
+    ? `--set ${parent}=${name} ${flag}`
+    : `setPath(root, '${parent}', '${name}')`;
+  const choice =
+    holder.cls === undefined || others.length === 0
+      ? ''
+      : ` Instead of ${name}, it may be ${others.join(', ')}.`;
+  throw new ConfigError(
+    `No '${formatPath(segments)}': '${parent}' is ${value === null ? 'null' : 'not set'}. Set it first: ${first}.${choice}`,
+    { path: formatPath(segments), place: flag },
+  );
 }
 
 function stepInto(

@@ -1,11 +1,18 @@
 /** @file Values from the text of command-line flags, by the field's schema. */
 import type { z } from 'zod';
-import { ConfigError, nearest } from '../errors.js';
+import { ConfigError, didYouMean, nearest } from '../errors.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
 import { classesNamed, concreteClasses, nameOf, severalProblem } from './classNames.js';
 import { describeFor, showValue } from './describe.js';
-import { abstractProblem } from './fields.js';
-import { type Literal, parseLiteral } from './literals.js';
+import { abstractProblem, infoOf } from './fields.js';
+import {
+  type Argument,
+  type Call,
+  type Literal,
+  parseClassCall,
+  parseLiteral,
+  problemAt,
+} from './literals.js';
 import { accepts, definitionOf, type Holder, holderOf, innermost, parse } from './schema.js';
 
 /** What a text that means no value of the schema comes to. */
@@ -15,7 +22,7 @@ const failed = Symbol('failed');
  * The value that `text` means to `schema`. A string field takes the text as it stands, or without the quotes around the
  * whole of it. Numbers are as in JavaScript (`1e-3`, `1_000`, `0x10`, `NaN`), booleans `true` and `false`, null is `null`
  * or `none` where the schema allows it, lists are `[a, b]` or `a,b`, records `{a: 1}` or `a:1`, configs the name of a
- * class. What stands in quotes is always a string; in a union, what can be read as something else is no string.
+ * class, with values where some are given: `Linear(inputDims=4)`. What stands in quotes is always a string; in a union, what can be read as something else is no string.
  *
  * @throws ConfigError that says what is expected; it begins with `label` where one is given.
  */
@@ -230,14 +237,57 @@ function namedAmong(classes: readonly AbstractClass[], name: string): AbstractCl
   return classes.filter((cls) => meant.includes(cls));
 }
 
-function readConfig(holder: Holder, text: string): unknown {
-  const named = namedAmong(fitting(holder), text);
-  if (named.length !== 1) return failed;
-  const cls = named[0] as unknown as ConcreteClass & { config(): AnyConfig; partial(): AnyConfig };
-  return holder.kind === 'factory' ? cls.partial() : cls.config();
+/** The names of the classes whose configs a holder takes. */
+export function namesFitting(holder: Holder): string[] {
+  return fitting(holder).map(nameOf).sort();
 }
 
-function hintFor(schema: z.ZodType, text: string): string {
+/** Whether a text gives a class values, and does not only name it. */
+const isCall = (text: string): boolean => /^[A-Za-z_$][\w$./-]*\(/.test(text);
+
+function readConfig(holder: Holder, text: string): unknown {
+  const call = isCall(text) ? parseClassCall(text) : { name: text, arguments: [], text };
+  const named = namedAmong(fitting(holder), call.name);
+  if (named.length !== 1) return failed;
+  const cls = named[0] as unknown as ConcreteClass & { config(): AnyConfig; partial(): AnyConfig };
+  const config = holder.kind === 'factory' ? cls.partial() : cls.config();
+  for (const argument of call.arguments) setArgument(config, cls, argument, call);
+  return config;
+}
+
+/** Sets a field of `config` to an argument of the call that describes it. @throws ConfigError that points at it */
+function setArgument(
+  config: AnyConfig,
+  cls: AbstractClass,
+  { name, value, column }: Argument,
+  { text }: Call,
+) {
+  const { fields } = infoOf(cls);
+  if (name === undefined) {
+    const [first = 'field'] = fields.keys();
+    throw problemAt(
+      `${cls.name} takes its values by name, as ${cls.name}(${first}=${value.text}).`,
+      text,
+      column,
+    );
+  }
+  const field = fields.get(name);
+  if (field === undefined)
+    throw problemAt(
+      `${cls.name} has no hyperparameter '${name}'.${didYouMean(name, fields.keys())}`,
+      text,
+      column,
+    );
+  (config as unknown as Record<string, unknown>)[name] = coerceLiteral(
+    field.check,
+    value,
+    `${cls.name}.${name}`,
+  );
+}
+
+function hintFor(schema: z.ZodType, given: string): string {
+  const text =
+    holderOf(schema) !== undefined && isCall(given.trim()) ? given.replace(/\([\s\S]*/, '') : given;
   const definition = definitionOf(innermost(schema));
   const holder = holderOf(schema);
   let candidates: string[] = [];

@@ -50,6 +50,7 @@ const looseWord = /[^,[\]{}]+/y;
 const strictWord = /[^\s,()[\]{}'"=]+/y;
 const looseKey = /[^,:[\]{}]+/y;
 const identifier = /[A-Za-z_$][\w$]*/y;
+const className = /[A-Za-z_$][\w$./-]*/y;
 
 function match(cursor: Cursor, pattern: RegExp): string | undefined {
   pattern.lastIndex = cursor.at;
@@ -98,10 +99,27 @@ function readLiteral(cursor: Cursor, depth = 0): Literal {
     return { kind: 'record', text: textFrom(), entries };
   }
   if (/['"]/.test(cursor.text[start] ?? '')) fail(cursor, 'The quote is not closed.');
+  if (skipCall(cursor, depth)) return { kind: 'word', text: textFrom() };
   const word = match(cursor, cursor.strict ? strictWord : looseWord)?.trim() ?? '';
   if (word === '') fail(cursor, 'Expected a value here.');
   if (cursor.strict && word.startsWith('*')) fail(cursor, 'Arguments cannot be spread with *.', start);
   return { kind: 'word', text: word };
+}
+
+/** Moves behind the call that begins here, `Linear(inputDims=4)`, a word to everything but fields that hold configs. */
+function skipCall(cursor: Cursor, depth: number): boolean {
+  const inner: Cursor = { text: cursor.text, at: cursor.at, strict: true };
+  if (match(inner, className) === undefined || inner.text[inner.at] !== '(') return false;
+  try {
+    readArguments(inner, depth + 1);
+  } catch (error) {
+    // A text that merely looks like one.
+    if (cursor.strict || !(error instanceof ConfigError)) throw error;
+    return false;
+  }
+  if (!cursor.strict && !/^\s*([,\]}]|$)/.test(inner.text.slice(inner.at))) return false;
+  cursor.at = inner.at;
+  return true;
 }
 
 function readEntry(cursor: Cursor, depth: number): [string, Literal] {
@@ -130,7 +148,6 @@ function readItems<T>(cursor: Cursor, closer: string, readItem: () => T): T[] {
     if (take(cursor, closer)) return items;
     if (take(cursor, ',')) continue;
     skipSpace(cursor);
-    if (cursor.text[cursor.at] === '(') fail(cursor, 'A call cannot stand here: arguments are literals.');
     fail(cursor, `Expected a comma or '${closer}' here.`);
   }
 }
@@ -150,45 +167,58 @@ export function parseLiteral(text: string): Literal {
 }
 
 /**
- * Reads `name(1, [2, 3], key='text')`; the parentheses may be left out. Arguments are literals; named ones come after
- * those by position.
+ * Reads `name(1, [2, 3], key='text')`; the parentheses may be left out. Arguments are literals, or calls of classes that
+ * describe configs; named ones come after those by position.
  *
  * @throws ConfigError that points at the column of what cannot be read.
  */
 export function parseCall(text: string): Call {
+  return readCall(text, identifier, 'Expected the name of a function here.');
+}
+
+/** Reads `Linear(inputDims=4)`, whose name may be qualified: `experiments/mine.Linear`. @throws ConfigError as `parseCall` */
+export function parseClassCall(text: string): Call {
+  return readCall(text, className, 'Expected the name of a class here.');
+}
+
+function readCall(text: string, namePattern: RegExp, problem: string): Call {
   const cursor: Cursor = { text, at: 0, strict: true };
   skipSpace(cursor);
-  const name = match(cursor, identifier);
-  if (name === undefined) fail(cursor, 'Expected the name of a function here.');
-  const names = new Set<string>();
-  let argumentsRead: Argument[] = [];
-  if (take(cursor, '(')) {
-    argumentsRead = readItems(cursor, ')', () => {
-      const argument = readArgument(cursor);
-      if (argument.name === undefined) {
-        if (names.size > 0)
-          fail(cursor, 'An argument without a name cannot follow one with a name.', argument.column);
-      } else if (names.has(argument.name)) {
-        fail(cursor, `The argument '${argument.name}' is given twice.`, argument.column);
-      } else names.add(argument.name);
-      return argument;
-    });
-  }
+  const name = match(cursor, namePattern);
+  if (name === undefined) fail(cursor, problem);
+  const argumentsRead = readArguments(cursor, 0);
   skipSpace(cursor);
   if (cursor.at < text.length) fail(cursor, `Nothing can follow the call of ${name}.`);
   return { name, arguments: argumentsRead, text };
 }
 
-function readArgument(cursor: Cursor): Argument {
+/** The arguments in parentheses; none where there are no parentheses. */
+function readArguments(cursor: Cursor, depth: number): Argument[] {
+  if (depth > deepest) fail(cursor, `Literals may nest ${deepest} levels deep.`);
+  const names = new Set<string>();
+  if (!take(cursor, '(')) return [];
+  return readItems(cursor, ')', () => {
+    const argument = readArgument(cursor, depth);
+    if (argument.name === undefined) {
+      if (names.size > 0)
+        fail(cursor, 'An argument without a name cannot follow one with a name.', argument.column);
+    } else if (names.has(argument.name)) {
+      fail(cursor, `The argument '${argument.name}' is given twice.`, argument.column);
+    } else names.add(argument.name);
+    return argument;
+  });
+}
+
+function readArgument(cursor: Cursor, depth: number): Argument {
   skipSpace(cursor);
   const column = cursor.at;
   const name = match(cursor, identifier);
   if (name !== undefined && take(cursor, '=')) {
     if (refusedKeys.has(name)) fail(cursor, `'${name}' is not allowed as a name.`, column);
-    return { name, value: readLiteral(cursor), column };
+    return { name, value: readLiteral(cursor, depth), column };
   }
   cursor.at = column;
-  return { name: undefined, value: readLiteral(cursor), column };
+  return { name: undefined, value: readLiteral(cursor, depth), column };
 }
 
 /** The text that `coerce` reads back as `value`: strings stand in quotes. @throws ConfigError for what has no such text. */

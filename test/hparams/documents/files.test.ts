@@ -260,3 +260,64 @@ test('files that are no config files fail cleanly', () => {
     'The file holds overrides, not a complete config',
   );
 });
+
+class FileList extends Configurable.with({
+  models: z.array(sub(FileModel)).default([]),
+  points: z.array(z.record(z.string(), z.int())).default([]),
+}) {}
+registerClass(FileList);
+
+test('a list of nested fields sets those of the items that stand there; with a $class, an item is new', () => {
+  const root = () => ({
+    list: FileList.config({ models: [FileModel.config(), FileModel.config({ numLayers: 3 })] }),
+  });
+  const applied = (text: string) => {
+    const made = root();
+    applyConfigFile(made, write('list.yaml', text));
+    return made.list;
+  };
+  const partial = applied('list:\n  models:\n    - dims: [7]\n    - {}\n');
+  expect(isEqual(partial.models, [FileModel.config({ dims: [7] }), FileModel.config({ numLayers: 3 })])).toBe(
+    true,
+  );
+  expect(history(partial.models[0]!, 'dims').at(-1)!.where).toMatch(/list\.yaml:3$/);
+  const mixed = applied(
+    'list:\n  models:\n    - numLayers: 5\n    - $class: WideFileModel\n      width: 2\n',
+  );
+  expect(
+    isEqual(mixed.models, [FileModel.config({ numLayers: 5 }), WideFileModel.config({ width: 2 })]),
+  ).toBe(true);
+  const whole = applied('list.models:\n  - $class: WideFileModel\n');
+  expect(isEqual(whole.models, [WideFileModel.config()])).toBe(true);
+  // Records that are no configs stay the whole of a list.
+  const plain = applied('list:\n  points:\n    - {x: 1}\n    - {y: 2}\n');
+  expect(plain.points).toEqual([{ x: 1 }, { y: 2 }]);
+  const [wrong, unknown] = ['- numLayers: 5\n', '- numLayer: 5\n    - {}\n'].map((items) =>
+    messageOf(() => applied(`list:\n  models:\n    ${items}`)),
+  );
+  expect(wrong).toContain(
+    'list.models: has 2 items, and the file sets fields of 1 item: give as many, {} for one that stays as it is, ' +
+      'name one, as list.models[0], or give each a $class, for a new list.',
+  );
+  expect(unknown).toContain("FileModel at 'list.models[0]' has no 'numLayer'. Did you mean 'numLayers'?");
+});
+
+test('what included files say comes first, from their directory, each at its line', () => {
+  write('base.yaml', 'task:\n  note: base\n  model: {numLayers: 4}\n');
+  write('rate.json', '{"task.learner.learningRate": 0.5, "$include": []}');
+  const file = write('top.yaml', '$include: [base.yaml, rate.json]\ntask.note: top\n');
+  const root = { task: FileTask.config() };
+  applyConfigFile(root, file);
+  const { note, model, learner } = root.task;
+  expect([note, model.numLayers, learner.learningRate]).toEqual(['top', 4, 0.5]);
+  expect(history(model, 'numLayers').at(-1)!.where).toBe(`${join(folder, 'base.yaml')}:3`);
+  write('one.yaml', '$include: two.yaml\n');
+  const round = write('two.yaml', '$include: one.yaml\n');
+  expect(messageOf(() => readConfigFile(round))).toContain(
+    `The file includes itself: ${round} includes ${join(folder, 'one.yaml')} includes ${round}.`,
+  );
+  expect(messageOf(() => readConfigFile(write('three.yaml', '$include: 3\n')))).toContain(
+    '$include: expected a file or a list of files, got 3.',
+  );
+  expect(messageOf(() => readConfigFile(write('four.yaml', '$include: none.yaml\n')))).toContain('none.yaml');
+});

@@ -356,3 +356,32 @@ test('many unknown names are one short error', () => {
   expect(message).toMatch(/^Narrow\.config\(\): 120,000 problems:\n {2}Narrow has no hyperparameter 'k0'\./);
   expect(message).toMatch(/\n {2}… and 119,980 more \(at .*access\.test\.ts:\d+\)$/);
 });
+
+class Optional extends Configurable.with({
+  linear: sub(Linear).nullable().default(null),
+  activation: instance(Activation, null).optional(),
+  required: sub(Linear, null),
+}) {}
+
+test('below a config that is not set, the error says what to set first', () => {
+  const root = Optional.config();
+  const set = (path: string, text: string): string =>
+    messageOf(() => setPath(root, path, text, `--set ${path}=${text}`));
+  expect(set('linear.inputDims', '3')).toBe(
+    "No 'linear.inputDims': 'linear' is null. Set it first: --set linear=Linear --set linear.inputDims=3. (at --set linear.inputDims=3)",
+  );
+  expect(set('activation.approximate', 'true')).toBe(
+    "No 'activation.approximate': 'activation' is not set. Set it first: --set activation=GELU --set activation.approximate=true. " +
+      'Instead of GELU, it may be ReLU. (at --set activation.approximate=true)',
+  );
+  expect(set('required.inputDims', '3')).toContain(
+    "'required' is not set. Set it first: --set required=Linear --set required.inputDims=3.",
+  );
+  expect(messageOf(() => setPath(root, 'linear.inputDims', 3))).toMatch(
+    /^No 'linear\.inputDims': 'linear' is null\. Set it first: setPath\(root, 'linear', 'Linear'\)\. \(at .*access\.test\.ts:\d+\)$/,
+  );
+  setPath(root, 'linear', 'Linear');
+  setPath(root, 'linear.inputDims', '3');
+  setPath(root, 'required', 'Linear(inputDims=4)');
+  expect([root.linear!.inputDims, root.required.inputDims]).toEqual([3, 4]);
+});

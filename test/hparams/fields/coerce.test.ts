@@ -5,6 +5,7 @@ import { z } from 'zod';
 import {
   Configurable,
   coerce,
+  factory,
   formatLiteral,
   isEqual,
   registerClass,
@@ -156,4 +157,50 @@ test('what has no text in a flag is an error', () => {
     'a Shape config cannot be written in a flag.',
   );
   expect(messageOf(() => formatLiteral(undefined))).toBe('undefined cannot be written in a flag.');
+});
+
+class Dense extends Configurable.with({
+  features: z.int().positive(),
+  name: z.string().default('dense'),
+  shape: z.array(z.int()).default([]),
+  inner: sub(Shape),
+  more: z.array(sub(Shape)).default([]),
+}) {}
+registerClass(Dense);
+
+test('a call of a class is a config with these values, in lists and in other calls too', () => {
+  const read = (schema: z.ZodType, text: string) => coerce(schema, text);
+  const same = (a: unknown, b: unknown) => expect(isEqual(a, b)).toBe(true);
+  same(read(sub(Dense), 'Dense(features=3)'), Dense.config({ features: 3 }));
+  same(
+    read(
+      sub(Dense),
+      `Dense(features=3, shape=[1, 2], name="a, (b", inner=Round(sides=1), more=[Shape(sides=2), Round()])`,
+    ),
+    Dense.config({
+      ...{ features: 3, shape: [1, 2], name: 'a, (b', inner: Round.config({ sides: 1 }) },
+      more: [Shape.config({ sides: 2 }), Round.config()],
+    }),
+  );
+  same(read(sub(Dense).nullable(), 'Dense()'), Dense.config());
+  same(read(z.array(sub(Shape)), '[Shape(sides=2), Round]'), [Shape.config({ sides: 2 }), Round.config()]);
+  same(read(z.array(sub(Shape)), 'Shape(sides=2),Round'), [Shape.config({ sides: 2 }), Round.config()]);
+  same(read(factory(Shape), 'Round(sides=2)'), Round.partial({ sides: 2 }));
+  // To what holds no config, it is a text.
+  expect(read(z.array(z.string()), '[f(a, b), c]')).toEqual(['f(a, b)', 'c']);
+  expect(read(z.array(z.string()), '[f(a, b]')).toEqual(['f(a', 'b']);
+});
+
+test.each([
+  ['Dense(3)', 'Dense takes its values by name, as Dense(features=3).\n  Dense(3)\n        ^'],
+  [
+    'Dense(feature=3)',
+    "Dense has no hyperparameter 'feature'. Did you mean 'features'?\n  Dense(feature=3)\n        ^",
+  ],
+  ['Dense(features=x)', "Dense.features: expected a positive integer, got 'x'"],
+  ['Dense(inner=Shape(sides=x))', "Dense.inner: Shape.sides: expected an integer, got 'x'"],
+  ['Dense(features=3', "Expected a comma or ')' here.\n  Dense(features=3\n                  ^"],
+  ['Dens(features=3)', "expected a Dense config, got 'Dens(features=3)'. Did you mean 'Dense'?"],
+])('the call %s points at its fault', (text, problem) => {
+  expect(messageOf(() => coerce(sub(Dense), text))).toBe(problem);
 });

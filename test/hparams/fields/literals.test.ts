@@ -21,6 +21,7 @@ test.each([
   ['f(true, null, "true", 12n)', ['f', true, null, 'true', 12n]],
   ['f([1, [2]], {a: 1, "b c": [x]})', ['f', [1, [2]], { a: 1, 'b c': ['x'] }]],
   ['f(1, factor=2, name = "x")', ['f', 1, ['factor', 2], ['name', 'x']]],
+  ['f(g(1), x=a/b.G(y=[1, 2], z=h()))', ['f', 'g(1)', ['x', 'a/b.G(y=[1, 2], z=h())']]],
   ['f(path=a/b.txt)', ['f', ['path', 'a/b.txt']]],
 ])('%s', (text, expected) => {
   expect(read(text)).toEqual(expected);
@@ -32,8 +33,8 @@ test.each([
   ['f(1,)', 'Expected a value here.', 4],
   ['f(factor=)', 'Expected a value here.', 9],
   ['f(a b)', "Expected a comma or ')' here.", 4],
-  ['f(g(1))', 'A call cannot stand here: arguments are literals.', 3],
-  ['f(x=g(1))', 'A call cannot stand here: arguments are literals.', 5],
+  ['f(g(1)', "Expected a comma or ')' here.", 6],
+  ['f(x=g(a b))', "Expected a comma or ')' here.", 8],
   ['f(1)(2)', 'Nothing can follow the call of f.', 4],
   ['f(*a)', 'Arguments cannot be spread with *.', 2],
   ['f(**a)', 'Arguments cannot be spread with *.', 2],
