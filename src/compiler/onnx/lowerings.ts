@@ -66,13 +66,32 @@ const matMulAdd: Lowering = (node, names, b) => {
   ];
 };
 
-const topK: Lowering = ({ attrs }, [x], b) => {
-  const [values, indices] = b.emitAll('TopK', [x!, b.ints([attrs.k as number])], {
-    attrs: { axis: -1, sorted: 1 },
-    outputs: 2,
-  });
-  return [values!, b.cast(indices!, OnnxType.int32)];
+/** NaN counts as the largest, above infinity; ONNX Runtime leaves its place open, so float32 is ranked in doubles. */
+const topK: Lowering = ({ attrs, inputs: [x] }, [name], b) => {
+  const isFloat = x!.dtype === 'float32';
+  const [values, indices] = b.emitAll(
+    'TopK',
+    [isFloat ? ranks(b, name!) : name!, b.ints([attrs.k as number])],
+    {
+      attrs: { axis: -1, sorted: 1 },
+      outputs: 2,
+    },
+  );
+  const taken = isFloat ? b.emit('GatherElements', [name!, indices!], { attrs: { axis: -1 } }) : values!;
+  return [taken, b.cast(indices!, OnnxType.int32)];
 };
+
+/** Doubles in the order of float32 values: for infinity one that no float32 reaches, for NaN infinity. */
+function ranks(b: OnnxBuilder, x: string): string {
+  const [wide, infinity, factor, large] = [
+    x,
+    b.scalar(Number.POSITIVE_INFINITY),
+    b.scalar(10),
+    b.scalar(1e38),
+  ].map((each) => b.cast(each, OnnxType.double));
+  const numbers = b.emit('Min', [wide!, b.emit('Mul', [large!, factor!])]);
+  return b.emit('Where', [b.emit('IsNaN', [x]), infinity!, numbers]);
+}
 
 /** Layer norm is one kernel, which requires a scale: ones if there is none. */
 const layerNorm: Lowering = ({ attrs, inputs: [x] }, inputs, b) => {

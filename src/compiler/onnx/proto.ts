@@ -6,7 +6,15 @@ import { ProtobufMessage } from '../../files/index.js';
 import type { HostArray, Shape } from '../tensors.js';
 
 /** ONNX element types (TensorProto.DataType). */
-export const OnnxType = { float32: 1, uint32: 12, int32: 6, int64: 7, bool: 9, bfloat16: 16 } as const;
+export const OnnxType = {
+  float32: 1,
+  double: 11,
+  uint32: 12,
+  int32: 6,
+  int64: 7,
+  bool: 9,
+  bfloat16: 16,
+} as const;
 export type OnnxTypeName = keyof typeof OnnxType;
 
 /**

@@ -38,10 +38,9 @@ This page lists the results of each operation for NaN, infinities, −0, overflo
 column shows where its results differ.
 `;
 
-const TAIL = `## Sums, products and attention
+const TAIL = `## Attention
 
-NaN propagates through matrix products, sums, means, softmax, norms, attention and the loss. Sums of int32 are exact
-modulo 2³². Attention gives zeros, and zero gradients, for a query whose keys are all masked by −∞.
+NaN propagates. Attention gives zeros, and zero gradients, for a query whose keys are all masked by −∞.
 `;
 
 /** The page up to the section on empty tensors. */

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { compile, type Engine, type HostTensor, type Tree } from '../../../src/compiler/index.js';
 import { optimize } from '../../../src/compiler/passes/index.js';
+import { opNames } from '../../../src/compiler/rules/index.js';
 import { traceProgram } from '../../../src/compiler/tracedProgram.js';
 import { engines } from '../engines.js';
 import { host, leavesOf, tf } from '../support.js';
@@ -41,6 +42,48 @@ const differences = (
     const [got] = [data[i]!];
     return agrees(got, want) ? [] : [`${call} of ${dtype} ${value[0].join(', ')}: ${got}, expected ${want}`];
   });
+
+/** Operations that move values or fill with them, draw, differentiate, or that only passes and other operations make. */
+const UNLISTED = [
+  ...[
+    'ExpandDims',
+    'Transpose',
+    'BroadcastTo',
+    'Slice',
+    'StridedSlice',
+    'SplitV',
+    'Reverse',
+    'Concat',
+    'PadV2',
+  ],
+  ...[
+    'Fill',
+    'ZerosLike',
+    'OnesLike',
+    'Range',
+    'GatherV2',
+    'UpdateSlice',
+    'SlidingWindows',
+    'AddN',
+    'MatMulAdd',
+  ],
+  ...['RandomUniform', 'FoldIn', 'EluGrad', 'MaxPoolGrad', 'AvgPoolGrad', 'AttentionGrad', 'GeluGrad'],
+  ...['SoftmaxCrossEntropyGrad', 'Conv2DBackpropInput', 'Conv2DBackpropFilter', 'DepthwiseConv2dNative'],
+  ...['DepthwiseConv2dNativeBackpropInput', 'DepthwiseConv2dNativeBackpropFilter', 'Attention', 'LogSoftmax'],
+];
+
+test('the table has a row for every operation that computes', () => {
+  const listed = rows.flatMap((row) => {
+    const { nodes } = traceProgram(
+      ((tensors: any[]) => row.f(...tensors)) as any,
+      inputsOf(row) as any,
+    ).graph;
+    return nodes.map(({ op }) => op);
+  });
+  expect([...new Set([...listed.filter((op) => opNames().includes(op)), ...UNLISTED])].sort()).toEqual(
+    opNames().sort(),
+  );
+});
 
 /** All rows in one program, which is compiled once. */
 async function runAll(engine: Engine): Promise<HostTensor[]> {

@@ -1,6 +1,6 @@
 /** @file What operations give for special values, one table for the guide's page and for the suite over all engines. */
 import type { DType, Tensor } from '../../../src/compiler/index.js';
-import { tf } from '../support.js';
+import { ops, tf } from '../support.js';
 
 /** Operands, the result, and what tfjs's cpu backend gives where that is another. */
 export type Values = readonly [operands: readonly number[], result: number, tfjs?: number];
@@ -44,6 +44,14 @@ const ints = (call: string, f: SpecialRow['f'], values: readonly Values[]): Spec
 /** The first of two elements' place. */
 const pair = (f: (x: any, axis: number) => Tensor) => (a: any, b: any) => f(tf.stack([a, b], 1), 1);
 
+/** The largest along the last axis, or its place. */
+const first = (part: 'values' | 'indices') => (x: any) => tf.reshape(tf.topk(x, 1)[part], [-1]);
+const truth = (x: any): Tensor => tf.cast(x, 'bool');
+/** The last element of each row. */
+const last = (x: Tensor): Tensor => tf.unstack(x, 1).at(-1)!;
+/** The first element of each row. */
+const head = (x: Tensor): Tensor => tf.unstack(x, 1)[0]!;
+
 const sign: SpecialRow[] = [
   floats('neg(x)', tf.neg, [
     [[0], -0],
@@ -82,6 +90,17 @@ const sign: SpecialRow[] = [
     [[0, -0], 0],
     [[inf, large], 1],
   ]),
+  floats('greaterEqual(a, b)', tf.greaterEqual, [
+    [[nan, nan], 0],
+    [[0, -0], 1],
+    [[-inf, -inf], 1],
+  ]),
+  floats('less(a, b)', tf.less, [
+    [[nan, 1], 0],
+    [[1, nan], 0],
+    [[-0, 0], 0],
+    [[-inf, inf], 1],
+  ]),
   floats('lessEqual(a, b)', tf.lessEqual, [
     [[nan, 1], 0],
     [[1, nan], 0],
@@ -110,6 +129,20 @@ const sign: SpecialRow[] = [
     [[1, 1], 0],
     [[0, nan], 1, 0],
     [[nan, -1], 0],
+  ]),
+  floats('topk([a, b], 1).values', pair(first('values')), [
+    [[0, nan], nan, 0],
+    [[inf, nan], nan, inf],
+    [[nan, inf], nan],
+    [[-inf, -inf], -inf],
+  ]),
+  floats('topk([a, b], 1).indices', pair(first('indices')), [
+    [[1, 1], 0],
+    [[0, -0], 0],
+    [[large, inf], 1],
+    [[inf, nan], 1, 0],
+    [[nan, inf], 0],
+    [[nan, nan], 0],
   ]),
   floats('max([a, b])', pair(tf.max), [
     [[nan, 1], nan],
@@ -154,6 +187,26 @@ const rounding: SpecialRow[] = [
     [[2 ** 31], least],
     [[2 ** 40], 0],
     [[1e30], 0],
+  ]),
+  floats('logicalNot(x)', (x) => tf.logicalNot(truth(x)), [
+    [[nan], 0],
+    [[-0], 1],
+  ]),
+  floats('logicalAnd(a, b)', (a, b) => tf.logicalAnd(truth(a), truth(b)), [
+    [[nan, 1], 1],
+    [[nan, 0], 0],
+  ]),
+  floats('logicalOr(a, b)', (a, b) => tf.logicalOr(truth(a), truth(b)), [
+    [[nan, 0], 1],
+    [[-0, 0], 0],
+  ]),
+  floats('all([a, b])', (a, b) => tf.all(tf.stack([truth(a), truth(b)], 1), 1), [
+    [[nan, 1], 1],
+    [[nan, -0], 0],
+  ]),
+  floats('any([a, b])', (a, b) => tf.any(tf.stack([truth(a), truth(b)], 1), 1), [
+    [[nan, 0], 1],
+    [[-0, 0], 0],
   ]),
   floats("cast(x, 'bool')", (x) => tf.cast(x, 'bool'), [
     [[0], 0],
@@ -214,6 +267,11 @@ const arithmetic: SpecialRow[] = [
     [[0], inf],
     [[-0], -inf],
     [[-inf], -0],
+  ]),
+  floats('squaredDifference(a, b)', tf.squaredDifference, [
+    [[inf, inf], nan],
+    [[-inf, 1], inf],
+    [[large, -large], inf],
   ]),
   floats('square(x)', tf.square, [
     [[-inf], inf],
@@ -313,6 +371,12 @@ const functions: SpecialRow[] = [
     [[-inf], -1],
     [[nan], nan],
   ]),
+  floats('ops.gelu(x)', (x) => ops.gelu(x), [
+    [[-0], -0],
+    [[inf], inf],
+    [[-inf], nan],
+    [[nan], nan],
+  ]),
   floats('relu(x)', tf.relu, [
     [[-inf], 0],
     [[-0], 0],
@@ -340,6 +404,11 @@ const functions: SpecialRow[] = [
   floats('isNaN(x)', tf.isNaN, [
     [[nan], 1],
     [[inf], 0],
+  ]),
+  floats('isInf(x)', tf.isInf, [
+    [[nan], 0],
+    [[-inf], 1],
+    [[3.4e38], 0],
   ]),
   floats('isFinite(x)', tf.isFinite, [
     [[nan], 0],
@@ -390,6 +459,17 @@ const integers: SpecialRow[] = [
   ints('maximum(a, b)', tf.maximum, [[[least, most], most]]),
   ints('sum([a, b])', pair(tf.sum), [[[most, 1], least]]),
   ints('prod([a, b])', pair(tf.prod), [[[65536, 65536], 0]]),
+  ints(
+    'cumsum([a, b])[1]',
+    pair((x) => last(tf.cumsum(x, 1))),
+    [[[most, 1], least]],
+  ),
+  ints('oneHot(x, 2)[1]', (x) => last(tf.oneHot(x, 2)), [
+    [[1], 1],
+    [[0], 0],
+    [[2], 0],
+    [[-1], 0],
+  ]),
   ints('round(x)', tf.round, [[[most], most]]),
   ints('relu(x)', tf.relu, [
     [[least], 0],
@@ -413,6 +493,104 @@ const integers: SpecialRow[] = [
     [[-1], 1],
     [[0], 0],
   ]),
+];
+
+const cells = (x: Tensor) => tf.reshape(x, [-1, 1, 1]);
+const segments = (a: any, b: any) =>
+  tf.reshape(tf.unsortedSegmentSum(tf.stack([a, b]), tf.zeros([2], 'int32') as tf.Tensor1D, 1), [-1]);
+/** A window over both elements. */
+const pooled = (pool: typeof tf.maxPool) => (a: any, b: any) =>
+  tf.reshape(pool(tf.reshape(tf.stack([a, b], 1), [-1, 1, 2, 1]) as tf.Tensor4D, [1, 2], 1, 'valid'), [-1]);
+const convolved = (a: any, b: any) =>
+  tf.reshape(
+    tf.conv1d(
+      tf.reshape(tf.stack([a, b], 1), [-1, 2, 1]) as tf.Tensor3D,
+      tf.tensor3d([1, 0], [2, 1, 1]),
+      1,
+      'valid',
+    ),
+    [-1],
+  );
+
+const sums: SpecialRow[] = [
+  floats('mean([a, b])', pair(tf.mean), [
+    [[nan, 1], nan],
+    [[inf, -inf], nan],
+    [[-inf, 1], -inf],
+  ]),
+  floats(
+    'cumsum([a, b])[1]',
+    pair((x) => last(tf.cumsum(x, 1))),
+    [
+      [[nan, 1], nan],
+      [[inf, -inf], nan],
+      [[large, large], inf],
+    ],
+  ),
+  floats('unsortedSegmentSum([a, b], [0, 0], 1)', segments, [
+    [[nan, 1], nan],
+    [[inf, -inf], nan],
+    [[large, large], inf],
+  ]),
+  floats('matMul([[a]], [[b]])', (a, b) => tf.reshape(tf.matMul(cells(a), cells(b)), [-1]), [
+    [[inf, 0], nan],
+    [[0, nan], nan],
+    [[large, -2], -inf],
+  ]),
+  floats('maxPool([a, b])', pooled(tf.maxPool), [
+    [[nan, 1], nan, 1],
+    [[1, nan], nan, 1],
+    [[-inf, -inf], -inf],
+  ]),
+  floats('avgPool([a, b])', pooled(tf.avgPool), [
+    [[nan, 1], nan],
+    [[inf, -inf], nan],
+  ]),
+  floats('conv1d([a, b], [1, 0])', convolved, [
+    [[1, nan], nan],
+    [[1, inf], nan],
+    [[inf, 1], inf],
+  ]),
+  floats(
+    'logSoftmax([a, b])[0]',
+    pair((x) => head(tf.logSoftmax(x))),
+    [
+      [[1000, -1000], 0],
+      [[-1000, 1000], -2000],
+      [[-inf, 0], -inf],
+      [[-inf, -inf], nan],
+      [[inf, 0], nan],
+      [[0, nan], nan],
+    ],
+  ),
+  floats(
+    'ops.softmaxCrossEntropy([a, b], 0)',
+    pair((x) => ops.softmaxCrossEntropy(x, tf.zeros([x.shape[0]], 'int32'))),
+    [
+      [[1000, -1000], 0],
+      [[-1000, 1000], 2000],
+      [[-inf, 0], inf],
+      [[0, nan], nan],
+    ],
+  ),
+  floats(
+    'ops.layerNorm([a, b])[0]',
+    pair((x) => head(ops.layerNorm(x, null, null, { epsilon: 1e-6 }))),
+    [
+      [[1, 1], 0],
+      [[0, nan], nan],
+      [[0, inf], nan],
+    ],
+  ),
+  floats(
+    'ops.rmsNorm([a, b])[0]',
+    pair((x) => head(ops.rmsNorm(x, null, { epsilon: 1e-6 }))),
+    [
+      [[0, 0], 0],
+      [[0, nan], nan],
+      [[inf, 0], nan],
+    ],
+  ),
 ];
 
 export const SECTIONS: readonly Section[] = [
@@ -439,6 +617,13 @@ export const SECTIONS: readonly Section[] = [
       'A subnormal result, smaller than 1.2e-38, may become 0. Otherwise errors are below 1e-6 of the result, and below ' +
       '1e-6 absolute for `sin` and `cos`, for angles of any size.',
     rows: functions,
+  },
+  {
+    title: 'Sums, products, norms and the loss',
+    text:
+      'NaN propagates through all of them. A segment sum multiplies by zeros on ONNX Runtime and tfjs, where there are at ' +
+      'most 512 segments: NaN and infinities reach the other segments, too.',
+    rows: sums,
   },
   {
     title: 'int32',
