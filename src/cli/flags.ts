@@ -28,6 +28,7 @@ export interface Flags {
   readonly tap?: readonly string[];
   readonly tapSteps?: (step: number) => boolean;
   readonly tapValues?: boolean;
+  readonly debug?: 'nan' | 'eager';
   readonly help: boolean;
   /** Flags that every run of a sweep inherits, as given. */
   readonly common: readonly string[];
@@ -160,16 +161,9 @@ export function parseFlags(argv: readonly string[]): Flags {
   return flags;
 }
 
-function checkConflicts({ changes, mode, dump, checkpoint, tap, tapSteps, tapValues }: Flags): void {
-  if (tap !== undefined && !mode.startsWith('train')) {
-    throw new UsageError(
-      `--tap=${tap[0]} and --mode=${mode} do not go together: taps read training steps. Use --mode=train.`,
-    );
-  }
-  if (tap === undefined && (tapSteps !== undefined || tapValues !== undefined)) {
-    const flag = tapSteps === undefined ? '--tap_values' : '--tap_steps';
-    throw new UsageError(`${flag}: it is for --tap=PATTERN, which is not given.`);
-  }
+function checkConflicts(flags: Flags): void {
+  checkInspection(flags);
+  const { changes, mode, dump, checkpoint } = flags;
   if (checkpoint !== undefined && mode.startsWith('train')) {
     throw new UsageError(
       `--checkpoint=${checkpoint} and --mode=${mode} do not go together: training resumes from its newest checkpoint. ` +
@@ -182,4 +176,27 @@ function checkConflicts({ changes, mode, dump, checkpoint, tap, tapSteps, tapVal
     `${swept.origin} and --mode=${mode} do not go together: a sweep trains. ` +
       `To use what it trained, give --job_log_dir the directory of one of its runs.`,
   );
+}
+
+function checkInspection({ mode, debug, tap, tapSteps, tapValues }: Flags): void {
+  if (tap !== undefined && !mode.startsWith('train')) {
+    throw new UsageError(
+      `--tap=${tap[0]} and --mode=${mode} do not go together: taps read training steps. Use --mode=train.`,
+    );
+  }
+  if (tap === undefined && (tapSteps !== undefined || tapValues !== undefined)) {
+    const flag = tapSteps === undefined ? '--tap_values' : '--tap_steps';
+    throw new UsageError(`${flag}: it is for --tap=PATTERN, which is not given.`);
+  }
+  if (debug !== 'eager') return;
+  if (mode.includes('decode')) {
+    throw new UsageError(
+      `--debug=eager and --mode=${mode} do not go together: decoding steps are compiled. ` +
+        'Use --mode=train, train_and_eval or eval.',
+    );
+  }
+  if (tap !== undefined)
+    throw new UsageError(
+      '--debug=eager and --tap do not go together: taps are compiled, and an eager layer can print every value.',
+    );
 }

@@ -1,6 +1,6 @@
 /** @file Flags that look inside a training run: taps of activations and gradients, debugging. */
 import { UsageError } from '../registry/usageError.js';
-import { type FlagTable, nonEmpty } from './flagTable.js';
+import { type FlagTable, nonEmpty, oneOf } from './flagTable.js';
 
 /** Whether a step, counted from 1, is one of a set. */
 type StepSet = (step: number) => boolean;
@@ -38,5 +38,13 @@ export const inspectionFlags = {
     key: 'tapValues',
     about: 'Writes the values that --tap reads, too: taps/step_00000001.safetensors.',
     parse: () => true,
+  },
+  debug: {
+    key: 'debug',
+    value: 'nan|eager',
+    about:
+      'nan: ends at the first value that is not finite, with its layer, operation and line. ' +
+      'eager: layers run op by op, uncompiled: print and dataSync work in them.',
+    parse: oneOf(['nan', 'eager']),
   },
 } satisfies FlagTable;

@@ -90,6 +90,7 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
     checkpoint: flags.checkpoint,
     restorePreviousCheckpoint: flags.restorePreviousCheckpoint,
     profile: flags.profile,
+    debug: flags.debug,
     taps: flags.tap && {
       patterns: flags.tap,
       isTapped: flags.tapSteps ?? ((step: number) => step === 1),

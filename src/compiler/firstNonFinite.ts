@@ -9,6 +9,8 @@ import { eliminateDeadCode } from './passes/index.js';
 import { byteSize, formatSpec, type HostArray, type HostTensor, sizeOf, type Tree } from './tensors.js';
 import { flattenTree } from './tensorTrees.js';
 import { isSpec, type TensorFunction, traceProgram } from './tracedProgram.js';
+import { withCallsKept } from './tracing.js';
+import { usersPlace } from './usersFrame.js';
 
 /** The first unexpected non-finite value of a program. */
 export interface NonFinite {
@@ -23,6 +25,8 @@ export interface NonFinite {
   readonly spec: string;
   /** Path of the input that contains it, such as 'params.lm/softmax/w'; '' for the result of an operation. */
   readonly input: string;
+  /** The user's line whose call made it, or is differentiated, as 'Mine.fprop (experiments/mine.ts:12:20)'; '' where unknown. */
+  readonly place: string;
 }
 
 /** Options of the search. */
@@ -135,7 +139,7 @@ export async function firstNonFinite(
   options: NonFiniteOptions = {},
 ): Promise<NonFinite | undefined> {
   const leaves = flattenTree<HostTensor>(inputs, isSpec as (value: unknown) => value is HostTensor);
-  const graph = eliminateDeadCode(traceProgram(f, inputs).graph);
+  const graph = eliminateDeadCode(withCallsKept(() => traceProgram(f, inputs)).graph);
   const given = new Map(graph.inputs.map((input, i) => [input, leaves[i]!.value.data]));
   const flags = await runFlagged(graph, given, options);
   for (const [input, data] of given) flags.set(input, flagsOf(data));
@@ -149,11 +153,11 @@ export async function firstNonFinite(
       for (const input of inputs.filter(isBad)) guilty.add(input);
   }
   const asInput = (value: Value): NonFinite => ({
-    ...{ layer: '', op: 'Input', isGradient: false, input: value.name! },
+    ...{ layer: '', op: 'Input', isGradient: false, input: value.name!, place: '' },
     ...{ value: of(value).nan ? 'NaN' : 'infinity', spec: formatSpec(value) },
   });
-  const asNode = ({ op, scope }: Node, output: Value): NonFinite => ({
-    ...{ ...readScope(scope), op, input: '' },
+  const asNode = ({ op, scope, call }: Node, output: Value): NonFinite => ({
+    ...{ ...readScope(scope), op, input: '', place: (call && usersPlace(call)) ?? '' },
     ...{ value: of(output).nan ? 'NaN' : 'infinity', spec: formatSpec(output) },
   });
 

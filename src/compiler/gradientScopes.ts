@@ -5,14 +5,15 @@
 import type { TapeKeeper } from './tape.js';
 import { CompilerError } from './tensors.js';
 import * as tf from './tfjs.js';
-import { showUsersFrame } from './usersFrame.js';
 
 /** Access to the tracer's current scope. */
 export interface ScopeKeeper {
   /** The current scope, or null outside of a trace. */
   current(): string | null;
-  /** Runs `f` within the gradient of an operation that was recorded in `scope`. */
-  within<T>(scope: string, f: () => T): T;
+  /** The current call, where calls are kept. */
+  call(): Error | undefined;
+  /** Runs `f` within the gradient of an operation that `call` recorded in `scope`. */
+  within<T>(scope: string, call: Error | undefined, f: () => T): T;
   /**
    * Runs `f`, which computes gradients. Operations recorded between two gradients belong to the first; later ones do
    * not.
@@ -32,28 +33,25 @@ export function carryScopes(scopes: ScopeKeeper): void {
     const scope = scopes.current();
     const { gradient } = node;
     if (scope === null) return;
+    const call = scopes.call();
     if (gradient === undefined) {
-      // Keeps the stack of the forward call, for errors in its gradient.
-      const call = new Error();
-      node.gradient = () => scopes.within(scope, () => refuse(name, call));
+      node.gradient = () => scopes.within(scope, call, () => refuse(name));
       return;
     }
     node.gradient = (dys) => {
-      const gradients = scopes.within(scope, () => gradient(dys));
+      const gradients = scopes.within(scope, call, () => gradient(dys));
       return Object.fromEntries(
-        Object.entries(gradients).map(([name, work]) => [name, () => scopes.within(scope, work)]),
+        Object.entries(gradients).map(([name, work]) => [name, () => scopes.within(scope, call, work)]),
       );
     };
   };
 }
 
-function refuse(op: string, call: Error): never {
-  const error = new CompilerError(
+function refuse(op: string): never {
+  throw new CompilerError(
     `The operation '${op}' has no gradient${/Grad$|Backprop/.test(op) ? ' itself' : ''}: compute what is differentiated ` +
       'without it, or give it one with tf.customGrad.',
   );
-  showUsersFrame(error, call);
-  throw error;
 }
 
 /** Prefix of the scopes of gradients. */

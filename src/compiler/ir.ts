@@ -27,6 +27,8 @@ export interface Node {
   readonly attrs: Attrs;
   /** Path of the layer whose call made this node; '' outside any. */
   readonly scope: string;
+  /** The call that made it or, in a gradient, the call that is differentiated; set where calls are kept. */
+  readonly call?: Error;
 }
 
 /** A program: nodes in an order in which each comes after the nodes whose outputs it reads. */

@@ -1,4 +1,5 @@
 /** @file Layer scopes of recorded operations, and errors that name them. */
+import { presentCall } from './callSites.js';
 import { GRADIENT, readScope } from './gradientScopes.js';
 import { CompilerError } from './tensors.js';
 import { showUsersFrame } from './usersFrame.js';
@@ -7,6 +8,16 @@ const scopes: string[] = [];
 
 /** Scope of the last gradient; operations that tfjs adds between two gradients belong to it as well. */
 let lastGradient = '';
+/** The call that is differentiated. */
+let differentiated: Error | undefined;
+/** Errors in gradients of calls that were not kept. */
+const unplaced = new WeakSet<Error>();
+
+/** Whether an error occurred in the gradient of a call that was not kept, so that the user's line is unknown. */
+export const isUnplaced = (error: unknown): boolean => error instanceof Error && unplaced.has(error);
+
+/** The call behind the operation being recorded, where calls are kept. */
+export const currentCall = (): Error | undefined => differentiated ?? presentCall();
 
 /** Path of the layer being recorded; '' outside of layers. */
 export const currentScope = (): string => scopes.at(-1) ?? lastGradient;
@@ -25,19 +36,28 @@ export function withScope<T>(scope: string, f: () => T): T {
 
 /** Runs `f`, which computes gradients; they belong to the layers that they differentiate, as 'grad lm/softmax'. */
 export function aroundGradients<T>(f: () => T): T {
-  const outer = lastGradient;
+  const outer = { lastGradient, differentiated };
   try {
     return f();
   } finally {
-    lastGradient = outer;
+    ({ lastGradient, differentiated } = outer);
   }
 }
 
-/** Runs `f` as the gradient of an operation recorded in `scope`. */
-export function withinGradient<T>(scope: string, f: () => T): T {
+/** Runs `f` as the gradient of an operation that `call` recorded in `scope`. */
+export function withinGradient<T>(scope: string, call: Error | undefined, f: () => T): T {
   const { layer } = readScope(scope);
   lastGradient = layer === '' ? GRADIENT : `${GRADIENT} ${layer}`;
-  return withScope(lastGradient, f);
+  differentiated = call;
+  try {
+    return withScope(lastGradient, f);
+  } catch (error) {
+    if (error instanceof Error) {
+      if (call === undefined) unplaced.add(error);
+      else showUsersFrame(error, call);
+    }
+    throw error;
+  }
 }
 
 /** The layer of a scope, as a suffix for messages; '' outside of layers. */

@@ -102,7 +102,10 @@ registerGradient({
   outputsToSave: [false, true],
   gradFunc: (dys, [x, indices]) => {
     const [dy] = dys as unknown as Tensor[];
-    const chosen = oneHot(indices!, x!.shape.at(-1)!, 1, 0, 'float32');
+    const depth = x!.shape.at(-1)!;
+    // tfjs has no oneHot of a single class.
+    if (depth === 1) return { x: () => dy! };
+    const chosen = oneHot(indices!, depth, 1, 0, 'float32');
     return { x: () => sum(mul(chosen, expandDims(dy!, -1)), -2) };
   },
 });

@@ -3,7 +3,7 @@ import { type Attrs, type Node, newValue, type Value } from './ir.js';
 import { notePrecision } from './precision.js';
 import { inferOutputs, ruleOf, withinRule } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
-import { currentScope } from './scopes.js';
+import { currentCall, currentScope } from './scopes.js';
 import { CompilerError, type DType, formatSpec, hostArrayFrom, sizeOf } from './tensors.js';
 import * as tf from './tfjs.js';
 
@@ -55,7 +55,8 @@ export class TraceBackend extends tf.KernelBackend {
     const attrs: Attrs = withinRule(op, () => rule.attrs?.(raw, inputs)) ?? {};
     if (attrs.precision !== undefined) notePrecision(raw);
     const outputs = inferOutputs(op, inputs, attrs).map((output) => newValue(output));
-    this.current!.nodes.push({ op, inputs, outputs, attrs, scope: currentScope() });
+    const call = currentCall();
+    this.current!.nodes.push({ op, inputs, outputs, attrs, scope: currentScope(), ...(call && { call }) });
     return outputs;
   }
 
@@ -121,7 +122,8 @@ export class TraceBackend extends tf.KernelBackend {
     if (values === null) {
       throw new CompilerError(
         `The value of a traced tensor ${formatSpec(value!)} was read. ` +
-          'Inside jit only shapes and dtypes are known: return the tensor from the function, or compute with tf operations (tf.where instead of if).',
+          'Inside jit only shapes and dtypes are known: return the tensor from the function, or compute with tf operations (tf.where instead of if). ' +
+          '--debug=eager runs a training whose layers read values, and --tap prints them.',
       );
     }
     return values;

@@ -1,4 +1,5 @@
 /** @file Traces: calls of a function under a backend that records its computation as a graph. */
+import { keepingCalls, keepsCalls } from './callSites.js';
 import { DILATING_BACKENDS } from './convolutionGradients.js';
 import { prepareBackends } from './eager/rounding.js';
 import { carryScopes } from './gradientScopes.js';
@@ -8,7 +9,7 @@ import { type Precision, runInPrecision } from './precision.js';
 import { kernelRules, ruleOf } from './rules/index.js';
 import type { RawAttrs } from './rules/rule.js';
 import { saveWithoutOperations } from './savedTensors.js';
-import { aroundGradients, currentScope, explain, withinGradient } from './scopes.js';
+import { aroundGradients, currentCall, currentScope, explain, isUnplaced, withinGradient } from './scopes.js';
 import { CompilerError, type TensorSpec } from './tensors.js';
 import * as tf from './tfjs.js';
 import { type Trace, TraceBackend } from './traceBackend.js';
@@ -24,7 +25,8 @@ function traceBackend(): TraceBackend {
   if (backend !== null) return backend;
   backend = new TraceBackend();
   carryScopes({
-    current: () => (isTracing() ? currentScope() : null),
+    current: () => (isTracing() || keepsCalls() ? currentScope() : null),
+    call: currentCall,
     within: withinGradient,
     around: aroundGradients,
   });
@@ -137,13 +139,7 @@ export function withBackend<T>(name: string, f: () => T): T {
   }
 }
 
-/**
- * Traces `f` on symbolic tensors of these specs.
- *
- * @param options.abstract whether only shapes are needed: the graph's large constants then have no data, and look like
- *   values without a node.
- */
-export function traceGraph(
+function traceOnce(
   inputs: readonly { readonly name: string; readonly spec: TensorSpec }[],
   f: (inputs: readonly tf.Tensor[]) => readonly tf.Tensor[],
   { abstract = false }: { readonly abstract?: boolean } = {},
@@ -171,4 +167,26 @@ export function traceGraph(
     Error.stackTraceLimit = stackTraceLimit;
   }
   return { inputs: values, outputs, nodes: current.nodes };
+}
+
+/**
+ * Traces `f` on symbolic tensors of these specs.
+ *
+ * @param options.abstract whether only shapes are needed: the graph's large constants then have no data, and look like
+ *   values without a node.
+ */
+export const traceGraph: typeof traceOnce = (...traced) => {
+  try {
+    return traceOnce(...traced);
+  } catch (error) {
+    // Calls are only kept where an error in a gradient has to name one.
+    if (isUnplaced(error)) keepingCalls(() => traceOnce(...traced));
+    throw error;
+  }
+};
+
+/** Runs `f` with the layers and calls of operations known to errors in gradients, in eager execution too. */
+export function withCallsKept<T>(f: () => T): T {
+  traceBackend();
+  return keepingCalls(f);
 }

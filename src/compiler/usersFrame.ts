@@ -11,8 +11,8 @@ const FRAME = /^\s*at (?:async )?(?:.*? \()?((?:file:\/\/|[A-Za-z]:[\\/]|\/|\.)[
 /** Frames kept beside the user's. */
 const MOST_FRAMES = 10;
 
-/** Stack depth while layers run: frames of tfjs and the tracer, then the layer's. */
-export const DEEP = 50;
+/** Stack depth while layers run: frames of tfjs and the tracer, then half a dozen for each layer in another. */
+export const DEEP = 200;
 
 function fileOf(line: string): string | undefined {
   const file = FRAME.exec(line)?.[1]?.replace(/\?.*$/, '');
@@ -50,6 +50,14 @@ function shortened(line: string): string {
   return line.replace(/(?:file:\/\/)?[^\s()]*?(:\d+:\d+\)?)$/, `${short.replaceAll('\\', '/')}$1`);
 }
 
+const framesOf = (stack: string): string[] => stack.split('\n').filter((line) => /^\s*at /.test(line));
+
+/** The user's line of a call, as 'Mine.fprop (experiments/mine.ts:12:20)'; undefined where none is known. */
+export function usersPlace(call: Error): string | undefined {
+  const frame = usersFrame(framesOf(call.stack ?? ''));
+  return frame === undefined ? undefined : shortened(frame).replace(/^\s*at /, '');
+}
+
 /** Original stacks. */
 const original = new WeakMap<Error, string>();
 
@@ -61,7 +69,7 @@ const original = new WeakMap<Error, string>();
 export function showUsersFrame(error: Error, cause = error): void {
   const stack = original.get(cause) ?? cause.stack ?? '';
   original.set(error, stack);
-  const frames = stack.split('\n').filter((line) => /^\s*at /.test(line));
+  const frames = framesOf(stack);
   const own = usersFrame(frames);
   const rest = frames.filter((line) => line !== own).slice(0, MOST_FRAMES);
   const lines = [`${error.name}: ${error.message}`, ...(own === undefined ? [] : [shortened(own)]), ...rest];

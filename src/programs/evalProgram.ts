@@ -1,7 +1,6 @@
 /** @file EvalProgram: metrics of one dataset at the current parameters (paxml's SingleTaskEvalProgram). */
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
-import { type BoundCall, compile, flatViews } from '../compiler/index.js';
 import type { Config } from '../hparams/index.js';
 import {
   type BaseInput,
@@ -13,62 +12,17 @@ import {
   nextBatch,
   specsOf,
 } from '../inputs/index.js';
-import {
-  type EvalOutputs,
-  Evaluation,
-  type ExampleTensors,
-  evalStep,
-  metricValues,
-  type Program,
-  type SingleTask,
-  type StepMetrics,
-} from '../tasks/index.js';
-import { BatchBuffers, badIndexError } from './batchBuffers.js';
+import { Evaluation, type Program, type SingleTask } from '../tasks/index.js';
+import { BatchBuffers } from './batchBuffers.js';
+import { EvalStep } from './evalStep.js';
 import { JobError } from './jobErrors.js';
-import { compileOptions, type JobOptions } from './options.js';
+import type { JobOptions } from './options.js';
 import { ProgramDataset } from './programDataset.js';
 import type { EvalResult } from './results.js';
 import type { Run } from './run.js';
-import { type FlatParams, paramSpecs } from './taskState.js';
+import type { FlatParams } from './taskState.js';
 
-/** An evaluation step compiled for batches of one shape. */
-class EvalStep {
-  private constructor(
-    private readonly buffers: BatchBuffers,
-    private readonly call: BoundCall,
-  ) {}
-
-  static async create(
-    options: JobOptions,
-    task: SingleTask,
-    params: FlatParams,
-    buffers: BatchBuffers,
-  ): Promise<EvalStep> {
-    const executable = await compile(
-      evalStep(task),
-      { params: paramSpecs(params), batch: buffers.specs },
-      compileOptions(options, 'eval_step'),
-    );
-    const call = executable.bind({
-      inputs: { params: flatViews(params.layout, params.params), batch: buffers.arrays },
-    });
-    return new EvalStep(buffers, call);
-  }
-
-  /** The outputs for a batch, which the next call overwrites. */
-  async run(inputName: string, batch: Batch): Promise<EvalOutputs> {
-    this.buffers.load(batch);
-    const problem = this.call.problemOf(0);
-    if (problem !== undefined) throw badIndexError(`Input '${inputName}'`, problem);
-    const { metrics, examples } = (await this.call.run()) as unknown as {
-      metrics: StepMetrics;
-      examples: ExampleTensors;
-    };
-    return { metrics: metricValues(metrics), examples };
-  }
-}
-
-/** Compiled evaluation steps by batch shapes; datasets with equal shapes share one. */
+/** Evaluation steps by batch shapes; datasets with equal shapes share one. */
 export class EvalSteps {
   readonly #steps = new Map<string, Promise<EvalStep>>();
 

@@ -52,12 +52,14 @@ async function reasonOf(task: SingleTask, program: TrainProgram, norm: number): 
   }
 }
 
-function describeNonFinite(found: NonFinite | undefined): string {
+/** The result of a search for the first value that is not finite, as a sentence. */
+export function describeNonFinite(found: NonFinite | undefined): string {
   if (found === undefined)
     return 'Run again on ONNX Runtime, which rounds otherwise, all values of the step were finite.';
-  const { layer, op, isGradient, value, spec, input } = found;
+  const { layer, op, isGradient, value, spec, input, place } = found;
   if (input !== '') return `The first value that is not finite is handed in: ${value} in ${input} (${spec}).`;
-  const whose = layer === '' ? 'outside of all layers' : `layer '${layer}'`;
+  const whose = layer === '' ? 'the model' : `layer '${layer}'`;
   const where = isGradient ? `the gradient of ${whose}` : whose;
-  return `The first value that is not finite is ${value} in the result of ${op} (${spec}), in ${where}.`;
+  const line = place === '' ? '' : `, at ${place}`;
+  return `The first value that is not finite is ${value} in the result of ${op} (${spec}), in ${where}${line}.`;
 }

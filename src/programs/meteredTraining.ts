@@ -3,6 +3,7 @@ import { sumOfSquares } from '../learners/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import type { CheckpointProgram } from './checkpointProgram.js';
 import type { DuePrograms } from './duePrograms.js';
+import { FiniteCheck } from './finiteCheck.js';
 import { invalidStepsError, mostInvalidSteps } from './invalidSteps.js';
 import { findPeak, modelCost } from './mfu.js';
 import { type JobOptions, phase } from './options.js';
@@ -29,8 +30,12 @@ export class MeteredTraining implements Program<Run> {
   readonly name = TRAIN;
   /** Steps taken in this process. */
   #taken = 0;
+  readonly #check: FiniteCheck | undefined;
 
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly parts: Parts) {
+    const { options, program } = parts;
+    this.#check = options.debug === 'nan' ? new FiniteCheck(program) : undefined;
+  }
 
   isDue(step: number): boolean {
     return step < this.#hp.numTrainSteps;
@@ -40,7 +45,9 @@ export class MeteredTraining implements Program<Run> {
   async run(run: Run): Promise<undefined> {
     const { task, program, meter, options, programs, checkpoints } = this.parts;
     const first = run.step;
+    this.#check?.begin();
     const reports = await program.runSteps(this.#stepsAtOnce(first), () => this.#tap(run));
+    await this.#check?.end(reports[0]!);
     programs.reach(run.step);
     meter.lap(reports.length);
     for (const [i, report] of reports.entries()) {
@@ -85,7 +92,7 @@ export class MeteredTraining implements Program<Run> {
   #stepsAtOnce(step: number): number {
     const { task, program, meter, programs, checkpoints, taps } = this.parts;
     const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
-    const most = Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
+    const most = this.#check ? 1 : Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
     const isPause = (at: number) =>
       this.#isSummarised(at) || programs.isDue(at) || checkpoints.isDue(at) || taps?.isAt(at + 1);
     let count = 1;
@@ -100,7 +107,8 @@ export class MeteredTraining implements Program<Run> {
     const { learner, variableNormSummary } = this.#hp;
     await run.aside(async () => {
       // Counting FLOPs and measuring the peak take a while, which must not delay the first step.
-      if (!meter.cost && meter.speed !== undefined) {
+      // Nor can they be counted where layers read values.
+      if (!meter.cost && meter.speed !== undefined && options.debug !== 'eager') {
         const { flops, precision } = modelCost(task, state, buffers);
         meter.cost = { flops, peak: await findPeak(options, precision) };
       }

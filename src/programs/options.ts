@@ -48,6 +48,8 @@ export interface JobOptions extends EngineOptions {
   /** The checkpoint to evaluate or decode: a step, or the best by the metric that training tracked. Default: the newest. */
   readonly checkpoint?: number | 'best' | undefined;
   readonly taps?: TapOptions | undefined;
+  /** `nan`: the first step with a value that is not finite is an error; `eager`: layers run op by op, and may read values. */
+  readonly debug?: 'nan' | 'eager' | undefined;
   /** Whether to write a profile at the end. */
   readonly profile?: boolean;
 }

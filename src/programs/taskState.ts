@@ -2,7 +2,14 @@
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { createTrainState, type TrainState } from '../checkpoints/index.js';
-import { type FlatLayout, flatViews, readyToFill, type TensorSpec, takeMemory } from '../compiler/index.js';
+import {
+  type FlatLayout,
+  flatViews,
+  type HostTensor,
+  readyToFill,
+  type TensorSpec,
+  takeMemory,
+} from '../compiler/index.js';
 import { EMA } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -25,6 +32,14 @@ export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
 export function paramSpecs({ layout }: Pick<FlatParams, 'layout'>): Record<string, TensorSpec> {
   return Object.fromEntries(
     layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const }]),
+  );
+}
+
+/** All variables by path, as views. */
+export function hostParams({ layout, params }: FlatParams): Record<string, HostTensor> {
+  const views = flatViews(layout, params);
+  return Object.fromEntries(
+    layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const, data: views[name]! }]),
   );
 }
 

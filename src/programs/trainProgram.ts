@@ -2,7 +2,6 @@
 import {
   type Executable,
   firstNonFinite,
-  flatViews,
   foldIn,
   type HostTensor,
   hashString,
@@ -16,10 +15,11 @@ import { EndOfData, type InputSource, type InputState, nextBatch } from '../inpu
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
+import { eagerStep } from './eagerStep.js';
 import { JobError } from './jobErrors.js';
 import { type JobOptions, phase } from './options.js';
 import { type BoundStep, compileStep, type StepOutputs } from './stepCalls.js';
-import type { TrainMemory } from './taskState.js';
+import { hostParams, type TrainMemory } from './taskState.js';
 
 /** Results of a training step. */
 export interface TrainReport {
@@ -73,7 +73,8 @@ export class TrainProgram {
   ): Promise<TrainProgram> {
     const batch = await nextBatch({ getNext: () => input.peek() });
     if (batch === undefined) throw endOfTraining(input.name, state.step);
-    const step = await compileStep(options, task, state, input.name, batch);
+    const make = options.debug === 'eager' ? eagerStep : compileStep;
+    const step = await make(options, task, state, input.name, batch);
     return new TrainProgram(options, task, state, input, step, reading);
   }
 
@@ -160,21 +161,16 @@ export class TrainProgram {
   }
 
   /**
-   * Reruns the last step with checks. It computes the same only if its update was skipped, which left the parameters
-   * unchanged.
+   * Reruns the last step with checks. It computes the same with the parameters that it began with, which are still those
+   * of the state where its update was skipped.
    *
    * @returns the first non-finite value, if any.
    */
-  firstNonFinite(): Promise<NonFinite | undefined> {
+  firstNonFinite(params = this.state.params): Promise<NonFinite | undefined> {
     const { task, state, step, stream } = this;
     const key = Int32Array.from(foldIn(stream, state.step - 1));
-    const views = flatViews(state.layout, state.params);
-    const params = state.layout.entries.map(({ name, shape }): [string, HostTensor] => [
-      name,
-      { shape, dtype: 'float32', data: views[name]! },
-    ]);
     const inputs = {
-      params: Object.fromEntries(params),
+      params: hostParams({ layout: state.layout, params }),
       batch: step.buffers.batchAt(this.#lastPlace) as unknown as Tree<HostTensor>,
       prngKey: { shape: [2], dtype: 'int32', data: key } satisfies HostTensor,
     };

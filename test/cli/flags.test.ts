@@ -206,6 +206,14 @@ test.each([
     ['--tap=lm/**', '--tap_steps=0'],
     "--tap_steps: expected steps from 1, such as 1,10 or 100-110 or */50 (every 50th); got '0'.",
   ],
+  [
+    ['--debug=eager', '--mode=decode'],
+    '--debug=eager and --mode=decode do not go together: decoding steps are compiled. Use --mode=train, train_and_eval or eval.',
+  ],
+  [
+    ['--debug=eager', '--tap=lm/**'],
+    '--debug=eager and --tap do not go together: taps are compiled, and an eager layer can print every value.',
+  ],
   [['--tap_values'], '--tap_values: it is for --tap=PATTERN, which is not given.'],
   [
     ['--tap=lm/**', '--mode=eval'],

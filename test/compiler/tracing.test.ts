@@ -39,7 +39,8 @@ test.each([
     (t: any) => (t.x.dataSync()[0] > 0 ? t.x : tf.neg(t.x)),
     { x },
     'The value of a traced tensor float32[2,3] was read. Inside jit only shapes and dtypes are known: return the tensor ' +
-      "from the function, or compute with tf operations (tf.where instead of if). (in layer 'lm/x')",
+      'from the function, or compute with tf operations (tf.where instead of if). ' +
+      "--debug=eager runs a training whose layers read values, and --tap prints them. (in layer 'lm/x')",
   ],
   [
     'shapes that do not broadcast',

@@ -30,12 +30,14 @@ export async function tinyTraining(
     Model = LanguageModel,
     emaDecay = 0,
     finalLnTpl,
+    debug,
   }: {
     fpropDtype?: 'float32' | 'bfloat16';
     input?: InputSource;
     Model?: typeof LanguageModel;
     emaDecay?: number;
     finalLnTpl?: Config<BaseNormalization>;
+    debug?: JobOptions['debug'];
   } = {},
 ): Promise<{ program: TrainProgram; state: TrainMemory; task: SingleTask; options: JobOptions }> {
   const lmTpl = gpt2Lm({ vocabSize, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: seqLen });
@@ -60,6 +62,7 @@ export async function tinyTraining(
     classVars: '',
     engine,
     numThreads,
+    debug,
   };
   return { program: await TrainProgram.create(options, task, state, input), state, task, options };
 }

@@ -1,5 +1,12 @@
 /** @file Calls of layer methods within the layer's scope and precision; errors get its path. */
-import { CompilerError, isTensor, showUsersFrame, withPrecision, withScope } from '../../compiler/index.js';
+import {
+  CompilerError,
+  isTensor,
+  placeOf,
+  showUsersFrame,
+  withPrecision,
+  withScope,
+} from '../../compiler/index.js';
 import { currentContext } from './context.js';
 import type { Taps } from './taps.js';
 
@@ -67,7 +74,7 @@ function wrap(name: string, method: Method): Method {
       // The compiler's own errors already name the scope.
       if (error instanceof LayerError || error instanceof CompilerError || !(error instanceof Error))
         throw error;
-      const told = this.error(`${name}: ${error.message}`, { cause: error });
+      const told = this.error(`${name}: ${error.message.replace(placeOf(this.path), '')}`, { cause: error });
       showUsersFrame(told, error);
       throw told;
     } finally {

@@ -1,0 +1,38 @@
+/** @file Functions run operation by operation on values, without a trace, so that their code may read every tensor. */
+import { isAuxiliary, isTensor } from '../gradients.js';
+import type { HostArray, HostTensor, Tree } from '../tensors.js';
+import { mapTree } from '../tensorTrees.js';
+import * as tf from '../tfjs.js';
+import { isSpec } from '../tracedProgram.js';
+import { withBackend, withCallsKept } from '../tracing.js';
+import { loadBackend } from './eagerBackend.js';
+
+/**
+ * Calls `f` once on values: unlike in a compiled function, even by the eager engine, `print` and `dataSync` work in it.
+ * Errors name the layer and show the user's line, in gradients too. Runs on tfjs's CPU backend.
+ */
+export async function runEagerly(
+  f: (inputs: any) => Tree<tf.Tensor>,
+  inputs: Tree<HostTensor>,
+): Promise<Tree<HostTensor>> {
+  const backend = await loadBackend('cpu');
+  let outputs: Tree<HostTensor> = [];
+  withCallsKept(() =>
+    withBackend(backend, () =>
+      tf.engine().tidy(() => {
+        const isHost = isSpec as (value: unknown) => value is HostTensor;
+        // The backend may keep the array, and the caller reuses it.
+        const given = mapTree<HostTensor, tf.Tensor>(inputs, isHost, ({ data, shape, dtype }) =>
+          tf.tensor(data.slice() as Float32Array, [...shape], dtype),
+        );
+        outputs = mapTree<tf.Tensor, HostTensor>(f(given), isTensor, (tensor) => {
+          const { shape, dtype } = tensor;
+          const data = tensor.dataSync() as HostArray;
+          if (isAuxiliary(tensor)) tensor.dispose();
+          return { shape, dtype: dtype as HostTensor['dtype'], data };
+        });
+      }),
+    ),
+  );
+  return outputs;
+}
