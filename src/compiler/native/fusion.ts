@@ -69,8 +69,11 @@ function splitFor({ op, iteration, splits }: Member, { rows, columns, nodes }: L
   return clashes ? null : split;
 }
 
-/** C compile time grows faster than linearly with a loop's size: 50 s for 5,000 operations, 0.5 s for this many. */
-const MOST_NODES = 256;
+/**
+ * C compile time grows faster than linearly with a loop's size: loops of 256 operations, many of them sines and
+ * exponentials, take 1.9 times as long an operation as loops of this many. Loops of real models are smaller.
+ */
+const MOST_NODES = 64;
 
 /** Adds an operation to a loop if it fits. */
 function join({ unit, members }: OpenLoop, member: Member): boolean {
