@@ -2,7 +2,8 @@
 
 export { EventFile } from './eventFile.js';
 export { formatCount, formatDuration, formatGrouped, formatScaled, type Scales } from './formatNumbers.js';
-export { MetricsFile, type MetricsLine } from './metricsFile.js';
+export { MetricsFile } from './metricsFile.js';
+export { type MetricsLine, parseMetricsLine } from './metricsLine.js';
 export {
   ProgressLine,
   type ProgressOptions,

@@ -9,10 +9,8 @@ import {
   openRegularFile,
   readFully,
 } from '../files/index.js';
+import { formatMetricsLine, type MetricsLine, parseMetricsLine } from './metricsLine.js';
 import { onPath } from './summaryError.js';
-
-/** Fields of a line: numbers and texts. */
-export type MetricsLine = Readonly<Record<string, number | string | boolean | null>>;
 
 export interface MetricsFileOptions {
   /**
@@ -28,8 +26,7 @@ export interface MetricsFileOptions {
 
 /**
  * Appends to metrics.jsonl; each line is with the system when `write` returns, and once the file is open, no failure to
- * write ends the run: see AppendedFile. JSON has no non-finite numbers: they are the strings "NaN", "Infinity" and
- * "-Infinity", which JavaScript's Number() and Python's float() read.
+ * write ends the run: see AppendedFile.
  */
 export class MetricsFile {
   readonly #file: AppendedFile;
@@ -49,10 +46,7 @@ export class MetricsFile {
 
   /** Writes one line; the fields keep their order. */
   write(line: MetricsLine): void {
-    const text = JSON.stringify(line, (_, value) =>
-      typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
-    );
-    this.#file.append(Buffer.from(`${text}\n`));
+    this.#file.append(Buffer.from(`${formatMetricsLine(line)}\n`));
   }
 
   /** Writes waiting lines and closes the file. @throws SummaryError where they still can't be written. */
@@ -92,7 +86,7 @@ function wantedLines(
 ): LineRange[] {
   const kept: { start: number; end: number }[] = [];
   for (const { start, end, text } of linesFromEnd(file, size)) {
-    const line = text === undefined ? undefined : parseLine(text);
+    const line = text === undefined ? undefined : parseMetricsLine(text);
     if (line === undefined) continue;
     const { program, step } = line;
     const hasStep = typeof step === 'number';
@@ -104,14 +98,4 @@ function wantedLines(
     if (isLast) break;
   }
   return kept.reverse();
-}
-
-/** The fields of a line; undefined for a line that is not ours. */
-function parseLine(text: string): Record<string, unknown> | undefined {
-  try {
-    const line: unknown = JSON.parse(text);
-    return typeof line === 'object' && line !== null ? (line as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
 }

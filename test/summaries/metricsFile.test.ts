@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { MetricsFile, SummaryError } from '../../src/summaries/index.js';
+import { MetricsFile, parseMetricsLine, SummaryError } from '../../src/summaries/index.js';
 
 let directory: string;
 let path: string;
@@ -55,11 +55,25 @@ test('lines are appended in order and can be read at once', () => {
   expect(text().split('\n')[1]).toBe('{"step":2,"loss":null}');
 });
 
-test('non-finite numbers are strings that Number() reads', () => {
+test('non-finite numbers are null, with the number beside, and are read back as numbers', () => {
   const metrics = new MetricsFile(path);
-  metrics.write({ a: Number.NaN, b: Number.POSITIVE_INFINITY, c: Number.NEGATIVE_INFINITY });
+  const line = { a: Number.NaN, b: Number.POSITIVE_INFINITY, c: Number.NEGATIVE_INFINITY, d: 1, e: null };
+  metrics.write(line);
+  metrics.write({ a: 2 });
   metrics.close();
-  expect(text()).toBe('{"a":"NaN","b":"Infinity","c":"-Infinity"}\n');
+  const [first, second] = text().trimEnd().split('\n');
+  expect(first).toBe(
+    '{"a":null,"b":null,"c":null,"d":1,"e":null,"nonFinite":{"a":"NaN","b":"Infinity","c":"-Infinity"}}',
+  );
+  expect(second).toBe('{"a":2}');
+  expect(parseMetricsLine(first!)).toEqual(line);
+  expect(parseMetricsLine(second!)).toEqual({ a: 2 });
+});
+
+test('what is no object is no line, and marks that name no number are left out', () => {
+  for (const other of ['', 'null', '[1]', '5', '{"a":']) expect(parseMetricsLine(other)).toBeUndefined();
+  expect(parseMetricsLine('{"a":null,"nonFinite":{"a":"NaN","b":"5"}}')).toEqual({ a: Number.NaN });
+  expect(parseMetricsLine('{"a":1,"nonFinite":7}')).toEqual({ a: 1 });
 });
 
 test('a resumed run removes the lines that it will write again, and only those', () => {

@@ -6,6 +6,7 @@ import type { ConfiguredExperiment } from '../../cli/index.js';
 import { classVarsText } from '../../experiment/index.js';
 import { runJob } from '../../programs/index.js';
 import type { ResolvedExperiment } from '../../registry/index.js';
+import { parseMetricsLine } from '../../summaries/index.js';
 
 /** A problem in the results of the step. */
 interface StepProblem {
@@ -46,9 +47,9 @@ export async function takeStep(
 function notFinite(path: string): StepProblem[] {
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
   return lines.flatMap((line): StepProblem[] => {
-    const { program, ...values } = JSON.parse(line) as Record<string, unknown>;
+    const { program, ...values } = parseMetricsLine(line) ?? {};
     const wrong = Object.entries(values).find(
-      ([, value]) => value === 'NaN' || /^-?Infinity$/.test(String(value)),
+      ([, value]) => typeof value === 'number' && !Number.isFinite(value),
     );
     if (wrong === undefined) return [];
     const [tag, value] = wrong;
