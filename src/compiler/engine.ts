@@ -37,12 +37,15 @@ export interface GraphOptions {
   readonly frozen?: readonly string[];
   readonly halves?: readonly string[];
   readonly profiler?: Profiler | undefined;
+  readonly runs?: number | undefined;
   /** Traces the graph that follows in the same run. Only machine code runs it; other engines never call this. */
   readonly following?: (() => Graph) | undefined;
 }
 
 /** A run below this many FLOPs takes less than a millisecond on any engine; the C compiler takes half a second. */
 const MIN_NATIVE_FLOPS = 2e7;
+/** From so many runs on, a program of any size pays for its compiling: each saves the overhead of ONNX Runtime's operators. */
+const MANY_RUNS = 1000;
 /** The threshold for elementwise programs, which are bound by memory. */
 const MIN_NATIVE_ELEMENTS = 1 << 20;
 
@@ -99,8 +102,9 @@ async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOp
 
 /** Compiles a traced graph with the engine that suits the program and the machine. */
 async function compileAuto(traced: Graph, options: GraphOptions): Promise<Backend> {
-  // No pass removes most products, so a graph with this many goes to machine code before it is optimized.
-  const isHeavy = productFlops(traced) >= 2 * MIN_NATIVE_FLOPS;
+  // No pass removes most products, so a graph with this many goes to machine code before it is optimized; so does one that
+  // pays anyway.
+  const isHeavy = productFlops(traced) >= 2 * MIN_NATIVE_FLOPS || (options.runs ?? 1) >= MANY_RUNS;
   const early = isHeavy ? await nativeIfPossible(traced, options) : null;
   if (early !== null) return early;
   const graph = optimize(traced);

@@ -40,6 +40,8 @@ export interface CompileOptions {
    * `Executable.newInputs`.
    */
   readonly halves?: readonly string[];
+  /** Runs that are expected; by default few. Engine `auto` compiles small programs, too, where there are many. */
+  readonly runs?: number | undefined;
   /** Collects the run times. Machine code is then compiled with timing marks. */
   readonly profiler?: Profiler | undefined;
   /**

@@ -17,6 +17,9 @@ export interface DecodeQueueOptions {
   readonly compileOptions: (name: string) => CompileOptions;
 }
 
+/** Tokens that a run is expected to draw, of which each takes a run of the decoding step. */
+const TOKENS = 10_000;
+
 /** Positions that are prefilled at once: any number where a prompt has the batch to itself. */
 const blockOf = (rows: number): number => (rows === 1 ? 1 : PREFILL_STEPS);
 
@@ -81,7 +84,9 @@ export class DecodeQueue {
   }
 
   #step(): Promise<Stepper> {
-    this.#stepper ??= Stepper.create({ ...this.options, isGreedy: false }).catch((error) => {
+    const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
+    const options = { ...this.options, isGreedy: false, compileOptions };
+    this.#stepper ??= Stepper.create(options).catch((error) => {
       // A failed compilation is tried again with the next batch.
       this.#stepper = undefined;
       throw error;
