@@ -69,11 +69,16 @@ const defined = new Map<string, { readonly tag: Tag; readonly trace: Trace }>();
 
 /**
  * A new tag. The description says what fields with it have in common; a tag with a parent names some of the fields
- * that the parent names.
+ * that the parent names. `V` is the type of the values that it stands for: only fields that take all of them can have
+ * it, and it is set to such values alone.
  *
  * @throws ConfigError for a name that is taken or could not be written in a path or flag, and without a description.
  */
-export function defineTag(name: string, description: string, options: { parent?: Tag } = {}): Tag {
+export function defineTag<V = any>(
+  name: string,
+  description: string,
+  options: { parent?: Tag } = {},
+): Tag<V> {
   const trace = captureTrace();
   const fail = (problem: string): never => {
     throw new ConfigError(problem, { place: placeText(trace) });
@@ -106,7 +111,7 @@ export function findTag(name: string): Tag {
 }
 
 /** A field's schema with tags: every config of the class has them from the start. */
-export function tagged<S extends z.ZodType>(schema: S, ...tags: readonly Tag[]): S {
+export function tagged<S extends z.ZodType>(schema: S, ...tags: readonly Tag<z.input<S>>[]): S {
   for (const tag of tags) requireTag(tag, 'tagged', undefined);
   return markTags(schema, tags);
 }

@@ -20,8 +20,15 @@ export interface Instance {
   readonly hp: {};
 }
 
-/** A label for fields, made by `defineTag`. Fields that have a tag also count as tagged with its parents. */
-export interface Tag {
+/** Key of the phantom property that carries the type of the values that a tag stands for. */
+const STANDS_FOR: unique symbol = Symbol('luthier.standsFor');
+
+/**
+ * A label for fields of values of type `V`, made by `defineTag`. Fields that have a tag also count as tagged with its
+ * parents.
+ */
+export interface Tag<V = any> {
+  readonly [STANDS_FOR]?: V;
   readonly name: string;
   readonly description: string;
   readonly parent: Tag | undefined;
@@ -32,7 +39,7 @@ export interface Tag {
    * takes the value and the tag; without a value, only the tag. In a container the value keeps the tag for itself.
    */
   'new'(): never;
-  'new'<V>(value: V): V;
+  'new'<W extends V>(value: W): W;
   toString(): string;
 }
 

@@ -10,13 +10,16 @@ import {
   classOf,
   configurable,
   container,
+  defineTag,
   derive,
   type Factory,
   factory,
   type HpOf,
   instance,
   isSet,
+  setTagged,
   sub,
+  tagged,
   unset,
 } from '../../src/hparams/index.js';
 
@@ -299,4 +302,21 @@ test('a container field without type arguments has the type of its class, also w
   class Loop extends Configurable.with({ ring: container(Ring, instance(Linear)) }) {}
   expectTypeOf<Config<Loop>['ring']>().toEqualTypeOf<Ring>();
   expectTypeOf<HpOf<Loop>['ring']>().toEqualTypeOf<Ring>();
+});
+
+const Depth = defineTag<number>('types.Depth', 'How deep something is.');
+
+test('a tag stands for values of its type: on fields that take them, and where it is set', () => {
+  class Deep extends Configurable.with({
+    depth: tagged(z.number().nullable().default(1), Depth),
+    // @ts-expect-error a text does not take the numbers that the tag stands for
+    label: tagged(z.string().default('a'), Depth),
+  }) {}
+  const config = Deep.config({ depth: Depth.new(2) });
+  expectTypeOf(Depth.new(2)).toExtend<number>();
+  // @ts-expect-error a text for a number
+  Depth.new('x');
+  // @ts-expect-error a text for a number
+  fails(() => setTagged(config, Depth, 'x'));
+  expect(config.depth).toBe(2);
 });

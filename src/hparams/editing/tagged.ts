@@ -171,7 +171,12 @@ export interface SetTaggedOptions {
  *
  * @throws ConfigError where nothing has the tag, and for a value that does not fit one of the places: then none is set.
  */
-export function setTagged(root: unknown, tag: Tag, value: unknown, options: SetTaggedOptions = {}): number {
+export function setTagged<V>(
+  root: unknown,
+  tag: Tag<V>,
+  value: NoInfer<V>,
+  options: SetTaggedOptions = {},
+): number {
   const writer = origin();
   requireTag(tag, 'setTagged', writer);
   const made = (): unknown => (options.share === true ? value : deepCopyOf(value));
