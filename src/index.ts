@@ -3,6 +3,8 @@
  * a sub-path of the package: `luthier/hparams`, `luthier/layers`, …
  */
 
+import { registerLibrary } from './rooms.js';
+
 export { fiddler, sweep } from './cli/index.js';
 export { compile, jit, type Tensor, tf, valueAndGrad } from './compiler/index.js';
 export { SampleDecoder } from './decoding/index.js';
@@ -92,3 +94,6 @@ export {
 export { gpt2Lm, LanguageModel } from './models/index.js';
 export { BaseProgram, Decode, type ProgramRun, SingleTask, TrackMetric, Train } from './tasks/index.js';
 export { loadRun } from './trained/loadRun.js';
+
+// Documents and flags name the library's classes, which whoever reads them need not import one by one.
+registerLibrary();

@@ -8,11 +8,6 @@ import { oneProcess, runCommand, temporaryDirectory } from './command.js';
 const usage: [string, string[], string][] = [
   ['no experiment', [], 'No experiment provided: --exp=NAME is required. --help lists all flags.'],
   [
-    'no directory',
-    ['--exp=tiny.Tiny'],
-    'No place to write to: --job_log_dir=DIR is required. --help lists all flags.',
-  ],
-  [
     'a misspelt mode',
     ['--exp=tiny.Tiny', '--mode=evl'],
     '--mode: expected one of train, eval, decode, decode_once, train_and_eval, train_and_decode; ' +

@@ -3,8 +3,11 @@
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
 
+/** Where a run without --job_log_dir writes: started again, it resumes. */
+export const defaultTemplate = 'out/{exp}';
+
 /**
- * The directory that a template of --job_log_dir names: `{exp}` is the experiment as --exp names it, `{date}` and
+ * The directory that a template of --job_log_dir names: `{exp}` is the full name of the experiment, `{date}` and
  * `{time}` are the local date and time, 2026-11-23 and 13-45-00.
  *
  * @throws UsageError for another name in braces.

@@ -64,7 +64,9 @@ export const flagTable: FlagTable = {
   job_log_dir: {
     key: 'jobLogDir',
     value: 'DIR',
-    about: 'Directory for all output of the run. A run that is started again resumes from it.',
+    about:
+      'Directory for all output of the run, which may have {exp}, {date} and {time}. A run that is started again ' +
+      'resumes from it. Default: out/{exp}.',
     parse: nonEmpty,
   },
   mode: {

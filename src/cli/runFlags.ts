@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import { exitCodeOfSignal, StopSignal } from '../system/index.js';
-import { directoryOf } from './directoryTemplate.js';
+import { defaultTemplate, directoryOf } from './directoryTemplate.js';
 import { type Flags, flagTable, parseFlags } from './flags.js';
 import { flagsHelp } from './flagTable.js';
 
@@ -52,14 +52,12 @@ export async function runFlags(argv: readonly string[], library: LoadLibrary): P
     process.stdout.write(dumpText(await resolve(exp, library), flags.changes, flags.dump, warn));
     return 0;
   }
-  const template = required(flags.jobLogDir, 'No place to write to: --job_log_dir=DIR is required.');
-  const jobLogDir = directoryOf(template, exp);
   return flags.changes.some(({ kind }) => kind === 'sweep')
-    ? runSweep(exp, flags, jobLogDir, library)
-    : runOne(exp, flags, jobLogDir, library);
+    ? runSweep(exp, flags, library)
+    : runOne(exp, flags, library);
 }
 
-async function runOne(exp: string, flags: Flags, jobLogDir: string, library: LoadLibrary): Promise<number> {
+async function runOne(exp: string, flags: Flags, library: LoadLibrary): Promise<number> {
   const stop = new StopSignal();
   stop.listen();
   // Loading the programs takes as long as loading the experiment: do both concurrently.
@@ -79,7 +77,7 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
   const job = {
     ...configured,
     moduleUrl: pathToFileURL(resolved.file).href,
-    jobLogDir,
+    jobLogDir: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
     mode: flags.mode,
     overrides: overrides.map(shellText),
     classVars: classVarsText(configured.experiment),
@@ -101,14 +99,14 @@ async function runOne(exp: string, flags: Flags, jobLogDir: string, library: Loa
   return signal === undefined ? 0 : exitCodeOfSignal[signal];
 }
 
-async function runSweep(exp: string, flags: Flags, jobLogDir: string, library: LoadLibrary): Promise<number> {
+async function runSweep(exp: string, flags: Flags, library: LoadLibrary): Promise<number> {
   const { checkedCombinations, flagOf, shellText } = await import('./index.js');
   const resolved = await resolve(exp, library);
   const combinations = checkedCombinations(flags.changes, resolved);
   const { runSweepJob } = await import('../programs/index.js');
   return runSweepJob({
     name: resolved.name,
-    directory: jobLogDir,
+    directory: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
     sweeps: flags.changes.map(shellText),
     runs: combinations.map(({ name, settings, overrides }) => ({
       name,

@@ -1,36 +1,13 @@
 /** @file Descriptions of a run in its job_log_dir: experiment.json, model_params.txt, experiment_cls_vars.txt. */
-import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { print, toJSON } from '../hparams/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import type { Machine } from './machine.js';
 import type { JobOptions } from './options.js';
+import { sourceRevision } from './sourceRevision.js';
 
-/** Commit of the repository that holds `start`, read from .git without starting git; undefined outside of one. */
-export function gitRevision(start: string): string | undefined {
-  for (let at = resolve(start); ; at = dirname(at)) {
-    const git = join(at, '.git');
-    if (existsSync(git)) return headOf(git);
-    if (dirname(at) === at) return undefined;
-  }
-}
-
-function headOf(git: string): string | undefined {
-  try {
-    const head = readFileSync(join(git, 'HEAD'), 'utf8').trim();
-    const ref = /^ref: (.+)$/.exec(head)?.[1];
-    if (!ref) return head;
-    if (existsSync(join(git, ref))) return readFileSync(join(git, ref), 'utf8').trim();
-    const packed = readFileSync(join(git, 'packed-refs'), 'utf8').split('\n');
-    return packed.find((line) => line.endsWith(` ${ref}`))?.split(' ')[0];
-  } catch {
-    return undefined;
-  }
-}
-
-/** Versions of the framework, of Node, and of the libraries that compute. */
 export function versions(): Record<string, string> {
   const require = createRequire(import.meta.url);
   const own = require('../../package.json') as { version: string; dependencies: Record<string, string> };
@@ -41,6 +18,11 @@ export function versions(): Record<string, string> {
     ...(tfjs && { '@tensorflow/tfjs-core': tfjs }),
     ...(onnxruntime && { 'onnxruntime-node': onnxruntime }),
   };
+}
+
+/** The folder of the experiment's module; for one without a file, the working directory. */
+function folderOf({ moduleUrl }: JobOptions): string {
+  return moduleUrl.startsWith('file:') ? dirname(fileURLToPath(moduleUrl)) : process.cwd();
 }
 
 /** The configs as `path : value` lines, with the paths of --set. */
@@ -66,8 +48,6 @@ export function writeJobFiles(options: JobOptions, machine: Machine): void {
   const { jobLogDir, mode, name, overrides, classVars, task, datasets, decodeDatasets } = options;
   const prefix = mode.startsWith('train') ? '' : `${mode}_`;
   const configs = { task, datasets: [...datasets], decodeDatasets: [...decodeDatasets] };
-  const here = dirname(fileURLToPath(import.meta.url));
-  const revision = gitRevision(here);
   const experiment = {
     name,
     mode,
@@ -76,7 +56,7 @@ export function writeJobFiles(options: JobOptions, machine: Machine): void {
     startedAt: new Date().toISOString(),
     versions: versions(),
     machine,
-    gitRevision: revision ?? null,
+    ...sourceRevision(folderOf(options)),
     config: toJSON(configs),
   };
   const write = (name: string, text: string) => writeJobFile(join(jobLogDir, `${prefix}${name}`), text);

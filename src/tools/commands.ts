@@ -10,6 +10,11 @@ interface CommandEntry {
 
 /** Commands in --help order. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
+  init: {
+    about:
+      'Begins a project in this folder: a first experiment, its test, settings, the review of pull requests.',
+    load: async () => (await import('./init/index.js')).init,
+  },
   serve: {
     about: 'Serves a trained language model by HTTP, as OpenAI does.',
     load: async () => (await import('./trained/serve.js')).serveCommand,

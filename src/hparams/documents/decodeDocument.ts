@@ -223,7 +223,7 @@ export class Decoder implements PartReader {
       this.fail(wrong, `expected a kind: 'config', 'partial' or 'argFactory', got ${showValue(kind)}.`);
     }
     try {
-      const cls = findClass(name, this.options.classes ?? [], this.notify);
+      const cls = findClass(name, this.parsed.value, this.options.classes ?? [], this.notify);
       const node = newNode(infoOf(cls), kind as NodeKind);
       return node;
     } catch (error) {

@@ -116,9 +116,21 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The class that a document calls `name`. Nothing is imported. @throws ConfigError for none, or more than one. */
+/** The experiment whose run wrote a document, an experiment.json; undefined for other documents. */
+function experimentOf(document: unknown): string | undefined {
+  return isRecord(document) && isRecord(document.config) && typeof document.name === 'string'
+    ? document.name
+    : undefined;
+}
+
+/**
+ * The class that `document` calls `name`. Nothing is imported.
+ *
+ * @throws ConfigError for none, or more than one.
+ */
 export function findClass(
   name: string,
+  document: unknown,
   given: readonly AbstractClass[],
   notify: (notice: string) => void,
 ): AbstractClass {
@@ -135,9 +147,11 @@ export function findClass(
     return renamed;
   }
   const known = [...concreteClasses(), ...given].map((cls) => (cls.name === short ? nameOf(cls) : cls.name));
+  const experiment = experimentOf(document);
   throw new ConfigError(
     `No class '${name}' is known.${didYouMean(name, [...known, ...aliasNames()])} ` +
-      'A document names only classes that the program has imported and used, or was given by the option classes.',
+      'A document names only classes that the program has imported and used, or was given by the option classes.' +
+      (experiment === undefined ? '' : ` Import the module of ${experiment}, the experiment that wrote it.`),
   );
 }
 

@@ -1,7 +1,7 @@
 /** @file Read-only git queries, which leave the user's tree and index alone. */
-import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { UsageError } from '../../registry/usageError.js';
+import { runGit } from '../../system/git.js';
 
 /** A git repository, asked from one of its folders. */
 export interface Repository {
@@ -23,31 +23,8 @@ export class GitError extends Error {
   }
 }
 
-/** Variables that a hook is run with, and that would point git at its index. */
-const ofHooks = ['GIT_DIR', 'GIT_INDEX_FILE', 'GIT_WORK_TREE', 'GIT_PREFIX', 'GIT_OBJECT_DIRECTORY'];
-
-function environment(): NodeJS.ProcessEnv {
-  const env: NodeJS.ProcessEnv = {
-    ...process.env,
-    // `git diff` would otherwise refresh the index.
-    GIT_OPTIONAL_LOCKS: '0',
-    GIT_LFS_SKIP_SMUDGE: '1',
-    GIT_TERMINAL_PROMPT: '0',
-    LC_ALL: 'C',
-  };
-  for (const name of ofHooks) delete env[name];
-  return env;
-}
-
 function run(folder: string, args: readonly string[]): string {
-  // Hooks of the user are for the user's own work.
-  const all = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.quotePath=false', ...args];
-  const done = spawnSync('git', all, {
-    cwd: folder,
-    env: environment(),
-    encoding: 'utf8',
-    maxBuffer: 256 << 20,
-  });
+  const done = runGit(folder, args);
   if (done.error !== undefined) {
     if ((done.error as NodeJS.ErrnoException).code === 'ENOENT')
       throw new UsageError('--base needs git, which is not installed here.');

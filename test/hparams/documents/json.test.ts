@@ -95,6 +95,14 @@ const load = (change: object): string =>
     '',
   );
 
+test("an unknown class of a run's record is told with the experiment that declares it", () => {
+  const config = { ...toJSON(null), configs: [{ class: 'Leef', values: {} }] };
+  expect(() => fromJSON(JSON.stringify({ name: 'mine.First', config }))).toThrow(
+    "Entry 0, <root>: No class 'Leef' is known. Did you mean 'Leaf'? A document names only classes that the program has " +
+      'imported and used, or was given by the option classes. Import the module of mine.First, the experiment that wrote it.',
+  );
+});
+
 test('documents are checked: form, version, classes, values, references, keys', () => {
   expect(load({ format: 'x' })).toBe('This is not a config document: it has no "format": "luthier-config".');
   expect(load({ version: 2 })).toBe(

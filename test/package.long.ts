@@ -1,0 +1,179 @@
+/**
+ * @file The package as users install it: `npm pack`, an install in an empty folder without scripts, `luthier init`, and
+ * what the guide does with such a project.
+ */
+import { execFile } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { packagedFiles } from '../scripts/package.js';
+import { writeFiles } from './tools/scratch.js';
+
+const repository = fileURLToPath(new URL('..', import.meta.url));
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'luthier-package-')));
+const [clone, project] = [join(folder, 'clone'), join(folder, 'project')];
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** How a command ended, and what it said. */
+interface Said {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command as a user's shell does: nothing of the tests' own settings of Node. */
+function run(command: string, args: readonly string[], cwd = project): Promise<Said> {
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  return new Promise((resolve) => {
+    execFile(command, args, { cwd, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
+    });
+  });
+}
+
+/** Its output, where it succeeds. */
+async function succeed(command: string, args: readonly string[], cwd?: string): Promise<string> {
+  const { code, stdout, stderr } = await run(command, args, cwd);
+  expect(code, `${command} ${args.join(' ')}:\n${stdout}\n${stderr}`).toBe(0);
+  return stdout;
+}
+
+const luthier = (...args: readonly string[]): Promise<string> =>
+  succeed('npx', ['--no-install', 'luthier', ...args]);
+const git = (...args: readonly string[]): Promise<string> =>
+  succeed('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args]);
+
+/** The text of a file of the project. */
+const read = (file: string): string => readFileSync(join(project, file), 'utf8');
+
+beforeAll(async () => {
+  for (const name of [
+    'src',
+    'scripts',
+    'package.json',
+    'LICENSE',
+    'README.md',
+    'tsconfig.json',
+    'tsconfig.package.json',
+  ])
+    cpSync(join(repository, name), join(clone, name), { recursive: true });
+  symlinkSync(join(repository, 'node_modules'), join(clone, 'node_modules'));
+  writeFiles(project, {});
+  await succeed('npm', ['pack', '--silent'], clone);
+  writeFiles(project, { 'package.json': '{}' });
+  const tarball = readdirSync(clone).find((name) => name.endsWith('.tgz'))!;
+  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+  await succeed('npm', ['install', ...flags, join(clone, tarball)]);
+  await luthier('init');
+});
+
+test('the tarball holds what it should, and the clone is as it was', () => {
+  const library = join(project, 'node_modules/luthier');
+  const found = readdirSync(library, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(library.length + 1));
+  expect(found.filter((file) => !file.includes('node_modules/')).sort()).toEqual(
+    [...packagedFiles(repository), 'package.json'].sort(),
+  );
+  expect(readFileSync(join(clone, 'package.json'), 'utf8')).toBe(
+    readFileSync(join(repository, 'package.json'), 'utf8'),
+  );
+  expect(JSON.parse(read('package.json'))).toMatchObject({ type: 'module' });
+  // One of each, for schemas and tensors are recognised by their classes.
+  const packages = Object.keys(JSON.parse(read('package-lock.json')).packages);
+  expect(
+    packages.filter((path) => /(^|\/)node_modules\/(zod|@tensorflow\/tfjs-core)$/.test(path)),
+  ).toHaveLength(2);
+});
+
+test('every export resolves and loads', async () => {
+  const { exports } = JSON.parse(read('node_modules/luthier/package.json')) as { exports: object };
+  const names = Object.keys(exports).map((path) => path.replace('.', 'luthier'));
+  expect(names.length).toBeGreaterThan(15);
+  const script = `for (const name of ${JSON.stringify(names)}) console.log(name, Object.keys(await import(name)).length)`;
+  const lines = (await succeed(process.execPath, ['--input-type=module', '-e', script])).trim().split('\n');
+  expect(lines.map((line) => line.split(' ')[0])).toEqual(names);
+  expect(lines.filter((line) => line.endsWith(' 0'))).toEqual(['luthier/typescript 0']);
+});
+
+test('its compiler checks none of our sources, and finds no error in our declarations', async () => {
+  const listed = await succeed('npx', ['--no-install', 'tsc', '--listFilesOnly']);
+  const ours = listed.split('\n').filter((file) => file.includes('/node_modules/luthier/'));
+  expect(ours.length).toBeGreaterThan(100);
+  expect(ours.filter((file) => !file.endsWith('.d.ts'))).toEqual([]);
+  expect(await succeed('npm', ['run', '--silent', 'types'])).toBe('');
+  // Declarations of other packages name types of browsers.
+  const { stdout } = await run('npx', ['--no-install', 'tsc', '--skipLibCheck', 'false']);
+  const faulty = Array.from(stdout.matchAll(/^([^\s(]+)\(\d/gm), ([, file]) => file!);
+  expect(faulty.length).toBeGreaterThan(0);
+  expect(faulty.filter((file) => !/^node_modules\/(?!luthier\/)/.test(file))).toEqual([]);
+});
+
+test('its test passes', async () => {
+  expect(await succeed('npm', ['test', '--silent'])).toMatch(/^# pass 2$/m);
+});
+
+test('it trains, evaluates and decodes, by machine code or ONNX Runtime', async () => {
+  expect(await luthier('train', '--exp=first.Tiny')).toMatch(/^Trained first\.Tiny to step 100; /m);
+  expect(await luthier('eval', '--exp=Tiny')).toContain('eval_test_held_out at step 100: ');
+  expect(await luthier('decode', '--exp=first.Tiny')).toContain('>>>');
+  const flags = ['--exp=first.Tiny', '--job_log_dir=out/onnx', '--engine=onnx', '--set', 'numTrainSteps=4'];
+  expect(await luthier('train', ...flags)).toContain('Trained first.Tiny to step 4; ');
+});
+
+test('its configs are read back by whoever imports the package', async () => {
+  const script = `
+    import { readFileSync } from 'node:fs';
+    import { fromJSON } from 'luthier';
+    const { task } = fromJSON(readFileSync('out/first.Tiny/experiment.json', 'utf8'));
+    console.log(task.train.numTrainSteps, task.model.lmTpl.modelDims);`;
+  expect(await succeed(process.execPath, ['--input-type=module', '-e', script])).toBe('100 32\n');
+});
+
+test('what looks at experiments finds them', async () => {
+  expect(await luthier('list')).toContain('first.Tiny  experiments/first.ts');
+  expect(await luthier('validate', '--level=step')).toContain('first.Tiny');
+  expect(await luthier('analyze', 'first.Tiny')).toMatch(/^Parameters +22,\d{3} /m);
+  expect(await luthier('codegen', 'first.Tiny')).toContain("} from 'luthier';");
+  expect(await luthier('snapshot', '--check')).toContain('There are no snapshots.');
+});
+
+test('an input class of its own reads ahead in a thread', async () => {
+  writeFiles(project, {
+    'experiments/parts.ts': `
+      import { ByteTokenizer } from 'luthier';
+      export class OwnTokenizer extends ByteTokenizer {}`,
+    'experiments/own.ts': `
+      import { Tiny } from './first.js';
+      import { OwnTokenizer } from './parts.js';
+      export { OwnTokenizer };
+      export class Own extends Tiny.preset({ numTrainSteps: 60 }) {
+        override datasets() {
+          return super.datasets().map((each) => {
+            each.tokenizer = OwnTokenizer.config();
+            each.prefetchBatches = 2;
+            return each;
+          });
+        }
+      }`,
+  });
+  expect(await luthier('train', '--exp=own.Own')).toContain('Trained own.Own to step 60; ');
+  expect(await luthier('validate', 'own.Own')).toContain('own.Own');
+});
+
+test('a change of it is reviewed', async () => {
+  await git('init', '--quiet', '--initial-branch=main');
+  await git('add', '.');
+  await git('commit', '--quiet', '--message=First experiment');
+  expect(await git('ls-files')).not.toMatch(/node_modules|^out\//m);
+  writeFiles(project, {
+    'experiments/first.ts': read('experiments/first.ts').replace('.default(32)', '.default(48)'),
+  });
+  const { code, stdout, stderr } = await run('npm', ['run', '--silent', 'review']);
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain('first.Tiny');
+  expect(stdout).toMatch(/modelDims : 32 .*→ 48/);
+  expect(stdout).toContain('22.6k');
+});

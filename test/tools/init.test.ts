@@ -1,0 +1,111 @@
+/** @file luthier init in folders that are empty, that npm has written to, and that hold a project. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { files } from '../../src/tools/init/template.js';
+import { oneProcess, temporaryDirectory } from '../command.js';
+import { problemsOf, readWorkflow, stepsOf, type Workflow } from '../workflows.js';
+import { writeFiles } from './scratch.js';
+
+const luthier = oneProcess('src/tools/commandLine.ts');
+
+const manifestIn = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+
+const scripts = {
+  types: 'tsc',
+  test: 'node --import luthier/typescript --test test/*.test.ts',
+  review: 'luthier diff --base=main',
+};
+
+test('an empty folder becomes a project', async () => {
+  const folder = temporaryDirectory();
+  const { code, stdout, stderr } = await luthier(['init'], folder);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toBe(
+    `Wrote
+  experiments/first.ts
+  test/first.test.ts
+  tsconfig.json
+  .gitignore
+  .github/workflows/config-review.yml
+  package.json
+
+Next:
+  npx luthier train --exp=first.Tiny                                 # trains it, into out/first.Tiny
+  npm run types && npm test                                          # compiles the project, and runs its test
+  git init -b main && git add . && git commit -m "First experiment"  # what reviews compare with
+  npm run review                                                     # shows what a later edit changes
+`,
+  );
+  for (const [file, text] of Object.entries(files))
+    expect(readFileSync(join(folder, file), 'utf8')).toBe(text);
+  expect(manifestIn(folder)).toEqual({ private: true, type: 'module', scripts });
+});
+
+test("npm's own package.json keeps what it says; its placeholder of a test goes", async () => {
+  const folder = temporaryDirectory();
+  const manifest = {
+    name: 'mine',
+    scripts: { test: 'echo "Error: no test specified" && exit 1', lint: 'x' },
+  };
+  writeFiles(folder, { 'package.json': JSON.stringify({ ...manifest, dependencies: { luthier: '0.1.0' } }) });
+  expect(await luthier(['init'], folder)).toMatchObject({ code: 0, stderr: '' });
+  expect(manifestIn(folder)).toEqual({
+    name: 'mine',
+    type: 'module',
+    scripts: { lint: 'x', ...scripts },
+    dependencies: { luthier: '0.1.0' },
+  });
+});
+
+test('nothing is written where something is in the way, and all of it is named', async () => {
+  const folder = temporaryDirectory();
+  const manifest = '{ "type": "commonjs", "scripts": { "test": "vitest" } }';
+  writeFiles(folder, { 'package.json': manifest, 'tsconfig.json': '{}', 'experiments/first.ts': '' });
+  expect(await luthier(['init'], folder)).toEqual({
+    code: 2,
+    stdout: '',
+    stderr:
+      'luthier init begins a project, and overwrites nothing. In the way: experiments/first.ts, tsconfig.json, ' +
+      "package.json's script test, package.json's type. Run it in an empty folder, or take these away.\n",
+  });
+  expect(readFileSync(join(folder, 'package.json'), 'utf8')).toBe(manifest);
+  expect(readdirSync(folder).sort()).toEqual(['experiments', 'package.json', 'tsconfig.json']);
+  // A second time, too.
+  const twice = temporaryDirectory();
+  await luthier(['init'], twice);
+  const { code, stderr } = await luthier(['init'], twice);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining(`In the way: ${Object.keys(files).join(', ')}. `),
+  ]);
+});
+
+test('a package.json that is no JSON is told of', async () => {
+  const folder = temporaryDirectory();
+  writeFileSync(join(folder, 'package.json'), '{');
+  const { code, stderr } = await luthier(['init'], folder);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringMatching(/^package\.json: expected JSON, got what cannot be read: /),
+  ]);
+  expect(existsSync(join(folder, 'tsconfig.json'))).toBe(false);
+});
+
+test("the workflow is the library's own, and shows the report in its summary alone", async () => {
+  const text = files['.github/workflows/config-review.yml']!;
+  expect(await problemsOf(text)).toEqual([]);
+  const [given, own] = [parse(text) as Workflow, readWorkflow('config-review.yml')];
+  expect({ ...given, jobs: undefined }).toEqual({ ...own, jobs: undefined });
+  const compares = 'Compare the experiments';
+  const others = (workflow: Workflow) => stepsOf(workflow).filter(({ name }) => name !== compares);
+  expect(others(given)).toEqual(
+    others(own).filter(({ uses }) => !uses?.startsWith('actions/upload-artifact@')),
+  );
+  const { env, run } = stepsOf(given).find(({ name }) => name === compares)!;
+  expect(env).toEqual(stepsOf(own).find(({ name }) => name === compares)!.env);
+  expect(run).toMatch(
+    /npx --no-install luthier diff --base="\$BASE" .* --format=markdown >> "\$GITHUB_STEP_SUMMARY"$/m,
+  );
+});
