@@ -40,10 +40,15 @@ def check_events(root):
         "learning/lr": [(1, 0.125), (2, 0.125), (3, 0.25)],
     }, scalars
     assert events.Scalars("loss")[0].wall_time == 1700000000
-    assert events.Tags()["tensors"] == ["Model"], events.Tags()
+    assert events.Tags()["tensors"] == ["Model", "params/w"], events.Tags()
     (text,) = events.Tensors("Model")
     assert tensor_util.make_ndarray(text.tensor_proto).item().decode() == "lm : **α**"
     assert events.SummaryMetadata("Model").plugin_data.plugin_name == "text"
+    (histogram,) = events.Tensors("params/w")
+    buckets = tensor_util.make_ndarray(histogram.tensor_proto)
+    assert buckets.shape == (30, 3) and buckets[:, 2].sum() == 4, buckets
+    assert buckets[0, 0] == -1 and abs(buckets[-1, 1] - 2) < 1e-9 and buckets[10, 2] == 2, buckets
+    assert events.SummaryMetadata("params/w").plugin_data.plugin_name == "histograms"
 
 
 check_checkpoint(sys.argv[1])

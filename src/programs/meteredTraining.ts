@@ -1,4 +1,5 @@
 /** @file Training as a program of the loop: several steps a call, metered, reported, summarised. */
+import { flatViews } from '../compiler/index.js';
 import { sumOfSquares } from '../learners/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import type { CheckpointProgram } from './checkpointProgram.js';
@@ -56,6 +57,7 @@ export class MeteredTraining implements Program<Run> {
       if (report.update.isValidStep === 0) run.reporter.invalidStep(step, report, meter.skipped);
       if (this.#isSummarised(step)) await phase(options, 'summaries', () => this.#summarise(run, report));
       else run.reporter.progress(step, meter);
+      if (this.#hasHistograms(step)) this.#writeHistograms(run);
     }
     if (this.#taken === 0 && this.isDue(run.step)) options.profiler?.restart();
     this.#taken += reports.length;
@@ -88,13 +90,33 @@ export class MeteredTraining implements Program<Run> {
     if (taps?.isAt(next)) await run.aside(async () => run.reporter.tell(...(await taps.read(next))));
   }
 
+  #hasHistograms(step: number): boolean {
+    const { histogramIntervalSteps: interval } = this.#hp;
+    return interval !== null && step % interval === 0;
+  }
+
+  /** Writes parameters, and the gradients of the last step, which ends its call. */
+  #writeHistograms(run: Run): void {
+    const { layout, params, grads } = this.parts.program.state;
+    const tagged = (prefix: string, buffer: Float32Array) =>
+      Object.entries(flatViews(layout, buffer)).map(([path, values]) => [`${prefix}/${path}`, values]);
+    run.reporter.histograms(
+      run.step,
+      Object.fromEntries([...tagged('params', params), ...tagged('gradients', grads)]),
+    );
+  }
+
   /** Steps per call: within the latency budget, and up to the next one at which something is due or the run may end. */
   #stepsAtOnce(step: number): number {
     const { task, program, meter, programs, checkpoints, taps } = this.parts;
     const untilEnd = Math.max(1, mostInvalidSteps(task) - meter.invalidInARow);
     const most = this.#check ? 1 : Math.min(program.timelySteps(meter.stepSeconds), untilEnd);
     const isPause = (at: number) =>
-      this.#isSummarised(at) || programs.isDue(at) || checkpoints.isDue(at) || taps?.isAt(at + 1);
+      this.#isSummarised(at) ||
+      this.#hasHistograms(at) ||
+      programs.isDue(at) ||
+      checkpoints.isDue(at) ||
+      taps?.isAt(at + 1);
     let count = 1;
     while (count < most && !isPause(step + count)) count++;
     return count;

@@ -96,6 +96,11 @@ export class Reporter {
     );
   }
 
+  /** Writes histograms of parameters and gradients to TensorBoard. */
+  histograms(step: number, arrays: Readonly<Record<string, Float32Array>>): void {
+    this.#eventFile('train').histograms(step, arrays);
+  }
+
   /** Writes the scalars of another program. */
   summary(program: string, step: number, scalars: Readonly<Scalars>): void {
     this.#write(program, step, scalars);
@@ -122,7 +127,11 @@ export class Reporter {
     this.#write(program, step, scalars);
     const speed = `${formatCount(tokens)} tokens in ${seconds.toFixed(1)} s`;
     this.#line.message(`${program} at step ${step}: ${examples.length} examples, ${speed}, in ${path}`);
-    for (const example of examples.slice(0, printedExamples)) this.#line.message(describe(example));
+    const shown = examples.slice(0, printedExamples).map(describe);
+    for (const text of shown) this.#line.message(text);
+    // Four spaces keep Markdown from reading it.
+    const indented = shown.map((text) => text.replace(/^/gm, '    '));
+    this.#eventFile(program).text(step, 'decoded', indented.join('\n\n'));
   }
 
   /** Prints the failure of a program. */

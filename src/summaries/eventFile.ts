@@ -5,15 +5,14 @@ import { join } from 'node:path';
 import { AppendedFile, ProtobufMessage } from '../files/index.js';
 import { maskedCrc32c } from './crc32c.js';
 import { onPath } from './summaryError.js';
+import { histogramValue, textValue } from './tensorValues.js';
 
 /** Field numbers of Event (event.proto). */
 const EVENT = { wallTime: 1, step: 2, fileVersion: 3, summary: 5, sessionLog: 7 } as const;
 /** Field numbers of Summary.Value (summary.proto). */
-const VALUE = { tag: 1, simpleValue: 2, tensor: 8, metadata: 9 } as const;
+const VALUE = { tag: 1, simpleValue: 2 } as const;
 const SUMMARY_VALUE = 1;
 const SESSION_START = 1;
-const DATA_CLASS_TENSOR = 2;
-const DT_STRING = 7;
 
 let filesOfThisProcess = 0;
 
@@ -67,18 +66,25 @@ export class EventFile {
 
   /** Writes a text, which TensorBoard shows as Markdown. */
   text(step: number, tag: string, text: string): void {
-    const tensor = new ProtobufMessage().int(1, DT_STRING).message(2, new ProtobufMessage()).string(8, text);
-    const plugin = new ProtobufMessage().string(1, 'text');
-    const metadata = new ProtobufMessage().message(1, plugin).int(4, DATA_CLASS_TENSOR);
-    const value = new ProtobufMessage()
-      .string(VALUE.tag, tag)
-      .message(VALUE.tensor, tensor)
-      .message(VALUE.metadata, metadata);
-    this.#summary(step, new ProtobufMessage().message(SUMMARY_VALUE, value));
+    this.#values(step, [textValue(tag, text)]);
+  }
+
+  /** Writes histograms of the finite values of arrays by tag, as one event. */
+  histograms(step: number, arrays: Readonly<Record<string, Float32Array>>): void {
+    this.#values(
+      step,
+      Object.entries(arrays).map(([tag, values]) => histogramValue(tag, values)),
+    );
   }
 
   close(): void {
     onPath(this.path, () => this.#file.close());
+  }
+
+  #values(step: number, values: readonly ProtobufMessage[]): void {
+    const summary = new ProtobufMessage();
+    for (const value of values) summary.message(SUMMARY_VALUE, value);
+    this.#summary(step, summary);
   }
 
   #summary(step: number, summary: ProtobufMessage): void {

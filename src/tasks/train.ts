@@ -37,6 +37,10 @@ export class Train extends Configurable.with({
     .default('12h')
     .describe('Interval of checkpoints to keep for good: 12h, 30m, 90s, 2d, or seconds; null: none.'),
   summaryIntervalSteps: interval.default(100).describe('Steps between summaries, which are means over them.'),
+  histogramIntervalSteps: interval
+    .nullable()
+    .default(null)
+    .describe('Steps between histograms of parameters and gradients in TensorBoard; null: none.'),
   logTrainOutputIntervalSteps: interval
     .nullable()
     .default(null)

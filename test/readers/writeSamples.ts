@@ -26,6 +26,7 @@ async function writeSamples(directory: string): Promise<void> {
   const first = new EventFile(events, { now: () => 1_700_000_000_000 });
   for (const step of [1, 2, 3, 4]) first.scalars(step, { loss: step / 4, 'learning/lr': 0.125 });
   first.text(1, 'Model', 'lm : **α**');
+  first.histograms(2, { 'params/w': Float32Array.of(-1, 0, 0, 2, Number.NaN) });
   first.close();
   // A run that went on from step 2: what the first said of steps 3 and 4 no longer counts.
   const resumed = new EventFile(events, { resumeStep: 2, now: () => 1_700_000_100_000 });

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { crc32c, maskedCrc32c } from '../../src/summaries/crc32c.js';
 import { EventFile, SummaryError } from '../../src/summaries/index.js';
+import { histogramBuckets } from '../../src/summaries/tensorValues.js';
 
 let directory: string;
 beforeEach(() => {
@@ -106,4 +107,13 @@ test('a directory that cannot be made is named with the cause', () => {
   expect(() => new EventFile(inside)).toThrow(
     /\/file\/train\/events\S+: summaries cannot be written here: ENOTDIR/,
   );
+});
+
+test('a histogram counts the finite values in thirty buckets', () => {
+  const buckets = histogramBuckets(Float32Array.of(-1, 0, 0, 2, Number.NaN, Number.POSITIVE_INFINITY));
+  expect(buckets.length).toBe(90);
+  expect([buckets[0], buckets[2], buckets[32], buckets[89]]).toEqual([-1, 1, 2, 1]);
+  expect(buckets[88]).toBeCloseTo(2, 12);
+  expect([...histogramBuckets(Float32Array.of(3, 3))]).toEqual([2.5, 3.5, 2]);
+  expect(histogramBuckets(Float32Array.of(Number.NaN))).toEqual(new Float64Array(0));
 });
