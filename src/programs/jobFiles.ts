@@ -8,6 +8,7 @@ import type { Machine } from './machine.js';
 import type { JobOptions } from './options.js';
 import { sourceRevision } from './sourceRevision.js';
 
+/** Versions of the framework, of Node, and of the libraries that compute. */
 export function versions(): Record<string, string> {
   const require = createRequire(import.meta.url);
   const own = require('../../package.json') as { version: string; dependencies: Record<string, string> };
