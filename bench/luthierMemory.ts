@@ -6,10 +6,10 @@
 import { spawnSync } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { analyze } from '../src/analysis/analyze.js';
 import { parseSet } from '../src/cli/overrides.js';
 import type { JobOptions } from '../src/programs/options.js';
 import { trainingDataset } from '../src/programs/programDataset.js';
-import { analyze } from '../src/tools/analysis/analyze.js';
 import { configureFor } from '../src/tools/commandExperiment.js';
 import { jobOptions, openProgram } from './gptJob.js';
 import type { Precision } from './results.js';

@@ -47,7 +47,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   analyze: {
     about:
       "Shows an experiment's layers and the cost of a training step, without allocating memory for them.",
-    load: async () => (await import('./analysis/index.js')).analyzeCommand,
+    load: async () => (await import('./analyze/index.js')).analyzeCommand,
   },
   codegen: {
     about: 'Writes a self-contained experiment file whose class returns the same configs.',

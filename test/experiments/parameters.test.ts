@@ -1,6 +1,6 @@
 /** @file The parameter counts of Pax's experiments, computed by hand from published sizes. */
 import { expect, test } from 'vitest';
-import { analyze } from '../../src/tools/analysis/analyze.js';
+import { analyze } from '../../src/analysis/analyze.js';
 import { configured, countParameters, paxNames } from './zoo.js';
 
 /** Sizes of a published model: layers L, depth D, heads N, depth of a head H, vocabulary V. */

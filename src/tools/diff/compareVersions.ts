@@ -1,9 +1,9 @@
 /** @file Comparison of the working tree with a git revision. */
 import { realpathSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import type { Device } from '../../analysis/device.js';
 import type { Override } from '../../cli/index.js';
 import { requiredName } from '../../registry/suggest.js';
-import type { Device } from '../analysis/device.js';
 import { type Analysable, analyseModels } from './analyseModels.js';
 import { applyAliases } from './appliedAliases.js';
 import { baseClasses } from './baseClasses.js';

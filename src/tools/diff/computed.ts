@@ -1,14 +1,8 @@
 /** @file Comparison of what two versions of an experiment compute and read, by their fingerprints. */
+import { type FingerprintedPart, fingerprinted, type PartDigest } from '../../analysis/fingerprintedParts.js';
 import type { Computed, Uncompared } from './diffReport.js';
 import { filesBehind } from './filesBehind.js';
-import {
-  type ExperimentDocument,
-  type FingerprintDocument,
-  type FingerprintedPart,
-  fingerprinted,
-  made,
-  type PartDigest,
-} from './protocol.js';
+import { type ExperimentDocument, type FingerprintDocument, made } from './protocol.js';
 import type { Sources } from './sources.js';
 
 /** What fingerprints tell. */

@@ -1,6 +1,7 @@
 /** @file Effects of a change on a device: hours and price of training, and models that its memory does not hold. */
+
+import { type Device, hoursOn, readDevice } from '../../analysis/device.js';
 import { UsageError } from '../../registry/usageError.js';
-import { type Device, hoursOn, readDevice } from '../analysis/device.js';
 import { formatBytes, formatFlops } from '../reportFormat.js';
 import type { DiffReport, Effects, Figure } from './diffReport.js';
 import { bothSides } from './effects.js';

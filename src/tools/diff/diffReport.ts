@@ -3,7 +3,7 @@
  * from a stranger's code, so every text and list has a largest size, and nothing may stand in it that is not listed here.
  */
 import { z } from 'zod';
-import { fingerprinted } from './protocol.js';
+import { fingerprinted } from '../../analysis/fingerprintedParts.js';
 import { thresholdSchema } from './settings.js';
 
 const text = z.string().max(100_000);

@@ -1,6 +1,6 @@
 /** @file Effects of a change on a model: size, cost, and compatibility of checkpoints. */
-import type { Analysis, VariableSummary } from '../analysis/analyze.js';
-import { trainingCost } from '../analysis/device.js';
+import type { Analysis, VariableSummary } from '../../analysis/analyze.js';
+import { trainingCost } from '../../analysis/device.js';
 import type { CheckpointEffect, Effects, Figure, VariableGroup } from './diffReport.js';
 
 /** What can be told of each side; the other one is absent. */

@@ -1,14 +1,16 @@
 /** @file Evaluation of experiments by the version of the library in this process. */
+
+import type { Analysis } from '../../analysis/analyze.js';
+import type { Fingerprints } from '../../analysis/experimentFingerprints.js';
+import { failureOf } from '../../analysis/failure.js';
+import { learningRatesOf } from '../../analysis/learningRates.js';
+import { Shared } from '../../analysis/shared.js';
 import { type ConfiguredExperiment, configure, type Override } from '../../cli/index.js';
 import * as experiments from '../../experiment/index.js';
 import { effectiveConstants, type MissingConstantError } from '../../experiment/index.js';
 import { classOf, withOrigin } from '../../hparams/index.js';
 import { type ResolvedExperiment, registerExports, resolveExperiment } from '../../registry/index.js';
-import type { Analysis } from '../analysis/analyze.js';
-import { failureOf } from '../failure.js';
 import { configDocument, declaringFile, encodeLeaf } from './configDocument.js';
-import type { Fingerprints } from './experimentFingerprints.js';
-import { learningRatesOf } from './learningRates.js';
 import type {
   AnalysisDocument,
   Change,
@@ -19,7 +21,6 @@ import type {
   GivenConstant,
   Question,
 } from './protocol.js';
-import { Shared } from './shared.js';
 
 // Imported by name is what every version of the library offers: this file may be used with an earlier one.
 const { baseClassesOf, constantProblems, constantsOf, oldConstantsOf }: Partial<typeof experiments> =
@@ -77,7 +78,9 @@ export class Evaluation {
     const { name } = subject;
     try {
       const configured = await this.configuredOnce(subject);
-      const analyze = (await moduleAt('../analysis/analyze.js'))?.analyze as Analyze | undefined;
+      const module =
+        (await moduleAt('../../analysis/analyze.js')) ?? (await moduleAt('../analysis/analyze.js'));
+      const analyze = module?.analyze as Analyze | undefined;
       if (analyze === undefined) {
         return { name, notAnalysed: { message: 'This version of Luthier does not analyse models.' } };
       }
@@ -171,7 +174,7 @@ async function moduleAt(path: string): Promise<Readonly<Record<string, unknown>>
 /** Fingerprints by this version, which an early one has too little for. */
 async function fingerprinter(): Promise<Fingerprints | undefined> {
   try {
-    const module = await import('./experimentFingerprints.js');
+    const module = await import('../../analysis/experimentFingerprints.js');
     return new module.Fingerprints();
   } catch {
     return undefined;

@@ -25,7 +25,9 @@ const entry = relative(own, worker);
 /** The evaluator's own files, from the library's folder; they import nothing that earlier versions of it lack. */
 function evaluatorFiles(): string[] {
   const loaded = new ImportGraph(own).closureOf(join(own, entry));
-  return [...loaded].map((file) => relative(own, file)).filter((file) => file.startsWith('src/tools/'));
+  return [...loaded]
+    .map((file) => relative(own, file))
+    .filter((file) => /^src\/(tools|analysis)\//.test(file));
 }
 
 /** What one experiment may take. */

@@ -1,10 +1,10 @@
 /** @file `luthier diff`: the differences between two experiments, or the effects of a change on experiments. */
 import { resolve } from 'node:path';
+import { type Device, readDevice } from '../../analysis/device.js';
 import { nonEmpty, positive } from '../../cli/flagTable.js';
 import type { Override } from '../../cli/index.js';
 import { explain, readRegularFile } from '../../files/index.js';
 import { UsageError } from '../../registry/index.js';
-import { type Device, readDevice } from '../analysis/device.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { compareTwo } from './compareTwo.js';
 import { compareVersions } from './compareVersions.js';

@@ -1,8 +1,11 @@
 /** @file Messages between `luthier diff` and its evaluating processes. */
 
+import type { Analysis } from '../../analysis/analyze.js';
+import type { Failure as Finding } from '../../analysis/failure.js';
+import type { Fingerprint } from '../../analysis/fingerprintedParts.js';
+import type { LearningRates } from '../../analysis/learningRates.js';
 import type { Override } from '../../cli/index.js';
 import type { Declared, JsonDocument } from '../../hparams/index.js';
-import type { Analysis } from '../analysis/analyze.js';
 
 /** Of the questions and answers below, fingerprints included: an evaluator of another version is not asked. */
 export const protocolVersion = 5;
@@ -53,17 +56,7 @@ export interface ConstantEntry {
 }
 
 /** Why an experiment has no configs, or a model no analysis. */
-export interface Failure {
-  readonly message: string;
-  /** `file:line`, where it is known. */
-  readonly place?: string;
-}
-
-/** Learning rates at points of a training that are equally far apart, from its first step to its last. */
-export interface LearningRates {
-  readonly steps: number;
-  readonly rates: readonly number[];
-}
+export type Failure = Pick<Finding, 'message' | 'place'>;
 
 /** An experiment of one version. */
 export interface MadeExperiment {
@@ -101,33 +94,6 @@ export type AnalysisDocument =
 export function analysed(document: AnalysisDocument | undefined): Analysis | undefined {
   return document !== undefined && 'analysis' in document ? document.analysis : undefined;
 }
-
-/** What of an experiment is fingerprinted. */
-export const fingerprinted = [
-  'training step',
-  'optimizer update',
-  'evaluation',
-  'initial values',
-  'input',
-  'reading ahead',
-  'decoding',
-  'programs',
-] as const;
-export type FingerprintedPart = (typeof fingerprinted)[number];
-
-/** A part's fingerprint, as far as there is one. */
-export interface PartDigest {
-  /** Another one where another thing is computed or read. */
-  readonly hash?: string;
-  /** Another one where other operations are done, or on other shapes: of programs. */
-  readonly operations?: string;
-  /** Why there is none, or why it does not cover all of the part. */
-  readonly notCompared?: string;
-  /** Digests of sources that do their part when a job runs and not here, by their names. */
-  readonly notRun?: Readonly<Record<string, string>>;
-}
-
-export type Fingerprint = Readonly<Record<FingerprintedPart, PartDigest>>;
 
 /** What an experiment computes and reads, or why that cannot be told. */
 export type FingerprintDocument =

@@ -1,4 +1,5 @@
 /** @file Lines and figures that the text and Markdown reports share. */
+import type { FingerprintedPart } from '../../analysis/fingerprintedParts.js';
 import { formatBytes, formatCount, formatFlops } from '../reportFormat.js';
 import type {
   CheckpointEffect,
@@ -13,7 +14,6 @@ import type {
   Uncompared,
   VariableGroup,
 } from './diffReport.js';
-import type { FingerprintedPart } from './protocol.js';
 
 /** A change as a reader sees it. */
 export interface Line {

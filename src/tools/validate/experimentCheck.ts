@@ -1,6 +1,8 @@
 /** @file Level-by-level checks of one experiment, run in the checking process. */
 import { totalmem } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
+import { analyze } from '../../analysis/analyze.js';
+import { failureOf } from '../../analysis/failure.js';
 import { type ConfiguredExperiment, configure, constantOverrides, type Override } from '../../cli/index.js';
 import { evalShape, sizeOf } from '../../compiler/index.js';
 import {
@@ -14,9 +16,7 @@ import { type AnyConfig, build, type Config, validate } from '../../hparams/inde
 import { trainingDataset } from '../../programs/programDataset.js';
 import { ExperimentLoadError, type ResolvedExperiment } from '../../registry/index.js';
 import { evalStep, type SingleTask, trainStep } from '../../tasks/index.js';
-import { analyze } from '../analysis/analyze.js';
 import { resolveFor } from '../commandExperiment.js';
-import { failureOf } from '../failure.js';
 import { formatBytes } from '../reportFormat.js';
 import { type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 import { takeStep } from './takeStep.js';

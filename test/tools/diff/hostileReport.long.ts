@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import MarkdownIt, { type Token } from 'markdown-it';
 import { expect, test } from 'vitest';
+import { fingerprinted } from '../../../src/analysis/fingerprintedParts.js';
 import { type DiffReport, type ExperimentReport, statuses } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
 import type { ReviewContext } from '../../../src/tools/diff/markdownText.js';
 import { parseReport } from '../../../src/tools/diff/parseReport.js';
-import { fingerprinted } from '../../../src/tools/diff/protocol.js';
 import { figureKinds } from '../../../src/tools/diff/reportLines.js';
 import { reportWith } from './sampleReport.js';
 

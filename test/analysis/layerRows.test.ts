@@ -1,7 +1,7 @@
 /** @file Equal blocks that follow each other are one row. */
 import { expect, test } from 'vitest';
-import { layerRows } from '../../../src/tools/analysis/layerRows.js';
-import type { LayerSummary } from '../../../src/tools/analysis/layerTable.js';
+import { layerRows } from '../../src/analysis/layerRows.js';
+import type { LayerSummary } from '../../src/analysis/layerTable.js';
 
 const layer = (path: string, values: Partial<LayerSummary> = {}): LayerSummary => ({
   path,

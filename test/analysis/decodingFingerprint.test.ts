@@ -1,12 +1,12 @@
 /** @file Fingerprints of decoding: fields of decoders, their drawing, and the model's programs. */
 import { expect, test } from 'vitest';
-import { type Tensor, type TensorSpec, tf } from '../../../src/compiler/index.js';
-import { GreedyDecoder, SampleDecoder } from '../../../src/decoding/index.js';
-import { build, type Config } from '../../../src/hparams/index.js';
-import { Learner, Sgd } from '../../../src/learners/index.js';
-import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
-import { Decode, SingleTask, Train } from '../../../src/tasks/index.js';
-import { decodingProgramsDigest, drawnDigest } from '../../../src/tools/diff/decodingFingerprint.js';
+import { decodingProgramsDigest, drawnDigest } from '../../src/analysis/decodingFingerprint.js';
+import { type Tensor, type TensorSpec, tf } from '../../src/compiler/index.js';
+import { GreedyDecoder, SampleDecoder } from '../../src/decoding/index.js';
+import { build, type Config } from '../../src/hparams/index.js';
+import { Learner, Sgd } from '../../src/learners/index.js';
+import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import { Decode, SingleTask, Train } from '../../src/tasks/index.js';
 
 const common = { seqlen: 40, eosId: [] as number[] };
 

@@ -1,12 +1,12 @@
 /** @file Analysis of an experiment's model and training step, from its configs alone. */
-import type { ConfiguredExperiment } from '../../cli/index.js';
-import { type Precision, sizeOf } from '../../compiler/index.js';
-import { build } from '../../hparams/index.js';
-import { batchCount } from '../../inputs/index.js';
-import { trainFlops } from '../../programs/mfu.js';
-import { trainingDataset } from '../../programs/programDataset.js';
-import { stepsOfCall } from '../../programs/stepCalls.js';
-import type { SingleTask } from '../../tasks/index.js';
+import type { ConfiguredExperiment } from '../cli/index.js';
+import { type Precision, sizeOf } from '../compiler/index.js';
+import { build } from '../hparams/index.js';
+import { batchCount } from '../inputs/index.js';
+import { trainFlops } from '../programs/mfu.js';
+import { trainingDataset } from '../programs/programDataset.js';
+import { stepsOfCall } from '../programs/stepCalls.js';
+import type { SingleTask } from '../tasks/index.js';
 import { deviceShare, type MeshSummary, specBytes } from './deviceShare.js';
 import { type LayerSummary, layerTable } from './layerTable.js';
 import { type Held, type TracedStep, traceStep } from './tracedStep.js';

@@ -1,9 +1,9 @@
 /** @file Digests for fingerprints: of traced programs, and of plain data with arrays. */
 import { createHash } from 'node:crypto';
-import { fingerprint, operationsOf } from '../../compiler/fingerprint.js';
-import type { TensorSpec, Tree } from '../../compiler/index.js';
-import { type TensorFunction, traceProgram } from '../../compiler/tracedProgram.js';
-import { failureOf } from '../failure.js';
+import { fingerprint, operationsOf } from '../compiler/fingerprint.js';
+import type { TensorSpec, Tree } from '../compiler/index.js';
+import { type TensorFunction, traceProgram } from '../compiler/tracedProgram.js';
+import { failureOf } from './failure.js';
 
 /** A digest of plain data; arrays of numbers count to the bit. */
 export function digest(...parts: readonly unknown[]): string {

@@ -2,16 +2,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Config } from '../../../src/hparams/index.js';
+import { inputDigest, readingAhead } from '../../src/analysis/inputFingerprint.js';
+import type { Config } from '../../src/hparams/index.js';
 import {
   type BaseInput,
   type InputState,
   type LmBatch,
   SyntheticLmInput,
   TextInput,
-} from '../../../src/inputs/index.js';
-import { inputDigest, readingAhead } from '../../../src/tools/diff/inputFingerprint.js';
-import { temporaryDirectory } from '../../command.js';
+} from '../../src/inputs/index.js';
+import { temporaryDirectory } from '../command.js';
 
 const corpus = join(temporaryDirectory(), 'corpus.txt');
 writeFileSync(corpus, 'The quick brown fox jumps over the lazy dog.\n'.repeat(20));

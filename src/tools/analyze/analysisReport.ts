@@ -1,5 +1,8 @@
 /** @file Report of `luthier analyze` as text, Markdown and JSON. */
 
+import type { Analysis } from '../../analysis/analyze.js';
+import { type Device, devicesOf, trainingCost } from '../../analysis/device.js';
+import { type LayerRow, layerRows } from '../../analysis/layerRows.js';
 import type { Peak } from '../../programs/mfu.js';
 import { formatDuration, formatGrouped, formatScaled, type Scales } from '../../summaries/formatNumbers.js';
 import type { Report } from '../command.js';
@@ -14,9 +17,6 @@ import {
   textTable,
 } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
-import type { Analysis } from './analyze.js';
-import { type Device, devicesOf, trainingCost } from './device.js';
-import { type LayerRow, layerRows } from './layerRows.js';
 
 /** An analysis, and what it is shown with. */
 export interface Analyzed {

@@ -1,15 +1,15 @@
 /** @file Fingerprints of updates on the host: schedules at the steps where they turn, what is prepared and reported. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { build, type Config } from '../../../src/hparams/index.js';
+import { hostUpdateDigest } from '../../src/analysis/updateFingerprint.js';
+import { build, type Config } from '../../src/hparams/index.js';
 import {
   AdamW,
   BaseSchedule,
   type FlatUpdater,
   Learner,
   PiecewiseSchedule,
-} from '../../../src/learners/index.js';
-import { hostUpdateDigest } from '../../../src/tools/diff/updateFingerprint.js';
+} from '../../src/learners/index.js';
 
 /** Halves at a step. */
 class Turn extends BaseSchedule.with({ at: z.int().describe('The step.') }) {

@@ -1,9 +1,9 @@
 /** @file Fingerprint of decoding: the programs of one token and of a prompt, and a decode with logits that are made up. */
-import { foldIn, prngKey, type Tensor, type TensorSpec } from '../../compiler/index.js';
-import type { DecodingModel, Float32Tensor, Int32Tensor } from '../../decoding/index.js';
-import { runInContext } from '../../layers/index.js';
-import { LanguageModel } from '../../models/index.js';
-import type { Decode, SingleTask } from '../../tasks/index.js';
+import { foldIn, prngKey, type Tensor, type TensorSpec } from '../compiler/index.js';
+import type { DecodingModel, Float32Tensor, Int32Tensor } from '../decoding/index.js';
+import { runInContext } from '../layers/index.js';
+import { LanguageModel } from '../models/index.js';
+import type { Decode, SingleTask } from '../tasks/index.js';
 import { digest, trace } from './digests.js';
 
 /** Tokens of the vocabulary of made-up logits. */

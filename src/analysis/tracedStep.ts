@@ -1,5 +1,5 @@
 /** @file Trace of a training step without values: FLOPs, saved activations and output shapes by layer. */
-import { nodeFlops, productPrecision, viewedValues } from '../../compiler/cost.js';
+import { nodeFlops, productPrecision, viewedValues } from '../compiler/cost.js';
 import {
   byteSize,
   type FlatLayout,
@@ -7,14 +7,14 @@ import {
   type TensorSpec,
   type Tree,
   tf,
-} from '../../compiler/index.js';
-import { producers, type Value } from '../../compiler/ir.js';
-import { type Parts, type ProgramMemory, programMemory } from '../../compiler/native/programMemory.js';
-import { eliminateDeadCode, optimize } from '../../compiler/passes/index.js';
-import { type TensorFunction, traceProgram } from '../../compiler/tracedProgram.js';
-import type { BatchSpecs } from '../../inputs/index.js';
-import { observeCalls } from '../../layers/index.js';
-import { forwardStep, type SingleTask, trainStep } from '../../tasks/index.js';
+} from '../compiler/index.js';
+import { producers, type Value } from '../compiler/ir.js';
+import { type Parts, type ProgramMemory, programMemory } from '../compiler/native/programMemory.js';
+import { eliminateDeadCode, optimize } from '../compiler/passes/index.js';
+import { type TensorFunction, traceProgram } from '../compiler/tracedProgram.js';
+import type { BatchSpecs } from '../inputs/index.js';
+import { observeCalls } from '../layers/index.js';
+import { forwardStep, type SingleTask, trainStep } from '../tasks/index.js';
 
 /** Sums by the path of the layer that a node belongs to. */
 type ByLayer = ReadonlyMap<string, number>;

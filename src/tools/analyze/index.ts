@@ -1,12 +1,13 @@
 /** @file `luthier analyze`: the layers of a model, and the cost of a training step. */
+
+import { analyze } from '../../analysis/analyze.js';
+import { peakOf, readDevice } from '../../analysis/device.js';
 import { nonEmpty, positive } from '../../cli/flagTable.js';
 import { findPeak } from '../../programs/mfu.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command } from '../command.js';
 import { configureFor } from '../commandExperiment.js';
 import { analysisReport } from './analysisReport.js';
-import { analyze } from './analyze.js';
-import { peakOf, readDevice } from './device.js';
 
 /** What well-tuned training of large models reaches; PaLM's was 0.46, and the best are not far above 0.6. */
 const DEFAULT_MFU = 0.5;

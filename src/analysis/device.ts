@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import type { Precision } from '../../compiler/index.js';
-import { explain } from '../../files/index.js';
-import { yamlPackage } from '../../hparams/documents/parse.js';
-import { issueText } from '../../hparams/fields/check.js';
-import type { Peak } from '../../programs/mfu.js';
-import { UsageError } from '../../registry/usageError.js';
-import { Train } from '../../tasks/index.js';
+import type { Precision } from '../compiler/index.js';
+import { explain } from '../files/index.js';
+import { yamlPackage } from '../hparams/documents/parse.js';
+import { issueText } from '../hparams/fields/check.js';
+import type { Peak } from '../programs/mfu.js';
+import { UsageError } from '../registry/usageError.js';
+import { Train } from '../tasks/index.js';
 import type { Analysis } from './analyze.js';
 
 const above0 = z.number().positive();

@@ -1,6 +1,6 @@
 /** @file Experiments for the tests of the analysis, and their configs. */
 import { z } from 'zod';
-import { type ConfiguredExperiment, configure, type Override } from '../../../src/cli/index.js';
+import { type ConfiguredExperiment, configure, type Override } from '../../src/cli/index.js';
 import {
   AdamW,
   type BaseInput,
@@ -17,10 +17,10 @@ import {
   sub,
   Train,
   tf,
-} from '../../../src/index.js';
-import { Sgd } from '../../../src/learners/index.js';
-import type { WeightedScalars } from '../../../src/models/index.js';
-import { BaseModel, type TensorBatch } from '../../../src/models/index.js';
+} from '../../src/index.js';
+import { Sgd } from '../../src/learners/index.js';
+import type { WeightedScalars } from '../../src/models/index.js';
+import { BaseModel, type TensorBatch } from '../../src/models/index.js';
 
 /** A GPT of these sizes, with biases, on synthetic text. */
 export class Gpt extends Experiment.with({

@@ -1,8 +1,8 @@
 /** @file The analysis of experiments against figures counted by hand and by the published formulas. */
 import { expect, test } from 'vitest';
-import type { Analysis } from '../../../src/tools/analysis/analyze.js';
-import { analyze } from '../../../src/tools/analysis/analyze.js';
-import type { LayerSummary } from '../../../src/tools/analysis/layerTable.js';
+import type { Analysis } from '../../src/analysis/analyze.js';
+import { analyze } from '../../src/analysis/analyze.js';
+import type { LayerSummary } from '../../src/analysis/layerTable.js';
 import { configured, Gpt, LeastSquares } from './models.js';
 
 const layerAt = ({ layers }: Analysis, path: string): LayerSummary =>

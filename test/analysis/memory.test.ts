@@ -1,8 +1,8 @@
 /** @file Peak memory of training as analyses tell it, beside what a process takes. */
 import { expect, test } from 'vitest';
-import { analyze } from '../../../src/tools/analysis/analyze.js';
-import { startCommand } from '../../command.js';
-import { hasCompiler } from '../../compiler/native/compilerSupport.js';
+import { analyze } from '../../src/analysis/analyze.js';
+import { startCommand } from '../command.js';
+import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { configured, Gpt } from './models.js';
 
 // What is resident is also a matter of the system: bench/README.md has the figures of a quiet machine, which differ by 6 %.

@@ -167,7 +167,7 @@ test.each([
 });
 
 test('175 billion parameters take no memory', async () => {
-  const { finished } = startCommand([], undefined, 'test/tools/analysis/largeProgram.ts');
+  const { finished } = startCommand([], undefined, 'test/tools/analyze/largeProgram.ts');
   const { code, stdout, stderr } = await finished;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const { parameters, maxRssKilobytes } = JSON.parse(stdout);

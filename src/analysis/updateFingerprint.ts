@@ -1,7 +1,7 @@
 /** @file Fingerprint of an update on the host: the numbers that each step hands it, the buffers it works on, its report. */
-import { flatLayout } from '../../compiler/index.js';
-import { Configurable } from '../../hparams/index.js';
-import { type Learner, NON_TRAINABLE } from '../../learners/index.js';
+import { flatLayout } from '../compiler/index.js';
+import { Configurable } from '../hparams/index.js';
+import { type Learner, NON_TRAINABLE } from '../learners/index.js';
 import { digest } from './digests.js';
 
 /** All steps up to here are looked at. */

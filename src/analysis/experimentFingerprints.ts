@@ -1,16 +1,16 @@
 /** @file Fingerprints of what an experiment computes and reads: the same in two versions where that is the same. */
-import type { ConfiguredExperiment } from '../../cli/index.js';
-import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../../compiler/index.js';
-import { build, classOf, withOrigin } from '../../hparams/index.js';
-import type { BatchSpecs } from '../../inputs/index.js';
-import { initialValues } from '../../layers/core/variables.js';
-import type { Variable } from '../../layers/index.js';
-import { trainingDataset } from '../../programs/programDataset.js';
-import { evalStep, type SingleTask, trainStep, WeightedMeans } from '../../tasks/index.js';
+import type { ConfiguredExperiment } from '../cli/index.js';
+import { fillNow, flatViews, prngKey, sizeOf, type TensorSpec } from '../compiler/index.js';
+import { build, classOf, withOrigin } from '../hparams/index.js';
+import type { BatchSpecs } from '../inputs/index.js';
+import { initialValues } from '../layers/core/variables.js';
+import type { Variable } from '../layers/index.js';
+import { trainingDataset } from '../programs/programDataset.js';
+import { evalStep, type SingleTask, trainStep, WeightedMeans } from '../tasks/index.js';
 import { decodingProgramsDigest, drawnDigest } from './decodingFingerprint.js';
 import { digest, reasonOf, type Traced, trace } from './digests.js';
+import type { Fingerprint, PartDigest } from './fingerprintedParts.js';
 import { inputDigest, readingAhead } from './inputFingerprint.js';
-import type { Fingerprint, PartDigest } from './protocol.js';
 import { Shared } from './shared.js';
 import { hostUpdateDigest } from './updateFingerprint.js';
 

@@ -1,6 +1,6 @@
 /** @file Layers of a model with parameters, FLOPs and activations, each summed over its sublayers. */
-import { sizeOf } from '../../compiler/index.js';
-import type { BaseLayer } from '../../layers/index.js';
+import { sizeOf } from '../compiler/index.js';
+import type { BaseLayer } from '../layers/index.js';
 import type { TracedStep } from './tracedStep.js';
 
 /** One layer of the model, in the order in which the model holds them. */

@@ -1,8 +1,8 @@
 /** @file Share of a training step that one device of a mesh holds: rows, variables, parts of activations. */
-import { byteSize, sizeOf, type TensorSpec } from '../../compiler/index.js';
-import { build } from '../../hparams/index.js';
-import type { BatchSpecs } from '../../inputs/index.js';
-import { Mesh, type SingleTask } from '../../tasks/index.js';
+import { byteSize, sizeOf, type TensorSpec } from '../compiler/index.js';
+import { build } from '../hparams/index.js';
+import type { BatchSpecs } from '../inputs/index.js';
+import { Mesh, type SingleTask } from '../tasks/index.js';
 import type { Held } from './tracedStep.js';
 
 /** The devices that a task is meant for. */

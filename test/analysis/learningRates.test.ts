@@ -1,11 +1,11 @@
 /** @file Learning rates of an experiment over its training, and the chart of those that changed. */
 import { expect, test } from 'vitest';
-import { AdamW, LanguageModel, Learner, SingleTask, Train } from '../../../src/index.js';
-import { Cosine } from '../../../src/learners/index.js';
-import { compareExperiment } from '../../../src/tools/diff/compare.js';
-import { learningRateChart } from '../../../src/tools/diff/learningRateChart.js';
-import { learningRatesOf } from '../../../src/tools/diff/learningRates.js';
-import type { LearningRates, MadeExperiment } from '../../../src/tools/diff/protocol.js';
+import { type LearningRates, learningRatesOf } from '../../src/analysis/learningRates.js';
+import { AdamW, LanguageModel, Learner, SingleTask, Train } from '../../src/index.js';
+import { Cosine } from '../../src/learners/index.js';
+import { compareExperiment } from '../../src/tools/diff/compare.js';
+import { learningRateChart } from '../../src/tools/diff/learningRateChart.js';
+import type { MadeExperiment } from '../../src/tools/diff/protocol.js';
 
 function ratesOf(totalSteps: number, numTrainSteps: number): LearningRates | undefined {
   const optimizer = AdamW.config({ learningRate: 0.5, lrSchedule: Cosine.config({ totalSteps }) });

@@ -1,8 +1,8 @@
 /** @file Memory of a device under a mesh, by hand and beside that of one device. */
 import { expect, test } from 'vitest';
-import { LmCloudSpmd } from '../../../experiments/lmCloud.js';
-import { configure } from '../../../src/cli/index.js';
-import { type Analysis, analyze } from '../../../src/tools/analysis/analyze.js';
+import { LmCloudSpmd } from '../../experiments/lmCloud.js';
+import { type Analysis, analyze } from '../../src/analysis/analyze.js';
+import { configure } from '../../src/cli/index.js';
 import { configured, Gpt } from './models.js';
 
 /** Two layers of depth 64, four heads of 16, a vocabulary of 250, 8 rows of 32 tokens in all, on a mesh. */

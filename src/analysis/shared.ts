@@ -1,5 +1,5 @@
 /** @file Results that experiments with equal configs share. */
-import { isEqual } from '../../hparams/index.js';
+import { isEqual } from '../hparams/index.js';
 
 /** Results by the configs that they follow from. */
 export class Shared<R> {

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { devicesOf, hoursOn, peakOf, readDevice, trainingCost } from '../../../src/tools/analysis/device.js';
+import { devicesOf, hoursOn, peakOf, readDevice, trainingCost } from '../../src/analysis/device.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'luthier-device-'));
 const written = (text: string, name = 'device.yaml'): string => {

@@ -1,7 +1,12 @@
 /** @file Learning rate over the training of an experiment, as a curve of so many points. */
-import type { ConfiguredExperiment } from '../../cli/index.js';
-import { build } from '../../hparams/index.js';
-import type { LearningRates } from './protocol.js';
+import type { ConfiguredExperiment } from '../cli/index.js';
+import { build } from '../hparams/index.js';
+
+/** Learning rates at points of a training that are equally far apart, from its first step to its last. */
+export interface LearningRates {
+  readonly steps: number;
+  readonly rates: readonly number[];
+}
 
 /** Parts into which a training is divided; its ends have a point as well. */
 const parts = 64;

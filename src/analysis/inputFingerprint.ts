@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type Config, copyWith, toJSON } from '../../hparams/index.js';
+import { build, type Config, copyWith, toJSON } from '../hparams/index.js';
 import {
   arraysOf,
   type BaseInput,
@@ -12,9 +12,9 @@ import {
   nextBatch,
   specsOf,
   withTokenizerOf,
-} from '../../inputs/index.js';
+} from '../inputs/index.js';
 import { digest, reasonOf } from './digests.js';
-import type { PartDigest } from './protocol.js';
+import type { PartDigest } from './fingerprintedParts.js';
 
 /** Rows of a batch that is read. */
 const MOST_ROWS = 4;
@@ -115,7 +115,7 @@ export async function inputDigest(config: Config<BaseInput>): Promise<PartDigest
 export function readingAhead(configs: readonly Config<BaseInput>[]): PartDigest {
   if (configs.every((config) => build(config).prefetch === 'never')) return { hash: 'none' };
   const told = sources.map((name) => {
-    const file = fileURLToPath(new URL(`../../inputs/${name}`, import.meta.url));
+    const file = fileURLToPath(new URL(`../inputs/${name}`, import.meta.url));
     return [`src/inputs/${name}`, digest(attempt(() => readFileSync(file, 'utf8')))];
   });
   return { hash: 'a thread', notRun: Object.fromEntries(told) };

@@ -1,7 +1,8 @@
 /** @file Analyzes a GPT of 175 billion parameters with all that needs masks and tables; prints how much memory that took. */
+
+import { analyze } from '../../../src/analysis/analyze.js';
 import { registerLibrary } from '../../../src/rooms.js';
-import { analyze } from '../../../src/tools/analysis/analyze.js';
-import { configured, Gpt } from './models.js';
+import { configured, Gpt } from '../../analysis/models.js';
 
 registerLibrary();
 const sizes = { layers: 96, dims: 12288, heads: 96, vocab: 50257, time: 2048, batch: 1536 };

@@ -1,0 +1,28 @@
+/** @file Parts of an experiment that are fingerprinted, and the form of their fingerprints. */
+
+/** What of an experiment is fingerprinted. */
+export const fingerprinted = [
+  'training step',
+  'optimizer update',
+  'evaluation',
+  'initial values',
+  'input',
+  'reading ahead',
+  'decoding',
+  'programs',
+] as const;
+export type FingerprintedPart = (typeof fingerprinted)[number];
+
+/** A part's fingerprint, as far as there is one. */
+export interface PartDigest {
+  /** Another one where another thing is computed or read. */
+  readonly hash?: string;
+  /** Another one where other operations are done, or on other shapes: of programs. */
+  readonly operations?: string;
+  /** Why there is none, or why it does not cover all of the part. */
+  readonly notCompared?: string;
+  /** Digests of sources that do their part when a job runs and not here, by their names. */
+  readonly notRun?: Readonly<Record<string, string>>;
+}
+
+export type Fingerprint = Readonly<Record<FingerprintedPart, PartDigest>>;
