@@ -4,7 +4,7 @@ import type { CachedEntry } from '../compiler/native/toolchain/cacheEntries.js';
 import { didYouMean } from '../hparams/errors.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
-import { codeSpan, counted, escapeMarkdown, formatBytes, markdownTable, textTable } from './reportFormat.js';
+import { counted, formatBytes, textTable } from './reportFormat.js';
 
 /** Entries of the cache, and the outcome of a command on them. */
 interface Found {
@@ -58,17 +58,6 @@ function listReport(found: Found): Report {
         ? summary
         : `${textTable(rows, header, (line, row) => (row === undefined ? paint('bold', line) : line))}\n\n${summary}`,
     json: () => ({ path: found.path, limit: found.limit, entries: found.entries.map(documentOf) }),
-    markdown: () => {
-      const cells = rows.map(([kind, name, size, age, compiler]) => [
-        kind!,
-        escapeMarkdown(name!),
-        size!,
-        age!,
-        escapeMarkdown(compiler!),
-      ]);
-      const below = escapeMarkdown(summary);
-      return rows.length === 0 ? below : `${markdownTable(cells, header)}\n\n${below}`;
-    },
   };
 }
 
@@ -82,7 +71,6 @@ function clearReport({ path, entries }: Found): Report {
   return {
     text: () => `${gone} from ${path}.${still}`,
     json: () => ({ path, removed: removed.map(documentOf), kept: kept.map(documentOf) }),
-    markdown: () => `${gone} from ${codeSpan(path)}.${still}`,
   };
 }
 

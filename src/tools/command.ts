@@ -5,7 +5,7 @@ import { UsageError } from '../registry/usageError.js';
 import type { Paint } from './terminalOutput.js';
 
 /** Output formats of every command. */
-const formats = ['text', 'json', 'markdown'] as const;
+const formats = ['text', 'json'] as const;
 
 /** Result of a command. Its text forms end without a newline. */
 export interface Report {
@@ -13,8 +13,6 @@ export interface Report {
   text(paint: Paint): string;
   /** Plain data for scripts. */
   json(): unknown;
-  /** For pages and comments. */
-  markdown(): string;
   /** The command's further formats, by name. */
   readonly further?: Readonly<Record<string, () => string>>;
   /** 0 if absent; 1 if a check fails. */
@@ -42,7 +40,7 @@ export interface Command {
   readonly flags: FlagTable;
   /** Whether the command accepts --set, --unset, --fiddler and --config_file. */
   readonly changes: boolean;
-  /** Formats besides the common ones. */
+  /** Formats besides the common ones: Markdown where a reviewer pastes the report into a comment. */
   readonly formats?: readonly string[];
   /** Text below the flags in --help: examples, exit codes. */
   readonly details?: string;

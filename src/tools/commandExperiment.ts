@@ -7,7 +7,7 @@ import { showFile } from '../registry/directories.js';
 import { type ResolvedExperiment, resolveExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Arguments, Report } from './command.js';
-import { codeSpan, formatBytes } from './reportFormat.js';
+import { formatBytes } from './reportFormat.js';
 
 /** Resolves an experiment; from here on, short names refer to the library's classes. */
 export async function resolveFor(name: string): Promise<ResolvedExperiment> {
@@ -52,6 +52,5 @@ export function written(experiment: string, file: string, text: string): Report 
   return {
     text: () => `Wrote ${shown}, ${formatBytes(bytes)}.`,
     json: () => ({ experiment, file: shown, bytes }),
-    markdown: () => `Wrote ${codeSpan(shown)}, ${formatBytes(bytes)}.`,
   };
 }

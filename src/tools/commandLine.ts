@@ -34,8 +34,7 @@ function warn(line: string): void {
 function written(report: Report, format: Arguments['format']): string {
   const further = report.further?.[format];
   if (further !== undefined) return further();
-  if (format === 'json') return JSON.stringify(report.json(), null, 2);
-  return format === 'markdown' ? report.markdown() : report.text(paintFor(process.stdout));
+  return format === 'json' ? JSON.stringify(report.json(), null, 2) : report.text(paintFor(process.stdout));
 }
 
 async function run([name, ...rest]: readonly string[]): Promise<number> {

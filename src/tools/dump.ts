@@ -1,13 +1,12 @@
 /** @file `luthier dump`: prints an experiment's constants and configs. */
 import { oneOf } from '../cli/flagTable.js';
 import { type ConfiguredExperiment, jsonDocument, yamlDocument } from '../cli/index.js';
-import { classVarsText, effectiveConstants } from '../experiment/index.js';
+import { classVarsText } from '../experiment/index.js';
 import { type PrintOptions, print, printHistory } from '../hparams/index.js';
 import { showFile } from '../registry/directories.js';
 import { UsageError } from '../registry/usageError.js';
 import type { Command, Report } from './command.js';
 import { configureResolved, resolveFor } from './commandExperiment.js';
-import { codeBlock, codeSpan, counted, folded, markdownTable } from './reportFormat.js';
 import { type Paint, plain } from './terminalOutput.js';
 
 const defaultForms = ['show', 'mark', 'hide'] as const;
@@ -31,24 +30,6 @@ function text(configured: ConfiguredExperiment, file: string, shown: Shown, pain
     `${paint('bold', configured.name)} ${paint('dim', file)}`,
     `${paint('bold', 'Constants')}\n${constants === '' ? 'none' : constants}`,
     `${paint('bold', shown.history ? 'History of the configs' : 'Configs')}\n${configText(configured, shown, paint)}`,
-  ].join('\n\n');
-}
-
-function markdown(configured: ConfiguredExperiment, file: string, shown: Shown): string {
-  const constants = effectiveConstants(configured.experiment);
-  const rows = constants.map(({ name, value, setBy, schema }) => [
-    codeSpan(name),
-    value === undefined ? '(not set)' : codeSpan(JSON.stringify(value)),
-    codeSpan(setBy),
-    schema.description ?? '',
-  ]);
-  const configs = configText(configured, shown, plain);
-  const summary = shown.history ? 'History of the configs' : 'Configs';
-  return [
-    `### ${codeSpan(configured.name)}`,
-    codeSpan(file),
-    rows.length === 0 ? 'No constants.' : markdownTable(rows, ['constant', 'value', 'set by', 'what it is']),
-    folded(`${summary}: ${counted(configs.split('\n').length, 'line')}`, codeBlock(configs)),
   ].join('\n\n');
 }
 
@@ -89,9 +70,7 @@ export const dump: Command = {
     const isDocument = args.format === 'json' || args.format === 'yaml';
     const flag = shown.history ? '--history' : shown.defaults === undefined ? undefined : '--defaults';
     if (isDocument && flag !== undefined) {
-      throw new UsageError(
-        `${flag}: a document has no place for it; use --format=text or --format=markdown.`,
-      );
+      throw new UsageError(`${flag}: a document has no place for it; use --format=text.`);
     }
     const resolved = await resolveFor(name);
     const configured = configureResolved(resolved, args);
@@ -99,7 +78,6 @@ export const dump: Command = {
     return {
       text: (paint) => text(configured, file, shown, paint),
       json: () => jsonDocument(configured),
-      markdown: () => markdown(configured, file, shown),
       further: { yaml: () => yamlDocument(configured).trimEnd() },
     };
   },

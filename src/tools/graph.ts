@@ -3,7 +3,6 @@ import { nonEmpty, oneOf, positive } from '../cli/flagTable.js';
 import { type GraphOptions, getPath, toDot, toSvg } from '../hparams/index.js';
 import type { Arguments, Command, Report } from './command.js';
 import { configureResolved, resolveFor, written } from './commandExperiment.js';
-import { codeBlock, codeSpan } from './reportFormat.js';
 
 const kinds = ['svg', 'dot'] as const;
 type Kind = (typeof kinds)[number];
@@ -86,7 +85,6 @@ export const graph: Command = {
     return {
       text: () => picture.trimEnd(),
       json: () => ({ experiment: resolved.name, at: at ?? '', [kind]: picture }),
-      markdown: () => `### ${codeSpan(resolved.name)}\n\n${codeBlock(picture, kind)}`,
     };
   },
 };

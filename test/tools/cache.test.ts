@@ -60,9 +60,6 @@ describe('luthier cache', () => {
       inUse: false,
       compiler: 'cc (GCC) 13.1.0',
     });
-    expect((await luthier('list', '--format=markdown')).stdout).toMatch(
-      /\n\| program +\| lm\.Small\\\|x +\|/,
-    );
   });
 
   it('removes what no process uses', async () => {
@@ -75,9 +72,9 @@ describe('luthier cache', () => {
     });
     expect(existsSync(old)).toBe(false);
     expect(readdirSync(path)).toEqual([used.slice(path.length + 1)]);
-    expect(await luthier('clear', '--format=markdown')).toMatchObject({
+    expect(await luthier('clear')).toMatchObject({
       code: 0,
-      stdout: `Nothing was removed from \`${path}\`. 1 entry is in use, and stays.\n`,
+      stdout: `Nothing was removed from ${path}. 1 entry is in use, and stays.\n`,
     });
     const { removed, kept } = JSON.parse((await luthier('clear', '--format=json')).stdout);
     expect(removed).toEqual([]);

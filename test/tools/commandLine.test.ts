@@ -100,7 +100,7 @@ describe('commands', () => {
     );
     expect(format).toMatchObject({
       code: 2,
-      stderr: "--format: expected one of text, json, markdown; got 'yaml'.\n",
+      stderr: "--format: expected one of text, json; got 'yaml'.\n",
     });
   });
 

@@ -60,21 +60,10 @@ describe('luthier dump', () => {
     }
   });
 
-  it('has a table of constants and folded configs in Markdown', async () => {
-    const { stdout } = await luthier(['dump', 'tiny.Tiny', '--format=markdown', '--defaults=mark']);
-    expect(stdout).toMatch(
-      /^### `tiny\.Tiny`\n\n`experiments\/tiny\.ts`\n\n\| constant +\| value +\| set by +\| what it is +\|\n/,
-    );
-    expect(stdout).toMatch(/\n\| `dataPath` +\| `"corpus\/\*\.txt"` +\| `Tiny` +\| The text\. +\|\n/);
-    expect(stdout).toMatch(
-      /\n<details>\n<summary>Configs: \d+ lines<\/summary>\n\n```\n<root> : Configs\n[\s\S]*\ntask\.name : 'task' \(default\)\n[\s\S]*\n```\n\n<\/details>\n$/,
-    );
-  });
-
   it('has no place in a document for history and defaults', async () => {
     expect(await luthier(['dump', 'tiny.Tiny', '--history', '--format=yaml'])).toMatchObject({
       code: 2,
-      stderr: '--history: a document has no place for it; use --format=text or --format=markdown.\n',
+      stderr: '--history: a document has no place for it; use --format=text.\n',
     });
   });
 });

@@ -127,11 +127,11 @@ it('tells which experiments are gone, which cannot be evaluated, and which have 
     code: 0,
     stdout: 'toy.Short was removed\n\n1 snapshot: 1 was removed.\n',
   });
-  const missing = await luthier('--check', 'Renamed', '--format=markdown');
+  const missing = await luthier('--check', 'Renamed');
   expect(missing).toMatchObject({
     code: 1,
     stdout:
-      '1 snapshot: 1 is missing.\n\n`toy.Renamed` is missing\n\nTo mend:\n\n```sh\nnpx luthier snapshot toy.Renamed\n```\n',
+      'toy.Renamed is missing\n\n1 snapshot: 1 is missing.\n\nTo mend:\n  npx luthier snapshot toy.Renamed\n',
   });
   await luthier('--remove', 'toy.Long');
   expect(existsSync(join(cwd, folder))).toBe(false);

@@ -190,7 +190,7 @@ export function analysisReport(analyzed: Analyzed): Report {
   const rows = layerRows(analysis.layers, { all, maxDepth });
   return {
     text: (paint) => textOf(analyzed, rows, paint),
-    markdown: () => markdownOf(analyzed, rows),
+    further: { markdown: () => markdownOf(analyzed, rows) },
     json: () => ({
       experiment,
       ...analysis,

@@ -55,6 +55,7 @@ export const analyzeCommand: Command = {
     },
   },
   changes: true,
+  formats: ['markdown'],
   details: [
     'The model is traced on shapes alone: no data is read and no weight initialised, so models of any size can be analysed.',
     'A multiply-add counts as two FLOPs, and a training step as three forward passes. Memory is that of one device without',

@@ -8,7 +8,6 @@ import { UsageError } from '../../registry/index.js';
 import { readSourceFile } from '../../registry/sourceFile.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { configureResolved, resolveFor, written } from '../commandExperiment.js';
-import { codeBlock, codeSpan } from '../reportFormat.js';
 import { filesAround, modulesFor } from './modules.js';
 
 /** Results of the experiment's methods, except those that equal Experiment's own. */
@@ -102,7 +101,6 @@ export const codegenCommand: Command = {
     return {
       text: () => code.trimEnd(),
       json: () => ({ experiment: name, code }),
-      markdown: () => `### ${codeSpan(name)}\n\n${codeBlock(code, 'ts')}`,
     };
   },
 };

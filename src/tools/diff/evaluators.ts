@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, extname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { UsageError } from '../../registry/usageError.js';
+import { Answerer, endText, inParts } from '../answerer.js';
 import { Child, ChildError } from '../child.js';
 import {
   type AnalysisDocument,
@@ -37,83 +38,55 @@ export interface Limits {
   readonly gigabytes: number;
 }
 
-/** An answer, or why there is none, and what the process had read when it was given. */
-interface Told {
-  readonly answer: Answer | string;
-  /** Absolute paths, as `recordReads` gives them. */
-  readonly reads: readonly string[];
-}
-
 /** Of a process that ended: it may have read anything. */
 const everything = ['/'];
 
-/** One process after another that answers questions: what ends one is the answer to what it was asked. */
-class Answerer {
-  private child: Child<Question, Message> | undefined;
-  private isFresh = true;
+/** Starts a process of a tree. @throws ChildError where it does not speak as this one does. */
+async function begin({ library, project }: Tree, { gigabytes }: Limits): Promise<Child<Question, Message>> {
+  const file = join(library, entry);
+  if (!existsSync(file)) throw new ChildError('ended', `${file} is missing.`, '');
+  // Traces are many small objects that live a while: copying them too often took a sixth of the time.
+  const options = { cwd: project, args: [String(gigabytes)], flags: ['--max-semi-space-size=128'] };
+  const child = new Child<Question, Message>(pathToFileURL(file), options);
+  const message = await child.receive(60_000);
+  if ('ready' in message && message.ready === protocolVersion) return child;
+  await child.kill();
+  throw new ChildError('ended', 'It speaks another version of the protocol.', '');
+}
+
+/** One process after another that evaluates experiments, with all that the present one has read. */
+class Evaluating {
+  private readonly answerer: Answerer<Question, Message>;
   private reads: string[] = [];
 
   constructor(
-    private readonly tree: Tree,
+    tree: Tree,
     private readonly limits: Limits,
-  ) {}
-
-  /** Starts the process; gives the reason where it does not speak as this one does. */
-  async start(): Promise<string | undefined> {
-    const file = join(this.tree.library, entry);
-    if (!existsSync(file)) return `${file} is missing.`;
-    const args = [String(this.limits.gigabytes)];
-    // Traces are many small objects that live a while: copying them too often took a sixth of the time.
-    const options = { cwd: this.tree.project, args, flags: ['--max-semi-space-size=128'] };
-    const child = new Child<Question, Message>(pathToFileURL(file), options);
-    this.isFresh = true;
-    this.reads = [];
-    try {
-      const message = await child.receive(60_000);
-      if ('ready' in message && message.ready === protocolVersion) {
-        this.child = child;
-        return undefined;
-      }
-      await child.kill();
-      return 'It speaks another version of the protocol.';
-    } catch (error) {
-      if (!(error instanceof ChildError)) throw error;
-      return `${error.message}\n${error.output.trim()}`;
-    }
+  ) {
+    const start = (): Promise<Child<Question, Message>> => {
+      this.reads = [];
+      return begin(tree, limits);
+    };
+    this.answerer = new Answerer(start, (message) => 'answer' in message);
   }
 
-  async ask(question: Question): Promise<Told> {
-    for (;;) {
-      const why = this.child === undefined ? await this.start() : undefined;
-      if (why !== undefined)
-        throw new UsageError(`${this.tree.project}: a new evaluating process does not start. ${why}`);
-      const { isFresh } = this;
-      try {
-        this.child!.send(question);
-        const message = await this.child!.receive(this.limits.seconds * 1000);
-        const { answer, reads } = message as Exclude<Message, { ready: number }>;
-        this.isFresh = false;
-        this.reads.push(...reads);
-        return { answer, reads: [...this.reads] };
-      } catch (error) {
-        if (!(error instanceof ChildError)) throw error;
-        this.child = undefined;
-        // A process may end over what earlier experiments left behind; a fresh one tells whose fault it is.
-        if (isFresh || error.reason === 'timeout') return { answer: this.toldOf(error), reads: everything };
-      }
-    }
+  /** Starts the process. @throws ChildError where it does not start. */
+  start(): Promise<void> {
+    return this.answerer.start();
   }
 
-  /** What the experiment's own code did to the process. */
-  private toldOf({ reason, message, output }: ChildError): string {
+  /** An answer, or why there is none, and what the process had read when it was given, as `recordReads` tells it. */
+  async ask(question: Question): Promise<{ answer: Answer | string; reads: readonly string[] }> {
     const { seconds } = this.limits;
-    if (reason === 'timeout')
-      return `It took longer than ${seconds} s; luthier diff --timeout=SECONDS gives it more.`;
-    return `${message}\n${output.trim()}`.trim();
+    const { messages, error } = await this.answerer.ask(question, seconds);
+    if (error !== undefined) return { answer: endText(error, 'diff', seconds), reads: everything };
+    const { answer, reads } = messages.at(-1) as Exclude<Message, { ready: number }>;
+    this.reads.push(...reads);
+    return { answer, reads: [...this.reads] };
   }
 
-  async end(): Promise<void> {
-    await this.child?.kill();
+  end(): Promise<void> {
+    return this.answerer.end();
   }
 }
 
@@ -127,24 +100,9 @@ interface Asked {
   readonly processes: number;
 }
 
-/** The fewest experiments that are worth the start of a process. */
-const fewest = 4;
-
-/** The names in so many parts: what experiments that stand side by side have in common is made once. */
-function partsOf(names: readonly string[], most: number): string[][] {
-  const count = Math.min(most, Math.ceil(names.length / fewest));
-  const size = Math.ceil(names.length / count);
-  return Array.from({ length: count }, (_, i) => names.slice(i * size, (i + 1) * size));
-}
-
-/** The next name of a part; of the longest other one where it is done. */
-function nextOf(part: string[], parts: readonly string[][]): string | undefined {
-  return part.shift() ?? parts.toSorted((a, b) => b.length - a.length)[0]!.pop();
-}
-
 /** The processes of one version, as many as questions are worth. */
 export class Evaluator {
-  private readonly answerers: Answerer[] = [];
+  private readonly processes: Evaluating[] = [];
   private started: Promise<void> | undefined;
   private readonly reads = new Map<string, Set<string>>();
 
@@ -174,23 +132,35 @@ export class Evaluator {
   private async launch(): Promise<void> {
     const { library, root } = this.tree;
     const isOwn = this.tree !== this.home && (library === root || library.startsWith(`${root}/`));
-    const first = new Answerer(this.tree, this.limits);
-    this.answerers.push(first);
-    const why = await first.start();
+    const why = await this.whyNot();
     if (why === undefined) return;
-    if (isOwn && existsSync(join(library, 'src/cli/index.ts'))) {
-      // An early version, or a later one: ours may do, for it uses little of the library.
-      for (const file of evaluatorFiles()) {
-        mkdirSync(dirname(join(library, file)), { recursive: true });
-        copyFileSync(join(own, file), join(library, file));
-      }
-      const still = await first.start();
-      if (still === undefined) return;
-      throw new UsageError(
-        `${this.label}: its experiments cannot be evaluated by this version of Luthier. ${still}`,
-      );
+    if (!isOwn || !existsSync(join(library, 'src/cli/index.ts')))
+      throw new UsageError(`${this.label}: there is no Luthier to evaluate its experiments with. ${why}`);
+    // An early version, or a later one: ours may do, for it uses little of the library.
+    for (const file of evaluatorFiles()) {
+      mkdirSync(dirname(join(library, file)), { recursive: true });
+      copyFileSync(join(own, file), join(library, file));
     }
-    throw new UsageError(`${this.label}: there is no Luthier to evaluate its experiments with. ${why}`);
+    const still = await this.whyNot();
+    if (still === undefined) return;
+    throw new UsageError(
+      `${this.label}: its experiments cannot be evaluated by this version of Luthier. ${still}`,
+    );
+  }
+
+  /** Why the first process does not start; undefined where it does. */
+  private async whyNot(): Promise<string | undefined> {
+    try {
+      await this.process(0).start();
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof ChildError)) throw error;
+      return `${error.message}\n${error.output.trim()}`.trim();
+    }
+  }
+
+  private process(part: number): Evaluating {
+    return (this.processes[part] ??= new Evaluating(this.tree, this.limits));
   }
 
   /** The constants and configs of experiments, by at most so many processes. */
@@ -234,9 +204,9 @@ export class Evaluator {
 
   /** Has experiments made and fingerprinted, one after another, for what is read meanwhile. */
   async look({ names, changes, processes }: Asked): Promise<void> {
-    await this.share(names, processes, async (answerer, name) => {
-      await this.ask(answerer, { ask: 'configs', name, changes });
-      await this.ask(answerer, { ask: 'fingerprint', name, changes });
+    await this.share(names, processes, async (process, name) => {
+      await this.ask(process, { ask: 'configs', name, changes });
+      await this.ask(process, { ask: 'fingerprint', name, changes });
     });
   }
 
@@ -246,8 +216,8 @@ export class Evaluator {
     document: (answer: Answer | string, name: string) => D,
   ): Promise<Map<string, D>> {
     const documents = new Map<string, D>();
-    await this.share(names, processes, async (answerer, name) => {
-      documents.set(name, document(await this.ask(answerer, { ask, name, ...subject }), name));
+    await this.share(names, processes, async (process, name) => {
+      documents.set(name, document(await this.ask(process, { ask, name, ...subject }), name));
     });
     return documents;
   }
@@ -255,21 +225,16 @@ export class Evaluator {
   /** Does something for each experiment, by several processes. */
   private async share(
     names: readonly string[],
-    processes: number,
-    work: (answerer: Answerer, name: string) => Promise<void>,
+    most: number,
+    work: (process: Evaluating, name: string) => Promise<void>,
   ): Promise<void> {
-    const parts = partsOf(names, processes);
-    if (parts.length > 0) await this.start();
-    const working = parts.map(async (part, i) => {
-      const answerer = (this.answerers[i] ??= new Answerer(this.tree, this.limits));
-      for (let name = nextOf(part, parts); name !== undefined; name = nextOf(part, parts))
-        await work(answerer, name);
-    });
-    await Promise.all(working);
+    if (names.length === 0) return;
+    await this.start();
+    await inParts(names, most, (part) => this.process(part), work);
   }
 
-  private async ask(answerer: Answerer, question: Question): Promise<Answer | string> {
-    const { answer, reads } = await answerer.ask(question);
+  private async ask(process: Evaluating, question: Question): Promise<Answer | string> {
+    const { answer, reads } = await process.ask(question);
     this.reads.set(question.name, new Set([...(this.reads.get(question.name) ?? []), ...reads]));
     return this.mapped(answer);
   }
@@ -283,6 +248,6 @@ export class Evaluator {
   /** Ends the processes. */
   async end(): Promise<void> {
     await this.started?.catch(() => {});
-    await Promise.all(this.answerers.map((answerer) => answerer.end()));
+    await Promise.all(this.processes.map((process) => process.end()));
   }
 }

@@ -25,6 +25,7 @@ export const diff: Command = {
   usage: '[EXP | A B]',
   positionals: [0, 2],
   changes: true,
+  formats: ['markdown'],
   flags: {
     base: {
       key: 'base',
@@ -171,7 +172,7 @@ export function reportOf(report: DiffReport, failOnChange = false, labels: reado
   return {
     text: (paint) => textOf(report, paint, labels),
     json: () => report,
-    markdown: () => markdownOf(report, { labels }),
+    further: { markdown: () => markdownOf(report, { labels }) },
     exitCode: Number(fails),
   };
 }

@@ -1,9 +1,9 @@
-/** @file Report of `luthier list` as text, Markdown and JSON. */
+/** @file Report of `luthier list` as text and JSON. */
 import { showFile } from '../../registry/directories.js';
 import type { FoundExperiment, OwnConstant } from '../../registry/scan.js';
 import { suggestExperiment } from '../../registry/suggest.js';
 import type { Report } from '../command.js';
-import { codeSpan, counted, escapeMarkdown, formatCount, indented } from '../reportFormat.js';
+import { counted, formatCount, indented } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
 import type { Built } from './buildAll.js';
 
@@ -17,7 +17,7 @@ export interface Asked {
   readonly built: ReadonlyMap<FoundExperiment, Built> | undefined;
 }
 
-/** Longer values are truncated in text and Markdown; JSON has them in full. */
+/** Longer values are truncated in text; JSON has them in full. */
 const longestValue = 60;
 const lineWidth = 100;
 
@@ -76,18 +76,6 @@ function nothing({ pattern, directories, names }: Asked): string {
   return `No experiment of ${where} matches '${pattern}'.${suggestExperiment(pattern, names)}`;
 }
 
-function itemOf(found: FoundExperiment, built: Built | undefined): string {
-  const kind = found.abstract ? 'abstract, ' : '';
-  const description = found.description === '' ? '' : ` ${escapeMarkdown(found.description)}`;
-  const head = `- **${codeSpan(found.name)}** (${escapeMarkdown(placeOf(found))}), ${kind}extends ${codeSpan(found.base)}.`;
-  const constants = found.constants.map((constant) => codeSpan(constantText(constant))).join(', ');
-  const made = built === undefined ? '' : escapeMarkdown(buildText(built));
-  return [head + description, constants, made]
-    .filter((line) => line !== '')
-    .map((line) => indented(line, '  ').trimStart())
-    .join('  \n  ');
-}
-
 function documentOf(found: FoundExperiment, built: Built | undefined): object {
   const { name, place, base, abstract, description, constants } = found;
   return {
@@ -114,10 +102,6 @@ export function listReport(experiments: readonly FoundExperiment[], asked: Asked
             '\n\n',
           ),
     json: () => ({ experiments: experiments.map((found) => documentOf(found, built(found))) }),
-    markdown: () =>
-      none
-        ? escapeMarkdown(nothing(asked))
-        : `${experiments.map((found) => itemOf(found, built(found))).join('\n')}\n\n${summary(experiments)}`,
     exitCode: none ? 1 : 0,
   };
 }

@@ -5,7 +5,7 @@ import { writeTogether } from '../../files/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { diffText, lineDiff } from '../lineDiff.js';
-import { codeBlock, codeSpan, counted, escapeMarkdown } from '../reportFormat.js';
+import { counted } from '../reportFormat.js';
 import { type Paint, plain } from '../terminalOutput.js';
 import type { ChangedFile, Plan } from './renamePlan.js';
 
@@ -110,15 +110,6 @@ export function renameReport(plan: Plan, outcome: Outcome): Report {
       lookAt: plan.mentions,
       errors: plan.errors,
     }),
-    markdown: () =>
-      [
-        escapeMarkdown(summary),
-        codeBlock(diff(plain), 'diff'),
-        ...lists.map(({ title, items }) => {
-          const lines = items.map(([place, text]) => `- ${codeSpan(place)} ${codeSpan(text)}`);
-          return `${title}\n\n${lines.join('\n')}`;
-        }),
-      ].join('\n\n'),
     exitCode: outcome === 'refused' ? 1 : 0,
   };
 }

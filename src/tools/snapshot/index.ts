@@ -5,7 +5,7 @@ import { fullNameOf } from '../../registry/suggest.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command, Report } from '../command.js';
 import { diffText } from '../lineDiff.js';
-import { codeBlock, codeSpan, counted, escapeHtml, folded } from '../reportFormat.js';
+import { counted } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
 import {
   badStates,
@@ -72,22 +72,6 @@ function text(entries: readonly Entry[], paint: Paint): string {
   return [...sections, summaryOf(entries), ...mend].join('\n\n');
 }
 
-function sectionMarkdown(entry: Entry): string {
-  const head = `${codeSpan(entry.name)} ${said[entry.state]}`;
-  if (entry.problem !== undefined) return `${head}\n\n${codeBlock(entry.problem)}`;
-  if (entry.diff.length === 0) return head;
-  const changed = entry.diff.filter(({ kind }) => kind === 'removed' || kind === 'added').length;
-  const summary = `<code>${escapeHtml(entry.name)}</code> ${said[entry.state]}: ${counted(changed, 'line')}`;
-  return folded(summary, codeBlock(diffText(entry.diff), 'diff'));
-}
-
-function markdown(entries: readonly Entry[]): string {
-  const sections = entries.filter(({ state }) => state !== 'current').map(sectionMarkdown);
-  const commands = commandsFor(entries);
-  const mend = commands.length === 0 ? [] : [`To mend:\n\n${codeBlock(commands.join('\n'), 'sh')}`];
-  return [summaryOf(entries), ...sections, ...mend].join('\n\n');
-}
-
 /** Report on snapshots; fails if any is in a bad state. */
 export function snapshotReport(entries: readonly Entry[]): Report {
   return {
@@ -103,7 +87,6 @@ export function snapshotReport(entries: readonly Entry[]): Report {
       })),
       commands: commandsFor(entries),
     }),
-    markdown: () => markdown(entries),
     exitCode: entries.some(isBad) ? 1 : 0,
   };
 }

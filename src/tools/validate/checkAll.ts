@@ -1,9 +1,10 @@
-/** @file Pool of checking processes: an experiment that crashes or hangs one becomes a finding. */
+/** @file Checks of experiments in processes of their own: what crashes or hangs one becomes a finding. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import type { FoundExperiment } from '../../registry/scan.js';
-import { Child, ChildError } from '../child.js';
+import { Answerer, endText, inParts } from '../answerer.js';
+import { Child } from '../child.js';
 import { atEnd } from '../cleanup.js';
 import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 
@@ -28,132 +29,54 @@ export interface Checked {
   readonly seconds: number;
 }
 
-/** Experiments per process, all of one file: starting a process takes as long as checking a few. */
-const experimentsPerProcess = 8;
 /** Seconds for a process to start; a busy machine takes a while to load the library. */
 const startTimeout = 120;
 
-/** Experiments waiting for a check. */
-class Queue {
-  private readonly waiting: FoundExperiment[];
-  private readonly taken = new Set<string>();
+type Checker = Answerer<Question, Answer>;
 
-  constructor(experiments: readonly FoundExperiment[]) {
-    this.waiting = [...experiments];
-  }
-
-  /** The next one: from the file that is already loaded, else from one that no other process has loaded. */
-  take(loaded: string | undefined): FoundExperiment | undefined {
-    const { waiting, taken } = this;
-    const next =
-      waiting.find(({ file }) => file === loaded) ??
-      waiting.find(({ file }) => !taken.has(file)) ??
-      waiting[0];
-    if (next) {
-      taken.add(next.file);
-      waiting.splice(waiting.indexOf(next), 1);
-    }
-    return next;
-  }
+async function begin(): Promise<Child<Question, Answer>> {
+  const worker = new URL(`./checkWorker${extname(import.meta.url)}`, import.meta.url);
+  const child = new Child<Question, Answer>(worker);
+  await child.receive(startTimeout * 1000);
+  return child;
 }
 
-/** Files that crash or hang the process that loads them, with the problem. */
-type BadFiles = Map<string, Problem>;
-
-/** Outcome of checking an experiment. */
-interface Outcome {
-  readonly findings: Findings;
-  readonly reached: Level | undefined;
-  /** Why the process ended during the check; undefined if it is still running. */
-  readonly ended: ChildError['reason'] | undefined;
-}
-
-/** Runs one checking process after another on experiments from the queue. */
-class Worker {
-  private child: Child<Question, Answer> | undefined;
-  private loaded: string | undefined;
+/** Checks experiments, one after another in each process. */
+class Checks {
+  /** Files that crash or hang the process that loads them, with the problem. */
+  private readonly badFiles = new Map<string, Problem>();
 
   constructor(
     private readonly options: RunOptions,
     private readonly directory: string,
-    private readonly badFiles: BadFiles,
   ) {}
 
-  async work(queue: Queue, report: (checked: Checked) => void): Promise<void> {
-    for (let found = queue.take(this.loaded); found; found = queue.take(this.loaded)) {
-      report(await this.check(found));
-    }
-    await this.child?.kill();
-  }
-
-  private async check(found: FoundExperiment): Promise<Checked> {
+  async of(found: FoundExperiment, checker: Checker): Promise<Checked> {
     const started = performance.now();
-    const done = ({ findings, reached }: Omit<Outcome, 'ended'>): Checked => {
-      return { found, findings, reached, seconds: (performance.now() - started) / 1000 };
-    };
     const bad = this.badFiles.get(found.file);
-    if (bad) return done({ findings: onlyProblem(bad), reached: undefined });
-    const isFresh = this.child === undefined;
-    const outcome = await this.ask(found);
-    // A process may die of what an earlier experiment left running; a fresh one tells which is at fault.
-    const again = outcome.ended === 'ended' && !isFresh ? await this.ask(found) : outcome;
-    const [problem] = again.findings.problems;
+    const told = bad === undefined ? await this.ask(found, checker) : failed(bad, undefined);
+    return { found, ...told, seconds: (performance.now() - started) / 1000 };
+  }
+
+  private async ask({ name, file }: FoundExperiment, checker: Checker): Promise<Outcome> {
+    const { level, changes, lenient, timeout } = this.options;
+    const question = { name, level, changes, lenient, directory: this.directory };
+    const { messages, error } = await checker.ask(question, timeout);
+    const reached = messages.findLast((message) => message.kind === 'reached')?.level;
+    const last = messages.at(-1);
+    if (last?.kind === 'done') return { findings: last.findings, reached };
+    const next = levels[reached === undefined ? 0 : levels.indexOf(reached) + 1];
+    const problem = { level: next ?? level, message: endText(error!, 'validate', timeout) };
     // The file failed to load: its other experiments would fail likewise.
-    if (again.ended && again.reached === undefined) this.badFiles.set(found.file, problem!);
-    return done(again);
-  }
-
-  private async ask(found: FoundExperiment): Promise<Outcome> {
-    let reached: Level | undefined;
-    try {
-      const child = await this.ready();
-      this.loaded = found.file;
-      const { level, changes, lenient, timeout } = this.options;
-      child.send({ name: found.name, level, changes, lenient, directory: this.directory });
-      const deadline = performance.now() + timeout * 1000;
-      for (;;) {
-        const answer = await child.receive(Math.max(1, deadline - performance.now()));
-        if (answer.kind === 'done') return { findings: answer.findings, reached, ended: undefined };
-        if (answer.kind === 'reached') reached = answer.level;
-      }
-    } catch (error) {
-      if (!(error instanceof ChildError)) throw error;
-      this.child = undefined;
-      this.loaded = undefined;
-      const problem = problemOf(error, reached, this.options);
-      return { findings: onlyProblem(problem), reached, ended: error.reason };
-    }
-  }
-
-  private async ready(): Promise<Child<Question, Answer>> {
-    if (this.child === undefined) {
-      const child = new Child<Question, Answer>(
-        new URL(`./checkWorker${extname(import.meta.url)}`, import.meta.url),
-      );
-      await child.receive(startTimeout * 1000);
-      this.child = child;
-    }
-    return this.child;
+    if (reached === undefined) this.badFiles.set(file, problem);
+    return failed(problem, reached);
   }
 }
 
-function onlyProblem(problem: Problem): Findings {
-  return { problems: [problem], warnings: [], unread: [], ignored: [] };
-}
+type Outcome = Pick<Checked, 'findings' | 'reached'>;
 
-function problemOf(error: ChildError, reached: Level | undefined, { level, timeout }: RunOptions): Problem {
-  const last = levels.indexOf(level);
-  const failed = levels[Math.min(last, reached === undefined ? 0 : levels.indexOf(reached) + 1)]!;
-  if (error.reason === 'timeout') {
-    return {
-      level: failed,
-      message: `It took longer than ${timeout} s; luthier validate --timeout=SECONDS gives it more.`,
-    };
-  }
-  const said = error.output.trimEnd().split('\n').slice(-8).join('\n');
-  // Out of memory, the output only shows the runtime's internals.
-  const tells = said !== '' && !error.message.includes('memory');
-  return { level: failed, message: tells ? `${error.message} It said:\n${said}` : error.message };
+function failed(problem: Problem, reached: Level | undefined): Outcome {
+  return { findings: { problems: [problem], warnings: [], unread: [], ignored: [] }, reached };
 }
 
 /** Checks all `experiments`; results are in their order. */
@@ -164,23 +87,22 @@ export async function checkAll(
   const directory = mkdtempSync(join(tmpdir(), 'luthier-validate-'));
   const clean = (): void => rmSync(directory, { recursive: true, force: true });
   const forget = atEnd(clean);
+  const checkers: Checker[] = [];
   try {
-    const queue = new Queue(experiments);
-    const files = new Set(experiments.map(({ file }) => file)).size;
-    const useful = Math.max(files, Math.ceil(experiments.length / experimentsPerProcess));
     // A step uses all processors, and possibly all memory.
     const most = options.level === 'step' ? 1 : availableParallelism();
-    const count = Math.min(most, useful, experiments.length);
+    const checks = new Checks(options, directory);
     const checked = new Map<FoundExperiment, Checked>();
-    const badFiles: BadFiles = new Map();
-    const workers = Array.from({ length: count }, () => new Worker(options, directory, badFiles));
-    const report = (each: Checked): void => {
-      checked.set(each.found, each);
+    const checkerOf = (part: number): Checker =>
+      (checkers[part] ??= new Answerer(begin, ({ kind }) => kind === 'done'));
+    await inParts(experiments, most, checkerOf, async (checker, found) => {
+      const each = await checks.of(found, checker);
+      checked.set(found, each);
       options.done?.(each);
-    };
-    await Promise.all(workers.map((worker) => worker.work(queue, report)));
+    });
     return experiments.map((found) => checked.get(found)!);
   } finally {
+    await Promise.all(checkers.map((checker) => checker.end()));
     clean();
     forget();
   }

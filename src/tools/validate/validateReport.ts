@@ -1,16 +1,7 @@
-/** @file Report of `luthier validate` as text, Markdown and JSON. */
+/** @file Report of `luthier validate` as text and JSON. */
 import { showFile } from '../../registry/directories.js';
 import type { Report } from '../command.js';
-import {
-  codeSpan,
-  counted,
-  escapeMarkdown,
-  folded,
-  formatCount,
-  indented,
-  markdownTable,
-  textTable,
-} from '../reportFormat.js';
+import { counted, formatCount, indented, textTable } from '../reportFormat.js';
 import type { BrokenFile } from '../selection.js';
 import type { Paint } from '../terminalOutput.js';
 import type { Checked } from './checkAll.js';
@@ -133,30 +124,6 @@ function worstFirst(a: Result, b: Result): number {
   return states.indexOf(b.state) - states.indexOf(a.state);
 }
 
-function markdown(results: readonly Result[], asked: Asked): string {
-  const cells = (result: Result): string[] => [
-    result.state === 'failed' ? '**failed**' : result.state,
-    codeSpan(result.name),
-    escapeMarkdown(result.place),
-    result.reached ?? '–',
-    detailsOf(result)
-      .map((detail) => escapeMarkdown(detail).replaceAll('\n', '<br>'))
-      .join('<br>'),
-  ];
-  const table = (some: readonly Result[]): string =>
-    markdownTable(some.map(cells), ['', 'Experiment', 'Place', 'Reached', 'Findings']);
-  // Pages are read from the top, terminals from the bottom.
-  const notable = results
-    .toSorted(worstFirst)
-    .filter((result) => result.state !== 'passed' || result.warnings.length > 0);
-  const others = results.filter((result) => !notable.includes(result));
-  return [
-    summary(results, asked),
-    ...(notable.length > 0 ? [table(notable)] : []),
-    ...(others.length > 0 ? [folded(`${counted(others.length, 'experiment')} passed`, table(others))] : []),
-  ].join('\n\n');
-}
-
 function documentOf(result: Result): object {
   const { reached, ...others } = result;
   return { ...others, reached: reached ?? null };
@@ -171,7 +138,6 @@ export function validateReport(results: readonly Result[], asked: Asked): Report
   return {
     text: (paint) => (results.length === 0 ? none : text(sorted, asked, paint)),
     json: () => ({ level, seconds, experiments: results.map(documentOf) }),
-    markdown: () => (results.length === 0 ? escapeMarkdown(none) : markdown(sorted, asked)),
     exitCode: bad || results.length === 0 ? 1 : 0,
   };
 }

@@ -102,7 +102,7 @@ Head.dims → Head.width: 1 file would change; nothing was written.
   });
   expect(read(folder, 'src/heads.ts')).toContain('headTpl.width');
   expect(readdirSync(join(folder, 'src'))).toEqual(['heads.ts', 'saved.ts']);
-  const classRun = await run(folder, 'rename-class', 'Head', 'Top', '--format=markdown');
+  const classRun = await run(folder, 'rename-class', 'Head', 'Top');
   expect(classRun.stdout).toContain("+registerAlias('Head', Top);");
   expect(
     read(folder, 'src/heads.ts'),

@@ -1,0 +1,93 @@
+/** @file Child processes that answer questions one after another, several side by side. */
+import { type Child, ChildError } from './child.js';
+
+/** What a process said to a question: its last message is the answer, unless an error says why there is none. */
+interface Told<Message> {
+  readonly messages: readonly Message[];
+  readonly error?: ChildError;
+}
+
+/** One process after another that answers questions: what ends one is the answer to what it was asked. */
+export class Answerer<Question, Message> {
+  private child: Child<Question, Message> | undefined;
+  private isFresh = true;
+
+  /**
+   * @param begin starts a process, which is ready when the promise resolves.
+   * @param isLast whether a message is the answer to a question, and no other one follows.
+   */
+  constructor(
+    private readonly begin: () => Promise<Child<Question, Message>>,
+    private readonly isLast: (message: Message) => boolean,
+  ) {}
+
+  /** Starts the process ahead of a question, which would start it otherwise. */
+  async start(): Promise<void> {
+    if (this.child !== undefined) return;
+    this.isFresh = true;
+    this.child = await this.begin();
+  }
+
+  /** Asks a question, to be answered within so many seconds. */
+  async ask(question: Question, seconds: number): Promise<Told<Message>> {
+    for (;;) {
+      const messages: Message[] = [];
+      try {
+        await this.start();
+        this.child!.send(question);
+        const deadline = performance.now() + seconds * 1000;
+        do messages.push(await this.child!.receive(Math.max(1, deadline - performance.now())));
+        while (!this.isLast(messages.at(-1)!));
+        this.isFresh = false;
+        return { messages };
+      } catch (error) {
+        if (!(error instanceof ChildError)) throw error;
+        this.child = undefined;
+        // A process may end over what earlier questions left behind; a fresh one tells whose fault it is.
+        if (this.isFresh || error.reason === 'timeout') return { messages, error };
+      }
+    }
+  }
+
+  /** Ends the process. */
+  async end(): Promise<void> {
+    await this.child?.kill();
+  }
+}
+
+/** Most lines of a process's output that are told. */
+const mostLines = 8;
+
+/** What an experiment did to its process, as the report of a command tells it. */
+export function endText({ reason, message, output }: ChildError, command: string, seconds: number): string {
+  if (reason === 'timeout')
+    return `It took longer than ${seconds} s; luthier ${command} --timeout=SECONDS gives it more.`;
+  const said = output.trim().split('\n').slice(-mostLines).join('\n');
+  // Out of memory, V8 only shows its internals.
+  return said === '' || /heap out of memory/.test(output) ? message : `${message} It said:\n${said}`;
+}
+
+/** The fewest items that are worth the start of a process. */
+const fewest = 4;
+
+/**
+ * Works on all items, each part of the list by a worker of its own; a worker that is done helps with the longest part.
+ * Items that stand side by side have much in common, which a process makes once.
+ */
+export async function inParts<T, W>(
+  items: readonly T[],
+  most: number,
+  workerOf: (part: number) => W,
+  work: (worker: W, item: T) => Promise<void>,
+): Promise<void> {
+  const count = Math.min(most, Math.ceil(items.length / fewest));
+  const size = Math.ceil(items.length / count);
+  const parts = Array.from({ length: count }, (_, i) => items.slice(i * size, (i + 1) * size));
+  const next = (part: T[]): T | undefined =>
+    part.shift() ?? parts.toSorted((a, b) => b.length - a.length)[0]!.pop();
+  const working = parts.map(async (part, i) => {
+    const worker = workerOf(i);
+    for (let item = next(part); item !== undefined; item = next(part)) await work(worker, item);
+  });
+  await Promise.all(working);
+}
