@@ -54,6 +54,7 @@ const MAY_IMPORT = {
     'registry',
     'cli',
     'files',
+    'system',
   ],
   programs: [
     'hparams',

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { showFile } from '../registry/directories.js';
+import type { ChildError } from '../system/child.js';
 
 /** An error as plain data. */
 export interface Failure {
@@ -85,4 +86,16 @@ function placeInStack(error: Error): string | undefined {
     if (isProjects) return `${showFile(file)}:${found[2]}`;
   }
   return undefined;
+}
+
+/** Most lines of a process's output that are told. */
+const mostLines = 8;
+
+/** What an experiment did to its process, as the report of a command tells it. */
+export function endText({ reason, message, output }: ChildError, command: string, seconds: number): string {
+  if (reason === 'timeout')
+    return `It took longer than ${seconds} s; luthier ${command} --timeout=SECONDS gives it more.`;
+  const said = output.trim().split('\n').slice(-mostLines).join('\n');
+  // Out of memory, V8 only shows its internals.
+  return said === '' || /heap out of memory/.test(output) ? message : `${message} It said:\n${said}`;
 }

@@ -48,8 +48,11 @@ const hint =
 test.each([
   [toy({ mfu: 'assumedMfu: 45' }), ': device.assumedMfu: expected a positive number at most 1, got 45. '],
   [toy({ memory: 'memory: 16e9' }), ': device.memoryBytes: expected a positive number, got undefined. '],
-  [toy({ rest: 'peakTflops: 3' }), ': device: Unrecognized key: "peakTflops". '],
-  [toy({ peak: 'peakFlops: { float16: 1e12 }' }), ': device.peakFlops: Unrecognized key: "float16". '],
+  [toy({ rest: 'peakTflops: 3' }), ": device: no field 'peakTflops'. Did you mean 'peakFlops'?"],
+  [
+    toy({ peak: 'peakFlops: { float16: 1e12 }' }),
+    ": device.peakFlops: no field 'float16'. Did you mean 'bfloat16'?",
+  ],
   [toy({ rest: 'pricePerHour: 2' }), ': device: expected pricePerHour and currency, or neither, got '],
 ])('what is wrong is told with what belongs there', (text, message) => {
   const file = written(text);

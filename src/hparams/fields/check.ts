@@ -1,12 +1,12 @@
 /** @file Problems with a field's value, in words. */
 import type { z } from 'zod';
-import { PromiseError } from '../errors.js';
+import { didYouMean, PromiseError } from '../errors.js';
 import { unsetCarriers, withoutCarriers } from '../nodes/carriers.js';
 import { partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
 import { describeFor, describeSchema, showValue } from './describe.js';
 import { acceptsUndefined, type FieldInfo } from './fields.js';
-import { parse, partSchema } from './schema.js';
+import { definitionOf, innermost, parse, partSchema } from './schema.js';
 
 /** What `schema` makes of `value`. @throws PromiseError that names `label` where a function in the schema is async. */
 export function parseWith(schema: z.ZodType, value: unknown, label: string): z.ZodSafeParseResult<unknown> {
@@ -66,18 +66,27 @@ function partAt(value: unknown, key: PropertyKey): unknown {
   return partsOf(value)!.find(([step]) => (typeof step === 'object' ? step.key : step) === key)?.[1];
 }
 
+/** The options of a union that `value` may be meant as: by its discriminator, if it has one and that is not in question. */
+function optionsFor(schema: z.ZodType, value: unknown, asked?: PropertyKey): z.ZodType[] {
+  const { options = [schema], discriminator } = definitionOf(innermost(schema));
+  if (discriminator === undefined || discriminator === asked) return options;
+  const given = partAt(value, discriminator);
+  return options.filter((option) => partSchema(option, discriminator)!.safeParse(given).success);
+}
+
 /** An issue that zod has with `value`, which `label` names: `stages[2].rate: expected a number, got 'fast'`. */
 export function issueText(
   label: string,
   check: z.ZodType,
   value: unknown,
-  issue: Pick<Issue, 'code' | 'path' | 'message'>,
+  issue: Pick<Issue, 'code' | 'path' | 'message' | 'keys'>,
 ): string {
-  let schema: z.ZodType | undefined = check;
+  let schemas = [check];
   let part: unknown = value;
   let path = label;
   for (const key of issue.path) {
-    schema = schema && partSchema(schema, key);
+    const options = schemas.flatMap((schema) => optionsFor(schema, part, key));
+    schemas = options.flatMap((option) => partSchema(option, key) ?? []);
     part = partAt(part, key);
     path +=
       typeof key === 'number'
@@ -90,6 +99,12 @@ export function issueText(
   if (issue.code === 'custom' && issue.message !== 'Invalid input') {
     return `${path}: ${issue.message}, got ${showValue(part)}`;
   }
-  if (issue.code === 'unrecognized_keys') return `${path}: ${issue.message}`;
-  return `${path}: expected ${schema === undefined ? issue.message : describeFor(schema, part)}, got ${showValue(part)}`;
+  if (issue.code === 'unrecognized_keys') {
+    const objects = schemas.flatMap((schema) => optionsFor(schema, part));
+    const known = objects.flatMap((object) => Object.keys(definitionOf(innermost(object)).shape ?? {}));
+    const unknown = issue.keys!.map((key) => `no field '${key}'.${didYouMean(key, known)}`);
+    return `${path}: ${unknown.join(' ')} The fields are: ${known.join(', ')}`;
+  }
+  const expected = new Set(schemas.map((schema) => describeFor(schema, part)));
+  return `${path}: expected ${[...expected].join(' or ') || issue.message}, got ${showValue(part)}`;
 }

@@ -54,7 +54,7 @@ function describeInner(definition: Definition, depth: number): string {
     case 'object':
       return `an object with ${Object.keys(definition.shape!).join(', ') || 'no keys'}`;
     case 'union':
-      return definition.options!.map((option) => describe(option, depth)).join(' or ');
+      return [...new Set(definition.options!.map((option) => describe(option, depth)))].join(' or ');
     case 'pipe':
       return describe(definition.in!, depth);
     case 'map':

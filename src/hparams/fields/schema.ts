@@ -32,6 +32,7 @@ export interface Definition {
   keyType?: z.ZodType;
   valueType?: z.ZodType;
   options?: z.ZodType[];
+  discriminator?: string;
   transform?: (...values: unknown[]) => unknown;
   shape?: Fields;
   catchall?: z.ZodType;

@@ -1,7 +1,8 @@
 /** @file Entry point of a process that evaluates experiments of one version. */
+
+import { recordReads } from '../../system/reads.js';
 import { limitMemory } from './memoryLimit.js';
 import { type Answer, type Message, protocolVersion, type Question } from './protocol.js';
-import { recordReads } from './reads.js';
 
 limitMemory(Number(process.argv[2]));
 const takeReads = recordReads();

@@ -2,9 +2,10 @@
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, extname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { endText } from '../../analysis/failure.js';
 import { UsageError } from '../../registry/usageError.js';
-import { Answerer, endText, inParts } from '../answerer.js';
-import { Child, ChildError } from '../child.js';
+import { Answerer, inParts } from '../../system/answerer.js';
+import { Child, ChildError } from '../../system/child.js';
 import {
   type AnalysisDocument,
   type Answer,
@@ -28,7 +29,7 @@ function evaluatorFiles(): string[] {
   const loaded = new ImportGraph(own).closureOf(join(own, entry));
   return [...loaded]
     .map((file) => relative(own, file))
-    .filter((file) => /^src\/(tools|analysis)\//.test(file));
+    .filter((file) => /^src\/(tools\/|analysis\/|system\/reads\.ts)/.test(file));
 }
 
 /** What one experiment may take. */

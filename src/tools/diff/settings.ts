@@ -2,13 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { didYouMean, showValue } from '../../hparams/index.js';
+import { issueText } from '../../hparams/fields/check.js';
 import { UsageError } from '../../registry/usageError.js';
 
-// Each message says what was expected.
-const text = (expected: string) => z.string(expected).min(1, expected);
-const needsLabel = text("the name of a label, such as 'costs-more'");
-const share = z.string("a share such as '10%'").regex(/^\d+(?:\.\d+)?%$/, "a share such as '10%'");
+const needsLabel = z.string().min(1);
+/** `10%`, `2.5%` */
+const share = z.string().regex(/^\d+(\.\d+)?%$/);
 
 /** A figure of an experiment that may not grow by more than a share. */
 const growth = <F extends string>(figure: F) =>
@@ -16,50 +15,26 @@ const growth = <F extends string>(figure: F) =>
 
 /** What may not become of an experiment. */
 const event = <F extends string, E extends string>(figure: F, ...events: readonly [E, ...E[]]) =>
-  z.strictObject({
-    figure: z.literal(figure),
-    when: z.enum(events, choice(events)),
-    needsLabel,
-  });
+  z.strictObject({ figure: z.literal(figure), when: z.enum(events), needsLabel });
 
-function choice(values: readonly string[]): string {
-  const shown = values.map((value) => `'${value}'`).join(', ');
-  return values.length === 1 ? shown : `one of ${shown}`;
-}
-
-const thresholds = [
+/** What a change may do to an experiment only with a label on its pull request. */
+export const thresholdSchema = z.discriminatedUnion('figure', [
   growth('parameters'),
   growth('flopsPerToken'),
   growth('tokensPerStep'),
   growth('peakMemory'),
   event('checkpoints', 'incompatible'),
   event('experiments', 'broken', 'removed'),
-] as const;
-const figures = thresholds.map(({ shape }) => shape.figure.value);
-
-/** What a change may do to an experiment only with a label on its pull request. */
-export const thresholdSchema = z.discriminatedUnion('figure', thresholds, {
-  error: ({ code }: { code: string }) =>
-    code === 'invalid_type' ? 'an object with figure and needsLabel' : choice(figures),
-});
+]);
 export type Threshold = z.infer<typeof thresholdSchema>;
 
-const settingsSchema = z.strictObject(
-  {
-    /** Values of constants, by experiments' names or patterns, for those in which they have none. */
-    constants: z
-      .record(
-        z.string(),
-        z.record(z.string(), z.json(), 'an object with values of constants'),
-        "an object such as { 'lm.*': { dataPath: 'sample.txt' } }",
-      )
-      .default({}),
-    /** The device file, from the project's folder, that training costs are told for. */
-    device: text('the path of a device file').optional(),
-    thresholds: z.array(thresholdSchema, 'an array of thresholds').default([]),
-  },
-  'an object with constants, device or thresholds',
-);
+const settingsSchema = z.strictObject({
+  /** Values of constants, by experiments' names or patterns, for those in which they have none. */
+  constants: z.record(z.string(), z.record(z.string(), z.json())).default({}),
+  /** The device file, from the project's folder, that training costs are told for. */
+  device: z.string().min(1).optional(),
+  thresholds: z.array(thresholdSchema).default([]),
+});
 
 /** What a project asks of its reviews. */
 export type ReviewSettings = z.infer<typeof settingsSchema>;
@@ -74,8 +49,10 @@ export function readSettings(folder: string): ReviewSettings {
   const given = existsSync(file) ? settingsIn(readFileSync(file, 'utf8')) : undefined;
   const result = settingsSchema.safeParse(given ?? {});
   if (result.success) return result.data;
-  const problems = result.error.issues.map((issue) => problemOf(issue, given));
-  throw new UsageError(problems.join('\n'));
+  const problems = result.error.issues.map((issue) =>
+    issueText('package.json: luthier.review', settingsSchema, given, issue),
+  );
+  throw new UsageError(`${problems.join('\n')}.`);
 }
 
 /**
@@ -105,24 +82,4 @@ function settingsIn(text: string): unknown {
   } catch (error) {
     throw new UsageError(`package.json: expected JSON; ${(error as Error).message}.`);
   }
-}
-
-function problemOf(issue: z.core.$ZodIssue, given: unknown): string {
-  const where = `package.json: ${z.core.toDotPath(['luthier', 'review', ...issue.path])}`;
-  const at = issue.path.reduce<unknown>((part, key) => (part as Record<PropertyKey, unknown>)?.[key], given);
-  if (issue.code === 'unrecognized_keys') {
-    const known = knownKeys(at);
-    const problems = issue.keys.map((key) => `no setting '${key}'.${didYouMean(key, known)}`);
-    return `${where}: ${problems.join(' ')} Expected ${known.join(', ')}.`;
-  }
-  const names = issue.code === 'invalid_union' ? figures : issue.code === 'invalid_value' ? issue.values : [];
-  const hint = typeof at === 'string' ? didYouMean(at, names.map(String)) : '';
-  return `${where}: expected ${issue.message}; got ${at === undefined ? 'nothing' : showValue(at)}.${hint}`;
-}
-
-/** The settings that there are where `at` stands. */
-function knownKeys(at: unknown): string[] {
-  const { figure } = at as { figure?: unknown };
-  const { shape } = thresholds.find((each) => each.shape.figure.value === figure) ?? settingsSchema;
-  return Object.keys(shape);
 }

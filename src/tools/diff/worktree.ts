@@ -11,7 +11,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
-import { atEnd } from '../cleanup.js';
+import { atEnd } from '../../system/cleanup.js';
+import { isAlive } from '../../system/processes.js';
 import { GitError, type Repository } from './git.js';
 
 /** A commit in a folder of its own. */
@@ -82,15 +83,6 @@ function removeLeftovers(repository: Repository): void {
     const owner = path === undefined ? undefined : new RegExp(`^${prefix}(\\d+)-`).exec(basename(path))?.[1];
     if (path === undefined || owner === undefined || dirname(path) !== temporary) continue;
     if (!isAlive(Number(owner))) removeWorktree(repository, path);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -2,10 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
+import { endText } from '../../analysis/failure.js';
 import type { FoundExperiment } from '../../registry/scan.js';
-import { Answerer, endText, inParts } from '../answerer.js';
-import { Child } from '../child.js';
-import { atEnd } from '../cleanup.js';
+import { Answerer, inParts } from '../../system/answerer.js';
+import { Child } from '../../system/child.js';
+import { atEnd } from '../../system/cleanup.js';
 import { type Answer, type Findings, type Level, levels, type Problem, type Question } from './levels.js';
 
 /** Options of a check run. */

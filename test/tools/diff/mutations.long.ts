@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { globSync } from 'tinyglobby';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { UsageError } from '../../../src/registry/usageError.js';
-import { Child, ChildError } from '../../../src/tools/child.js';
+import { Child, ChildError } from '../../../src/system/child.js';
 import { analyseModels } from '../../../src/tools/diff/analyseModels.js';
 import { compareExperiment, isSameConfig } from '../../../src/tools/diff/compare.js';
 import { Evaluator } from '../../../src/tools/diff/evaluators.js';

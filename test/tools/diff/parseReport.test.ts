@@ -84,7 +84,7 @@ describe('parseReport', () => {
     [['experiments', 0, 'effects', 'parameters', 'new'], -1, 'new: expected a non-negative number, got -1'],
     [['unchanged'], 1.5, 'report.unchanged: expected a non-negative integer, got 1.5'],
     [['unchanged'], undefined, 'report.unchanged: expected a non-negative integer, got undefined'],
-    [['experiments', 1, 'link'], 'https://example.org', 'report.experiments[1]: Unrecognized key: "link"'],
+    [['experiments', 1, 'link'], 'https://example.org', "report.experiments[1]: no field 'link'."],
     [
       ['experiments', 1, 'newError', 'place'],
       null,
@@ -120,7 +120,7 @@ describe('parseReport', () => {
 
   it('takes neither keys of prototypes nor deep nesting for a report', () => {
     const text = JSON.stringify(report).replace('"notes":', '"__proto__":{"unchanged":0},"notes":');
-    expect(() => parseReport(text)).toThrow('report: Unrecognized key: "__proto__".');
+    expect(() => parseReport(text)).toThrow("report: no field '__proto__'.");
     expect(() => parseReport(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toThrow(
       'report: expected an object with',
     );

@@ -12,7 +12,7 @@ import { typescript } from '../../loader.js';
 import { writeFiles } from '../scratch.js';
 import { experimentsFile, family, repositoryOf } from './repository.js';
 
-const reads = fileURLToPath(new URL('../../../src/tools/diff/reads.ts', import.meta.url));
+const reads = fileURLToPath(new URL('../../../src/system/reads.ts', import.meta.url));
 
 /** Reads in as many ways as there are, each under a name. */
 const reading = `

@@ -39,43 +39,46 @@ test('thresholds, constants and a device', () => {
 const threshold = (values: object) => ({ thresholds: [{ needsLabel: 'x', ...values }] });
 
 test.each<[unknown, string]>([
-  ['all', "luthier.review: expected an object with constants, device or thresholds; got 'all'."],
+  ['all', "luthier.review: expected an object with constants, device, thresholds, got 'all'."],
   [
     { treshholds: [] },
-    "luthier.review: no setting 'treshholds'. Did you mean 'thresholds'? Expected constants, device, thresholds.",
+    "luthier.review: no field 'treshholds'. Did you mean 'thresholds'? The fields are: constants, device, thresholds.",
   ],
-  [{ device: 3 }, 'luthier.review.device: expected the path of a device file; got 3.'],
-  [{ thresholds: {} }, 'luthier.review.thresholds: expected an array of thresholds; got {}.'],
+  [{ device: 3 }, 'luthier.review.device: expected a non-empty string, got 3.'],
+  [
+    { thresholds: {} },
+    'luthier.review.thresholds: expected an array of (an object with figure, moreThan, needsLabel or an object with figure, when, needsLabel), got {}.',
+  ],
   [
     { thresholds: [3] },
-    'luthier.review.thresholds[0]: expected an object with figure and needsLabel; got 3.',
+    'luthier.review.thresholds[0]: expected an object with figure, moreThan, needsLabel or an object with figure, when, needsLabel, got 3.',
   ],
   [
     threshold({ figure: 'paramters', moreThan: '10%' }),
-    "luthier.review.thresholds[0].figure: expected one of 'parameters', 'flopsPerToken', 'tokensPerStep', " +
-      "'peakMemory', 'checkpoints', 'experiments'; got 'paramters'. Did you mean 'parameters'?",
+    "luthier.review.thresholds[0].figure: expected 'parameters' or 'flopsPerToken' or 'tokensPerStep' or " +
+      "'peakMemory' or 'checkpoints' or 'experiments', got 'paramters'.",
   ],
   [
     threshold({ figure: 'parameters', moreThan: 10 }),
-    "luthier.review.thresholds[0].moreThan: expected a share such as '10%'; got 10.",
+    'luthier.review.thresholds[0].moreThan: expected a string like /^\\d+(\\.\\d+)?%$/, got 10.',
   ],
   [
     threshold({ figure: 'parameters', moreThan: '10 %' }),
-    "luthier.review.thresholds[0].moreThan: expected a share such as '10%'; got '10 %'.",
+    "luthier.review.thresholds[0].moreThan: expected a string like /^\\d+(\\.\\d+)?%$/, got '10 %'.",
   ],
   [
     threshold({ figure: 'parameters', morethan: '10%' }),
-    "luthier.review.thresholds[0].moreThan: expected a share such as '10%'; got nothing.\n" +
-      "package.json: luthier.review.thresholds[0]: no setting 'morethan'. Did you mean 'moreThan'? " +
-      'Expected figure, moreThan, needsLabel.',
+    'luthier.review.thresholds[0].moreThan: expected a string like /^\\d+(\\.\\d+)?%$/, got undefined\n' +
+      "package.json: luthier.review.thresholds[0]: no field 'morethan'. Did you mean 'moreThan'? " +
+      'The fields are: figure, moreThan, needsLabel.',
   ],
   [
     threshold({ figure: 'experiments', when: 'brokn' }),
-    "luthier.review.thresholds[0].when: expected one of 'broken', 'removed'; got 'brokn'. Did you mean 'broken'?",
+    "luthier.review.thresholds[0].when: expected one of 'broken', 'removed', got 'brokn'.",
   ],
   [
     threshold({ figure: 'checkpoints', when: 'incompatible', needsLabel: '' }),
-    "luthier.review.thresholds[0].needsLabel: expected the name of a label, such as 'costs-more'; got ''.",
+    "luthier.review.thresholds[0].needsLabel: expected a non-empty string, got ''.",
   ],
 ])('%j', (settings, message) => {
   expect(() => review(settings)).toThrow(new UsageError(`package.json: ${message}`));

@@ -44,7 +44,7 @@ export class Child<Sent, Received> {
   private readonly closed: Promise<void>;
 
   constructor(module: URL, { cwd, args = [], flags = [] }: ChildOptions = {}) {
-    const typescript = new URL('../system/typescript.js', import.meta.url).href;
+    const typescript = new URL('./typescript.js', import.meta.url).href;
     this.process = spawn(
       process.execPath,
       [...flags, '--import', typescript, fileURLToPath(module), ...args],

@@ -55,18 +55,6 @@ export class Answerer<Question, Message> {
   }
 }
 
-/** Most lines of a process's output that are told. */
-const mostLines = 8;
-
-/** What an experiment did to its process, as the report of a command tells it. */
-export function endText({ reason, message, output }: ChildError, command: string, seconds: number): string {
-  if (reason === 'timeout')
-    return `It took longer than ${seconds} s; luthier ${command} --timeout=SECONDS gives it more.`;
-  const said = output.trim().split('\n').slice(-mostLines).join('\n');
-  // Out of memory, V8 only shows its internals.
-  return said === '' || /heap out of memory/.test(output) ? message : `${message} It said:\n${said}`;
-}
-
 /** The fewest items that are worth the start of a process. */
 const fewest = 4;
 
