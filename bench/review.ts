@@ -82,13 +82,28 @@ interface Taken {
   readonly cpu: number;
 }
 
+/** A command that is timed. */
+interface Timed {
+  readonly what: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** A file that gets another line before each run, the first of which is made once more before: its answers are kept. */
+  readonly edited?: string;
+}
+
 const timed = 'TIMEFORMAT="%U %S"; { time "$@" >/dev/null 2>&1; } 2>&1';
 
-function time(args: readonly string[], cwd: string, runs: number): Taken[] {
-  return Array.from({ length: runs }, () => {
+/** Answers of reviews are kept here, so that a bench begins without any and leaves none. */
+const caches = mkdtempSync(join(tmpdir(), 'luthier-review-'));
+const env = { ...process.env, XDG_CACHE_HOME: caches };
+
+function time({ args, cwd, edited }: Timed, runs: number): Taken[] {
+  if (edited !== undefined) execFileSync(process.execPath, [luthier, ...args], { cwd, env, stdio: 'ignore' });
+  return Array.from({ length: runs }, (_, i) => {
+    if (edited !== undefined) appendFileSync(join(cwd, edited), `// Edit ${i}.\n`);
     const start = performance.now();
     const command = ['-c', timed, 'luthier', process.execPath, luthier, ...args];
-    const told = execFileSync('bash', command, { cwd, encoding: 'utf8' });
+    const told = execFileSync('bash', command, { cwd, env, encoding: 'utf8' });
     const seconds = (performance.now() - start) / 1000;
     return { seconds, cpu: told.split(/\s+/).reduce((sum, each) => sum + Number(each), 0) };
   });
@@ -111,23 +126,37 @@ for (const project of [small, sixty]) writeFileSync(join(project, 'experiments/f
 const code = ownWith('src/layers/projections.ts', '\n// Reaches all.\n');
 const page = ownWith('docs/architecture.md', '\nReaches none.\n');
 try {
-  const review = ['diff', '--base=HEAD', '--format=markdown'];
-  const commands: [string, readonly string[], string][] = [
-    ['list, 200 experiments', ['list'], large],
-    ['diff --base, 55 own experiments, all reached, none changed', review, code],
-    ['diff --base, 55 own experiments, none reached', review, page],
-    ['diff --base, 60 small experiments, all changed', review, sixty],
-    ['diff --base, 30 small experiments, all changed', review, small],
-    ['validate, 30 experiments, level trace', ['validate'], small],
-    ['analyze, GPT-3 175B', ['analyze', 'c4.C4SpmdGpt3AdamOrgHP', '--peak_tflops=1'], repository],
-    ['analyze, 1024B', ['analyze', 'lmCloud.LmCloudSpmd1024B', '--peak_tflops=1'], repository],
-    ['dump lm.Small', ['dump', 'lm.Small'], repository],
-    ['snapshot --check, 5 experiments', ['snapshot', '--check'], repository],
+  const again = ['diff', '--base=HEAD', '--format=markdown'];
+  const first = [...again, '--fresh'];
+  const layers = 'src/layers/projections.ts';
+  const guide = 'docs/architecture.md';
+  const commands: Timed[] = [
+    { what: 'list, 200 experiments', args: ['list'], cwd: large },
+    { what: 'diff --base, 55 own experiments, all reached, none changed', args: first, cwd: code },
+    { what: 'the same, the base known from an earlier review', args: again, cwd: code, edited: layers },
+    { what: 'diff --base, 55 own experiments, none reached', args: first, cwd: page },
+    { what: 'none reached, the base known from an earlier review', args: again, cwd: page, edited: guide },
+    { what: 'diff --base, 60 small experiments, all changed', args: first, cwd: sixty },
+    { what: 'diff --base, 30 small experiments, all changed', args: first, cwd: small },
+    { what: 'validate, 30 experiments, level trace', args: ['validate'], cwd: small },
+    {
+      what: 'analyze, GPT-3 175B',
+      args: ['analyze', 'c4.C4SpmdGpt3AdamOrgHP', '--peak_tflops=1'],
+      cwd: repository,
+    },
+    {
+      what: 'analyze, 1024B',
+      args: ['analyze', 'lmCloud.LmCloudSpmd1024B', '--peak_tflops=1'],
+      cwd: repository,
+    },
+    { what: 'dump lm.Small', args: ['dump', 'lm.Small'], cwd: repository },
+    { what: 'snapshot --check, 5 experiments', args: ['snapshot', '--check'], cwd: repository },
   ];
   const rows = commands
-    .filter(([what]) => what.includes(values.only))
-    .map(([what, args, cwd]) => {
-      const taken = time(args, cwd, runs);
+    .filter(({ what }) => what.includes(values.only))
+    .map((command) => {
+      const { what } = command;
+      const taken = time(command, runs);
       const seconds = taken.map((each) => each.seconds);
       const cpu = median(taken.map((each) => each.cpu));
       const row = [what, median(seconds).toFixed(2), Math.max(...seconds).toFixed(2), cpu.toFixed(1)];
@@ -136,6 +165,6 @@ try {
     });
   process.stdout.write(`${markdownTable(rows, ['luthier', 'seconds', 'longest', 'CPU seconds'])}\n`);
 } finally {
-  for (const directory of [small, large, sixty, code, page])
+  for (const directory of [small, large, sixty, code, page, caches])
     rmSync(directory, { recursive: true, force: true });
 }

@@ -3,7 +3,8 @@
  * Runs in a workflow that may write, on a report that a stranger's code made: here the report is parsed, checked against
  * git and the sources, and rendered. Commit, repository and run are those of GitHub's event.
  */
-import { lstatSync, readFileSync } from 'node:fs';
+import { lstatSync, readFileSync, realpathSync } from 'node:fs';
+import { relative } from 'node:path';
 import { argv, cwd, env } from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
@@ -156,6 +157,7 @@ function reviewOf(
     const verdict = verdictOf(report, labels);
     const context = {
       repository: event.repository.html_url,
+      folder: relative(repositoryOf(project).root, realpathSync(project)),
       head,
       run: url,
       pictures: 'config-review',

@@ -1,4 +1,4 @@
-/** @file Record of what a process reads: files, listed folders, and the places where modules are looked for. */
+/** @file Record of what a process reads: files, listed folders, places where modules are looked for, its environment. */
 import childProcess from 'node:child_process';
 import fs from 'node:fs';
 import Module, { register, syncBuiltinESMExports } from 'node:module';
@@ -62,6 +62,29 @@ function watch(module: object, tell: (name: string, first: unknown) => void): vo
   }
 }
 
+/** Has the environment tell which variables are read. */
+function watchEnvironment(tell: (name: string) => void): void {
+  process.env = new Proxy(process.env, {
+    get(env, name) {
+      if (typeof name === 'string') tell(name);
+      return env[name as string];
+    },
+    has(env, name) {
+      if (typeof name === 'string') tell(name);
+      return name in env;
+    },
+    ownKeys(env) {
+      tell('');
+      return Reflect.ownKeys(env);
+    },
+    // The environment takes no descriptors, by which a proxy would set.
+    set: (env, name, value) => {
+      env[name as string] = value as string;
+      return true;
+    },
+  });
+}
+
 /** Tells where modules are looked for, by both loaders; what is returned tells what the one in a thread of its own has seen. */
 function watchModules(note: (path: string) => void): () => void {
   const { port1, port2 } = new MessageChannel();
@@ -87,7 +110,7 @@ function watchModules(note: (path: string) => void): () => void {
  * a process or thread that it starts reads is not seen: then everything counts as read. Native add-ons are not seen either.
  *
  * @returns a function that gives the absolute paths since it was called last. One with a slash at its end stands for all
- *   that is below it.
+ *   that is below it. `env:NAME` is a variable of the environment, `env:` all of them.
  */
 export function recordReads(): () => string[] {
   const known = new Set<string>();
@@ -114,12 +137,14 @@ export function recordReads(): () => string[] {
   }
   Object.assign(workerThreads, { Worker: ToldWorker });
   syncBuiltinESMExports();
+  watchEnvironment((name) => note(`env:${name}`));
   const takeModules = watchModules(note);
   return () => {
     takeModules();
     const paths = fresh;
     fresh = [];
-    const real = paths.map((path) => realPath(path) + (path.endsWith('/') ? sep : ''));
+    const files = paths.filter(isAbsolute);
+    const real = files.map((path) => realPath(path) + (path.endsWith('/') ? sep : ''));
     return [...new Set([...paths, ...real])];
   };
 }

@@ -4,18 +4,8 @@ import { type GraphOptions, getPath, toDot, toSvg } from '../hparams/index.js';
 import type { Arguments, Command, Report } from './command.js';
 import { configureResolved, resolveFor, written } from './commandExperiment.js';
 
-const kinds = ['svg', 'dot'] as const;
-type Kind = (typeof kinds)[number];
-
-function optionsOf({ values }: Arguments): GraphOptions {
-  const { defaults, maxDepth, maxStringLength, direction } = values as GraphOptions;
-  return {
-    ...(defaults === undefined ? {} : { defaults }),
-    ...(maxDepth === undefined ? {} : { maxDepth }),
-    ...(maxStringLength === undefined ? {} : { maxStringLength }),
-    ...(direction === undefined ? {} : { direction }),
-  };
-}
+type Kind = 'svg' | 'dot';
+type Drawn = GraphOptions & { readonly out?: string; readonly at?: string; readonly dot?: true };
 
 function kindOf({ values }: Arguments): Kind {
   return values.dot === true || /\.(dot|gv)$/.test(String(values.out ?? '')) ? 'dot' : 'svg';
@@ -75,12 +65,12 @@ export const graph: Command = {
     'be written.',
   ].join('\n'),
   async run(args): Promise<Report> {
-    const { out, at } = args.values as { out?: string; at?: string };
+    const { out, at, dot: _, ...options } = args.values as Drawn;
     const resolved = await resolveFor(args.positionals[0]!);
     const { configs } = configureResolved(resolved, args);
     const root = at === undefined ? configs : getPath(configs, at);
     const kind = kindOf(args);
-    const picture = kind === 'dot' ? toDot(root, optionsOf(args)) : await toSvg(root, optionsOf(args));
+    const picture = kind === 'dot' ? toDot(root, options) : await toSvg(root, options);
     if (out !== undefined) return written(resolved.name, out, picture);
     return {
       text: () => picture.trimEnd(),

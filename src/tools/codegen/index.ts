@@ -16,15 +16,6 @@ function valuesOf({ configs }: ConfiguredExperiment): Record<string, unknown> {
   return { task, datasets, ...(decodeDatasets.length === 0 ? {} : { decodeDatasets }) };
 }
 
-function styleOf({ values }: Arguments): Partial<CodegenClassOptions> {
-  const { style, maxComplexity, history } = values as Partial<CodegenClassOptions>;
-  return {
-    ...(style === undefined ? {} : { style }),
-    ...(maxComplexity === undefined ? {} : { maxComplexity }),
-    ...(history === undefined ? {} : { history }),
-  };
-}
-
 /** Generates the text of the file. */
 async function generate(args: Arguments, out: string | undefined): Promise<{ name: string; code: string }> {
   const resolved = await resolveFor(args.positionals[0]!);
@@ -34,7 +25,7 @@ async function generate(args: Arguments, out: string | undefined): Promise<{ nam
   }
   const configured = configureResolved(resolved, args);
   const exported = resolved.name.split('.').at(-1)!;
-  const className = (args.values.name as string | undefined) ?? exported;
+  const { name: className = exported, out: _, ...style } = args.values as { name?: string; out?: string };
   const source = readSourceFile(resolved.file);
   const about = source.classes.get(source.exports.get(exported) ?? exported)?.description ?? '';
   const changes = args.changes.map((change) => ` ${shellText(change)}`).join('');
@@ -44,7 +35,7 @@ async function generate(args: Arguments, out: string | undefined): Promise<{ nam
     className,
     fileComment: `The configs of ${resolved.name}${changes === '' ? '' : ` with${changes}`}, written out by luthier codegen.`,
     comment: about === '' ? `The configs of ${resolved.name}, without its constants.` : about,
-    ...styleOf(args),
+    ...(style as Partial<CodegenClassOptions>),
   });
   return { name: resolved.name, code };
 }

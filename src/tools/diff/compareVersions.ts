@@ -5,6 +5,7 @@ import type { Device } from '../../analysis/device.js';
 import type { Override } from '../../cli/index.js';
 import { requiredName } from '../../registry/suggest.js';
 import { type Analysable, analyseModels } from './analyseModels.js';
+import { AnswerCache, type KeptAnswers } from './answerCache.js';
 import { applyAliases } from './appliedAliases.js';
 import { baseClasses } from './baseClasses.js';
 import { inOrder } from './changeGroups.js';
@@ -15,7 +16,7 @@ import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
 import { deviceFor, onDevice } from './deviceEffects.js';
 import type { DiffReport, Former } from './diffReport.js';
-import { Evaluator, type Limits } from './evaluators.js';
+import { Evaluator, evaluatorDigest, type Limits } from './evaluators.js';
 import { formerNames, movedExperiments } from './formerNames.js';
 import {
   type Base as BaseCommit,
@@ -28,12 +29,12 @@ import {
 import { givenConstants } from './givenConstants.js';
 import { drawDiff } from './pictures.js';
 import { type Change, type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
-import { ChangedFiles } from './reach.js';
+import { ChangedFiles, unseenContents } from './reach.js';
 import { descriptionOf } from './removedExperiment.js';
 import { withSameClasses } from './sameClasses.js';
 import { settingsOfBase } from './settings.js';
 import { Sources } from './sources.js';
-import { tidyPlace, treeAt } from './versionTree.js';
+import { type Tree, tidyPlace, treeAt } from './versionTree.js';
 import { addWorktree } from './worktree.js';
 
 const processors = availableParallelism();
@@ -54,6 +55,8 @@ export interface VersionsRequest {
   readonly changes: readonly Override[];
   /** What training costs are told for; the device of the base's settings where it is absent. */
   readonly device?: Device;
+  /** The folder of answers of earlier reviews; everything is evaluated where it is absent. */
+  readonly answers?: string | undefined;
   /** What an experiment may take that is evaluated. */
   readonly limits: Limits;
   /** The folder for pictures of what changed in configs; none are drawn where it is absent. */
@@ -74,19 +77,23 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const commit = cleanCommit(repository);
   const user = { root: repository.root, project };
   const newTree = treeAt(repository.root, user);
-  const now = new Evaluator(newTree, 'the working tree', newTree, request.limits);
+  const cache = new AnswerCache(request.answers, [evaluatorDigest(), project, newTree.library]);
+  const answersFor = (tree: Tree): KeptAnswers =>
+    cache.forTree(tree, unseenContents(tree, repository.git), tree !== newTree);
+  const now = new Evaluator(newTree, 'the working tree', newTree, request.limits, answersFor(newTree));
   const changed = changedFiles(repository, base.commit);
   const newSources = new Sources(newTree, changed);
   const mayChange = [...newSources.experiments.keys()].some((name) => newSources.isTouched(name));
-  if (mayChange) void now.start();
+  // Where answers are kept, it may be that nothing is asked.
+  if (mayChange && cache.isEmpty) void now.start();
   const worktree = addWorktree(repository, base.commit, project);
   try {
     const oldTree = treeAt(worktree.root, user);
     const { settings, own, notes } = settingsOfBase(oldTree.project, project);
     const costs = deviceFor(request.device, settings.device, oldTree.project);
-    const old = new Evaluator(oldTree, base.label, newTree, request.limits);
+    const old = new Evaluator(oldTree, base.label, newTree, request.limits, answersFor(oldTree));
     try {
-      if (changed.size > 0) void old.start();
+      if (changed.size > 0 && cache.isEmpty) void old.start();
       const oldSources = new Sources(oldTree, changed);
       const versions = {
         old: { evaluator: old, sources: oldSources },
@@ -116,8 +123,9 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
           request.name === undefined
             ? newSources.experiments.size - names.filter((name) => newSources.experiments.has(name)).length
             : 0,
-        notes: [...notes, ...costs.notes, ...notesOf(changed, newTree), ...found.notes],
+        notes: [...notes, ...costs.notes, ...notesOf(changed, oldTree, newTree), ...found.notes],
       };
+      cache.save();
       return onDevice(report, costs.device);
     } finally {
       await Promise.all([old.end(), now.end()]);

@@ -1,5 +1,7 @@
 /** @file Notes on what a comparison of versions covers. */
+import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { counted } from '../reportFormat.js';
 import type { Tree } from './versionTree.js';
 
 /** Of experiments whose configs are the same. */
@@ -7,8 +9,43 @@ export const whatWasCompared =
   'Where a config is the same, the traced training step and evaluation, the update and its learning rates, what initial ' +
   'values are drawn from, decoding, and rows of the data were compared; where there is no data, the code that reads it.';
 
+/** Packages of npm's lockfile, by their folders; that of the project is ''. */
+type Locked = Readonly<
+  Record<string, { readonly version?: string; readonly dependencies?: object } | undefined>
+>;
+
+/** What npm has locked for a project; nothing where it has not, or another tool did. */
+function lockedIn({ root, project }: Tree): Locked {
+  const file = [project, root].map((folder) => join(folder, 'package-lock.json')).find(existsSync);
+  try {
+    const { packages } = JSON.parse(readFileSync(file ?? '', 'utf8')) as { packages?: Locked };
+    return packages ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** What the project imports in another version than before, and how many packages besides: ` (zod 4.6.6 → 4.6.7)`. */
+function otherPackages(old: Tree, now: Tree): string {
+  const [before, after] = [lockedIn(old), lockedIn(now)];
+  const versionIn = (locked: Locked, path: string): string => locked[path]?.version ?? 'none';
+  const others = Object.keys({ ...before, ...after }).filter(
+    (path) => path !== '' && versionIn(before, path) !== versionIn(after, path),
+  );
+  const direct = Object.keys({ ...before['']?.dependencies, ...after['']?.dependencies })
+    .map((name) => ({ name, path: `node_modules/${name}` }))
+    .filter(({ path }) => others.includes(path));
+  const shown = direct.map(
+    ({ name, path }) => `${name} ${versionIn(before, path)} → ${versionIn(after, path)}`,
+  );
+  const rest = others.length - direct.length;
+  const more = rest === 0 ? [] : [counted(rest, 'package of packages', 'packages of packages')];
+  return others.length === 0 ? '' : ` (${[...shown, ...more].join(', ')})`;
+}
+
 /** What a reader has to know of how the comparison was made. */
-export function notesOf(changed: ReadonlySet<string>, { root, project, library }: Tree): string[] {
+export function notesOf(changed: ReadonlySet<string>, old: Tree, now: Tree): string[] {
+  const { root, project, library } = now;
   const notes: string[] = [];
   const folder = relative(root, project);
   const prefix = folder === '' ? '' : `${folder}/`;
@@ -17,7 +54,8 @@ export function notesOf(changed: ReadonlySet<string>, { root, project, library }
   );
   if (packages.length > 0) {
     notes.push(
-      `${packages.join(' and ')} changed: both versions were evaluated with the packages that are installed now.`,
+      `${packages.join(' and ')} changed${otherPackages(old, now)}: both versions were evaluated with the packages that are ` +
+        'installed now.',
     );
   }
   const isChanged = (room: string): boolean => {

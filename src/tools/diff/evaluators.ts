@@ -1,11 +1,14 @@
 /** @file The evaluating processes of one version, with the library of that version. */
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, extname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { endText } from '../../analysis/failure.js';
 import { UsageError } from '../../registry/usageError.js';
 import { Answerer, inParts } from '../../system/answerer.js';
 import { Child, ChildError } from '../../system/child.js';
+import { digestOf } from '../../system/contents.js';
+import type { KeptAnswers } from './answerCache.js';
 import {
   type AnalysisDocument,
   type Answer,
@@ -30,6 +33,13 @@ function evaluatorFiles(): string[] {
   return [...loaded]
     .map((file) => relative(own, file))
     .filter((file) => /^src\/(tools\/|analysis\/|system\/reads\.ts)/.test(file));
+}
+
+/** Digest of what evaluates experiments: of answers by another one, none holds. */
+export function evaluatorDigest(): string {
+  const tsx = createRequire(join(own, 'package.json')).resolve('tsx/package.json');
+  const files = [...evaluatorFiles(), 'package.json'].map((name) => join(own, name));
+  return digestOf(String(protocolVersion), ...[...files, tsx].map((file) => readFileSync(file)));
 }
 
 /** What one experiment may take. */
@@ -109,13 +119,14 @@ export class Evaluator {
 
   /**
    * `label` is the version's name in errors; `home` is the user's tree. Another, temporary one may be given an evaluator
-   * that it lacks, and what it says of its own place is told of the user's.
+   * that it lacks, and what it says of its own place is told of the user's. What `kept` knows is not asked again.
    */
   constructor(
     private readonly tree: Tree,
     private readonly label: string,
     private readonly home: Tree,
     private readonly limits: Limits,
+    private readonly kept?: KeptAnswers,
   ) {}
 
   /**
@@ -205,10 +216,19 @@ export class Evaluator {
 
   /** Has experiments made and fingerprinted, one after another, for what is read meanwhile. */
   async look({ names, changes, processes }: Asked): Promise<void> {
-    await this.share(names, processes, async (process, name) => {
-      await this.ask(process, { ask: 'configs', name, changes });
-      await this.ask(process, { ask: 'fingerprint', name, changes });
-    });
+    const questions = (name: string): Question[] => [
+      { ask: 'configs', name, changes },
+      { ask: 'fingerprint', name, changes },
+    ];
+    // Both are asked of one process.
+    const isKnown = (name: string): boolean => questions(name).every((question) => this.known(question));
+    await this.share(
+      names.filter((name) => !isKnown(name)),
+      processes,
+      async (process, name) => {
+        for (const question of questions(name)) await this.ask(process, question);
+      },
+    );
   }
 
   private async askAll<D>(
@@ -217,10 +237,22 @@ export class Evaluator {
     document: (answer: Answer | string, name: string) => D,
   ): Promise<Map<string, D>> {
     const documents = new Map<string, D>();
-    await this.share(names, processes, async (process, name) => {
+    const unknown = names.filter((name) => {
+      const answer = this.known({ ask, name, ...subject });
+      if (answer !== undefined) documents.set(name, document(answer, name));
+      return answer === undefined;
+    });
+    await this.share(unknown, processes, async (process, name) => {
       documents.set(name, document(await this.ask(process, { ask, name, ...subject }), name));
     });
     return documents;
+  }
+
+  /** An answer that holds from an earlier review. */
+  private known(question: Question): Answer | undefined {
+    const found = this.kept?.find(question);
+    if (found !== undefined) this.note(question, found.reads);
+    return found?.answer;
   }
 
   /** Does something for each experiment, by several processes. */
@@ -236,8 +268,14 @@ export class Evaluator {
 
   private async ask(process: Evaluating, question: Question): Promise<Answer | string> {
     const { answer, reads } = await process.ask(question);
-    this.reads.set(question.name, new Set([...(this.reads.get(question.name) ?? []), ...reads]));
-    return this.mapped(answer);
+    this.note(question, reads);
+    const mapped = this.mapped(answer);
+    if (typeof mapped !== 'string') this.kept?.keep(question, mapped, reads);
+    return mapped;
+  }
+
+  private note({ name }: Question, reads: readonly string[]): void {
+    this.reads.set(name, new Set([...(this.reads.get(name) ?? []), ...reads]));
   }
 
   /** An answer as it reads in the user's tree. */

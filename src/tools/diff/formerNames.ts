@@ -27,9 +27,10 @@ interface Match {
 }
 
 /**
- * Former names of experiments by their present ones. A class with two names is one experiment. A name that went and one
- * that came are one experiment's where the configs are equal, or where git takes their files for one and the classes have
- * one name. Of several that are as likely as each other, none is told.
+ * Former names of experiments by their present ones. A class with two names is one experiment, and so are a class and one
+ * that extends it and adds nothing. A name that went and one that came are one experiment's where the configs are equal, or
+ * where git takes their files for one and the classes have one name. Of several that are as likely as each other, none is
+ * told.
  *
  * @param moved files that git takes for moved, and where each is now.
  */
@@ -42,11 +43,18 @@ export function formerNames(
   const come = [...now.documents.keys()].filter((name) => !before.has(name)).map((name) => after.get(name)!);
   const gone = [...old.documents.keys()].filter((name) => !after.has(name)).map((name) => before.get(name)!);
   const kept = [...after.values()].filter(({ name }) => old.documents.has(name));
+  const [oldContents, newContents] = [
+    contentsOf(gone, old.documents),
+    contentsOf([...come, ...kept], now.documents),
+  ];
+  const isAlias = (one: FoundExperiment, other: FoundExperiment): boolean =>
+    extendsOnly(one, other) && newContents.has(one) && newContents.get(one) === newContents.get(other);
   const shared = come.flatMap((is): Match[] => {
-    const other = kept.find(({ place }) => place.file === is.place.file && place.line === is.place.line);
-    return other === undefined ? [] : [{ was: before.get(other.name)!, is, evidence: ['class'], weight: 0 }];
+    const same = kept.find(({ place }) => place.file === is.place.file && place.line === is.place.line);
+    const other = same ?? kept.find((each) => isAlias(is, each) || isAlias(each, is));
+    if (other === undefined) return [];
+    return [{ was: before.get(other.name)!, is, evidence: [same ? 'class' : 'configs'], weight: 0 }];
   });
-  const [oldContents, newContents] = [contentsOf(gone, old.documents), contentsOf(come, now.documents)];
   const matches = come
     .filter((is) => !shared.some((match) => match.is === is))
     .flatMap((is) =>
@@ -64,6 +72,11 @@ export function formerNames(
     );
   const found = [...shared, ...matches.filter((match) => isBest(match, matches))];
   return new Map(found.map((match) => [match.is.name, formerOf(match, versions)]));
+}
+
+/** Whether a class extends another experiment and says nothing itself: `class Small extends Tiny {}`. */
+function extendsOnly({ base, constants, abstract }: FoundExperiment, other: FoundExperiment): boolean {
+  return base === other.exportName && constants.length === 0 && !abstract;
 }
 
 /** Files of experiments that git takes for moved: where each is now. */

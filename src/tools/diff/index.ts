@@ -6,6 +6,7 @@ import type { Override } from '../../cli/index.js';
 import { explain, readRegularFile } from '../../files/index.js';
 import { UsageError } from '../../registry/index.js';
 import type { Arguments, Command, Report } from '../command.js';
+import { answerFolder } from './answerCache.js';
 import { compareTwo } from './compareTwo.js';
 import { compareVersions } from './compareVersions.js';
 import { onDevice } from './deviceEffects.js';
@@ -65,6 +66,11 @@ export const diff: Command = {
       value: 'DIR',
       about: 'With --base, draws what changed in the configs of each experiment: DIR/lm.Small.svg.',
       parse: nonEmpty,
+    },
+    fresh: {
+      key: 'fresh',
+      about: 'With --base, evaluates everything, whatever earlier reviews know of the same files.',
+      parse: () => true,
     },
     label: {
       key: 'labels',
@@ -139,6 +145,7 @@ Exit codes: 0; 1 if the change breaks an experiment, or needs a label that it la
       changes: changes.map(fromAnywhere),
       pictures: values.pictures as string | undefined,
       ...(device && { device }),
+      answers: values.fresh === true ? undefined : answerFolder(),
       limits,
     };
     return reportOf(await compareVersions(request), failOnChange, labels);

@@ -2,6 +2,7 @@
  * @file Texts of a report as Markdown. They may be a stranger's, so each stands in code, where nothing is interpreted, and
  * links lead to lines of the reviewed repository alone.
  */
+import { posix } from 'node:path';
 import { codeSpan, escapeHtml } from '../reportFormat.js';
 import type { DiffReport } from './diffReport.js';
 import { shortened, visible } from './display.js';
@@ -12,6 +13,8 @@ import type { Phrase, Placed } from './reportLines.js';
 export interface ReviewContext {
   /** The repository's address: `https://github.com/owner/name`. */
   readonly repository?: string;
+  /** The project's folder in the repository, from which places are told; absent where that is its root. */
+  readonly folder?: string;
   /** The commit that was reviewed. */
   readonly head?: string;
   /** The address of the run that made the report. */
@@ -80,13 +83,14 @@ export class Links {
   /** A place, linked to its line where it is one of a file in the repository. */
   place(place: string, of: Placed['of']): string {
     const commit = this.commits[of];
-    const [, file, line] = /^((?:[\w@.+-]+\/)*[\w@.+-]+):([1-9]\d{0,6})$/.exec(place) ?? [];
-    // The library stands elsewhere where places in it begin with its name.
-    const isInside =
-      file !== undefined && file.length < 256 && !/^luthier\/|(?:^|\/)\.\.?(?:\/|$)/.test(file);
-    if (commit === undefined || !isInside) return span(place);
-    const path = file.split('/').map(encodeURIComponent).join('/');
-    return this.linked(place, `blob/${commit}/${path}#L${line}`);
+    const [, file, line] = /^((?:\.\.\/)*(?:[\w@.+-]+\/)*[\w@.+-]+):([1-9]\d{0,6})$/.exec(place) ?? [];
+    if (commit === undefined || file === undefined || file.length > 255) return span(place);
+    const path = posix.join(this.context.folder ?? '', file);
+    // The library stands elsewhere where places in it begin with its name; a path of ours climbs at its beginning alone.
+    const isOther = /^luthier\/|\.\.$/.test(file) || posix.normalize(file) !== file;
+    if (isOther || path.startsWith('../')) return span(place);
+    const encoded = path.split('/').map(encodeURIComponent).join('/');
+    return this.linked(place, `blob/${commit}/${encoded}#L${line}`);
   }
 
   private linked(text: string, path: string | undefined): string {

@@ -1,7 +1,14 @@
 /** @file Reach of a change: the changed files that a process read, or looked for. */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
+import { contentsAt, digestOf } from '../../system/contents.js';
+import type { Repository } from './git.js';
 import type { Tree } from './versionTree.js';
+
+/** Loaded by an evaluating process before it records what it reads. */
+const evaluatorEntry = ['evaluateWorker', 'memoryLimit', 'protocol']
+  .map((name) => `src/tools/diff/${name}.ts`)
+  .concat('src/system/reads.ts', 'src/system/typescript.cjs', 'src/system/typescript.js');
 
 /** By these, and what they extend, Node and tsx know what imports and TypeScript mean; they are read unseen. */
 const settings = /^(package|tsconfig)\.json$/;
@@ -22,6 +29,29 @@ function translationSettings({ root, project }: Tree): Set<string> {
     addExtended(join(folder, 'tsconfig.json'), found);
     if (folder === root || folder === dirname(folder)) return found;
   }
+}
+
+/** Digest of the files of a tree that its processes read unseen; `git` asks the repository. */
+export function unseenContents(tree: Tree, git: Repository['git']): string {
+  const { root, library } = tree;
+  const patterns = ['package.json', 'tsconfig.json'].flatMap((name) => [name, `*/${name}`]);
+  const listed = git(
+    '-C',
+    root,
+    'ls-files',
+    '-z',
+    '--cached',
+    '--others',
+    '--exclude-standard',
+    '--',
+    ...patterns,
+  );
+  const files = listed.split('\0').filter((name) => name !== '');
+  const others = ['package.json', 'tsconfig.json', ...evaluatorEntry].map((name) => join(library, name));
+  const all = [...files.map((name) => join(root, name)), ...translationSettings(tree), ...others];
+  const nameOf = (file: string): string => (file.startsWith(`${root}/`) ? file.slice(root.length) : file);
+  const contents = [...new Set(all)].sort().map((file) => [nameOf(file), contentsAt(file)!]);
+  return digestOf(...contents.flat());
 }
 
 /** All paths by which a process may come upon a file. */

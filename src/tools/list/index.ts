@@ -28,7 +28,7 @@ export const list: Command = {
     "Without PATTERN, the experiments of ./experiments are listed, or luthier's own if there are none; PATTERN searches both.",
     'luthier validate tells more about experiments that do not build, and takes values for constants.',
     '',
-    "  npx luthier list 'lm.*' --format=markdown",
+    "  npx luthier list 'lm.*' --format=json",
     '',
     'Exit codes: 0; 1 if no experiment matches; 2 for a wrong command line.',
   ].join('\n'),

@@ -82,26 +82,18 @@ export function renameReport(plan: Plan, outcome: Outcome): Report {
   const diffOf = (file: ChangedFile, paint: Paint) => diffText(lineDiff(file.before, file.text), paint);
   const diff = (paint: Paint) =>
     plan.files.map((file) => `${paint('bold', show(file))}\n${diffOf(file, paint)}`).join('\n\n');
-  const summary = summaryOf(plan, outcome);
-  const lists = [
-    {
-      title: 'To look at by hand:',
-      items: plan.mentions.map(({ file, line, text }) => [`${file}:${line}`, text] as const),
-    },
-    {
-      title: 'New errors of the compiler:',
-      items: plan.errors.map(({ place, message }) => [place, message] as const),
-    },
-  ].filter(({ items }) => items.length > 0);
   return {
-    text: (paint) =>
-      [
-        diff(paint),
-        ...lists.map(({ title, items }) =>
-          [paint('bold', title), ...items.map(([place, text]) => `  ${place}: ${text}`)].join('\n'),
-        ),
-        summary,
-      ].join('\n\n'),
+    text: (paint) => {
+      const list = (title: string, lines: readonly string[]): string[] =>
+        lines.length === 0 ? [] : [[paint('bold', title), ...lines.map((line) => `  ${line}`)].join('\n')];
+      const mentions = plan.mentions.map(({ file, line, text }) => `${file}:${line}: ${text}`);
+      const errors = plan.errors.map(({ place, message }) => `${place}: ${message}`);
+      const lists = [
+        ...list('To look at by hand:', mentions),
+        ...list('New errors of the compiler:', errors),
+      ];
+      return [diff(paint), ...lists, summaryOf(plan, outcome)].join('\n\n');
+    },
     json: () => ({
       old: plan.old,
       present: plan.present,

@@ -110,27 +110,26 @@ function compared(name: string, text: string): Entry {
 }
 
 /** Compares each snapshot with its experiment. */
-export async function checkSnapshots(names: readonly string[]): Promise<Entry[]> {
-  const entries: Entry[] = [];
-  for (const name of names) {
-    const found = await evaluate(name);
-    entries.push('text' in found ? compared(name, found.text) : { name, diff: [], ...found });
-  }
-  return entries;
-}
+export const checkSnapshots = (names: readonly string[]): Promise<Entry[]> => eachOf(names, compared);
 
 /** Writes snapshots that differ from their experiments; those of failing experiments stay as they are. */
 export async function refreshSnapshots(names: readonly string[]): Promise<Entry[]> {
+  return eachOf(names, (name, text) => {
+    const entry = compared(name, text);
+    if (entry.state === 'current') return entry;
+    writeSnapshot(name, text);
+    return { ...entry, state: entry.state === 'missing' ? 'new' : 'updated' };
+  });
+}
+
+async function eachOf(
+  names: readonly string[],
+  entryOf: (name: string, text: string) => Entry,
+): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (const name of names) {
     const found = await evaluate(name);
-    if (!('text' in found)) {
-      entries.push({ name, diff: [], ...found });
-      continue;
-    }
-    const { state, diff } = compared(name, found.text);
-    if (state !== 'current') writeSnapshot(name, found.text);
-    entries.push({ name, diff, state: state === 'missing' ? 'new' : state === 'stale' ? 'updated' : state });
+    entries.push('text' in found ? entryOf(name, found.text) : { name, diff: [], ...found });
   }
   return entries;
 }

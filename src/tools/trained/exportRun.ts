@@ -7,7 +7,7 @@ import { UsageError } from '../../registry/usageError.js';
 import { compareOnnx } from '../../trained/compareOnnx.js';
 import { exportOnnx } from '../../trained/exportOnnx.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { codeSpan, formatBytes } from '../reportFormat.js';
+import { formatBytes } from '../reportFormat.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
 async function exported(args: Arguments): Promise<Report> {
@@ -41,8 +41,6 @@ async function exported(args: Arguments): Promise<Report> {
       ...{ experiment: run.name, step: run.step, file: shown, bytes: bytes.length, difference },
       ...{ inputs: model.inputs, outputs: model.outputs, others: Object.fromEntries(model.others) },
     }),
-    markdown: () =>
-      [`Wrote ${codeSpan(shown)}: ${lines[0]}.`, ...lines.slice(1).map((line) => `- ${line}`)].join('\n'),
   };
 }
 

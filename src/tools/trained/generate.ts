@@ -6,7 +6,6 @@ import { coerce } from '../../hparams/index.js';
 import { type GenerateOptions, generationFields } from '../../trained/generation.js';
 import type { TrainedRun } from '../../trained/index.js';
 import type { Arguments, Command, Report } from '../command.js';
-import { codeBlock } from '../reportFormat.js';
 import { type Continued, continued, converse, promptLines } from './prompts.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
 
@@ -65,7 +64,6 @@ async function generated(args: Arguments): Promise<Report> {
     // The text is on the terminal already; the line ends here.
     text: () => '',
     json: () => ({ experiment: run.name, step: run.step, completions: all }),
-    markdown: () => all.map(({ prompt, text }) => codeBlock(`${prompt}${text}`)).join('\n\n'),
   };
 }
 

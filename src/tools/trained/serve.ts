@@ -45,7 +45,7 @@ async function served(args: Arguments): Promise<Report> {
   await run.dispose();
   stop.close();
   const text = () => `${signal}: stopped.`;
-  return { text, markdown: text, json: () => ({ signal }) };
+  return { text, json: () => ({ signal }) };
 }
 
 export const serveCommand: Command = {

@@ -120,10 +120,6 @@ function summary(results: readonly Result[], { level }: Asked): string {
   return `${counted(results.length, 'experiment')} up to level ${level}: ${parts.join(', ')}${warned}.`;
 }
 
-function worstFirst(a: Result, b: Result): number {
-  return states.indexOf(b.state) - states.indexOf(a.state);
-}
-
 function documentOf(result: Result): object {
   const { reached, ...others } = result;
   return { ...others, reached: reached ?? null };
@@ -132,7 +128,7 @@ function documentOf(result: Result): object {
 /** Report on all experiments, by verdict: passed, incomplete, failed. */
 export function validateReport(results: readonly Result[], asked: Asked): Report {
   const { level, named, directories, seconds } = asked;
-  const sorted = results.toSorted((a, b) => worstFirst(b, a));
+  const sorted = results.toSorted((a, b) => states.indexOf(a.state) - states.indexOf(b.state));
   const none = `There is no experiment in ${directories.map(showFile).join(' and ')}.`;
   const bad = results.some(({ state }) => state === 'failed' || (named && state === 'incomplete'));
   return {

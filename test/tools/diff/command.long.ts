@@ -127,7 +127,7 @@ test('experiments that hang or take all memory fail by themselves', async () => 
     main  → working tree
 
     grows.Grows: broken
-      The process ran out of memory.
+      The process ran out of memory. It said:
       It took more than 1 GB of memory; luthier diff --memory=GIGABYTES gives it more.
 
     hangs.Hangs: broken
@@ -148,6 +148,24 @@ test('experiments that hang or take all memory fail by themselves', async () => 
   `);
   repository.git('checkout', '--', '.');
   repository.git('clean', '--quiet', '--force');
+});
+
+test('an experiment that hangs, beside another one', async () => {
+  repository.write({
+    'experiments/hangs.ts': experimentsFile(
+      'export class Hangs extends Family {\n  override task(): any {\n    for (;;);\n  }\n}',
+    ),
+  });
+  const { code, stdout, stderr } = await runLuthier(
+    ['diff', 'small.Two', 'hangs.Hangs', '--timeout=8'],
+    folder,
+  );
+  expect([code, stdout, stderr]).toEqual([
+    2,
+    '',
+    'hangs.Hangs: It took longer than 8 s; luthier diff --timeout=SECONDS gives it more.\n',
+  ]);
+  repository.git('clean', '--quiet', '--force', 'experiments');
 });
 
 test('a signal takes the worktree and the processes along', async () => {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { ExperimentReport } from '../../../src/tools/diff/diffReport.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
 import type { ReviewContext } from '../../../src/tools/diff/markdownText.js';
+import { Links } from '../../../src/tools/diff/markdownText.js';
 import { experimentOf, reportWith } from './sampleReport.js';
 
 const context: ReviewContext = {
@@ -70,6 +71,19 @@ test('the verdict, the head commit and the run; places are lines of the commit t
     '- Fails without the label `removes`: 1 experiment is removed.',
   ]);
   expect(markdownOf(report)).not.toContain('](');
+});
+
+test.each([
+  ['experiments/lm.ts:76', 'packages/models/experiments/lm.ts#L76'],
+  ['../shared/heads.ts:3', 'packages/shared/heads.ts#L3'],
+  ['../../../etc/passwd:1', undefined],
+  ['a/../b.ts:3', undefined],
+  ['./b.ts:3', undefined],
+  ['../..:3', undefined],
+])('a project in a folder of its repository: %s', (place, path) => {
+  const links = new Links(reportWith([]), { ...context, folder: 'packages/models' });
+  const address = `https://github.com/someone/luthier/blob/${context.head}/${path}`;
+  expect(links.place(place, 'new')).toBe(path === undefined ? `\`${place}\`` : `[\`${place}\`](${address})`);
 });
 
 test('experiments with the same row share one', () => {

@@ -142,6 +142,19 @@ test('an experiment by another name that keeps its old one', async () => {
   `);
 });
 
+test('an old name that is kept by a class without anything of its own', async () => {
+  const edits = {
+    'experiments/small.ts': (text: string) =>
+      `${text.replaceAll('Small', 'Tiny')}export class Small extends Tiny {}\n`,
+  };
+  expect(await review.told(edits)).toMatchInlineSnapshot(`
+    "1 under another name, 2 the same, 2 that the change does not reach
+
+    small.Small is called small.Tiny now (configs and constants are equal)
+      --exp takes either name. A job_log_dir is its name's: runs of small.Small resume with --exp=small.Small, not with --exp=small.Tiny"
+  `);
+});
+
 test('a file that was moved and edited', async () => {
   const edits = { 'experiments/sized.ts': small.replace('steps = 10', 'steps = 12') };
   expect(

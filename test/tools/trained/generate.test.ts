@@ -43,8 +43,8 @@ test('a prompt is continued as flags say, and as task.decode says without them',
     stdout: `${await run.generate('182 a')}\n`,
   });
   const flags = ['--temperature=1', '--top_k=20', '--top_p=0.9', '--max_tokens=12', '--seed=7', '--stop=9'];
-  const drawn = await luthier(['generate', directory, '--prompt=one two ', ...flags, '--format=markdown']);
-  expect(drawn.stdout).toBe('```\none two and and 3367\n```\n');
+  const drawn = await luthier(['generate', directory, '--prompt=one two ', ...flags]);
+  expect(drawn.stdout).toBe('one two and and 3367\n');
   const stopped = await luthier([
     'generate',
     directory,

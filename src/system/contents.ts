@@ -1,0 +1,39 @@
+/** @file Digests of what a process reads, by the paths that `recordReads` gives: equal where it would read the same again. */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Larger files are told apart by size and time. */
+const largestRead = 64e6;
+/** Folders of more files are not looked through. */
+const mostListed = 2000;
+
+/** A digest of texts and bytes, in their order. */
+export function digestOf(...parts: readonly (string | Uint8Array)[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  return hash.digest('base64');
+}
+
+/** What stands at an absolute path, or in a variable of the environment; undefined where that cannot be told. */
+export function contentsAt(path: string): string | undefined {
+  if (path.startsWith('env:')) {
+    const name = path.slice(4);
+    return digestOf(JSON.stringify(name === '' ? process.env : (process.env[name] ?? null)));
+  }
+  if (path === '/proc/cpuinfo')
+    return digestOf(readFileSync(path, 'latin1').replace(/^(?:cpu MHz|bogomips).*\n/gim, ''));
+  if (/^\/(?:proc|sys|dev)?(?:\/|$)/.test(path)) return undefined;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return 'absent';
+  if (stats.isDirectory()) return path.endsWith('/') ? listingOf(path) : 'folder';
+  if (!stats.isFile()) return undefined;
+  return stats.size > largestRead ? `${stats.size} ${stats.mtimeMs}` : digestOf(readFileSync(path));
+}
+
+function listingOf(folder: string): string | undefined {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort();
+  if (names.length > mostListed) return undefined;
+  const contents = names.map((name) => contentsAt(join(folder, name)));
+  return contents.includes(undefined) ? undefined : digestOf(...names, ...(contents as string[]));
+}
