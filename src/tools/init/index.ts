@@ -4,7 +4,6 @@ import { dirname } from 'node:path';
 import { explain, makeDirectory, readRegularFile, writeWhole } from '../../files/index.js';
 import { UsageError } from '../../registry/usageError.js';
 import type { Command, Report } from '../command.js';
-import { codeSpan } from '../reportFormat.js';
 import { files, jsonText, scripts } from './template.js';
 
 /** What npm writes where a package has no tests. */
@@ -60,8 +59,6 @@ function reportOf(written: readonly string[]): Report {
   return {
     text: () => ['Wrote', ...written.map((file) => `  ${file}`), '', 'Next:', ...steps].join('\n'),
     json: () => ({ written, next: next.map(([command]) => command) }),
-    markdown: () =>
-      ['Wrote', ...written.map((file) => `- ${codeSpan(file)}`), '', 'Next:', '', ...steps].join('\n'),
   };
 }
 
