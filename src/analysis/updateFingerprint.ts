@@ -38,7 +38,8 @@ function stepsOf(learner: Learner): number[] {
 /** Equal where an update is prepared and reported alike, whatever the model. */
 export function hostUpdateDigest(learner: Learner): string {
   const variables = ['decay', 'noDecay', NON_TRAINABLE].flatMap((group) => [
-    { name: `${group}/matrix`, shape: [2, 3], group },
+    // Norms are summed eight elements at a time, and the rest one by one.
+    { name: `${group}/matrix`, shape: [3, 7], group },
     { name: `${group}/vector`, shape: [5], group },
   ]);
   const layout = flatLayout(variables);

@@ -8,7 +8,7 @@ import type { Override } from '../../cli/index.js';
 import type { Declared, JsonDocument } from '../../hparams/index.js';
 
 /** Of the questions and answers below, fingerprints included: an evaluator of another version is not asked. */
-export const protocolVersion = 5;
+export const protocolVersion = 6;
 
 /** A value as JSON, as in config documents: `{$config: 3}` is the config with that number. */
 export type JsonValue = JsonDocument['root'];
