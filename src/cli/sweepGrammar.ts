@@ -1,6 +1,7 @@
 /** @file Grammar of sweeps: `path=1e-3,1e-4`, ranges, products, and short names of combinations. */
 import { createHash } from 'node:crypto';
 import { ConfigError, problemAt } from '../hparams/index.js';
+import { shortPaths } from '../hparams/walking/shortPaths.js';
 
 /** A swept path and the texts of its values. */
 export interface SweptPath {
@@ -164,20 +165,4 @@ function safe(name: string): string {
 
 function unquoted(text: string): string {
   return /^"[\w.+-]+"$/.test(text) ? text.slice(1, -1) : text;
-}
-
-/** Shortens each path to the fewest final steps that no other path ends with. */
-function shortPaths(paths: ReadonlySet<string>): Map<string, string> {
-  const all = [...paths];
-  return new Map(
-    all.map((path) => {
-      const steps = path.split('.');
-      for (let size = 1; size < steps.length; size += 1) {
-        const ending = steps.slice(-size).join('.');
-        const others = all.filter((other) => other !== path && `.${other}`.endsWith(`.${ending}`));
-        if (others.length === 0 && /^[A-Za-z]/.test(ending)) return [path, ending];
-      }
-      return [path, path];
-    }),
-  );
 }

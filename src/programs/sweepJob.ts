@@ -1,8 +1,12 @@
 /** @file Sweep job: runs in sequence, each in its own process and directory. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { textTable } from '../summaries/index.js';
 import { exitCodeOfSignal, OwnProcess, StopSignal } from '../system/index.js';
+import { compareRuns, runTable } from './compareRuns.js';
 import { openJobDirectory } from './jobDirectory.js';
-import { lastLoss, type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
+import { readRun } from './runSummary.js';
+import { type RunRecord, SweepRecord, type SweepRun } from './sweepRecord.js';
 
 /** Options of a sweep. */
 export interface SweepOptions {
@@ -25,7 +29,8 @@ async function execute(
   begin(process);
   run.exit = await process.ended;
   run.seconds = Math.round((performance.now() - started) / 100) / 10;
-  Object.assign(run, lastLoss(directory));
+  const trained = (await readRun(directory)).metrics.get('train/loss')?.last;
+  if (trained !== undefined) Object.assign(run, { step: trained.step, loss: trained.value });
 }
 
 /**
@@ -71,27 +76,22 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
     stop.close();
     opened.close();
   }
-  process.stdout.write(`\n${summary(record.runs)}\n`);
+  process.stdout.write(`\n${await summary(directory, record.runs)}\n`);
   if (stop.received !== undefined) return exitCodeOfSignal[stop.received];
   return record.runs.every(({ status }) => status === 'finished') ? 0 : 1;
 }
 
-/** One line per run: name, outcome, last loss. */
-function summary(runs: readonly RunRecord[]): string {
-  const rows = runs.map(({ name, status, exit, step, loss }) => [
-    name,
-    status === 'failed' ? `failed (${exit})` : status,
-    step === undefined ? '' : String(step),
-    loss === undefined ? '' : loss.toPrecision(5),
-  ]);
-  const table = [['run', 'status', 'step', 'loss'], ...rows];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]!.length)));
-  return table
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+/** The runs by their evaluation loss or the metric that they track; those that have written nothing come last. */
+async function summary(directory: string, records: readonly RunRecord[]): Promise<string> {
+  const labels = new Map(
+    records.map(({ name, status, exit }) => [
+      join(directory, name),
+      { name, state: status === 'failed' ? `failed (${exit})` : status },
+    ]),
+  );
+  const hasBegun = (path: string): boolean => existsSync(join(path, 'experiment.json'));
+  const begun = [...labels.keys()].filter(hasBegun);
+  const { header, rows, below } = runTable(compareRuns(await Promise.all(begun.map(readRun))), labels);
+  const others = [...labels].filter(([path]) => !hasBegun(path)).map(([, { name, state }]) => [name, state]);
+  return [textTable([...rows, ...others], header), ...below].join('\n');
 }

@@ -1,8 +1,7 @@
 /** @file sweep.json: the runs of a sweep, their status and results. */
-import { closeSync, fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { isThere, linesFromEnd, openRegularFile, readRegularFile } from '../files/index.js';
+import { isThere, readRegularFile } from '../files/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
 
@@ -86,33 +85,4 @@ function readRecords(path: string): readonly RunRecord[] {
   }
   if (file?.format === 'luthier-sweep' && file.version === 1 && Array.isArray(file.runs)) return file.runs;
   throw new JobError(`${path} is not what a sweep wrote: move it away, or take another --job_log_dir.`);
-}
-
-/** The last training loss in a run's metrics.jsonl, with its step; ignores a truncated line. */
-export function lastLoss(directory: string): { step: number; loss: number } | undefined {
-  let file: number | undefined;
-  try {
-    file = openRegularFile(join(directory, 'metrics.jsonl'));
-    for (const { text = '' } of linesFromEnd(file, fstatSync(file).size)) {
-      const found = lossIn(text);
-      if (found !== undefined) return found;
-    }
-  } catch {
-    // The run itself has reported the reason.
-  } finally {
-    if (file !== undefined) closeSync(file);
-  }
-  return undefined;
-}
-
-function lossIn(line: string): { step: number; loss: number } | undefined {
-  if (!line.includes('"train"')) return undefined;
-  try {
-    const { program, step, loss } = JSON.parse(line) as Record<string, unknown>;
-    return program === 'train' && typeof step === 'number' && typeof loss === 'number'
-      ? { step, loss }
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }

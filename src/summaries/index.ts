@@ -11,3 +11,4 @@ export {
   type ProgressStream,
 } from './progressLine.js';
 export { SummaryError } from './summaryError.js';
+export { textTable } from './textTable.js';

@@ -6,7 +6,7 @@ export { runGit } from './git.js';
 export { InterruptedError, spawnGroup } from './groups.js';
 export { loadKoffi } from './koffi.js';
 export { isUnderTsx } from './launchers.js';
-export { acquireLock, describeHolder, type Lock, LockedError } from './lock.js';
+export { acquireLock, describeHolder, type Lock, LockedError, lockHolder } from './lock.js';
 export { OwnProcess } from './ownProcess.js';
 export { exitCodeOfSignal, isAlive, type StopSignalName } from './processes.js';
 export { StopSignal } from './signals.js';

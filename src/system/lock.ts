@@ -97,6 +97,27 @@ export async function acquireLock(path: string, flock = loadFlock()): Promise<Lo
   return { release };
 }
 
+/**
+ * The process that holds a lock; undefined where none does. The lock is tried, for an instant, only where its file names a
+ * process that may be alive: of a lock that can't be tried, the file is believed.
+ */
+export async function lockHolder(path: string, flock = loadFlock()): Promise<Holder | undefined> {
+  let holder: Holder;
+  let file: number;
+  try {
+    holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
+    if (holder.host === hostname() && !isAlive(holder.pid)) return undefined;
+    file = openSync(path, constants.O_RDONLY);
+  } catch {
+    return undefined;
+  }
+  try {
+    return (await flock)?.(file) === 'held' ? undefined : holder;
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** Opens the lock's file without waiting, as for a pipe in its place. */
 function openLock(path: string): number {
   const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0 } = constants;

@@ -27,6 +27,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     about: 'Continues prompts with a trained language model.',
     load: async () => (await import('./trained/generate.js')).generate,
   },
+  runs: {
+    about: 'Compares runs by a metric, and shows what differs in their configs.',
+    load: async () => (await import('./runs.js')).runs,
+  },
   list: {
     about: 'Lists experiments with their file, base class and own constants.',
     load: async () => (await import('./list/index.js')).list,

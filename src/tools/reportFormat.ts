@@ -1,7 +1,9 @@
 /** @file Formatting of reports: tables, numbers with units, escaped text. */
 import { formatScaled, type Scales } from '../summaries/formatNumbers.js';
+import { columnsOf, padded } from '../summaries/textTable.js';
 
 export { formatCount } from '../summaries/formatNumbers.js';
+export { textTable } from '../summaries/textTable.js';
 
 const BYTES: Scales = [
   [1e15, ' PB'],
@@ -40,53 +42,6 @@ export function counted(count: number, word: string, plural = `${word}s`): strin
 /** Indents each line of a text. */
 export function indented(text: string, indent: string): string {
   return indent + text.replaceAll('\n', `\n${indent}`);
-}
-
-const number = /^[-+−±~≈]?\d[\d,.]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{0,5}(?:\/[A-Za-z]+)?)$/;
-const noNumber = /^[-–—]?$/;
-
-/** Whether a column is right-aligned: it holds only numbers, with or without units. */
-function isRight(rows: readonly (readonly string[])[], column: number): boolean {
-  const cells = rows.map((row) => row[column] ?? '');
-  return (
-    cells.some((cell) => number.test(cell)) && cells.every((cell) => number.test(cell) || noNumber.test(cell))
-  );
-}
-
-interface Columns {
-  readonly widths: readonly number[];
-  readonly right: readonly boolean[];
-}
-
-function columnsOf(rows: readonly (readonly string[])[], header: readonly string[] | undefined): Columns {
-  const all = header === undefined ? rows : [header, ...rows];
-  const indices = [...Array(Math.max(0, ...all.map((row) => row.length))).keys()];
-  return {
-    widths: indices.map((column) => Math.max(...all.map((row) => (row[column] ?? '').length))),
-    right: indices.map((column) => isRight(rows, column)),
-  };
-}
-
-function padded(row: readonly string[], { widths, right }: Columns): string[] {
-  return widths.map((width, column) => {
-    const cell = row[column] ?? '';
-    return right[column] ? cell.padStart(width) : cell.padEnd(width);
-  });
-}
-
-/**
- * A table for terminals: columns two spaces apart, numbers right-aligned, no trailing spaces. `paint` may colour a
- * finished line, the header's (`undefined`) or that of a row.
- */
-export function textTable(
-  rows: readonly (readonly string[])[],
-  header?: readonly string[],
-  paint: (line: string, row: number | undefined) => string = (line) => line,
-): string {
-  const columns = columnsOf(rows, header);
-  const line = (row: readonly string[]) => padded(row, columns).join('  ').trimEnd();
-  const lines = rows.map((row, i) => paint(line(row), i));
-  return [...(header === undefined ? [] : [paint(line(header), undefined)]), ...lines].join('\n');
 }
 
 /** Bars and line breaks end a cell, even within code. */

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { listCheckpoints } from '../../src/checkpoints/directory.js';
-import { lastLoss } from '../../src/programs/sweepRecord.js';
 import { runCommand, temporaryDirectory } from '../command.js';
 import { metricLines, stateAt, trainLosses } from '../programs/runs.js';
 import { draw, title, tries } from './campaign.js';
@@ -22,7 +21,7 @@ const flags = (numTrainSteps: number): string[] => [
 const newest = (directory: string): number =>
   [...listCheckpoints(join(directory, 'checkpoints')).keys()].at(-1) ?? -1;
 /** The last step in the metrics. */
-const lastStep = (directory: string): number => lastLoss(directory)?.step ?? 0;
+const lastStep = (directory: string): number => Number(trainLosses(directory).at(-1)?.[0] ?? 0);
 
 /** When a run is disturbed: so many steps after it has begun to train, and so many milliseconds later. */
 interface Moment {

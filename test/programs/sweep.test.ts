@@ -77,10 +77,14 @@ test('2 x 2 runs: stopped by SIGTERM in the second, started again, finished; fin
     names.map((name) => expect.objectContaining({ name, status: 'finished', step: 40 })),
   );
   const table = stdout.slice(stdout.indexOf('\nrun ')).trim().split('\n');
-  expect(table[0]).toMatch(/^run +status +step +loss$/);
-  expect(table.slice(1, 5).map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual(
-    names.map((name) => [name, 'finished', '40']),
+  expect(table[0]).toMatch(/^run +state +step +last +best +at step +modelDims +hiddenDims +learningRate$/);
+  const rows = table.slice(1, 5).map((line) => line.split(/ {2,}/));
+  expect(rows.map((row) => row.slice(0, 3)).sort()).toEqual(
+    names.map((name) => [name, 'finished', '40/40']).sort(),
   );
+  const best = rows.map((row) => Number(row[4]));
+  expect(best).toEqual(best.toSorted((a, b) => a - b));
+  expect(table.slice(5)).toEqual(['By eval_train/total_loss, lowest first.']);
   const experiment = JSON.parse(readFileSync(join(directory, names[3]!, 'experiment.json'), 'utf8'));
   expect(experiment.overrides).toEqual([
     '--set numTrainSteps=40',
@@ -110,7 +114,9 @@ test('a run that fails does not keep the others from running', async () => {
   expect(code).toBe(1);
   expect(stderr).toContain("No file matches 'corpus/none.txt'");
   expect(record(directory).map(({ status }) => status)).toEqual(['failed', 'finished']);
-  expect(stdout).toMatch(/dataPath=corpus_none\.txt-[\da-f]{8} +failed \(1\)\n/);
+  expect(stdout).toMatch(
+    /dataPath=corpus_none\.txt-[\da-f]{8} +failed \(1\)\nBy eval_train\/total_loss, lowest first\.\n$/,
+  );
 });
 
 test('what is no record of a sweep is left alone', async () => {

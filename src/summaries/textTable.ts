@@ -1,0 +1,54 @@
+/** @file Tables as plain text, with aligned columns. */
+
+const number = /^[-+−±~≈]?\d[\d,.]*(?:e[-+]?\d+)?\s?(?:%|[A-Za-z]{0,5}(?:\/[A-Za-z]+)?)$/;
+const noNumber = /^[-–—]?$/;
+
+/** Whether a column is right-aligned: it holds only numbers, with or without units. */
+function isRight(rows: readonly (readonly string[])[], column: number): boolean {
+  const cells = rows.map((row) => row[column] ?? '');
+  return (
+    cells.some((cell) => number.test(cell)) && cells.every((cell) => number.test(cell) || noNumber.test(cell))
+  );
+}
+
+/** Layout of a table's columns. */
+interface Columns {
+  readonly widths: readonly number[];
+  readonly right: readonly boolean[];
+}
+
+/** The layout that fits all rows. */
+export function columnsOf(
+  rows: readonly (readonly string[])[],
+  header: readonly string[] | undefined,
+): Columns {
+  const all = header === undefined ? rows : [header, ...rows];
+  const indices = [...Array(Math.max(0, ...all.map((row) => row.length))).keys()];
+  return {
+    widths: indices.map((column) => Math.max(...all.map((row) => (row[column] ?? '').length))),
+    right: indices.map((column) => isRight(rows, column)),
+  };
+}
+
+/** A row with its cells padded to the columns. */
+export function padded(row: readonly string[], { widths, right }: Columns): string[] {
+  return widths.map((width, column) => {
+    const cell = row[column] ?? '';
+    return right[column] ? cell.padStart(width) : cell.padEnd(width);
+  });
+}
+
+/**
+ * A table for terminals: columns two spaces apart, numbers right-aligned, no trailing spaces. `paint` may colour a
+ * finished line, the header's (`undefined`) or that of a row.
+ */
+export function textTable(
+  rows: readonly (readonly string[])[],
+  header?: readonly string[],
+  paint: (line: string, row: number | undefined) => string = (line) => line,
+): string {
+  const columns = columnsOf(rows, header);
+  const line = (row: readonly string[]) => padded(row, columns).join('  ').trimEnd();
+  const lines = rows.map((row, i) => paint(line(row), i));
+  return [...(header === undefined ? [] : [paint(line(header), undefined)]), ...lines].join('\n');
+}

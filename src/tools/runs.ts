@@ -1,0 +1,108 @@
+/** @file `luthier runs`: a table of trained runs by a metric, with the settings that differ. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { nonEmpty, oneOf } from '../cli/flagTable.js';
+import { explain } from '../files/fileErrors.js';
+import type { ComparedRun, CompareOptions, RunComparison } from '../programs/compareRuns.js';
+import { showFile } from '../registry/directories.js';
+import { UsageError } from '../registry/usageError.js';
+import type { Command, Report } from './command.js';
+import { textTable } from './reportFormat.js';
+
+/** Files of a job directory, one of which makes a directory one. The directory of a sweep has none of them. */
+const marks = ['experiment.json', 'metrics.jsonl', 'model_params.txt', 'checkpoints'];
+
+/** The job directories at or below a directory; links to directories are not followed. */
+function* jobDirectories(directory: string): Generator<string> {
+  if (marks.some((name) => existsSync(join(directory, name)))) {
+    yield directory;
+    return;
+  }
+  for (const entry of readdirSync(directory, { withFileTypes: true }))
+    if (entry.isDirectory() && !/^\.|^node_modules$/.test(entry.name))
+      yield* jobDirectories(join(directory, entry.name));
+}
+
+function found(directory: string): string[] {
+  try {
+    return [...jobDirectories(directory)].sort();
+  } catch (error) {
+    throw new UsageError(
+      `${directory}: expected a directory with runs, and it cannot be read: ${explain(error)}.`,
+    );
+  }
+}
+
+/** JSON has no non-finite numbers: they are texts. */
+const plain = (at: ComparedRun['last']): object | null => {
+  if (at === undefined) return null;
+  return { step: at.step, value: Number.isFinite(at.value) ? at.value : String(at.value) };
+};
+
+function documentOf({ run, last, best, settings }: ComparedRun): object {
+  const { directory, state, step, numTrainSteps = null, problems } = run;
+  return {
+    ...{ directory: showFile(directory), state, step, numTrainSteps },
+    ...{ last: plain(last), best: plain(best), settings, problems },
+  };
+}
+
+async function reportOf(comparison: RunComparison): Promise<Report> {
+  const { runTable } = await import('../programs/compareRuns.js');
+  const names = comparison.runs.map(({ run }) => [run.directory, { name: showFile(run.directory) }] as const);
+  const { header, rows, below } = runTable(comparison, new Map(names));
+  return {
+    text: (paint) => {
+      const table = textTable(rows, header, (line, row) => (row === undefined ? paint('bold', line) : line));
+      return `${table}\n\n${below.join('\n')}`;
+    },
+    json: () => ({
+      ...{ metric: comparison.metric ?? null, best: comparison.best, differing: comparison.differing },
+      runs: comparison.runs.map(documentOf),
+    }),
+  };
+}
+
+export const runs: Command = {
+  usage: 'DIR…',
+  positionals: [1, Number.POSITIVE_INFINITY],
+  flags: {
+    metric: {
+      ...{ key: 'metric', value: 'NAME', parse: nonEmpty },
+      about:
+        'The metric: PROGRAM/NAME as in metrics.jsonl (eval_test_validation/total_loss, train/learning/lr), or its end: ' +
+        'evaluations come first. Default: the metric that the runs track, else the evaluation loss, else the training loss.',
+    },
+    best: {
+      ...{ key: 'best', value: 'min|max', parse: oneOf(['min', 'max']) },
+      about: 'Whether lower or higher values are better. Default: as task.train.trackMetric says, else min.',
+    },
+  },
+  changes: false,
+  details: [
+    'Lists the job directories in each DIR, at any depth, by the best value of the metric. The settings that differ are',
+    'those of model_params.txt. The state is running, finished, stopped (all steps saved) or unfinished (some were lost).',
+    '',
+    '  npx luthier runs out --metric=fraction_of_correct_next_step_preds --best=max',
+    '',
+    'Exit codes: 0; 1 if a run has missing or broken files; 2 for a wrong command line, or no run.',
+  ].join('\n'),
+  async run({ positionals, values }) {
+    const directories = [...new Set(positionals.flatMap(found))];
+    if (directories.length === 0)
+      throw new UsageError(
+        `There is no run in ${positionals.join(', ')}: expected directories of luthier train.`,
+      );
+    const { compareRuns, UnknownMetric } = await import('../programs/compareRuns.js');
+    const { readRun } = await import('../programs/runSummary.js');
+    const summaries = [];
+    for (const directory of directories) summaries.push(await readRun(directory));
+    try {
+      const comparison = compareRuns(summaries, values as CompareOptions);
+      const isWhole = summaries.every(({ problems }) => problems.length === 0);
+      return { ...(await reportOf(comparison)), exitCode: isWhole ? 0 : 1 };
+    } catch (error) {
+      throw error instanceof UnknownMetric ? new UsageError(error.message) : error;
+    }
+  },
+};

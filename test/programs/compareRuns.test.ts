@@ -1,0 +1,157 @@
+/** @file Runs compared: their states, metrics, order, and settings that differ, from what job directories have. */
+import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { compareRuns, runTable } from '../../src/programs/compareRuns.js';
+import { readMetrics, readRun } from '../../src/programs/runSummary.js';
+import { MetricsFile } from '../../src/summaries/index.js';
+import { acquireLock } from '../../src/system/index.js';
+import { oneProcess, temporaryDirectory } from '../command.js';
+
+const luthier = oneProcess('src/tools/commandLine.ts');
+
+interface Made {
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Evaluation losses at steps 1, 2, …; training has 10 times each. */
+  readonly losses?: readonly number[];
+  readonly saved?: number;
+}
+
+/** A job directory of 3 steps, as training leaves one. */
+function makeRun(
+  directory: string,
+  { settings = {}, losses = [3, 2, 4], saved = losses.length }: Made,
+): string {
+  mkdirSync(join(directory, 'checkpoints', `checkpoint_0000000${saved}`), { recursive: true });
+  const fields = { 'task.train.numTrainSteps': '3', ...settings };
+  const lines = Object.entries(fields).map(([path, value]) => `${path} : ${value}\n`);
+  writeFileSync(join(directory, 'model_params.txt'), lines.join(''));
+  writeFileSync(join(directory, 'experiment.json'), '{"name":"a.B"}');
+  const metrics = new MetricsFile(join(directory, 'metrics.jsonl'));
+  for (const [i, loss] of losses.entries()) {
+    metrics.write({ program: 'train', step: i + 1, loss: 10 * loss });
+    metrics.write({ program: 'eval_test_x', step: i + 1, 'Metrics/total_loss': loss, 'Metrics/acc': -loss });
+  }
+  metrics.close();
+  return directory;
+}
+
+test('runs are listed by the best evaluation loss, with state and differing settings', async () => {
+  const root = temporaryDirectory();
+  makeRun(join(root, 'sweep/b'), { settings: { 'task.lr': '0.1', 'task.same': '1' } });
+  makeRun(join(root, 'a'), { settings: { 'task.lr': '0.2', 'task.same': '1' }, losses: [Number.NaN, 1] });
+  makeRun(join(root, 'c'), { settings: { 'task.lr': '0.2', 'task.same': '1' }, losses: [5, 6], saved: 1 });
+  const { code, stdout, stderr } = await luthier(['runs', root]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(
+    stdout
+      .replaceAll(`${root}/`, '')
+      .split('\n')
+      .map((line) => line.trim().split(/ +/).join(' ')),
+  ).toEqual([
+    'run state step last best at step lr',
+    'a stopped 2/3 1 1 2 0.2',
+    'sweep/b finished 3/3 4 2 2 0.1',
+    'c unfinished 2/3 6 5 1 0.2',
+    '',
+    'By eval_test_x/total_loss, lowest first.',
+    '',
+  ]);
+  const json = JSON.parse(
+    (await luthier(['runs', join(root, 'a'), join(root, 'c'), '--metric=acc', '--best=max', '--format=json']))
+      .stdout,
+  );
+  expect(json).toMatchObject({ metric: 'eval_test_x/acc', best: 'max', differing: [] });
+  expect(json.runs[1]).toEqual({
+    directory: expect.stringContaining('c'),
+    ...{ state: 'unfinished', step: 2, numTrainSteps: 3, settings: {}, problems: [] },
+    ...{ last: { step: 2, value: -6 }, best: { step: 1, value: -5 } },
+  });
+});
+
+test('broken and half directories are listed, with what is wrong', async () => {
+  const root = temporaryDirectory();
+  mkdirSync(join(root, 'half/checkpoints'), { recursive: true });
+  const broken = makeRun(join(root, 'broken'), {});
+  writeFileSync(join(broken, 'experiment.json'), '{');
+  rmSync(join(broken, 'metrics.jsonl'));
+  mkdirSync(join(broken, 'metrics.jsonl'));
+  const { code, stdout } = await luthier(['runs', root]);
+  expect(code).toBe(1);
+  const lines = stdout.replaceAll(`${root}/`, '').split('\n');
+  expect(lines.slice(4)).toEqual([
+    'No run has reported a metric.',
+    expect.stringMatching(/^broken: experiment\.json cannot be read: .*JSON.*\.$/),
+    expect.stringMatching(
+      /^broken: metrics\.jsonl cannot be read: .*metrics\.jsonl is not a regular file but a directory\.$/,
+    ),
+    'half: experiment.json is missing.',
+    'half: model_params.txt is missing.',
+    'half: metrics.jsonl is missing.',
+    '',
+  ]);
+  expect(await luthier(['runs', join(root, 'none')])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`${root}/none: expected a directory with runs, and it cannot be read: `),
+  });
+  expect(await luthier(['runs', broken, '--metric=los'])).toMatchObject({
+    code: 2,
+    stderr: '--metric=los: no run has it. The metrics are: none.\n',
+  });
+});
+
+test('the tracked metric and its mode are the default; a run that it ended has finished', async () => {
+  const settings = {
+    'task.train.trackMetric.evaluation': "'eval_test_x'",
+    'task.train.trackMetric.metric': "'acc'",
+    'task.train.trackMetric.mode': "'max'",
+    'task.train.trackMetric.patience': '2',
+  };
+  const directory = makeRun(temporaryDirectory(), { settings, losses: [1, 2] });
+  const progress = join(directory, 'checkpoints/checkpoint_00000002/progress.json');
+  writeFileSync(progress, '{"positions":{"track_metric":{"since":1}}}');
+  expect(await readRun(directory)).toMatchObject({ state: 'stopped' });
+  writeFileSync(progress, '{"positions":{"track_metric":{"since":2}}}');
+  const run = await readRun(directory);
+  expect(run.state).toBe('finished');
+  expect(compareRuns([run])).toMatchObject({
+    ...{ metric: 'eval_test_x/acc', best: 'max' },
+    runs: [{ last: { step: 2, value: -2 }, best: { step: 1, value: -1 } }],
+  });
+});
+
+test('a run is running while its lock is held, whatever process its file names', async () => {
+  const directory = makeRun(temporaryDirectory(), {});
+  const lock = await acquireLock(join(directory, '.train.lock'));
+  expect((await readRun(directory)).state).toBe('running');
+  lock.release();
+  expect((await readRun(directory)).state).toBe('finished');
+  writeFileSync(join(directory, '.train.lock'), JSON.stringify({ pid: 1, host: hostname() }));
+  expect((await readRun(directory)).state).toBe('finished');
+});
+
+test('of equal values the first counts; NaN is last but never best; torn lines are left out', async () => {
+  const directory = makeRun(temporaryDirectory(), { losses: [2, 1, 1, Number.NaN] });
+  appendFileSync(join(directory, 'metrics.jsonl'), '{"program":"train","step":5,"lo');
+  expect(readMetrics(directory).get('eval_test_x/total_loss')).toEqual({
+    ...{ last: { step: 4, value: Number.NaN }, min: { step: 2, value: 1 }, max: { step: 1, value: 2 } },
+  });
+});
+
+test('a table has six settings and names the others', async () => {
+  const root = temporaryDirectory();
+  const settings = (value: string) =>
+    Object.fromEntries([...'abcdefgh'].map((name) => [`task.${name}`, value]));
+  const runs = [
+    await readRun(makeRun(join(root, 'x'), { settings: settings('1'.repeat(40)) })),
+    await readRun(makeRun(join(root, 'y'), { settings: settings('2') })),
+  ];
+  const { header, rows, below } = runTable(compareRuns(runs), new Map());
+  expect(header.slice(6)).toEqual([...'abcdef']);
+  expect(rows[0]![6]).toBe(`${'1'.repeat(29)}…`);
+  expect(below).toEqual([
+    'By eval_test_x/total_loss, lowest first.',
+    '2 more settings differ, among them task.g, task.h.',
+  ]);
+});
