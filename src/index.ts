@@ -92,7 +92,15 @@ export {
   type NamedTensors,
 } from './learners/index.js';
 export { gpt2Lm, LanguageModel } from './models/index.js';
-export { BaseProgram, Decode, type ProgramRun, SingleTask, TrackMetric, Train } from './tasks/index.js';
+export {
+  BaseProgram,
+  CheckpointLoadingRules,
+  Decode,
+  type ProgramRun,
+  SingleTask,
+  TrackMetric,
+  Train,
+} from './tasks/index.js';
 export { loadRun } from './trained/loadRun.js';
 
 // Documents and flags name the library's classes, which whoever reads them need not import one by one.

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { isThere } from '../files/index.js';
 import { brokenError, CheckpointError, unreadableError } from './checkpointErrors.js';
 import { checkpointName, listCheckpoints, noCheckpointsError, prepareDirectory } from './directory.js';
+import { stepOf } from './locate.js';
 import { type BestCheckpoint, describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
 import { type CheckpointContents, readCheckpoint, readMetadata } from './restore.js';
 import { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
@@ -169,7 +170,9 @@ export class Checkpointer {
     const found = listCheckpoints(this.directory);
     if (found.size === 0) throw noCheckpointsError(this.directory);
     const newestFirst =
-      options.step === undefined ? [...found.keys()].reverse() : [this.#present(found, options.step)];
+      options.step === undefined
+        ? [...found.keys()].reverse()
+        : [stepOf(this.directory, found, options.step)];
     const passedOver: CheckpointError[] = [];
     for (const step of newestFirst) {
       const path = join(this.directory, found.get(step)!);
@@ -190,24 +193,6 @@ export class Checkpointer {
       }
     }
     throw brokenError(passedOver, newestFirst[passedOver.length]);
-  }
-
-  /** The step where there is such a checkpoint. @throws CheckpointError of kind `missing` */
-  #present(found: ReadonlyMap<number, string>, wanted: number | 'best'): number {
-    const step = wanted === 'best' ? this.#bestOf(found) : wanted;
-    if (found.has(step)) return step;
-    const problem = `no checkpoint for step ${step}; there are checkpoints for steps ${[...found.keys()].join(', ')}`;
-    throw new CheckpointError('missing', this.directory, problem);
-  }
-
-  /** The best step, by the newest checkpoint that names one. */
-  #bestOf(found: ReadonlyMap<number, string>): number {
-    for (const name of [...found.values()].reverse()) {
-      const { best } = readMetadata(join(this.directory, name));
-      if (best !== undefined) return best.step;
-    }
-    const problem = 'no checkpoint names a best one: the run did not track a metric (task.train.trackMetric)';
-    throw new CheckpointError('missing', this.directory, problem);
   }
 
   #passOver(found: ReadonlyMap<number, string>, { path, problem }: CheckpointError): void {

@@ -9,9 +9,11 @@ export {
   type SaveOptions,
 } from './checkpointer.js';
 export { stepOfName } from './directory.js';
+export { locateCheckpoint } from './locate.js';
 export type { BestCheckpoint } from './metadata.js';
 export { readCheckpoint } from './restore.js';
 export { parseDuration, type RetentionOptions, type SavedCheckpoint, stepsToDelete } from './retention.js';
 export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';
+export { SavedVariables } from './savedVariables.js';
 export { createTrainState, type TrainState } from './trainState.js';

@@ -58,10 +58,8 @@ export function readCheckpoint(
   const [inputState, progress] = [TRAIN_INPUT_FILE, PROGRESS_FILE].map((name) =>
     readJson(directory, name, metadata),
   );
-  const file = openState(directory, metadata);
+  const file = openWholeState(directory, metadata);
   try {
-    checkDigest(file.path, metadata.files[STATE_FILE], file.digest());
-    checkTensors(file, metadata);
     for (const { name, data } of stateTensors(wanted, slot)) file.readInto(name, data);
   } catch (cause) {
     throw ioError(file.path, 'cannot be read', cause);
@@ -155,6 +153,19 @@ function readJson(directory: string, name: string, metadata: CheckpointMetadata)
   const bytes = read(path, () => readRegularFile(path));
   checkDigest(path, expected, digestOfBytes(bytes));
   return JSON.parse(bytes.toString());
+}
+
+/** Opens the state file, which has the digest and the tensors of metadata.json. @throws CheckpointError */
+export function openWholeState(directory: string, metadata: CheckpointMetadata): SafetensorsFile {
+  const file = openState(directory, metadata);
+  try {
+    checkDigest(file.path, metadata.files[STATE_FILE], file.digest());
+    checkTensors(file, metadata);
+    return file;
+  } catch (cause) {
+    file.close();
+    throw ioError(file.path, 'cannot be read', cause);
+  }
 }
 
 /** Opens the state file; a wrong length is reported against that in metadata.json. */

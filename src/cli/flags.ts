@@ -22,7 +22,7 @@ export interface Flags {
   readonly device: 'cpu' | 'gpu';
   readonly engine: (typeof engines)[number];
   readonly peakTflops?: number;
-  readonly checkpoint?: number | 'best';
+  readonly checkpoint?: number | string;
   readonly restorePreviousCheckpoint: boolean;
   readonly profile: boolean;
   readonly tap?: readonly string[];
@@ -47,10 +47,13 @@ const commonFlags: ReadonlySet<string> = new Set([
   ...Object.keys(inspectionFlags),
 ]);
 
-function stepOrBest(text: string, flag: string): number | 'best' {
-  if (text === 'best') return text;
+/** A step, best, or a path, which has a separator. */
+function checkpointOf(text: string, flag: string): number | string {
+  if (text === 'best' || /[\\/]/.test(text)) return text;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new UsageError(`${flag}: expected the step of a checkpoint, or best; got '${text}'.`);
+  throw new UsageError(
+    `${flag}: expected the step of a checkpoint, best, or a path such as ./${text || 'out/run'}; got '${text}'.`,
+  );
 }
 
 /** All flags, in the order of --help. */
@@ -111,10 +114,11 @@ export const flagTable: FlagTable = {
   },
   checkpoint: {
     key: 'checkpoint',
-    value: 'STEP|best',
+    value: 'STEP|best|PATH',
     about:
-      'The checkpoint to evaluate or decode: of this step, or the best by task.train.trackMetric. Default: the newest.',
-    parse: stepOrBest,
+      'The checkpoint to evaluate or decode: of this step, the best by task.train.trackMetric, or that of another run ' +
+      'or checkpoint directory. Default: the newest.',
+    parse: checkpointOf,
   },
   restore_previous_checkpoint: {
     key: 'restorePreviousCheckpoint',
@@ -169,7 +173,8 @@ function checkConflicts(flags: Flags): void {
   if (checkpoint !== undefined && mode.startsWith('train')) {
     throw new UsageError(
       `--checkpoint=${checkpoint} and --mode=${mode} do not go together: training resumes from its newest checkpoint. ` +
-        'Use --checkpoint with --mode=eval, decode or decode_once.',
+        'Use --checkpoint with --mode=eval, decode or decode_once; a new run starts from another one by ' +
+        'task.train.initFromCheckpoint.',
     );
   }
   const swept = changes.find(({ kind }) => kind === 'sweep');

@@ -1,7 +1,7 @@
 /** @file Learner: an optimizer with its loss, its trainable variables, and the check of gradients. */
 import { z } from 'zod';
 import { type FlatLayout, type Following, flatLayout } from '../compiler/index.js';
-import { Configurable, instance } from '../hparams/index.js';
+import { Configurable, didYouMean, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './checkFields.js';
 import { BaseOptimizer, EMA } from './optimizer.js';
@@ -97,8 +97,22 @@ export class Learner extends Configurable.with({
     return this.hp.optimizer.groupOf({ shape: variable.shape, skipLpRegularization });
   }
 
-  /** Places the variables of a model in flat buffers, grouped as this learner updates them. */
+  /**
+   * Places the variables of a model in flat buffers, grouped as this learner updates them.
+   *
+   * @throws ConfigError for a pattern of frozen or moving variables that matches none.
+   */
   layout(variables: readonly LearnableVariable[]): FlatLayout {
+    const { bpropVariableExclusion, bpropVariableInclusion } = this.hp;
+    const paths = variables.map(({ path }) => path);
+    for (const pattern of [...bpropVariableExclusion, ...bpropVariableInclusion]) {
+      check(
+        this,
+        paths.some((path) => this.compilePattern(pattern).test(path)),
+        `the pattern '${pattern}' matches no variable of the model.${didYouMean(pattern, paths)} ` +
+          'It is compared with the whole path; model_params.txt and luthier analyze list the paths.',
+      );
+    }
     return flatLayout(variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) })));
   }
 

@@ -1,5 +1,5 @@
 /** @file Evaluation and decoding of a checkpoint, without training. */
-import { CheckpointError, Checkpointer } from '../checkpoints/index.js';
+import { CheckpointError, Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoints/index.js';
 import { build, ConfigError } from '../hparams/index.js';
 import { EMA } from '../learners/index.js';
 import type { StopSignal } from '../system/index.js';
@@ -61,6 +61,12 @@ export async function restoreParams(
   useEma: boolean,
 ): Promise<FlatTrainState> {
   const state = paramsOf(task);
+  const { checkpoint } = options;
+  const paramsOnly = useEma ? EMA : true;
+  if (typeof checkpoint === 'string' && checkpoint !== 'best') {
+    readCheckpoint(locateCheckpoint(checkpoint), state, { paramsOnly });
+    return state;
+  }
   const checkpointer = new Checkpointer({
     directory: checkpointDirectory(options),
     experiment: options.name,
@@ -69,8 +75,8 @@ export async function restoreParams(
   });
   try {
     await checkpointer.restore(state, {
-      step: options.checkpoint,
-      paramsOnly: useEma ? EMA : true,
+      step: checkpoint,
+      paramsOnly,
       allowPrevious: options.restorePreviousCheckpoint,
     });
   } catch (error) {

@@ -45,8 +45,11 @@ export interface JobOptions extends EngineOptions {
   /** Text of experiment_cls_vars.txt. */
   readonly classVars: string;
   readonly restorePreviousCheckpoint?: boolean;
-  /** The checkpoint to evaluate or decode: a step, or the best by the metric that training tracked. Default: the newest. */
-  readonly checkpoint?: number | 'best' | undefined;
+  /**
+   * The checkpoint to evaluate or decode: a step, `best` by the metric that training tracked, or the path of another run or
+   * of one checkpoint, which another experiment may have written. Default: the newest.
+   */
+  readonly checkpoint?: number | string | undefined;
   readonly taps?: TapOptions | undefined;
   /** `nan`: the first step with a value that is not finite is an error; `eager`: layers run op by op, and may read values. */
   readonly debug?: 'nan' | 'eager' | undefined;

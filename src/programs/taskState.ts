@@ -13,6 +13,7 @@ import {
 import { EMA } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
+import type { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { JobError } from './jobErrors.js';
 import type { EngineOptions } from './options.js';
 
@@ -75,17 +76,19 @@ function allocate(task: SingleTask, slotNames: readonly string[], buffers: numbe
   return { ...createTrainState(layout, slotNames), layout };
 }
 
-/** Fills a new state with initial parameters and slots. */
+/** Fills a new state with initial parameters, those of checkpoints included, and slots. */
 export async function initialize(
   options: EngineOptions,
   task: SingleTask,
   state: TrainMemory,
+  given?: InitFromCheckpoint,
 ): Promise<void> {
   const { layout, params, slots, grads } = state;
   await Promise.all([
     task.initialize(flatViews(layout, params), options),
     takeMemory([...Object.values(slots), grads], options),
   ]);
+  given?.load();
   task.hp.train.hp.learner.initializeSlots(state);
 }
 
@@ -97,9 +100,10 @@ export async function beginToInitialize(
   options: EngineOptions,
   task: SingleTask,
   state: TrainMemory,
+  given?: InitFromCheckpoint,
 ): Promise<{ readonly done: Promise<void> }> {
   await readyToFill(state.layout.size, options);
-  const done = initialize(options, task, state);
+  const done = initialize(options, task, state, given);
   await setImmediate();
   return { done };
 }

@@ -9,6 +9,7 @@ import { forgetData } from './dataRecord.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { DuePrograms } from './duePrograms.js';
 import { EvalProgram, EvalSteps, EvalTrainProgram } from './evalProgram.js';
+import { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { runToEnd } from './jobEnd.js';
 import { strayFailures } from './jobErrors.js';
 import { writeJobFiles } from './jobFiles.js';
@@ -66,6 +67,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   const input = dataset.open();
   const state = trainStateOf(task);
   const restored = await restoreNewest(options, checkpointer, state, dataset);
+  const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
   const list = programsOf(options, task, state, input);
   const tracked = list.find((each) => each instanceof TrackProgram);
   const programs = new DuePrograms(options, task, list);
@@ -83,8 +85,9 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
       `--mode=train does not run ${hp.trackMetric.hp.evaluation}, so no best checkpoint is kept.`,
     );
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
+  if (given !== undefined) reporter.tell(...given.lines());
   // Other threads draw initial values while this one compiles.
-  const beginning = restored === undefined ? await beginToInitialize(options, task, state) : undefined;
+  const beginning = restored === undefined ? await beginToInitialize(options, task, state, given) : undefined;
   const strays = strayFailures();
   const creating = TrainProgram.create(options, task, state, input, (reading) => strays.during(reading));
   const [program] = await Promise.all([creating, beginning?.done]);
@@ -96,6 +99,8 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   }
   // Written last, since a run that can't resume must not overwrite the earlier record.
   writeJobFiles(options, machine);
+  given?.writeRecord(options.jobLogDir);
+  given?.close();
   const meter = new TrainMeter(program);
   const run = new Run(state, reporter, stop, meter);
   if (progress !== undefined) {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { parseDuration } from '../checkpoints/index.js';
 import { type Config, Configurable, instance, type Report } from '../hparams/index.js';
 import { Learner } from '../learners/index.js';
+import { CheckpointLoadingRules } from './checkpointLoadingRules.js';
 import { BaseProgram } from './program.js';
 import { TrackMetric } from './trackMetric.js';
 
@@ -86,6 +87,13 @@ export class Train extends Configurable.with({
     .nullable()
     .default(null)
     .describe('Metric by which the best checkpoint is kept, and training may stop early; null: none.'),
+  initFromCheckpoint: z
+    .array(instance(CheckpointLoadingRules, null))
+    .default([])
+    .describe(
+      'Checkpoints whose variables are the initial values of a new run, as in fine-tuning; the first one that gives a ' +
+        'variable counts.',
+    ),
   programs: z
     .array(instance(BaseProgram, null))
     .default([])

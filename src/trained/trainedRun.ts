@@ -26,8 +26,11 @@ import { type RunDocument, readRunDocument } from './runDocument.js';
 
 /** Options of `loadRun`. */
 export interface LoadRunOptions {
-  /** The checkpoint: a step, or the best by the metric that training tracked. Default: the newest. */
-  readonly checkpoint?: number | 'best' | undefined;
+  /**
+   * The checkpoint: a step, `best` by the metric that training tracked, or the path of another run or of one checkpoint.
+   * Default: the newest.
+   */
+  readonly checkpoint?: number | string | undefined;
   /** Continuations that are decoded at once, default 1; further ones wait. */
   readonly batchSize?: number | undefined;
   /** Directories to look for the experiment's module in. Default: ./experiments, then the package's. */

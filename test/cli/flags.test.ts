@@ -167,7 +167,7 @@ test('--help names every flag', () => {
   for (const name of Object.keys(flagTable)) expect(flagsHelp(flagTable)).toContain(`--${name}`);
 });
 
-test('--checkpoint is a step or best, for what reads a checkpoint', () => {
+test('--checkpoint is a step, best or a path, for what reads a checkpoint', () => {
   const checkpoint = (...argv: string[]) => parseFlags(['--mode=eval', ...argv]).checkpoint;
   expect([checkpoint(), checkpoint('--checkpoint=1200'), checkpoint('--checkpoint', 'best')]).toEqual([
     undefined,
@@ -175,11 +175,12 @@ test('--checkpoint is a step or best, for what reads a checkpoint', () => {
     'best',
   ]);
   expect(() => checkpoint('--checkpoint=-1')).toThrow(
-    "--checkpoint: expected the step of a checkpoint, or best; got '-1'.",
+    "--checkpoint: expected the step of a checkpoint, best, or a path such as ./-1; got '-1'.",
   );
   expect(() => parseFlags(['--checkpoint=best'])).toThrow(
     '--checkpoint=best and --mode=train do not go together: training resumes from its newest checkpoint. ' +
-      'Use --checkpoint with --mode=eval, decode or decode_once.',
+      'Use --checkpoint with --mode=eval, decode or decode_once; a new run starts from another one by ' +
+      'task.train.initFromCheckpoint.',
   );
 });
 

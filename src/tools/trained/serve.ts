@@ -85,6 +85,8 @@ export const serveCommand: Command = {
     '',
     '  npx luthier serve out/lm_small --port=8000',
     `  curl http://127.0.0.1:8000/v1/completions -H 'content-type: application/json' -d '{"prompt": "export "}'`,
+    '',
+    'Exit codes: 0; 1 if the run has no checkpoint or a broken one, or the port is taken; 2 for a wrong command line.',
   ].join('\n'),
   run: served,
 };

@@ -10,7 +10,9 @@ const { num_threads, engine } = flagTable as Record<string, FlagTable[string]>;
 export const trainedFlags: FlagTable = {
   checkpoint: {
     ...flagTable.checkpoint!,
-    about: 'The checkpoint: of this step, or the best by task.train.trackMetric. Default: the newest.',
+    about:
+      'The checkpoint: of this step, the best by task.train.trackMetric, or that of another run or checkpoint directory. ' +
+      'Default: the newest.',
   },
   num_threads: num_threads!,
   engine: engine!,

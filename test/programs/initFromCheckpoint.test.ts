@@ -1,0 +1,150 @@
+/** @file Runs that start from the variables of another run: which ones are loaded, from where, and what is said of it. */
+import { cpSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { SafetensorsFile } from '../../src/checkpoints/index.js';
+import { oneProcess, temporaryDirectory } from '../command.js';
+
+const run = oneProcess('src/main.ts');
+const flags = (directory: string, ...sets: readonly string[]) => [
+  ...['--exp=tiny.Tiny', `--job_log_dir=${directory}`, '--engine=onnx'],
+  ...sets.flatMap((set) => ['--set', set]),
+];
+/** The settings of a run that only draws, or loads, its initial values. */
+const atStart = 'task.train.numTrainSteps=0';
+const rules = (text: string) => `task.train.initFromCheckpoint=[CheckpointLoadingRules(${text})]`;
+
+function checkpoint(directory: string, step: number): string {
+  return join(directory, 'checkpoints', `checkpoint_${String(step).padStart(8, '0')}`);
+}
+
+/** Tensors by name. */
+function tensors(directory: string, step: number): Record<string, ArrayLike<number | bigint>> {
+  const file = new SafetensorsFile(join(checkpoint(directory, step), 'state.safetensors'));
+  try {
+    return Object.fromEntries(file.layout.tensors.map(({ name }) => [name, file.read(name)]));
+  } finally {
+    file.close();
+  }
+}
+
+const named = (all: Record<string, unknown>, prefix: string) =>
+  Object.fromEntries(
+    Object.entries(all).flatMap(([name, value]) =>
+      name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : [],
+    ),
+  );
+
+let trained: string;
+let fresh: string;
+
+beforeAll(async () => {
+  [trained, fresh] = [temporaryDirectory(), temporaryDirectory()];
+  const average = 'task.train.learner.optimizer.emaDecay=0.5';
+  for (const each of [flags(trained, 'numTrainSteps=3', average), flags(fresh, atStart)]) {
+    const { code, stderr } = await run(each);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  }
+});
+
+test('all variables, by default; the step and the optimizer begin anew, and a run that resumes loads nothing', async () => {
+  const [directory, source] = [temporaryDirectory(), temporaryDirectory()];
+  cpSync(trained, source, { recursive: true });
+  const given = rules(`checkpoint='${source}'`);
+  const { code, stdout } = await run(flags(directory, atStart, given));
+  expect(code, stdout).toBe(0);
+  expect(stdout).toContain(`\nInitial values of 11 of 11 variables come from ${checkpoint(source, 3)}.\n`);
+  const [ours, theirs] = [tensors(directory, 0), tensors(source, 3)];
+  expect(named(ours, 'params/')).toEqual(named(theirs, 'params/'));
+  expect(named(ours, 'params/')).not.toEqual(named(tensors(fresh, 0), 'params/'));
+  for (const moment of Object.values(named(ours, 'slots/')))
+    expect(new Set(moment as Float32Array)).toEqual(new Set([0]));
+  const record = JSON.parse(readFileSync(join(directory, 'init_from_checkpoint.json'), 'utf8'));
+  expect(record).toMatchObject({
+    checkpoints: [{ path: checkpoint(source, 3), experiment: 'tiny.Tiny', step: 3 }],
+    notLoaded: [],
+  });
+  expect(record.checkpoints[0].variables['lm/softmax/w']).toBe('lm/softmax/w');
+
+  rmSync(source, { recursive: true });
+  const resumed = await run(flags(directory, 'task.train.numTrainSteps=1', given));
+  expect(resumed.code, resumed.stderr).toBe(0);
+  expect(resumed.stdout).not.toContain('Initial values');
+});
+
+test('rules map paths, read averages, and leave variables their own values', async () => {
+  const directory = temporaryDirectory();
+  const mapped = rules(
+    `checkpoint='${trained}', step=3, ignoreRules=['lm/softmax/.*'], ` +
+      `loadRules=[['lm/(final|other)_ln/(.*)', 'ema/lm/{0}_ln/{}'], ['(.*)/key/w', '{}/value/w'], ['(.*)/emb_var', '{}/emb_var']]`,
+  );
+  // {0} is the first group; {} the next that no earlier {} took.
+  const wrong = await run(flags(directory, atStart, mapped));
+  expect(wrong).toEqual({
+    code: 2,
+    stdout: expect.any(String),
+    stderr:
+      `task.train.initFromCheckpoint[0]: the model can't start from ${checkpoint(trained, 3)}:\n` +
+      "  lm/final_ln/scale: the checkpoint has no 'lm/final_ln/final'. Did you mean 'lm/final_ln/scale'?\n" +
+      'Map paths by loadRules, and name variables that shall keep their own initial values in ignoreRules.\n',
+  });
+  const { code, stderr, stdout } = await run(
+    flags(directory, atStart, mapped.replace('ema/lm/{0}_ln/{}', 'ema/lm/{}_ln/{}')),
+  );
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain(
+    '\nNot loaded, with initial values of their own: lm/transformer/x_layers_0/self_attention/query/w, ',
+  );
+  const [ours, theirs, own] = [tensors(directory, 0), tensors(trained, 3), tensors(fresh, 0)];
+  const attention = 'lm/transformer/x_layers_0/self_attention';
+  expect(ours['params/lm/final_ln/scale']).toEqual(theirs['slots/ema/lm/final_ln/scale']);
+  expect(ours[`params/${attention}/key/w`]).toEqual(theirs[`params/${attention}/value/w`]);
+  expect(ours[`params/${attention}/query/w`]).toEqual(own[`params/${attention}/query/w`]);
+  expect(ours['params/lm/softmax/w']).toEqual(own['params/lm/softmax/w']);
+});
+
+test('rules that can not hold are told together, before anything is trained', async () => {
+  const directory = temporaryDirectory();
+  const bad = rules(
+    `checkpoint='${trained}', loadRules=[['lm/soft_max/(.*)', 'x/{}'], ['(.*)', '{}']], ignoreRules=['nothing']`,
+  );
+  const { code, stderr } = await run(flags(directory, atStart, 'modelDims=32', bad));
+  expect(code).toBe(2);
+  expect(stderr).toMatch(
+    /^task\.train\.initFromCheckpoint\[0\]: the model can't start from .*checkpoint_00000003:\n {2}lm\//,
+  );
+  expect(stderr).toMatch(
+    /\n {2}lm\/final_ln\/scale is \[32\], and 'lm\/final_ln\/scale' in the checkpoint \[16\]\.\n/,
+  );
+  expect(stderr).toContain("\n  the pattern 'lm/soft_max/(.*)' matches no variable that is left to it.");
+  expect(stderr).toContain("\n  the pattern 'nothing' of ignoreRules matches no variable.\n");
+  const missing = join(trained, 'nowhere');
+  expect((await run(flags(directory, atStart, rules(`checkpoint='${missing}'`)))).stderr).toBe(
+    `Checkpoint directory checkpoint_dir=${missing} does not exist\n`,
+  );
+  expect((await run(flags(directory, atStart, rules(`checkpoint='${trained}', step=2`)))).stderr).toBe(
+    `${join(trained, 'checkpoints')}: no checkpoint for step 2; there are checkpoints for steps 0, 3\n`,
+  );
+});
+
+test('--checkpoint=PATH evaluates the checkpoint of another run', async () => {
+  const directory = temporaryDirectory();
+  const evaluate = async (path: string) => {
+    const { code, stdout, stderr } = await run([
+      ...flags(directory, 'numTrainSteps=3'),
+      ...['--mode=eval', `--checkpoint=${path}`],
+    ]);
+    return { code, stderr, loss: /total_loss ([\d.]+)/.exec(stdout)?.[1] };
+  };
+  const [newest, first, fromFresh] = [
+    await evaluate(trained),
+    await evaluate(checkpoint(trained, 0)),
+    await evaluate(join(fresh, 'checkpoints')),
+  ];
+  expect(newest).toEqual({ code: 0, stderr: '', loss: expect.any(String) });
+  expect(first).toEqual(fromFresh);
+  expect(Number(newest.loss)).toBeLessThan(Number(first.loss));
+  expect((await evaluate('./nowhere')).stderr).toBe(
+    'Checkpoint directory checkpoint_dir=./nowhere does not exist\n',
+  );
+});
