@@ -13,7 +13,6 @@ import {
 import { EMA } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import type { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { JobError } from './jobErrors.js';
 import type { EngineOptions } from './options.js';
 
@@ -76,12 +75,18 @@ function allocate(task: SingleTask, slotNames: readonly string[], buffers: numbe
   return { ...createTrainState(layout, slotNames), layout };
 }
 
-/** Fills a new state with initial parameters, those of checkpoints included, and slots. */
+/** Values that take the place of those drawn for some of the variables. */
+interface InitialValues {
+  /** Writes them into the state. */
+  load(): void;
+}
+
+/** Fills a new state with initial parameters, given ones included, and slots. */
 export async function initialize(
   options: EngineOptions,
   task: SingleTask,
   state: TrainMemory,
-  given?: InitFromCheckpoint,
+  given?: InitialValues,
 ): Promise<void> {
   const { layout, params, slots, grads } = state;
   await Promise.all([
@@ -100,7 +105,7 @@ export async function beginToInitialize(
   options: EngineOptions,
   task: SingleTask,
   state: TrainMemory,
-  given?: InitFromCheckpoint,
+  given?: InitialValues,
 ): Promise<{ readonly done: Promise<void> }> {
   await readyToFill(state.layout.size, options);
   const done = initialize(options, task, state, given);
