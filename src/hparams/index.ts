@@ -40,7 +40,7 @@ export {
   toJSON,
 } from './documents/json.js';
 export { fromYAML, toYAML } from './documents/yaml.js';
-export { describeField, getPath, listPaths, type PathInfo, setPath, unsetPath } from './editing/access.js';
+export { getPath, setPath, unsetPath } from './editing/access.js';
 export { derive } from './editing/derive.js';
 export {
   assign,
@@ -56,6 +56,7 @@ export {
   unset,
   updateCallable,
 } from './editing/edit.js';
+export { describeField, listPaths, type PathInfo } from './editing/listPaths.js';
 export { PresentNames } from './editing/presentNames.js';
 export {
   type ClassQuery,

@@ -1,35 +1,17 @@
-/** @file Reading, writing and listing by path, as command-line flags do. */
+/** @file Reading and writing by path, as command-line flags do. */
 
 import { z } from 'zod';
 import { ConfigError, didYouMean } from '../errors.js';
-import { coerce, namesFitting } from '../fields/coerce.js';
-import { describeSchema, showValue } from '../fields/describe.js';
-import type { FieldInfo } from '../fields/fields.js';
+import { coerce } from '../fields/coerce.js';
+import { showValue } from '../fields/describe.js';
+import { namesFitting } from '../fields/fittingClasses.js';
 import { presentNameHint } from '../fields/renamed.js';
 import { holderOf, partSchema } from '../fields/schema.js';
 import { isContainer, partsOf } from '../nodes/containers.js';
 import { handlerOf } from '../nodes/containerTypes.js';
-import {
-  type ConfigNode,
-  fieldTags,
-  hasValue,
-  isExplicit,
-  nodeOf,
-  type Origin,
-  originText,
-  rawValue,
-} from '../nodes/node.js';
+import { hasValue, nodeOf, type Origin, originText } from '../nodes/node.js';
 import { origin as currentWriter, withOrigin } from '../nodes/record.js';
-import { allEdges } from '../walking/iterate.js';
-import {
-  formatLink,
-  formatPath,
-  formatSegment,
-  isSameStep,
-  parsePath,
-  type Segment,
-} from '../walking/paths.js';
-import { walk } from '../walking/walk.js';
+import { formatPath, formatSegment, isSameStep, parsePath, type Segment } from '../walking/paths.js';
 
 /** The value at `path` in a config, or in arrays and records of configs. @throws ConfigError with a suggestion. */
 export function getPath(root: unknown, path: string | readonly Segment[]): unknown {
@@ -267,60 +249,3 @@ function schemaAt(root: unknown, segments: readonly Segment[]): z.ZodType {
 }
 
 const anything = z.unknown();
-
-/** A settable path, for help. */
-export interface PathInfo {
-  readonly path: string;
-  /** What the field accepts, in words. */
-  readonly type: string;
-  /** The default, absent where there is none. */
-  readonly default?: unknown;
-  readonly description: string | undefined;
-  /** The present value, absent where none is set. */
-  readonly value?: unknown;
-  readonly explicit: boolean;
-  /** Names of the field's tags. */
-  readonly tags: readonly string[];
-  /** Where the present value was set: `file:line`, or a flag's text; absent for a default. */
-  readonly where?: string;
-}
-
-function placeOfValue(node: ConfigNode, name: string): { where?: string } {
-  if (!(name in node.values)) return {};
-  for (let write = node.last; write !== undefined; write = write.previous) {
-    if (write.field !== name) continue;
-    const where = originText(write.origin);
-    return where === undefined ? {} : { where };
-  }
-  return {};
-}
-
-/** What there is to know about one field of a config, without its path. */
-export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo, 'path'> {
-  return {
-    type: describeSchema(field.check),
-    description: field.description,
-    explicit: isExplicit(node, field.name),
-    tags: fieldTags(node, field).map((tag) => tag.name),
-    ...placeOfValue(node, field.name),
-    ...(field.default.kind === 'none' ? {} : { default: field.default.make() }),
-    ...(hasValue(node, field) ? { value: rawValue(node, field) } : {}),
-  };
-}
-
-/** Every settable path in `root`, outer before inner; a config that is used twice is listed where it is met first. */
-export function listPaths(root: unknown): PathInfo[] {
-  const infos: PathInfo[] = [];
-  walk(root, {
-    children: allEdges,
-    enter(node, path) {
-      for (const field of node.info.fields.values()) {
-        infos.push({
-          path: formatLink({ parent: path, segment: field.name }),
-          ...describeField(node, field),
-        });
-      }
-    },
-  });
-  return infos;
-}

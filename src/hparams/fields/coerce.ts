@@ -2,9 +2,10 @@
 import type { z } from 'zod';
 import { ConfigError, didYouMean, nearest } from '../errors.js';
 import type { AbstractClass, AnyConfig, ConcreteClass } from '../types.js';
-import { classesNamed, concreteClasses, nameOf, severalProblem } from './classNames.js';
+import { classesNamed, nameOf, severalProblem } from './classNames.js';
 import { describeFor, showValue } from './describe.js';
 import { abstractProblem, infoOf } from './fields.js';
+import { fitting, namedAmong } from './fittingClasses.js';
 import {
   type Argument,
   type Call,
@@ -219,27 +220,6 @@ export function plainValue(literal: Literal): unknown {
   if (/^[+-]?\d+n$/.test(text)) return readBigInt(literal);
   const number = readNumber(literal);
   return number === failed ? literal.text : number;
-}
-
-function fitting(holder: Holder): AbstractClass[] {
-  const base = holder.cls;
-  const classes = concreteClasses();
-  return base === undefined
-    ? classes
-    : classes.filter((cls) => cls === base || cls.prototype instanceof base);
-}
-
-/** The classes that `name` may mean among `classes`: what is clear there needs no qualified name. */
-function namedAmong(classes: readonly AbstractClass[], name: string): AbstractClass[] {
-  const short = classes.filter((cls) => cls.name === name);
-  if (short.length === 1) return short;
-  const meant = classesNamed(name);
-  return classes.filter((cls) => meant.includes(cls));
-}
-
-/** The names of the classes whose configs a holder takes. */
-export function namesFitting(holder: Holder): string[] {
-  return fitting(holder).map(nameOf).sort();
 }
 
 /** Whether a text gives a class values, and does not only name it. */

@@ -15,9 +15,9 @@ import { computedOf } from './computed.js';
 import { changedDeclarations } from './declarations.js';
 import { DeclaredPlaces, withDeclaredPlaces } from './declaredPlaces.js';
 import { deviceFor, onDevice } from './deviceEffects.js';
-import type { DiffReport, Former } from './diffReport.js';
+import type { DiffReport } from './diffReport.js';
 import { Evaluator, evaluatorDigest, type Limits } from './evaluators.js';
-import { formerNames, movedExperiments } from './formerNames.js';
+import { formerNames, movedExperiments, withPresentNames } from './formerNames.js';
 import {
   type Base as BaseCommit,
   changedFiles,
@@ -28,7 +28,7 @@ import {
 } from './git.js';
 import { givenConstants } from './givenConstants.js';
 import { drawDiff } from './pictures.js';
-import { type Change, type ExperimentDocument, type ExperimentPair, made } from './protocol.js';
+import { type Change, type ExperimentDocument, made, pairsOf } from './protocol.js';
 import { ChangedFiles, unseenContents } from './reach.js';
 import { descriptionOf } from './removedExperiment.js';
 import { withSameClasses } from './sameClasses.js';
@@ -282,25 +282,4 @@ function asked(
       called(all, (names) => evaluator.fingerprints({ names, changes, processes: half })),
     analyses: (all) => called(all, (names) => evaluator.analyses({ names, changes, processes: half })),
   };
-}
-
-/** Without names that went, where the experiment has another one now. */
-function withPresentNames(
-  names: readonly string[],
-  formers: ReadonlyMap<string, Former>,
-  news: ReadonlyMap<string, ExperimentDocument>,
-): string[] {
-  const gone = new Set([...formers.values()].map(({ name }) => name).filter((name) => !news.has(name)));
-  return names.filter((name) => !gone.has(name));
-}
-
-function pairsOf(
-  names: readonly string[],
-  olds: ReadonlyMap<string, ExperimentDocument>,
-  news: ReadonlyMap<string, ExperimentDocument>,
-): ExperimentPair[] {
-  return names.flatMap((name): ExperimentPair[] => {
-    const [old, now] = [made(olds.get(name)), made(news.get(name))];
-    return old && now ? [{ old, now }] : [];
-  });
 }

@@ -142,3 +142,13 @@ function aliasOf([oldName, oldFile]: Export, [newName, newFile]: Export): string
   const path = relative(dirname(oldFile), newFile).replace(/\.([cm]?)[jt]s$/, '.$1js');
   return `export { ${name} } from '${path.startsWith('.') ? path : `./${path}`}';`;
 }
+
+/** Without names that went, where the experiment has another one now. */
+export function withPresentNames(
+  names: readonly string[],
+  formers: ReadonlyMap<string, Former>,
+  news: ReadonlyMap<string, ExperimentDocument>,
+): string[] {
+  const gone = new Set([...formers.values()].map(({ name }) => name).filter((name) => !news.has(name)));
+  return names.filter((name) => !gone.has(name));
+}

@@ -131,3 +131,15 @@ export type Answer = ExperimentDocument | FingerprintDocument | AnalysisDocument
 export type Message =
   | { readonly ready: number }
   | { readonly answer: Answer; readonly reads: readonly string[] };
+
+/** The experiments that both versions could evaluate. */
+export function pairsOf(
+  names: readonly string[],
+  olds: ReadonlyMap<string, ExperimentDocument>,
+  news: ReadonlyMap<string, ExperimentDocument>,
+): ExperimentPair[] {
+  return names.flatMap((name): ExperimentPair[] => {
+    const [old, now] = [made(olds.get(name)), made(news.get(name))];
+    return old && now ? [{ old, now }] : [];
+  });
+}
