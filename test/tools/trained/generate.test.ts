@@ -125,7 +125,8 @@ test('an exported file predicts what the run does, for batches of any size', asy
   const { code, stdout, stderr } = await luthier(['export', directory, '--format=onnx', `--out=${file}`]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout.split('\n')).toEqual([
-    `Wrote ${file}: 95.8 kB, tiny.Tiny at step 200.`,
+    // The size follows the commit that the file names, which a work tree without git lacks.
+    expect.stringMatching(/^Wrote .*\/deep\/tiny\.onnx: 9\d\.\d kB, tiny\.Tiny at step 200\.$/),
     'inputs: ids',
     'outputs: logits, perExampleArgmax',
     ...[
