@@ -123,6 +123,23 @@ test('it trains, evaluates and decodes, by machine code or ONNX Runtime', async 
   expect(await luthier('train', ...flags)).toContain('Trained first.Tiny to step 4; ');
 });
 
+test('what it trained continues prompts, is exported, and is loaded by a program', async () => {
+  const generate = ['generate', 'out/first.Tiny', '--prompt=ab', '--max_tokens=5', '--format=json'];
+  const { completions } = JSON.parse(await luthier(...generate));
+  expect(completions).toMatchObject([{ prompt: 'ab', text: expect.stringMatching(/[^]/) }]);
+  expect(await luthier('export', 'out/first.Tiny', '--out=out/tiny.onnx')).toMatch(
+    /^Wrote out\/tiny\.onnx: .*first\.Tiny at step 100\.$/m,
+  );
+  const script = `
+    import { loadRun } from 'luthier';
+    const run = await loadRun('out/first.Tiny');
+    console.log(JSON.stringify(await run.generate('ab', { maxTokens: 5 })));
+    await run.dispose();`;
+  expect(JSON.parse(await succeed(process.execPath, ['--input-type=module', '-e', script]))).toBe(
+    completions[0].text,
+  );
+});
+
 test('its configs are read back by whoever imports the package', async () => {
   const script = `
     import { readFileSync } from 'node:fs';

@@ -488,7 +488,7 @@ test('an experiment that ends the process, and one that cannot be loaded', async
     main (abc1234) → working tree
 
     a.Ends: broken
-      The process ended with exit code 3.
+      The process ended with exit code 3. It said:
       I am off.
 
     b.One: broken
