@@ -17,10 +17,10 @@ export function scratchProject(files: Readonly<Record<string, string>>): string 
 }
 
 /** Writes files by their paths in the directory. */
-export function writeFiles(directory: string, files: Readonly<Record<string, string>>): void {
-  for (const [path, text] of Object.entries(files)) {
+export function writeFiles(directory: string, files: Readonly<Record<string, string | Uint8Array>>): void {
+  for (const [path, contents] of Object.entries(files)) {
     mkdirSync(dirname(join(directory, path)), { recursive: true });
-    writeFileSync(join(directory, path), text);
+    writeFileSync(join(directory, path), contents);
   }
 }
 

@@ -3,6 +3,7 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import fc from 'fast-check';
+import { encode } from 'fast-png';
 import { globSync } from 'tinyglobby';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { UsageError } from '../../../src/registry/usageError.js';
@@ -28,6 +29,13 @@ const mutants = Number(process.env.MUTANTS ?? tries(50, 15));
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 const oracle = 'test/tools/diff/realBitsProgram.ts';
 
+/** An IDX file of bytes. */
+const idx = (shape: readonly number[], data: readonly number[]): Uint8Array =>
+  Uint8Array.from([0, 0, 8, shape.length, ...shape.flatMap((size) => [0, 0, 0, size]), ...data]);
+const bytes = (length: number, by: number): number[] => Array.from({ length }, (_, i) => (i * by) % 251);
+const png = (by: number): Uint8Array =>
+  encode({ width: 4, height: 3, channels: 3, data: Uint8Array.from(bytes(36, by)) });
+
 const sentence = 'The quick brown fox, jumps: over (the) lazy dog; and runs!\n';
 const files = {
   'corpus/a.txt': sentence.repeat(3),
@@ -38,6 +46,10 @@ const files = {
   'tables/b.jsonl': [...'cba']
     .map((kind, i) => `{"width":${i},"height":true,"price":"0.5","kind":"${kind}"}\n`)
     .join(''),
+  ...Object.fromEntries([3, 5, 7, 11, 13].map((by) => [`images/folders/${by % 4}/${by}.png`, png(by)])),
+  'images/digits.idx3': idx([3, 4, 2], bytes(24, 17)),
+  'images/digits.idx1': idx([3], [2, 0, 1]),
+  'images/cifar.bin': Uint8Array.from([...bytes(3073, 3), ...bytes(3073, 5)]),
   'experiments/shakespeare.ts': `import { ShakespeareChar } from './lm.js';
 export class Shakespeare extends ShakespeareChar.preset({ dataPath: 'corpus/a.txt' }) {}
 `,
@@ -48,8 +60,8 @@ function copyOfRepository(): string {
   const folder = temporaryDirectory();
   for (const part of ['src', 'experiments', 'package.json', oracle])
     cpSync(join(repository, part), join(folder, part), { recursive: true });
-  const all = 'experiments/everything.ts';
-  cpSync(join(repository, 'test/fixtures/mutations', all), join(folder, all));
+  const all = 'experiments';
+  cpSync(join(repository, 'test/fixtures/mutations', all), join(folder, all), { recursive: true });
   symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'));
   writeFiles(folder, files);
   return folder;
@@ -164,7 +176,7 @@ beforeAll(async () => {
   const folder = copyOfRepository();
   const tree = treeAt(folder, { root: folder, project: folder });
   const names = [...new Sources(tree, new Set()).experiments.keys()];
-  const fixtures = names.filter((name) => name.startsWith('everything.'));
+  const fixtures = names.filter((name) => /^(everything|pictures)\./.test(name));
   const shipped = names.filter((name) => !fixtures.includes(name));
   evaluator = evaluatorAt(folder);
   await evaluator.start();
