@@ -126,7 +126,7 @@ test('it trains, evaluates and decodes, by machine code or ONNX Runtime', async 
 test('what it trained continues prompts, is exported, and is loaded by a program', async () => {
   const generate = ['generate', 'out/first.Tiny', '--prompt=ab', '--max_tokens=5', '--format=json'];
   const { completions } = JSON.parse(await luthier(...generate));
-  expect(completions).toMatchObject([{ prompt: 'ab', text: expect.stringMatching(/[^]/) }]);
+  expect(completions).toMatchObject([{ prompt: 'ab', text: expect.stringMatching(/./s) }]);
   expect(await luthier('export', 'out/first.Tiny', '--out=out/tiny.onnx')).toMatch(
     /^Wrote out\/tiny\.onnx: .*first\.Tiny at step 100\.$/m,
   );
