@@ -6,6 +6,7 @@ export { type LearnableVariable, Learner } from './learner.js';
 export { Lion } from './lion.js';
 export { sumOfSquares } from './norms.js';
 export { BaseOptimizer, type Direction, EMA, type NamedTensors } from './optimizer.js';
+export { isPattern, wholePath } from './pathPattern.js';
 export {
   LinearRampupCosineDecay,
   LinearRampupExponentialDecay,

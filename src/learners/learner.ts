@@ -5,6 +5,7 @@ import { Configurable, didYouMean, instance } from '../hparams/index.js';
 import { Adam } from './adam.js';
 import { check } from './checkFields.js';
 import { BaseOptimizer, EMA } from './optimizer.js';
+import { wholePath } from './pathPattern.js';
 import { type UpdateRules, updateOf } from './update.js';
 import { FlatUpdater, type UpdaterBuffers } from './updater.js';
 import { FROZEN, NON_TRAINABLE, type UpdateGroup } from './variableGroup.js';
@@ -105,10 +106,11 @@ export class Learner extends Configurable.with({
   layout(variables: readonly LearnableVariable[]): FlatLayout {
     const { bpropVariableExclusion, bpropVariableInclusion } = this.hp;
     const paths = variables.map(({ path }) => path);
-    for (const pattern of [...bpropVariableExclusion, ...bpropVariableInclusion]) {
+    const compiled = [...this.exclusion, ...this.inclusion];
+    for (const [i, pattern] of [...bpropVariableExclusion, ...bpropVariableInclusion].entries()) {
       check(
         this,
-        paths.some((path) => this.compilePattern(pattern).test(path)),
+        paths.some((path) => compiled[i]!.test(path)),
         `the pattern '${pattern}' matches no variable of the model.${didYouMean(pattern, paths)} ` +
           'It is compared with the whole path; model_params.txt and luthier analyze list the paths.',
       );
@@ -145,7 +147,7 @@ export class Learner extends Configurable.with({
 
   private compilePattern(pattern: string): RegExp {
     try {
-      return new RegExp(`^(?:${pattern})$`);
+      return wholePath(pattern);
     } catch (error) {
       check(this, false, `'${pattern}' is not a regular expression: ${(error as Error).message}`);
       throw error;

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { SavedVariables } from '../checkpoints/index.js';
 import { ConfigError, didYouMean } from '../hparams/index.js';
-import { EMA } from '../learners/index.js';
+import { EMA, wholePath } from '../learners/index.js';
 import type { CheckpointLoadingRules, SingleTask } from '../tasks/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import type { FlatTrainState } from './taskState.js';
@@ -17,14 +17,17 @@ interface Source {
   readonly target: Float32Array;
 }
 
+/** A checkpoint, and the variables of the model that it gives, by path. */
+interface Opened {
+  readonly saved: SavedVariables;
+  readonly sources: ReadonlyMap<string, Source>;
+}
+
 /** Checkpoints that are open, with the variables of the model that each one gives, by path. */
 export class InitFromCheckpoint {
   private constructor(
     private readonly state: FlatTrainState,
-    private readonly checkpoints: readonly {
-      readonly saved: SavedVariables;
-      readonly sources: ReadonlyMap<string, Source>;
-    }[],
+    private readonly checkpoints: readonly Opened[],
   ) {}
 
   /**
@@ -37,21 +40,21 @@ export class InitFromCheckpoint {
   static open(task: SingleTask, state: FlatTrainState): InitFromCheckpoint | undefined {
     const rules = task.hp.train.hp.initFromCheckpoint;
     if (rules.length === 0) return undefined;
-    const open: { saved: SavedVariables; sources: Map<string, Source> }[] = [];
+    const open: SavedVariables[] = [];
     try {
       const taken = new Set<string>();
-      for (const [i, each] of rules.entries()) {
+      const checkpoints = rules.map((each, i): Opened => {
         const saved = SavedVariables.open(each.hp.checkpoint, each.hp.step ?? undefined);
-        open.push({ saved, sources: new Map() });
+        open.push(saved);
         const sources = sourcesOf(`${FIELD}[${i}]`, each, saved, state, taken);
-        for (const [path, source] of sources) open[i]!.sources.set(path, source);
         for (const path of sources.keys()) taken.add(path);
-      }
+        return { saved, sources };
+      });
+      return new InitFromCheckpoint(state, checkpoints);
     } catch (error) {
-      for (const { saved } of open) saved.close();
+      for (const saved of open) saved.close();
       throw error;
     }
-    return new InitFromCheckpoint(state, open);
   }
 
   /** Variables that no rule gives a value; they keep their own. */
@@ -143,7 +146,7 @@ function sourcesOf(
       );
   }
   for (const pattern of rules.hp.ignoreRules) {
-    if (!ours.some((name) => new RegExp(`^(?:${pattern})$`).test(name)))
+    if (!ours.some((name) => wholePath(pattern).test(name)))
       problems.push(
         `the pattern '${pattern}' of ignoreRules matches no variable.${didYouMean(pattern, ours)}`,
       );

@@ -4,6 +4,7 @@ import { type ArrayTensor, encodeSafetensors } from '../checkpoints/index.js';
 import { type BoundCall, compile, flatViews, formatSpec, type HostTensor } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { TAP_STATISTICS, Taps } from '../layers/index.js';
+import { columnsOf, padded } from '../summaries/textTable.js';
 import { type SingleTask, tapStep } from '../tasks/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import { JobError } from './jobErrors.js';
@@ -109,11 +110,7 @@ const cellsOf = ({ statistics }: Told): string[] =>
 
 /** Rows as lines with columns of one width: names and shapes on the left, numbers on the right of theirs. */
 function aligned(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, i) => (i < 2 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
-      .join('  ')
-      .trimEnd(),
-  );
+  const { widths } = columnsOf(rows, undefined);
+  const columns = { widths, right: widths.map((_, column) => column > 1) };
+  return rows.map((row) => padded(row, columns).join('  ').trimEnd());
 }

@@ -1,23 +1,12 @@
 /** @file Rules by which a model's initial values come from a checkpoint (Pax's CheckpointLoadingRules). */
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
-
-function isPattern(text: string): boolean {
-  try {
-    new RegExp(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+import { isPattern, wholePath } from '../learners/index.js';
 
 const pattern = z
   .string()
   .min(1)
   .refine(isPattern, { error: (issue) => `'${issue.input}' is not a regular expression` });
-
-/** The whole of a path against a pattern. */
-const matched = (text: string, path: string) => new RegExp(`^(?:${text})$`).exec(path);
 
 /**
  * Which variables start from a checkpoint, and from which of its variables. Patterns match a variable's whole path. As in
@@ -48,9 +37,9 @@ export class CheckpointLoadingRules extends Configurable.with({
 }) {
   /** The rule that a variable falls under, and the path that it starts from; undefined: it keeps its own value. */
   sourceOf(path: string): { readonly rule: number; readonly source: string } | undefined {
-    if (this.hp.ignoreRules.some((rule) => matched(rule, path))) return undefined;
+    if (this.hp.ignoreRules.some((text) => wholePath(text).test(path))) return undefined;
     for (const [rule, [text, template]] of this.hp.loadRules.entries()) {
-      const groups = matched(text, path);
+      const groups = wholePath(text).exec(path);
       if (groups === null) continue;
       let next = 1;
       const source = template.replace(/\{(\d*)\}/g, (_, at: string) => {

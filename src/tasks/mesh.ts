@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type Config, ConfigError, Configurable, type Report } from '../hparams/index.js';
 import type { Variable } from '../layers/index.js';
+import { isPattern, wholePath } from '../learners/index.js';
 
 const axis = z.string().min(1);
 const meshShape = z.array(z.int().positive()).min(1);
@@ -17,16 +18,6 @@ const mappings = ['weightSplitDimsMapping', 'activationSplitDimsMapping'] as con
 export interface LocalVariable extends Variable {
   /** Whether devices hold more elements together than the variable has. */
   readonly isPadded: boolean;
-}
-
-const wholePath = (source: string): RegExp => new RegExp(`^(?:${source})$`);
-
-function isPattern(source: string): boolean {
-  try {
-    return wholePath(source) instanceof RegExp;
-  } catch {
-    return false;
-  }
 }
 
 const axesOf = (dims: SplitDims): string[] => dims.flatMap((axes) => axes ?? []);

@@ -1,8 +1,9 @@
-/** @file What ONNX Runtime computes from an exported file, beside what the run predicts. */
+/** @file Differences between ONNX Runtime's predictions of an exported file and the run's. */
 import { type HostArray, type HostTensor, newHostArray, sizeOf } from '../compiler/index.js';
 import { loadRuntime } from '../compiler/onnx/onnxSession.js';
 import { JobError } from '../programs/jobErrors.js';
 import type { ExportedOnnx } from './exportOnnx.js';
+import { withRows } from './predictor.js';
 import type { TrainedRun } from './trainedRun.js';
 
 /** Largest difference, as a share of the largest value, that rounding explains: that of products in bfloat16. */
@@ -41,10 +42,8 @@ export async function compareOnnx(
   const session = await InferenceSession.create(bytes, { logSeverityLevel: 4 });
   let difference = 0;
   for (const rows of ROWS) {
-    const arrays = inputs.map((path): [string, HostTensor] => {
-      const { shape, dtype } = run.batchSpecs![path]!;
-      return [path, alternating({ dtype, shape: [rows, ...shape.slice(1)] })];
-    });
+    const specs = withRows(run.batchSpecs!, rows);
+    const arrays = inputs.map((path): [string, HostTensor] => [path, alternating(specs[path]!)]);
     const feeds = arrays.map(([path, { dtype, data, shape }]) => [
       path,
       new Tensor(dtype, data as Float32Array, shape),

@@ -1,4 +1,4 @@
-/** @file What becomes of experiments, in the words that all reports share. */
+/** @file Outcomes of experiments, in the words that all reports share. */
 import type { ErrorGroup } from './changeGroups.js';
 import type { Status } from './diffReport.js';
 
