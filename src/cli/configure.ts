@@ -22,14 +22,18 @@ import {
   type Config,
   ConfigError,
   didYouMean,
+  findTag,
   formatPath,
   givenTwice,
+  listTags,
   oldNameNotice,
   PresentNames,
   parsePath,
   readConfigFile,
   Section,
+  type Segment,
   setPath,
+  taggedPaths,
   unsetPath,
   withOrigin,
 } from '../hparams/index.js';
@@ -39,7 +43,7 @@ import type { ResolvedExperiment } from '../registry/index.js';
 import { UsageError } from '../registry/usageError.js';
 import type { SingleTask } from '../tasks/index.js';
 import { applyFiddler } from './fiddlers.js';
-import { asUsage, type Override } from './overrides.js';
+import { asUsage, type Override, type SetOverride, type UnsetOverride } from './overrides.js';
 
 /** An experiment with the configs to be built. */
 export interface ConfiguredExperiment {
@@ -100,6 +104,27 @@ function isEdit({ path: [root] }: Assignment): boolean {
   return root === undefined || (configRoots as readonly unknown[]).includes(root);
 }
 
+/** Whether a flag names a tag: `#LearningRate`. */
+function isTag(path: string): boolean {
+  return path.startsWith('#');
+}
+
+/** The paths in the configs that a flag names: one, or those of all fields with its tag. */
+function targetsOf(
+  { path, origin }: SetOverride | UnsetOverride,
+  configs: ExperimentConfigs,
+  notify: (notice: string) => void,
+): Segment[][] {
+  // Of two flags the later one wins, even if they use different names of one field.
+  if (!isTag(path)) return [new PresentNames(notify).path(configs, parsePath(path), origin)];
+  const tag = asUsage(origin, () => findTag(path.slice(1)));
+  const paths = taggedPaths(configs, tag);
+  if (paths.length > 0) return paths;
+  throw new UsageError(
+    `${origin}: no field of the configs has the tag. There are ${listTags(configs).join(', ')}.`,
+  );
+}
+
 /** Separates constants from edits of the configs; both keep their order. */
 function sorted(
   overrides: readonly Override[],
@@ -124,12 +149,12 @@ function sorted(
         })),
       );
       edits.push((configs) => applyAssignments(configs, edited, { notify }));
-    } else if (isConfigPath(override.path)) {
+    } else if (isTag(override.path) || isConfigPath(override.path)) {
       edits.push((configs) => {
-        // Of two flags the later one wins, even if they use different names of one field.
-        const path = new PresentNames(notify).path(configs, parsePath(override.path), origin);
-        if (override.kind === 'set') setPath(configs, path, override.text, origin);
-        else unsetPath(configs, path, origin);
+        for (const path of targetsOf(override, configs, notify)) {
+          if (override.kind === 'set') setPath(configs, path, override.text, origin);
+          else unsetPath(configs, path, origin);
+        }
       });
     } else if (override.kind === 'set') addConstants([{ name: override.path, text: override.text, origin }]);
     else addConstants([{ name: override.path, toDefault: true, origin }]);

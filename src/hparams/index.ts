@@ -56,7 +56,7 @@ export {
   unset,
   updateCallable,
 } from './editing/edit.js';
-export { describeField, listPaths, type PathInfo } from './editing/listPaths.js';
+export { describeField, listPaths, type PathInfo, taggedPaths } from './editing/listPaths.js';
 export { PresentNames } from './editing/presentNames.js';
 export {
   type ClassQuery,

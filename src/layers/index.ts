@@ -17,7 +17,7 @@ export {
 } from './activations.js';
 export { type AttentionArgs, DotProductAttention, type Heads, type Visibility } from './attentions.js';
 export { Conv2D } from './convolutions.js';
-export { BaseLayer } from './core/base.js';
+export { ActivationDtype, BaseLayer } from './core/base.js';
 export {
   type AuxLoss,
   type ContextOptions,

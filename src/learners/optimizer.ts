@@ -1,7 +1,7 @@
 /** @file BaseOptimizer: learning rate, clipping, regularisation, weight decay and the average of parameters. */
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
-import { Configurable, instance } from '../hparams/index.js';
+import { Configurable, defineTag, instance, tagged } from '../hparams/index.js';
 import { check } from './checkFields.js';
 import { clipByGlobalNorm, clipBySingleNorm, type Gradients, type GradientTransform } from './clipping.js';
 import { BaseSchedule, Constant } from './schedules.js';
@@ -27,6 +27,9 @@ export interface GroupState<T> {
   readonly slots: Readonly<Record<string, T>>;
 }
 
+/** Tag of an optimizer's `learningRate`. */
+export const LearningRate = defineTag<number>('LearningRate', 'Learning rates of optimizers.');
+
 const weight = z.number().nonnegative().default(0);
 
 /**
@@ -37,10 +40,10 @@ const weight = z.number().nonnegative().default(0);
  * through `VariableGroup`.
  */
 export abstract class BaseOptimizer extends Configurable.with({
-  learningRate: z
-    .number()
-    .nonnegative()
-    .describe('Factor of lrSchedule; their product is the learning rate.'),
+  learningRate: tagged(
+    z.number().nonnegative().describe('Factor of lrSchedule; their product is the learning rate.'),
+    LearningRate,
+  ),
   lrSchedule: instance(BaseSchedule, () => Constant.config()).describe(
     'Learning rate as a function of the step.',
   ),

@@ -13,7 +13,8 @@ import {
   type Override,
 } from '../../src/cli/index.js';
 import { settingsHelp } from '../../src/cli/settingsHelp.js';
-import { fromJSON, fromYAML, history, isEqual } from '../../src/hparams/index.js';
+import { defineTag, fromJSON, fromYAML, history, isEqual, isSet, select } from '../../src/hparams/index.js';
+import { BaseLayer } from '../../src/layers/index.js';
 import { resolveExperiment } from '../../src/registry/index.js';
 import { registerLibrary } from '../../src/rooms.js';
 import { temporaryDirectory } from '../command.js';
@@ -73,6 +74,29 @@ test('--unset brings back declared defaults: of constants, of fields; and takes 
   expect(made('--unset', 'decodeDatasets[0]').decodeDatasets).toEqual([]);
   expect(messageOf(() => made('--unset', 'datasets[0].seqLen'))).toBe(
     'datasets[0].seqLen: TextInput.seqLen has no default to go back to (at --unset datasets[0].seqLen)',
+  );
+});
+
+test('--set and --unset of a tag reach every field that has it', () => {
+  const flag = '#LearningRate=0.25';
+  const { task } = made('--set', flag);
+  expect(task.train.learner.optimizer.learningRate).toBe(0.25);
+  expect(history(task.train.learner.optimizer, 'learningRate').at(-1)!.where).toBe(`--set ${flag}`);
+
+  const typed = made('--set', '#ActivationDtype=bfloat16', '--unset', '#ActivationDtype').task.model;
+  expect([typed.fpropDtype, isSet(typed, 'fpropDtype')]).toEqual([null, false]);
+  const dtypes = select(made('--set', '#ActivationDtype=bfloat16').task, BaseLayer).get('fpropDtype');
+  expect([new Set(dtypes), dtypes.length > 10]).toEqual([new Set(['bfloat16']), true]);
+
+  expect(messageOf(() => made('--set', '#LearningRates=1'))).toBe(
+    "--set #LearningRates=1: No tag 'LearningRates' is defined. Did you mean 'LearningRate'?",
+  );
+  expect(messageOf(() => made('--set', '#LearningRate=fast'))).toBe(
+    "task.train.learner.optimizer.learningRate: expected a non-negative number, got 'fast' (at --set #LearningRate=fast)",
+  );
+  defineTag('overrides.Absent', 'Stands nowhere.');
+  expect(messageOf(() => made('--set', '#overrides.Absent=1'))).toBe(
+    '--set #overrides.Absent=1: no field of the configs has the tag. There are #ActivationDtype, #LearningRate.',
   );
 });
 

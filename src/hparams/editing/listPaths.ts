@@ -2,9 +2,11 @@
 
 import { describeSchema } from '../fields/describe.js';
 import type { FieldInfo } from '../fields/fields.js';
+import { isCarrier } from '../nodes/carriers.js';
 import { type ConfigNode, fieldTags, hasValue, isExplicit, originText, rawValue } from '../nodes/node.js';
+import type { Tag } from '../types.js';
 import { allEdges } from '../walking/iterate.js';
-import { formatLink } from '../walking/paths.js';
+import { formatLink, type PathLink, type Segment, segmentsOf } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
 
 /** A settable path, for help. */
@@ -49,17 +51,34 @@ export function describeField(node: ConfigNode, field: FieldInfo): Omit<PathInfo
 
 /** Every settable path in `root`, outer before inner; a config that is used twice is listed where it is met first. */
 export function listPaths(root: unknown): PathInfo[] {
-  const infos: PathInfo[] = [];
+  return placesIn(root).map(({ node, field, link }) => ({
+    path: formatLink(link),
+    ...describeField(node, field),
+  }));
+}
+
+/** The paths in `root` of all fields, and values in containers, that have `tag` or a tag below it. */
+export function taggedPaths(root: unknown, tag: Tag): Segment[][] {
+  return placesIn(root)
+    .filter(({ node, field }) => fieldTags(node, field).some((each) => each.isA(tag)))
+    .map(({ link }) => segmentsOf(link));
+}
+
+interface Place {
+  readonly node: ConfigNode;
+  readonly field: FieldInfo;
+  readonly link: PathLink | undefined;
+}
+
+/** The fields of all configs in `root` with their paths; a tagged value has the path of its place in the container. */
+function placesIn(root: unknown): Place[] {
+  const places: Place[] = [];
   walk(root, {
     children: allEdges,
     enter(node, path) {
-      for (const field of node.info.fields.values()) {
-        infos.push({
-          path: formatLink({ parent: path, segment: field.name }),
-          ...describeField(node, field),
-        });
-      }
+      for (const field of node.info.fields.values())
+        places.push({ node, field, link: isCarrier(node) ? path : { parent: path, segment: field.name } });
     },
   });
-  return infos;
+  return places;
 }

@@ -115,7 +115,7 @@ export class Drawing {
     const value = typeof own === 'string' ? [{ text: own }] : (own ?? usual);
     place.box.rows.push({
       name: { text: cut(name, this.longest), ...grey },
-      tags: item.tags.map(String),
+      tags: item.tags,
       value: isCutOff ? [...value, { text: '…', colour: dim }] : value,
       targets: target === undefined ? [] : [target],
     });

@@ -4,10 +4,10 @@ import { hasNamesake, qualifiedName } from '../fields/classNames.js';
 import { showLong } from '../fields/describe.js';
 import type { ClassInfo, FieldInfo } from '../fields/fields.js';
 import { partSchema } from '../fields/schema.js';
-import { carriedBy, carrierOf, carrierTags, hasCarried } from '../nodes/carriers.js';
+import { carriedBy, carriedField, carrierOf, hasCarried } from '../nodes/carriers.js';
 import { deeper, getOrMake, partsOf } from '../nodes/containers.js';
-import { type ConfigNode, fieldTags, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
-import type { AbstractClass, Tag } from '../types.js';
+import { type ConfigNode, hasValue, isExplicit, nodeOf, rawValue } from '../nodes/node.js';
+import type { AbstractClass } from '../types.js';
 import { escaped, type Segment } from '../walking/paths.js';
 import { walk } from '../walking/walk.js';
 
@@ -56,8 +56,11 @@ export interface Item {
   /** Whether the value is all that the field holds, not a part of it. */
   readonly whole: boolean;
   readonly schema: z.ZodType | undefined;
-  /** The tags of the field where the value is all that it holds, or those of the part. */
-  readonly tags: readonly Tag[];
+  /**
+   * How the tags of the field differ from those that its class declares, where the value is all that it holds, or the
+   * tags of the part: `#Added`, `-#Removed`.
+   */
+  readonly tags: readonly string[];
   /** How many containers are around the value. */
   readonly nesting: number;
 }
@@ -91,11 +94,16 @@ export function fieldItems(node: ConfigNode, item: Item, hideDefaults: boolean):
       field,
       whole: true,
       schema: field.check,
-      tags: fieldTags(node, field),
+      tags: tagTexts(node, field.name),
       nesting: 0,
     });
   }
   return items;
+}
+
+function tagTexts(node: ConfigNode, name: string): string[] {
+  const change = node.tags?.get(name);
+  return change === undefined ? [] : [...change.added.map(String), ...change.removed.map((tag) => `-${tag}`)];
 }
 
 function stateOf(node: ConfigNode, field: FieldInfo, around: Item): State {
@@ -134,7 +142,7 @@ function carried(item: Item): Item {
     ...item,
     value: carriedBy(carrier),
     state: hasCarried(carrier) ? item.state : 'unset',
-    tags: carrierTags(carrier),
+    tags: tagTexts(carrier, carriedField(carrier).name),
     nesting: deeper(item.nesting),
   };
 }

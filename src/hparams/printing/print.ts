@@ -26,7 +26,7 @@ export interface PrintOptions {
    * them (`mark`), or not at all (`hide`).
    */
   readonly defaults?: 'show' | 'dim' | 'mark' | 'hide';
-  /** Writes `path #Tag : value` for fields with tags. */
+  /** Writes `path #Added -#Removed : value` for fields whose tags are not those that their class declares. */
   readonly tags?: boolean;
   /** Whether fields without a value are listed, as `<not set>` or `<not set, optional>`; the default is true. */
   readonly unset?: boolean;

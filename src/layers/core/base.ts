@@ -8,8 +8,10 @@ import {
   type ConfigValues,
   classOf,
   copyWith,
+  defineTag,
   excludeFromPlaces,
   instance,
+  tagged,
 } from '../../hparams/index.js';
 import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
 import { LayerError, wrapMethods } from './methods.js';
@@ -22,6 +24,12 @@ import { type Theta, type Variable, WeightCollection, type WeightHParams } from 
 // Records writes of createChild to templates as the layer's.
 excludeFromPlaces(import.meta.url);
 
+/** Tag of the type in which a layer multiplies, `fpropDtype`. */
+export const ActivationDtype = defineTag<'float32' | 'bfloat16'>(
+  'ActivationDtype',
+  'Types that layers compute in: those of the operands of their matrix products.',
+);
+
 /**
  * Base of every layer.
  *
@@ -32,13 +40,16 @@ excludeFromPlaces(import.meta.url);
 export abstract class BaseLayer extends Configurable.with({
   name: z.string().default('').describe('A name for people; paths come from the names that parents give.'),
   dtype: z.enum(['float32', 'bfloat16']).default('float32').describe('Type of the variables.'),
-  fpropDtype: z
-    .enum(['float32', 'bfloat16'])
-    .nullable()
-    .default(null)
-    .describe(
-      "Type that matrix products round their operands to, to nearest even; their sums are float32. null: the parent's, else dtype.",
-    ),
+  fpropDtype: tagged(
+    z
+      .enum(['float32', 'bfloat16'])
+      .nullable()
+      .default(null)
+      .describe(
+        "Type that matrix products round their operands to, to nearest even; their sums are float32. null: the parent's, else dtype.",
+      ),
+    ActivationDtype,
+  ),
   paramsInit: instance(WeightInit, defaultParamsInit).describe(
     "Initial values; the default gives way to the parent's.",
   ),

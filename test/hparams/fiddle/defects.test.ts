@@ -114,12 +114,7 @@ test('a config in a tagged field or in a list is one among others for every tool
   const part = Part.config({ size: 4 });
   const config = Tagged.config({ part, list: [mark.new(part)] });
   expect(print(config, { tags: true, defaults: 'hide' })).toBe(
-    [
-      '<root> : Tagged',
-      'part #defects.mark : Part',
-      'part.size : 4',
-      'list[0] #defects.mark : same as part',
-    ].join('\n'),
+    ['<root> : Tagged', 'part : Part', 'part.size : 4', 'list[0] #defects.mark : same as part'].join('\n'),
   );
   expect(iterate(config).map((visit) => visit.config)).toEqual([config, part]);
   const { hp } = build(config);

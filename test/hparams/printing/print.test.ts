@@ -11,6 +11,7 @@ import {
   instance,
   iterate,
   print,
+  removeTag,
   sub,
   tagged,
   toJSON,
@@ -152,14 +153,15 @@ test('with types, each line says what the field takes; all entries of a record h
   );
 });
 
-test('tags stand beside the name of the field, be it unset; a tagged sub-config is printed like any other', () => {
+test('tags that a config added or removed stand beside the name of the field, be it unset; those of the class do not', () => {
   const owner = Owner.config();
   addTag(owner, 'size', Seed);
+  removeTag(owner, 'tpl', Width);
   expect(print(owner, { tags: true })).toBe(
     [
       '<root> : Owner',
-      'size #print.Seed #print.Width : <not set>',
-      'tpl #print.Width : Leaf',
+      'size #print.Seed : <not set>',
+      'tpl -#print.Width : Leaf',
       'tpl.size : 7',
       'tpl.scale : 1',
     ].join('\n'),

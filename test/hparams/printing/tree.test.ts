@@ -113,10 +113,10 @@ test('what is deep has a tree of its own below', () => {
     `${'   '.repeat(31)}└─ [0]: Inner ↓ @1`,
     '',
     '@1: Inner',
-    '├─ value #graph.value: 1',
+    '├─ value: 1',
     '└─ list: 1 item',
     '   └─ [0]: Inner',
-    '      └─ value #graph.value: 0',
+    '      └─ value: 0',
   ]);
 });
 
