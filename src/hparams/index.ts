@@ -80,7 +80,7 @@ export { formerNamesOf, registerAlias, registerClass, UNNAMED } from './fields/c
 export { coerce, coerceLiteral, plainValue } from './fields/coerce.js';
 export { type Declared, lineageOf } from './fields/declaringModule.js';
 export { describeSchema, showLong, showValue } from './fields/describe.js';
-export { builds, container, factory, instance, sub } from './fields/holders.js';
+export { builds, container, factory, instance, sub, template } from './fields/holders.js';
 export {
   type Argument,
   type Call,

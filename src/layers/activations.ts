@@ -1,12 +1,57 @@
 /** @file Activation functions, each from a tensor of any shape to one of the same shape (praxis/layers/activations.py). */
 import { z } from 'zod';
 import { ops, type Tensor, tf } from '../compiler/index.js';
+import { builds, type Config, type ConfigBuilding, classOf, template } from '../hparams/index.js';
 import { BaseLayer } from './core/base.js';
+
+/** What activates without being a layer; functions have an `apply`, too. */
+type ActivationFunction =
+  | ((inputs: Tensor) => Tensor)
+  | { call(inputs: Tensor): Tensor; readonly apply?: never };
+
+/** What a config of an activation builds. */
+type Activation = ActivationFunction | (BaseLayer & { fprop(inputs: Tensor): Tensor });
+
+const isFunction = (made: unknown): boolean =>
+  typeof made === 'function' || (hasMethod(made, 'call') && !(made instanceof BaseLayer));
+
+const hasMethod = (owner: unknown, name: string): boolean =>
+  typeof (owner as Record<string, unknown> | null | undefined)?.[name] === 'function';
+
+const functions = 'a function of a tensor or an object with call(x)';
+
+/** A field of an activation, which its owner creates as the child that `activationLayer` describes. */
+export const activationField = (makeDefault: () => Config<BaseActivation>) =>
+  template<Activation>(
+    `${functions}, or a layer with fprop(x)`,
+    (cls) => {
+      if (cls === undefined) return true;
+      return hasMethod(cls.prototype, cls.prototype instanceof BaseLayer ? 'fprop' : 'call');
+    },
+    makeDefault,
+  ).describe('The activation function.');
+
+/** The template of a layer that computes what `activation`, the value of an `activationField`, builds. */
+export function activationLayer(activation: ConfigBuilding<Activation>): Config<BaseActivation> {
+  return classOf(activation).prototype instanceof BaseLayer
+    ? (activation as Config<BaseActivation>)
+    : FunctionActivation.config({ activation: activation as ConfigBuilding<ActivationFunction> });
+}
 
 /** Base of the activation functions. */
 export abstract class BaseActivation extends BaseLayer {
   static override readonly isAbstract = true;
   abstract fprop(inputs: Tensor): Tensor;
+}
+
+/** A function of one's own as a layer. */
+class FunctionActivation extends BaseActivation.with({
+  activation: builds<ActivationFunction>(functions, isFunction).describe('The function.'),
+}) {
+  override fprop(inputs: Tensor): Tensor {
+    const { activation } = this.hp;
+    return typeof activation === 'function' ? activation(inputs) : activation.call(inputs);
+  }
 }
 
 /** x. */

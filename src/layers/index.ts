@@ -1,5 +1,7 @@
 /** @file Layers: BaseLayer, the context of a forward pass, weight initialisation, and layer classes. */
 export {
+  activationField,
+  activationLayer,
   BaseActivation,
   ELU,
   Exp,

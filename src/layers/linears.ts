@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { deepCopyWith, registerAlias, sub } from '../hparams/index.js';
-import { BaseActivation, Identity, ReLU } from './activations.js';
+import { activationField, activationLayer, type BaseActivation, Identity, ReLU } from './activations.js';
 import { BaseLayer } from './core/base.js';
 import { constantInit } from './core/weightInit.js';
 import type { Theta } from './core/weights.js';
@@ -49,7 +49,7 @@ export class FeedForward extends BaseLayer.with({
   biasInit: z.number().default(0).describe('Initial value of the bias.'),
   linearTpl: sub(Linear).describe('The matrix product.'),
   biasTpl: sub(Bias).describe('The bias.'),
-  activationTpl: sub(BaseActivation, () => ReLU.config()).describe('The activation function.'),
+  activationTpl: activationField(() => ReLU.config()),
 }) {
   #linear!: Linear;
   #bias: Bias | null = null;
@@ -59,7 +59,7 @@ export class FeedForward extends BaseLayer.with({
     const { inputDims, outputDims, hasBias, biasInit, linearTpl, biasTpl, activationTpl } = this.hp;
     this.#linear = this.createChild('linear', linearTpl, { inputDims, outputDims });
     if (hasBias) this.#bias = this.createChild('bias', biasTpl, { dims: outputDims, biasInit });
-    this.#activation = this.createChild('activation', activationTpl);
+    this.#activation = this.createChild('activation', activationLayer(activationTpl));
   }
 
   /** The weights [inputDims, outputDims], for layers that also use them as an embedding table. */

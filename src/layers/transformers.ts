@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type Tensor, tf } from '../compiler/index.js';
 import { type Config, type ConfigValues, deepCopyWith, registerAlias, sub } from '../hparams/index.js';
-import { BaseActivation, Identity, ReLU } from './activations.js';
+import { activationField, Identity, ReLU } from './activations.js';
 import { type AttentionArgs, DotProductAttention, dimPerHeadField } from './attentions.js';
 import { BaseLayer } from './core/base.js';
 import { WeightInit } from './core/weightInit.js';
@@ -20,7 +20,7 @@ export class TransformerFeedForward extends BaseLayer.with({
   inputDims: z.int().positive().describe('Depth of the input and of the output.'),
   hiddenDims: z.int().positive().describe('Depth between the two layers.'),
   hasBias: z.boolean().default(true).describe('Whether the layers have biases.'),
-  activationTpl: sub(BaseActivation, () => ReLU.config()).describe('The activation function.'),
+  activationTpl: activationField(() => ReLU.config()),
   useGatedActivation: z
     .boolean()
     .default(false)

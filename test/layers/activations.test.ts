@@ -1,13 +1,25 @@
 /** @file Activations against their formulas, and their gradients. */
 import { expect, test } from 'vitest';
-import { tf } from '../../src/compiler/index.js';
-import { build, type Config } from '../../src/hparams/index.js';
+import { z } from 'zod';
+import { type Tensor, tf } from '../../src/compiler/index.js';
+import {
+  build,
+  type Config,
+  Configurable,
+  configurable,
+  fromJSON,
+  print,
+  setPath,
+  toJSON,
+} from '../../src/hparams/index.js';
 import {
   type BaseActivation,
   ELU,
   Exp,
+  FeedForward,
   GELU,
   Identity,
+  LayerNorm,
   LeakyReLU,
   ReLU,
   ReLU6,
@@ -17,8 +29,10 @@ import {
   SquaredReLU,
   Swish,
   Tanh,
+  TransformerFeedForward,
 } from '../../src/layers/index.js';
-import { checkGradients, expectClose, run } from './helpers.js';
+import { Sgd } from '../../src/learners/index.js';
+import { checkGradients, expectClose, randomTheta, run, tensor } from './helpers.js';
 
 const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 
@@ -72,5 +86,73 @@ test('Softplus and Sigmoid do not overflow', () => {
   expectClose(
     run({}, () => build(Sigmoid.config()).fprop(x)),
     [0, 1],
+  );
+});
+
+/** x + sin(a x)^2 / a (Ziyin et al., 2020). */
+const snake = configurable(
+  function snake({ a }: { a: number }) {
+    return (x: Tensor): Tensor => tf.add(x, tf.div(tf.square(tf.sin(tf.mul(x, a))), a));
+  },
+  { a: z.number().positive().default(1) },
+);
+
+class Scaled extends Configurable.with({ factor: z.number().default(2) }) {
+  call(x: Tensor): Tensor {
+    return tf.mul(x, this.hp.factor);
+  }
+}
+
+const dims = { inputDims: 3, outputDims: 3, hasBias: false };
+
+test('a field of an activation takes functions, objects with call(x) and layers with fprop(x)', () => {
+  const x = tensor([2, 3]);
+  const outputsOf = (activationTpl: Config<FeedForward>['activationTpl']): [Tensor, string[]] => {
+    const layer = build(FeedForward.config({ ...dims, activationTpl }));
+    const theta = randomTheta(layer);
+    if (Object.keys(theta).length === 1) checkGradients(layer, [x], (input) => layer.fprop(input!));
+    return [run(theta, () => layer.fprop(x)), Object.keys(theta)];
+  };
+  const linear = [...outputsOf(Identity.config())[0].dataSync()];
+  const formula = (v: number) => v + Math.sin(2 * v) ** 2 / 2;
+  expectClose(outputsOf(snake.config({ a: 2 }))[0], linear.map(formula));
+  expectClose(
+    outputsOf(Scaled.config())[0],
+    linear.map((v) => 2 * v),
+  );
+  expect(outputsOf(LayerNorm.config({ dim: 3 }))[1]).toEqual([
+    'linear/w',
+    'activation/scale',
+    'activation/bias',
+  ]);
+});
+
+test('functions as activations are saved, set by name, and reach the layers inside', () => {
+  const config = TransformerFeedForward.config({ inputDims: 4, hiddenDims: 8 });
+  setPath(config, 'activationTpl', 'snake(a=3)');
+  expect(print(config, { defaults: 'hide' })).toContain('activationTpl : snake\nactivationTpl.a : 3');
+  const layer = build(fromJSON(toJSON(config)) as typeof config);
+  expect(layer.children.get('ffn_layer1')!.children.get('activation')!.hp).toHaveProperty('activation');
+});
+
+test('what activates nothing is an error that says what does', () => {
+  const valid =
+    'a config that builds a function of a tensor or an object with call(x), or a layer with fprop(x)';
+  // @ts-expect-error an optimizer
+  expect(() => FeedForward.config({ ...dims, activationTpl: Sgd.config({ learningRate: 1 }) })).toThrow(
+    `FeedForward.activationTpl: expected ${valid}, got a Sgd config`,
+  );
+  // @ts-expect-error no config of the function
+  expect(() => FeedForward.config({ ...dims, activationTpl: (x: Tensor) => x })).toThrow(
+    `FeedForward.activationTpl: expected ${valid}, got function activationTpl`,
+  );
+  const config = FeedForward.config({ ...dims });
+  expect(() => setPath(config, 'activationTpl', 'Snake')).toThrow(
+    `activationTpl: expected ${valid}, got 'Snake'. Did you mean 'snake'?`,
+  );
+  const number = configurable(() => 3, {}, { name: 'number' });
+  // @ts-expect-error a number
+  expect(() => build(FeedForward.config({ ...dims, activationTpl: number.config() }))).toThrow(
+    'expected a config that builds a function of a tensor or an object with call(x), got a number config',
   );
 });

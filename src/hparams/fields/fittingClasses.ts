@@ -6,11 +6,7 @@ import type { Holder } from './schema.js';
 
 /** The classes whose configs a holder takes. */
 export function fitting(holder: Holder): AbstractClass[] {
-  const base = holder.cls;
-  const classes = concreteClasses();
-  return base === undefined
-    ? classes
-    : classes.filter((cls) => cls === base || cls.prototype instanceof base);
+  return concreteClasses().filter(holder.takes);
 }
 
 /** The classes that `name` may mean among `classes`: what is clear there needs no qualified name. */

@@ -19,9 +19,9 @@ import type {
   PartialConfig,
   Target,
 } from '../types.js';
-import { registerClass } from './classNames.js';
+import { DECLARED, registerClass } from './classNames.js';
 import { withArticle } from './describe.js';
-import { FIELDS } from './fields.js';
+import { FIELDS, MAKE } from './fields.js';
 import { type Holder, markHolder, markItems, parse } from './schema.js';
 
 /** What the build under way has made of a config; set by the build alone. */
@@ -38,10 +38,9 @@ export function withBuilt<R>(resolve: (config: AnyConfig) => unknown, action: ()
   }
 }
 
-/** Whether a field of this holder takes the config: of its class or a subclass, and a partial where factories are held. */
-function fits({ info, kind }: ConfigNode, holder: { kind: Holder['kind']; cls: AbstractClass }): boolean {
-  if ((kind === 'partial') !== (holder.kind === 'factory')) return false;
-  return info.cls === holder.cls || info.cls.prototype instanceof holder.cls;
+/** Whether a field of this holder takes the config: of a class that it takes, and a partial where factories are held. */
+function fits({ info, kind }: ConfigNode, holder: Pick<Holder, 'kind' | 'takes'>): boolean {
+  return (kind === 'partial') === (holder.kind === 'factory') && holder.takes(info.cls);
 }
 
 function configSchema(
@@ -56,9 +55,10 @@ function configSchema(
   }
   // Its fields are not looked into yet: they may lead back here.
   registerClass(cls);
+  const takes = (given: AbstractClass): boolean => given === cls || given.prototype instanceof cls;
   const isFit = (value: unknown): boolean => {
     const node = nodeOf(value);
-    return node !== undefined && fits(node, { kind, cls });
+    return node !== undefined && fits(node, { kind, takes });
   };
   const checked =
     makeDefault &&
@@ -70,7 +70,7 @@ function configSchema(
       );
     });
   const configs = `${withArticle(cls.name)} ${kind === 'factory' ? 'partial' : 'config'}`;
-  const holder: Holder = { kind, cls, configs, makeDefault: checked };
+  const holder: Holder = { kind, cls, takes, configs, makeDefault: checked };
   const schema = markHolder(z.custom(isFit), holder);
   return kind === 'sub' ? schema : buildingSchema(schema, holder);
 }
@@ -186,10 +186,43 @@ export function builds<T>(
 ): z.ZodType<T, ConfigBuilding<T>> {
   const configs = `a config that builds ${expected}`;
   const isConfig = (value: unknown): boolean => nodeOf(value) !== undefined;
-  const holder: Holder = { kind: 'instance', cls: undefined, configs, makeDefault };
+  const holder: Holder = { kind: 'instance', cls: undefined, takes: () => true, configs, makeDefault };
   const schema = buildingSchema(markHolder(z.custom(isConfig), holder), holder);
   // Before the build, the value is the config itself.
   return schema.refine((made) => isConfig(made) || is(made), {
     error: `expected ${configs}`,
   }) as z.ZodType<T, ConfigBuilding<T>>;
+}
+
+/**
+ * A field that holds a template like `sub`, of any class or function that builds a `T`. Types compare what a config builds
+ * with `T`; without `makeDefault` the field must be set.
+ *
+ * @param expected the noun phrase of a `T`, for messages.
+ * @param accepts whether instances of the class are `T`s; undefined stands for a function, whose owner looks at its result.
+ */
+export function template<T>(
+  expected: string,
+  accepts: (cls: AbstractClass | undefined) => boolean,
+  makeDefault?: () => ConfigBuilding<T>,
+): z.ZodType<ConfigBuilding<T>, ConfigBuilding<T>> {
+  const takes = (cls: AbstractClass): boolean => accepts(isFunctionTarget(cls) ? undefined : cls);
+  const holder: Holder = {
+    kind: 'sub',
+    cls: undefined,
+    takes,
+    configs: `a config that builds ${expected}`,
+    makeDefault,
+  };
+  const isFit = (value: unknown): boolean => {
+    const node = nodeOf(value);
+    return node !== undefined && fits(node, holder);
+  };
+  return markHolder(z.custom<ConfigBuilding<T>>(isFit), holder);
+}
+
+/** Whether configs of `cls` describe calls of a function, not instances of a class. */
+function isFunctionTarget(cls: AbstractClass): boolean {
+  const { [MAKE]: make, [DECLARED]: declared } = cls as { [MAKE]?: unknown; [DECLARED]?: unknown };
+  return make !== undefined && make === declared;
 }

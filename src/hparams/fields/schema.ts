@@ -14,8 +14,10 @@ const OLD_NAMES: unique symbol = Symbol('luthier.oldNames');
 export interface Holder {
   /** A template stays a config, an instance is built, a factory is built to a function. */
   readonly kind: 'sub' | 'instance' | 'factory';
-  /** The class of the configs, or a base of it; absent where any config will do that builds the right thing. */
+  /** The class of the configs, or a base of it; absent where `takes` does not ask for one. */
   readonly cls: AbstractClass | undefined;
+  /** Whether configs of this class or function are held. */
+  readonly takes: (cls: AbstractClass) => boolean;
   /** The configs in words: `a Linear config`. */
   readonly configs: string;
   /** Makes the default, absent where the field must be set. */
