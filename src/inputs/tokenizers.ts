@@ -15,6 +15,11 @@ export abstract class BaseTokenizer extends Configurable.with({}) {
   /** Number of ids. */
   abstract get vocabSize(): number;
 
+  /** Id that ends a text; null where the vocabulary has none. */
+  get eosId(): number | null {
+    return null;
+  }
+
   /** Encodes a text; `decode` returns the same text. */
   abstract encode(text: string): Int32Array;
 
