@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sizeOf } from '../compiler/tensors.js';
 import { Configurable, didYouMean } from '../hparams/index.js';
 import { InputError } from './inputErrors.js';
-import type { DataRecord } from './recordSources.js';
+import type { DataRecord } from './sources/recordTable.js';
 
 /** Shape of a record's value, without the batch, and its dtype. */
 export interface FeatureSpec {
@@ -77,7 +77,7 @@ export class ArrayFeature extends BaseFeature.with({
 /** A number, or its text. */
 function numberOf(value: unknown, name: string): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-  if (typeof number === 'boolean') return Number(number);
+  if (typeof number === 'boolean' || typeof number === 'bigint') return Number(number);
   if (typeof number === 'number' && Number.isFinite(number)) return number;
   throw new InputError(`column '${name}': expected a number, got ${shown(value)}`);
 }

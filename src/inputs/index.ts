@@ -24,8 +24,14 @@ export { type IdRows, type InputSource, type InputState, nextBatch } from './inp
 export type { JsonValue } from './jsonValue.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RecordInput } from './recordInput.js';
-export { BaseRecordSource, CsvSource, type DataRecord, JsonLinesSource } from './recordSources.js';
 export { RowInput } from './rowInput.js';
+export {
+  BaseRecordSource,
+  CsvSource,
+  IterableSource,
+  JsonLinesSource,
+} from './sources/recordSources.js';
+export type { DataRecord, RecordTable } from './sources/recordTable.js';
 export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
 export { TextInput } from './textInput.js';

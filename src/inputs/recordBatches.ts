@@ -5,7 +5,7 @@ import { instance } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import { BaseFeature, type FeatureSpec } from './features.js';
 import { InputError } from './inputErrors.js';
-import type { PlacedRecord } from './recordSources.js';
+import type { DataRecord } from './sources/recordTable.js';
 
 /** Weight of each row of a batch: 1, or 0 for padding. */
 const WEIGHTS = 'weights';
@@ -49,7 +49,8 @@ export function writeRow(batch: Batch, b: number, row: Row): void {
 
 /** A record's values of a feature. @throws InputError with the record's place and the feature's name */
 export function valuesOf(
-  { record, place }: PlacedRecord,
+  record: DataRecord,
+  place: () => string,
   name: string,
   feature: BaseFeature,
 ): ArrayLike<number> {
@@ -57,6 +58,6 @@ export function valuesOf(
     return feature.valuesOf(record);
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
-    throw new InputError(`${place}: feature '${name}', ${error.message}`, { cause: error });
+    throw new InputError(`${place()}: feature '${name}', ${error.message}`, { cause: error });
   }
 }

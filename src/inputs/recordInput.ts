@@ -9,14 +9,9 @@ import type { FeatureSpec } from './features.js';
 import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
 import { emptyBatchOf, features, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
-import {
-  BaseRecordSource,
-  type DataRecord,
-  type PlacedRecord,
-  type Records,
-  recordsIn,
-} from './recordSources.js';
 import { RowInput } from './rowInput.js';
+import { BaseRecordSource } from './sources/recordSources.js';
+import { type DataRecord, type RecordTable, tableOf } from './sources/recordTable.js';
 import { splitFields, splitOf } from './splits.js';
 
 /** A feature of all records of the split, behind one another. */
@@ -96,11 +91,16 @@ export class RecordInput extends RowInput.with({
   #load(): Table {
     if (this.#table !== undefined) return this.#table;
     try {
-      const { records, files } = this.#read();
-      const wanted = splitOf(records, this.hp, 'records');
-      const columns = this.#columnsOf(wanted);
+      const records = this.#open();
+      const wanted = splitOf(
+        Array.from({ length: records.numRecords }, (_, i) => i),
+        this.hp,
+        'records',
+      );
+      const columns = this.#columnsOf(records, wanted);
       const contents = contentsOf(wanted.length, columns);
-      this.#table = { numRows: wanted.length, columns, files, contents };
+      this.#table = { numRows: wanted.length, columns, files: records.files, contents };
+      records.close();
       return this.#table;
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
@@ -108,19 +108,24 @@ export class RecordInput extends RowInput.with({
     }
   }
 
-  #read(): Records {
+  #open(): RecordTable {
     const { source } = this.hp;
-    return source instanceof BaseRecordSource ? source.read() : { records: recordsIn(source), files: [] };
+    return source instanceof BaseRecordSource ? source.open() : tableOf(source);
   }
 
-  #columnsOf(records: readonly PlacedRecord[]): Record<string, Column> {
+  #columnsOf(records: RecordTable, wanted: readonly number[]): Record<string, Column> {
     const columns = Object.entries(this.hp.features).map(([name, feature]) => {
       const spec = feature.spec();
-      const size = sizeOf(spec.shape);
-      const values = newHostArray(spec.dtype, records.length * size) as Column['values'];
-      for (const [i, record] of records.entries()) values.set(valuesOf(record, name, feature), i * size);
+      const values = newHostArray(spec.dtype, wanted.length * sizeOf(spec.shape)) as Column['values'];
       return [name, { spec, values }] as const;
     });
+    for (const [row, i] of wanted.entries()) {
+      const record = records.read(i);
+      for (const [name, { spec, values }] of columns) {
+        const found = valuesOf(record, () => records.place(i), name, this.hp.features[name]!);
+        values.set(found, row * sizeOf(spec.shape));
+      }
+    }
     return Object.fromEntries(columns);
   }
 }

@@ -8,8 +8,8 @@ import type { InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { drawBelow, streamKey } from './random.js';
 import { emptyBatchOf, features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
-import { type DataRecord, placedRecord } from './recordSources.js';
 import { savedPosition } from './savedPosition.js';
+import { type DataRecord, recordOf } from './sources/recordTable.js';
 import { splitFields, streamSplit } from './splits.js';
 
 /** Purpose of the shuffle's random stream under the input's seed; the epoch is added. */
@@ -144,9 +144,13 @@ export class StreamInput extends BaseInput.with({
     try {
       for await (const record of records()) {
         if (isInSplit(i)) {
-          const placed = placedRecord(record, i);
+          const place = `record ${i}`;
+          const checked = recordOf(record, place);
           yield Object.fromEntries(
-            Object.entries(features).map(([name, feature]) => [name, valuesOf(placed, name, feature)]),
+            Object.entries(features).map(([name, feature]) => [
+              name,
+              valuesOf(checked, () => place, name, feature),
+            ]),
           );
           count++;
         }

@@ -7,11 +7,11 @@ import { z } from 'zod';
 import { build, type Config, configurable } from '../../src/hparams/index.js';
 import {
   ArrayFeature,
-  BaseRecordSource,
   type Batch,
   ClassFeature,
   CsvSource,
   type DataRecord,
+  IterableSource,
   JsonLinesSource,
   NumberFeature,
   nextBatch,
@@ -29,7 +29,7 @@ function fileOf(name: string, text: string | Uint8Array): string {
 }
 
 /** Numbers 0 … count - 1, of class even or odd. */
-class Counting extends BaseRecordSource.with({ count: z.int().min(0) }) {
+class Counting extends IterableSource.with({ count: z.int().min(0) }) {
   protected override *records(): Iterable<DataRecord> {
     for (let x = 0; x < this.hp.count; x++) yield { x, parity: x % 2 === 0 ? 'even' : 'odd' };
   }
@@ -238,7 +238,7 @@ test('files that are not what they should be, and splits without records, are to
     /^RecordInput 'input': c\.jsonl:2: not JSON: /,
   );
   expect(await jsonl('[1]\n')).toBe(
-    'RecordInput \'input\': c.jsonl:1: expected an object, {"column": value, …}; got [1]',
+    "RecordInput 'input': c.jsonl:1: expected an object, { column: value, … }; got [1]",
   );
   expect(await error({ source: Counting.config({ count: 3 }), split: 'validation' })).toBe(
     "RecordInput 'input': split 'validation' is empty: validationFraction 0.1 of 3 records.",

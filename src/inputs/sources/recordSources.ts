@@ -1,51 +1,41 @@
-/** @file Sources of records: CSV and JSON Lines files, and classes that make them. */
+/** @file Sources of records: their contract, and CSV and JSON Lines files. */
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
-import { Configurable } from '../hparams/index.js';
-import { readFiles, resolveFiles, type SourceFile } from './corpusFiles.js';
-import type { DataFile } from './dataIdentity.js';
-import { InputError } from './inputErrors.js';
+import { Configurable } from '../../hparams/index.js';
+import { readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
+import { InputError } from '../inputErrors.js';
+import { type DataRecord, memoryTable, type RecordTable, recordOf, tableOf } from './recordTable.js';
 
-/** A record: values by the names of their columns. */
-export type DataRecord = Readonly<Record<string, unknown>>;
-
-/** A record, and its place for messages: `data/a.csv:12`, or `record 3`. */
-export interface PlacedRecord {
-  readonly record: DataRecord;
-  readonly place: string;
-}
-
-/** Records of a source, and the files that hold them. */
-export interface Records {
-  readonly records: readonly PlacedRecord[];
-  readonly files: readonly DataFile[];
-}
-
-/** All records of an iterable. @throws InputError for what is no record */
-export function recordsIn(records: Iterable<unknown>): PlacedRecord[] {
-  return Array.from(records, placedRecord);
-}
-
-/** A record with its number as its place. @throws InputError for what is no record */
-export function placedRecord(record: unknown, i: number): PlacedRecord {
-  const place = `record ${i}`;
-  if (typeof record === 'object' && record !== null && !Array.isArray(record))
-    return { record: record as DataRecord, place };
-  throw new InputError(
-    `${place}: expected an object, { column: value, … }; got ${JSON.stringify(record)?.slice(0, 40)}`,
-  );
-}
-
-/** Base of all sources. A source of one's own overrides `records`. */
+/** Base of all sources. A source of one's own extends `IterableSource`, or opens a table of its own. */
 export abstract class BaseRecordSource extends Configurable.with({}) {
+  static override readonly isAbstract = true;
+
+  /** The names of the splits, in order. */
+  get splitNames(): readonly string[] {
+    return ['all'];
+  }
+
+  /** Opens one of `splitNames`. @throws InputError with the place of what is wrong */
+  protected abstract openSplit(name: string): RecordTable;
+
+  /** Opens the records of a split. @throws InputError for a split that there is not, and with the place of what is wrong */
+  open(split = 'all'): RecordTable {
+    if (this.splitNames.includes(split)) return this.openSplit(split);
+    throw new InputError(
+      `${this.constructor.name} has no split '${split}'. It has: ${this.splitNames.join(', ')}.`,
+    );
+  }
+}
+
+/** Base of sources that make their records, which stay in memory. */
+export abstract class IterableSource extends BaseRecordSource.with({}) {
   static override readonly isAbstract = true;
 
   /** The records, in an order that is the same in every run: an array, or what a generator yields. */
   protected abstract records(): Iterable<DataRecord>;
 
-  /** Reads all records. @throws InputError with the place of what is wrong. */
-  read(): Records {
-    return { records: recordsIn(this.records()), files: [] };
+  protected override openSplit(): RecordTable {
+    return tableOf(this.records());
   }
 }
 
@@ -61,22 +51,18 @@ abstract class FileSource extends BaseRecordSource.with({ files }) {
   /** The records of a file, with the line on which each begins. @throws InputError */
   protected abstract parse(file: SourceFile, text: string): Iterable<readonly [DataRecord, line: number]>;
 
-  protected override *records(): Iterable<DataRecord> {
-    for (const { record } of this.read().records) yield record;
-  }
-
-  override read(): Records {
+  protected override openSplit(): RecordTable {
     const read = readFiles(resolveFiles(this.hp.files));
-    const records = read.flatMap((file) =>
-      Array.from(this.parse(file, textOf(file)), ([record, line]) => ({
-        record,
-        place: `${file.name}:${line}`,
-      })),
+    const parsed = read.flatMap((file) =>
+      Array.from(this.parse(file, textOf(file)), ([record, line]) => ({ record, name: file.name, line })),
     );
-    return { records, files: read.map(({ name, path, bytes }) => ({ name, path, size: bytes.length })) };
+    return memoryTable(
+      parsed.map(({ record }) => record),
+      (i) => `${parsed[i]!.name}:${parsed[i]!.line}`,
+      read.map(({ name, path, bytes }) => ({ name, path, size: bytes.length })),
+    );
   }
 }
-
 /** The text of a UTF-8 file, without a byte order mark. @throws InputError */
 function textOf({ path, bytes }: SourceFile): string {
   try {
@@ -138,6 +124,5 @@ function objectOf(line: string, place: string): DataRecord {
   } catch (error) {
     throw new InputError(`${place}: not JSON: ${(error as Error).message}`, { cause: error });
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as DataRecord;
-  throw new InputError(`${place}: expected an object, {"column": value, …}; got ${line.slice(0, 40)}`);
+  return recordOf(value, place);
 }
