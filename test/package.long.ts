@@ -116,11 +116,11 @@ test('its test passes', async () => {
 });
 
 test('it trains, evaluates and decodes, by machine code or ONNX Runtime', async () => {
-  expect(await luthier('train', '--exp=first.Tiny')).toMatch(/^Trained first\.Tiny to step 100; /m);
+  expect(await luthier('train', '--exp=first.Tiny')).toMatch(/^Trained first\.Tiny to step 100 at /m);
   expect(await luthier('eval', '--exp=Tiny')).toContain('eval_test_held_out at step 100: ');
   expect(await luthier('decode', '--exp=first.Tiny')).toContain('>>>');
   const flags = ['--exp=first.Tiny', '--job_log_dir=out/onnx', '--engine=onnx', '--set', 'numTrainSteps=4'];
-  expect(await luthier('train', ...flags)).toContain('Trained first.Tiny to step 4; ');
+  expect(await luthier('train', ...flags)).toContain('Trained first.Tiny to step 4 at ');
 });
 
 test('what it trained continues prompts, is exported, and is loaded by a program', async () => {
@@ -176,7 +176,7 @@ test('an input class of its own reads ahead in a thread', async () => {
         }
       }`,
   });
-  expect(await luthier('train', '--exp=own.Own')).toContain('Trained own.Own to step 60; ');
+  expect(await luthier('train', '--exp=own.Own')).toContain('Trained own.Own to step 60 at ');
   expect(await luthier('validate', 'own.Own')).toContain('own.Own');
 });
 

@@ -45,10 +45,10 @@ export interface Analysis {
   readonly trainableParameters: number;
   readonly variables: readonly VariableSummary[];
   readonly layers: readonly LayerSummary[];
-  /** Tokens of a global batch, or its examples where it has no token ids: what a step trains on. */
+  /** Tokens, images or examples of a global batch: what a step trains on. */
   readonly tokensPerStep: number;
-  /** What `tokensPerStep` counts. */
-  readonly unit: 'tokens' | 'examples';
+  /** What `tokensPerStep` counts, as the training input says. */
+  readonly unit: string;
   /** FLOPs of the forward pass for a token. */
   readonly forwardFlopsPerToken: number;
   /** FLOPs of a training step, PaLM's: three times those of the forward pass. */
@@ -101,7 +101,7 @@ export function analyze(configured: ConfiguredExperiment): Analysis {
   const task = build(configured.task);
   const input = build(trainingDataset(configured));
   const specs = input.batchSpecs();
-  const { count, unit } = batchCount(specs);
+  const { count, unit } = batchCount(specs, input.batchUnit);
   const hosts = input.getGlobalBatchSize() / input.batchSize;
   const { held, mesh } = deviceShare(task, specs, hosts);
   const step = traceStep(task, specs, held);

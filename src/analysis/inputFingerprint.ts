@@ -44,7 +44,7 @@ async function* beginningOf(input: BaseInput): AsyncGenerator<unknown> {
   yield contentsOf(first);
   if (first === undefined) return;
   const state = input.getState();
-  yield [state, batchCount(specsOf(first)), contentsOf(await nextBatch(input))];
+  yield [state, batchCount(specsOf(first), input.batchUnit), contentsOf(await nextBatch(input))];
   yield contentsOf(await nextBatch({ getNext: () => input.peek() }));
   input.setState(state);
   yield contentsOf(await nextBatch(input));

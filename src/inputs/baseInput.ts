@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
-import type { Batch, BatchSpecs } from './batch.js';
+import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
@@ -81,6 +81,11 @@ export abstract class BaseInput
     const { prefetchBatches: batches, isTraining } = this.hp;
     if (batches !== null) return batches === 0 ? 'never' : { batches };
     return isTraining ? 'where it is slow' : 'never';
+  }
+
+  /** Rows, as examples; inputs of images, tokens and the like override it. */
+  get batchUnit(): BatchUnit {
+    return { unit: 'examples', dims: 1 };
   }
 
   get batchSize(): number {

@@ -12,10 +12,21 @@ export interface BatchSpecs {
   readonly [name: string]: TensorSpec | BatchSpecs;
 }
 
-/** Size of a batch: label positions (rows times length), or rows where it has no token ids. */
+/** The unit of an input's throughput: its plural, and the leading dimensions of a batch that count it. */
+export interface BatchUnit {
+  /** As in `images_per_sec`. */
+  readonly unit: string;
+  /** 1 counts the rows of a batch; 2 the positions of its rows. */
+  readonly dims: number;
+}
+
+/** Positions of rows [batchSize, seqLen], padding included. */
+export const TOKEN_UNIT: BatchUnit = { unit: 'tokens', dims: 2 };
+
+/** Number of units in a batch. */
 export interface BatchCount {
   readonly count: number;
-  readonly unit: 'tokens' | 'examples';
+  readonly unit: string;
 }
 
 function isSpec(value: TensorSpec | BatchSpecs): value is TensorSpec {
@@ -31,12 +42,9 @@ function firstShape(specs: BatchSpecs): readonly number[] | undefined {
   return undefined;
 }
 
-/** Tokens, or else examples, of a batch with these specs. */
-export function batchCount(specs: BatchSpecs): BatchCount {
-  const { ids } = specs;
-  if (ids && isSpec(ids)) return { count: sizeOf(ids.shape), unit: 'tokens' };
-  const [rows = 1] = firstShape(specs) ?? [];
-  return { count: rows, unit: 'examples' };
+/** Units in a batch with these specs, by the shape of its first array. */
+export function batchCount(specs: BatchSpecs, { unit, dims }: BatchUnit): BatchCount {
+  return { count: sizeOf((firstShape(specs) ?? []).slice(0, dims)), unit };
 }
 
 /** Whether an entry of a batch is an array, not a nested batch. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { newHostArray } from '../compiler/tensors.js';
 import { instance } from '../hparams/index.js';
-import type { Batch, BatchSpecs } from './batch.js';
+import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { BaseImageSource, type LabelledImage } from './imageSources.js';
 import { InputError } from './inputErrors.js';
@@ -44,6 +44,10 @@ export class ImageInput extends RowInput.with({
   #found: Found | undefined;
   #decode: ImageDecoder | undefined;
   readonly #kept = new Map<number, Uint8Array>();
+
+  override get batchUnit(): BatchUnit {
+    return { unit: 'images', dims: 1 };
+  }
 
   protected override get numRows(): number {
     return this.#find().images.length;

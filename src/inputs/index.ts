@@ -4,13 +4,16 @@ export { BaseInput, directoryName } from './baseInput.js';
 export {
   arraysOf,
   type Batch,
+  type BatchCount,
   type BatchSpecs,
+  type BatchUnit,
   batchBytes,
   batchCount,
   type LmBatch,
   mapBatch,
   type PackedLmBatch,
   specsOf,
+  TOKEN_UNIT,
 } from './batch.js';
 export { CifarImages, IdxImages } from './binaryImages.js';
 export { charVocabularyOf } from './characters.js';

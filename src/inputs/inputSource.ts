@@ -1,6 +1,6 @@
 /** @file The contract between inputs and the programs that read them. */
 
-import type { Batch } from './batch.js';
+import type { Batch, BatchUnit } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { EndOfData } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
@@ -20,6 +20,8 @@ export interface InputSource {
   readonly batchSize: number;
   /** Rows of each batch of all hosts together. */
   getGlobalBatchSize(): number;
+  /** The unit of throughput: what `…_per_sec` counts. */
+  readonly batchUnit: BatchUnit;
   /** Whether there is always a next batch. */
   readonly isEndless: boolean;
   /** Identity of the data, reading it if necessary. @throws InputError for unusable data */

@@ -6,7 +6,7 @@ import { MessageChannel, type Worker } from 'node:worker_threads';
 import { build, type Config, type JsonDocument, toJSON } from '../hparams/index.js';
 import { startWorker } from '../workers/index.js';
 import type { BaseInput } from './baseInput.js';
-import type { Batch } from './batch.js';
+import type { Batch, BatchUnit } from './batch.js';
 import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
 import { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
@@ -76,6 +76,10 @@ class PrefetchedInput implements InputSource {
 
   get batchSize(): number {
     return this.#input.batchSize;
+  }
+
+  get batchUnit(): BatchUnit {
+    return this.#input.batchUnit;
   }
 
   get isEndless(): boolean {

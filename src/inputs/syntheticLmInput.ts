@@ -2,7 +2,15 @@
 
 import { z } from 'zod';
 import { foldIn, randomBits } from '../compiler/prng.js';
-import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs, type PackedLmBatch } from './batch.js';
+import {
+  type BatchSpecs,
+  type BatchUnit,
+  emptyLmBatch,
+  type LmBatch,
+  lmBatchSpecs,
+  type PackedLmBatch,
+  TOKEN_UNIT,
+} from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import type { JsonValue } from './jsonValue.js';
 import { streamKey } from './random.js';
@@ -26,6 +34,10 @@ export class SyntheticLmInput extends RowInput.with({
     .default(null)
     .describe('Batches until the end of the data; null: no end.'),
 }) {
+  override get batchUnit(): BatchUnit {
+    return TOKEN_UNIT;
+  }
+
   protected override get numRows(): number {
     return (this.hp.numBatches ?? Number.POSITIVE_INFINITY) * this.getGlobalBatchSize();
   }

@@ -2,7 +2,14 @@
 
 import { z } from 'zod';
 import { instance } from '../hparams/index.js';
-import { type BatchSpecs, emptyLmBatch, type LmBatch, lmBatchSpecs } from './batch.js';
+import {
+  type BatchSpecs,
+  type BatchUnit,
+  emptyLmBatch,
+  type LmBatch,
+  lmBatchSpecs,
+  TOKEN_UNIT,
+} from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { IdRows } from './inputSource.js';
@@ -76,6 +83,10 @@ export class TextInput extends RowInput.with({
       throw new InputError("sampling 'random' draws windows, and packed rows are whole; use 'permuted'.");
     }
     if (!this.repeats) throw new InputError("sampling 'random' has no end; set repeat, or use 'permuted'.");
+  }
+
+  override get batchUnit(): BatchUnit {
+    return TOKEN_UNIT;
   }
 
   /** The tokenizer, with its vocabulary learned. */

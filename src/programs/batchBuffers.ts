@@ -9,7 +9,7 @@ import {
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
-import { arraysOf, type Batch, type BatchSpecs, batchCount, mapBatch, specsOf } from '../inputs/index.js';
+import { arraysOf, type Batch, type BatchSpecs, mapBatch, specsOf } from '../inputs/index.js';
 import { JobError } from './jobErrors.js';
 
 /** Error for an index out of range. @param what names the input, and the step if there is one. */
@@ -23,10 +23,6 @@ export function badIndexError(what: string, { input, at, problem }: IndexError):
 export class BatchBuffers {
   readonly specs: BatchSpecs;
   readonly arrays: Tree<HostArray>;
-  /** Label positions of a batch (rows times length), or rows if there are no token ids. */
-  readonly size: number;
-  /** What `size` counts. */
-  readonly unit: 'tokens' | 'examples';
   readonly #byPath = new Map<string, { spec: TensorSpec; data: HostArray }>();
 
   /** @param inputName named in errors. */
@@ -41,9 +37,6 @@ export class BatchBuffers {
       this.#byPath.set(path, { spec: { shape: [...tensor.shape], dtype: tensor.dtype }, data });
       return data;
     });
-    const { count, unit } = batchCount(this.specs);
-    this.unit = unit;
-    this.size = count;
     this.load(first);
   }
 

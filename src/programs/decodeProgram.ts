@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
 import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
-import { type BaseInput, type InputSource, type LmBatch, nextBatch } from '../inputs/index.js';
+import { type BaseInput, type InputSource, type LmBatch, nextBatch, TOKEN_UNIT } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { writeJobFile } from './jobDirectory.js';
@@ -79,7 +79,8 @@ export class DecodeProgram implements Program<Run> {
     const drawn = (e: DecodedExample) =>
       (e.sampled ?? [e]).reduce((sum, s) => sum + s.decode_length - e.prefix_length, 0);
     const tokens = examples.reduce((sum, e) => sum + drawn(e), 0);
-    return { examples, path, seconds, tokens, changes: this.dataset.takeChanges() };
+    const throughput = { unit: TOKEN_UNIT.unit, perSec: tokens / seconds };
+    return { examples, path, seconds, throughput, changes: this.dataset.takeChanges() };
   }
 
   private async decodeBatch(input: InputSource, batch: LmBatch, key: PrngKey): Promise<DecodedExample[]> {

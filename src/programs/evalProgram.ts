@@ -10,42 +10,15 @@ import {
   type InputState,
   type JsonValue,
   nextBatch,
-  specsOf,
 } from '../inputs/index.js';
-import { Evaluation, type Program, type SingleTask } from '../tasks/index.js';
-import { BatchBuffers } from './batchBuffers.js';
-import { EvalStep } from './evalStep.js';
+import type { Program, SingleTask } from '../tasks/index.js';
+import type { EvalSteps } from './evalStep.js';
 import { JobError } from './jobErrors.js';
+import { MeasuredEvaluation } from './measuredEvaluation.js';
 import type { JobOptions } from './options.js';
 import { ProgramDataset } from './programDataset.js';
 import type { EvalResult } from './results.js';
 import type { Run } from './run.js';
-import type { FlatParams } from './taskState.js';
-
-/** Evaluation steps by batch shapes; datasets with equal shapes share one. */
-export class EvalSteps {
-  readonly #steps = new Map<string, Promise<EvalStep>>();
-
-  constructor(
-    private readonly options: JobOptions,
-    private readonly task: SingleTask,
-    private readonly params: FlatParams,
-  ) {}
-
-  /** Adds a batch of the named input to an evaluation. */
-  async run(inputName: string, batch: Batch, evaluation: Evaluation): Promise<void> {
-    const signature = JSON.stringify(specsOf(batch));
-    let step = this.#steps.get(signature);
-    if (!step) {
-      const buffers = new BatchBuffers(inputName, batch);
-      step = EvalStep.create(this.options, this.task, this.params, buffers);
-      this.#steps.set(signature, step);
-      // A failed compilation is retried with the next batch.
-      step.catch(() => this.#steps.delete(signature));
-    }
-    evaluation.add(await (await step).run(inputName, batch), batch);
-  }
-}
 
 const inputState = z.custom<InputState>((state) => typeof state === 'object' && state !== null);
 
@@ -100,14 +73,13 @@ export class EvalProgram implements Program<Run> {
     const from = last?.step === step ? last.from : (last?.to ?? null);
     if (isRolling && from !== null) restorePosition(input, from);
     const take = () => (isRolling ? nextBatchAround(input) : nextBatch(input));
-    const evaluation = new Evaluation(this.task.hp.evalMetrics);
-    const started = performance.now();
+    const evaluation = new MeasuredEvaluation(this.task, this.steps, input);
     let batches = 0;
     for (let batch = await take(); batch; ) {
       run.throwIfStopped();
       const isLast = ++batches === limit;
       // Prepares the next batch while this one is evaluated.
-      const working = this.steps.run(input.name, batch, evaluation);
+      const working = evaluation.add(batch);
       const taking = isLast ? undefined : setImmediate().then(take);
       // After an error, nothing keeps running in the background.
       await Promise.allSettled([working, taking]);
@@ -116,8 +88,7 @@ export class EvalProgram implements Program<Run> {
     }
     if (batches === 0) throw new JobError(`Input '${input.name}' has no batch to evaluate.`);
     if (isRolling) this.#position = { step, from, to: input.getState() };
-    const seconds = (performance.now() - started) / 1000;
-    return { metrics: evaluation.result(), batches, seconds, changes: this.dataset.takeChanges() };
+    return evaluation.result(this.dataset.takeChanges());
   }
 
   getState(): JsonValue | undefined {
@@ -151,12 +122,12 @@ export class EvalTrainProgram implements Program<Run> {
 
   async run(run: Run): Promise<undefined> {
     const { input } = this;
+    const evaluation = new MeasuredEvaluation(this.task, this.steps, input);
     const batch = await nextBatch({ getNext: () => input.peek() });
     // Data that ends with the last training step has no further batch.
     if (batch === undefined) return;
-    const evaluation = new Evaluation(this.task.hp.evalMetrics);
-    await this.steps.run(input.name, batch, evaluation);
-    run.evaluated(this.name, { metrics: evaluation.result(), batches: 1, seconds: 0 });
+    await evaluation.add(batch);
+    run.evaluated(this.name, evaluation.result());
   }
 
   async close(): Promise<void> {}

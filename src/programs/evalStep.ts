@@ -1,8 +1,9 @@
-/** @file The evaluation step for batches of one shape: compiled, or op by op under --debug=eager. */
+/** @file Evaluation steps, one for each shape of batches: compiled, or op by op under --debug=eager. */
 import { type BoundCall, compile, firstNonFinite, flatViews, runEagerly } from '../compiler/index.js';
-import type { Batch } from '../inputs/index.js';
+import { type Batch, specsOf } from '../inputs/index.js';
 import {
   type EvalOutputs,
+  type Evaluation,
   type ExampleTensors,
   evalStep,
   metricValues,
@@ -10,11 +11,12 @@ import {
   type StepMetrics,
   type WeightedValues,
 } from '../tasks/index.js';
-import { type BatchBuffers, badIndexError } from './batchBuffers.js';
+import { BatchBuffers, badIndexError } from './batchBuffers.js';
 import { nonFiniteMetrics } from './finiteCheck.js';
 import { describeNonFinite } from './invalidSteps.js';
 import { JobError } from './jobErrors.js';
 import { compileOptions, type JobOptions } from './options.js';
+import type { Stopwatch } from './stopwatch.js';
 import { type FlatParams, hostParams, paramSpecs } from './taskState.js';
 
 export class EvalStep {
@@ -74,5 +76,37 @@ export class EvalStep {
     throw new JobError(
       `--debug=nan: the evaluation of a batch of input '${inputName}' is not finite: ${wrong.join(', ')}. ${found}`,
     );
+  }
+}
+
+/** Evaluation steps by batch shapes; datasets with equal shapes share one. */
+export class EvalSteps {
+  readonly #steps = new Map<string, Promise<EvalStep>>();
+
+  constructor(
+    private readonly options: JobOptions,
+    private readonly task: SingleTask,
+    private readonly params: FlatParams,
+  ) {}
+
+  /** Adds a batch of the named input to an evaluation. @param watch paused for compilation */
+  async run(inputName: string, batch: Batch, evaluation: Evaluation, watch?: Stopwatch): Promise<void> {
+    watch?.pause();
+    const step = await this.#stepOf(inputName, batch);
+    watch?.start();
+    evaluation.add(await step.run(inputName, batch), batch);
+  }
+
+  #stepOf(inputName: string, batch: Batch): Promise<EvalStep> {
+    const signature = JSON.stringify(specsOf(batch));
+    let step = this.#steps.get(signature);
+    if (!step) {
+      const buffers = new BatchBuffers(inputName, batch);
+      step = EvalStep.create(this.options, this.task, this.params, buffers);
+      this.#steps.set(signature, step);
+      // A failed compilation is retried with the next batch.
+      step.catch(() => this.#steps.delete(signature));
+    }
+    return step;
   }
 }

@@ -130,7 +130,7 @@ export class MeteredTraining implements Program<Run> {
     await run.aside(async () => {
       // Counting FLOPs and measuring the peak take a while, which must not delay the first step.
       // Nor can they be counted where layers read values.
-      if (!meter.cost && meter.speed !== undefined && options.debug !== 'eager') {
+      if (!meter.cost && meter.throughput !== undefined && options.debug !== 'eager') {
         const { flops, precision } = modelCost(task, state, buffers);
         meter.cost = { flops, peak: await findPeak(options, precision) };
       }

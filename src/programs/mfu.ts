@@ -33,7 +33,7 @@ export interface Peak {
 
 /** The cost of a training step. */
 export interface ModelCost {
-  /** Model FLOPs per token or example of the batch. */
+  /** Model FLOPs per step, of forward and backward pass. */
   readonly flops: number;
   /** Precision of most products. */
   readonly precision: Precision;
@@ -43,12 +43,12 @@ export interface ModelCost {
  * Observed throughput relative to a program that performs only the model's own arithmetic at peak speed. Work added by
  * the implementation, such as rematerialisation, does not count, so that programs for the same model are comparable.
  *
- * @param tokensPerSec observed, over whole steps.
- * @param modelFlopsPerToken of forward and backward pass.
+ * @param stepsPerSec observed.
+ * @param modelFlopsPerStep of forward and backward pass.
  * @returns a fraction; 1 is the peak.
  */
-export function mfu(tokensPerSec: number, modelFlopsPerToken: number, peak: Peak): number {
-  return (tokensPerSec * modelFlopsPerToken) / peak.flops;
+export function mfu(stepsPerSec: number, modelFlopsPerStep: number, peak: Peak): number {
+  return (stepsPerSec * modelFlopsPerStep) / peak.flops;
 }
 
 /** Model FLOPs of a training step, from the forward pass's: the backward pass costs twice as much. */
@@ -57,7 +57,7 @@ export const trainFlops = (forwardFlops: number): number => 3 * forwardFlops;
 /** The cost of a training step on batches of these shapes. */
 export function modelCost(task: SingleTask, state: FlatTrainState, buffers: BatchBuffers): ModelCost {
   const { flops, precision } = costAnalysis(forwardStep(task), trainSpecs(state, buffers));
-  return { flops: trainFlops(flops) / buffers.size, precision };
+  return { flops: trainFlops(flops), precision };
 }
 
 /**

@@ -5,9 +5,11 @@ import {
   EventFile,
   formatCount,
   formatGrouped,
+  formatThroughput,
   MetricsFile,
   type MetricsLine,
   ProgressLine,
+  throughputScalar,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
@@ -78,8 +80,8 @@ export class Reporter {
 
   /** Updates the live line after a step without a summary. */
   progress(step: number, meter: TrainMeter): void {
-    const speed = meter.speed;
-    this.#line.update({ step, loss: meter.lastLoss, tokensPerSec: speed, mfu: meter.mfuAt(speed) });
+    const { lastLoss: loss, throughput, mfu } = meter;
+    this.#line.update({ step, loss, throughput, mfu });
   }
 
   trainSummary(step: number, scalars: Scalars, meter: TrainMeter): void {
@@ -106,27 +108,32 @@ export class Reporter {
     this.#write(program, step, scalars);
   }
 
-  evaluated(program: string, step: number, { metrics, batches, seconds, changes }: EvalResult): void {
+  evaluated(program: string, step: number, result: EvalResult): void {
+    const { metrics, batches, seconds, throughput, changes } = result;
     this.#dataChanged(program, changes);
-    this.#write(program, step, { ...metricScalars(metrics), batches });
+    this.#write(program, step, { ...metricScalars(metrics), batches, ...throughputScalar(throughput) });
     // Shows equal metrics once: without auxiliary losses, total_loss equals avg_xent.
     const values = new Set<number>([0]);
     const shown = Object.entries(metrics)
       .filter(([name, { value }]) => !name.startsWith('num_') && !values.has(value) && values.add(value))
       .map(([name, { value }]) => `${name} ${Number(value.toPrecision(5))}`);
-    const took = seconds > 0 ? `, ${batches} batches in ${seconds.toFixed(1)} s` : '';
-    this.#line.message(`${program} at step ${step}: ${shown.join(', ')}${took}`);
+    const took = `${batches} ${batches === 1 ? 'batch' : 'batches'} in ${seconds.toFixed(1)} s`;
+    this.#line.message(
+      `${program} at step ${step}: ${shown.join(', ')}, ${took}, ${formatThroughput(throughput)}`,
+    );
   }
 
-  decoded(program: string, step: number, { examples, path, seconds, tokens, changes }: DecodeResult): void {
+  decoded(program: string, step: number, result: DecodeResult): void {
+    const { examples, path, seconds, throughput, changes } = result;
     this.#dataChanged(program, changes);
-    const scalars = {
-      'decode_metrics/num_examples': examples.length,
-      'decode_metrics/tokens_per_sec': tokens / seconds,
-    };
-    this.#write(program, step, scalars);
-    const speed = `${formatCount(tokens)} tokens in ${seconds.toFixed(1)} s`;
-    this.#line.message(`${program} at step ${step}: ${examples.length} examples, ${speed}, in ${path}`);
+    const scalars = { num_examples: examples.length, ...throughputScalar(throughput) };
+    this.#write(
+      program,
+      step,
+      Object.fromEntries(Object.entries(scalars).map(([name, value]) => [`decode_metrics/${name}`, value])),
+    );
+    const took = `${examples.length} examples in ${seconds.toFixed(1)} s`;
+    this.#line.message(`${program} at step ${step}: ${took}, ${formatThroughput(throughput)}, in ${path}`);
     const shown = examples.slice(0, printedExamples).map(describe);
     for (const text of shown) this.#line.message(text);
     // Four spaces keep Markdown from reading it.
@@ -154,7 +161,12 @@ export class Reporter {
   }
 
   /** @param ended why a program ended training early, if one did */
-  trainingEnds(step: number, signal: StopSignalName | undefined, ended: string | undefined): void {
+  trainingEnds(
+    step: number,
+    { meanThroughput }: TrainMeter,
+    signal: StopSignalName | undefined,
+    ended: string | undefined,
+  ): void {
     const { jobLogDir, name, mode } = this.options;
     if (this.failures > 0) {
       const what =
@@ -166,8 +178,9 @@ export class Reporter {
       this.saved(step);
       return;
     }
+    const speed = meanThroughput ? ` at ${formatThroughput(meanThroughput)}` : '';
     this.#line.message(
-      `Trained ${name} to step ${step}; everything is in ${jobLogDir}${mode === 'train' ? '' : ', TensorBoard events in its summaries'}`,
+      `Trained ${name} to step ${step}${speed}; everything is in ${jobLogDir}${mode === 'train' ? '' : ', TensorBoard events in its summaries'}`,
     );
   }
 
@@ -184,7 +197,7 @@ export class Reporter {
     return {
       peak_tflops: cost.peak.flops / 1e12,
       peak_source: cost.peak.source,
-      model_flops_per_token: cost.flops,
+      model_flops_per_step: cost.flops,
       seconds_to_first_step: firstStepSeconds ?? null,
     };
   }

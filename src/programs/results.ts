@@ -1,4 +1,5 @@
 /** @file Results of evaluations and decodes. */
+import type { Throughput } from '../summaries/index.js';
 import type { WeightedValues } from '../tasks/index.js';
 
 /** Result of an evaluation. */
@@ -6,7 +7,9 @@ export interface EvalResult {
   /** Weighted means over all batches, and the task's `evalMetrics`. */
   readonly metrics: WeightedValues;
   readonly batches: number;
+  /** Without compilation. */
   readonly seconds: number;
+  readonly throughput: Throughput;
   /** Differences of the data from its record, reported once. */
   readonly changes?: string | undefined;
 }
@@ -40,8 +43,8 @@ export interface DecodeResult {
   /** File with the examples. */
   readonly path: string;
   readonly seconds: number;
-  /** Number of tokens drawn. */
-  readonly tokens: number;
+  /** Tokens drawn per second. */
+  readonly throughput: Throughput;
   /** Differences of the data from its record, reported once. */
   readonly changes?: string | undefined;
 }

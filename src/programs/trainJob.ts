@@ -1,14 +1,15 @@
 /** @file Training job: opens its parts, runs the loop, reports the outcome. */
 import { Checkpointer } from '../checkpoints/index.js';
 import { build } from '../hparams/index.js';
-import type { InputSource } from '../inputs/index.js';
+import { batchCount, type InputSource } from '../inputs/index.js';
 import type { StopSignal } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { CheckpointProgram, restoreNewest } from './checkpointProgram.js';
 import { forgetData } from './dataRecord.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { DuePrograms } from './duePrograms.js';
-import { EvalProgram, EvalSteps, EvalTrainProgram } from './evalProgram.js';
+import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
+import { EvalSteps } from './evalStep.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { runToEnd } from './jobEnd.js';
 import { strayFailures } from './jobErrors.js';
@@ -45,7 +46,7 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
     await runLoop(training);
     if (meter.skipped > 0)
       reporter.tell(`Of ${run.step} steps, ${meter.skipped} changed nothing: their updates were left out.`);
-    reporter.trainingEnds(run.step, stop.received, run.ended);
+    reporter.trainingEnds(run.step, meter, stop.received, run.ended);
     return { steps: train.profiledSteps, peak: meter.cost?.peak };
   });
 }
@@ -101,7 +102,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   writeJobFiles(options, machine);
   given?.writeRecord(options.jobLogDir);
   given?.close();
-  const meter = new TrainMeter(program);
+  const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit));
   const run = new Run(state, reporter, stop, meter);
   if (progress !== undefined) {
     meter.restore(progress.meter);

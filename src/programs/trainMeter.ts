@@ -1,8 +1,11 @@
 /** @file Training metrics: means since the last summary, speed without pauses, MFU. */
 import { z } from 'zod';
+import type { BatchCount } from '../inputs/index.js';
+import { type Throughput, throughputScalar } from '../summaries/index.js';
 import { WeightedMeans, type WeightedValues } from '../tasks/index.js';
 import { mfu, type Peak } from './mfu.js';
-import type { TrainProgram, TrainReport } from './trainProgram.js';
+import { Stopwatch } from './stopwatch.js';
+import type { TrainReport } from './trainProgram.js';
 
 /** Scalars by summary tag. */
 export type Scalars = Record<string, number>;
@@ -38,25 +41,6 @@ export const meterState = z.strictObject({
   invalidInARow: z.int(),
 });
 
-/** Time spent on training, without pauses for evaluations. */
-class Stopwatch {
-  #elapsed = 0;
-  #since: number | undefined;
-
-  start(): void {
-    this.#since ??= performance.now();
-  }
-
-  pause(): void {
-    this.#elapsed = this.seconds * 1000;
-    this.#since = undefined;
-  }
-
-  get seconds(): number {
-    return (this.#elapsed + (this.#since === undefined ? 0 : performance.now() - this.#since)) / 1000;
-  }
-}
-
 /** Collects reports of training steps. */
 export class TrainMeter {
   /** Seconds from the start of the process to the end of its first step. */
@@ -65,18 +49,22 @@ export class TrainMeter {
   skipped = 0;
   /** Invalid steps since the last valid one. */
   invalidInARow = 0;
-  /** Model FLOPs per token (or example) and the machine's peak, once known. */
+  /** Model FLOPs per step and the machine's peak, once known. */
   cost: { readonly flops: number; readonly peak: Peak } | undefined;
   lastLoss = Number.NaN;
   readonly #means = new WeightedMeans();
   readonly #watch = new Stopwatch();
   #loss = { sum: 0, count: 0 };
-  /** Steps since the last summary, and the stopwatch then. */
-  #timed = { steps: 0, since: 0 };
+  /** Timed steps of this process, and those until the last summary with the stopwatch then. */
+  #steps = 0;
+  #summarized = { steps: 0, seconds: 0 };
+  /** Steps per second of the last summary. */
+  #summaryRate: number | undefined;
   /** Moving average of the step time, and the stopwatch at its last update. */
   #recent = { seconds: 0, at: 0 };
 
-  constructor(private readonly program: TrainProgram) {}
+  /** @param batch what a step trains on */
+  constructor(private readonly batch: BatchCount) {}
 
   /** Adds the report of a step. */
   add(report: TrainReport): void {
@@ -111,7 +99,7 @@ export class TrainMeter {
       this.resume();
       return;
     }
-    this.#timed.steps += steps;
+    this.#steps += steps;
     const now = this.#watch.seconds;
     const seconds = (now - this.#recent.at) / steps;
     const weight = this.#recent.seconds === 0 ? 0 : 0.9 ** steps;
@@ -135,31 +123,42 @@ export class TrainMeter {
     return seconds > 0 ? seconds : undefined;
   }
 
-  /** Tokens (or examples) per second at that step time. */
-  get speed(): number | undefined {
-    const seconds = this.stepSeconds;
-    return seconds === undefined ? undefined : this.program.buffers.size / seconds;
+  /** Mean throughput since the last summary, or of it; undefined before the second step. */
+  get throughput(): Throughput | undefined {
+    return this.#throughputAt(this.#stepsPerSec);
   }
 
-  /** MFU at a speed, undefined while cost or speed are unknown. */
-  mfuAt(speed: number | undefined): number | undefined {
-    if (this.cost === undefined || speed === undefined) return undefined;
-    return mfu(speed, this.cost.flops, this.cost.peak);
+  /** Mean throughput of this process, without its first step and pauses. */
+  get meanThroughput(): Throughput | undefined {
+    return this.#throughputAt(this.#steps > 0 ? this.#steps / this.#watch.seconds : undefined);
+  }
+
+  /** MFU at `throughput`, undefined while either is unknown. */
+  get mfu(): number | undefined {
+    const rate = this.#stepsPerSec;
+    return this.cost && rate && mfu(rate, this.cost.flops, this.cost.peak);
+  }
+
+  get #stepsPerSec(): number | undefined {
+    const { steps, seconds } = this.#summarized;
+    return this.#steps > steps ? (this.#steps - steps) / (this.#watch.seconds - seconds) : this.#summaryRate;
+  }
+
+  #throughputAt(stepsPerSec: number | undefined): Throughput | undefined {
+    const { unit, count } = this.batch;
+    return stepsPerSec === undefined ? undefined : { unit, perSec: count * stepsPerSec };
   }
 
   /** The scalars of a summary under Pax's tags; resets the sums. */
   take({ update, summaries }: TrainReport): Scalars {
-    const { size, unit } = this.program.buffers;
-    const seconds = this.#watch.seconds - this.#timed.since;
-    const { steps } = this.#timed;
-    const scalars: Scalars = { loss: this.#loss.sum / this.#loss.count };
-    if (steps > 0) {
-      const speed = (steps * size) / seconds;
-      scalars['Steps/sec'] = steps / seconds;
-      scalars[`${unit}_per_sec`] = speed;
-      const utilization = this.mfuAt(speed);
-      if (utilization !== undefined) scalars.mfu = utilization;
-    }
+    this.#summaryRate = this.#stepsPerSec;
+    this.#summarized = { steps: this.#steps, seconds: this.#watch.seconds };
+    const { throughput } = this;
+    const scalars: Scalars = {
+      loss: this.#loss.sum / this.#loss.count,
+      ...(throughput && { 'Steps/sec': this.#summaryRate!, ...throughputScalar(throughput) }),
+      ...(this.mfu !== undefined && { mfu: this.mfu }),
+    };
     Object.assign(scalars, metricScalars(this.#means.result()), {
       'learning/lr': update.learningRate,
       'learning/raw_grad_norm': update.rawGradNorm,
@@ -171,7 +170,6 @@ export class TrainMeter {
     });
     this.#means.clear();
     this.#loss = { sum: 0, count: 0 };
-    this.#timed = { steps: 0, since: this.#watch.seconds };
     return scalars;
   }
 }

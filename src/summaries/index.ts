@@ -12,3 +12,4 @@ export {
 } from './progressLine.js';
 export { SummaryError } from './summaryError.js';
 export { textTable } from './textTable.js';
+export { formatThroughput, type Throughput, throughputScalar } from './throughput.js';

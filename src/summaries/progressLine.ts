@@ -1,7 +1,8 @@
 /** @file The console line of a run: rewritten in place on a terminal, plain lines now and then in a log. */
 
 import { styleText } from 'node:util';
-import { formatCount, formatDuration } from './formatNumbers.js';
+import { formatDuration } from './formatNumbers.js';
+import { formatThroughput, type Throughput } from './throughput.js';
 
 /** The stream of the line, such as `process.stderr`. */
 export interface ProgressStream {
@@ -26,7 +27,7 @@ export interface ProgressReport {
   /** Finished steps. */
   readonly step: number;
   readonly loss?: number | undefined;
-  readonly tokensPerSec?: number | undefined;
+  readonly throughput?: Throughput | undefined;
   /** A fraction. */
   readonly mfu?: number | undefined;
 }
@@ -95,8 +96,7 @@ export class ProgressLine {
       [`step ${String(report.step).padStart(total.length)}/${total}`, 'bold'],
     ];
     if (report.loss !== undefined) parts.push([`loss ${report.loss.toFixed(4)}`, 'reset']);
-    if (report.tokensPerSec !== undefined)
-      parts.push([`${formatCount(report.tokensPerSec)} tokens/s`, 'reset']);
+    if (report.throughput !== undefined) parts.push([formatThroughput(report.throughput), 'reset']);
     if (report.mfu !== undefined) parts.push([`MFU ${(100 * report.mfu).toFixed(1)}%`, 'reset']);
     if (secondsLeft !== undefined) parts.push([`${formatDuration(secondsLeft)} left`, 'dim']);
     // A line that wraps could not be rewritten: the last fields go first.

@@ -6,7 +6,10 @@ import {
   type BaseInput,
   type Batch,
   batchCount,
+  ImageFolder,
+  ImageInput,
   InputError,
+  openInput,
   RowInput,
   SyntheticLmInput,
   specsOf,
@@ -77,13 +80,29 @@ test('an input of its own that does not say it', () => {
   );
 });
 
-test('a batch counts as its tokens, or as its rows', () => {
-  const float = (...shape: number[]) => ({ shape, dtype: 'float32' as const });
-  expect(batchCount(build(inputs['text in windows']!).batchSpecs())).toEqual({ count: 21, unit: 'tokens' });
-  expect(batchCount({ inner: { image: float(8, 28, 28) }, label: float(9) })).toEqual({
-    count: 8,
-    unit: 'examples',
+test('an input says what counts in its batches: positions of tokens, images, rows of any other', async () => {
+  const counted = (input: BaseInput) => batchCount(input.batchSpecs(), input.batchUnit);
+  expect(counted(build(inputs['text in windows']!))).toEqual({ count: 21, unit: 'tokens' });
+  expect(counted(build(inputs['synthetic text']!))).toEqual({ count: 20, unit: 'tokens' });
+  const source = ImageFolder.config({ directory: 'unread' });
+  const images = ImageInput.config({
+    source,
+    height: 2,
+    width: 3,
+    batchSize: 4,
+    prefetchBatches: 1,
+    isTraining: true,
   });
-  expect(batchCount({ ids: { ids: float(6, 2) } })).toEqual({ count: 6, unit: 'examples' });
-  expect(batchCount({})).toEqual({ count: 1, unit: 'examples' });
+  expect(counted(build(images))).toEqual({ count: 4, unit: 'images' });
+  expect(
+    batchCount({ inner: { x: { shape: [8, 2], dtype: 'float32' } } }, { unit: 'frames', dims: 2 }),
+  ).toEqual({
+    count: 16,
+    unit: 'frames',
+  });
+  const ahead = openInput(
+    SyntheticLmInput.config({ ...{ batchSize: 1, seqLen: 2, vocabSize: 2 }, prefetchBatches: 1 }),
+  );
+  expect(ahead.batchUnit).toEqual({ unit: 'tokens', dims: 2 });
+  await ahead.close();
 });

@@ -2,7 +2,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { type Tensor, tf } from '../../src/compiler/index.js';
 import { LanguageModel } from '../../src/models/index.js';
-import { EvalSteps } from '../../src/programs/evalProgram.js';
+import { EvalSteps } from '../../src/programs/evalStep.js';
 import { FiniteCheck } from '../../src/programs/finiteCheck.js';
 import { Evaluation } from '../../src/tasks/evaluation.js';
 import { tinyTraining, tokens } from './tinyTraining.js';

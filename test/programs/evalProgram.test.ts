@@ -7,7 +7,8 @@ import { build, type Config } from '../../src/hparams/index.js';
 import { type Batch, TextInput } from '../../src/inputs/index.js';
 import type { LanguageModel } from '../../src/models/index.js';
 import { BatchBuffers } from '../../src/programs/batchBuffers.js';
-import { EvalProgram, EvalSteps } from '../../src/programs/evalProgram.js';
+import { EvalProgram } from '../../src/programs/evalProgram.js';
+import { EvalSteps } from '../../src/programs/evalStep.js';
 import type { JobOptions } from '../../src/programs/index.js';
 import { InterruptedError } from '../../src/system/index.js';
 import { F1, Perplexity, type SingleTask } from '../../src/tasks/index.js';
@@ -158,7 +159,6 @@ test('a batch that differs from the first is named', () => {
     [name]: { shape: [rows, 2], dtype: 'int32', data: new Int32Array(rows * 2) },
   });
   const buffers = new BatchBuffers('train', ids(3));
-  expect([buffers.size, buffers.unit]).toEqual([6, 'tokens']);
   expect(() => buffers.load(ids(2))).toThrow(
     "Input 'train': 'ids' of a batch is int32[2,2]; the first batch had int32[3,2].",
   );

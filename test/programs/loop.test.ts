@@ -34,7 +34,7 @@ test('early stopping: ends at the requested step, runs the final programs, and s
     ...at(9, ...validation, 'early_stopping', 'decode_test_validation'),
   ]);
   expect(stdout).toContain(
-    'Training ends at step 9: eval_test_validation has not become better for 2 evaluations.\nTrained patient.Patient to step 9; ',
+    'Training ends at step 9: eval_test_validation has not become better for 2 evaluations.\nTrained patient.Patient to step 9 at ',
   );
   expect(existsSync(join(directory, 'summaries/early_stopping'))).toBe(true);
   // A finished run that is started again tells its figures again, and nothing twice.

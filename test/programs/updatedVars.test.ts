@@ -9,7 +9,7 @@ import { build } from '../../src/hparams/index.js';
 import type { Batch, InputSource } from '../../src/inputs/index.js';
 import { BatchNorm, Constant, WeightCollection } from '../../src/layers/index.js';
 import { LanguageModel, type TensorBatch } from '../../src/models/index.js';
-import { EvalSteps } from '../../src/programs/evalProgram.js';
+import { EvalSteps } from '../../src/programs/evalStep.js';
 import type { FlatTrainState } from '../../src/programs/taskState.js';
 import { averaged } from '../../src/programs/taskState.js';
 import { Evaluation } from '../../src/tasks/index.js';

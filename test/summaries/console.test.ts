@@ -32,7 +32,7 @@ test('a log gets the first line, one every so many seconds, and the last', () =>
   const line = new ProgressLine({ stream, totalSteps: 100, everySeconds: 10, now: () => now });
   for (let step = 1; step <= 100; step++) {
     now = step * 250;
-    line.update({ step, loss: 3 - step / 100, tokensPerSec: 45_234, mfu: 0.4126 });
+    line.update({ step, loss: 3 - step / 100, throughput: { unit: 'tokens', perSec: 45_234 }, mfu: 0.4126 });
   }
   line.update({ step: 100, loss: 2 });
   line.finish();
@@ -77,7 +77,7 @@ test('a terminal has one line, redrawn at most ten times a second, and messages 
 test('a narrow terminal loses the last fields, not the first', () => {
   const stream = new Screen(true, 24);
   const line = new ProgressLine({ stream, totalSteps: 9, now: () => 0 });
-  line.update({ step: 1, loss: 1, tokensPerSec: 1000 });
+  line.update({ step: 1, loss: 1, throughput: { unit: 'images', perSec: 1000 } });
   expect(stream.text).toBe(`${CLEAR}step 1/9  loss 1.0000`);
 });
 

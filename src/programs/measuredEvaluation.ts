@@ -1,0 +1,37 @@
+/** @file One evaluation of an input: metrics, batches, time and throughput. */
+import { type Batch, batchCount, type InputSource, specsOf } from '../inputs/index.js';
+import { Evaluation, type SingleTask } from '../tasks/index.js';
+import type { EvalSteps } from './evalStep.js';
+import type { EvalResult } from './results.js';
+import { Stopwatch } from './stopwatch.js';
+
+/** An evaluation whose clock runs from here on, but for compilation. */
+export class MeasuredEvaluation {
+  readonly #evaluation: Evaluation;
+  readonly #watch = new Stopwatch();
+  #batches = 0;
+  #units = 0;
+
+  constructor(
+    task: SingleTask,
+    private readonly steps: EvalSteps,
+    private readonly input: InputSource,
+  ) {
+    this.#evaluation = new Evaluation(task.hp.evalMetrics);
+    this.#watch.start();
+  }
+
+  /** Evaluates a batch. */
+  async add(batch: Batch): Promise<void> {
+    this.#batches += 1;
+    this.#units += batchCount(specsOf(batch), this.input.batchUnit).count;
+    await this.steps.run(this.input.name, batch, this.#evaluation, this.#watch);
+  }
+
+  /** The result of all batches. @param changes of the data from its record */
+  result(changes?: string): EvalResult {
+    const { seconds } = this.#watch;
+    const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
+    return { metrics: this.#evaluation.result(), batches: this.#batches, seconds, throughput, changes };
+  }
+}

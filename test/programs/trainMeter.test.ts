@@ -1,0 +1,44 @@
+/** @file Throughput of training: one figure on the console and in metrics.jsonl, without the first step and pauses. */
+import { afterEach, expect, test, vi } from 'vitest';
+import { TrainMeter } from '../../src/programs/trainMeter.js';
+
+afterEach(() => void vi.restoreAllMocks());
+
+/** A report of a step. */
+const report = {
+  loss: 1,
+  metrics: {},
+  summaries: {},
+  images: {},
+  update: { learningRate: 1, rawGradNorm: 1, clippedGradNorm: 1, gradScale: 1, isValidStep: 1 },
+} as unknown as Parameters<TrainMeter['add']>[0];
+
+test('throughput is in units of the data: since the last summary, then of it, and the mean of the run', () => {
+  let seconds = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => seconds * 1000);
+  const meter = new TrainMeter({ count: 8, unit: 'images' });
+  const step = (took: number, steps = 1) => {
+    seconds += took;
+    meter.lap(steps);
+    for (let i = 0; i < steps; i++) meter.add(report);
+  };
+  step(100);
+  expect([meter.throughput, meter.meanThroughput, meter.mfu]).toEqual([undefined, undefined, undefined]);
+  expect(Object.keys(meter.take(report)).filter((name) => /sec|mfu/.test(name))).toEqual([]);
+
+  step(1, 2);
+  expect(meter.throughput).toEqual({ unit: 'images', perSec: 16 });
+  expect(meter.mfu).toBeUndefined();
+  meter.cost = { flops: 3, peak: { flops: 12, source: 'given' } };
+  step(3, 2);
+  expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);
+  meter.pause();
+  seconds += 50;
+  expect(meter.take(report)).toMatchObject({ 'Steps/sec': 1, images_per_sec: 8, mfu: 0.25 });
+  expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);
+  meter.resume();
+
+  step(2);
+  expect([meter.throughput?.perSec, meter.mfu]).toEqual([4, 0.125]);
+  expect(meter.meanThroughput).toEqual({ unit: 'images', perSec: (8 * 5) / 6 });
+});
