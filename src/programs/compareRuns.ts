@@ -1,6 +1,7 @@
 /** @file Runs compared: by the best value of a metric, with the settings that differ. */
 import { didYouMean } from '../hparams/errors.js';
 import { shortPaths } from '../hparams/walking/shortPaths.js';
+import { formatDuration } from '../summaries/index.js';
 import type { MetricSummary, RunSummary } from './runSummary.js';
 
 /** How runs are compared. */
@@ -69,7 +70,7 @@ function chooseMetric(runs: readonly RunSummary[], asked: string | undefined): s
   if (found !== undefined) return found;
   const shown = names.filter((name) => !/-weight$|\/vars\//.test(name));
   throw new UnknownMetric(
-    `--metric=${asked}: no run has it.${didYouMean(asked, shown)} The metrics are: ${shown.join(', ') || 'none'}.`,
+    `--sort=${asked}: no run has it.${didYouMean(asked, shown)} The metrics are: ${shown.join(', ') || 'none'}.`,
   );
 }
 
@@ -131,8 +132,9 @@ export function runTable(
       const text = settings[path] ?? '';
       return text.length <= longestValue ? text : `${text.slice(0, longestValue - 1)}…`;
     });
+    const took = run.seconds === undefined ? '' : formatDuration(run.seconds);
     const cells = [last?.value, found?.value].map((value) => (value === undefined ? '' : formatValue(value)));
-    return [name, state, step, ...cells, found === undefined ? '' : String(found.step), ...values];
+    return [name, state, step, took, ...cells, found === undefined ? '' : String(found.step), ...values];
   });
   const further = differing.slice(mostSettings);
   const below = [
@@ -142,14 +144,17 @@ export function runTable(
     ...(further.length === 0
       ? []
       : [`${further.length} more settings differ, among them ${further.slice(0, 3).join(', ')}.`]),
-    ...runs.flatMap(({ run }) =>
-      run.problems.map((problem) => `${labels.get(run.directory)?.name ?? run.directory}: ${problem}.`),
-    ),
+    ...runs.flatMap(({ run }) => {
+      const name = labels.get(run.directory)?.name ?? run.directory;
+      const failure = run.state === 'failed' ? [`${name} failed: ${run.reason}`] : [];
+      return [...failure, ...run.problems.map((problem) => `${name}: ${problem}.`)];
+    }),
   ];
   const header = [
     'run',
     'state',
     'step',
+    'duration',
     'last',
     'best',
     'at step',

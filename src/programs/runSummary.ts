@@ -5,6 +5,7 @@ import { listCheckpoints } from '../checkpoints/directory.js';
 import { explain, linesFromEnd, openRegularFile, readRegularFile } from '../files/index.js';
 import { parseMetricsLine } from '../summaries/index.js';
 import { lockHolder } from '../system/index.js';
+import { durationOf, type RunStatus, readStatus } from './runStatus.js';
 
 /** A value and the step that it is of. */
 interface ValueAt {
@@ -20,15 +21,19 @@ export interface MetricSummary {
 }
 
 /**
- * `running`: a process trains there. `finished`: it has trained to its last step, or its tracked metric has ended it.
- * `stopped`: its newest checkpoint has all the steps that it reported. `unfinished`: steps after it are lost.
+ * `running`: a process trains there. `finished`: it has trained to its last step, or a program has ended it. `stopped`: a
+ * signal has, and all its steps are saved. `failed`: an error has. `unfinished`: it was killed, or has not begun.
  */
-type RunState = 'running' | 'finished' | 'stopped' | 'unfinished';
+type RunState = RunStatus['state'] | 'unfinished';
 
 /** What a job directory tells of its run. */
 export interface RunSummary {
   readonly directory: string;
   readonly state: RunState;
+  /** Signal, reason of a program that ended training, or first line of the error. */
+  readonly reason?: string;
+  /** Duration of all processes that trained. */
+  readonly seconds?: number;
   /** The last step in metrics.jsonl or of a checkpoint. */
   readonly step: number;
   readonly numTrainSteps?: number;
@@ -86,16 +91,6 @@ function readName(directory: string): string {
   throw new Error("it has no experiment's name");
 }
 
-/** Whether the tracked metric has ended training, by the newest checkpoint. */
-function hasEndedEarly(path: string, settings: ReadonlyMap<string, string>): boolean {
-  const patience = Number(settings.get('task.train.trackMetric.patience'));
-  if (!(patience > 0)) return false;
-  const progress = JSON.parse(readRegularFile(join(path, 'progress.json')).toString()) as {
-    positions?: { track_metric?: { since?: number } };
-  };
-  return (progress.positions?.track_metric?.since ?? 0) >= patience;
-}
-
 /** Reads what a job directory has; what is broken becomes a problem, and the rest is still told. */
 export async function readRun(directory: string): Promise<RunSummary> {
   const problems: string[] = [];
@@ -103,35 +98,35 @@ export async function readRun(directory: string): Promise<RunSummary> {
     try {
       return act();
     } catch (error) {
-      const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-      problems.push(isMissing ? `${file} is missing` : `${file} cannot be read: ${explain(error)}`);
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        problems.push(`${file} cannot be read: ${explain(error)}`);
+      else if (!isYoung) problems.push(`${file} is missing`);
       return otherwise;
     }
   };
+  // A run writes its status first, and the other files once the experiment, its data and its programs are ready.
+  let isYoung = false;
+  const status = attempt('status.json', undefined, () => readStatus(directory));
+  isYoung = status !== undefined && !existsSync(join(directory, 'experiment.json'));
+  const isRunning = existsSync(directory) && (await lockHolder(join(directory, '.train.lock'))) !== undefined;
   const name = attempt('experiment.json', undefined, () => readName(directory));
   const settings = attempt('model_params.txt', new Map<string, string>(), () => readSettings(directory));
   const metrics = attempt('metrics.jsonl', new Map<string, MetricSummary>(), () => readMetrics(directory));
   const checkpoints = attempt('checkpoints', new Map<number, string>(), () =>
     listCheckpoints(join(directory, 'checkpoints')),
   );
-  const [saved, newest] = [...checkpoints].at(-1) ?? [];
-  const reported = metrics.get('train/loss')?.last.step ?? 0;
-  const step = Math.max(reported, saved ?? 0);
+  const step = Math.max(metrics.get('train/loss')?.last.step ?? 0, ...checkpoints.keys());
   const numTrainSteps = Number(settings.get('task.train.numTrainSteps') ?? Number.NaN);
-  const endedEarly = (): boolean =>
-    newest !== undefined &&
-    attempt(join('checkpoints', newest, 'progress.json'), false, () =>
-      hasEndedEarly(join(directory, 'checkpoints', newest), settings),
-    );
-  const state = async (): Promise<RunState> => {
-    if (existsSync(directory) && (await lockHolder(join(directory, '.train.lock'))) !== undefined)
-      return 'running';
-    if (saved === undefined || saved < reported) return 'unfinished';
-    return saved >= numTrainSteps || endedEarly() ? 'finished' : 'stopped';
-  };
   if (name !== undefined) settings.set('experiment', name);
   return {
-    ...{ directory, state: await state(), step, metrics, settings, problems },
+    ...{ directory, state: stateOf(status, isRunning), step, metrics, settings, problems },
+    ...(status && { seconds: durationOf(directory, status, isRunning ? new Date() : undefined) }),
+    ...(!isRunning && status?.reason !== undefined && { reason: status.reason }),
     ...(Number.isFinite(numTrainSteps) && { numTrainSteps }),
   };
+}
+
+function stateOf(status: RunStatus | undefined, isRunning: boolean): RunState {
+  if (isRunning) return 'running';
+  return status === undefined || status.state === 'running' ? 'unfinished' : status.state;
 }

@@ -22,6 +22,7 @@ import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
 import { evaluationsOf } from './progress.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
+import { type RunEnd, StatusRecord } from './runStatus.js';
 import { StepTaps } from './stepTaps.js';
 import type { FlatTrainState } from './taskState.js';
 import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
@@ -36,9 +37,19 @@ interface Training extends Loop {
   readonly dataset: ProgramDataset;
 }
 
-/** Trains to the task's last step, or until a signal or an error; saves the state in every case. */
+/** Trains to the task's last step, or until a signal or an error; saves and records the state in every case. */
 export async function runTraining(options: JobOptions, stop: StopSignal): Promise<void> {
-  const training = await openTraining(options, stop);
+  const status = new StatusRecord(options.jobLogDir);
+  try {
+    status.end(await train(options, stop, status));
+  } catch (error) {
+    status.fail(error);
+    throw error;
+  }
+}
+
+async function train(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<RunEnd> {
+  const training = await openTraining(options, stop, status);
   const { run, train, meter, dataset, checkpoints, programs } = training;
   const { reporter } = run;
   await runToEnd(options, reporter, [dataset, checkpoints.checkpointer, programs], async () => {
@@ -49,9 +60,13 @@ export async function runTraining(options: JobOptions, stop: StopSignal): Promis
     reporter.trainingEnds(run.step, meter, stop.received, run.ended);
     return { steps: train.profiledSteps, peak: meter.cost?.peak };
   });
+  const hasEnded = run.ended !== undefined || !train.isDue(run.step);
+  if (hasEnded && !(run.isStopped && programs.pending.length > 0))
+    return { state: 'finished', ...(run.ended !== undefined && { reason: run.ended }) };
+  return { state: 'stopped', reason: stop.received! };
 }
 
-async function openTraining(options: JobOptions, stop: StopSignal): Promise<Training> {
+async function openTraining(options: JobOptions, stop: StopSignal, status: StatusRecord): Promise<Training> {
   const task = build(options.task);
   const { hp } = task.hp.train;
   const dataset = new ProgramDataset(options, task, trainingDataset(options), TRAIN);
@@ -100,6 +115,7 @@ async function openTraining(options: JobOptions, stop: StopSignal): Promise<Trai
   }
   // Written last, since a run that can't resume must not overwrite the earlier record.
   writeJobFiles(options, machine);
+  status.begin();
   given?.writeRecord(options.jobLogDir);
   given?.close();
   const meter = new TrainMeter(batchCount(program.buffers.specs, input.batchUnit));

@@ -1,7 +1,7 @@
 /** @file `luthier runs`: a table of trained runs by a metric, with the settings that differ. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { nonEmpty, oneOf } from '../cli/flagTable.js';
+import { nonEmpty } from '../cli/flagTable.js';
 import { explain } from '../files/fileErrors.js';
 import type { ComparedRun, CompareOptions, RunComparison } from '../programs/compareRuns.js';
 import { showFile } from '../registry/directories.js';
@@ -10,7 +10,7 @@ import type { Command, Report } from './command.js';
 import { textTable } from './reportFormat.js';
 
 /** Files of a job directory, one of which makes a directory one. The directory of a sweep has none of them. */
-const marks = ['experiment.json', 'metrics.jsonl', 'model_params.txt', 'checkpoints'];
+const marks = ['status.json', 'experiment.json', 'metrics.jsonl', 'model_params.txt', 'checkpoints'];
 
 /** The job directories at or below a directory; links to directories are not followed. */
 function* jobDirectories(directory: string): Generator<string> {
@@ -33,6 +33,13 @@ function found(directory: string): string[] {
   }
 }
 
+/** `-accuracy`: the highest value is best; `+loss`: the lowest one; `loss`: as the runs track it. */
+function parseSort(text: string, flag: string): CompareOptions {
+  const [, sign, metric = ''] = /^([+-]?)(.*)$/s.exec(text)!;
+  const best = ({ '-': 'max', '+': 'min' } as const)[sign!];
+  return { metric: nonEmpty(metric, flag), best };
+}
+
 /** JSON has no non-finite numbers: they are texts. */
 const plain = (at: ComparedRun['last']): object | null => {
   if (at === undefined) return null;
@@ -40,9 +47,9 @@ const plain = (at: ComparedRun['last']): object | null => {
 };
 
 function documentOf({ run, last, best, settings }: ComparedRun): object {
-  const { directory, state, step, numTrainSteps = null, problems } = run;
+  const { directory, state, reason = null, step, numTrainSteps = null, seconds = null, problems } = run;
   return {
-    ...{ directory: showFile(directory), state, step, numTrainSteps },
+    ...{ directory: showFile(directory), state, reason, step, numTrainSteps, seconds },
     ...{ last: plain(last), best: plain(best), settings, problems },
   };
 }
@@ -67,23 +74,22 @@ export const runs: Command = {
   usage: 'DIR…',
   positionals: [1, Number.POSITIVE_INFINITY],
   flags: {
-    metric: {
-      ...{ key: 'metric', value: 'NAME', parse: nonEmpty },
+    sort: {
+      ...{ key: 'sort', value: 'METRIC', parse: parseSort },
       about:
-        'The metric: PROGRAM/NAME as in metrics.jsonl (eval_test_validation/total_loss, train/learning/lr), or its end: ' +
-        'evaluations come first. Default: the metric that the runs track, else the evaluation loss, else the training loss.',
-    },
-    best: {
-      ...{ key: 'best', value: 'min|max', parse: oneOf(['min', 'max']) },
-      about: 'Whether lower or higher values are better. Default: as task.train.trackMetric says, else min.',
+        'The metric, best runs first: PROGRAM/NAME as in metrics.jsonl (eval_test_validation/total_loss, train/learning/lr), ' +
+        'or its end: evaluations come first. -METRIC: higher values are better, +METRIC: lower ones; otherwise ' +
+        'task.train.trackMetric decides, else lower ones are. Default: the metric that the runs track, else the evaluation ' +
+        'loss, else the training loss.',
     },
   },
   changes: false,
   details: [
     'Lists the job directories in each DIR, at any depth, by the best value of the metric. The settings that differ are',
-    'those of model_params.txt. The state is running, finished, stopped (all steps saved) or unfinished (some were lost).',
+    'those of model_params.txt. The state is running, finished, stopped (by a signal, and saved), failed (by an error, which is',
+    'told below the table) or unfinished (killed). The duration is that of all processes that trained the run.',
     '',
-    '  npx luthier runs out --metric=fraction_of_correct_next_step_preds --best=max',
+    '  npx luthier runs out --sort=-fraction_of_correct_next_step_preds',
     '',
     'Exit codes: 0; 1 if a run has missing or broken files; 2 for a wrong command line, or no run.',
   ].join('\n'),
@@ -98,7 +104,7 @@ export const runs: Command = {
     const summaries = [];
     for (const directory of directories) summaries.push(await readRun(directory));
     try {
-      const comparison = compareRuns(summaries, values as CompareOptions);
+      const comparison = compareRuns(summaries, values.sort as CompareOptions | undefined);
       const isWhole = summaries.every(({ problems }) => problems.length === 0);
       return { ...(await reportOf(comparison)), exitCode: isWhole ? 0 : 1 };
     } catch (error) {

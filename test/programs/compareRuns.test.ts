@@ -1,5 +1,5 @@
 /** @file Runs compared: their states, metrics, order, and settings that differ, from what job directories have. */
-import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -16,18 +16,27 @@ interface Made {
   /** Evaluation losses at steps 1, 2, …; training has 10 times each. */
   readonly losses?: readonly number[];
   readonly saved?: number;
+  readonly status?: Readonly<Record<string, unknown>>;
 }
+
+const seconds = (start: number, end: number) => ({
+  startedAt: new Date(start * 1000).toISOString(),
+  endedAt: new Date(end * 1000).toISOString(),
+  secondsBefore: 0,
+});
 
 /** A job directory of 3 steps, as training leaves one. */
 function makeRun(
   directory: string,
-  { settings = {}, losses = [3, 2, 4], saved = losses.length }: Made,
+  { settings = {}, losses = [3, 2, 4], saved = losses.length, status = {} }: Made,
 ): string {
   mkdirSync(join(directory, 'checkpoints', `checkpoint_0000000${saved}`), { recursive: true });
   const fields = { 'task.train.numTrainSteps': '3', ...settings };
   const lines = Object.entries(fields).map(([path, value]) => `${path} : ${value}\n`);
   writeFileSync(join(directory, 'model_params.txt'), lines.join(''));
   writeFileSync(join(directory, 'experiment.json'), '{"name":"a.B"}');
+  const ended = { state: 'finished', ...seconds(0, 65), ...status };
+  writeFileSync(join(directory, 'status.json'), JSON.stringify(ended));
   const metrics = new MetricsFile(join(directory, 'metrics.jsonl'));
   for (const [i, loss] of losses.entries()) {
     metrics.write({ program: 'train', step: i + 1, loss: 10 * loss });
@@ -40,8 +49,17 @@ function makeRun(
 test('runs are listed by the best evaluation loss, with state and differing settings', async () => {
   const root = temporaryDirectory();
   makeRun(join(root, 'sweep/b'), { settings: { 'task.lr': '0.1', 'task.same': '1' } });
-  makeRun(join(root, 'a'), { settings: { 'task.lr': '0.2', 'task.same': '1' }, losses: [Number.NaN, 1] });
-  makeRun(join(root, 'c'), { settings: { 'task.lr': '0.2', 'task.same': '1' }, losses: [5, 6], saved: 1 });
+  makeRun(join(root, 'a'), {
+    settings: { 'task.lr': '0.2', 'task.same': '1' },
+    losses: [Number.NaN, 1],
+    status: { state: 'stopped', reason: 'SIGINT', secondsBefore: 3600 },
+  });
+  makeRun(join(root, 'c'), {
+    settings: { 'task.lr': '0.2', 'task.same': '1' },
+    losses: [5, 6],
+    saved: 1,
+    status: { state: 'failed', reason: 'No more rows.' },
+  });
   const { code, stdout, stderr } = await luthier(['runs', root]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(
@@ -50,22 +68,23 @@ test('runs are listed by the best evaluation loss, with state and differing sett
       .split('\n')
       .map((line) => line.trim().split(/ +/).join(' ')),
   ).toEqual([
-    'run state step last best at step lr',
-    'a stopped 2/3 1 1 2 0.2',
-    'sweep/b finished 3/3 4 2 2 0.1',
-    'c unfinished 2/3 6 5 1 0.2',
+    'run state step duration last best at step lr',
+    'a stopped 2/3 1h 01m 1 1 2 0.2',
+    'sweep/b finished 3/3 1m 05s 4 2 2 0.1',
+    'c failed 2/3 1m 05s 6 5 1 0.2',
     '',
     'By eval_test_x/total_loss, lowest first.',
+    'c failed: No more rows.',
     '',
   ]);
   const json = JSON.parse(
-    (await luthier(['runs', join(root, 'a'), join(root, 'c'), '--metric=acc', '--best=max', '--format=json']))
-      .stdout,
+    (await luthier(['runs', join(root, 'a'), join(root, 'c'), '--sort=-acc', '--format=json'])).stdout,
   );
   expect(json).toMatchObject({ metric: 'eval_test_x/acc', best: 'max', differing: [] });
   expect(json.runs[1]).toEqual({
     directory: expect.stringContaining('c'),
-    ...{ state: 'unfinished', step: 2, numTrainSteps: 3, settings: {}, problems: [] },
+    ...{ state: 'failed', reason: 'No more rows.', step: 2, numTrainSteps: 3, seconds: 65 },
+    ...{ settings: {}, problems: [] },
     ...{ last: { step: 2, value: -6 }, best: { step: 1, value: -5 } },
   });
 });
@@ -86,6 +105,7 @@ test('broken and half directories are listed, with what is wrong', async () => {
     expect.stringMatching(
       /^broken: metrics\.jsonl cannot be read: .*metrics\.jsonl is not a regular file but a directory\.$/,
     ),
+    'half: status.json is missing.',
     'half: experiment.json is missing.',
     'half: model_params.txt is missing.',
     'half: metrics.jsonl is missing.',
@@ -95,40 +115,49 @@ test('broken and half directories are listed, with what is wrong', async () => {
     code: 2,
     stderr: expect.stringContaining(`${root}/none: expected a directory with runs, and it cannot be read: `),
   });
-  expect(await luthier(['runs', broken, '--metric=los'])).toMatchObject({
+  expect(await luthier(['runs', broken, '--sort=-los'])).toMatchObject({
     code: 2,
-    stderr: '--metric=los: no run has it. The metrics are: none.\n',
+    stderr: '--sort=los: no run has it. The metrics are: none.\n',
+  });
+  expect(await luthier(['runs', broken, '--sort=-'])).toMatchObject({
+    code: 2,
+    stderr: "--sort: expected a value; got ''.\n",
   });
 });
 
-test('the tracked metric and its mode are the default; a run that it ended has finished', async () => {
+test('the tracked metric and its mode are the default; a sign decides otherwise', async () => {
   const settings = {
     'task.train.trackMetric.evaluation': "'eval_test_x'",
     'task.train.trackMetric.metric': "'acc'",
     'task.train.trackMetric.mode': "'max'",
-    'task.train.trackMetric.patience': '2',
   };
-  const directory = makeRun(temporaryDirectory(), { settings, losses: [1, 2] });
-  const progress = join(directory, 'checkpoints/checkpoint_00000002/progress.json');
-  writeFileSync(progress, '{"positions":{"track_metric":{"since":1}}}');
-  expect(await readRun(directory)).toMatchObject({ state: 'stopped' });
-  writeFileSync(progress, '{"positions":{"track_metric":{"since":2}}}');
-  const run = await readRun(directory);
-  expect(run.state).toBe('finished');
-  expect(compareRuns([run])).toMatchObject({
-    ...{ metric: 'eval_test_x/acc', best: 'max' },
-    runs: [{ last: { step: 2, value: -2 }, best: { step: 1, value: -1 } }],
-  });
+  const run = await readRun(makeRun(temporaryDirectory(), { settings, losses: [1, 2] }));
+  const best = (value: number) => ({ metric: 'eval_test_x/acc', runs: [{ best: { value } }] });
+  expect(compareRuns([run])).toMatchObject({ best: 'max', ...best(-1) });
+  expect(compareRuns([run], { metric: 'acc' })).toMatchObject({ best: 'max', ...best(-1) });
+  expect(compareRuns([run], { metric: 'acc', best: 'min' })).toMatchObject({ best: 'min', ...best(-2) });
 });
 
-test('a run is running while its lock is held, whatever process its file names', async () => {
-  const directory = makeRun(temporaryDirectory(), {});
+test('a run is running while its lock is held, whatever process its file names; killed, it is unfinished', async () => {
+  const directory = makeRun(temporaryDirectory(), {
+    status: {
+      state: 'running',
+      startedAt: new Date(Date.now() - 60_000).toISOString(),
+      endedAt: undefined,
+      secondsBefore: 30,
+    },
+  });
   const lock = await acquireLock(join(directory, '.train.lock'));
-  expect((await readRun(directory)).state).toBe('running');
+  const running = await readRun(directory);
+  expect(running).toMatchObject({ state: 'running', problems: [] });
+  expect(running.seconds).toBeGreaterThanOrEqual(90);
   lock.release();
-  expect((await readRun(directory)).state).toBe('finished');
+  expect((await readRun(directory)).state).toBe('unfinished');
+  // Its last line of metrics is its last sign of life.
+  utimesSync(join(directory, 'metrics.jsonl'), 0, (Date.now() - 50_000) / 1000);
+  expect((await readRun(directory)).seconds).toBeCloseTo(40, 0);
   writeFileSync(join(directory, '.train.lock'), JSON.stringify({ pid: 1, host: hostname() }));
-  expect((await readRun(directory)).state).toBe('finished');
+  expect((await readRun(directory)).state).toBe('unfinished');
 });
 
 test('of equal values the first counts; NaN is last but never best; torn lines are left out', async () => {
@@ -148,8 +177,8 @@ test('a table has six settings and names the others', async () => {
     await readRun(makeRun(join(root, 'y'), { settings: settings('2') })),
   ];
   const { header, rows, below } = runTable(compareRuns(runs), new Map());
-  expect(header.slice(6)).toEqual([...'abcdef']);
-  expect(rows[0]![6]).toBe(`${'1'.repeat(29)}…`);
+  expect(header.slice(7)).toEqual([...'abcdef']);
+  expect(rows[0]![7]).toBe(`${'1'.repeat(29)}…`);
   expect(below).toEqual([
     'By eval_test_x/total_loss, lowest first.',
     '2 more settings differ, among them task.g, task.h.',

@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { readRun } from '../../src/programs/runSummary.js';
 import { oneProcess, project, temporaryDirectory } from '../command.js';
 import { metricLines, stateAt, untimedLines } from './runs.js';
 
@@ -50,7 +51,13 @@ test('early stopping: ends at the requested step, runs the final programs, and s
 test('a resumed run restores its programs’ states', async () => {
   const directory = temporaryDirectory();
   expect((await run(flags(directory, 'datasets[0].failsAt=7'))).code).toBe(1);
+  expect(await readRun(directory)).toMatchObject({
+    ...{ state: 'failed', step: 7, reason: 'the shelf fell over' },
+  });
   const { code, stdout } = await run(flags(directory));
+  expect(await readRun(directory)).toMatchObject({
+    ...{ state: 'finished', step: 9, reason: expect.stringContaining('has not become better'), problems: [] },
+  });
   expect({ code, stdout }).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('Training ends at step 9: '),

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { readRun } from '../../src/programs/runSummary.js';
 import { SweepRecord } from '../../src/programs/sweepRecord.js';
 import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
 
@@ -61,6 +62,9 @@ test('2 x 2 runs: stopped by SIGTERM in the second, started again, finished; fin
     'waiting',
     'waiting',
   ]);
+  expect(await readRun(join(directory, names[1]!))).toMatchObject({
+    ...{ state: 'stopped', reason: 'SIGTERM', problems: [] },
+  });
   const { step } = record(directory)[1]!;
   expect(step).toBeLessThan(40);
   expect(
@@ -77,7 +81,9 @@ test('2 x 2 runs: stopped by SIGTERM in the second, started again, finished; fin
     names.map((name) => expect.objectContaining({ name, status: 'finished', step: 40 })),
   );
   const table = stdout.slice(stdout.indexOf('\nrun ')).trim().split('\n');
-  expect(table[0]).toMatch(/^run +state +step +last +best +at step +modelDims +hiddenDims +learningRate$/);
+  expect(table[0]).toMatch(
+    /^run +state +step +duration +last +best +at step +modelDims +hiddenDims +learningRate$/,
+  );
   const rows = table.slice(1, 5).map((line) => line.split(/ {2,}/));
   expect(rows.map((row) => row.slice(0, 3)).sort()).toEqual(
     names.map((name) => [name, 'finished', '40/40']).sort(),
@@ -105,6 +111,7 @@ test('a sweep that is killed takes its run along, and is started again', async (
   // The pipes are closed when the run has ended, too.
   expect(stderr).toContain('SIGTERM: saving a checkpoint, then leaving');
   expect(record(directory)).toEqual([expect.objectContaining({ name, status: 'running' })]);
+  expect((await readRun(join(directory, name))).state).toBe('stopped');
 });
 
 test('a run that fails does not keep the others from running', async () => {
