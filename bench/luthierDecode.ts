@@ -29,13 +29,12 @@ const model = build(gptModel(shape, precision));
 const layout = flatLayout(
   listVariables(model).map(({ path, shape: dims }) => ({ name: path, shape: dims, group: 'all' })),
 );
-const params = new Float32Array(layout.size);
-const views = flatViews(layout, params);
+const views = flatViews(layout, new Float32Array(layout.size));
 for (const [path, values] of initVariables(model, 0)) views[path]!.set(values);
 const started = performance.now();
 const stepper = await Stepper.create({
   model,
-  params: { layout, params },
+  params: { layout, views },
   rows: batch,
   seqlen: shape.context,
   isGreedy: true,

@@ -3,6 +3,7 @@ import type { ConfiguredExperiment } from '../cli/index.js';
 import { type Precision, sizeOf } from '../compiler/index.js';
 import { build } from '../hparams/index.js';
 import { batchCount } from '../inputs/index.js';
+import { changingPart } from '../learners/index.js';
 import { trainFlops } from '../programs/mfu.js';
 import { trainingDataset } from '../programs/programDataset.js';
 import { stepsOfCall } from '../programs/stepCalls.js';
@@ -26,9 +27,9 @@ export interface VariableSummary {
  */
 interface TrainingMemory {
   readonly variables: number;
-  /** Of all variables, those included that do not train: gradients lie in a buffer like the variables'. */
+  /** Of all variables but frozen ones. */
   readonly gradients: number;
-  /** Slots of the optimizer. */
+  /** Slots of the optimizer, for all variables but frozen ones. */
   readonly optimizer: number;
   /** The device's rows of the batches that one call takes. */
   readonly batches: number;
@@ -77,12 +78,12 @@ function variablesOf(task: SingleTask): VariableSummary[] {
 /** The buffers are as large as training makes them, the padding between variables included. */
 function memoryOf(task: SingleTask, held: Held, { memory }: TracedStep): TrainingMemory {
   const { optimizer } = task.hp.train.hp.learner.hp;
-  const buffer = held.layout.size * FLOAT_BYTES;
+  const changing = changingPart(held.layout).size * FLOAT_BYTES;
   const batch = specBytes(held.batch);
   const parts = {
-    variables: buffer,
-    gradients: buffer,
-    optimizer: optimizer.stateNames.length * buffer,
+    variables: held.layout.size * FLOAT_BYTES,
+    gradients: changing,
+    optimizer: optimizer.stateNames.length * changing,
     batches: batch * stepsOfCall(batch),
     activations: memory.arena,
     working: memory.packed + memory.scratch + memory.constants,

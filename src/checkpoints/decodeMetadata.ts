@@ -2,7 +2,9 @@
 
 import { z } from 'zod';
 import { CheckpointError } from './checkpointErrors.js';
-import { CHECKPOINT_VERSION, type CheckpointMetadata, digestOfJson } from './metadata.js';
+import { CHECKPOINT_VERSIONS, type CheckpointMetadata, digestOfJson } from './metadata.js';
+
+const versionSchema = z.enum(CHECKPOINT_VERSIONS);
 
 const digestSchema = z.strictObject({
   byteLength: z.int().nonnegative(),
@@ -12,10 +14,11 @@ const digestSchema = z.strictObject({
 const variableSchema = z.strictObject({
   shape: z.array(z.int().nonnegative()),
   dtype: z.literal('float32'),
+  isFrozen: z.boolean().optional(),
 });
 
 const metadataSchema: z.ZodType<CheckpointMetadata> = z.strictObject({
-  version: z.string(),
+  version: versionSchema,
   experiment: z.string(),
   step: z.int().nonnegative(),
   savedAt: z.iso.datetime(),
@@ -42,8 +45,8 @@ export function decodeMetadata(path: string, bytes: Uint8Array): CheckpointMetad
   if (found !== expected) {
     throw new CheckpointError('broken', path, `damaged: expected sha256 ${expected}, found ${found}`);
   }
-  if (fields.version !== CHECKPOINT_VERSION) {
-    const versions = `expected version ${CHECKPOINT_VERSION}, found ${fields.version}`;
+  if (!versionSchema.safeParse(fields.version).success) {
+    const versions = `expected version ${CHECKPOINT_VERSIONS.join(' or ')}, found ${fields.version}`;
     throw new CheckpointError('mismatch', path, `written by another version of Luthier: ${versions}`);
   }
   const checked = metadataSchema.safeParse(fields);

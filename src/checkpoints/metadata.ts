@@ -5,8 +5,11 @@ import { CheckpointError } from './checkpointErrors.js';
 import type { FileDigest } from './durableFile.js';
 import type { TrainState } from './trainState.js';
 
-/** Raised when an older reader could no longer understand what is written. */
-export const CHECKPOINT_VERSION = '1.0';
+/**
+ * Versions that are read. The one that is written is the first that knows what the checkpoint holds, so that earlier readers
+ * read what they can: 1.1 has frozen variables without slots.
+ */
+export const CHECKPOINT_VERSIONS = ['1.0', '1.1'] as const;
 
 export const STATE_FILE = 'state.safetensors';
 export const METADATA_FILE = 'metadata.json';
@@ -21,16 +24,22 @@ export interface BestCheckpoint {
   readonly value: number;
 }
 
+/** A variable of a checkpoint. */
+interface SavedVariable {
+  readonly shape: readonly number[];
+  readonly dtype: 'float32';
+  /** Whether training left it alone, so that it has no slots. Written only where it is so. */
+  readonly isFrozen?: boolean | undefined;
+}
+
 /** Contents of metadata.json, less the digest of itself. `files` has every other file of the checkpoint. */
 export interface CheckpointMetadata {
-  readonly version: string;
+  readonly version: (typeof CHECKPOINT_VERSIONS)[number];
   readonly experiment: string;
   readonly step: number;
   /** An ISO date and time. */
   readonly savedAt: string;
-  readonly variables: Readonly<
-    Record<string, { readonly shape: readonly number[]; readonly dtype: 'float32' }>
-  >;
+  readonly variables: Readonly<Record<string, SavedVariable>>;
   readonly slots: readonly string[];
   /** Whether training was sound at the save. Written only where it was not. */
   readonly isGood?: boolean | undefined;
@@ -48,12 +57,13 @@ export function describeState(
   savedAt: Date,
   { isGood = true, best }: Pick<CheckpointMetadata, 'isGood' | 'best'>,
 ): CheckpointDescription {
-  const variables = state.layout.entries.map(({ name, shape }) => [
+  const changing = new Set(state.changing.entries.map(({ name }) => name));
+  const variables = state.layout.entries.map(({ name, shape }): [string, SavedVariable] => [
     name,
-    { shape: [...shape], dtype: 'float32' as const },
+    { shape: [...shape], dtype: 'float32', ...(!changing.has(name) && { isFrozen: true }) },
   ]);
   return {
-    version: CHECKPOINT_VERSION,
+    version: changing.size < variables.length ? '1.1' : '1.0',
     experiment,
     step: state.step,
     savedAt: savedAt.toISOString(),

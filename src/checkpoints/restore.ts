@@ -25,6 +25,8 @@ export interface CheckpointContents {
   readonly inputState: unknown;
   /** `progress` of the save; null when none was saved. */
   readonly progress: unknown;
+  /** Variables whose slots are not in the checkpoint, since they were frozen; theirs were left as they are. */
+  readonly withoutSlots: readonly string[];
 }
 
 export interface ReadOptions {
@@ -35,7 +37,8 @@ export interface ReadOptions {
 }
 
 /**
- * Fills `state` from the checkpoint in `directory`: step, parameters and slots, bit for bit.
+ * Fills `state` from the checkpoint in `directory`: step, parameters and slots, bit for bit. Slots of variables that are
+ * frozen in the state alone are passed over.
  *
  * @throws CheckpointError; the state is then untouched
  */
@@ -59,15 +62,22 @@ export function readCheckpoint(
     readJson(directory, name, metadata),
   );
   const file = openWholeState(directory, metadata);
+  const withoutSlots = new Set<string>();
   try {
-    for (const { name, data } of stateTensors(wanted, slot)) file.readInto(name, data);
+    for (const tensor of stateTensors(wanted)) {
+      const { variable, data } = tensor;
+      const isFrozen = metadata.variables[variable]!.isFrozen === true;
+      if (tensor.slot !== null && isFrozen) withoutSlots.add(variable);
+      // The average of a frozen variable is the variable.
+      else file.readInto(tensorName(isFrozen ? null : (tensor.slot ?? slot), variable), data);
+    }
   } catch (cause) {
     throw ioError(file.path, 'cannot be read', cause);
   } finally {
     file.close();
   }
   state.step = metadata.step;
-  return { metadata, inputState, progress };
+  return { metadata, inputState, progress, withoutSlots: [...withoutSlots] };
 }
 
 /** Most bytes of metadata.json: more than a million variables take. */
@@ -183,14 +193,15 @@ function openState(directory: string, metadata: CheckpointMetadata): Safetensors
   });
 }
 
-/** Checks that the state file has the tensors of metadata.json: the step, and each variable as parameter and slots. */
+/** Checks that the state file has the tensors of metadata.json: the step, and each variable as parameter and, unless frozen, slots. */
 function checkTensors(file: SafetensorsFile, metadata: CheckpointMetadata): void {
   const step = file.place(STEP_TENSOR)?.dtype === 'I64' ? file.read(STEP_TENSOR)[0] : undefined;
   if (step !== BigInt(metadata.step)) {
     throw new CheckpointError('broken', file.path, `expected step ${metadata.step}, found ${step ?? 'none'}`);
   }
   for (const slot of [null, ...metadata.slots]) {
-    for (const [variable, { shape }] of Object.entries(metadata.variables)) {
+    for (const [variable, { shape, isFrozen }] of Object.entries(metadata.variables)) {
+      if (slot !== null && isFrozen) continue;
       const name = tensorName(slot, variable);
       const place = file.place(name);
       const found = place === undefined ? 'nothing' : `${place.dtype} [${place.shape.join(', ')}]`;

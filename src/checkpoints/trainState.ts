@@ -16,24 +16,31 @@ export interface StateLayout {
   readonly size: number;
 }
 
-/** State of training. Every buffer has `layout.size` elements, placed by `layout`. */
+/** State of training. */
 export interface TrainState {
   /** Number of finished train steps. */
   step: number;
+  /** All variables, placed by `layout`. */
   readonly params: Float32Array;
-  /** Optimizer slots and the like (`m`, `v`, `ema`), by name. */
+  /** Optimizer slots and the like (`m`, `v`, `ema`), by name, placed by `changing`. */
   readonly slots: Readonly<Record<string, Float32Array>>;
   readonly layout: StateLayout;
+  /** The front of `layout`: variables that training changes. Those behind are frozen, and have no slots. */
+  readonly changing: StateLayout;
 }
 
 /** A state of zeros. */
-export function createTrainState(layout: StateLayout, slotNames: readonly string[] = []): TrainState {
-  const zeros = () => new Float32Array(layout.size);
+export function createTrainState(
+  layout: StateLayout,
+  slotNames: readonly string[] = [],
+  changing = layout,
+): TrainState {
   return {
     step: 0,
-    params: zeros(),
-    slots: Object.fromEntries(slotNames.map((name) => [name, zeros()])),
+    params: new Float32Array(layout.size),
+    slots: Object.fromEntries(slotNames.map((name) => [name, new Float32Array(changing.size)])),
     layout,
+    changing,
   };
 }
 
@@ -45,26 +52,23 @@ export function tensorName(slot: string | null, variable: string): string {
   return slot === null ? `params/${variable}` : `slots/${slot}/${variable}`;
 }
 
-/**
- * Every variable and slot of a state with its tensor's name and its elements, a view into the flat buffer.
- *
- * @param paramsAs the slot whose tensors the parameters are read from; null: their own.
- */
-export function* stateTensors(
-  state: TrainState,
-  paramsAs: string | null = null,
-): Generator<TensorSpec & { readonly data: Float32Array }> {
-  const buffers: [string | null, Float32Array][] = [[paramsAs, state.params], ...Object.entries(state.slots)];
-  for (const [slot, buffer] of buffers) {
-    for (const { name, shape, offset, size } of state.layout.entries) {
-      yield {
-        name: tensorName(slot, name),
-        dtype: 'F32',
-        shape,
-        data: buffer.subarray(offset, offset + size),
-      };
-    }
-  }
+/** A variable, or a slot's value of one, with its elements in the flat buffer. */
+interface StateTensor extends TensorSpec {
+  readonly variable: string;
+  readonly slot: string | null;
+  readonly data: Float32Array;
+}
+
+/** Every variable and slot of a state. */
+export function* stateTensors({ params, slots, layout, changing }: TrainState): Generator<StateTensor> {
+  const tensor = (slot: string | null, buffer: Float32Array, entry: StateEntry): StateTensor => ({
+    ...{ variable: entry.name, slot, name: tensorName(slot, entry.name) },
+    ...{ dtype: 'F32', shape: entry.shape },
+    data: buffer.subarray(entry.offset, entry.offset + entry.size),
+  });
+  for (const entry of layout.entries) yield tensor(null, params, entry);
+  for (const [slot, buffer] of Object.entries(slots))
+    for (const entry of changing.entries) yield tensor(slot, buffer, entry);
 }
 
 /**

@@ -29,4 +29,4 @@ export {
 } from './schedules.js';
 export { Sgd } from './sgd.js';
 export type { FlatUpdater, UpdateReport } from './updater.js';
-export { NON_TRAINABLE, type VariableGroup } from './variableGroup.js';
+export { changingPart, NON_TRAINABLE, type VariableGroup } from './variableGroup.js';

@@ -61,7 +61,7 @@ export class Learner extends Configurable.with({
     this.inclusion = bpropVariableInclusion.map((pattern) => this.compilePattern(pattern));
   }
 
-  /** Names of the optimizer's slots, each a flat buffer as large as the parameters. */
+  /** Names of the optimizer's slots, each a flat buffer of the variables that are not frozen. */
   get slotNames(): readonly string[] {
     return this.hp.optimizer.stateNames;
   }
@@ -71,11 +71,14 @@ export class Learner extends Configurable.with({
     return this.hp.optimizer.averages;
   }
 
-  /** Fills slots, which hold zeros, for the first step: with the optimizer's values, the average with the parameters. */
+  /**
+   * Fills slots, which hold zeros, for the first step: with the optimizer's values, the average with the parameters in
+   * front of the frozen ones.
+   */
   initializeSlots({ params, slots }: Pick<UpdaterBuffers, 'params' | 'slots'>): void {
     for (const [name, value] of Object.entries(this.hp.optimizer.initialSlots()))
       if (value !== 0) slots[name]!.fill(value);
-    slots[EMA]?.set(params);
+    slots[EMA]?.set(params.subarray(0, slots[EMA].length));
   }
 
   /** The learning rate at a step (0 for the first update). */
@@ -99,7 +102,7 @@ export class Learner extends Configurable.with({
   }
 
   /**
-   * Places the variables of a model in flat buffers, grouped as this learner updates them.
+   * Places the variables of a model in flat buffers, grouped as this learner updates them, frozen ones last.
    *
    * @throws ConfigError for a pattern of frozen or moving variables that matches none.
    */
@@ -115,7 +118,9 @@ export class Learner extends Configurable.with({
           'It is compared with the whole path; model_params.txt and luthier analyze list the paths.',
       );
     }
-    return flatLayout(variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) })));
+    const placed = variables.map((v) => ({ name: v.path, shape: v.shape, group: this.groupOf(v) }));
+    const isFrozen = ({ group }: { group: string }) => group === FROZEN;
+    return flatLayout([...placed.filter((each) => !isFrozen(each)), ...placed.filter(isFrozen)]);
   }
 
   /** The update of buffers that follow `layout` as a function; no memory is taken. */
@@ -124,7 +129,8 @@ export class Learner extends Configurable.with({
   }
 
   /**
-   * The update of flat buffers that follow `layout`, to be compiled behind the gradients.
+   * The update of flat buffers that follow `layout`, to be compiled behind the gradients; gradients and slots are those of
+   * `changingPart(layout)`.
    *
    * @param runs most steps of a call.
    * @throws RangeError where a buffer is missing or its length is not the layout's.

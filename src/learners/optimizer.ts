@@ -85,7 +85,7 @@ export abstract class BaseOptimizer extends Configurable.with({
   }
 
   /**
-   * The rule's slots by name, each as large as the parameters, and the value of all their elements before the first step:
+   * The rule's slots by name, each as large as the parameters that are not frozen, and the value of all their elements before the first step:
    * 0 for means of gradients, above 0 for what Adagrad divides by.
    */
   abstract initialSlots(): Readonly<Record<string, number>>;

@@ -2,9 +2,9 @@
 import type { FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
 import { entryNorms, globalNorm } from './norms.js';
 import { type BufferName, type Members, mapValues, membersOf, type UpdateRules, updateOf } from './update.js';
-import { isUpdateGroup, VariableGroup } from './variableGroup.js';
+import { changingPart, isUpdateGroup, VariableGroup } from './variableGroup.js';
 
-/** The flat buffers of a training state; all have the layout's size. */
+/** The flat buffers of a training state: the layout's parameters; gradients and slots of those that are not frozen. */
 export interface UpdaterBuffers {
   readonly params: Float32Array;
   /** Gradients of the loss; for variables that the forward pass replaces, their new values. */
@@ -104,11 +104,14 @@ export class FlatUpdater {
 }
 
 function checkBuffers({ optimizer }: UpdateRules, layout: FlatLayout, buffers: UpdaterBuffers): void {
-  const named: Record<string, Float32Array | undefined> = { params: buffers.params, grads: buffers.grads };
-  for (const name of optimizer.stateNames) named[`slots.${name}`] = buffers.slots[name];
-  for (const [name, buffer] of Object.entries(named)) {
-    if (buffer?.length === layout.size) continue;
+  const check = (name: string, buffer: Float32Array | undefined, size: number, what: string): void => {
+    if (buffer?.length === size) return;
     const found = buffer === undefined ? 'is missing' : `has ${buffer.length} elements`;
-    throw new RangeError(`createUpdater: the layout has ${layout.size} elements, buffer '${name}' ${found}.`);
-  }
+    throw new RangeError(`createUpdater: ${what} ${size} elements, buffer '${name}' ${found}.`);
+  };
+  const changing = changingPart(layout).size;
+  check('params', buffers.params, layout.size, 'the layout has');
+  check('grads', buffers.grads, changing, 'variables that are not frozen have');
+  for (const name of optimizer.stateNames)
+    check(`slots.${name}`, buffers.slots[name], changing, 'variables that are not frozen have');
 }

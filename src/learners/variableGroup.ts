@@ -16,6 +16,16 @@ export const FROZEN = 'frozen';
 export const isUpdateGroup = (group: string): group is UpdateGroup =>
   UPDATE_GROUPS.some((name) => name === group);
 
+/** The front of a learner's layout, without the frozen variables behind it: gradients and slots have these alone. */
+export function changingPart({ entries, groups }: FlatLayout): FlatLayout {
+  const changing = groups.filter(({ name }) => name !== FROZEN);
+  return {
+    entries: entries.filter(({ group }) => group !== FROZEN),
+    groups: changing,
+    size: changing.reduce((end, { offset, size }) => Math.max(end, offset + size), 0),
+  };
+}
+
 /** A group of variables, and the order in which they lie in its tensors. */
 export class VariableGroup {
   private constructor(

@@ -2,11 +2,12 @@
 import type { Checkpointer } from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
 import { InputError, type InputState } from '../inputs/index.js';
+import type { SingleTask } from '../tasks/index.js';
 import { type JobOptions, phase } from './options.js';
 import type { ProgramDataset } from './programDataset.js';
 import { type Progress, readProgress, type Saved, savedWith } from './progress.js';
 import type { Run } from './run.js';
-import type { TrainMemory } from './taskState.js';
+import { restartSlots, type TrainMemory } from './taskState.js';
 
 /** A restored checkpoint. */
 interface Restored {
@@ -15,11 +16,17 @@ interface Restored {
   readonly progress: Progress | undefined;
   /** Differences between the present training data and the run's, if any. */
   readonly changes: string | undefined;
+  /** Variables that were frozen and are no longer. */
+  readonly unfrozen: readonly string[];
 }
 
-/** Restores the state and the training input from the newest checkpoint; undefined if there is none. */
+/**
+ * Restores the state and the training input from the newest checkpoint; undefined if there is none. Slots of variables that
+ * were frozen start as at the first step.
+ */
 export async function restoreNewest(
   options: JobOptions,
+  task: SingleTask,
   checkpointer: Checkpointer,
   state: TrainMemory,
   dataset: ProgramDataset,
@@ -34,7 +41,9 @@ export async function restoreNewest(
     if (!(error instanceof InputError) || changes === undefined) throw error;
     throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
   }
-  return { path: restored.path, progress: readProgress(restored.progress, restored.path), changes };
+  restartSlots(task, state, new Set(restored.withoutSlots));
+  const progress = readProgress(restored.progress, restored.path);
+  return { path: restored.path, progress, changes, unfrozen: restored.withoutSlots };
 }
 
 /** Saves the state of a training run. */

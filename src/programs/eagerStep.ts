@@ -18,7 +18,7 @@ export async function eagerStep(
   inputName: string,
   batch: Batch,
 ): Promise<BoundStep> {
-  const { layout, params, slots, grads } = state;
+  const { layout, changing, params, slots, grads } = state;
   const updater = task.hp.train.hp.learner.createUpdater(layout, { params, grads, slots }, 1);
   const { name, f, inputs } = updater.following;
   const executable = await compile(f, inputs, compileOptions(options, name));
@@ -28,7 +28,7 @@ export async function eagerStep(
   });
   const buffers = new BatchBuffers(inputName, batch);
   const keys = new Int32Array(2);
-  const gradViews = flatViews(layout, grads);
+  const gradViews = flatViews(changing, grads);
   const outputs: Tree<HostTensor>[] = [];
   const run = async (): Promise<Tree<HostTensor>> => {
     const prngKey: HostTensor = { shape: [2], dtype: 'int32', data: keys };

@@ -1,5 +1,5 @@
 /** @file Evaluation steps, one for each shape of batches: compiled, or op by op under --debug=eager. */
-import { type BoundCall, compile, firstNonFinite, flatViews, runEagerly } from '../compiler/index.js';
+import { type BoundCall, compile, firstNonFinite, runEagerly } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
 import {
   type EvalOutputs,
@@ -45,7 +45,7 @@ export class EvalStep {
       compileOptions(options, 'eval_step'),
     );
     const call = executable.bind({
-      inputs: { params: flatViews(params.layout, params.params), batch: buffers.arrays },
+      inputs: { params: params.views, batch: buffers.arrays },
     });
     return new EvalStep(options, task, params, buffers, call);
   }

@@ -38,11 +38,11 @@ export class FiniteCheck {
   /** Checks the step that was taken. @throws JobError that names the first layer and operation whose result is not finite */
   async end({ loss, metrics }: TrainReport): Promise<void> {
     const { program } = this;
-    const { layout, params, grads, step } = program.state;
+    const { views, changing, grads, step } = program.state;
     const wrong = [
       Number.isFinite(loss) ? undefined : `loss ${loss}`,
       ...nonFiniteMetrics(metrics),
-      listed('the gradients', flatViews(layout, grads)),
+      listed('the gradients', flatViews(changing, grads)),
     ].filter((text) => text !== undefined);
     if (wrong.length > 0) {
       const found = await program.firstNonFinite(this.#before);
@@ -50,7 +50,7 @@ export class FiniteCheck {
         `--debug=nan: step ${step} is not finite: ${wrong.join(', ')}. ${describeNonFinite(found)}`,
       );
     }
-    const moved = listed('the new values', flatViews(layout, params));
+    const moved = listed('the new values', views);
     if (moved !== undefined)
       throw new JobError(
         `--debug=nan: step ${step} is not finite: ${moved}. Loss and gradients are finite: the update made them so.`,

@@ -5,6 +5,7 @@ import { ConfigError, didYouMean } from '../hparams/index.js';
 import { EMA, wholePath } from '../learners/index.js';
 import type { CheckpointLoadingRules, SingleTask } from '../tasks/index.js';
 import { writeJobFile } from './jobDirectory.js';
+import { shortList } from './reporter.js';
 import type { FlatTrainState } from './taskState.js';
 
 const FIELD = 'task.train.initFromCheckpoint';
@@ -76,14 +77,13 @@ export class InitFromCheckpoint {
   /** Lines for the console: how many variables each checkpoint gives, and which ones keep their own values. */
   lines(): string[] {
     const { kept } = this;
-    const shown = kept.length > 8 ? [...kept.slice(0, 8), `and ${kept.length - 8} more`] : kept;
     const total = this.state.layout.entries.length;
     return [
       ...this.checkpoints.map(
         ({ saved, sources }) =>
           `Initial values of ${sources.size} of ${total} variables come from ${saved.path}.`,
       ),
-      ...(kept.length > 0 ? [`Not loaded, with initial values of their own: ${shown.join(', ')}.`] : []),
+      ...(kept.length > 0 ? [`Not loaded, with initial values of their own: ${shortList(kept)}.`] : []),
     ];
   }
 
@@ -135,7 +135,9 @@ function sourcesOf(
       );
     } else {
       const target = params.subarray(offset, offset + size);
-      sources.set(name, { slot: averages ? EMA : null, variable, target });
+      // The average of a frozen variable is the variable.
+      const slot = averages && !variables[variable]!.isFrozen ? EMA : null;
+      sources.set(name, { slot, variable, target });
     }
   }
   const ours = layout.entries.map(({ name }) => name);

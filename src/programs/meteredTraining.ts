@@ -97,12 +97,12 @@ export class MeteredTraining implements Program<Run> {
 
   /** Writes parameters, and the gradients of the last step, which ends its call. */
   #writeHistograms(run: Run): void {
-    const { layout, params, grads } = this.parts.program.state;
-    const tagged = (prefix: string, buffer: Float32Array) =>
-      Object.entries(flatViews(layout, buffer)).map(([path, values]) => [`${prefix}/${path}`, values]);
+    const { views, changing, grads } = this.parts.program.state;
+    const tagged = (prefix: string, arrays: Readonly<Record<string, Float32Array>>) =>
+      Object.entries(arrays).map(([path, values]) => [`${prefix}/${path}`, values]);
     run.reporter.histograms(
       run.step,
-      Object.fromEntries([...tagged('params', params), ...tagged('gradients', grads)]),
+      Object.fromEntries([...tagged('params', views), ...tagged('gradients', flatViews(changing, grads))]),
     );
   }
 

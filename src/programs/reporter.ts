@@ -232,3 +232,9 @@ function describe({ prefix, sampled, ...best }: DecodedExample): string {
   const samples = (sampled ?? [best]).map((sample) => `>>>\n${sample.decoded_substr}`);
   return ['---', prefix, ...samples].join('\n');
 }
+
+/** Names in a line, the first eight of many. */
+export function shortList(names: readonly string[]): string {
+  const shown = names.length > 8 ? [...names.slice(0, 8), `and ${names.length - 8} more`] : names;
+  return shown.join(', ');
+}

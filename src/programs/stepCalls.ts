@@ -68,7 +68,7 @@ export async function compileStep(
   inputName: string,
   batch: Batch,
 ): Promise<BoundStep> {
-  const { layout, params, slots, grads } = state;
+  const { layout, changing, params, slots, grads } = state;
   const mostSteps = stepsOfCall(batchBytes(batch));
   const updater = task.hp.train.hp.learner.createUpdater(layout, { params, grads, slots }, mostSteps);
   const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {
@@ -77,10 +77,10 @@ export async function compileStep(
   });
   const buffers = new BatchBuffers(inputName, batch, mostSteps);
   const keys = new Int32Array(2 * mostSteps);
-  const gradViews = flatViews(layout, grads);
+  const gradViews = flatViews(changing, grads);
   const viewsOf = (paths: readonly string[]) =>
     Object.fromEntries(paths.map((path) => [path, gradViews[path]!]));
-  const inputs = { params: flatViews(layout, params), batch: buffers.arrays, prngKey: keys };
+  const inputs = { params: state.views, batch: buffers.arrays, prngKey: keys };
   const [{ summaries, metrics }] = executable.outputs as unknown as [StepOutputs];
   const outputs = {
     loss: null,

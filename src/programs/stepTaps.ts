@@ -1,7 +1,7 @@
 /** @file Taps of a training run: a program of its own that reads activations and gradients before chosen steps. */
 import { join } from 'node:path';
 import { type ArrayTensor, encodeSafetensors } from '../checkpoints/index.js';
-import { type BoundCall, compile, flatViews, formatSpec, type HostTensor } from '../compiler/index.js';
+import { type BoundCall, compile, formatSpec, type HostTensor } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { TAP_STATISTICS, Taps } from '../layers/index.js';
 import { columnsOf, padded } from '../summaries/textTable.js';
@@ -68,8 +68,7 @@ export class StepTaps {
       );
     }
     const batch = buffers.viewsAt(0);
-    const params = flatViews(state.layout, state.params);
-    const call = executable.bind({ inputs: { params, batch, prngKey: keys.subarray(0, 2) } });
+    const call = executable.bind({ inputs: { params: state.views, batch, prngKey: keys.subarray(0, 2) } });
     return new StepTaps(options, taps, call, specs);
   }
 

@@ -5,7 +5,6 @@ import {
   type CompileOptions,
   compile,
   type Executable,
-  flatViews,
   ops,
   type Tensor,
   type TensorSpec,
@@ -195,7 +194,7 @@ export class Stepper {
     ];
     const nulls = (arrays: object) => Object.fromEntries(Object.keys(arrays).map((name) => [name, null]));
     const call = executable.bind({
-      inputs: { params: flatViews(params.layout, params.params), timeStep, state, ...inputs },
+      inputs: { params: params.views, timeStep, state, ...inputs },
       outputs: { ...own, ...(inPlace ? replaced : nulls(replaced)), state: inPlace ? state : nulls(state) },
       carried: Object.fromEntries([...advanced, ...(inPlace ? [] : copied)].map((name) => [name, name])),
     });

@@ -10,20 +10,21 @@ import {
   type TensorSpec,
   takeMemory,
 } from '../compiler/index.js';
-import { EMA } from '../learners/index.js';
+import { changingPart, EMA } from '../learners/index.js';
 import { formatCount } from '../summaries/index.js';
 import type { SingleTask } from '../tasks/index.js';
 import { JobError } from './jobErrors.js';
 import type { EngineOptions } from './options.js';
 
-/** Parameters in one buffer, shared by all programs, which therefore see updates. */
+/** Parameters in flat buffers, shared by all programs, which therefore see updates. */
 export interface FlatParams {
-  readonly params: Float32Array;
   readonly layout: FlatLayout;
+  /** Every variable by path. */
+  readonly views: Readonly<Record<string, Float32Array>>;
 }
 
-/** A training state with the compiler's layout. */
-export type FlatTrainState = TrainState & FlatParams;
+/** A training state with the compiler's layouts. */
+export type FlatTrainState = TrainState & FlatParams & { readonly changing: FlatLayout };
 
 /** All memory used by updates. */
 export type TrainMemory = FlatTrainState & { readonly grads: Float32Array };
@@ -35,9 +36,8 @@ export function paramSpecs({ layout }: Pick<FlatParams, 'layout'>): Record<strin
   );
 }
 
-/** All variables by path, as views. */
-export function hostParams({ layout, params }: FlatParams): Record<string, HostTensor> {
-  const views = flatViews(layout, params);
+/** All variables by path, as tensors. */
+export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {
   return Object.fromEntries(
     layout.entries.map(({ name, shape }) => [name, { shape, dtype: 'float32' as const, data: views[name]! }]),
   );
@@ -47,32 +47,33 @@ const gigabytes = (bytes: number): string => `${Math.ceil(bytes / 1e9).toLocaleS
 
 /** A task's parameters, zeroed. @throws JobError if they exceed the machine's memory. */
 export function paramsOf(task: SingleTask): FlatTrainState {
-  return allocate(task, [], 1);
+  return allocate(task, []);
 }
 
 /**
- * A task's parameters, optimizer slots and gradients, zeroed.
+ * A task's parameters, and optimizer slots and gradients of those that are not frozen, zeroed.
  *
  * @throws JobError if they exceed the machine's memory.
  */
 export function trainStateOf(task: SingleTask): TrainMemory {
-  const { slotNames } = task.hp.train.hp.learner;
-  const state = allocate(task, slotNames, 2 + slotNames.length);
-  return { ...state, grads: new Float32Array(state.layout.size) };
+  const state = allocate(task, task.hp.train.hp.learner.slotNames, true);
+  return { ...state, grads: new Float32Array(state.changing.size) };
 }
 
-function allocate(task: SingleTask, slotNames: readonly string[], buffers: number): FlatTrainState {
+function allocate(task: SingleTask, slotNames: readonly string[], trains = false): FlatTrainState {
   const layout = task.layout();
-  const bytes = buffers * layout.size * Float32Array.BYTES_PER_ELEMENT;
+  const changing = changingPart(layout);
+  const elements = layout.size + (trains ? (1 + slotNames.length) * changing.size : 0);
+  const bytes = elements * Float32Array.BYTES_PER_ELEMENT;
   if (bytes > totalmem()) {
-    const what =
-      buffers === 1 ? 'take' : `take, with gradients and ${slotNames.length} slots of the optimizer,`;
+    const what = trains ? `take, with gradients and ${slotNames.length} slots of the optimizer,` : 'take';
     throw new JobError(
       `The ${formatCount(layout.size)} parameters of the model ${what} ${gigabytes(bytes)} of memory, and this machine ` +
         `has ${gigabytes(totalmem())}. Models are not yet split over machines: make it smaller with --set.`,
     );
   }
-  return { ...createTrainState(layout, slotNames), layout };
+  const state = createTrainState(layout, slotNames, changing);
+  return { ...state, layout, changing, views: flatViews(layout, state.params) };
 }
 
 /** Values that take the place of those drawn for some of the variables. */
@@ -88,11 +89,8 @@ export async function initialize(
   state: TrainMemory,
   given?: InitialValues,
 ): Promise<void> {
-  const { layout, params, slots, grads } = state;
-  await Promise.all([
-    task.initialize(flatViews(layout, params), options),
-    takeMemory([...Object.values(slots), grads], options),
-  ]);
+  const { views, slots, grads } = state;
+  await Promise.all([task.initialize(views, options), takeMemory([...Object.values(slots), grads], options)]);
   given?.load();
   task.hp.train.hp.learner.initializeSlots(state);
 }
@@ -113,7 +111,19 @@ export async function beginToInitialize(
   return { done };
 }
 
-/** The moving average in place of the parameters; non-trainable variables are the same in both. */
-export function averaged({ layout, slots }: FlatTrainState): FlatParams {
-  return { layout, params: slots[EMA]! };
+/** The slots of some variables as they are before the first step. */
+export function restartSlots(task: SingleTask, state: TrainMemory, variables: ReadonlySet<string>): void {
+  for (const { name, offset, size } of state.changing.entries) {
+    if (!variables.has(name)) continue;
+    const part = (buffer: Float32Array): Float32Array => buffer.subarray(offset, offset + size).fill(0);
+    task.hp.train.hp.learner.initializeSlots({
+      params: state.views[name]!,
+      slots: Object.fromEntries(Object.entries(state.slots).map(([slot, buffer]) => [slot, part(buffer)])),
+    });
+  }
+}
+
+/** The moving average in place of the parameters; variables that are not trained are the same in both. */
+export function averaged({ layout, views, changing, slots }: FlatTrainState): FlatParams {
+  return { layout, views: { ...views, ...flatViews(changing, slots[EMA]!) } };
 }

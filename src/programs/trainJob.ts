@@ -20,7 +20,7 @@ import { MeteredTraining } from './meteredTraining.js';
 import { checkpointDirectory, type JobOptions } from './options.js';
 import { ProgramDataset, TRAIN, trainingDataset } from './programDataset.js';
 import { evaluationsOf } from './progress.js';
-import { Reporter } from './reporter.js';
+import { Reporter, shortList } from './reporter.js';
 import { Run } from './run.js';
 import { type RunEnd, StatusRecord } from './runStatus.js';
 import { StepTaps } from './stepTaps.js';
@@ -82,7 +82,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   if (checkpointer.latestStep() === undefined) forgetData(options.jobLogDir);
   const input = dataset.open();
   const state = trainStateOf(task);
-  const restored = await restoreNewest(options, checkpointer, state, dataset);
+  const restored = await restoreNewest(options, task, checkpointer, state, dataset);
   const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
   const list = programsOf(options, task, state, input);
   const tracked = list.find((each) => each instanceof TrackProgram);
@@ -112,6 +112,10 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
     reporter.tell(...machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
     if (restored.changes !== undefined)
       reporter.tell(`Going on with data that is not what the run began with: ${restored.changes}.`);
+    if (restored.unfrozen.length > 0)
+      reporter.tell(
+        `No longer frozen, with the optimizer's state of a first step: ${shortList(restored.unfrozen)}.`,
+      );
   }
   // Written last, since a run that can't resume must not overwrite the earlier record.
   writeJobFiles(options, machine);

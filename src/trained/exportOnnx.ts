@@ -1,5 +1,5 @@
 /** @file A trained run as an ONNX file. */
-import { exportModel, flatViews } from '../compiler/index.js';
+import { exportModel } from '../compiler/index.js';
 import { didYouMean } from '../hparams/index.js';
 import { versions } from '../programs/jobFiles.js';
 import { paramSpecs } from '../programs/taskState.js';
@@ -60,7 +60,7 @@ export function exportOnnx(run: TrainedRun, outputs?: readonly string[]): Export
   const bytes = exportModel({
     f: (inputs) => predictions(task.model, withRows(absent, rowsOf(inputs)), chosen)(inputs),
     specsFor: (rows) => ({ params: paramSpecs(params), batch: withRows(given, rows) }),
-    weights: flatViews(params.layout, params.params),
+    weights: params.views,
     origin: {
       name,
       producer: 'luthier',

@@ -3,7 +3,6 @@ import {
   type CompileOptions,
   compile,
   type Executable,
-  flatViews,
   formatSpec,
   type HostArray,
   type HostTensor,
@@ -119,7 +118,7 @@ export class Predictor {
       Object.entries(specs).map(([path, spec]) => [path, newHostArray(spec.dtype, sizeOf(spec.shape))]),
     );
     const call = executable.bind({
-      inputs: { params: flatViews(params.layout, params.params), batch: arrays },
+      inputs: { params: params.views, batch: arrays },
     });
     return {
       executable,

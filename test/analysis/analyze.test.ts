@@ -168,7 +168,7 @@ test('several hosts: a step trains on all of their batches, each holds its own',
   expect(four.memory).toEqual(gpt.memory);
 });
 
-test('variables that do not train: no gradient is computed, but its place is there', () => {
+test('frozen variables have neither gradients nor slots', () => {
   const frozen = analyze(
     configured(Gpt, { 'task.train.learner.bpropVariableInclusion': 'lm/transformer/.*' }),
   );
@@ -180,7 +180,10 @@ test('variables that do not train: no gradient is computed, but its place is the
     'lm/final_ln/bias',
     'lm/softmax/w',
   ]);
-  expect(frozen.memory.gradients / (4 * gpt.parameters)).toBeCloseTo(1, 1);
+  const trained = frozen.trainableParameters / gpt.parameters;
+  expect(frozen.memory.gradients / gpt.memory.gradients).toBeCloseTo(trained, 2);
+  expect(frozen.memory.optimizer / gpt.memory.optimizer).toBeCloseTo(trained, 2);
+  expect(frozen.memory.variables).toBe(gpt.memory.variables);
   expect(frozen.flopsPerStep).toBe(gpt.flopsPerStep);
 });
 

@@ -4,6 +4,7 @@ import { prngKey } from '../../src/compiler/prng.js';
 import { build, type Config } from '../../src/hparams/index.js';
 import {
   type BaseOptimizer,
+  changingPart,
   type FlatUpdater,
   type LearnableVariable,
   Learner,
@@ -58,14 +59,14 @@ export async function bench(
     collections: collections[path] ?? [],
   }));
   const layout = learner.layout(variables);
-  const zeros = () => new Float32Array(layout.size);
-  const [params, grads] = [zeros(), zeros()];
+  const changing = changingPart(layout);
+  const zeros = () => new Float32Array(changing.size);
+  const [params, grads] = [new Float32Array(layout.size), zeros()];
   const slots = Object.fromEntries(learner.slotNames.map((name) => [name, zeros()]));
-  const fill = (buffer: Float32Array, from: Values) => {
-    const views = flatViews(layout, buffer);
+  const fill = (views: Record<string, Float32Array>, from: Values) => {
     for (const [name, v] of Object.entries(from)) views[name]!.set(v);
   };
-  fill(params, values);
+  fill(flatViews(layout, params), values);
   learner.initializeSlots({ params, slots });
   const updater = learner.createUpdater(layout, { params, grads, slots });
   const run = await runnerOf(updater, engine);
@@ -77,10 +78,12 @@ export async function bench(
     slots,
     updater,
     step: (at, from) => {
-      fill(grads, from);
+      fill(flatViews(changing, grads), from);
       return run(at);
     },
-    read: (name, slot) => [...flatViews(layout, slot === undefined ? params : slots[slot]!)[name]!],
+    read: (name, slot) => [
+      ...(slot === undefined ? flatViews(layout, params) : flatViews(changing, slots[slot]!))[name]!,
+    ],
   };
 }
 

@@ -107,21 +107,26 @@ test('the learning rate is learningRate times the schedule at the number of fini
 test.each([
   ['bpropVariableExclusion', { bpropVariableExclusion: ['.*emb.*'] }],
   ['bpropVariableInclusion', { bpropVariableInclusion: ['lm/(w|b)'] }],
-])('%s: those variables stay, and their gradients do not count', async (_name, fields) => {
-  const { step, read, layout, updater } = await bench(
+])('%s: those variables stay, and have neither gradients nor slots', async (_name, fields) => {
+  const { step, read, layout, slots, updater } = await bench(
     { 'lm/w': [1], 'lm/emb/w': [2], 'lm/b': [3] },
-    Learner.config({ optimizer: sgd(), ...fields }),
+    Learner.config({ optimizer: sgd({ momentum: 0.5, emaDecay: 0.5 }), ...fields }),
   );
   expect(layout.entries.map(({ name, group }) => [name, group])).toEqual([
     ['lm/w', 'decay'],
     ['lm/b', 'decay'],
     ['lm/emb/w', 'frozen'],
   ]);
-  const report = await step(0, { 'lm/w': [3], 'lm/emb/w': [Number.NaN], 'lm/b': [4] });
+  const report = await step(0, { 'lm/w': [3], 'lm/b': [4] });
   expect(report).toMatchObject({ rawGradNorm: 5, isValidStep: 1 });
   expect(['lm/w', 'lm/emb/w', 'lm/b'].map((name) => read(name)[0])).toEqual([-2, 2, -1]);
   expect(updater.varNorm()).toBeCloseTo(Math.sqrt(5), 12);
   expect(updater.gradNorms()).toEqual({ 'lm/w': 3, 'lm/b': 4 });
+  // Each variable takes a cache line of 16 elements.
+  expect(Object.entries(slots).map(([name, { length }]) => [name, length])).toEqual([
+    ['m', 32],
+    ['ema', 32],
+  ]);
 });
 
 test('NON_TRAINABLE: a step that is taken puts there what stands in the place of gradients, averages included', async () => {
@@ -159,9 +164,9 @@ test('bad input is named', () => {
   const layout = learner.layout([{ path: 'a', shape: [3] }]);
   const params = new Float32Array(16);
   expect(() => learner.createUpdater(layout, { params, grads: params.subarray(1), slots: {} })).toThrow(
-    "createUpdater: the layout has 16 elements, buffer 'grads' has 15 elements.",
+    "createUpdater: variables that are not frozen have 16 elements, buffer 'grads' has 15 elements.",
   );
   expect(() => learner.createUpdater(layout, { params, grads: params, slots: {} })).toThrow(
-    "createUpdater: the layout has 16 elements, buffer 'slots.m' is missing.",
+    "createUpdater: variables that are not frozen have 16 elements, buffer 'slots.m' is missing.",
   );
 });

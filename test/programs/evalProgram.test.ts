@@ -34,9 +34,9 @@ beforeAll(async () => {
   };
   task = build(taskConfig);
   const layout = task.layout();
-  const { params } = createTrainState(layout);
-  await task.initialize(flatViews(layout, params));
-  steps = new EvalSteps(options, task, { layout, params });
+  const views = flatViews(layout, createTrainState(layout).params);
+  await task.initialize(views);
+  steps = new EvalSteps(options, task, { layout, views });
 });
 
 function validation(values: Partial<Config<TextInput>>): EvalProgram {
@@ -76,12 +76,12 @@ test("evalMetrics are of the whole evaluation, of the model's tensors and the ba
   (config.model as Config<LanguageModel>).returnPredictions = true;
   const withMetrics = build(config);
   const layout = withMetrics.layout();
-  const { params } = createTrainState(layout);
-  await withMetrics.initialize(flatViews(layout, params));
+  const views = flatViews(layout, createTrainState(layout).params);
+  await withMetrics.initialize(views);
   const evaluate = async (batchSize: number) => {
     const files = [join(project, 'corpus/counting.txt')];
     const dataset = TextInput.config({ files, seqLen: 16, split: 'validation', batchSize });
-    const own = new EvalSteps(options, withMetrics, { layout, params });
+    const own = new EvalSteps(options, withMetrics, { layout, views });
     return (await new EvalProgram(options, withMetrics, own, dataset).evaluate(at(0))).metrics;
   };
   const [three, seven] = [await evaluate(3), await evaluate(7)];
@@ -92,7 +92,7 @@ test("evalMetrics are of the whole evaluation, of the model's tensors and the ba
   const wrong = build(config);
   const files = [join(project, 'corpus/counting.txt')];
   const dataset = TextInput.config({ files, seqLen: 16, split: 'validation', batchSize: 3 });
-  const failing = new EvalProgram(options, wrong, new EvalSteps(options, wrong, { layout, params }), dataset);
+  const failing = new EvalProgram(options, wrong, new EvalSteps(options, wrong, { layout, views }), dataset);
   await expect(failing.evaluate(at(0))).rejects.toThrow(
     "task.evalMetrics.f1 reads 'logit', which neither the model gives for each example nor the batch has. Did you mean 'logits'? " +
       'The model gives: labels, scores, logits, predicted_ids; the batch has: ids, labels, paddings, weights.',

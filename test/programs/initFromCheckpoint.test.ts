@@ -148,3 +148,53 @@ test('--checkpoint=PATH evaluates the checkpoint of another run', async () => {
     'Checkpoint directory checkpoint_dir=./nowhere does not exist\n',
   );
 });
+
+test('frozen variables have no slots; when they are frozen no longer, the optimizer starts anew for them', async () => {
+  const directory = temporaryDirectory();
+  const settings = [
+    ...['task.train.learner.optimizer.emaDecay=0.5', 'task.train.evalUseEmaStates=true'],
+    rules(`checkpoint='${trained}'`),
+  ];
+  const given = (...more: string[]) => [...flags(directory, ...settings, ...more), '--mode=train_and_eval'];
+  const frozen = await run(
+    given('numTrainSteps=2', "task.train.learner.bpropVariableExclusion=['lm/softmax/.*']"),
+  );
+  expect(frozen.code, frozen.stderr).toBe(0);
+  const [before, after] = [tensors(trained, 3), tensors(directory, 2)];
+  const own = Object.keys(named(after, 'params/'));
+  expect(own).toContain('lm/softmax/w');
+  const trainedOnes = own.filter((name) => !name.startsWith('lm/softmax/'));
+  for (const slot of ['m', 'v', 'ema'])
+    expect(Object.keys(named(after, `slots/${slot}/`)).sort()).toEqual(trainedOnes.sort());
+  expect(after['params/lm/softmax/w']).toEqual(before['params/lm/softmax/w']);
+
+  // The average of a frozen variable is the variable.
+  const average = temporaryDirectory();
+  const loaded = await run(
+    flags(average, atStart, rules(`checkpoint='${directory}', loadRules=[['(.*)', 'ema/{}']]`)),
+  );
+  expect(loaded.code, loaded.stderr).toBe(0);
+  const taken = named(tensors(average, 0), 'params/');
+  expect(taken).toEqual({
+    ...named(after, 'slots/ema/'),
+    ...Object.fromEntries(
+      own.filter((name) => !trainedOnes.includes(name)).map((name) => [name, after[`params/${name}`]]),
+    ),
+  });
+  const evaluated = await run([...flags(directory, ...settings), '--mode=eval']);
+  expect(evaluated.code, evaluated.stderr).toBe(0);
+
+  const resumed = await run(given('numTrainSteps=2', 'task.train.numTrainSteps=3'));
+  expect(resumed.code, resumed.stderr).toBe(0);
+  expect(resumed.stdout).toContain(
+    "\nNo longer frozen, with the optimizer's state of a first step: lm/softmax/w.\n",
+  );
+  const last = tensors(directory, 3);
+  expect(Object.keys(named(last, 'slots/ema/')).sort()).toEqual(own.sort());
+  const [value, ema] = [last['params/lm/softmax/w']!, last['slots/ema/lm/softmax/w']!];
+  const start = before['params/lm/softmax/w']!;
+  expect(value).not.toEqual(start);
+  // The average moves by 1 - (1 + 2) / (10 + 2) at the third step.
+  const moved = (values: ArrayLike<number | bigint>) => Number(values[0]) - Number(start[0]);
+  expect(moved(ema) / moved(value)).toBeCloseTo(0.75, 2);
+});

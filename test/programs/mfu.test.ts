@@ -1,11 +1,11 @@
 /** @file Terms of MFU: FLOPs by PaLM's formula, a peak that is given or measured. */
 import { expect, test } from 'vitest';
-import { createTrainState } from '../../src/checkpoints/index.js';
 import { build } from '../../src/hparams/index.js';
 import { SyntheticLmInput } from '../../src/inputs/index.js';
 import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import type { JobOptions } from '../../src/programs/index.js';
 import { findPeak, mfu, modelCost } from '../../src/programs/mfu.js';
+import { paramsOf } from '../../src/programs/taskState.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 
@@ -17,8 +17,7 @@ const options: JobOptions = {
 
 test('model FLOPs of a step are about 6 N + 12 L D T a token', async () => {
   const task = build(new Tiny().task());
-  const layout = task.layout();
-  const state = { ...createTrainState(layout), layout };
+  const state = paramsOf(task);
   const [layers, dims, length, vocabulary] = [1, 16, 16, 256];
   const input = build(SyntheticLmInput.config({ batchSize: 2, seqLen: length, vocabSize: vocabulary }));
   const buffers = new BatchBuffers('train', await input.peek());

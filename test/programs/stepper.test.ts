@@ -36,7 +36,7 @@ function paramsOf(model: LanguageModel, seed: number): FlatParams {
     listVariables(model).map(({ path, shape }) => ({ name: path, shape, group: 'all' })),
   );
   const params = uniform(prngKey(seed), layout.size).map((u) => u - 0.5);
-  return { layout, params: Float32Array.from(params) };
+  return { layout, views: flatViews(layout, Float32Array.from(params)) };
 }
 
 const opened: Stepper[] = [];
@@ -132,10 +132,7 @@ async function shortfalls(model: LanguageModel, params: FlatParams, output: Deco
   const ones = { ...weights, data: new Float32Array(ids.data.length).fill(1) };
   const none = { ...weights, data: new Float32Array(ids.data.length) };
   const theta = Object.fromEntries(
-    Object.entries(flatViews(params.layout, params.params)).map(([path, data]) => [
-      path,
-      { ...paramSpecs(params)[path]!, data },
-    ]),
+    Object.entries(params.views).map(([path, data]) => [path, { ...paramSpecs(params)[path]!, data }]),
   );
   const { data } = (await forward.run({
     theta,
@@ -191,7 +188,8 @@ for (const [title, { engine, available }] of engines) {
     const params = paramsOf(model, 1);
     const stepper = await stepperOf({ model, params, engine: engine as 'native' });
     const before = await decode(decoders.greedy, stepper);
-    params.params.set(paramsOf(model, 2).params);
+    const { views } = paramsOf(model, 2);
+    for (const [path, values] of Object.entries(params.views)) values.set(views[path]!);
     stepper.refresh();
     const after = await decode(decoders.greedy, stepper);
     expect([...after.outputIds.data]).not.toEqual([...before.outputIds.data]);
