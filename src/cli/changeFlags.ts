@@ -1,6 +1,6 @@
 /** @file Flags that change an experiment, applied in the order given. */
 
-import type { FlagTable } from './flagTable.js';
+import { type FlagTable, positive } from './flagTable.js';
 import { parseFiddler, parseFile, parseSet, parseSweep, parseUnset } from './overrides.js';
 
 /** --set, --unset, --fiddler and --config_file. */
@@ -38,7 +38,7 @@ export const overrideFlags = {
   },
 } satisfies FlagTable;
 
-/** --sweep. */
+/** --sweep and --sweep_parallel. */
 export const sweepFlags = {
   sweep: {
     key: 'changes',
@@ -49,5 +49,11 @@ export const sweepFlags = {
       "that NAME(ARG=VALUE,…) of the experiment's file returns. Several sweeps are combined. " +
       'Each run has its own directory in --job_log_dir.',
     parse: parseSweep,
+  },
+  sweep_parallel: {
+    key: 'sweepParallel',
+    value: 'N',
+    about: 'How many runs of a sweep train at once, each with an equal share of the threads. Default: 1.',
+    parse: positive(true),
   },
 } satisfies FlagTable;

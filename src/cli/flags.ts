@@ -17,6 +17,8 @@ export interface Flags {
   readonly mode: Mode;
   /** --set, --unset, --config_file, --fiddler and --sweep, in the given order. */
   readonly changes: readonly Change[];
+  /** Runs of a sweep at once. */
+  readonly sweepParallel?: number;
   readonly dump?: DumpFormat;
   readonly numThreads?: number;
   readonly device: 'cpu' | 'gpu';
@@ -169,7 +171,7 @@ export function parseFlags(argv: readonly string[]): Flags {
 
 function checkConflicts(flags: Flags): void {
   checkInspection(flags);
-  const { changes, mode, dump, checkpoint } = flags;
+  const { changes, mode, dump, checkpoint, sweepParallel } = flags;
   if (checkpoint !== undefined && mode.startsWith('train')) {
     throw new UsageError(
       `--checkpoint=${checkpoint} and --mode=${mode} do not go together: training resumes from its newest checkpoint. ` +
@@ -178,6 +180,10 @@ function checkConflicts(flags: Flags): void {
     );
   }
   const swept = changes.find(({ kind }) => kind === 'sweep');
+  if (sweepParallel !== undefined && swept === undefined)
+    throw new UsageError(
+      `--sweep_parallel=${sweepParallel}: it is for --sweep=PATH=VALUES, which is not given.`,
+    );
   if (swept === undefined || dump !== undefined || mode.startsWith('train')) return;
   throw new UsageError(
     `${swept.origin} and --mode=${mode} do not go together: a sweep trains. ` +

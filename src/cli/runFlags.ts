@@ -108,6 +108,8 @@ async function runSweep(exp: string, flags: Flags, library: LoadLibrary): Promis
     name: resolved.name,
     directory: directoryOf(flags.jobLogDir ?? defaultTemplate, resolved.name),
     sweeps: flags.changes.map(shellText),
+    parallel: flags.sweepParallel ?? 1,
+    numThreads: flags.numThreads,
     runs: combinations.map(({ name, settings, overrides }) => ({
       name,
       settings: settings.map(({ path, text }) => `${path}=${text}`),

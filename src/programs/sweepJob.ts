@@ -1,5 +1,6 @@
-/** @file Sweep job: runs in sequence, each in its own process and directory. */
+/** @file Sweep job: runs in sequence or several at once, each in its own process and directory. */
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { textTable } from '../summaries/index.js';
 import { exitCodeOfSignal, OwnProcess, StopSignal } from '../system/index.js';
@@ -16,26 +17,15 @@ export interface SweepOptions {
   /** Flags that change the experiment, as given. */
   readonly sweeps: readonly string[];
   readonly runs: readonly SweepRun[];
-}
-
-/** Runs `run` to its end in a separate process. @param begin receives the process */
-async function execute(
-  run: RunRecord,
-  directory: string,
-  begin: (process: OwnProcess) => void,
-): Promise<void> {
-  const started = performance.now();
-  const process = new OwnProcess(['train', ...run.flags, `--job_log_dir=${directory}`]);
-  begin(process);
-  run.exit = await process.ended;
-  run.seconds = Math.round((performance.now() - started) / 100) / 10;
-  const trained = (await readRun(directory)).metrics.get('train/loss')?.last;
-  if (trained !== undefined) Object.assign(run, { step: trained.step, loss: trained.value });
+  /** How many runs train at once. */
+  readonly parallel: number;
+  /** Threads that the runs at work share. Default: the number of cores. */
+  readonly numThreads?: number | undefined;
 }
 
 /**
  * Runs a sweep, recorded in sweep.json. Skips runs that finished earlier with the same flags; resumes unfinished ones
- * from their checkpoints. A failing run does not end the sweep; SIGINT and SIGTERM do, after the current run has saved.
+ * from their checkpoints. A failing run does not end the sweep; SIGINT and SIGTERM do, after the present runs have saved.
  *
  * @returns the exit code: 0 if all runs finished, 1 if one failed, 130 or 143 after a signal.
  * @throws JobInUseError if another process uses the directory, JobError for a directory that can't be written or a
@@ -43,35 +33,29 @@ async function execute(
  */
 export async function runSweepJob(options: SweepOptions): Promise<number> {
   const { name, directory, sweeps, runs } = options;
-  let running: OwnProcess | undefined;
+  const running = new Set<OwnProcess>();
   const stop = new StopSignal({
     first: (signal) => {
-      process.stderr.write(`\n${signal}: the sweep ends with the present run.\n`);
-      running?.stop(signal);
+      const present = running.size > 1 ? `${running.size} present runs` : 'present run';
+      process.stderr.write(`\n${signal}: the sweep ends with the ${present}.\n`);
+      for (const each of running) each.stop(signal);
     },
-    again: () => running?.kill(),
+    again: () => {
+      for (const each of running) each.kill();
+    },
   });
   const opened = await openJobDirectory(directory, 'sweep');
   stop.listen();
   const record = new SweepRecord(directory, name, sweeps, runs);
   try {
     record.save();
-    for (const [i, run] of record.runs.entries()) {
-      const title = `Run ${i + 1} of ${record.runs.length}: ${run.name}`;
-      if (stop.received !== undefined) break;
-      if (run.status === 'finished') {
-        process.stdout.write(`${title}: finished earlier\n`);
-        continue;
-      }
-      process.stdout.write(`${title}\n`);
-      run.status = 'running';
-      record.save();
-      await execute(run, join(directory, run.name), (process) => {
-        running = process;
-      });
-      run.status = run.exit === 0 ? 'finished' : stop.received !== undefined ? 'stopped' : 'failed';
-      record.save();
-    }
+    const queue = record.runs.entries();
+    const lanes = Array.from({ length: options.parallel }, () =>
+      runFrom(queue, record, options, running, stop),
+    );
+    // An error of one lane, as of a full disk, does not leave the runs of the others alone.
+    const failed = (await Promise.allSettled(lanes)).find((lane) => lane.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   } finally {
     stop.close();
     opened.close();
@@ -81,15 +65,59 @@ export async function runSweepJob(options: SweepOptions): Promise<number> {
   return record.runs.every(({ status }) => status === 'finished') ? 0 : 1;
 }
 
+/** Takes runs from a queue, one after another, until a signal. */
+async function runFrom(
+  queue: Iterable<[number, RunRecord]>,
+  record: SweepRecord,
+  options: SweepOptions,
+  running: Set<OwnProcess>,
+  stop: StopSignal,
+): Promise<void> {
+  const isAlone = options.parallel === 1;
+  for (const [i, run] of queue) {
+    const title = `Run ${i + 1} of ${record.runs.length}: ${run.name}`;
+    if (stop.received !== undefined) break;
+    if (run.status === 'finished') {
+      process.stdout.write(`${title}: finished earlier\n`);
+      continue;
+    }
+    process.stdout.write(`${title}\n`);
+    run.status = 'running';
+    record.save();
+    const directory = join(options.directory, run.name);
+    const started = performance.now();
+    const trial = new OwnProcess(argumentsOf(run, directory, options), isAlone ? undefined : `[${i + 1}] `);
+    running.add(trial);
+    run.exit = await trial.ended;
+    running.delete(trial);
+    run.seconds = Math.round((performance.now() - started) / 100) / 10;
+    const { metrics, state } = await readRun(directory);
+    const trained = metrics.get('train/loss')?.last;
+    if (trained !== undefined) Object.assign(run, { step: trained.step, loss: trained.value });
+    const isStopped = stop.received !== undefined && state !== 'failed';
+    run.status = run.exit === 0 ? 'finished' : isStopped ? 'stopped' : 'failed';
+    record.save();
+    if (!isAlone) process.stdout.write(`${title}: ${stateOf(run)}\n`);
+  }
+}
+
+/** Runs at once share the threads: each has the same number, however many are at work, since it decides the bits. */
+function argumentsOf({ flags }: RunRecord, directory: string, options: SweepOptions): string[] {
+  const { parallel, numThreads = availableParallelism() } = options;
+  const share = parallel === 1 ? [] : [`--num_threads=${Math.max(1, Math.floor(numThreads / parallel))}`];
+  return ['train', ...flags, ...share, `--job_log_dir=${directory}`];
+}
+
+function stateOf({ status, exit }: RunRecord): string {
+  return status === 'failed' ? `failed (${exit})` : status;
+}
+
 /** The runs by their evaluation loss or the metric that they track; those that have written nothing come last. */
 async function summary(directory: string, records: readonly RunRecord[]): Promise<string> {
   const labels = new Map(
-    records.map(({ name, status, exit }) => [
-      join(directory, name),
-      { name, state: status === 'failed' ? `failed (${exit})` : status },
-    ]),
+    records.map((run) => [join(directory, run.name), { name: run.name, state: stateOf(run) }]),
   );
-  const hasBegun = (path: string): boolean => existsSync(join(path, 'experiment.json'));
+  const hasBegun = (path: string): boolean => existsSync(join(path, 'status.json'));
   const begun = [...labels.keys()].filter(hasBegun);
   const { header, rows, below } = runTable(compareRuns(await Promise.all(begun.map(readRun))), labels);
   const others = [...labels].filter(([path]) => !hasBegun(path)).map(([, { name, state }]) => [name, state]);

@@ -1,5 +1,7 @@
 /** @file The command in a child process, which gets signals as messages and ends with this process. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { StopSignalName } from './processes.js';
 
@@ -21,21 +23,36 @@ function nodeFlags(): string[] {
   );
 }
 
+/** Writes whole lines, since several processes write to the same stream; empty ones are left out. */
+function forwardLines(from: Readable, to: Writable, prefix: string): void {
+  createInterface({ input: from, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
+    if (line !== '') to.write(`${prefix}${line}\n`);
+  });
+}
+
 /** A process of the command, in the process group of this one: a signal that reaches both, as of Ctrl-C, counts once. */
 export class OwnProcess {
   private readonly child: ChildProcess;
   /** Its exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
 
-  /** @param args of `luthier`. */
-  constructor(args: readonly string[]) {
+  /**
+   * @param args of `luthier`.
+   * @param prefix of each line of its output; without one, its output is this process's.
+   */
+  constructor(args: readonly string[], prefix?: string) {
+    const output = prefix === undefined ? 'inherit' : 'pipe';
     this.child = spawn(process.execPath, [...nodeFlags(), command, ...args], {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', output, output, 'ipc'],
       env: { ...process.env, [variable]: '1' },
     });
+    const { stdout, stderr } = this.child;
+    if (stdout !== null) forwardLines(stdout, process.stdout, prefix!);
+    if (stderr !== null) forwardLines(stderr, process.stderr, prefix!);
     this.ended = new Promise((resolve, reject) => {
       this.child.on('error', reject);
-      this.child.on('exit', (code, signal) => resolve(code ?? signal ?? 1));
+      // Its output ends with it.
+      this.child.on('close', (code, signal) => resolve(code ?? signal ?? 1));
     });
   }
 

@@ -34,7 +34,9 @@ export class StopSignal {
 
   listen(): void {
     if (this.undo.length > 0) return;
-    const detached = isDetached();
+    const byOurs = listenToParent((name) => this.receive(name));
+    // A parent of the same command passes on the hang-ups that are not to be outlived.
+    const detached = byOurs !== undefined || isDetached();
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       const handler = () => {
         if (name !== 'SIGHUP' || !detached) this.receive(name);
@@ -43,7 +45,6 @@ export class StopSignal {
       this.undo.push(() => process.off(name, handler));
     }
     this.undo.push(onOutputGone(() => this.receive('SIGPIPE')));
-    const byOurs = listenToParent((name) => this.receive(name));
     if (byOurs !== undefined) this.undo.push(byOurs);
     else if (!detached) this.watchLaunchers();
   }

@@ -163,6 +163,18 @@ test.each([
   expect(() => parseFlags(argv)).toThrow(expect.objectContaining({ name: 'UsageError', message }));
 });
 
+test('--sweep_parallel is a number of runs of a sweep', () => {
+  const sweep = ['--sweep', 'numLayers=1,2'];
+  expect(parseFlags([...sweep, '--sweep_parallel=2']).sweepParallel).toBe(2);
+  for (const bad of ['0', '-1', '1.5', 'two'])
+    expect(() => parseFlags([...sweep, `--sweep_parallel=${bad}`])).toThrow(
+      `--sweep_parallel: expected a positive integer; got '${bad}'.`,
+    );
+  expect(() => parseFlags(['--sweep_parallel=2'])).toThrow(
+    '--sweep_parallel=2: it is for --sweep=PATH=VALUES, which is not given.',
+  );
+});
+
 test('--help names every flag', () => {
   for (const name of Object.keys(flagTable)) expect(flagsHelp(flagTable)).toContain(`--${name}`);
 });

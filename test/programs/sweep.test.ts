@@ -122,7 +122,7 @@ test('a run that fails does not keep the others from running', async () => {
   expect(stderr).toContain("No file matches 'corpus/none.txt'");
   expect(record(directory).map(({ status }) => status)).toEqual(['failed', 'finished']);
   expect(stdout).toMatch(
-    /dataPath=corpus_none\.txt-[\da-f]{8} +failed \(1\)\nBy eval_train\/total_loss, lowest first\.\n$/,
+    /(dataPath=corpus_none\.txt-[\da-f]{8}) +failed \(1\) .*\nBy eval_train\/total_loss, lowest first\.\n\1 failed: .*No file matches 'corpus\/none\.txt'.*\n$/,
   );
 });
 
