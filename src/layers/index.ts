@@ -66,6 +66,7 @@ export {
   type SoftmaxOutput,
 } from './embeddingSoftmax.js';
 export { GroupedQueryAttention } from './groupedQueryAttention.js';
+export { GroupNorm } from './groupNorm.js';
 export { Bias, FeedForward, Linear, MLPBlock } from './linears.js';
 export { BaseNormalization, BatchNorm, IdentityNorm, LayerNorm, RmsNorm } from './normalizations.js';
 export { GlobalPooling, Pooling } from './poolings.js';
@@ -76,6 +77,7 @@ export {
   TrainablePositionalEmbedding,
 } from './positions.js';
 export { AttentionProjection, CombinedQKVProjectionLayer, PerDimScale } from './projections.js';
+export { Sequential } from './sequential.js';
 export { Dropout } from './stochastics.js';
 export { type LmInputs, type LmLabels, type LmOutput, TransformerLm } from './transformerModels.js';
 export { StackedTransformer, Transformer, TransformerFeedForward } from './transformers.js';

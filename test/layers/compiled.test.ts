@@ -22,6 +22,7 @@ import {
   FullSoftmax,
   GELU,
   GlobalPooling,
+  GroupNorm,
   LayerNorm,
   LeakyReLU,
   Linear,
@@ -34,6 +35,7 @@ import {
   RmsNorm,
   RotaryPositionalEmbedding,
   runInContext,
+  Sequential,
   SharedEmbeddingSoftmax,
   Sigmoid,
   SiLU,
@@ -136,6 +138,12 @@ const simple: [string, Config<Simple>][] = [
   ['LayerNorm', LayerNorm.config({ dim: D })],
   ['LayerNorm without bias', LayerNorm.config({ dim: D, useBias: false, directScale: true })],
   ['RmsNorm', RmsNorm.config({ dim: D })],
+  ['GroupNorm', GroupNorm.config({ dim: D, numGroups: 2 })],
+  ['GroupNorm of what came before', GroupNorm.config({ dim: D, numGroups: 3, cumulative: true })],
+  [
+    'Sequential',
+    Sequential.config({ layers: [Linear.config({ inputDims: D, outputDims: 3 }), Tanh.config()] }),
+  ],
   ['Dropout', Dropout.config({ keepProb: 0.5 })],
   [
     'TransformerFeedForward',
@@ -154,6 +162,7 @@ test.each(simple)('%s', async (_, config) => {
 test.each([
   ['Conv2D', Conv2D.config({ filterShape: [3, 2, 4, 5], filterStride: [2, 1], bias: true })],
   ['Conv2D, dilated', Conv2D.config({ filterShape: [2, 3, 4, 3], dilations: [2, 2], padding: 'VALID' })],
+  ['GroupNorm', GroupNorm.config({ dim: 4, numGroups: 2 })],
   ['Pooling', Pooling.config({ windowShape: [3, 2], windowStride: [2, 2] })],
   ['Pooling by the mean', Pooling.config({ windowShape: [2, 3], poolingType: 'AVG' })],
   ['GlobalPooling', GlobalPooling.config({ poolingDims: [1, 2], poolingType: 'AVG', keepdims: true })],

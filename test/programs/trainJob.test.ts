@@ -215,7 +215,8 @@ test('where nothing can be saved, the error is still that of the run', async () 
     faults,
   );
   await stepReached(directory, 2, training);
-  rmSync(join(directory, 'checkpoints'), { recursive: true });
+  // The run may be writing there.
+  rmSync(join(directory, 'checkpoints'), { recursive: true, maxRetries: 10 });
   writeFileSync(join(directory, 'checkpoints'), '');
   const { code, stdout, stderr } = await training.finished;
   expect(code, stdout).toBe(1);
