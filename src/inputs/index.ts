@@ -16,7 +16,6 @@ export {
   TOKEN_UNIT,
 } from './batch.js';
 export { CifarImages, IdxImages } from './binaryImages.js';
-export { charVocabularyOf } from './characters.js';
 export { packageDirectory, resolveFiles, type SourceFile } from './corpusFiles.js';
 export { type DataIdentity, dataChanges, withTokenizerOf } from './dataIdentity.js';
 export { ArrayFeature, BaseFeature, ClassFeature, type FeatureSpec, NumberFeature } from './features.js';
@@ -38,5 +37,9 @@ export type { DataRecord, RecordTable } from './sources/recordTable.js';
 export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
 export { TextInput } from './textInput.js';
-export { BaseTokenizer, ByteTokenizer, CharTokenizer } from './tokenizers.js';
 export type { TokenArray } from './tokens.js';
+export { BaseTokenizer } from './vocabularies/baseTokenizer.js';
+export { ByteTokenizer } from './vocabularies/byteTokenizer.js';
+export { charVocabularyOf } from './vocabularies/characters.js';
+export { CharTokenizer } from './vocabularies/charTokenizer.js';
+export type { TokenDecoder } from './vocabularies/tokenDecoders.js';

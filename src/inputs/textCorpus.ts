@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import { readFiles, resolveFiles } from './corpusFiles.js';
 import type { DataFile } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import type { BaseTokenizer } from './tokenizers.js';
 import { concatenate, heldOutFiles, type SplitName, splitStream, type TokenStream } from './tokens.js';
+import type { BaseTokenizer } from './vocabularies/baseTokenizer.js';
 
 /** Files of a corpus, and the split to read. */
 export interface TextCorpusOptions {

@@ -18,8 +18,9 @@ import { fillWindow, packedRows, type RowSource, windowRows } from './lmRows.js'
 import { drawBelow, streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
 import { fingerprint, readTextCorpus } from './textCorpus.js';
-import { BaseTokenizer, ByteTokenizer } from './tokenizers.js';
 import type { TokenStream } from './tokens.js';
+import { BaseTokenizer } from './vocabularies/baseTokenizer.js';
+import { ByteTokenizer } from './vocabularies/byteTokenizer.js';
 
 /** Purposes of the random streams under the input's seed. */
 const PHASE = 2 ** 41;

@@ -2,6 +2,7 @@
 import { foldIn, type PrngKey, prngKey } from '../compiler/index.js';
 import { unitDouble } from '../decoding/promptRows.js';
 import { sampleId } from '../decoding/sampling.js';
+import type { TokenDecoder } from '../inputs/index.js';
 import { ContinuedText } from './continuedText.js';
 import type { Generation } from './generation.js';
 import { RequestError } from './requestError.js';
@@ -11,7 +12,7 @@ export type FinishReason = 'stop' | 'length' | 'cancelled';
 
 /** What a completion needs to know of its model. */
 export interface CompletionModel {
-  readonly decode: (ids: readonly number[]) => string;
+  readonly decoder: TokenDecoder;
   /** Tokens that end a sequence, and have no text. */
   readonly endIds: ReadonlySet<number>;
   /** Hands the completion to the decoder. */
@@ -37,7 +38,7 @@ export class Completion implements AsyncIterable<string> {
     private readonly model: CompletionModel,
   ) {
     const { stop, seed } = settings;
-    this.#text = new ContinuedText(model.decode, typeof stop === 'string' ? [stop] : stop);
+    this.#text = new ContinuedText(model.decoder, typeof stop === 'string' ? [stop] : stop);
     this.#key = prngKey(seed);
   }
 

@@ -1,7 +1,5 @@
 /** @file Text of a continuation as its tokens come: whole characters, up to the first stop text. */
-
-/** Stands for bytes that are no character, or not yet. */
-const REPLACEMENT = '\uFFFD';
+import type { TokenDecoder } from '../inputs/index.js';
 
 /** Length of the longest end of `text` that is the beginning of a longer stop text. */
 function heldBack(text: string, stops: readonly string[]): number {
@@ -15,32 +13,26 @@ function heldBack(text: string, stops: readonly string[]): number {
 
 /** Turns tokens into pieces of text. The pieces together are the text of all tokens before a stop text. */
 export class ContinuedText {
-  readonly #ids: number[] = [];
-  #given = 0;
+  /** Text that may be the beginning of a stop text. */
+  #held = '';
 
-  /** @param decode text of token ids */
   constructor(
-    private readonly decode: (ids: readonly number[]) => string,
+    private readonly decoder: TokenDecoder,
     private readonly stops: readonly string[],
   ) {}
 
   /** Takes a token; gives the text that is certain by now, and whether a stop text has ended it. */
   take(id: number): { readonly piece: string; readonly isStopped: boolean } {
-    this.#ids.push(id);
-    const text = this.decode(this.#ids);
-    // A character of several tokens ends in a replacement until the last of them is there.
-    let end = text.length;
-    while (end > this.#given && text[end - 1] === REPLACEMENT) end--;
-    const fresh = text.slice(this.#given, end);
+    const fresh = this.#held + this.decoder.take(id);
     const found = this.stops.map((stop) => fresh.indexOf(stop)).filter((at) => at >= 0);
     if (found.length > 0) return { piece: fresh.slice(0, Math.min(...found)), isStopped: true };
-    const piece = fresh.slice(0, fresh.length - heldBack(fresh, this.stops));
-    this.#given += piece.length;
-    return { piece, isStopped: false };
+    const certain = fresh.length - heldBack(fresh, this.stops);
+    this.#held = fresh.slice(certain);
+    return { piece: fresh.slice(0, certain), isStopped: false };
   }
 
   /** The text that was held back, once no further token comes. */
   rest(): string {
-    return this.decode(this.#ids).slice(this.#given);
+    return this.#held + this.decoder.rest();
   }
 }

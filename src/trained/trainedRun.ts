@@ -173,7 +173,7 @@ export class TrainedRun {
       );
     }
     return new Completion(ids, settings, {
-      decode: (drawn) => tokenizer.decode(drawn),
+      decoder: tokenizer.decoder(),
       endIds: endsOf(hp.decode.hp.decoder),
       enqueue: queue.add,
     });

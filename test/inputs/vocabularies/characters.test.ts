@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { readFiles, resolveFiles } from '../../../src/inputs/corpusFiles.js';
 import {
   charVocabulary,
   charVocabularyOf,
   decodeUtf8,
   encodeCharacters,
-} from '../../src/inputs/characters.js';
-import { readFiles, resolveFiles } from '../../src/inputs/corpusFiles.js';
-import { anyText } from './corpus.js';
+} from '../../../src/inputs/vocabularies/characters.js';
+import { anyText } from '../corpus.js';
 
 const idsOf = (vocabulary: string) =>
   new Map([...vocabulary].map((character, id) => [character.codePointAt(0)!, id] as const));

@@ -1,8 +1,8 @@
 /** @file Characters of a corpus, Unicode code points, and their ids. */
 
-import { readFiles, resolveFiles, type SourceFile } from './corpusFiles.js';
-import { InputError } from './inputErrors.js';
-import type { TokenArray } from './tokens.js';
+import { readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
+import { InputError } from '../inputErrors.js';
+import type { TokenArray } from '../tokens.js';
 
 /** The text of a file. @throws InputError where its bytes are not UTF-8 */
 export function decodeUtf8(file: SourceFile): string {

@@ -1,0 +1,63 @@
+/** @file Incremental decoding: the text of token ids as they come. */
+
+/** Decodes a sequence of ids one by one. The pieces together are the text of all ids. */
+export interface TokenDecoder {
+  /** Takes an id; gives the text that is certain by now, whole characters. @throws InputError for an unknown id */
+  take(id: number): string;
+  /** Gives what is left at the end: bytes that are no character become U+FFFD. */
+  rest(): string;
+}
+
+/** Decoder of ids that stand for bytes: those of a character wait until it is whole. */
+export class ByteDecoder implements TokenDecoder {
+  readonly #utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+  /** @param bytesOf the bytes of an id */
+  constructor(private readonly bytesOf: (id: number) => Uint8Array) {}
+
+  take(id: number): string {
+    return this.#utf8.decode(this.bytesOf(id), { stream: true });
+  }
+
+  rest(): string {
+    return this.#utf8.decode();
+  }
+}
+
+/** Ends the text of ids of which further ones may make a character. */
+const REPLACEMENT = '\uFFFD';
+/** Ids before the last one that may be part of its character: UTF-8 has characters of up to four bytes. */
+const MOST_WAITING = 3;
+
+/**
+ * Decoder of any tokenizer: text is decoded in windows. A window begins with the ids of the last piece that was given,
+ * for the text of an id may depend on the one before it (a blank between words, say).
+ */
+export class WindowDecoder implements TokenDecoder {
+  #window: number[] = [];
+  /** Ids of the window whose text is given. */
+  #given = 0;
+
+  /** @param decode text of ids */
+  constructor(private readonly decode: (ids: readonly number[]) => string) {}
+
+  take(id: number): string {
+    this.#window.push(id);
+    const { length } = this.#window;
+    if (!this.decode(this.#window).endsWith(REPLACEMENT)) return this.#give(length);
+    return length - this.#given > MOST_WAITING + 1 ? this.#give(this.#given + 1) : '';
+  }
+
+  rest(): string {
+    return this.#give(this.#window.length);
+  }
+
+  /** The text of the ids before `end` that is not given yet. */
+  #give(end: number): string {
+    const before = this.decode(this.#window.slice(0, this.#given));
+    const piece = this.decode(this.#window.slice(0, end)).slice(before.length);
+    this.#window = this.#window.slice(this.#given);
+    this.#given = end - this.#given;
+    return piece;
+  }
+}
