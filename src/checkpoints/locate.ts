@@ -1,5 +1,5 @@
 /** @file The checkpoint that a path and a step mean. */
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isThere } from '../files/index.js';
 import { CheckpointError } from './checkpointErrors.js';
 import { listCheckpoints, noCheckpointsError, stepOfName } from './directory.js';
@@ -36,7 +36,7 @@ function bestOf(directory: string, found: ReadonlyMap<number, string>): number {
 /**
  * The directory of one checkpoint.
  *
- * @param path a run's directory, its directory of checkpoints, or one checkpoint.
+ * @param path a run's directory, its directory of checkpoints, either with `/STEP` or `/best` behind, or one checkpoint.
  * @param wanted a step, or the best; undefined is the newest. A path of one checkpoint takes none.
  * @throws CheckpointError of kind `missing`
  */
@@ -45,6 +45,10 @@ export function locateCheckpoint(path: string, wanted?: number | 'best'): string
     if (wanted === undefined) return path;
     throw new CheckpointError('missing', path, `it is one checkpoint and has no step ${wanted} to choose`);
   }
+  const last = basename(path);
+  const named = last === 'best' ? last : stepOfName(last);
+  if (named !== undefined && wanted === undefined && !isThere(path))
+    return locateCheckpoint(dirname(path), named);
   const inRun = join(path, 'checkpoints');
   const directory = isThere(inRun) ? inRun : path;
   const found = listCheckpoints(directory);

@@ -44,6 +44,7 @@ const commonFlags: ReadonlySet<string> = new Set([
   'device',
   'engine',
   'peak_tflops',
+  'checkpoint',
   'restore_previous_checkpoint',
   'profile',
   ...Object.keys(inspectionFlags),
@@ -118,8 +119,9 @@ export const flagTable: FlagTable = {
     key: 'checkpoint',
     value: 'STEP|best|PATH',
     about:
-      'The checkpoint to evaluate or decode: of this step, the best by task.train.trackMetric, or that of another run ' +
-      'or checkpoint directory. Default: the newest.',
+      'The checkpoint to evaluate, decode or train from: of this step, the best by task.train.trackMetric, or that of ' +
+      'another run (out/run, out/run/1200, out/run/best) or checkpoint directory. Training goes back to a step or best, and ' +
+      'keeps later checkpoints aside; from a path, it starts a new run with its whole state. Default: the newest.',
     parse: checkpointOf,
   },
   restore_previous_checkpoint: {
@@ -172,18 +174,17 @@ export function parseFlags(argv: readonly string[]): Flags {
 function checkConflicts(flags: Flags): void {
   checkInspection(flags);
   const { changes, mode, dump, checkpoint, sweepParallel } = flags;
-  if (checkpoint !== undefined && mode.startsWith('train')) {
-    throw new UsageError(
-      `--checkpoint=${checkpoint} and --mode=${mode} do not go together: training resumes from its newest checkpoint. ` +
-        'Use --checkpoint with --mode=eval, decode or decode_once; a new run starts from another one by ' +
-        'task.train.initFromCheckpoint.',
-    );
-  }
   const swept = changes.find(({ kind }) => kind === 'sweep');
   if (sweepParallel !== undefined && swept === undefined)
     throw new UsageError(
       `--sweep_parallel=${sweepParallel}: it is for --sweep=PATH=VALUES, which is not given.`,
     );
+  if (swept !== undefined && (checkpoint === 'best' || typeof checkpoint === 'number')) {
+    throw new UsageError(
+      `--checkpoint=${checkpoint} and ${swept.origin} do not go together: each run of a sweep has a directory of its own. ` +
+        'Use the path of a run or a checkpoint, as --checkpoint=out/run: every run then starts from its state.',
+    );
+  }
   if (swept === undefined || dump !== undefined || mode.startsWith('train')) return;
   throw new UsageError(
     `${swept.origin} and --mode=${mode} do not go together: a sweep trains. ` +

@@ -11,7 +11,7 @@ import { runToEnd } from './jobEnd.js';
 import { JobError, strayFailures } from './jobErrors.js';
 import { writeJobFiles } from './jobFiles.js';
 import { machineOf } from './machine.js';
-import { checkpointDirectory, type JobOptions } from './options.js';
+import { checkpointDirectory, isOfOtherRun, type JobOptions } from './options.js';
 import { Reporter } from './reporter.js';
 import { Run } from './run.js';
 import type { FlatTrainState } from './taskState.js';
@@ -64,7 +64,7 @@ export async function restoreParams(
   const state = paramsOf(task);
   const { checkpoint } = options;
   const paramsOnly = useEma ? EMA : true;
-  if (typeof checkpoint === 'string' && checkpoint !== 'best') {
+  if (isOfOtherRun(checkpoint)) {
     readCheckpoint(locateCheckpoint(checkpoint), state, { paramsOnly });
     return state;
   }

@@ -1,57 +1,15 @@
-/** @file Checkpoints of a training run: restored at its start, saved at intervals and at its end. */
+/** @file Checkpoints of a training run: saved at intervals and at its end. */
 import type { Checkpointer } from '../checkpoints/index.js';
-import { takeMemory } from '../compiler/index.js';
-import { InputError, type InputState } from '../inputs/index.js';
-import type { SingleTask } from '../tasks/index.js';
 import { type JobOptions, phase } from './options.js';
-import type { ProgramDataset } from './programDataset.js';
-import { type Progress, readProgress, type Saved, savedWith } from './progress.js';
+import { type Saved, savedWith } from './progress.js';
 import type { Run } from './run.js';
-import { restartSlots, type TrainMemory } from './taskState.js';
-
-/** A restored checkpoint. */
-interface Restored {
-  /** Directory of the checkpoint. */
-  readonly path: string;
-  readonly progress: Progress | undefined;
-  /** Differences between the present training data and the run's, if any. */
-  readonly changes: string | undefined;
-  /** Variables that were frozen and are no longer. */
-  readonly unfrozen: readonly string[];
-}
-
-/**
- * Restores the state and the training input from the newest checkpoint; undefined if there is none. Slots of variables that
- * were frozen start as at the first step.
- */
-export async function restoreNewest(
-  options: JobOptions,
-  task: SingleTask,
-  checkpointer: Checkpointer,
-  state: TrainMemory,
-  dataset: ProgramDataset,
-): Promise<Restored | undefined> {
-  if (checkpointer.latestStep() === undefined) return undefined;
-  await takeMemory([state.params, ...Object.values(state.slots), state.grads], options);
-  const restored = await checkpointer.restore(state, { allowPrevious: options.restorePreviousCheckpoint });
-  const changes = dataset.takeChanges();
-  try {
-    if (restored.inputState !== null) dataset.open().setState(restored.inputState as InputState);
-  } catch (error) {
-    if (!(error instanceof InputError) || changes === undefined) throw error;
-    throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
-  }
-  restartSlots(task, state, new Set(restored.withoutSlots));
-  const progress = readProgress(restored.progress, restored.path);
-  return { path: restored.path, progress, changes, unfrozen: restored.withoutSlots };
-}
 
 /** Saves the state of a training run. */
 export class CheckpointProgram {
   /** The step saved last, or restored. */
   #saved: number | undefined;
 
-  /** @param restored whether training resumed; the newest checkpoint may have been skipped as broken. */
+  /** @param restored whether the state is of a checkpoint of this run; the newest may have been skipped as broken. */
   constructor(
     private readonly options: JobOptions,
     readonly checkpointer: Checkpointer,

@@ -46,8 +46,8 @@ export interface JobOptions extends EngineOptions {
   readonly classVars: string;
   readonly restorePreviousCheckpoint?: boolean;
   /**
-   * The checkpoint to evaluate or decode: a step, `best` by the metric that training tracked, or the path of another run or
-   * of one checkpoint, which another experiment may have written. Default: the newest.
+   * The checkpoint to evaluate, to decode or to train from: a step, `best` by the metric that training tracked, or the path
+   * of another run or of one checkpoint, which another experiment may have written. Default: the newest.
    */
   readonly checkpoint?: number | string | undefined;
   readonly taps?: TapOptions | undefined;
@@ -60,6 +60,16 @@ export interface JobOptions extends EngineOptions {
 /** The directory of a job's checkpoints. */
 export function checkpointDirectory({ jobLogDir }: JobOptions): string {
   return join(jobLogDir, 'checkpoints');
+}
+
+/** Whether a checkpoint is the path of another run, rather than one of the job's directory. */
+export function isOfOtherRun(checkpoint: JobOptions['checkpoint']): checkpoint is string {
+  return typeof checkpoint === 'string' && checkpoint !== 'best';
+}
+
+/** Whether a checkpoint is a given one of the job's directory, to which training goes back. */
+export function isOfOwnRun(checkpoint: JobOptions['checkpoint']): checkpoint is number | 'best' {
+  return checkpoint !== undefined && !isOfOtherRun(checkpoint);
 }
 
 /** Options of the compiler. @param name of the program, for messages and profiles */

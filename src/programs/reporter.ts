@@ -13,7 +13,7 @@ import {
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
-import type { JobOptions } from './options.js';
+import { isOfOwnRun, type JobOptions } from './options.js';
 import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
 import { metricScalars, type Scalars, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
@@ -155,8 +155,10 @@ export class Reporter {
 
   /** Prints that the state was saved after an error. */
   saved(step: number): void {
+    // With it, each command goes back.
+    const without = isOfOwnRun(this.options.checkpoint) ? ' without --checkpoint' : '';
     this.#line.message(
-      `Saved at step ${step} of ${this.course.numTrainSteps}; the same command goes on from there.`,
+      `Saved at step ${step} of ${this.course.numTrainSteps}; the same command${without} goes on from there.`,
     );
   }
 

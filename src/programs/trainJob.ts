@@ -4,7 +4,7 @@ import { build } from '../hparams/index.js';
 import { batchCount, type InputSource } from '../inputs/index.js';
 import type { StopSignal } from '../system/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
-import { CheckpointProgram, restoreNewest } from './checkpointProgram.js';
+import { CheckpointProgram } from './checkpointProgram.js';
 import { forgetData } from './dataRecord.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { DuePrograms } from './duePrograms.js';
@@ -23,6 +23,8 @@ import { evaluationsOf } from './progress.js';
 import { Reporter, shortList } from './reporter.js';
 import { Run } from './run.js';
 import { type RunEnd, StatusRecord } from './runStatus.js';
+import { setAside } from './setAside.js';
+import { recordOrigin, restoreStart, takeData } from './startingCheckpoint.js';
 import { StepTaps } from './stepTaps.js';
 import type { FlatTrainState } from './taskState.js';
 import { averaged, beginToInitialize, trainStateOf } from './taskState.js';
@@ -79,10 +81,13 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
     saveKeepIntervalDuration: hp.saveKeepIntervalDuration,
     notify: ({ message }) => tell(message),
   });
-  if (checkpointer.latestStep() === undefined) forgetData(options.jobLogDir);
+  if (checkpointer.latestStep() === undefined) {
+    forgetData(options.jobLogDir);
+    takeData(options);
+  }
   const input = dataset.open();
   const state = trainStateOf(task);
-  const restored = await restoreNewest(options, task, checkpointer, state, dataset);
+  const restored = await restoreStart(options, task, checkpointer, state, dataset);
   const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
   const list = programsOf(options, task, state, input);
   const tracked = list.find((each) => each instanceof TrackProgram);
@@ -91,6 +96,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   if (progress !== undefined) programs.restore(progress.pending, progress.positions);
   // A finished run that is restarted shows its results.
   if (state.step >= hp.numTrainSteps) programs.reach(state.step);
+  const told = setAside(options, state.step);
   const reporter = new Reporter(options, {
     ...{ numTrainSteps: hp.numTrainSteps, firstStep: state.step, again: programs.pending },
     logIntervalSteps: hp.logTrainOutputIntervalSteps ?? hp.summaryIntervalSteps,
@@ -101,6 +107,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
       `--mode=train does not run ${hp.trackMetric.hp.evaluation}, so no best checkpoint is kept.`,
     );
   reporter.trainingStarts(task, input.getGlobalBatchSize(), restored?.path);
+  reporter.tell(...told);
   if (given !== undefined) reporter.tell(...given.lines());
   // Other threads draw initial values while this one compiles.
   const beginning = restored === undefined ? await beginToInitialize(options, task, state, given) : undefined;
@@ -109,7 +116,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   const [program] = await Promise.all([creating, beginning?.done]);
   const machine = await machineOf(options, program.executable);
   if (restored !== undefined) {
-    reporter.tell(...machineChanges(recordedMachine(options.jobLogDir) ?? {}, machine));
+    reporter.tell(...machineChanges(recordedMachine(restored.jobLogDir) ?? {}, machine));
     if (restored.changes !== undefined)
       reporter.tell(`Going on with data that is not what the run began with: ${restored.changes}.`);
     if (restored.unfrozen.length > 0)
@@ -119,6 +126,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   }
   // Written last, since a run that can't resume must not overwrite the earlier record.
   writeJobFiles(options, machine);
+  recordOrigin(options, restored);
   status.begin();
   given?.writeRecord(options.jobLogDir);
   given?.close();
@@ -130,7 +138,12 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   }
   const taps = options.taps && (await StepTaps.create(options, options.taps, task, state, program.step));
   const saved = { state, program, meter, programs, run, tracked };
-  const checkpoints = new CheckpointProgram(options, checkpointer, saved, restored !== undefined);
+  const checkpoints = new CheckpointProgram(
+    options,
+    checkpointer,
+    saved,
+    restored?.jobLogDir === options.jobLogDir,
+  );
   const train = new MeteredTraining({ options, task, program, meter, checkpoints, programs, taps });
   return { run, train, meter, dataset, checkpoints, programs, strays };
 }

@@ -179,7 +179,7 @@ test('--help names every flag', () => {
   for (const name of Object.keys(flagTable)) expect(flagsHelp(flagTable)).toContain(`--${name}`);
 });
 
-test('--checkpoint is a step, best or a path, for what reads a checkpoint', () => {
+test('--checkpoint is a step, best or a path', () => {
   const checkpoint = (...argv: string[]) => parseFlags(['--mode=eval', ...argv]).checkpoint;
   expect([checkpoint(), checkpoint('--checkpoint=1200'), checkpoint('--checkpoint', 'best')]).toEqual([
     undefined,
@@ -189,10 +189,11 @@ test('--checkpoint is a step, best or a path, for what reads a checkpoint', () =
   expect(() => checkpoint('--checkpoint=-1')).toThrow(
     "--checkpoint: expected the step of a checkpoint, best, or a path such as ./-1; got '-1'.",
   );
-  expect(() => parseFlags(['--checkpoint=best'])).toThrow(
-    '--checkpoint=best and --mode=train do not go together: training resumes from its newest checkpoint. ' +
-      'Use --checkpoint with --mode=eval, decode or decode_once; a new run starts from another one by ' +
-      'task.train.initFromCheckpoint.',
+  const sweep = ['--sweep', 'numLayers=1,2'];
+  expect(parseFlags([...sweep, '--checkpoint=out/run']).common).toEqual(['--checkpoint=out/run']);
+  expect(() => parseFlags([...sweep, '--checkpoint=best'])).toThrow(
+    '--checkpoint=best and --sweep numLayers=1,2 do not go together: each run of a sweep has a directory of its own. ' +
+      'Use the path of a run or a checkpoint, as --checkpoint=out/run: every run then starts from its state.',
   );
 });
 

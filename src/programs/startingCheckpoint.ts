@@ -1,0 +1,126 @@
+/** @file Checkpoint that training starts from: the newest of its run, an earlier one, or that of another run. */
+import { basename, dirname, join, resolve } from 'node:path';
+import { z } from 'zod';
+import { type Checkpointer, locateCheckpoint, readCheckpoint } from '../checkpoints/index.js';
+import { takeMemory } from '../compiler/index.js';
+import { isThere, readRegularFile } from '../files/index.js';
+import { InputError, type InputState } from '../inputs/index.js';
+import type { SingleTask } from '../tasks/index.js';
+import { recordData, recordedData } from './dataRecord.js';
+import { writeJobFile } from './jobDirectory.js';
+import { JobError } from './jobErrors.js';
+import { isOfOtherRun, isOfOwnRun, type JobOptions } from './options.js';
+import { type ProgramDataset, TRAIN } from './programDataset.js';
+import { type Progress, readProgress } from './progress.js';
+import { restartSlots, type TrainMemory } from './taskState.js';
+
+/** A restored checkpoint. */
+export interface Restored {
+  /** Directory of the checkpoint. */
+  readonly path: string;
+  /** Directory of the run that saved it. */
+  readonly jobLogDir: string;
+  readonly progress: Progress | undefined;
+  /** Differences between the present training data and the run's, if any. */
+  readonly changes: string | undefined;
+  /** Variables that were frozen and are no longer. */
+  readonly unfrozen: readonly string[];
+}
+
+/** Content of started_from.json, in the directory of a run that started from the state of another. */
+const origin = z.strictObject({
+  /** `--checkpoint`, absolute. */
+  checkpoint: z.string(),
+  /** Directory of the checkpoint that it meant. */
+  path: z.string(),
+});
+
+/**
+ * Restores the state and the training input from `--checkpoint`, or else from the newest checkpoint; undefined for a run
+ * that begins from initial values. Slots of variables that were frozen start as at the first step.
+ *
+ * @throws JobError where the directory's run did not start from the other run that `--checkpoint` names, or has no
+ *   checkpoint; CheckpointError for one that is missing, broken or of another model; InputError for data that the saved
+ *   position does not fit.
+ */
+export async function restoreStart(
+  options: JobOptions,
+  task: SingleTask,
+  checkpointer: Checkpointer,
+  state: TrainMemory,
+  dataset: ProgramDataset,
+): Promise<Restored | undefined> {
+  const { checkpoint, jobLogDir } = options;
+  const newest = checkpointer.latestStep();
+  if (newest === undefined && checkpoint === undefined) return undefined;
+  if (newest === undefined && isOfOwnRun(checkpoint)) {
+    throw new JobError(
+      `--checkpoint=${checkpoint}: --job_log_dir=${jobLogDir} has no checkpoint to go on from. Give the directory of a run ` +
+        'that was trained, or start from another run by its path, as --checkpoint=out/run.',
+    );
+  }
+  if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
+  await takeMemory([state.params, ...Object.values(state.slots), state.grads], options);
+  const restored =
+    isOfOtherRun(checkpoint) && newest === undefined
+      ? fromOtherRun(checkpoint, state)
+      : await checkpointer.restore(state, {
+          step: isOfOwnRun(checkpoint) ? checkpoint : undefined,
+          allowPrevious: options.restorePreviousCheckpoint,
+        });
+  const { inputState, path, withoutSlots: unfrozen } = restored;
+  const changes = dataset.takeChanges();
+  try {
+    if (inputState !== null) dataset.open().setState(inputState as InputState);
+  } catch (error) {
+    if (!(error instanceof InputError) || changes === undefined) throw error;
+    throw new InputError(`${error.message} Since the run began: ${changes}.`, { cause: error });
+  }
+  restartSlots(task, state, new Set(unfrozen));
+  const progress = readProgress(restored.progress, path);
+  return { path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir, progress, changes, unfrozen };
+}
+
+function fromOtherRun(checkpoint: string, state: TrainMemory) {
+  const path = locateCheckpoint(checkpoint);
+  return { ...readCheckpoint(path, state), path };
+}
+
+/** Before a new run opens its data: what another run's data was, if its checkpoint is to be started from. */
+export function takeData({ checkpoint, jobLogDir }: JobOptions): void {
+  if (!isOfOtherRun(checkpoint)) return;
+  const data = recordedData(runOf(locateCheckpoint(checkpoint)), TRAIN);
+  if (data !== undefined) recordData(jobLogDir, TRAIN, data);
+}
+
+/** The directory of the run with this checkpoint. */
+const runOf = (path: string): string => {
+  const above = dirname(resolve(path));
+  return basename(above) === 'checkpoints' ? dirname(above) : above;
+};
+
+const originPath = (jobLogDir: string): string => join(jobLogDir, 'started_from.json');
+
+/** Records that a run started from the state of another, so that the same command resumes it. @throws JobError */
+export function recordOrigin({ jobLogDir, checkpoint }: JobOptions, restored: Restored | undefined): void {
+  if (restored === undefined || !isOfOtherRun(checkpoint) || restored.jobLogDir === jobLogDir) return;
+  const content: z.output<typeof origin> = {
+    checkpoint: resolve(checkpoint),
+    path: resolve(restored.path),
+  };
+  writeJobFile(originPath(jobLogDir), `${JSON.stringify(content, null, 1)}\n`);
+}
+
+function checkOrigin({ jobLogDir }: JobOptions, checkpoint: string, newest: number): void {
+  const path = originPath(jobLogDir);
+  const recorded = isThere(path)
+    ? origin.safeParse(JSON.parse(readRegularFile(path).toString())).data
+    : undefined;
+  if (recorded?.checkpoint === resolve(checkpoint)) return;
+  const started = recorded === undefined ? 'did not start from there' : `started from ${recorded.checkpoint}`;
+  throw new JobError(
+    `--checkpoint=${checkpoint}: --job_log_dir=${jobLogDir} has a run that ${started}; its newest checkpoint is that of ` +
+      `step ${newest}. Take another --job_log_dir to start from ${checkpoint}, or leave out --checkpoint to go on with ` +
+      'this run.',
+  );
+}
