@@ -8,7 +8,7 @@ const MAY_IMPORT = {
   editor: [],
   checkpoints: ['hparams', 'compiler', 'workers', 'files'],
   summaries: ['hparams', 'compiler', 'workers', 'files'],
-  inputs: ['hparams', 'compiler', 'workers'],
+  inputs: ['hparams', 'compiler', 'workers', 'files'],
   learners: ['hparams', 'compiler'],
   layers: ['hparams', 'compiler'],
   decoding: ['hparams', 'compiler'],

@@ -101,7 +101,7 @@ function memoryOf(task: SingleTask, held: Held, { memory }: TracedStep): Trainin
 export function analyze(configured: ConfiguredExperiment): Analysis {
   const task = build(configured.task);
   const input = build(trainingDataset(configured));
-  const specs = input.batchSpecs();
+  const specs = input.paddedBatchSpecs();
   const { count, unit } = batchCount(specs, input.batchUnit);
   const hosts = input.getGlobalBatchSize() / input.batchSize;
   const { held, mesh } = deviceShare(task, specs, hosts);

@@ -140,7 +140,7 @@ export class Fingerprints {
     // Who wrote the configs of layers is not asked, and stacks are dear.
     const theTask = (): SingleTask => (built ??= withOrigin('luthier diff', () => build(task)));
     const traced = this.tasks.of(parts, () => new TracedTask(theTask()));
-    const training = () => build(trainingDataset(configured)).batchSpecs();
+    const training = () => build(trainingDataset(configured)).paddedBatchSpecs();
     const evaluated = datasets.filter((dataset) => !dataset.isTraining || !evalSkipTrain);
     const inputs = [...datasets, ...decodeDatasets].map((dataset) =>
       this.inputs.of([dataset], () => inputDigest(dataset)),
@@ -153,7 +153,7 @@ export class Fingerprints {
         return { hash: digest(hash, host), operations };
       }),
       evaluation: await told(() => {
-        const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).batchSpecs()).hash);
+        const steps = evaluated.map((dataset) => traced.evaluation(build(dataset).paddedBatchSpecs()).hash);
         return { hash: digest(steps, meansOfBatches()) };
       }),
       'initial values': await this.initials.of([...parts, randomSeed], () =>

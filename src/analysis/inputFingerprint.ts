@@ -10,6 +10,7 @@ import {
   batchCount,
   type InputState,
   nextBatch,
+  peekBatch,
   specsOf,
   withTokenizerOf,
 } from '../inputs/index.js';
@@ -45,7 +46,7 @@ async function* beginningOf(input: BaseInput): AsyncGenerator<unknown> {
   if (first === undefined) return;
   const state = input.getState();
   yield [state, batchCount(specsOf(first), input.batchUnit), contentsOf(await nextBatch(input))];
-  yield contentsOf(await nextBatch({ getNext: () => input.peek() }));
+  yield contentsOf(await peekBatch(input));
   input.setState(state);
   yield contentsOf(await nextBatch(input));
   input.reset();

@@ -1,8 +1,10 @@
 /** @file BaseInput: the fields and the contract that every input shares (Pax's base_input.BaseInput). */
 
 import { z } from 'zod';
+import { explain, readRegularFile, writeWhole } from '../files/index.js';
 import { Configurable } from '../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
+import { padBatch, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { IdRows, InputSource, InputState } from './inputSource.js';
@@ -31,6 +33,11 @@ export abstract class BaseInput
         .default(null)
         .describe("Name in summaries, directories and messages; null is 'train' in training, else 'input'."),
       batchSize: z.int().positive().describe('Rows of a batch on one host.'),
+      batchPaddingSize: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe('Rows of padding, of weight 0, that programs get behind each batch.'),
       numInfeedHosts: z.int().positive().default(1).describe('Number of hosts that share the data.'),
       infeedHostIndex: z.int().min(0).default(0).describe('Index of this host.'),
       inputRandomSeed: z.int().min(0).nullable().default(null).describe('Seed of the order; null is 0.'),
@@ -64,14 +71,31 @@ export abstract class BaseInput
         ),
     },
     (schema) =>
-      schema.refine(({ infeedHostIndex, numInfeedHosts }) => infeedHostIndex < numInfeedHosts, {
-        path: ['infeedHostIndex'],
-        error: 'must be below numInfeedHosts, for hosts are counted from 0',
-      }),
+      schema
+        .refine(({ infeedHostIndex, numInfeedHosts }) => infeedHostIndex < numInfeedHosts, {
+          path: ['infeedHostIndex'],
+          error: 'must be below numInfeedHosts, for hosts are counted from 0',
+        })
+        .refine(({ resetForEval, evalLoopNumBatches }) => resetForEval || evalLoopNumBatches !== -1, {
+          path: ['evalLoopNumBatches'],
+          error:
+            'must be a number of batches where resetForEval is false: -1 reads to the end of the data, and an evaluation ' +
+            'that goes on where the last one stopped goes round and round it',
+        }),
   )
   implements InputSource
 {
   static override readonly isAbstract = true;
+  protected override setup(): void {
+    super.setup();
+    if (this.repeats && !this.hp.isTraining && this.hp.evalLoopNumBatches === -1) {
+      throw new InputError(
+        `Input '${this.name}' repeats without end, so evalLoopNumBatches -1 would evaluate for ever. ` +
+          'Set it to a number of batches, or let the data end (repeat, numBatches).',
+      );
+    }
+  }
+
   get name(): string {
     return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
   }
@@ -96,9 +120,14 @@ export abstract class BaseInput
     return this.hp.batchSize * this.hp.numInfeedHosts;
   }
 
+  /** Whether the data starts over after its end, as the config alone says. */
+  get repeats(): boolean {
+    return this.hp.isTraining;
+  }
+
   /** Whether `getNext` gives batches for ever, so that an evaluation can't read to the end. */
   get isEndless(): boolean {
-    return this.hp.isTraining;
+    return this.repeats;
   }
 
   /** Identity of the data; what a subclass leaves out is neither recorded nor compared. */
@@ -123,6 +152,16 @@ export abstract class BaseInput
     );
   }
 
+  /** `batchSpecs` of padded batches. @throws InputError as `batchSpecs`. */
+  paddedBatchSpecs(): BatchSpecs {
+    return specsWithRows(this.batchSpecs(), (rows) => rows + this.hp.batchPaddingSize);
+  }
+
+  /** A batch with `batchPaddingSize` rows more: their `paddings` are 1, all else is 0. */
+  padded(batch: Batch): Batch {
+    return padBatch(batch, this.hp.batchPaddingSize);
+  }
+
   abstract getNext(): Promise<Batch>;
   abstract reset(): void;
   abstract getState(): InputState;
@@ -135,6 +174,32 @@ export abstract class BaseInput
     } finally {
       this.setState(state);
     }
+  }
+
+  async getNextPadded(): Promise<Batch> {
+    return this.padded(await this.getNext());
+  }
+
+  async peekPadded(): Promise<Batch> {
+    return this.padded(await this.peek());
+  }
+
+  /** Writes the state to a file. @throws the system's error where it can't be written. */
+  save(path: string): void {
+    writeWhole(path, `${JSON.stringify(this.getState())}\n`);
+  }
+
+  /** Resumes from a file of `save`. @throws InputError for a file that is absent, damaged, or of other data. */
+  restore(path: string): void {
+    let state: unknown;
+    try {
+      state = JSON.parse(readRegularFile(path).toString('utf8'));
+    } catch (error) {
+      throw new InputError(`Input '${this.name}': ${path} holds no state of an input: ${explain(error)}.`, {
+        cause: error,
+      });
+    }
+    this.setState(Object(state));
   }
 
   idsToStrings(_ids: IdRows, _lengths?: ArrayLike<number>): string[] {

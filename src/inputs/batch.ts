@@ -29,7 +29,8 @@ export interface BatchCount {
   readonly unit: string;
 }
 
-function isSpec(value: TensorSpec | BatchSpecs): value is TensorSpec {
+/** Whether an entry of a batch's specs is an array's. */
+export function isSpec(value: TensorSpec | BatchSpecs): value is TensorSpec {
   return Array.isArray(value.shape) && typeof value.dtype === 'string';
 }
 

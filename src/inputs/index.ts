@@ -22,9 +22,11 @@ export { ArrayFeature, BaseFeature, ClassFeature, type FeatureSpec, NumberFeatur
 export { ImageInput } from './imageInput.js';
 export { BaseImageSource, ImageFolder } from './imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
-export { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
+export { type IdRows, type InputSource, type InputState, nextBatch, peekBatch } from './inputSource.js';
 export type { JsonValue } from './jsonValue.js';
+export { MultiInput } from './multiInput.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';
+export { RebatchedInput } from './rebatchedInput.js';
 export { RecordInput } from './recordInput.js';
 export { RowInput } from './rowInput.js';
 export {

@@ -30,6 +30,10 @@ export interface InputSource {
   getNext(): Promise<Batch>;
   /** The next batch, without taking it. @throws EndOfData as `getNext` */
   peek(): Promise<Batch>;
+  /** As `getNext`, with `batchPaddingSize` rows of padding behind the batch: what programs read. */
+  getNextPadded(): Promise<Batch>;
+  /** As `peek`, padded as `getNextPadded` pads. */
+  peekPadded(): Promise<Batch>;
   /** Returns to the first batch. */
   reset(): void;
   /** The state after the last batch taken, for `setState` to resume with the following one. */
@@ -48,10 +52,20 @@ export interface IdRows {
   readonly data: ArrayLike<number>;
 }
 
-/** The next batch, or undefined at the end of the data. */
-export async function nextBatch(input: Pick<InputSource, 'getNext'>): Promise<Batch | undefined> {
+/** The next batch as programs read it, or undefined at the end of the data. */
+export function nextBatch(input: Pick<InputSource, 'getNextPadded'>): Promise<Batch | undefined> {
+  return untilEnd(() => input.getNextPadded());
+}
+
+/** The batch that `nextBatch` would take. */
+export function peekBatch(input: Pick<InputSource, 'peekPadded'>): Promise<Batch | undefined> {
+  return untilEnd(() => input.peekPadded());
+}
+
+/** What `read` gives, or undefined at the end of the data. */
+export async function untilEnd(read: () => Promise<Batch>): Promise<Batch | undefined> {
   try {
-    return await input.getNext();
+    return await read();
   } catch (error) {
     if (error instanceof EndOfData) return undefined;
     throw error;

@@ -9,7 +9,7 @@ import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchUnit } from './batch.js';
 import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
-import { type IdRows, type InputSource, type InputState, nextBatch } from './inputSource.js';
+import { type IdRows, type InputSource, type InputState, untilEnd } from './inputSource.js';
 import { Pace } from './pace.js';
 import {
   type Item,
@@ -118,6 +118,14 @@ class PrefetchedInput implements InputSource {
     throw new EndOfData(this.name);
   }
 
+  async getNextPadded(): Promise<Batch> {
+    return this.#input.padded(await this.getNext());
+  }
+
+  async peekPadded(): Promise<Batch> {
+    return this.#input.padded(await this.peek());
+  }
+
   getState(): InputState {
     return this.#state;
   }
@@ -155,7 +163,7 @@ class PrefetchedInput implements InputSource {
   /** Makes a batch in this thread until the worker is ready. */
   async #make(): Promise<Item> {
     this.#pace.begin();
-    const batch = await nextBatch(this.#input);
+    const batch = await untilEnd(() => this.#input.getNext());
     this.#pace.end();
     const state = this.#input.getState();
     if (batch === undefined) return { batch: null, state };

@@ -7,7 +7,7 @@ import { build, type Config, Configurable, fromJSON, registerClass } from '../hp
 import type { BaseInput } from './baseInput.js';
 import { arraysOf, type Batch, batchBytes, mapBatch } from './batch.js';
 import * as inputs from './index.js';
-import { nextBatch } from './inputSource.js';
+import { untilEnd } from './inputSource.js';
 import {
   Mailbox,
   type PrefetchCommand,
@@ -61,7 +61,7 @@ async function readAhead(input: BaseInput, { generation, state }: StartCommand):
     if (command?.kind === 'start') return command;
     if (command?.kind === 'taken') waiting--;
     else {
-      const batch = await nextBatch(input);
+      const batch = await untilEnd(() => input.getNext());
       // A view may be part of larger memory, which must not be sent.
       const copy = batch && mapBatch(batch, ({ data, ...spec }) => ({ ...spec, data: data.slice() }));
       const item = { batch: (copy as Batch | undefined) ?? null, state: input.getState() };

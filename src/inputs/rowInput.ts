@@ -28,11 +28,6 @@ export abstract class RowInput extends BaseInput.with({}) {
   /** A batch of padding, freshly allocated. */
   protected abstract emptyBatch(): Batch;
 
-  /** Whether rows repeat after the last one. */
-  protected get repeats(): boolean {
-    return this.hp.isTraining;
-  }
-
   /** Whether each epoch has its own random order. */
   protected get shuffles(): boolean {
     return this.hp.isTraining;

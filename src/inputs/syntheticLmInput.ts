@@ -38,6 +38,10 @@ export class SyntheticLmInput extends RowInput.with({
     return TOKEN_UNIT;
   }
 
+  override get repeats(): boolean {
+    return this.hp.isTraining || this.hp.numBatches === null;
+  }
+
   protected override get numRows(): number {
     return (this.hp.numBatches ?? Number.POSITIVE_INFINITY) * this.getGlobalBatchSize();
   }

@@ -1,9 +1,10 @@
 /** @file BaseModel: predictions and losses of a batch (praxis/base_model.py). */
 import { type Tensor, tf } from '../compiler/index.js';
+import { flattenTree } from '../compiler/tensorTrees.js';
 import { didYouMean } from '../hparams/index.js';
 import { BaseLayer } from '../layers/index.js';
 
-/** A batch inside a program: tensors by name. */
+/** A batch inside a program: tensors by name. What an input nests is read by path, with `tensorOf`. */
 export type TensorBatch = Readonly<Record<string, Tensor>>;
 
 /** A metric and its weight, both scalars: batches are averaged by weight. */
@@ -44,11 +45,12 @@ export abstract class BaseModel extends BaseLayer {
     return computeLoss;
   }
 
-  /** The batch's tensor of this name. @throws LayerError with the names that the batch has. */
+  /** The batch's tensor of this name, or path: 'images.inputs'. @throws LayerError with the names that the batch has. */
   protected tensorOf(batch: TensorBatch, name: string): Tensor {
-    const tensor = batch[name];
-    if (tensor) return tensor;
-    const names = Object.keys(batch);
+    const tensors = flattenTree(batch, (value) => value instanceof tf.Tensor);
+    const found = tensors.find(({ path }) => path === name);
+    if (found) return found.value;
+    const names = tensors.map(({ path }) => path);
     throw this.error(`the batch has no '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`);
   }
 }

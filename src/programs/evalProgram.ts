@@ -10,6 +10,7 @@ import {
   type InputState,
   type JsonValue,
   nextBatch,
+  peekBatch,
 } from '../inputs/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import type { EvalSteps } from './evalStep.js';
@@ -123,7 +124,7 @@ export class EvalTrainProgram implements Program<Run> {
   async run(run: Run): Promise<undefined> {
     const { input } = this;
     const evaluation = new MeasuredEvaluation(this.task, this.steps, input);
-    const batch = await nextBatch({ getNext: () => input.peek() });
+    const batch = await peekBatch(input);
     // Data that ends with the last training step has no further batch.
     if (batch === undefined) return;
     await evaluation.add(batch);
@@ -144,7 +145,7 @@ function batchLimit(dataset: Config<BaseInput>, input: InputSource): number {
   if (limit !== -1 || !input.isEndless) return limit;
   throw new JobError(
     `Input '${input.name}' has no end, so evalLoopNumBatches -1 would evaluate for ever. ` +
-      'Set it to a number of batches, or let the data end (repeat, numBatches, isTraining).',
+      'Set it to a number of batches, or let the data end (repeat, numBatches).',
   );
 }
 

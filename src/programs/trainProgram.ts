@@ -12,7 +12,7 @@ import {
   prngKey,
   type Tree,
 } from '../compiler/index.js';
-import { EndOfData, type InputSource, type InputState, nextBatch } from '../inputs/index.js';
+import { EndOfData, type InputSource, type InputState, peekBatch } from '../inputs/index.js';
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
@@ -72,7 +72,7 @@ export class TrainProgram {
     input: InputSource,
     reading: Reading = (read) => read(),
   ): Promise<TrainProgram> {
-    const batch = await nextBatch({ getNext: () => input.peek() });
+    const batch = await peekBatch(input);
     if (batch === undefined) throw endOfTraining(input.name, state.step);
     const make = options.debug === 'eager' ? eagerStep : compileStep;
     const step = await make(options, task, state, input.name, batch);
@@ -191,7 +191,7 @@ export class TrainProgram {
     for (let i = 0; i < count; i++) {
       const step = state.step + i;
       try {
-        buffers.load(await this.reading(() => input.getNext()), i);
+        buffers.load(await this.reading(() => input.getNextPadded()), i);
         const problem = this.step.call.problemOf(i);
         if (problem !== undefined) throw this.badIndex(problem, step + 1);
       } catch (error) {

@@ -39,9 +39,9 @@ beforeAll(async () => {
   steps = new EvalSteps(options, task, { layout, views });
 });
 
-function validation(values: Partial<Config<TextInput>>): EvalProgram {
+function validation(values: Partial<Config<TextInput>>, cls = TextInput): EvalProgram {
   const files = [join(project, 'corpus/counting.txt')];
-  const dataset = TextInput.config({
+  const dataset = cls.config({
     ...{ files, seqLen: 16, split: 'validation', batchSize: 1, evalLoopNumBatches: -1 },
     ...values,
   });
@@ -133,9 +133,15 @@ test('a rolling evaluation goes on at each step, over and over its data, in a la
 
 test('data without end is evaluated for one batch, and refused where all of it is asked for', async () => {
   expect((await validation({ repeat: true, evalLoopNumBatches: null }).evaluate(at(0))).batches).toBe(1);
-  await expect(validation({ name: 'v', repeat: true }).evaluate(at(0))).rejects.toThrow(
+  /** Text without end, of which its config tells nothing. */
+  class Endless extends TextInput {
+    override get isEndless(): boolean {
+      return true;
+    }
+  }
+  await expect(validation({ name: 'v' }, Endless).evaluate(at(0))).rejects.toThrow(
     "Input 'v' has no end, so evalLoopNumBatches -1 would evaluate for ever. " +
-      'Set it to a number of batches, or let the data end (repeat, numBatches, isTraining).',
+      'Set it to a number of batches, or let the data end (repeat, numBatches).',
   );
 });
 

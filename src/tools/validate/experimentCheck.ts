@@ -223,13 +223,13 @@ export class Check {
       task.variables.map(({ path, shape, dtype }) => [path, { shape, dtype }] as const),
     );
     const prngKey = { shape: [2], dtype: 'int32' } as const;
-    const training = build(trainingDataset(configured)).batchSpecs();
+    const training = build(trainingDataset(configured)).paddedBatchSpecs();
     evalShape(trainStep(task), { params, batch: training, prngKey });
     const seen = new Set<string>();
     for (const [i, dataset] of configured.datasets.entries()) {
       if (dataset.isTraining) continue;
       try {
-        const batch = build(dataset).batchSpecs();
+        const batch = build(dataset).paddedBatchSpecs();
         const signature = JSON.stringify(batch);
         if (!seen.has(signature)) evalShape(evalStep(task), { params, batch });
         seen.add(signature);

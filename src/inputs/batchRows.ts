@@ -1,0 +1,67 @@
+/** @file Rows of batches: added, copied from batch to batch, folded into a dimension of their own. */
+import { type HostTensor, newHostArray, sizeOf, type TensorSpec } from '../compiler/tensors.js';
+import { arraysOf, type Batch, type BatchSpecs, isSpec, mapBatch } from './batch.js';
+
+/** Specs with each array's mapped, nested as they are. */
+function mapSpecs(specs: BatchSpecs, map: (spec: TensorSpec) => TensorSpec): BatchSpecs {
+  return Object.fromEntries(
+    Object.entries(specs).map(([name, value]) => [name, isSpec(value) ? map(value) : mapSpecs(value, map)]),
+  );
+}
+
+const withRows = (shape: readonly number[], rows: number): number[] => [rows, ...shape.slice(1)];
+
+/** Specs of batches with another number of rows. */
+export function specsWithRows(specs: BatchSpecs, rows: (now: number) => number): BatchSpecs {
+  return mapSpecs(specs, (spec) => ({ ...spec, shape: withRows(spec.shape, rows(spec.shape[0]!)) }));
+}
+
+/** A batch of `rows` rows of padding, shaped like another: 1 in arrays called `paddings`, 0 in all others. */
+export function paddingLike(batch: Batch, rows: number): Batch {
+  return mapBatch(batch, ({ shape, dtype }, path) => {
+    const padding = withRows(shape, rows);
+    const data = newHostArray(dtype, sizeOf(padding));
+    if (path.split('.').at(-1) === 'paddings') data.fill(1);
+    return { shape: padding, dtype, data } as HostTensor;
+  }) as Batch;
+}
+
+/** Copies `count` rows from row `from` of a batch to row `at` of another of the same kind. */
+export function copyRows(source: Batch, from: number, count: number, target: Batch, at: number): void {
+  const targets = new Map(arraysOf(target));
+  for (const [path, { shape, data }] of arraysOf(source)) {
+    const size = sizeOf(shape.slice(1));
+    targets.get(path)!.data.set(data.subarray(from * size, (from + count) * size) as never, at * size);
+  }
+}
+
+/** Number of rows of a batch. */
+export function rowsOf(batch: Batch): number {
+  for (const [, { shape }] of arraysOf(batch)) return shape[0]!;
+  return 0;
+}
+
+/** A batch with `rows` more rows of padding at its end. */
+export function padBatch(batch: Batch, rows: number): Batch {
+  if (rows === 0) return batch;
+  const count = rowsOf(batch);
+  const padded = paddingLike(batch, count + rows);
+  copyRows(batch, 0, count, padded, 0);
+  return padded;
+}
+
+/** [n · rows, …] as [rows, n, …]; [rows, …] stays what it is. */
+function folded(shape: readonly number[], rows: number): readonly number[] {
+  const [all, ...rest] = shape;
+  return all === rows ? shape : [rows, all! / rows, ...rest];
+}
+
+/** Specs of `foldRows`. */
+export function foldSpecs(specs: BatchSpecs, rows: number): BatchSpecs {
+  return mapSpecs(specs, (spec) => ({ ...spec, shape: folded(spec.shape, rows) }));
+}
+
+/** A batch of `rows` rows, in which each holds as many of the given ones as there are to it. */
+export function foldRows(batch: Batch, rows: number): Batch {
+  return mapBatch(batch, (array) => ({ ...array, shape: folded(array.shape, rows) })) as Batch;
+}
