@@ -28,18 +28,15 @@ export interface Cost {
 }
 
 /** Operations whose result is their input's memory under another shape. */
-const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity']);
+export const VIEWS: ReadonlySet<string> = new Set(['Reshape', 'ExpandDims', 'Identity']);
 
 /** FLOPs of one node. */
 export function nodeFlops({ op, inputs, outputs, attrs }: Node): number {
   return ruleOf(op).flops?.(inputs, outputs, attrs) ?? 0;
 }
 
-const isProduct = ({ op }: Node): boolean => ruleOf(op).isProduct === true;
-
-/** FLOPs of all products of a graph. */
-export const productFlops = ({ nodes }: Graph): number =>
-  nodes.reduce((sum, node) => (isProduct(node) ? sum + nodeFlops(node) : sum), 0);
+/** Whether a node is a matrix product or a convolution. */
+export const isProduct = ({ op }: Node): boolean => ruleOf(op).isProduct === true;
 
 /** The precision of most product FLOPs of a graph; MFU uses the peak of that precision. */
 export function productPrecision({ nodes }: Graph): Precision {

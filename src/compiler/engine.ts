@@ -1,20 +1,21 @@
 /** @file Choice of the engine that runs a graph, and the notice where it is not the fastest. */
 
+import { availableParallelism } from 'node:os';
 import type { Backend } from './backend.js';
-import { nodeFlops, productFlops } from './cost.js';
 import type { EagerDevice } from './eager/eagerBackend.js';
+import { type PredictedSeconds, predictSeconds } from './engineCost.js';
 import { inTurn, type Turn } from './inTurn.js';
 import type { Graph, Value } from './ir.js';
 import { compileNative, tryNative } from './native/compile.js';
 import { compileOnnx } from './onnx/onnxSession.js';
 import { optimize } from './passes/index.js';
 import type { Profiler } from './profile/profiler.js';
-import { CompilerError, sizeOf } from './tensors.js';
+import { CompilerError } from './tensors.js';
 import { type Cut, cutLoops } from './wasm/cut.js';
 import { compileWasm } from './wasm/wasmProgram.js';
 
 /**
- * Engines. `auto` takes machine code where the machine has a C compiler and the program is large enough to be worth
+ * Engines. `auto` takes machine code where the machine has a C compiler and the expected runs are predicted to pay for
  * compiling; otherwise WebAssembly for the elementwise loops of an optimizer's update, and ONNX Runtime for the rest.
  */
 export type Engine = 'auto' | 'native' | 'onnx' | 'eager';
@@ -38,16 +39,13 @@ export interface GraphOptions {
   readonly halves?: readonly string[];
   readonly profiler?: Profiler | undefined;
   readonly runs?: number | undefined;
-  /** Traces the graph that follows in the same run. Only machine code runs it; other engines never call this. */
+  readonly explain?: ((sentence: string) => void) | undefined;
+  /** Traces the graph that follows in the same run. Only machine code runs it. */
   readonly following?: (() => Graph) | undefined;
 }
 
-/** A run below this many FLOPs takes less than a millisecond on any engine; the C compiler takes half a second. */
-const MIN_NATIVE_FLOPS = 2e7;
-/** From so many runs on, a program of any size pays for its compiling: each saves the overhead of ONNX Runtime's operators. */
-const MANY_RUNS = 1000;
-/** The threshold for elementwise programs, which are bound by memory. */
-const MIN_NATIVE_ELEMENTS = 1 << 20;
+/** Runs where none are told: a program that is compiled is run more than a few times. */
+const DEFAULT_RUNS = 100;
 
 const told = new Set<string>();
 
@@ -73,16 +71,6 @@ async function nativeIfPossible(graph: Graph, options: GraphOptions): Promise<Ba
   return null;
 }
 
-/**
- * Whether an optimized program with few products is worth compiling; `cut` tells whether it is only elementwise loops.
- */
-function isWorthCompiling(graph: Graph, cut: Cut | undefined): boolean {
-  const elements = graph.outputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
-  return cut?.head.outputs.length === 0
-    ? elements >= MIN_NATIVE_ELEMENTS
-    : graph.nodes.reduce((sum, node) => sum + nodeFlops(node), 0) >= MIN_NATIVE_FLOPS;
-}
-
 /** Runs the program's head on ONNX Runtime and its trailing loops in WebAssembly. */
 async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOptions): Promise<Backend> {
   const between = head.outputs.filter((value) => !graph.outputs.includes(value));
@@ -100,17 +88,35 @@ async function compileLoops(graph: Graph, { head, loops }: Cut, options: GraphOp
   return inTurn(graph, turns, between);
 }
 
-/** Compiles a traced graph with the engine that suits the program and the machine. */
+const inSeconds = (seconds: number): string => `${Number(seconds.toPrecision(2))} s`;
+
+/** The sentence that explains a choice. */
+function explanation(
+  name: string,
+  runs: number,
+  predicted: PredictedSeconds,
+  taken: 'native' | 'onnx',
+): string {
+  const other = taken === 'native' ? 'onnx' : 'native';
+  return (
+    `${name} runs on engine ${taken}: ${runs} ${runs === 1 ? 'run' : 'runs'} should take ${inSeconds(predicted[taken])} ` +
+    `there, compiling included, and ${inSeconds(predicted[other])} on ${other} (--engine=${other} takes that).`
+  );
+}
+
+/** Compiles a traced graph with the engine that is predicted to take less time in all. */
 async function compileAuto(traced: Graph, options: GraphOptions): Promise<Backend> {
-  // No pass removes most products, so a graph with this many goes to machine code before it is optimized; so does one that
-  // pays anyway.
-  const isHeavy = productFlops(traced) >= 2 * MIN_NATIVE_FLOPS || (options.runs ?? 1) >= MANY_RUNS;
-  const early = isHeavy ? await nativeIfPossible(traced, options) : null;
-  if (early !== null) return early;
+  const { name = 'program', runs = DEFAULT_RUNS, numThreads = availableParallelism(), following } = options;
+  const graphs = following === undefined ? [traced] : [traced, following()];
+  const predicted = predictSeconds(graphs, runs, numThreads);
+  const pays = predicted.native <= predicted.onnx;
+  const native = pays ? await nativeIfPossible(traced, options) : null;
+  // Where machine code is not possible, the notice has told why.
+  if (native !== null || !pays)
+    options.explain?.(explanation(name, runs, predicted, native === null ? 'onnx' : 'native'));
+  if (native !== null) return native;
   const graph = optimize(traced);
   const cut = cutLoops(graph);
-  const native = !isHeavy && isWorthCompiling(graph, cut) ? await nativeIfPossible(traced, options) : null;
-  if (native !== null) return native;
   return cut === undefined ? compileOnnx(graph, options) : compileLoops(graph, cut, options);
 }
 

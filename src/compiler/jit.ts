@@ -40,8 +40,10 @@ export interface CompileOptions {
    * `Executable.newInputs`.
    */
   readonly halves?: readonly string[];
-  /** Runs that are expected; by default few. Engine `auto` compiles small programs, too, where there are many. */
+  /** Runs that are expected, by which engine `auto` weighs compiling; 100 by default. */
   readonly runs?: number | undefined;
+  /** Takes the sentence that explains which engine `auto` has chosen. */
+  readonly explain?: ((sentence: string) => void) | undefined;
   /** Collects the run times. Machine code is then compiled with timing marks. */
   readonly profiler?: Profiler | undefined;
   /**
@@ -82,7 +84,7 @@ export async function compile(
   const backend = await lower(f, first, options, () => second().graph);
   const both = joinPrograms(first, second());
   if (backend.runner === 'native') return new Executable(name, both, backend, true);
-  const next = await lower(following.f, second(), { ...options, name: following.name });
+  const next = await lower(following.f, second(), { ...options, name: following.name, explain: undefined });
   return new Executable(name, both, oneAfterAnother(first.graph, second().graph, [backend, next]), true);
 }
 
@@ -99,7 +101,7 @@ function timeRuns(backend: Backend, profile: ProgramProfile): void {
   };
 }
 
-/** @param following traces the graph that machine code runs afterwards; other engines ignore it. */
+/** @param following traces the graph that machine code runs afterwards; `auto` counts its cost; other engines ignore it. */
 async function lower(
   f: TensorFunction,
   program: Program,

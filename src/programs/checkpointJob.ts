@@ -7,6 +7,7 @@ import type { SingleTask } from '../tasks/index.js';
 import { DecodeProgram } from './decodeProgram.js';
 import { EvalProgram } from './evalProgram.js';
 import { EvalSteps } from './evalStep.js';
+import { expectedEvalRuns } from './expectedRuns.js';
 import { runToEnd } from './jobEnd.js';
 import { JobError, strayFailures } from './jobErrors.js';
 import { writeJobFiles } from './jobFiles.js';
@@ -35,11 +36,12 @@ export async function runCheckpointJob(options: JobOptions, stop: StopSignal): P
   const state = await restoreParams(options, task, evaluates ? evalUseEmaStates : decodeUseEmaStates);
   writeJobFiles(options, await machineOf(options));
   const reporter = new Reporter(options, { numTrainSteps, firstStep: state.step });
-  const steps = new EvalSteps(options, task, state);
+  const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
+  const steps = new EvalSteps(explained, task, state, expectedEvalRuns(options, task, datasets));
   const programs = datasets.map((dataset) =>
     evaluates
-      ? new EvalProgram(options, task, steps, dataset)
-      : new DecodeProgram(options, task, state, dataset),
+      ? new EvalProgram(explained, task, steps, dataset)
+      : new DecodeProgram(explained, task, state, dataset),
   );
   const run = new Run(state, reporter, stop);
   stop.postpone('leaving');

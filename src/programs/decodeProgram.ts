@@ -6,6 +6,7 @@ import { type Config, ConfigError } from '../hparams/index.js';
 import { type BaseInput, type InputSource, type LmBatch, nextBatch, TOKEN_UNIT } from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
+import { expectedDecodeRuns } from './expectedRuns.js';
 import { writeJobFile } from './jobDirectory.js';
 import { compileOptions, type JobOptions } from './options.js';
 import { ProgramDataset } from './programDataset.js';
@@ -105,13 +106,14 @@ export class DecodeProgram implements Program<Run> {
     if (this.#stepper?.rows === rows) return this.#stepper;
     await this.#stepper?.dispose();
     const { decoder } = this.task.hp.decode.hp;
+    const runs = expectedDecodeRuns(this.options, this.task, this.dataset.config);
     this.#stepper = await Stepper.create({
       model: this.model,
       params: this.params,
       rows,
       seqlen: decoder.hp.seqlen,
       isGreedy: decoder instanceof GreedyDecoder,
-      compileOptions: (name) => compileOptions(this.options, name),
+      compileOptions: (name) => compileOptions(this.options, name, runs),
     });
     return this.#stepper;
   }

@@ -28,11 +28,13 @@ export class EvalStep {
     private readonly call: Pick<BoundCall, 'problemOf' | 'run'>,
   ) {}
 
+  /** @param runs batches that are expected in all. */
   static async create(
     options: JobOptions,
     task: SingleTask,
     params: FlatParams,
     buffers: BatchBuffers,
+    runs?: number,
   ): Promise<EvalStep> {
     const step = evalStep(task);
     if (options.debug === 'eager') {
@@ -42,7 +44,7 @@ export class EvalStep {
     const executable = await compile(
       step,
       { params: paramSpecs(params), batch: buffers.specs },
-      compileOptions(options, 'eval_step'),
+      compileOptions(options, 'eval_step', runs),
     );
     const call = executable.bind({
       inputs: { params: params.views, batch: buffers.arrays },
@@ -87,6 +89,8 @@ export class EvalSteps {
     private readonly options: JobOptions,
     private readonly task: SingleTask,
     private readonly params: FlatParams,
+    /** Batches that are expected in all. */
+    private readonly runs?: number,
   ) {}
 
   /** Adds a batch of the named input to an evaluation. @param watch paused for compilation */
@@ -102,7 +106,7 @@ export class EvalSteps {
     let step = this.#steps.get(signature);
     if (!step) {
       const buffers = new BatchBuffers(inputName, batch);
-      step = EvalStep.create(this.options, this.task, this.params, buffers);
+      step = EvalStep.create(this.options, this.task, this.params, buffers, this.runs);
       this.#steps.set(signature, step);
       // A failed compilation is retried with the next batch.
       step.catch(() => this.#steps.delete(signature));

@@ -17,6 +17,8 @@ export interface EngineOptions {
   readonly peakTflops?: number | undefined;
   /** Collects the times of programs. */
   readonly profiler?: Profiler | undefined;
+  /** Takes the sentence that explains which engine `auto` has chosen. */
+  readonly explain?: ((sentence: string) => void) | undefined;
 }
 
 /** Activations and gradients to print while training. */
@@ -72,11 +74,18 @@ export function isOfOwnRun(checkpoint: JobOptions['checkpoint']): checkpoint is 
   return checkpoint !== undefined && !isOfOtherRun(checkpoint);
 }
 
-/** Options of the compiler. @param name of the program, for messages and profiles */
-export function compileOptions(options: EngineOptions, name: string): CompileOptions {
-  const { engine, device, numThreads, profiler } = options;
+/**
+ * Options of the compiler.
+ *
+ * @param name of the program, for messages and profiles.
+ * @param runs expected of it, by which `auto` chooses the engine; see `CompileOptions`.
+ */
+export function compileOptions(options: EngineOptions, name: string, runs?: number): CompileOptions {
+  const { engine, device, numThreads, profiler, explain } = options;
   return {
     name,
+    runs,
+    explain,
     ...(engine !== undefined && { engine }),
     ...(device !== undefined && { device }),
     ...(numThreads !== undefined && { numThreads }),

@@ -72,7 +72,7 @@ export async function compileStep(
   const mostSteps = stepsOfCall(batchBytes(batch));
   const updater = task.hp.train.hp.learner.createUpdater(layout, { params, grads, slots }, mostSteps);
   const executable = await compile(trainStep(task), trainSpecs(state, { specs: specsOf(batch) }), {
-    ...compileOptions(options, 'train_step'),
+    ...compileOptions(options, 'train_step', task.hp.train.hp.numTrainSteps),
     following: updater.following,
   });
   const buffers = new BatchBuffers(inputName, batch, mostSteps);

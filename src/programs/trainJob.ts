@@ -10,6 +10,7 @@ import { DecodeProgram } from './decodeProgram.js';
 import { DuePrograms } from './duePrograms.js';
 import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
 import { EvalSteps } from './evalStep.js';
+import { expectedEvalRuns } from './expectedRuns.js';
 import { InitFromCheckpoint } from './initFromCheckpoint.js';
 import { runToEnd } from './jobEnd.js';
 import { strayFailures } from './jobErrors.js';
@@ -112,7 +113,8 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   // Other threads draw initial values while this one compiles.
   const beginning = restored === undefined ? await beginToInitialize(options, task, state, given) : undefined;
   const strays = strayFailures();
-  const creating = TrainProgram.create(options, task, state, input, (reading) => strays.during(reading));
+  const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
+  const creating = TrainProgram.create(explained, task, state, input, (reading) => strays.during(reading));
   const [program] = await Promise.all([creating, beginning?.done]);
   const machine = await machineOf(options, program.executable);
   if (restored !== undefined) {
@@ -157,9 +159,10 @@ function programsOf(
 ): Program<Run>[] {
   const { mode, datasets, decodeDatasets } = options;
   const { evalSkipTrain, evalUseEmaStates, decodeUseEmaStates, trackMetric, programs } = task.hp.train.hp;
-  const steps = new EvalSteps(options, task, evalUseEmaStates ? averaged(state) : state);
-  const decoded = decodeUseEmaStates ? averaged(state) : state;
   const evaluates = mode === 'train' ? [] : datasets.filter((dataset) => !dataset.isTraining);
+  const runs = expectedEvalRuns(options, task, evaluates);
+  const steps = new EvalSteps(options, task, evalUseEmaStates ? averaged(state) : state, runs);
+  const decoded = decodeUseEmaStates ? averaged(state) : state;
   const evals = evaluates.map((dataset) => new EvalProgram(options, task, steps, dataset));
   const decodes = (mode === 'train_and_decode' ? decodeDatasets : []).map(
     (dataset) => new DecodeProgram(options, task, decoded, dataset),

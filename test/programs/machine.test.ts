@@ -83,6 +83,7 @@ describe('runs', () => {
     const expected = { engine: 'onnx', compiler: null, kernels: null, cpu: await cpuName() };
     expect(record(directory)).toEqual({ ...expected, threads: 1, precision: 'float32' });
     expect(changes(await run(directory, 3, '--num_threads=1', '--engine=onnx'))).toEqual([]);
+    expect(first).not.toContain('runs on engine');
     const bfloat16 = ['--set', 'task.model.fpropDtype=bfloat16'];
     const second = await run(directory, 4, '--num_threads=2', '--engine=onnx', ...bfloat16);
     expect(changes(second)).toEqual([
@@ -90,6 +91,25 @@ describe('runs', () => {
       line('precision of products', 'bfloat16', 'float32'),
     ]);
     expect(record(directory)).toEqual({ ...expected, threads: 2, precision: 'bfloat16' });
+  });
+
+  test('under auto, which explains its choice for all steps of the run, also where it resumes', async () => {
+    const directory = temporaryDirectory();
+    const chosen = (stdout: string) => stdout.split('\n').filter((text) => text.includes('runs on engine'));
+    const first = await run(directory, 2);
+    const explained = chosen(first);
+    expect(explained).toEqual([
+      expect.stringMatching(
+        /^train_step runs on engine onnx: 2 runs should take .* \(--engine=native takes that\)\.$/,
+      ),
+    ]);
+    const evaluated = await run(directory, 2, '--mode=eval');
+    expect(chosen(evaluated)).toEqual([
+      expect.stringMatching(/^eval_step runs on engine onnx: \d+ runs? should/),
+    ]);
+    const again = await run(directory, 2);
+    expect(chosen(again)).toEqual(explained);
+    expect(record(directory).engine).toBe('onnx');
   });
 
   test.skipIf(!hasCompiler)('under another engine', async () => {
