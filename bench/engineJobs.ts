@@ -1,7 +1,6 @@
 /** @file Programs of bench:engines: training steps, evaluation steps and decoding steps, compiled as jobs compile them. */
 import { flatLayout, flatViews, type HostTensor, newHostArray, sizeOf } from '../src/compiler/index.js';
 import { build, type Config } from '../src/hparams/index.js';
-import type { Batch } from '../src/inputs/index.js';
 import { initVariables, listVariables } from '../src/layers/index.js';
 import { Adam, Learner } from '../src/learners/index.js';
 import type { BaseModel } from '../src/models/index.js';
@@ -76,8 +75,7 @@ function jobOptions(
 function stateOf(options: JobOptions) {
   const task = build(options.task);
   const state = trainStateOf(task);
-  const views = flatViews(state.layout, state.params);
-  for (const [path, values] of initVariables(task.model, 0)) views[path]!.set(values);
+  for (const [path, values] of initVariables(task.model, 0)) state.views[path]!.set(values);
   return { task, state };
 }
 
@@ -134,12 +132,11 @@ function decoding(name: string, shape: Shape, precision: Precision, rows: number
       const layout = flatLayout(
         variables.map(({ path, shape: dims }) => ({ name: path, shape: dims, group: 'all' })),
       );
-      const params = new Float32Array(layout.size);
-      const views = flatViews(layout, params);
+      const views = flatViews(layout, new Float32Array(layout.size));
       for (const [path, values] of initVariables(model, 0)) views[path]!.set(values);
       const stepper = await Stepper.create({
         model,
-        params: { layout, params },
+        params: { layout, views },
         rows,
         seqlen: shape.context,
         isGreedy: true,

@@ -88,7 +88,7 @@ test('evaluation and decoding read the newest checkpoint; another number of samp
   cpSync(uninterrupted, directory, { recursive: true });
   const evaluated = await runCommand(flags(directory, 'eval'));
   expect(evaluated.code, evaluated.stderr).toBe(0);
-  expect(evaluated.stdout).toMatch(/^eval_test_validation at step 60: total_loss [\d.]+, .* 5 batches in /);
+  expect(evaluated.stdout).toMatch(/^eval_test_validation at step 60: total_loss [\d.]+, .* 5 batches in /m);
 
   const decoded = await runCommand([...flags(directory, 'decode_once'), '--set', 'numSamples=3']);
   expect(decoded.code, decoded.stderr).toBe(0);
