@@ -180,6 +180,26 @@ test('an input class of its own reads ahead in a thread', async () => {
   expect(await luthier('validate', 'own.Own')).toContain('own.Own');
 });
 
+test('a program reads a run of its own classes where Node loads TypeScript, and is told how where it does not', async () => {
+  writeFiles(project, {
+    'load.mjs': `
+      import { loadRun } from 'luthier';
+      const run = await loadRun('out/own.Own');
+      console.log(run.name, run.step);
+      await run.dispose();`,
+  });
+  const node = (...flags: readonly string[]) => run(process.execPath, [...flags, 'load.mjs']);
+  expect(await node('--import', 'luthier/typescript')).toMatchObject({ code: 0, stdout: 'own.Own 60\n' });
+  const strips = process.allowedNodeEnvironmentFlags.has('--experimental-strip-types');
+  const { code, stderr } = await node(...(strips ? ['--no-experimental-strip-types'] : []));
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining(
+      'This process does not load TypeScript: start it with node --import luthier/typescript PROGRAM.',
+    ),
+  ]);
+});
+
 test('a change of it is reviewed', async () => {
   await git('init', '--quiet', '--initial-branch=main');
   await git('add', '.');

@@ -71,6 +71,19 @@ describe('the review of configs', () => {
   });
 });
 
+describe('the answers of earlier reviews', () => {
+  it('are kept between runs, in a folder that is private before they are restored', () => {
+    const steps = stepsOf(review);
+    const at = steps.findIndex(({ uses }) => uses?.startsWith('actions/cache@') === true);
+    expect(steps[at - 1]!.run).toBe('mkdir -p -m 700 ~/.cache/luthier');
+    expect(steps[at]!.with).toEqual({
+      path: '~/.cache/luthier/reviews',
+      key: `config-review-${expression('runner.os')}-${expression('github.event.pull_request.head.sha')}`,
+      'restore-keys': `config-review-${expression('runner.os')}-`,
+    });
+  });
+});
+
 describe('the comment of the review', () => {
   it('follows that workflow by its name, in a job that may write comments and statuses', () => {
     expect(comment.on).toEqual({ workflow_run: { workflows: [review.name], types: ['completed'] } });

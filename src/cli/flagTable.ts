@@ -62,9 +62,9 @@ export function nonEmpty(text: string, flag: string): string {
 
 function unknownFlag(name: string, table: FlagTable): UsageError {
   const dashed = Object.keys(table).map((flag) => `--${flag}`);
-  return new UsageError(
-    `Unknown flag --${name}.${didYouMean(`--${name}`, dashed)} The flags are: ${dashed.join(', ')}.`,
-  );
+  const suggestion = didYouMean(`--${name}`, dashed);
+  const bySet = Object.hasOwn(table, 'set') ? ' Constants and fields are set by --set NAME=VALUE.' : '';
+  return new UsageError(`Unknown flag --${name}.${suggestion || bySet} The flags are: ${dashed.join(', ')}.`);
 }
 
 /** Reads the flag at `argument`, and removes its value from `rest`. */

@@ -37,6 +37,12 @@ export class NumberFeature extends BaseFeature.with({
   columns: z
     .union([column, z.array(column).min(1)])
     .describe('A column, whose value is a scalar, or a list of columns, whose values are a vector.'),
+  missing: z
+    .record(column, z.number())
+    .default({})
+    .describe(
+      'By column, the number for values that are missing: empty, null, NA or NaN. Elsewhere they are errors.',
+    ),
 }) {
   spec(): FeatureSpec {
     const { columns } = this.hp;
@@ -44,7 +50,16 @@ export class NumberFeature extends BaseFeature.with({
   }
 
   valuesOf(record: DataRecord): number[] {
-    return [this.hp.columns].flat().map((name) => numberOf(cellOf(record, name), name));
+    const { columns, missing } = this.hp;
+    return [columns].flat().map((name) => {
+      const value = cellOf(record, name);
+      if (!isMissing(value)) return numberOf(value, name);
+      if (Object.hasOwn(missing, name)) return missing[name]!;
+      throw new InputError(
+        `column '${name}': expected a number, got ${shown(value)}. ` +
+          `For missing values, set the feature's 'missing', as in { ${JSON.stringify(name)}: 0 }`,
+      );
+    });
   }
 }
 
@@ -72,6 +87,12 @@ export class ArrayFeature extends BaseFeature.with({
         `got ${isArray ? `${length} number${length === 1 ? '' : 's'}` : shown(value)}`,
     );
   }
+}
+
+/** Whether a value of a table is missing: as empty text and null, and as pandas and R write it. */
+function isMissing(value: unknown): boolean {
+  const text = typeof value === 'string' ? value.trim() : value;
+  return ['', 'NA', 'NaN', null, undefined].includes(text as string) || Number.isNaN(text);
 }
 
 /** A number, or its text. */

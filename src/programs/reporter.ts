@@ -112,10 +112,12 @@ export class Reporter {
     const { metrics, batches, seconds, throughput, changes } = result;
     this.#dataChanged(program, changes);
     this.#write(program, step, { ...metricScalars(metrics), batches, ...throughputScalar(throughput) });
-    // Shows equal metrics once: without auxiliary losses, total_loss equals avg_xent.
-    const values = new Set<number>([0]);
+    // Without auxiliary losses, avg_xent and log_pplx repeat total_loss.
+    const total = metrics.total_loss?.value;
+    const repeats = (name: string, value: number): boolean =>
+      name === 'aux_loss' ? value === 0 : name !== 'total_loss' && value === total;
     const shown = Object.entries(metrics)
-      .filter(([name, { value }]) => !name.startsWith('num_') && !values.has(value) && values.add(value))
+      .filter(([name, { value }]) => !name.startsWith('num_') && !repeats(name, value))
       .map(([name, { value }]) => `${name} ${Number(value.toPrecision(5))}`);
     const took = `${batches} ${batches === 1 ? 'batch' : 'batches'} in ${seconds.toFixed(1)} s`;
     this.#line.message(

@@ -40,7 +40,11 @@ async function load(name: string, file: string): Promise<Record<string, unknown>
     registerExports(exports);
     return exports;
   } catch (cause) {
-    throw new ExperimentLoadError(`Experiment '${name}': ${showFile(file)} failed to load.`, { cause });
+    const fix =
+      (cause as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION'
+        ? ' This process does not load TypeScript: start it with node --import luthier/typescript PROGRAM.'
+        : '';
+    throw new ExperimentLoadError(`Experiment '${name}': ${showFile(file)} failed to load.${fix}`, { cause });
   }
 }
 

@@ -116,7 +116,10 @@ test.each([
       "Did you mean 'train'?",
   ],
   [['--exq=x'], `Unknown flag --exq. Did you mean '--exp'? The flags are: ${flagNames}.`],
-  [['--zzzzzzzzz'], `Unknown flag --zzzzzzzzz. The flags are: ${flagNames}.`],
+  [
+    ['--zzzzzzzzz'],
+    `Unknown flag --zzzzzzzzz. Constants and fields are set by --set NAME=VALUE. The flags are: ${flagNames}.`,
+  ],
   [['lm.Small'], "Unexpected argument 'lm.Small': flags are written --name=value."],
   [['--exp'], '--exp: expected a value: --exp=NAME.'],
   [['--exp', '--mode=eval'], '--exp: expected a value: --exp=NAME.'],

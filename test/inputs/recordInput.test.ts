@@ -251,3 +251,19 @@ test('a batch has one tensor of a name, and classes are distinct', () => {
   );
   expect(() => ClassFeature.config({ column: 'a', classes: ['x', 'x'] })).toThrow('expected each class once');
 });
+
+test('missing numbers have the value of their column; without one they are errors', async () => {
+  const path = fileOf('missing.csv', 'x,z,parity\n,1,even\nNA,NaN,\n3, ,odd\n');
+  const source = CsvSource.config({ files: [path] });
+  const columns = ['x', 'z'];
+  const y = ClassFeature.config({ column: 'parity', classes: ['', 'even', 'odd'] });
+  const x = NumberFeature.config({ columns, missing: { x: 2, z: -1 } });
+  expect(await allOf(inputOf({ source, features: { x, y }, batchSize: 3 }))).toEqual([
+    { x: [2, 1, 2, -1, 3, -1], y: [1, 0, 2], weights: [1, 1, 1] },
+  ]);
+  const partial = NumberFeature.config({ columns, missing: { x: 2 } });
+  await expect(allOf(inputOf({ source, features: { x: partial, y } }))).rejects.toThrow(
+    `${path}:3: feature 'x', column 'z': expected a number, got "NaN". ` +
+      `For missing values, set the feature's 'missing', as in { "z": 0 }`,
+  );
+});

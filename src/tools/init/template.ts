@@ -48,7 +48,7 @@ export class Tiny extends Experiment.with({
     return [this.text({ name: 'held_out', split: 'validation', batchSize: 2 })];
   }
 
-  private text(values: Partial<ConfigValues<TextInput>>) {
+  protected text(values: Partial<ConfigValues<TextInput>>) {
     return TextInput.config({ files: ['pkg:typescript/lib/lib.es5.d.ts'], seqLen: 64, ...values });
   }
 }

@@ -37,6 +37,14 @@ jobs:
           cache: npm
       # Evaluating configs takes none of what the packages' scripts download or compile.
       - run: npm ci --ignore-scripts
+      # What the last review of this pull request evaluated. Caches of a pull request are its own: no other branch reads
+      # them. The folder above must be private, or the answers are not used.
+      - run: mkdir -p -m 700 ~/.cache/luthier
+      - uses: actions/cache@5a3ec84eff668545956fd18022155c47e93e2684 # v4.2.3
+        with:
+          path: ~/.cache/luthier/reviews
+          key: config-review-\${{ runner.os }}-\${{ github.event.pull_request.head.sha }}
+          restore-keys: config-review-\${{ runner.os }}-
       - name: Compare the experiments
         env:
           # Names of branches may hold anything: they reach the shell as values, not as its text.
