@@ -29,11 +29,36 @@ export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RebatchedInput } from './rebatchedInput.js';
 export { RecordInput } from './recordInput.js';
 export { RowInput } from './rowInput.js';
+export { MaskTokens, PrefixLm, SpanCorruption, spanCorruptionLengths } from './seqio/denoising.js';
+export { Feature } from './seqio/feature.js';
+export { BaseFeatureConverter, type FeatureLengths, type Segment } from './seqio/featureConverter.js';
+export { LanguageModelFeatures, MaskedLanguageModelFeatures } from './seqio/lmConverters.js';
+export { Mixture } from './seqio/mixture.js';
+export {
+  BasePreprocessor,
+  type Example,
+  MapPreprocessor,
+  type PreprocessContext,
+} from './seqio/preprocessor.js';
+export { SeqioInput } from './seqio/seqioInput.js';
+export { MixtureOrTask, Task } from './seqio/seqioTask.js';
+export { SequenceModelFeatures } from './seqio/sequenceModelFeatures.js';
+export {
+  AppendEos,
+  Filter,
+  FilterByLength,
+  FlatMap,
+  Rekey,
+  Tokenize,
+  Trim,
+} from './seqio/textPreprocessors.js';
+export { ReduceConcatTokens, SelectRandomChunk, SplitTokens } from './seqio/tokenPreprocessors.js';
 export {
   BaseRecordSource,
   CsvSource,
   IterableSource,
   JsonLinesSource,
+  TextFileSource,
 } from './sources/recordSources.js';
 export type { DataRecord, RecordTable } from './sources/recordTable.js';
 export { StreamInput } from './streamInput.js';

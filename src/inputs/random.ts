@@ -29,3 +29,54 @@ export function permutation(key: PrngKey, size: number): Uint32Array {
   }
   return order;
 }
+
+/** Name of the order that `KeyedPermutation` gives, for states whose positions depend on it. */
+export const KEYED_PERMUTATION = 'keyed permutation';
+
+const ROUNDS = 6;
+
+/**
+ * A random order of 0 … size − 1, determined by `key`, that takes no memory: a Feistel network on pairs (Black and
+ * Rogaway, "Ciphers with arbitrary finite domains", 2002). A number is a pair of digits in the base √size, rounded up; each
+ * round adds a hash of one digit to the other. What leads out of the range goes through the network again.
+ */
+export class KeyedPermutation {
+  readonly size: number;
+  readonly #base: number;
+  readonly #keys: Uint32Array;
+
+  /** @param size at most 2^52. @throws RangeError for a larger one */
+  constructor(key: PrngKey, size: number) {
+    if (!(size <= 2 ** 52))
+      throw new RangeError(`KeyedPermutation: expected at most 2^52 items, got ${size}.`);
+    this.size = size;
+    this.#base = Math.ceil(Math.sqrt(size));
+    this.#keys = randomBits(key, 2 * ROUNDS);
+  }
+
+  /** The item at a place, both from 0 to size − 1. */
+  at(place: number): number {
+    const keys = this.#keys;
+    const base = this.#base;
+    let item = place;
+    do {
+      let high = Math.floor(item / base);
+      let low = item - high * base;
+      for (let round = 0; round < keys.length; round += 2) {
+        const sum = high + Math.floor(hash(low, keys[round]!, keys[round + 1]!) * 2 ** -32 * base);
+        high = low;
+        low = sum < base ? sum : sum - base;
+      }
+      item = high * base + low;
+    } while (item >= this.size);
+    return item;
+  }
+}
+
+/** A hash of a word under two keys, from 0 to 2^32 − 1; the multipliers are those of Wellons' lowbias32. */
+function hash(word: number, key0: number, key1: number): number {
+  let bits = word ^ key0;
+  bits = Math.imul(bits ^ (bits >>> 16), 0x7feb352d) ^ key1;
+  bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}

@@ -126,3 +126,10 @@ function objectOf(line: string, place: string): DataRecord {
   }
   return recordOf(value, place);
 }
+
+/** Whole text files: a record each, with its `text` and the `file`'s name. */
+export class TextFileSource extends FileSource {
+  protected override parse({ name }: SourceFile, text: string): [DataRecord, number][] {
+    return [[{ text, file: name }, 1]];
+  }
+}

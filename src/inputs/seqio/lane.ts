@@ -1,0 +1,154 @@
+/** @file Lane: every L-th example of each task, drawn by rate, preprocessed and packed, group after group. */
+import { foldIn, type PrngKey } from '../../compiler/prng.js';
+import { InputError } from '../inputErrors.js';
+import { drawBelow, KeyedPermutation, streamKey } from '../random.js';
+import type { BaseFeatureConverter, FeatureLengths, Segment } from './featureConverter.js';
+import { Pipeline, placed } from './pipeline.js';
+import type { TaskExamples } from './taskExamples.js';
+
+/** Purposes of the random streams under the input's seed. */
+const MIXING = 2 ** 47;
+const ROWS = 2 ** 48;
+
+/** What the lanes of an input share. */
+export interface LaneSetting {
+  readonly tasks: readonly TaskExamples[];
+  readonly converter: BaseFeatureConverter;
+  readonly lengths: FeatureLengths['lengths'];
+  readonly trims: boolean;
+  readonly seed: number;
+  /** Whether the rows of a group come in a random order. */
+  readonly shuffles: boolean;
+  readonly numLanes: number;
+  /** Rows of a group, about. */
+  readonly groupRows: number;
+  /** Examples, after preprocessing, until the end. */
+  readonly maxExamples: number;
+}
+
+/** Place in a lane: rows taken of the group, examples made before it, and those drawn of each task. */
+export interface LanePosition {
+  readonly rows: number;
+  readonly examples: number;
+  readonly drawn: readonly number[];
+}
+
+/** Rows made of consecutive examples. */
+interface Group {
+  readonly rows: readonly Segment[][];
+  /** Where the next group begins. */
+  readonly examples: number;
+  readonly drawn: readonly number[];
+}
+
+/** Whether a place is further along than another. */
+export function isFurther(a: LanePosition, b: LanePosition): boolean {
+  const total = ({ drawn }: LanePosition): number => drawn.reduce((sum, count) => sum + count, 0);
+  return total(a) === total(b) ? a.rows > b.rows : total(a) > total(b);
+}
+
+/** A lane. A group depends on the data and on where it begins alone, so that a position resumes exactly. */
+export class Lane {
+  readonly #mixing: PrngKey;
+  #position: LanePosition;
+  #group: Group | undefined;
+
+  constructor(
+    private readonly setting: LaneSetting,
+    private readonly index: number,
+  ) {
+    this.#mixing = foldIn(streamKey(setting.seed, MIXING), index);
+    this.#position = { rows: 0, examples: 0, drawn: setting.tasks.map(() => 0) };
+  }
+
+  get position(): LanePosition {
+    return this.#position;
+  }
+
+  set position(position: LanePosition) {
+    if (String(position.drawn) !== String(this.#position.drawn)) this.#group = undefined;
+    this.#position = position;
+  }
+
+  /** The next row; undefined at the end. @throws InputError with the place of the example */
+  next(): Segment[] | undefined {
+    for (;;) {
+      this.#group ??= this.#makeGroup();
+      const { rows, ...end } = this.#group;
+      const row = rows[this.#position.rows];
+      if (row !== undefined) {
+        this.#position = { ...this.#position, rows: this.#position.rows + 1 };
+        return row;
+      }
+      if (String(end.drawn) === String(this.#position.drawn)) return undefined;
+      this.#position = { rows: 0, ...end };
+      this.#group = undefined;
+    }
+  }
+
+  #makeGroup(): Group {
+    const { tasks, converter, lengths, trims, groupRows, maxExamples } = this.setting;
+    const { examples: before } = this.#position;
+    const drawn = [...this.#position.drawn];
+    const segments: Segment[] = [];
+    const sizes = converter.capacity(lengths).map(() => 0);
+    const pipelines = tasks.map(({ task }) => {
+      const given = { features: task.hp.features, lengths };
+      return new Pipeline(task.stages, given, ({ example, place }) => {
+        const id = before + segments.length;
+        if (id >= maxExamples) return;
+        const segment = placed(place, () => converter.segmentOf(example, id, given, trims));
+        segments.push(segment);
+        for (const [i, size] of segment.sizes.entries()) sizes[i]! += size;
+      });
+    });
+    const isFull = (): boolean =>
+      before + segments.length >= maxExamples ||
+      converter.numRows(segments.length, sizes, lengths) >= groupRows;
+    for (let draws = 0; !isFull(); draws++) {
+      const t = this.#draw(drawn);
+      if (t === undefined) break;
+      if (converter.numRows(segments.length, sizes, lengths) === 0) this.#checkYield(draws);
+      pipelines[t]!.push(tasks[t]!.at(this.#numberOf(drawn[t]!)));
+      drawn[t]! += 1;
+    }
+    for (const pipeline of pipelines) pipeline.flush();
+    return {
+      rows: this.#ordered(converter.rowsOf(segments, lengths)),
+      examples: before + segments.length,
+      drawn,
+    };
+  }
+
+  /** The number of this lane's n-th example of a task. */
+  #numberOf(n: number): number {
+    return n * this.setting.numLanes + this.index;
+  }
+
+  /** The task of the next example, of those that have one, by their shares; undefined at the end of all. */
+  #draw(drawn: readonly number[]): number | undefined {
+    const { tasks } = this.setting;
+    const left = [...tasks.keys()].filter((t) => this.#numberOf(drawn[t]!) < tasks[t]!.size);
+    if (left.length <= 1) return left[0];
+    const total = left.reduce((sum, t) => sum + tasks[t]!.share, 0);
+    const count = drawn.reduce((sum, n) => sum + n, 0);
+    let at = (drawBelow(this.#mixing, count, 2 ** 53) / 2 ** 53) * total;
+    return left.find((t) => (at -= tasks[t]!.share) < 0) ?? left.at(-1);
+  }
+
+  /** @throws InputError where as many examples as two epochs have gave nothing: endless data would never give any */
+  #checkYield(draws: number): void {
+    const records = this.setting.tasks.reduce((sum, { table }) => sum + table.numRecords, 0);
+    if (draws < 2 * records + 2) return;
+    throw new InputError(`none of ${records} records gives an example: the preprocessors keep nothing.`);
+  }
+
+  #ordered(rows: Segment[][]): Segment[][] {
+    const { seed, shuffles, converter } = this.setting;
+    if (!shuffles || !converter.hp.pack || converter.hp.packing === 'next fit') return rows;
+    const { drawn } = this.#position;
+    const count = drawn.reduce((sum, n) => sum + n, 0);
+    const order = new KeyedPermutation(foldIn(foldIn(streamKey(seed, ROWS), this.index), count), rows.length);
+    return rows.map((_, i) => rows[order.at(i)]!);
+  }
+}

@@ -1,0 +1,94 @@
+/** @file Converters for language models: decoders of targets with or without inputs, and encoders of masked tokens. */
+import { z } from 'zod';
+import type { Batch, BatchSpecs } from '../batch.js';
+import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
+import { autoregressiveInputs, decoderSpecs, type Sequence, writeSequences } from './sequenceRows.js';
+
+/** Magnitudes: ids whose sign says that they have no weight. */
+const magnitudes = (tokens: Int32Array): Int32Array => tokens.map(Math.abs);
+
+/**
+ * Batches for a decoder, as Pax's LanguageModelFeatures: `labels` are the targets, or, where taskFeatureLengths has inputs,
+ * inputs and targets behind one another (a prefix LM); `ids` are the labels' predecessors, `bosId` first. A row is as long
+ * as both together. `inputsIndicator` is 1 for labels that are inputs.
+ */
+export class LanguageModelFeatures extends BaseFeatureConverter.with({
+  weightsOnTargetsOnly: z
+    .boolean()
+    .nullable()
+    .default(null)
+    .describe(
+      'Whether inputs have weight 0. null: ids below 0 have, of inputs and targets; their magnitudes are the ids.',
+    ),
+  bosId: z.int().min(0).default(0).describe('Id before the first token.'),
+}) {
+  protected override readonly taskFeatures = { inputs: 'optional', targets: 'required' } as const;
+
+  override capacity({ inputs = 0, targets }: FeatureLengths['lengths']): [number] {
+    return [inputs + targets!];
+  }
+
+  override batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs {
+    const [length] = this.capacity(lengths);
+    const specs = decoderSpecs(batchSize, length);
+    return lengths.inputs === undefined ? specs : { ...specs, inputsIndicator: specs.ids! };
+  }
+
+  protected override sizesOf({ inputs, targets }: Segment['tokens']): [number] {
+    return [(inputs?.length ?? 0) + targets!.length];
+  }
+
+  override fill(
+    batch: Batch,
+    b: number,
+    segments: readonly Segment[],
+    lengths: FeatureLengths['lengths'],
+  ): void {
+    const sequences = segments.map(({ tokens }) => this.#sequenceOf(tokens));
+    writeSequences(batch, b, this.capacity(lengths)[0], sequences);
+  }
+
+  #sequenceOf({ inputs = new Int32Array(0), targets }: Segment['tokens']): Sequence {
+    const { weightsOnTargetsOnly, bosId } = this.hp;
+    const signed = new Int32Array(inputs.length + targets!.length);
+    signed.set(inputs);
+    signed.set(targets!, inputs.length);
+    const labels = magnitudes(signed);
+    const weights = new Float32Array(labels.length).fill(1);
+    if (weightsOnTargetsOnly === true) weights.fill(0, 0, inputs.length);
+    if (weightsOnTargetsOnly === null) for (const [i, id] of signed.entries()) if (id < 0) weights[i] = 0;
+    const inputsIndicator = new Int32Array(labels.length).fill(1, 0, inputs.length);
+    return { ids: autoregressiveInputs(labels, bosId), labels, weights, inputsIndicator };
+  }
+}
+
+/** Batches for an encoder that predicts masked tokens: `ids` are the inputs, `labels` the targets, of weight 0 below 0. */
+export class MaskedLanguageModelFeatures extends BaseFeatureConverter {
+  protected override readonly taskFeatures = { inputs: 'required', targets: 'required' } as const;
+
+  override capacity({ targets }: FeatureLengths['lengths']): [number] {
+    return [targets!];
+  }
+
+  override batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs {
+    return decoderSpecs(batchSize, this.capacity(lengths)[0]);
+  }
+
+  protected override sizesOf({ targets }: Segment['tokens']): [number] {
+    return [targets!.length];
+  }
+
+  override fill(
+    batch: Batch,
+    b: number,
+    segments: readonly Segment[],
+    lengths: FeatureLengths['lengths'],
+  ): void {
+    const sequences = segments.map(({ tokens: { inputs, targets } }) => ({
+      ids: inputs!.subarray(0, targets!.length),
+      labels: magnitudes(targets!),
+      weights: Float32Array.from(targets!, (id) => Number(id > 0)),
+    }));
+    writeSequences(batch, b, this.capacity(lengths)[0], sequences);
+  }
+}

@@ -1,0 +1,71 @@
+/** @file A task's preprocessing of examples that follow one another. */
+import { foldIn, type PrngKey } from '../../compiler/prng.js';
+import { InputError } from '../inputErrors.js';
+import { ExampleDraws } from './exampleDraws.js';
+import type { Example, PreprocessContext, Preprocessor } from './preprocessor.js';
+
+/** An example with the key of its random numbers, and its place for messages. */
+export interface KeyedExample {
+  readonly example: Example;
+  readonly key: PrngKey;
+  readonly place: string;
+}
+
+/** Keys of the examples that one example was split into; stages have those below. */
+const PARTS = 2 ** 32;
+
+/**
+ * Runs a task's preprocessors. What an example gives depends on the examples that a preprocessor takes at a time alone, so
+ * that a pipeline that starts anew at some example gives the same from there on.
+ */
+export class Pipeline {
+  /** Examples that wait at each stage for others. */
+  readonly #waiting: KeyedExample[][];
+
+  constructor(
+    private readonly stages: readonly Preprocessor[],
+    private readonly context: Omit<PreprocessContext, 'draws'>,
+    private readonly emit: (made: KeyedExample) => void,
+  ) {
+    this.#waiting = stages.map(() => []);
+  }
+
+  /** Takes an example, and gives what it completes to `emit`. @throws InputError with the example's place */
+  push(example: KeyedExample): void {
+    this.#take(example, 0);
+  }
+
+  /** Gives what waits for further examples, without them. */
+  flush(): void {
+    for (const s of this.stages.keys()) this.#run(s);
+  }
+
+  #take(item: KeyedExample, s: number): void {
+    const stage = this.stages[s];
+    if (stage === undefined) this.emit(item);
+    else if (this.#waiting[s]!.push(item) >= stage.examplesAtOnce) this.#run(s);
+  }
+
+  #run(s: number): void {
+    const items = this.#waiting[s]!;
+    const [first] = items;
+    if (first === undefined) return;
+    this.#waiting[s] = [];
+    const { key, place } = first;
+    const examples = items.map(({ example }) => example);
+    const context = { ...this.context, draws: new ExampleDraws(foldIn(key, s)) };
+    const made = placed(place, () => [...this.stages[s]!.apply(examples, context)]);
+    for (const [i, example] of made.entries())
+      this.#take({ example, place, key: i === 0 ? key : foldIn(key, PARTS + i) }, s + 1);
+  }
+}
+
+/** What `make` gives. @throws InputError with the example's place */
+export function placed<T>(place: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    throw new InputError(`${place}: ${error.message}`, { cause: error });
+  }
+}

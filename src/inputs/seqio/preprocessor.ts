@@ -1,0 +1,111 @@
+/** @file Preprocessors: from examples to examples, one for one, or fewer, or more. */
+import { z } from 'zod';
+import { builds, Configurable, didYouMean } from '../../hparams/index.js';
+import { InputError } from '../inputErrors.js';
+import type { DataRecord } from '../sources/recordTable.js';
+import type { ExampleDraws } from './exampleDraws.js';
+import type { Feature } from './feature.js';
+
+/** An example on its way: text, token ids (Int32Array) and other values by name. */
+export type Example = DataRecord;
+
+/** What a preprocessor knows besides the example. */
+export interface PreprocessContext {
+  /** The features that the task gives. */
+  readonly features: Readonly<Record<string, Feature>>;
+  /** `taskFeatureLengths` of the input. */
+  readonly lengths: Readonly<Record<string, number>>;
+  /** Random numbers of this preprocessor for this example: the same in every run, on every host. */
+  readonly draws: ExampleDraws;
+}
+
+/** A step of preprocessing, which depends on nothing but its examples and their random numbers. */
+export interface Preprocessor {
+  /** How many examples it takes at a time. */
+  readonly examplesAtOnce: number;
+  /** Whether one example gives exactly one, so that rows can be numbered without reading those before them. */
+  readonly isOneToOne: boolean;
+  /** The examples made of `examplesAtOnce` examples, or of fewer at the end of a group. */
+  apply(examples: readonly Example[], context: PreprocessContext): Iterable<Example>;
+}
+
+/** A function of one's own: an example from an example. */
+export type ExampleFunction = (example: Example, context: PreprocessContext) => Example;
+
+/** Base of preprocessors that take one example at a time. */
+export abstract class BasePreprocessor extends Configurable.with({}) implements Preprocessor {
+  static override readonly isAbstract = true;
+
+  get examplesAtOnce(): number {
+    return 1;
+  }
+
+  get isOneToOne(): boolean {
+    return false;
+  }
+
+  abstract apply(examples: readonly Example[], context: PreprocessContext): Iterable<Example>;
+}
+
+/** Base of preprocessors that make one example of each. */
+export abstract class MapPreprocessor extends BasePreprocessor {
+  static override readonly isAbstract = true;
+
+  override get isOneToOne(): boolean {
+    return true;
+  }
+
+  override *apply([example]: readonly Example[], context: PreprocessContext): Iterable<Example> {
+    yield this.map(example!, context);
+  }
+
+  protected abstract map(example: Example, context: PreprocessContext): Example;
+}
+
+/** A function of an example, from the config of a configurable function that returns it. */
+export function exampleFunction<R>(result: string) {
+  return builds<(example: Example, context: PreprocessContext) => R>(
+    `a function from an example to ${result}`,
+    (made) => typeof made === 'function',
+  );
+}
+
+/** The field of a task's preprocessors. */
+export const preprocessors = z
+  .array(
+    builds<BasePreprocessor | ExampleFunction>(
+      'a preprocessor, or a function from an example to an example',
+      (made) => made instanceof BasePreprocessor || typeof made === 'function',
+    ),
+  )
+  .describe('Steps from a record to the features, in order: preprocessors, or functions of an example.');
+
+/** A preprocessor as the pipeline runs it. */
+export function preprocessorOf(given: BasePreprocessor | ExampleFunction): Preprocessor {
+  if (given instanceof BasePreprocessor) return given;
+  return {
+    examplesAtOnce: 1,
+    isOneToOne: true,
+    apply: ([example], context) => [given(example!, context)],
+  };
+}
+
+/** The value of an example's feature. @throws InputError with the names that there are */
+export function valueAt(example: Example, name: string): unknown {
+  if (Object.hasOwn(example, name)) return example[name];
+  const names = Object.keys(example);
+  throw new InputError(
+    `the example has no '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`,
+  );
+}
+
+/** The token ids of an example's feature. @throws InputError where it is missing or no list of integers */
+export function tokensOf(example: Example, name: string): Int32Array {
+  const value = valueAt(example, name);
+  if (value instanceof Int32Array) return value;
+  const isList = Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
+  if (isList && Array.prototype.every.call(value, Number.isInteger))
+    return Int32Array.from(value as number[]);
+  const shown = JSON.stringify(value)?.slice(0, 40);
+  throw new InputError(`'${name}': expected token ids, got ${shown}. Put Tokenize before what takes ids.`);
+}

@@ -1,0 +1,371 @@
+/** @file SeqioInput: batches of a task or a mixture (Pax's SeqIOInput). */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { newHostArray, sizeOf, type TensorSpec } from '../../compiler/tensors.js';
+import { build, sub, toJSON } from '../../hparams/index.js';
+import type { Batch, BatchSpecs } from '../batch.js';
+import type { DataIdentity } from '../dataIdentity.js';
+import { EndOfData, InputError } from '../inputErrors.js';
+import type { IdRows, InputState } from '../inputSource.js';
+import type { JsonValue } from '../jsonValue.js';
+import { RowInput } from '../rowInput.js';
+import { savedPosition } from '../savedPosition.js';
+import { BaseFeatureConverter, type Segment } from './featureConverter.js';
+import type { LaneSetting } from './lane.js';
+import { joinLanes, Lanes, lanesState } from './lanes.js';
+import { LanguageModelFeatures } from './lmConverters.js';
+import { Pipeline, placed } from './pipeline.js';
+import { MixtureOrTask, type Task } from './seqioTask.js';
+import { TaskExamples } from './taskExamples.js';
+
+/** Number of each row's example in an evaluation's data, [batchSize]; -1 for padding. */
+const EXAMPLE_IDS = 'exampleIds';
+
+/** The data, opened on first use. */
+interface OpenData {
+  readonly tasks: readonly TaskExamples[];
+  readonly setting: LaneSetting;
+  /** null where each example gives one row: then rows are numbered as examples are. */
+  readonly lanes: Lanes | null;
+  readonly contents: string;
+}
+
+/**
+ * Examples of tasks as batches. Training shuffles and repeats; evaluations read in order, once. Where each example gives
+ * one row, the state is the number of rows that all hosts have read. Where rows are packed, or preprocessors drop or split
+ * examples, or tasks are mixed, it is the place in each of `numLanes` lanes. Either way a run goes on exactly, and with
+ * another batch size or number of hosts it neither repeats nor drops an example.
+ */
+export class SeqioInput extends RowInput.with(
+  {
+    mixtureOrTask: sub(MixtureOrTask, null).describe('The examples.'),
+    splitName: z.string().min(1).default('train').describe("The split of the tasks' sources to read."),
+    taskFeatureLengths: z
+      .record(z.string(), z.int().positive())
+      .describe('Longest sequence of each feature that the converter reads; longer ones are trimmed.'),
+    featureConverter: sub(BaseFeatureConverter, () => LanguageModelFeatures.config()).describe(
+      'What makes the arrays of a batch of the features.',
+    ),
+    shuffle: z
+      .boolean()
+      .nullable()
+      .default(null)
+      .describe(
+        'Whether training reads each epoch in a random order; null: it does. Evaluations read in order.',
+      ),
+    repeat: z
+      .boolean()
+      .nullable()
+      .default(null)
+      .describe('Whether to start over after the last example; null: in training only.'),
+    trimOutputFeatures: z
+      .boolean()
+      .default(true)
+      .describe('Whether longer sequences are trimmed; else they are errors.'),
+    evalAutoPad: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Whether padding fills the last batches of data that ends; else rows that fill none are left out.',
+      ),
+    evalNumExamples: z
+      .int()
+      .positive()
+      .nullable()
+      .default(null)
+      .describe('Examples to read of data that ends; null: all.'),
+    numLanes: z
+      .int()
+      .positive()
+      .default(16)
+      .describe('Lanes of data that repeats: at least as many as hosts and threads that share it.'),
+    packingRows: z
+      .int()
+      .positive()
+      .default(64)
+      .describe('Rows that are packed together, about: more waste less of a row and take more memory.'),
+  },
+  (schema) =>
+    schema
+      .refine(
+        ({ repeat, isTraining, evalLoopNumBatches: count }) =>
+          !(repeat === true && !isTraining && (count === null || count === -1)),
+        {
+          path: ['evalLoopNumBatches'],
+          error:
+            'must be a number of batches where repeat is true: to read to the end of data without end would take for ever',
+        },
+      )
+      .refine(
+        ({ repeat, isTraining, evalNumExamples }) => evalNumExamples === null || !(repeat ?? isTraining),
+        {
+          path: ['evalNumExamples'],
+          error: 'limits data that ends, and this repeats',
+        },
+      ),
+) {
+  #mixture!: MixtureOrTask;
+  #converter!: BaseFeatureConverter;
+  #data: OpenData | undefined;
+
+  protected override setup(): void {
+    super.setup();
+    this.#mixture = build(this.hp.mixtureOrTask);
+    this.#converter = build(this.hp.featureConverter);
+    const { taskFeatureLengths: lengths } = this.hp;
+    this.#named(() => {
+      for (const { hp } of this.#tasks) this.#converter.featureNames({ features: hp.features, lengths });
+      this.#checkTokenizers();
+    });
+    if (this.repeats && !this.#isAligned && this.hp.numInfeedHosts > this.hp.numLanes)
+      throw new InputError(
+        `Input '${this.name}': numLanes is ${this.hp.numLanes}, and ${this.hp.numInfeedHosts} hosts need one each.`,
+      );
+  }
+
+  /** `repeat` with its default. */
+  override get repeats(): boolean {
+    return this.hp.repeat ?? this.hp.isTraining;
+  }
+
+  override get isEndless(): boolean {
+    return this.repeats;
+  }
+
+  /** Rows are numbered before they are shuffled: each task has its own order. */
+  protected override get shuffles(): boolean {
+    return false;
+  }
+
+  /** The rows of data without lanes. */
+  protected override get numRows(): number {
+    if (this.repeats) return Number.POSITIVE_INFINITY;
+    const [{ size } = { size: 0 }] = this.#open().tasks;
+    const count = Math.min(size, this.hp.evalNumExamples ?? size);
+    return this.hp.evalAutoPad ? count : count - (count % this.getGlobalBatchSize());
+  }
+
+  override batchSpecs(): BatchSpecs {
+    const { batchSize, taskFeatureLengths, isTraining } = this.hp;
+    const specs = this.#converter.batchSpecs(batchSize, taskFeatureLengths);
+    // A packed row has several examples.
+    const isEnumerated = !isTraining && !this.#converter.hp.pack;
+    return isEnumerated ? { ...specs, [EXAMPLE_IDS]: { shape: [batchSize], dtype: 'int32' } } : specs;
+  }
+
+  override async getNext(): Promise<Batch> {
+    const { lanes } = this.#open();
+    return lanes === null ? super.getNext() : this.#batchOf(lanes);
+  }
+
+  override async peek(): Promise<Batch> {
+    const { lanes } = this.#open();
+    if (lanes === null) return super.peek();
+    const { state } = lanes;
+    try {
+      return this.#batchOf(lanes);
+    } finally {
+      lanes.state = state;
+    }
+  }
+
+  override reset(): void {
+    super.reset();
+    const { lanes, setting } = this.#open();
+    if (lanes !== null) lanes.state = newLanes(setting, this).state;
+  }
+
+  override getState(): InputState {
+    const { lanes } = this.#open();
+    return lanes === null ? super.getState() : ({ ...lanes.state, ...this.identity() } as InputState);
+  }
+
+  override setState(state: InputState): void {
+    const { lanes, setting } = this.#open();
+    if (lanes === null) super.setState(state);
+    else {
+      savedPosition(this.name, { ...state, position: 0 }, this.identity());
+      lanes.state = lanesState(this.name, state, setting);
+    }
+  }
+
+  /**
+   * The state to go on from where several processes shared the data, on any number of hosts: the furthest of each lane.
+   *
+   * @param states of all hosts, after as many batches. @throws InputError for states of other data.
+   */
+  joinStates(states: readonly InputState[]): InputState {
+    const { lanes, setting } = this.#open();
+    const identity = this.identity();
+    const positions = states.map((state) =>
+      savedPosition(this.name, lanes === null ? state : { ...state, position: 0 }, identity),
+    );
+    if (lanes === null) return { position: Math.max(...positions), ...identity };
+    const joined = joinLanes(states.map((state) => lanesState(this.name, state, setting)));
+    return { ...joined, ...identity } as unknown as InputState;
+  }
+
+  override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
+    const { tokenizer } = this.#tasks[0]!.hp.features.targets!.hp;
+    const [rows = 0, length = 0] = ids.shape;
+    return Array.from({ length: rows }, (_, row) => {
+      const start = row * length;
+      const end = start + (lengths?.[row] ?? length);
+      return tokenizer.decode(Array.prototype.slice.call(ids.data, start, end));
+    });
+  }
+
+  override dataIdentity(): DataIdentity {
+    const { tasks, contents } = this.#open();
+    return { ...this.knownIdentity(), files: tasks.flatMap(({ table }) => table.files), contents };
+  }
+
+  override knownIdentity(): DataIdentity {
+    const { features } = this.#tasks[0]!.hp;
+    const { tokenizer } = features.targets!.hp;
+    const vocabSize = Math.max(...Object.values(features).map((feature) => feature.vocabSize));
+    const [identity, learned] = [tokenizer.identity(), tokenizer.learned()];
+    return { vocabSize, tokenizer: { class: tokenizer.constructor.name, identity, learned } };
+  }
+
+  override async close(): Promise<void> {
+    for (const task of this.#tasks) task.close();
+    this.#data = undefined;
+  }
+
+  protected override emptyBatch(): Batch {
+    return paddingOf(this.batchSpecs());
+  }
+
+  protected override fillRow(q: number, batch: Batch, b: number): void {
+    const { tasks, setting } = this.#open();
+    const [examples] = tasks;
+    const { stages, hp } = examples!.task;
+    const given = { features: hp.features, lengths: setting.lengths };
+    const pipeline = new Pipeline(stages, given, ({ example, place }) => {
+      const segment = placed(place, () => this.#converter.segmentOf(example, q, given, setting.trims));
+      this.#fill(batch, b, [segment]);
+    });
+    this.#named(() => pipeline.push(examples!.at(q)));
+  }
+
+  /** What the rows are made of: a position in them means nothing for others. */
+  protected override identity(): { readonly [name: string]: JsonValue } {
+    const { mixtureOrTask, featureConverter, taskFeatureLengths, splitName, packingRows, numLanes } = this.hp;
+    const made = [toJSON(mixtureOrTask), toJSON(featureConverter), taskFeatureLengths, splitName];
+    return {
+      data: this.#open().contents,
+      config: digestOf(made),
+      shuffle: this.#shuffles,
+      repeat: this.repeats,
+      seed: this.hp.inputRandomSeed ?? 0,
+      ...(!this.#isAligned && { numLanes: this.repeats ? numLanes : 1, packingRows }),
+    };
+  }
+
+  get #tasks(): readonly Task[] {
+    return [...new Set(this.#mixture.tasks())];
+  }
+
+  get #shuffles(): boolean {
+    return this.hp.isTraining && this.hp.shuffle !== false;
+  }
+
+  /** Whether each example gives one row. */
+  get #isAligned(): boolean {
+    const [task, ...others] = this.#tasks;
+    const isOneToOne = task!.stages.every((stage) => stage.isOneToOne && stage.examplesAtOnce === 1);
+    return others.length === 0 && isOneToOne && !this.#converter.hp.pack;
+  }
+
+  #batchOf(lanes: Lanes): Batch {
+    const rows = this.#named(() => lanes.next());
+    if (rows === undefined) throw new EndOfData(this.name);
+    const batch = this.emptyBatch();
+    for (const [b, row] of rows.entries()) this.#fill(batch, b, row);
+    return batch;
+  }
+
+  #fill(batch: Batch, b: number, segments: readonly Segment[]): void {
+    this.#converter.fill(batch, b, segments, this.hp.taskFeatureLengths);
+    const ids = batch[EXAMPLE_IDS] as { readonly data: Int32Array } | undefined;
+    if (ids !== undefined) ids.data[b] = segments[0]!.id;
+  }
+
+  /** @throws InputError where tasks have different vocabularies, for ids would mean different things */
+  #checkTokenizers(): void {
+    const seen = new Map<string, string>();
+    for (const { hp } of this.#tasks) {
+      for (const [name, { hp: feature }] of Object.entries(hp.features)) {
+        const { tokenizer } = feature;
+        if (tokenizer.needsCorpus)
+          throw new InputError(
+            `feature '${name}': ${tokenizer.constructor.name} has no vocabulary. Give it one.`,
+          );
+        const identity = tokenizer.identity();
+        const before = seen.get(name) ?? identity;
+        if (before !== identity)
+          throw new InputError(
+            `feature '${name}' has the vocabularies ${before} and ${identity}: a mixture's tasks need the same.`,
+          );
+        seen.set(name, identity);
+      }
+    }
+  }
+
+  #open(): OpenData {
+    this.#data ??= this.#named(() => this.#openData());
+    return this.#data;
+  }
+
+  #openData(): OpenData {
+    const { splitName, taskFeatureLengths, trimOutputFeatures, numLanes, packingRows } = this.hp;
+    const order = { seed: this.hp.inputRandomSeed ?? 0, shuffles: this.#shuffles, repeats: this.repeats };
+    const weighted = this.#mixture.weightedTasks(splitName);
+    const tasks = weighted.map((task) => new TaskExamples(task, splitName, order));
+    const empty = tasks.find(({ table }) => table.numRecords === 0);
+    if (empty !== undefined)
+      throw new InputError(`split '${splitName}' of task '${empty.name}' has no records.`);
+    const setting: LaneSetting = {
+      tasks,
+      converter: this.#converter,
+      lengths: taskFeatureLengths,
+      trims: trimOutputFeatures,
+      seed: order.seed,
+      shuffles: order.shuffles,
+      numLanes: this.repeats ? numLanes : 1,
+      groupRows: packingRows,
+      maxExamples: this.hp.evalNumExamples ?? Number.POSITIVE_INFINITY,
+    };
+    const count = tasks.reduce((sum, { table }) => sum + table.numRecords, 0);
+    const digest = digestOf(tasks.map(({ name, table }) => [name, table.numRecords, table.digest]));
+    const contents = `${count} record${count === 1 ? '' : 's'} (sha256 ${digest})`;
+    return { tasks, setting, contents, lanes: this.#isAligned ? null : newLanes(setting, this) };
+  }
+
+  /** @throws InputError with the input's name */
+  #named<T>(make: () => T): T {
+    return placed(`${this.constructor.name} '${this.name}'`, make);
+  }
+}
+
+function newLanes(setting: LaneSetting, { hp }: SeqioInput): Lanes {
+  return new Lanes(setting, hp, !hp.evalAutoPad);
+}
+
+function digestOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
+}
+
+/** A batch of padding alone: paddings 1, example ids -1, all else 0. */
+function paddingOf(specs: BatchSpecs): Batch {
+  const fills: Readonly<Record<string, number>> = { paddings: 1, [EXAMPLE_IDS]: -1 };
+  return Object.fromEntries(
+    Object.entries(specs).map(([name, spec]) => {
+      if (!Array.isArray(spec.shape)) return [name, paddingOf(spec as BatchSpecs)];
+      const { shape, dtype } = spec as TensorSpec & { readonly dtype: 'int32' | 'float32' };
+      const data = newHostArray(dtype, sizeOf(shape));
+      return [name, { shape, dtype, data: data.fill(fills[name] ?? 0) }];
+    }),
+  ) as Batch;
+}

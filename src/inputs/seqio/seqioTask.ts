@@ -1,0 +1,74 @@
+/** @file Task: a source, the steps that make features of its records, and its features (seqio.Task). */
+import { z } from 'zod';
+import { Configurable, instance } from '../../hparams/index.js';
+import { BaseRecordSource } from '../sources/recordSources.js';
+import type { RecordTable } from '../sources/recordTable.js';
+import { Feature } from './feature.js';
+import { type Preprocessor, preprocessorOf, preprocessors } from './preprocessor.js';
+
+/** A task with the share of the examples that it gives. */
+export interface WeightedTask {
+  /** Names of the parts of the mixture that lead to the task, joined by '/'. */
+  readonly name: string;
+  readonly task: Task;
+  /** Share of the examples; those of all tasks add up to 1. */
+  readonly share: number;
+}
+
+/** Base of what a SeqioInput reads: a task, or a mixture of tasks. */
+export abstract class MixtureOrTask extends Configurable.with({}) {
+  static override readonly isAbstract = true;
+
+  /** Number of records of a split. @throws InputError for a source that can't be read */
+  abstract numRecords(split: string): number;
+
+  /** The tasks of a split with their shares, each task once. @throws InputError */
+  abstract weightedTasks(split: string): readonly WeightedTask[];
+
+  /** The tasks, each as often as the mixture has it; reads nothing. */
+  abstract tasks(): readonly Task[];
+}
+
+/** Examples of one source. */
+export class Task extends MixtureOrTask.with({
+  source: instance(BaseRecordSource, null).describe('The records, by split.'),
+  preprocessors,
+  features: z
+    .record(z.string(), instance(Feature, null))
+    .refine((features) => Object.keys(features).length > 0, { error: 'expected at least one feature' })
+    .describe('What the preprocessors make, by name: `targets`, and `inputs` where there are any.'),
+}) {
+  readonly #tables = new Map<string, RecordTable>();
+  #stages: readonly Preprocessor[] | undefined;
+
+  /** The preprocessors as the pipeline runs them. */
+  get stages(): readonly Preprocessor[] {
+    this.#stages ??= this.hp.preprocessors.map(preprocessorOf);
+    return this.#stages;
+  }
+
+  /** The records of a split. @throws InputError for a source that can't be read */
+  open(split: string): RecordTable {
+    const table = this.#tables.get(split) ?? this.hp.source.open(split);
+    this.#tables.set(split, table);
+    return table;
+  }
+
+  /** Closes what `open` has opened. */
+  close(): void {
+    for (const table of this.#tables.values()) table.close();
+    this.#tables.clear();
+  }
+
+  override numRecords(split: string): number {
+    return this.open(split).numRecords;
+  }
+
+  override weightedTasks(): readonly WeightedTask[] {
+    return [{ name: 'task', task: this, share: 1 }];
+  }
+
+  override tasks(): readonly Task[] {
+    return [this];
+  }
+}

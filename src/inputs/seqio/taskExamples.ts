@@ -1,0 +1,72 @@
+/** @file The examples of a task's split, without end or once, in the order of a seed. */
+import { foldIn, hashString, type PrngKey } from '../../compiler/prng.js';
+import { KeyedPermutation, streamKey } from '../random.js';
+import type { RecordTable } from '../sources/recordTable.js';
+import type { KeyedExample } from './pipeline.js';
+import type { Task, WeightedTask } from './seqioTask.js';
+
+/** Purposes of the random streams under the input's seed. */
+const ORDER = 2 ** 45;
+const EXAMPLE = 2 ** 46;
+
+/** How examples are ordered. */
+export interface ExampleOrder {
+  readonly seed: number;
+  /** Whether each epoch has its own random order. */
+  readonly shuffles: boolean;
+  readonly repeats: boolean;
+}
+
+/** The examples of one task: number q is the one at place q mod n of the order of epoch ⌊q / n⌋, of n records. */
+export class TaskExamples {
+  readonly name: string;
+  readonly task: Task;
+  readonly share: number;
+  readonly table: RecordTable;
+  readonly #keys: { readonly order: PrngKey; readonly examples: PrngKey };
+  #epoch = -1;
+  #permutation: KeyedPermutation | undefined;
+  #epochKey: PrngKey = [0, 0];
+
+  constructor(
+    { name, task, share }: WeightedTask,
+    split: string,
+    private readonly order: ExampleOrder,
+  ) {
+    this.name = name;
+    this.task = task;
+    this.share = share;
+    this.table = task.open(split);
+    const own = hashString(name);
+    this.#keys = {
+      order: foldIn(streamKey(order.seed, ORDER), own),
+      examples: foldIn(streamKey(order.seed, EXAMPLE), own),
+    };
+  }
+
+  /** Number of examples until the end. */
+  get size(): number {
+    return this.order.repeats && this.table.numRecords > 0 ? Number.POSITIVE_INFINITY : this.table.numRecords;
+  }
+
+  /** Example number q, below `size`. @throws InputError for a record that can't be read */
+  at(q: number): KeyedExample {
+    const { numRecords } = this.table;
+    const epoch = Math.floor(q / numRecords);
+    if (epoch !== this.#epoch) this.#begin(epoch);
+    const place = q - epoch * numRecords;
+    const record = this.#permutation?.at(place) ?? place;
+    return {
+      example: this.table.read(record),
+      place: this.table.place(record),
+      key: foldIn(this.#epochKey, record),
+    };
+  }
+
+  #begin(epoch: number): void {
+    this.#epoch = epoch;
+    this.#epochKey = foldIn(this.#keys.examples, epoch);
+    if (this.order.shuffles)
+      this.#permutation = new KeyedPermutation(foldIn(this.#keys.order, epoch), this.table.numRecords);
+  }
+}

@@ -1,0 +1,188 @@
+/** @file Promises of SeqioInput: each example once over all hosts, hosts that stop together, exact resumption. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { build, type Config } from '../../../src/hparams/index.js';
+import {
+  type InputState,
+  LanguageModelFeatures,
+  Mixture,
+  type SeqioInput,
+} from '../../../src/inputs/index.js';
+import { batchesOf, numbersIn, numbersTask, rising, seqio } from './corpora.js';
+
+const packed = (packing: 'best fit' | 'next fit' = 'best fit') =>
+  LanguageModelFeatures.config({ pack: true, packing });
+
+/** Data of one or two tasks, packed or not. */
+const data = fc
+  .record({
+    counts: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 2 }),
+    sizes: fc.array(fc.integer({ min: 1, max: 10 }), { minLength: 1, maxLength: 5 }),
+    pack: fc.constantFrom(null, 'best fit' as const, 'next fit' as const),
+    batchSize: fc.integer({ min: 1, max: 5 }),
+    seed: fc.integer({ min: 0, max: 99 }),
+    packingRows: fc.integer({ min: 1, max: 8 }),
+    rate: fc.integer({ min: 1, max: 4 }),
+  })
+  .map(({ counts, sizes, pack, rate, seed, ...values }) => {
+    const tasks = counts.map((count, t) => numbersTask({ count, from: 100 * t, sizes }));
+    const [first, second] = tasks;
+    const mixtureOrTask =
+      second === undefined
+        ? first!
+        : Mixture.config({ parts: { a: first!, b: second }, rates: { a: rate, b: 1 } });
+    const featureConverter = pack === null ? LanguageModelFeatures.config() : packed(pack);
+    const numbers = counts.flatMap((count, t) => Array.from({ length: count }, (_, i) => 100 * t + i));
+    return { numbers, values: { mixtureOrTask, featureConverter, inputRandomSeed: seed, ...values } };
+  });
+
+const hostsOf = (values: Parameters<typeof seqio>[0], numInfeedHosts: number): SeqioInput[] =>
+  Array.from({ length: numInfeedHosts }, (_, infeedHostIndex) =>
+    build(seqio({ ...values, numInfeedHosts, infeedHostIndex })),
+  );
+
+const numHosts = fc.integer({ min: 1, max: 8 });
+
+test('data that ends: hosts stop together, and together give each example once', async () => {
+  const property = fc.asyncProperty(
+    data,
+    numHosts,
+    fc.boolean(),
+    async ({ numbers, values }, hosts, isTraining) => {
+      const given = await Promise.all(
+        hostsOf({ ...values, isTraining, repeat: false }, hosts).map((host) => batchesOf(host)),
+      );
+      expect(new Set(given.map(({ length }) => length)).size).toBe(1);
+      expect(rising(numbersIn(given.flat()))).toEqual(numbers);
+    },
+  );
+  await fc.assert(property, { numRuns: 30 });
+});
+
+test('training: lane l of L reads the examples l, l + L, … of each task, whatever the hosts', async () => {
+  const property = fc.asyncProperty(data, numHosts, async ({ numbers, values }, hosts) => {
+    const training = { ...values, isTraining: true, shuffle: false, numLanes: 8 };
+    const inputs = hostsOf(training, hosts);
+    const given = counted(numbersIn((await Promise.all(inputs.map((input) => batchesOf(input, 6)))).flat()));
+    const { lanes } = inputs[0]!.joinStates(inputs.map((input) => input.getState()));
+    const tasks = [numbers.filter((x) => x < 100), numbers.filter((x) => x >= 100)];
+    // All that stands before the groups that the lanes are in has come.
+    const before = ((lanes ?? []) as number[][]).flatMap(([, , ...drawn], l) =>
+      drawn.flatMap((count, t) =>
+        Array.from({ length: count }, (_, i) => tasks[t]![(8 * i + l) % tasks[t]!.length]!),
+      ),
+    );
+    for (const [number, count] of Object.entries(counted(before)))
+      expect(given[Number(number)]).toBeGreaterThanOrEqual(count);
+    expect(Object.keys(given).filter((number) => !numbers.includes(Number(number)))).toEqual([]);
+  });
+  await fc.assert(property, { numRuns: 15 });
+});
+
+test('after any batch a run goes on exactly, from the state as JSON', async () => {
+  const property = fc.asyncProperty(
+    data,
+    fc.nat(12),
+    fc.integer({ min: 1, max: 3 }),
+    fc.boolean(),
+    async ({ values }, taken, hosts, isTraining) => {
+      for (const input of hostsOf({ ...values, isTraining }, hosts)) {
+        await batchesOf(input, taken);
+        const state = JSON.parse(JSON.stringify(input.getState())) as InputState;
+        const peeked = await input.peek().catch(() => undefined);
+        const rest = await batchesOf(input, 5);
+        expect(rest[0]).toEqual(peeked);
+        const other = build(seqio({ ...values, isTraining, ...hostValues(input) }));
+        other.setState(state);
+        expect(await batchesOf(other, 5)).toEqual(rest);
+        input.reset();
+        input.setState(state);
+        expect(await batchesOf(input, 5)).toEqual(rest);
+      }
+    },
+  );
+  await fc.assert(property, { numRuns: 15 });
+});
+
+const hostValues = ({ hp }: SeqioInput) => ({
+  numInfeedHosts: hp.numInfeedHosts,
+  infeedHostIndex: hp.infeedHostIndex,
+});
+
+/** How often each number comes. */
+function counted(numbers: readonly number[]): Record<number, number> {
+  const counts: Record<number, number> = {};
+  for (const number of numbers) counts[number] = (counts[number] ?? 0) + 1;
+  return counts;
+}
+
+test('another number of hosts, another batch size: nothing is repeated and nothing left out', async () => {
+  const property = fc.asyncProperty(
+    data,
+    numHosts,
+    numHosts,
+    fc.integer({ min: 1, max: 5 }),
+    fc.integer({ min: 0, max: 6 }),
+    async ({ values }, before, after, batchSize, taken) => {
+      const training = { ...values, isTraining: true, numLanes: 8 };
+      const first = hostsOf(training, before);
+      const given = (await Promise.all(first.map((input) => batchesOf(input, taken)))).flat();
+      const state = first[0]!.joinStates(first.map((input) => input.getState()));
+      const second = hostsOf({ ...training, batchSize }, after);
+      for (const input of second) input.setState(state);
+      given.push(...(await Promise.all(second.map((input) => batchesOf(input, 4)))).flat());
+      // One lane after the other from the beginning, as far as the joined states say.
+      const last = second[0]!.joinStates(second.map((input) => input.getState()));
+      expect(counted(numbersIn(given))).toEqual(
+        counted(await upTo(seqio({ ...training, batchSize: 1 }), last)),
+      );
+    },
+  );
+  await fc.assert(property, { numRuns: 10 });
+});
+
+/** The numbers that one host reads, row by row, until each lane is where `state` says, or all rows are read. */
+async function upTo(config: Config<SeqioInput>, state: InputState): Promise<number[]> {
+  const numbers: number[] = [];
+  if (typeof state.position === 'number') return numbersIn(await batchesOf(build(config), state.position));
+  for (const [l, end] of (state.lanes as number[][]).entries()) {
+    const input = build(config);
+    const start = input.getState();
+    const isThere = () => String((input.getState().lanes as number[][])[l]) === String(end);
+    // Of batch number l, one host reads lane l; by itself again and again where `batches` stays there.
+    while (!isThere()) {
+      const { lanes } = input.getState();
+      input.setState({ ...start, batches: l, lanes: lanes! });
+      numbers.push(...numbersIn(await batchesOf(input, 1)));
+    }
+  }
+  return numbers;
+}
+
+test('an evaluation numbers its examples: over all hosts each once, and -1 for padding', async () => {
+  const values = { mixtureOrTask: numbersTask({ count: 11 }), batchSize: 2 };
+  const hosts = hostsOf(values, 3);
+  const batches = (await Promise.all(hosts.map((host) => batchesOf(host)))).flat();
+  const ids = batches.flatMap(({ exampleIds }) => [...(exampleIds as { data: Int32Array }).data]);
+  expect(rising(ids)).toEqual([-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  // Shuffling is for training.
+  expect(numbersIn(await batchesOf(build(seqio({ ...values, shuffle: true }))))).toEqual(
+    rising(ids).slice(1),
+  );
+  const training = await build(seqio({ ...values, isTraining: true })).getNext();
+  expect(Object.keys(training)).toEqual(['ids', 'labels', 'paddings', 'weights', 'segmentIds', 'segmentPos']);
+});
+
+test('evalNumExamples and evalAutoPad say how much an evaluation reads', async () => {
+  const task = { mixtureOrTask: numbersTask({ count: 11 }) };
+  const read = async (values: Parameters<typeof seqio>[0]) =>
+    numbersIn(await batchesOf(build(seqio({ ...task, ...values }))));
+  expect(await read({ evalNumExamples: 3 })).toEqual([0, 1, 2]);
+  expect(await read({ evalNumExamples: 3, evalAutoPad: false })).toEqual([0, 1]);
+  const packedRows = { featureConverter: packed('next fit'), batchSize: 2 };
+  // Examples of two tokens: four to a row.
+  expect(await read({ ...packedRows, evalNumExamples: 9 })).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(await read({ ...packedRows, evalNumExamples: 9, evalAutoPad: false })).toEqual([
+    0, 1, 2, 3, 4, 5, 6, 7,
+  ]);
+});
