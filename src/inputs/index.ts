@@ -69,4 +69,5 @@ export { BaseTokenizer } from './vocabularies/baseTokenizer.js';
 export { ByteTokenizer } from './vocabularies/byteTokenizer.js';
 export { charVocabularyOf } from './vocabularies/characters.js';
 export { CharTokenizer } from './vocabularies/charTokenizer.js';
+export { PretrainedTokenizer } from './vocabularies/pretrainedTokenizer.js';
 export type { TokenDecoder } from './vocabularies/tokenDecoders.js';

@@ -1,0 +1,143 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { build } from '../../../src/hparams/index.js';
+import {
+  nextBatch,
+  openInput,
+  PretrainedTokenizer,
+  TextInput,
+  withTokenizerOf,
+} from '../../../src/inputs/index.js';
+import { anyText, corpusDirectory } from '../corpus.js';
+import { prose, trainedJson } from './trainedBpe.js';
+
+const END = '<|end|>';
+const contents = trainedJson([prose], 320, [END, '<|end|>x', '<pad>']);
+const directory = corpusDirectory({ 'tokenizer.json': contents, 'a.txt': prose });
+const file = join(directory, 'tokenizer.json');
+const open = (values: object = {}) => build(PretrainedTokenizer.config({ file, ...values }));
+
+/** A vocabulary of another kind, which the library of Hugging Face reads. */
+const unigram = JSON.stringify({
+  version: '1.0',
+  added_tokens: [{ id: 0, content: '<unk>', special: true }],
+  normalizer: null,
+  pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always', split: true },
+  decoder: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always', split: true },
+  model: {
+    type: 'Unigram',
+    unk_id: 0,
+    vocab: [
+      ['<unk>', 0],
+      ['▁', -3],
+      ['▁the', -2],
+      ['re', -2.5],
+      ['t', -4],
+      ['h', -4],
+      ['e', -4],
+      ['r', -4],
+    ],
+  },
+});
+
+test('texts and bytes of any kind come back, with special tokens in them', () => {
+  const tokenizer = open();
+  const utf8 = new TextEncoder();
+  const parts = fc.array(
+    fc.oneof(anyText, fc.constantFrom(END, '<|end', '<|end|>x', ' string', '  ', "'s", 'Größe')),
+  );
+  fc.assert(
+    fc.property(parts, (some) => {
+      const text = some.join('');
+      const ids = tokenizer.encode(text);
+      expect(tokenizer.decode(ids)).toBe(text);
+      const decoder = tokenizer.decoder();
+      expect([...Array.from(ids, (id) => decoder.take(id)), decoder.rest()].join('')).toBe(text);
+      expect([...tokenizer.encodeFile({ path: '', name: '', bytes: utf8.encode(text) })]).toEqual([...ids]);
+    }),
+  );
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      const ids = tokenizer.encodeFile({ path: '', name: '', bytes });
+      expect(tokenizer.decode(ids)).toBe(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
+    }),
+  );
+  expect(tokenizer.encode('')).toEqual(new Int32Array());
+  expect(tokenizer.decode(tokenizer.encode('a\ud800b'))).toBe('a\ufffdb');
+});
+
+test('the longest special token is found; what is learned takes fewer tokens', () => {
+  const tokenizer = open();
+  expect([...tokenizer.encode(`${END}x${END}`)]).toEqual([1, 0]);
+  expect(tokenizer.encode(prose).length).toBeLessThan(prose.length / 3);
+  expect(tokenizer.vocabSize).toBe(320);
+});
+
+test('a word of megabytes is merged as a short one', () => {
+  const tokenizer = open();
+  const once = [...tokenizer.encode('readonly')];
+  const ids = tokenizer.encode('readonly'.repeat(200_000));
+  expect(tokenizer.decode(ids)).toBe('readonly'.repeat(200_000));
+  expect(ids.length).toBeLessThanOrEqual(once.length * 200_000);
+  // Words above and below the length from which there is a queue.
+  for (const times of [4, 5, 6, 7, 8, 9]) {
+    const long = tokenizer.encode('namestri'.repeat(times));
+    expect([...tokenizer.encode('namestri'.repeat(20)).subarray(0, long.length - 4)]).toEqual([
+      ...long.subarray(0, -4),
+    ]);
+  }
+});
+
+test('roles of tokens are named by the config', () => {
+  const tokenizer = open({ eosToken: END, padToken: '<pad>' });
+  expect([tokenizer.eosId, tokenizer.padId, tokenizer.bosId, tokenizer.unkId]).toEqual([0, 2, null, null]);
+  expect(() => open({ bosToken: '<s>' }).bosId).toThrow(
+    `PretrainedTokenizer: bosToken '<s>' is not a token of ${file}. Its special tokens: <|end|>, <|end|>x, <pad>.`,
+  );
+});
+
+test('other models are read by the library of Hugging Face', () => {
+  const tokenizer = open({ contents: unigram });
+  expect(tokenizer.vocabSize).toBe(8);
+  expect(tokenizer.unkId).toBe(0);
+  expect([...tokenizer.encode('there the')]).toEqual([2, 3, 2]);
+  expect(tokenizer.decode([2, 3, 2])).toBe('there the');
+  const decoder = tokenizer.decoder();
+  expect([2, 3, 2].map((id) => decoder.take(id))).toEqual(['the', 're', ' the']);
+  expect(tokenizer.encode('')).toEqual(new Int32Array());
+});
+
+test('a run keeps the file’s contents: later it may be gone or another', async () => {
+  const source = join(corpusDirectory({ 'tokenizer.json': contents }), 'tokenizer.json');
+  const tokenizer = PretrainedTokenizer.config({ file: source });
+  const config = TextInput.config({
+    ...{ files: [join(directory, 'a.txt')], tokenizer, seqLen: 16, batchSize: 2, isTraining: true },
+  });
+  const input = build(config);
+  const identity = input.dataIdentity();
+  expect(identity.vocabSize).toBe(320);
+  expect(identity.tokenizer!.identity).toMatch(/^PretrainedTokenizer of 320 tokens \(sha256 [0-9a-f]{16}\)$/);
+  const first = await nextBatch(input);
+  rmSync(source);
+  const saved = JSON.parse(JSON.stringify(identity));
+  const later = openInput(withTokenizerOf(config, saved));
+  expect(await nextBatch(later)).toEqual(first);
+  await later.close();
+  expect(() => build(config).dataIdentity()).toThrow(`No file matches '${source}'`);
+});
+
+test('what is no tokenizer.json, and ids that it has not', () => {
+  expect(() => open({ contents: '{' }).vocabSize).toThrow(
+    `${file} is not a tokenizer.json of Hugging Face: `,
+  );
+  expect(() => open({ contents: '{"model": 1}' }).vocabSize).toThrow('expected object, received number');
+  expect(() => open({ contents: '{"model": {"type": "Magic"}}' }).vocabSize).toThrow(
+    `${file}: its model cannot be used: `,
+  );
+  expect(() => open().decode([320])).toThrow(
+    'PretrainedTokenizer: id 320 at position 0 is not an integer from 0 to 319.',
+  );
+  expect(() => open().decoder().take(-1)).toThrow('PretrainedTokenizer: id -1');
+});
