@@ -1,20 +1,17 @@
-"""Checks the samples of test/readers/writeSamples.ts with safetensors and TensorBoard; the argument is their directory."""
+"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard and tokenizers; the argument is their
+directory. What is not installed is skipped."""
 
 import glob
+import json
 import os
 import sys
-
-try:
-    import numpy
-    from safetensors import safe_open
-    from tensorboard.backend.event_processing import event_accumulator
-    from tensorboard.util import tensor_util
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(0)
+import unicodedata
 
 
 def check_checkpoint(root):
+    import numpy
+    from safetensors import safe_open
+
     path = os.path.join(root, "checkpoints", "checkpoint_00123456", "state.safetensors")
     with safe_open(path, framework="numpy") as file:
         assert file.metadata() == {"format": "luthier"}, file.metadata()
@@ -30,6 +27,9 @@ def check_checkpoint(root):
 
 
 def check_events(root):
+    from tensorboard.backend.event_processing import event_accumulator
+    from tensorboard.util import tensor_util
+
     directory = os.path.join(root, "summaries", "train")
     assert len(glob.glob(os.path.join(directory, "events.out.tfevents.*"))) == 2
     events = event_accumulator.EventAccumulator(directory)
@@ -51,6 +51,52 @@ def check_events(root):
     assert events.SummaryMetadata("params/w").plugin_data.plugin_name == "histograms"
 
 
-check_checkpoint(sys.argv[1])
-check_events(sys.argv[1])
-print("safetensors and TensorBoard read what was written")
+def check_tokenizer(root):
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    directory = os.path.join(root, "tokenizer")
+    path = os.path.join(directory, "tokenizer.json")
+    with open(path, encoding="utf-8") as file:
+        model = json.load(file)["model"]
+    with open(os.path.join(directory, "samples.json"), encoding="utf-8") as file:
+        samples = json.load(file)
+
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=samples["vocabSize"],
+        min_frequency=2,
+        special_tokens=samples["specialTokens"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    trained.train_from_iterator(samples["documents"], trainer)
+    theirs = json.loads(trained.to_str())["model"]
+    assert theirs["merges"] == model["merges"], "other merges"
+    assert theirs["vocab"] == model["vocab"], "other ids"
+
+    reader = Tokenizer.from_file(path)
+    checked = 0
+    for sample in samples["texts"]:
+        text, ids = sample["text"], sample["ids"]
+        # The classes of characters that Python does not know yet differ between versions of Unicode.
+        if any(unicodedata.category(character) == "Cn" for character in text):
+            continue
+        got = reader.encode(text, add_special_tokens=False).ids
+        assert got == ids, (text, got, ids)
+        assert reader.decode(ids, skip_special_tokens=False) == text, text
+        checked += 1
+    assert checked > len(samples["texts"]) / 2, checked
+
+
+checks = {
+    "safetensors": check_checkpoint,
+    "TensorBoard": check_events,
+    "tokenizers": check_tokenizer,
+}
+for name, check in checks.items():
+    try:
+        check(sys.argv[1])
+        print(f"{name}: reads what was written")
+    except ImportError as missing:
+        print(f"{name}: skipped: {missing}")

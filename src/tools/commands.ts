@@ -76,6 +76,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
       'Writes the constants and configs of experiments to text files to be committed, or checks these files.',
     load: async () => (await import('./snapshot/index.js')).snapshot,
   },
+  tokenizer: {
+    about: "Learns a vocabulary from text files, or shows a text's tokens.",
+    load: async () => (await import('./tokenizer/index.js')).tokenizer,
+  },
   cache: {
     about: "Lists or clears the native engine's cache of compiled programs.",
     load: async () => (await import('./cache.js')).cache,
