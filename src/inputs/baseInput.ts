@@ -7,7 +7,7 @@ import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { padBatch, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import type { IdRows, InputSource, InputState } from './inputSource.js';
+import { type IdRows, type InputSource, type InputState, untilEnd } from './inputSource.js';
 
 /** A name that also names a directory. */
 export const directoryName = z
@@ -60,6 +60,14 @@ export abstract class BaseInput
             'starts at the first batch of data that ends, else 1.',
         ),
       isTraining: z.boolean().default(false).describe('Whether training reads it: shuffled, without end.'),
+      numWorkers: z
+        .int()
+        .positive()
+        .nullable()
+        .default(null)
+        .describe(
+          'Most threads that read ahead, where an input can deal its batches out; null is as many as keep up, at most one a core.',
+        ),
       prefetchBatches: z
         .int()
         .min(0)
@@ -160,6 +168,21 @@ export abstract class BaseInput
   /** A batch with `batchPaddingSize` rows more: their `paddings` are 1, all else is 0. */
   padded(batch: Batch): Batch {
     return padBatch(batch, this.hp.batchPaddingSize);
+  }
+
+  /** Number of threads, at most `most`, between which batches can be dealt out because `skip` costs next to nothing. */
+  numReaders(_most: number): number {
+    return 1;
+  }
+
+  /** Passes `batches` batches without making them, where a class can; else reads them. Stops at the end of the data. */
+  async skip(batches: number): Promise<void> {
+    for (let i = 0; i < batches; i++) if ((await untilEnd(() => this.getNext())) === undefined) return;
+  }
+
+  /** The state of readers together, of which each made a part of the batches; the last one made the last batch. */
+  joinStates(states: readonly InputState[]): InputState {
+    return states.at(-1)!;
   }
 
   abstract getNext(): Promise<Batch>;

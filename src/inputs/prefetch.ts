@@ -1,23 +1,16 @@
-/** @file Prefetching: an input read ahead in a worker thread. */
+/** @file Prefetching: an input read ahead in worker threads, of which each makes every n-th batch. */
 
 import { existsSync } from 'node:fs';
-import { extname } from 'node:path';
-import { MessageChannel, type Worker } from 'node:worker_threads';
+import { availableParallelism } from 'node:os';
 import { build, type Config, type JsonDocument, toJSON } from '../hparams/index.js';
-import { startWorker } from '../workers/index.js';
 import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchUnit } from './batch.js';
 import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
 import { type IdRows, type InputSource, type InputState, untilEnd } from './inputSource.js';
 import { Pace } from './pace.js';
-import {
-  type Item,
-  Mailbox,
-  type PrefetchCommand,
-  type PrefetchMessage,
-  type PrefetchWorkerData,
-} from './prefetchProtocol.js';
+import type { Item } from './prefetchProtocol.js';
+import { PrefetchThread } from './prefetchThread.js';
 
 /** Options of `openInput`. */
 export interface OpenInputOptions {
@@ -42,25 +35,23 @@ export function openInput(config: Config<BaseInput>, options: OpenInputOptions =
   return new PrefetchedInput(input, document, options.modules ?? []);
 }
 
-/** The thread and its messages. */
-interface Thread {
-  readonly worker: Worker;
-  readonly mailbox: Mailbox<PrefetchMessage>;
-}
-
 class PrefetchedInput implements InputSource {
   readonly #input: BaseInput;
   readonly #document: JsonDocument;
   readonly #modules: readonly string[];
-  #thread: Thread | null = null;
-  /** Number of times that the thread has started reading; 0 while the main thread makes the batches. */
+  /** Threads that make batches, or are getting ready to; once all are ready, `#readers` of them read. */
+  readonly #threads: PrefetchThread[] = [];
+  /** Number of threads between which batches are dealt out; 0 while the main thread makes them. */
+  #readers = 0;
+  /** Number of times that the threads have started reading. */
   #generation = 0;
+  /** Number of batches received in this generation. */
+  #received = 0;
   #state: InputState;
   #peeked: Item | null = null;
   #ended = false;
-  readonly #pace = new Pace();
+  #pace = new Pace();
   #failure: InputError | null = null;
-  #exitCode: number | null = null;
   #closed = false;
 
   constructor(input: BaseInput, document: JsonDocument, modules: readonly string[]) {
@@ -90,9 +81,9 @@ class PrefetchedInput implements InputSource {
     return this.#input.dataIdentity();
   }
 
-  /** Whether the worker makes the batches; at first, the main thread does. */
-  get readsAhead(): boolean {
-    return this.#generation > 0;
+  /** Number of threads that make the batches; at first none, for the main thread does. */
+  get readers(): number {
+    return this.#readers;
   }
 
   getGlobalBatchSize(): number {
@@ -106,7 +97,7 @@ class PrefetchedInput implements InputSource {
   async getNext(): Promise<Batch> {
     const item = this.#peeked ?? (await this.#read());
     this.#peeked = null;
-    this.#state = item.state;
+    this.#state = this.#input.joinStates([this.#state, item.state]);
     if (item.batch) return item.batch;
     this.#ended = true;
     throw new EndOfData(this.name);
@@ -142,8 +133,7 @@ class PrefetchedInput implements InputSource {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#thread?.mailbox.wake();
-    await this.#thread?.worker.terminate();
+    await Promise.all(this.#threads.map((thread) => thread.close()));
     await this.#input.close();
   }
 
@@ -151,83 +141,80 @@ class PrefetchedInput implements InputSource {
     this.#state = state;
     this.#peeked = null;
     this.#ended = false;
-    if (this.readsAhead) this.#startFrom(state);
+    if (this.#readers > 0) this.#deal(state);
   }
 
   async #read(): Promise<Item> {
-    if (this.#closed || this.#failure) this.#checkAlive();
+    if (this.#failure) throw this.#failure;
+    if (this.#closed) throw this.#isClosed();
     if (this.#ended) return { batch: null, state: this.#state };
-    return this.readsAhead ? await this.#receive() : await this.#make();
-  }
-
-  /** Makes a batch in this thread until the worker is ready. */
-  async #make(): Promise<Item> {
     this.#pace.begin();
-    const batch = await untilEnd(() => this.#input.getNext());
+    const item = await (this.#readers > 0 ? this.#receive() : this.#make());
     this.#pace.end();
-    const state = this.#input.getState();
-    if (batch === undefined) return { batch: null, state };
-    if (this.#thread === null && this.#isWorthThread) this.#thread = this.#start();
-    const message = this.#thread?.mailbox.take();
-    if (message?.kind === 'error') this.#fail(message.error);
-    if (message?.kind === 'ready') this.#startFrom(state);
-    else this.#checkAlive();
-    return { batch, state };
+    if (item.batch !== null) this.#recruit(item.state);
+    return item;
   }
 
-  /**
-   * Whether a thread pays: never before the second batch, so that the program's first step has the machine to itself.
-   */
-  get #isWorthThread(): boolean {
-    return this.#input.prefetch === 'where it is slow' ? this.#pace.isSlow : this.#pace.made >= 2;
+  /** Makes a batch in this thread. */
+  async #make(): Promise<Item> {
+    const batch = await untilEnd(() => this.#input.getNext());
+    return { batch: batch ?? null, state: this.#input.getState() };
   }
 
   async #receive(): Promise<Item> {
-    const { mailbox } = this.#thread!;
-    for (;;) {
-      const message = mailbox.take();
-      if (message?.kind === 'error') this.#fail(message.error);
-      if (message === undefined) {
-        this.#checkAlive();
-        await mailbox.wait();
-      } else if (message.kind === 'item' && message.generation === this.#generation) {
-        this.#post({ kind: 'taken' });
-        return message.item;
-      }
+    const thread = this.#threads[this.#received % this.#readers]!;
+    const item = await thread.take(this.#generation).catch((error) => this.#fail(error));
+    if (item === undefined) throw this.#isClosed();
+    this.#received++;
+    return item;
+  }
+
+  /** Starts threads where they pay, and lets all read once all are ready. @param state after the last batch */
+  #recruit(state: InputState): void {
+    for (let wanted = this.#wanted; this.#threads.length < wanted; ) this.#threads.push(this.#start());
+    if (this.#areReady && this.#threads.length > this.#readers)
+      this.#deal(this.#input.joinStates([this.#state, state]));
+  }
+
+  get #areReady(): boolean {
+    try {
+      return this.#threads.every((thread) => thread.isReady);
+    } catch (error) {
+      return this.#fail(error as Error);
     }
   }
 
-  /** Called when there is no message, since messages sent before the thread ended come first. */
-  #checkAlive(): void {
-    if (this.#closed) throw new InputError(`Input '${this.name}' is closed.`);
-    if (this.#failure) throw this.#failure;
-    if (this.#exitCode !== null) this.#fail(new Error(`the thread ended with exit code ${this.#exitCode}`));
+  /**
+   * Number of threads that pay: none before the second batch, so that the program's first step has the machine to
+   * itself; where nothing is said, more only while the program still waits for batches.
+   */
+  get #wanted(): number {
+    const { prefetch, hp } = this.#input;
+    const now = this.#readers;
+    const isSlow =
+      this.#pace.isSlow || (now === 0 && prefetch !== 'where it is slow' && this.#pace.made >= 2);
+    // Those that were started last are not ready yet.
+    if (!isSlow || this.#threads.length > now) return now;
+    const most = hp.numWorkers ?? availableParallelism();
+    return this.#input.numReaders(now === 0 ? (hp.numWorkers ?? 1) : Math.min(2 * now, most));
   }
 
-  #start(): Thread {
-    const { port1, port2 } = new MessageChannel();
-    const workerData: PrefetchWorkerData = { document: this.#document, modules: this.#modules, port: port2 };
-    const url = new URL(`./prefetchWorker${extname(import.meta.url)}`, import.meta.url);
-    const worker = startWorker(url, { workerData, transferList: [port2], name: `prefetch ${this.name}` });
-    const mailbox = new Mailbox<PrefetchMessage>(port1);
-    worker.on('error', (error) => {
-      this.#failure ??= this.#failed(error);
-      mailbox.wake();
-    });
-    worker.on('exit', (code) => {
-      this.#exitCode = code;
-      mailbox.wake();
-    });
-    worker.unref();
-    return { worker, mailbox };
+  #start(): PrefetchThread {
+    return new PrefetchThread(this.name, { document: this.#document, modules: this.#modules });
   }
 
-  #startFrom(state: InputState): void {
-    this.#post({ kind: 'start', generation: ++this.#generation, state });
+  /** Lets all threads read, from a state on. */
+  #deal(state: InputState): void {
+    this.#readers = this.#threads.length;
+    this.#generation++;
+    this.#received = 0;
+    this.#pace = new Pace();
+    for (const [first, thread] of this.#threads.entries())
+      thread.start({ generation: this.#generation, state, first, stride: this.#readers });
   }
 
-  #post(command: PrefetchCommand): void {
-    this.#thread!.mailbox.port.postMessage(command);
+  #isClosed(): InputError {
+    return new InputError(`Input '${this.name}' is closed.`);
   }
 
   #fail(error: Error): never {

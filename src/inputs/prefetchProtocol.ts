@@ -14,11 +14,13 @@ export interface PrefetchWorkerData {
   readonly port: MessagePort;
 }
 
-/** To the thread: discard batches read ahead, and continue from `state`. */
+/** To the thread: discard batches read ahead; of those that follow `state`, make every `stride`-th from number `first` on. */
 export interface StartCommand {
   readonly kind: 'start';
   readonly generation: number;
   readonly state: InputState;
+  readonly first: number;
+  readonly stride: number;
 }
 
 /** To the thread; `taken`: a batch of the last start has been consumed. */

@@ -53,8 +53,10 @@ function depthOf({ prefetch }: BaseInput, batch: Batch): number {
 }
 
 /** Reads ahead until another start command, which it returns; pauses at the input's end and while the queue is full. */
-async function readAhead(input: BaseInput, { generation, state }: StartCommand): Promise<StartCommand> {
+async function readAhead(input: BaseInput, start: StartCommand): Promise<StartCommand> {
+  const { generation, state, first, stride } = start;
   input.setState(state);
+  await input.skip(first);
   let depth = 1;
   for (let waiting = 0; ; ) {
     const command = waiting < depth ? commands.take() : await nextCommand();
@@ -68,6 +70,7 @@ async function readAhead(input: BaseInput, { generation, state }: StartCommand):
       const buffers = item.batch ? [...arraysOf(item.batch)].map(([, { data }]) => data.buffer) : [];
       post({ kind: 'item', generation, item }, buffers as ArrayBuffer[]);
       if (batch === undefined) return nextStart();
+      await input.skip(stride - 1);
       depth = depthOf(input, batch);
       waiting++;
     }

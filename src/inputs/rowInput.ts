@@ -54,6 +54,14 @@ export abstract class RowInput extends BaseInput.with({}) {
     return batch;
   }
 
+  override numReaders(most: number): number {
+    return most;
+  }
+
+  override async skip(batches: number): Promise<void> {
+    this.#position += batches * this.getGlobalBatchSize();
+  }
+
   override async peek(): Promise<Batch> {
     return this.#batchAt(this.#position);
   }

@@ -1,15 +1,16 @@
 import { execFile } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, expect, test, vi } from 'vitest';
-import { build } from '../../src/hparams/index.js';
+import { build, copyWith } from '../../src/hparams/index.js';
 import { CharTokenizer, EndOfData, type InputSource, openInput, TextInput } from '../../src/inputs/index.js';
 import { corpusDirectory, readAll, take } from './corpus.js';
-import { CountingInput } from './ownInput.js';
+import { CountingInput, SlowRows } from './ownInput.js';
 
 // Threads start slowly on a machine that does much else.
 vi.setConfig({ testTimeout: 60_000 });
@@ -43,7 +44,8 @@ async function untilAhead(input: InputSource, check: () => Promise<void>): Promi
   expect(isAhead(input)).toBe(true);
 }
 
-const isAhead = (input: InputSource): boolean => (input as unknown as { readsAhead: boolean }).readsAhead;
+const readersOf = (input: InputSource): number => (input as unknown as { readers: number }).readers;
+const isAhead = (input: InputSource): boolean => readersOf(input) > 0;
 
 test('batches and states are those of the input itself, before and after the worker takes over', async () => {
   const config = textConfig();
@@ -74,6 +76,68 @@ test('reset and setState forget what was read ahead', async () => {
     input.setState(state);
     expect(await take(input, 5)).toEqual(expected.slice(10 + round, 15 + round));
   }
+});
+
+test('three threads give the batches and states of one reader, before and after a reset, to the same end', async () => {
+  const config = SlowRows.config({ batchSize: 2, numRows: 401, prefetchBatches: 2, numWorkers: 3 });
+  const input = open(config, { modules: [OWN] });
+  const plain = build(config);
+  const step = async () => {
+    expect(await input.getNext()).toEqual(await plain.getNext());
+    expect(input.getState()).toEqual(plain.getState());
+  };
+  await untilAhead(input, step);
+  expect(readersOf(input)).toBe(3);
+  for (const start of [undefined, 0, 150]) {
+    for (const each of [input, plain]) if (start !== undefined) each.setState({ position: start });
+    expect(await input.peek()).toEqual(await plain.peek());
+    const rest = (401 - (plain.getState().position as number)) / 2;
+    for (let i = 0; i < rest; i++) await step();
+    for (let i = 0; i < 2; i++) await expect(input.getNext()).rejects.toThrow(EndOfData);
+    await expect(plain.getNext()).rejects.toThrow(EndOfData);
+    expect(input.getState()).toEqual(plain.getState());
+  }
+});
+
+test('where nothing is said, threads join until batches come in time, at most one a core', async () => {
+  const config = SlowRows.config({ batchSize: 1, milliseconds: 5, isTraining: true });
+  const input = open(config, { modules: [OWN] });
+  const plain = build(copyWith(config, { milliseconds: 0 }));
+  const wanted = Math.min(2, availableParallelism());
+  const deadline = Date.now() + 30_000;
+  while (readersOf(input) < wanted && Date.now() < deadline)
+    expect(await input.getNext()).toEqual(await plain.getNext());
+  expect(readersOf(input)).toBe(wanted);
+  for (let i = 0; i < 20; i++) expect(await input.getNext()).toEqual(await plain.getNext());
+});
+
+test('an input that cannot deal its batches out has one thread, whatever is asked for', async () => {
+  const input = open(
+    CountingInput.config({ batchSize: 1, numBatches: 5000, prefetchBatches: 2, numWorkers: 4 }),
+    {
+      modules: [OWN],
+    },
+  );
+  await untilAhead(input, async () => void (await input.getNext()));
+  expect(readersOf(input)).toBe(1);
+});
+
+test('what one of several threads cannot read ends the input at that batch, not before', async () => {
+  const config = SlowRows.config({
+    batchSize: 1,
+    numRows: 5000,
+    failAt: 4000,
+    prefetchBatches: 4,
+    numWorkers: 2,
+  });
+  const input = open(config, { modules: [OWN] });
+  await untilAhead(input, async () => void (await input.getNext()));
+  input.setState({ position: 3990 });
+  for (let row = 3990; row < 4000; row++)
+    expect((await input.getNext()).x!.data).toEqual(Int32Array.of(row + 1));
+  await expect(input.getNext()).rejects.toThrow(
+    "Input 'input' failed in its prefetch thread: cannot make row 4000",
+  );
 });
 
 test('data ends for a reader ahead as for any other, and begins again after reset', async () => {

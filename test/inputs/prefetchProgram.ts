@@ -6,7 +6,7 @@ import { openInput, TextInput } from '../../src/inputs/index.js';
 const files = ['pkg:typescript/lib/lib.es5.d.ts'];
 const config = TextInput.config({ files, seqLen: 32, batchSize: 4, isTraining: true, prefetchBatches: 2 });
 const input = openInput(config);
-while (!(input as unknown as { readsAhead: boolean }).readsAhead) {
+while (!(input as unknown as { readers: number }).readers) {
   await input.getNext();
   await sleep(10);
 }

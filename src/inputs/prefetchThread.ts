@@ -1,0 +1,77 @@
+/** @file A prefetch thread from the main thread's side: its start, its batches, its failure. */
+import { extname } from 'node:path';
+import { MessageChannel, type Worker } from 'node:worker_threads';
+import { startWorker } from '../workers/index.js';
+import {
+  type Item,
+  Mailbox,
+  type PrefetchMessage,
+  type PrefetchWorkerData,
+  type StartCommand,
+} from './prefetchProtocol.js';
+
+/** A thread that builds an input from its config and reads ahead what it is told to. */
+export class PrefetchThread {
+  readonly #worker: Worker;
+  readonly #mailbox: Mailbox<PrefetchMessage>;
+  #isReady = false;
+  #failure: Error | undefined;
+  #isClosed = false;
+
+  /** @param name the input's */
+  constructor(name: string, data: Omit<PrefetchWorkerData, 'port'>) {
+    const { port1, port2 } = new MessageChannel();
+    const url = new URL(`./prefetchWorker${extname(import.meta.url)}`, import.meta.url);
+    const workerData: PrefetchWorkerData = { ...data, port: port2 };
+    this.#worker = startWorker(url, { workerData, transferList: [port2], name: `prefetch ${name}` });
+    this.#mailbox = new Mailbox(port1);
+    this.#worker.on('error', (error) => this.#end(error));
+    this.#worker.on('exit', (code) => this.#end(new Error(`the thread ended with exit code ${code}`)));
+    this.#worker.unref();
+  }
+
+  /** Whether it has built the input and read what it needs. @throws what it failed with. */
+  get isReady(): boolean {
+    while (!this.#isReady && this.#next() !== undefined);
+    return this.#isReady;
+  }
+
+  /** Forgets what it read ahead, and reads on as told. */
+  start(command: Omit<StartCommand, 'kind'>): void {
+    this.#mailbox.port.postMessage({ kind: 'start', ...command });
+  }
+
+  /** The next batch of a generation; undefined once the thread is closed. @throws what it failed with. */
+  async take(generation: number): Promise<Item | undefined> {
+    while (!this.#isClosed) {
+      const message = this.#next();
+      if (message === undefined) await this.#mailbox.wait();
+      else if (message.kind === 'item' && message.generation === generation) {
+        this.#mailbox.port.postMessage({ kind: 'taken' });
+        return message.item;
+      }
+    }
+    return undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#mailbox.wake();
+    await this.#worker.terminate();
+  }
+
+  /** The next message. Those that the thread sent before it failed come first. */
+  #next(): PrefetchMessage | undefined {
+    const message = this.#mailbox.take();
+    if (message?.kind === 'error') this.#failure = message.error;
+    if (message?.kind === 'ready') this.#isReady = true;
+    if (this.#failure !== undefined && (message === undefined || message.kind === 'error'))
+      throw this.#failure;
+    return message;
+  }
+
+  #end(error: Error): void {
+    this.#failure ??= error;
+    this.#mailbox.wake();
+  }
+}
