@@ -50,7 +50,7 @@ export class MeteredTraining implements Program<Run> {
     const reports = await program.runSteps(this.#stepsAtOnce(first), () => this.#tap(run));
     await this.#check?.end(reports[0]!);
     programs.reach(run.step);
-    meter.lap(reports.length);
+    meter.lap(reports.length, program.inputSeconds);
     for (const [i, report] of reports.entries()) {
       const step = first + i + 1;
       meter.add(report);

@@ -80,8 +80,8 @@ export class Reporter {
 
   /** Updates the live line after a step without a summary. */
   progress(step: number, meter: TrainMeter): void {
-    const { lastLoss: loss, throughput, mfu } = meter;
-    this.#line.update({ step, loss, throughput, mfu });
+    const { lastLoss: loss, throughput, mfu, inputWait } = meter;
+    this.#line.update({ step, loss, throughput, mfu, inputWait });
   }
 
   trainSummary(step: number, scalars: Scalars, meter: TrainMeter): void {

@@ -55,11 +55,16 @@ export class TrainMeter {
   readonly #means = new WeightedMeans();
   readonly #watch = new Stopwatch();
   #loss = { sum: 0, count: 0 };
-  /** Timed steps of this process, and those until the last summary with the stopwatch then. */
+  /** Timed steps of this process and seconds that they waited for batches; those until the last summary, with its time. */
   #steps = 0;
-  #summarized = { steps: 0, seconds: 0 };
+  #waited = 0;
+  #summarized = { steps: 0, seconds: 0, waited: 0 };
+  /** Seconds of waiting that are not counted, or already are. */
+  #waitedBefore = 0;
   /** Steps per second of the last summary. */
   #summaryRate: number | undefined;
+  /** `inputWait` of the last summary. */
+  #summaryWait: number | undefined;
   /** Moving average of the step time, and the stopwatch at its last update. */
   #recent = { seconds: 0, at: 0 };
 
@@ -91,8 +96,15 @@ export class TrainMeter {
     Object.assign(this, { skipped, invalidInARow });
   }
 
-  /** Adds the time since the last call. @param steps taken meanwhile */
-  lap(steps: number): void {
+  /**
+   * Adds the time since the last call.
+   *
+   * @param steps taken meanwhile
+   * @param inputSeconds that all steps of this process have waited for their batches.
+   */
+  lap(steps: number, inputSeconds: number): void {
+    const waited = inputSeconds - this.#waitedBefore;
+    this.#waitedBefore = inputSeconds;
     if (this.firstStepSeconds === undefined) {
       // The first step is warm-up; speed is measured after it.
       this.firstStepSeconds = performance.now() / 1000;
@@ -100,6 +112,7 @@ export class TrainMeter {
       return;
     }
     this.#steps += steps;
+    this.#waited += waited;
     const now = this.#watch.seconds;
     const seconds = (now - this.#recent.at) / steps;
     const weight = this.#recent.seconds === 0 ? 0 : 0.9 ** steps;
@@ -139,6 +152,14 @@ export class TrainMeter {
     return this.cost && rate && mfu(rate, this.cost.flops, this.cost.peak);
   }
 
+  /** Share of the time, from 0 to 1, that steps wait for their batches, since the last summary; undefined before the second step. */
+  get inputWait(): number | undefined {
+    const seconds = this.#watch.seconds - this.#summarized.seconds;
+    return this.#steps > this.#summarized.steps
+      ? (this.#waited - this.#summarized.waited) / seconds
+      : this.#summaryWait;
+  }
+
   get #stepsPerSec(): number | undefined {
     const { steps, seconds } = this.#summarized;
     return this.#steps > steps ? (this.#steps - steps) / (this.#watch.seconds - seconds) : this.#summaryRate;
@@ -152,12 +173,14 @@ export class TrainMeter {
   /** The scalars of a summary under Pax's tags; resets the sums. */
   take({ update, summaries }: TrainReport): Scalars {
     this.#summaryRate = this.#stepsPerSec;
-    this.#summarized = { steps: this.#steps, seconds: this.#watch.seconds };
+    this.#summaryWait = this.inputWait;
+    this.#summarized = { steps: this.#steps, seconds: this.#watch.seconds, waited: this.#waited };
     const { throughput } = this;
     const scalars: Scalars = {
       loss: this.#loss.sum / this.#loss.count,
       ...(throughput && { 'Steps/sec': this.#summaryRate!, ...throughputScalar(throughput) }),
       ...(this.mfu !== undefined && { mfu: this.mfu }),
+      ...(this.inputWait !== undefined && { input_wait: this.inputWait }),
     };
     Object.assign(scalars, metricScalars(this.#means.result()), {
       'learning/lr': update.learningRate,

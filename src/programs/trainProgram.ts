@@ -46,6 +46,7 @@ export class TrainProgram {
   #failure: unknown;
   /** Whether an update is in progress or was interrupted. */
   #isUpdating = false;
+  #inputSeconds = 0;
 
   private constructor(
     private readonly options: JobOptions,
@@ -126,7 +127,9 @@ export class TrainProgram {
     if (!(count >= 1 && count <= mostSteps))
       throw new RangeError(`${count} steps at once, and the program takes 1 to ${mostSteps}`);
     const first = state.step;
+    const began = performance.now();
     const inputs = await phase(options, 'input', () => this.load(count));
+    this.#inputSeconds += (performance.now() - began) / 1000;
     for (let i = 0; i < inputs.length; i++) {
       keys.set(foldIn(this.stream, first + i), 2 * i);
       updater.prepare(first + i, i);
@@ -149,6 +152,11 @@ export class TrainProgram {
     this.#lastPlace = taken - 1;
     const [outputs] = call.outputs as unknown as [StepOutputs];
     return Array.from({ length: taken }, (_, i) => reportOf(outputs, updater.report(i), i));
+  }
+
+  /** Seconds that steps have waited for their batches. */
+  get inputSeconds(): number {
+    return this.#inputSeconds;
   }
 
   /** The input's state after the last trained batch. */

@@ -30,7 +30,12 @@ export interface ProgressReport {
   readonly throughput?: Throughput | undefined;
   /** A fraction. */
   readonly mfu?: number | undefined;
+  /** Share of the time that steps wait for their batches. */
+  readonly inputWait?: number | undefined;
 }
+
+/** Least share of waiting that is worth the room. */
+const SHOWN_WAIT = 0.01;
 
 /** Least milliseconds between redraws of a terminal; faster only flickers. */
 const REDRAW_MILLISECONDS = 100;
@@ -98,6 +103,8 @@ export class ProgressLine {
     if (report.loss !== undefined) parts.push([`loss ${report.loss.toFixed(4)}`, 'reset']);
     if (report.throughput !== undefined) parts.push([formatThroughput(report.throughput), 'reset']);
     if (report.mfu !== undefined) parts.push([`MFU ${(100 * report.mfu).toFixed(1)}%`, 'reset']);
+    const { inputWait = 0 } = report;
+    if (inputWait >= SHOWN_WAIT) parts.push([`input wait ${Math.round(100 * inputWait)}%`, 'reset']);
     if (secondsLeft !== undefined) parts.push([`${formatDuration(secondsLeft)} left`, 'dim']);
     // A line that wraps could not be rewritten: the last fields go first.
     const width = stream.isTTY ? (stream.columns ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;

@@ -17,28 +17,32 @@ test('throughput is in units of the data: since the last summary, then of it, an
   let seconds = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => seconds * 1000);
   const meter = new TrainMeter({ count: 8, unit: 'images' });
-  const step = (took: number, steps = 1) => {
+  let waited = 0;
+  const step = (took: number, steps = 1, wait = 0) => {
     seconds += took;
-    meter.lap(steps);
+    waited += wait;
+    meter.lap(steps, waited);
     for (let i = 0; i < steps; i++) meter.add(report);
   };
-  step(100);
+  step(100, 1, 70);
   expect([meter.throughput, meter.meanThroughput, meter.mfu]).toEqual([undefined, undefined, undefined]);
-  expect(Object.keys(meter.take(report)).filter((name) => /sec|mfu/.test(name))).toEqual([]);
+  expect(Object.keys(meter.take(report)).filter((name) => /sec|mfu|wait/.test(name))).toEqual([]);
 
-  step(1, 2);
+  step(1, 2, 0.5);
+  expect(meter.inputWait).toBe(0.5);
   expect(meter.throughput).toEqual({ unit: 'images', perSec: 16 });
   expect(meter.mfu).toBeUndefined();
   meter.cost = { flops: 3, peak: { flops: 12, source: 'given' } };
-  step(3, 2);
+  step(3, 2, 0.5);
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);
   meter.pause();
   seconds += 50;
-  expect(meter.take(report)).toMatchObject({ 'Steps/sec': 1, images_per_sec: 8, mfu: 0.25 });
+  expect(meter.take(report)).toMatchObject({ 'Steps/sec': 1, images_per_sec: 8, mfu: 0.25, input_wait: 0.25 });
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);
   meter.resume();
 
   step(2);
+  expect(meter.inputWait).toBe(0);
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([4, 0.125]);
   expect(meter.meanThroughput).toEqual({ unit: 'images', perSec: (8 * 5) / 6 });
 });

@@ -46,11 +46,29 @@ export class Lanes {
     return rows;
   }
 
+  /** Number of readers that have lanes of their own where batches are dealt out in turn: a divisor of the host's lanes. */
+  numReaders(most: number): number {
+    let count = Math.min(most, this.#own.length);
+    while (this.#own.length % count !== 0) count--;
+    return count;
+  }
+
+  /** Passes batches: at no cost where others read their lanes. */
+  skip(batches: number): void {
+    if (this.setting.numLanes > 1) this.#batches += batches;
+    else for (let i = 0; i < batches && this.next() !== undefined; i++);
+  }
+
+  get #own(): readonly Lane[] {
+    const { numInfeedHosts, infeedHostIndex } = this.share;
+    if (this.setting.numLanes === 1) return this.#lanes;
+    return this.#lanes.filter((_, l) => l % numInfeedHosts === infeedHostIndex);
+  }
+
   #fromOwnLane(): Segment[][] {
-    const { batchSize, numInfeedHosts, infeedHostIndex } = this.share;
-    const own = this.#lanes.filter((_, l) => l % numInfeedHosts === infeedHostIndex);
+    const own = this.#own;
     const lane = own[this.#batches % own.length]!;
-    return Array.from({ length: batchSize }, () => lane.next()!);
+    return Array.from({ length: this.share.batchSize }, () => lane.next()!);
   }
 
   #shareOfAll(): Segment[][] | undefined {

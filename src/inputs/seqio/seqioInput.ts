@@ -158,6 +158,17 @@ export class SeqioInput extends RowInput.with(
     return lanes === null ? super.getNext() : this.#batchOf(lanes);
   }
 
+  override numReaders(most: number): number {
+    const { lanes } = this.#open();
+    return lanes === null ? super.numReaders(most) : lanes.numReaders(most);
+  }
+
+  override async skip(batches: number): Promise<void> {
+    const { lanes } = this.#open();
+    if (lanes === null) await super.skip(batches);
+    else lanes.skip(batches);
+  }
+
   override async peek(): Promise<Batch> {
     const { lanes } = this.#open();
     if (lanes === null) return super.peek();
@@ -194,7 +205,7 @@ export class SeqioInput extends RowInput.with(
    *
    * @param states of all hosts, after as many batches. @throws InputError for states of other data.
    */
-  joinStates(states: readonly InputState[]): InputState {
+  override joinStates(states: readonly InputState[]): InputState {
     const { lanes, setting } = this.#open();
     const identity = this.identity();
     const positions = states.map((state) =>

@@ -116,6 +116,38 @@ function counted(numbers: readonly number[]): Record<number, number> {
   return counts;
 }
 
+test('readers that each make every n-th batch give the batches and states of one', async () => {
+  const property = fc.asyncProperty(
+    data,
+    fc.integer({ min: 1, max: 3 }),
+    fc.integer({ min: 1, max: 6 }),
+    fc.nat(5),
+    async ({ values }, hosts, most, taken) => {
+      const training = { ...values, isTraining: true };
+      for (const [h, plain] of hostsOf(training, hosts).entries()) {
+        await batchesOf(plain, taken);
+        const count = plain.numReaders(most);
+        expect(count).toBeGreaterThanOrEqual(1);
+        expect(count).toBeLessThanOrEqual(most);
+        let state = plain.getState();
+        const readers = Array.from({ length: count }, () => hostsOf(training, hosts)[h]!);
+        for (const [first, reader] of readers.entries()) {
+          reader.setState(JSON.parse(JSON.stringify(state)));
+          await reader.skip(first);
+        }
+        for (let t = 0; t < 12; t++) {
+          const reader = readers[t % count]!;
+          expect(await reader.getNext()).toEqual(await plain.getNext());
+          state = plain.joinStates([state, reader.getState()]);
+          expect(state).toEqual(plain.getState());
+          await reader.skip(count - 1);
+        }
+      }
+    },
+  );
+  await fc.assert(property, { numRuns: 15 });
+});
+
 test('another number of hosts, another batch size: nothing is repeated and nothing left out', async () => {
   const property = fc.asyncProperty(
     data,
