@@ -35,7 +35,7 @@ export interface ProgressReport {
 }
 
 /** Least share of waiting that is worth the room. */
-const SHOWN_WAIT = 0.01;
+const SHOWN_WAIT = 0.05;
 
 /** Least milliseconds between redraws of a terminal; faster only flickers. */
 const REDRAW_MILLISECONDS = 100;

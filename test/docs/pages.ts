@@ -162,10 +162,11 @@ export function compilePages(paths: readonly string[]): string {
   });
 }
 
-/** Text with every figure as `#`, and without the time left: losses and speeds differ between machines. */
+/** Text with every figure as `#`, without the time left and waits of a busy machine: losses and speeds differ. */
 function withoutFigures(text: string): string {
   return text
     .replace(/ {2}[\dhms ]+ left$/gm, '')
+    .replace(/ {2}input wait \d+%/g, '')
     .replace(/\d+(\.\d+)?(e[+-]?\d+)?k?/g, '#')
     .replace(/[^\S\n]+/g, ' ');
 }

@@ -37,7 +37,12 @@ test('throughput is in units of the data: since the last summary, then of it, an
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);
   meter.pause();
   seconds += 50;
-  expect(meter.take(report)).toMatchObject({ 'Steps/sec': 1, images_per_sec: 8, mfu: 0.25, input_wait: 0.25 });
+  expect(meter.take(report)).toMatchObject({
+    'Steps/sec': 1,
+    images_per_sec: 8,
+    mfu: 0.25,
+    input_wait: 0.25,
+  });
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([8, 0.25]);
   meter.resume();
 

@@ -47,10 +47,10 @@ test('a log gets the first line, one every so many seconds, and the last', () =>
   );
 });
 
-test('waiting for batches is shown from 1 % on', () => {
+test('waiting for batches is shown from 5 % on', () => {
   const stream = new Screen(false);
   const line = new ProgressLine({ stream, totalSteps: 2, everySteps: 1, now: () => 0 });
-  line.update({ step: 1, mfu: 0.5, inputWait: 0.009 });
+  line.update({ step: 1, mfu: 0.5, inputWait: 0.049 });
   line.update({ step: 2, mfu: 0.5, inputWait: 0.12 });
   expect(stream.text).toBe('step 1/2  MFU 50.0%\nstep 2/2  MFU 50.0%  input wait 12%\n');
 });
