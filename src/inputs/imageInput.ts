@@ -108,8 +108,9 @@ export class ImageInput extends RowInput.with({
   #find(): Found {
     this.#found ??= this.#named(() => {
       const { images, files, digest } = this.hp.source.read();
-      const wanted = splitOf(images, this.hp, 'images');
-      return { images: wanted, files, contents: `${wanted.length} images (sha256 ${digest})` };
+      const { numItems, item } = splitOf(images.length, this.hp, 'images');
+      const wanted = Array.from({ length: numItems }, (_, row) => images[item(row)]!);
+      return { images: wanted, files, contents: `${numItems} images (sha256 ${digest})` };
     });
     return this.#found;
   }

@@ -18,22 +18,11 @@ export function drawBelow(key: PrngKey, counter: number, bound: number): number 
   return scale(high, low, bound);
 }
 
-/** A random order of 0 … size − 1, determined by `key` (Fisher-Yates). */
-export function permutation(key: PrngKey, size: number): Uint32Array {
-  const bits = randomBits(key, 2 * size);
-  const order = new Uint32Array(size);
-  for (let i = 0; i < size; i++) {
-    const j = scale(bits[2 * i]!, bits[2 * i + 1]!, i + 1);
-    order[i] = order[j]!;
-    order[j] = i;
-  }
-  return order;
-}
-
 /** Name of the order that `KeyedPermutation` gives, for states whose positions depend on it. */
 export const KEYED_PERMUTATION = 'keyed permutation';
 
-const ROUNDS = 6;
+/** Rounds of the network: enough that places of large orders look independent, and more where a digit has few values. */
+const roundsFor = (size: number): number => (size < 2 ** 16 ? 12 : 6);
 
 /**
  * A random order of 0 … size − 1, determined by `key`, that takes no memory: a Feistel network on pairs (Black and
@@ -51,19 +40,20 @@ export class KeyedPermutation {
       throw new RangeError(`KeyedPermutation: expected at most 2^52 items, got ${size}.`);
     this.size = size;
     this.#base = Math.ceil(Math.sqrt(size));
-    this.#keys = randomBits(key, 2 * ROUNDS);
+    this.#keys = randomBits(key, 2 * roundsFor(size));
   }
 
   /** The item at a place, both from 0 to size − 1. */
   at(place: number): number {
     const keys = this.#keys;
     const base = this.#base;
+    const scale = base * 2 ** -32;
     let item = place;
     do {
-      let high = Math.floor(item / base);
-      let low = item - high * base;
+      let high = (item / base) | 0;
+      let low = (item - high * base) | 0;
       for (let round = 0; round < keys.length; round += 2) {
-        const sum = high + Math.floor(hash(low, keys[round]!, keys[round + 1]!) * 2 ** -32 * base);
+        const sum = high + ((hash(low, keys[round]!, keys[round + 1]!) * scale) | 0);
         high = low;
         low = sum < base ? sum : sum - base;
       }

@@ -12,7 +12,7 @@ import { emptyBatchOf, features, recordSpecs, valuesOf, writeRow } from './recor
 import { RowInput } from './rowInput.js';
 import { BaseRecordSource } from './sources/recordSources.js';
 import { type DataRecord, type RecordTable, tableOf } from './sources/recordTable.js';
-import { splitFields, splitOf } from './splits.js';
+import { type Split, splitFields, splitOf } from './splits.js';
 
 /** A feature of all records of the split, behind one another. */
 interface Column {
@@ -92,14 +92,10 @@ export class RecordInput extends RowInput.with({
     if (this.#table !== undefined) return this.#table;
     try {
       const records = this.#open();
-      const wanted = splitOf(
-        Array.from({ length: records.numRecords }, (_, i) => i),
-        this.hp,
-        'records',
-      );
+      const wanted = splitOf(records.numRecords, this.hp, 'records');
       const columns = this.#columnsOf(records, wanted);
-      const contents = contentsOf(wanted.length, columns);
-      this.#table = { numRows: wanted.length, columns, files: records.files, contents };
+      const contents = contentsOf(wanted.numItems, columns);
+      this.#table = { numRows: wanted.numItems, columns, files: records.files, contents };
       records.close();
       return this.#table;
     } catch (error) {
@@ -113,13 +109,14 @@ export class RecordInput extends RowInput.with({
     return source instanceof BaseRecordSource ? source.open() : tableOf(source);
   }
 
-  #columnsOf(records: RecordTable, wanted: readonly number[]): Record<string, Column> {
+  #columnsOf(records: RecordTable, wanted: Split): Record<string, Column> {
     const columns = Object.entries(this.hp.features).map(([name, feature]) => {
       const spec = feature.spec();
-      const values = newHostArray(spec.dtype, wanted.length * sizeOf(spec.shape)) as Column['values'];
+      const values = newHostArray(spec.dtype, wanted.numItems * sizeOf(spec.shape)) as Column['values'];
       return [name, { spec, values }] as const;
     });
-    for (const [row, i] of wanted.entries()) {
+    for (let row = 0; row < wanted.numItems; row++) {
+      const i = wanted.item(row);
       const record = records.read(i);
       for (const [name, { spec, values }] of columns) {
         const found = valuesOf(record, () => records.place(i), name, this.hp.features[name]!);

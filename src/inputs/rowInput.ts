@@ -5,7 +5,7 @@ import { type Batch, type BatchSpecs, specsOf } from './batch.js';
 import { EndOfData } from './inputErrors.js';
 import type { InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
-import { permutation, streamKey } from './random.js';
+import { KEYED_PERMUTATION, KeyedPermutation, streamKey } from './random.js';
 import { savedPosition } from './savedPosition.js';
 
 /** Purpose of the order's random stream under the input's seed; the epoch is added. */
@@ -20,7 +20,7 @@ export abstract class RowInput extends BaseInput.with({}) {
   static override readonly isAbstract = true;
   #position = 0;
   #epoch = -1;
-  #order: Uint32Array = new Uint32Array(0);
+  #order: KeyedPermutation | undefined;
 
   /** Number of rows; Infinity for endless data, which defines its own order. */
   protected abstract get numRows(): number;
@@ -82,7 +82,12 @@ export abstract class RowInput extends BaseInput.with({}) {
   #identity(): { readonly [name: string]: JsonValue } {
     const own = this.identity();
     if (!this.shuffles || this.numRows === Number.POSITIVE_INFINITY) return own;
-    return { ...own, rows: this.numRows, shuffleSeed: this.hp.inputRandomSeed ?? 0 };
+    return {
+      ...own,
+      rows: this.numRows,
+      shuffleSeed: this.hp.inputRandomSeed ?? 0,
+      order: KEYED_PERMUTATION,
+    };
   }
 
   #batchAt(position: number): Batch {
@@ -100,11 +105,11 @@ export abstract class RowInput extends BaseInput.with({}) {
   /** Epoch and item of the n-th draw from `size` items, in a random order per epoch. */
   protected permuted(n: number, size: number): { readonly epoch: number; readonly item: number } {
     const epoch = Math.floor(n / size);
-    if (epoch !== this.#epoch) {
-      this.#order = permutation(streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch), size);
+    if (this.#order?.size !== size || epoch !== this.#epoch) {
+      this.#order = new KeyedPermutation(streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch), size);
       this.#epoch = epoch;
     }
-    return { epoch, item: this.#order[n - epoch * size]! };
+    return { epoch, item: this.#order.at(n - epoch * size) };
   }
 
   /** The n-th row to be consumed. */

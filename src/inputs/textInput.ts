@@ -15,7 +15,7 @@ import { InputError } from './inputErrors.js';
 import type { IdRows } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { fillWindow, packedRows, type RowSource, windowRows } from './lmRows.js';
-import { drawBelow, streamKey } from './random.js';
+import { drawBelow, KEYED_PERMUTATION, streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
 import { fingerprint, readTextCorpus } from './textCorpus.js';
 import type { TokenStream } from './tokens.js';
@@ -178,6 +178,7 @@ export class TextInput extends RowInput.with({
       seqLen: this.hp.seqLen,
       packed: this.hp.packed,
       sampling: this.sampling,
+      ...(this.sampling === 'permuted' && { order: KEYED_PERMUTATION }),
       repeat: this.repeats,
       seed: this.#seed,
     };

@@ -78,6 +78,11 @@ test('another seed or number of rows is another order, so a saved position is re
       'shuffleSeed is 7, was 0. Bring back what it was, or start a new run in another directory.',
   );
   expect(going({ count: 11 })).toThrow(InputError);
+  const { order: _, ...olderState } = state;
+  expect(() => build(config({ isTraining: true })).setState(olderState)).toThrow(
+    "Input 'numbers' cannot go on from the saved state, for its data has changed since: " +
+      'order is keyed permutation, was not recorded. Bring back what it was, or start a new run in another directory.',
+  );
 });
 
 test('data without a row ends at once, in training too', async () => {
