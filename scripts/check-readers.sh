@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Reads our checkpoints, event files and tokenizers with the real readers: python's safetensors, tensorboard, tokenizers.
 # PYTHON names the interpreter. Where it or its packages are absent, says 'skipped' and succeeds.
-#   python3 -m venv .venv && .venv/bin/pip install safetensors numpy tensorboard tokenizers==0.23.2
+#   python3 -m venv .venv && .venv/bin/pip install safetensors numpy tensorboard pillow tokenizers==0.23.2
 #   PYTHON=.venv/bin/python scripts/check-readers.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -2,6 +2,7 @@
 directory. What is not installed is skipped."""
 
 import glob
+import io
 import json
 import os
 import sys
@@ -27,7 +28,10 @@ def check_checkpoint(root):
 
 
 def check_events(root):
+    import numpy
+    from PIL import Image
     from tensorboard.backend.event_processing import event_accumulator
+    from tensorboard.plugins.image import metadata as image_metadata
     from tensorboard.util import tensor_util
 
     directory = os.path.join(root, "summaries", "train")
@@ -40,7 +44,7 @@ def check_events(root):
         "learning/lr": [(1, 0.125), (2, 0.125), (3, 0.25)],
     }, scalars
     assert events.Scalars("loss")[0].wall_time == 1700000000
-    assert events.Tags()["tensors"] == ["Model", "params/w"], events.Tags()
+    assert events.Tags()["tensors"] == ["Model", "params/w", "inputs"], events.Tags()
     (text,) = events.Tensors("Model")
     assert tensor_util.make_ndarray(text.tensor_proto).item().decode() == "lm : **α**"
     assert events.SummaryMetadata("Model").plugin_data.plugin_name == "text"
@@ -49,6 +53,38 @@ def check_events(root):
     assert buckets.shape == (30, 3) and buckets[:, 2].sum() == 4, buckets
     assert buckets[0, 0] == -1 and abs(buckets[-1, 1] - 2) < 1e-9 and buckets[10, 2] == 2, buckets
     assert events.SummaryMetadata("params/w").plugin_data.plugin_name == "histograms"
+    (images,) = events.Tensors("inputs")
+    width, height, *pngs = tensor_util.make_ndarray(images.tensor_proto)
+    assert (width, height, len(pngs)) == (b"4", b"3", 2), (width, height, len(pngs))
+    pixels = numpy.stack([numpy.asarray(Image.open(io.BytesIO(png))) for png in pngs])
+    assert numpy.array_equal(pixels, numpy.round(numpy.arange(72) / 71 * 255).reshape(2, 3, 4, 3)), pixels
+    plugin = events.SummaryMetadata("inputs").plugin_data
+    assert plugin.plugin_name == image_metadata.PLUGIN_NAME
+    image_metadata.parse_plugin_metadata(plugin.content)
+
+
+def check_hparams(root):
+    """The table HParams as TensorBoard's backend makes it for a folder of runs."""
+    from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
+    from tensorboard.context import RequestContext
+    from tensorboard.plugins import base_plugin
+    from tensorboard.plugins.hparams import backend_context, metadata
+
+    runs = plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(root)
+    runs.Reload()
+    provider = data_provider.MultiplexerDataProvider(runs, root)
+    backend = backend_context.Context(base_plugin.TBContext(data_provider=provider))
+    request = RequestContext()
+    contents = backend.hparams_metadata(request, "")
+    content = contents["summaries"][metadata.SESSION_START_INFO_TAG]
+    start = metadata.parse_session_start_info_plugin_data(content)
+    assert start.hparams["learningRate"].number_value == 0.25, start
+    assert start.hparams["optimizer"].string_value == "adam", start
+    assert start.start_time_secs == 1700000000, start
+    experiment = backend.experiment_from_metadata(request, "", True, contents, [])
+    assert sorted(info.name for info in experiment.hparam_infos) == ["learningRate", "optimizer"], experiment
+    metrics = {(info.name.group, info.name.tag) for info in experiment.metric_infos}
+    assert metrics == {("train", "loss"), ("train", "learning/lr")}, metrics
 
 
 def check_tokenizer(root):
@@ -92,6 +128,7 @@ def check_tokenizer(root):
 checks = {
     "safetensors": check_checkpoint,
     "TensorBoard": check_events,
+    "TensorBoard's HParams": check_hparams,
     "tokenizers": check_tokenizer,
 }
 for name, check in checks.items():

@@ -96,8 +96,8 @@ export class DuePrograms {
   async #attempt(program: Program<Run>, run: Run): Promise<boolean> {
     try {
       return await run.unlessStopped(async () => {
-        const scalars = await program.run(run);
-        if (scalars !== undefined) run.reporter.summary(program.name, run.step, scalars);
+        const summaries = await program.run(run);
+        if (summaries !== undefined) run.reporter.summary(program.name, run.step, summaries);
       });
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause));

@@ -1,5 +1,5 @@
 /** @file Evaluation steps, one for each shape of batches: compiled, or op by op under --debug=eager. */
-import { type BoundCall, compile, firstNonFinite, runEagerly } from '../compiler/index.js';
+import { type BoundCall, compile, firstNonFinite, type HostTensor, runEagerly } from '../compiler/index.js';
 import { type Batch, specsOf } from '../inputs/index.js';
 import {
   type EvalOutputs,
@@ -18,6 +18,12 @@ import { JobError } from './jobErrors.js';
 import { compileOptions, type JobOptions } from './options.js';
 import type { Stopwatch } from './stopwatch.js';
 import { type FlatParams, hostParams, paramSpecs } from './taskState.js';
+
+/** Outputs for a batch. */
+interface StepResult extends EvalOutputs {
+  /** Images of layers by name. */
+  readonly images: Readonly<Record<string, HostTensor>>;
+}
 
 export class EvalStep {
   private constructor(
@@ -57,17 +63,18 @@ export class EvalStep {
    *
    * @throws JobError for an index out of range, and where --debug=nan finds a metric that is not finite.
    */
-  async run(inputName: string, batch: Batch): Promise<EvalOutputs> {
+  async run(inputName: string, batch: Batch): Promise<StepResult> {
     this.buffers.load(batch);
     const problem = this.call.problemOf(0);
     if (problem !== undefined) throw badIndexError(`Input '${inputName}'`, problem);
-    const { metrics, examples } = (await this.call.run()) as unknown as {
+    const { metrics, examples, images } = (await this.call.run()) as unknown as {
       metrics: StepMetrics;
       examples: ExampleTensors;
+      images: StepResult['images'];
     };
     const values = metricValues(metrics);
     if (this.options.debug === 'nan') await this.#check(inputName, values);
-    return { metrics: values, examples };
+    return { metrics: values, examples, images };
   }
 
   async #check(inputName: string, values: WeightedValues): Promise<void> {
@@ -93,12 +100,24 @@ export class EvalSteps {
     private readonly runs?: number,
   ) {}
 
-  /** Adds a batch of the named input to an evaluation. @param watch paused for compilation */
-  async run(inputName: string, batch: Batch, evaluation: Evaluation, watch?: Stopwatch): Promise<void> {
+  /**
+   * Adds a batch of the named input to an evaluation.
+   *
+   * @param watch paused for compilation.
+   * @returns images of layers by name, which the next batch overwrites.
+   */
+  async run(
+    inputName: string,
+    batch: Batch,
+    evaluation: Evaluation,
+    watch?: Stopwatch,
+  ): Promise<StepResult['images']> {
     watch?.pause();
     const step = await this.#stepOf(inputName, batch);
     watch?.start();
-    evaluation.add(await step.run(inputName, batch), batch);
+    const result = await step.run(inputName, batch);
+    evaluation.add(result, batch);
+    return result.images;
   }
 
   #stepOf(inputName: string, batch: Batch): Promise<EvalStep> {

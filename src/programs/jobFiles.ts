@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { print, toJSON } from '../hparams/index.js';
+import { type PrintOptions, print, toJSON } from '../hparams/index.js';
 import { writeJobFile } from './jobDirectory.js';
 import type { Machine } from './machine.js';
 import type { JobOptions } from './options.js';
@@ -27,14 +27,17 @@ function folderOf({ moduleUrl }: JobOptions): string {
 }
 
 /** The configs as `path : value` lines, with the paths of --set. */
-function describeConfigs({ task, datasets, decodeDatasets }: JobOptions): string {
+export function describeConfigs(
+  { task, datasets, decodeDatasets }: JobOptions,
+  options: PrintOptions = {},
+): string {
   const named: [string, unknown][] = [
     ['task', task],
     ...datasets.map((dataset, i): [string, unknown] => [`datasets[${i}]`, dataset]),
     ...decodeDatasets.map((dataset, i): [string, unknown] => [`decodeDatasets[${i}]`, dataset]),
   ];
   const lines = named.flatMap(([root, config]) =>
-    print(config)
+    print(config, options)
       .split('\n')
       .map((line) => (line.startsWith('<root>') ? line.replace('<root>', root) : `${root}.${line}`)),
   );

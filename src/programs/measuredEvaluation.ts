@@ -9,6 +9,7 @@ import { Stopwatch } from './stopwatch.js';
 export class MeasuredEvaluation {
   readonly #evaluation: Evaluation;
   readonly #watch = new Stopwatch();
+  #images: EvalResult['images'] | undefined;
   #batches = 0;
   #units = 0;
 
@@ -25,13 +26,15 @@ export class MeasuredEvaluation {
   async add(batch: Batch): Promise<void> {
     this.#batches += 1;
     this.#units += batchCount(specsOf(batch), this.input.batchUnit).count;
-    await this.steps.run(this.input.name, batch, this.#evaluation, this.#watch);
+    const images = await this.steps.run(this.input.name, batch, this.#evaluation, this.#watch);
+    this.#images ??= structuredClone(images);
   }
 
   /** The result of all batches. @param changes of the data from its record */
   result(changes?: string): EvalResult {
     const { seconds } = this.#watch;
     const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
-    return { metrics: this.#evaluation.result(), batches: this.#batches, seconds, throughput, changes };
+    const [images, batches] = [this.#images ?? {}, this.#batches];
+    return { metrics: this.#evaluation.result(), images, batches, seconds, throughput, changes };
   }
 }

@@ -100,7 +100,8 @@ export class MeteredTraining implements Program<Run> {
     const { views, changing, grads } = this.parts.program.state;
     const tagged = (prefix: string, arrays: Readonly<Record<string, Float32Array>>) =>
       Object.entries(arrays).map(([path, values]) => [`${prefix}/${path}`, values]);
-    run.reporter.histograms(
+    run.reporter.summary(
+      TRAIN,
       run.step,
       Object.fromEntries([...tagged('params', views), ...tagged('gradients', flatViews(changing, grads))]),
     );
@@ -142,7 +143,7 @@ export class MeteredTraining implements Program<Run> {
       if (variableNormSummary)
         for (const [path, values] of Object.entries(run.params))
           scalars[`vars/${path}`] = rootMeanSquare(values);
-      run.reporter.trainSummary(state.step, scalars, meter);
+      run.reporter.trainSummary(state.step, scalars, meter, program.images);
     });
   }
 }

@@ -6,17 +6,25 @@ import {
   formatCount,
   formatGrouped,
   formatThroughput,
+  type Images,
   MetricsFile,
   type MetricsLine,
   ProgressLine,
+  type SummaryValue,
   throughputScalar,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import type { SingleTask } from '../tasks/index.js';
+import { describeConfigs } from './jobFiles.js';
 import { isOfOwnRun, type JobOptions } from './options.js';
+import { TRAIN } from './programDataset.js';
 import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
 import { metricScalars, type Scalars, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
+
+/** Summaries by tag. */
+type Summaries = Readonly<Record<string, SummaryValue>>;
+type ImagesByTag = Readonly<Record<string, Images>>;
 
 /** Decoded examples printed on the console; the file has all. */
 const printedExamples = 4;
@@ -68,9 +76,15 @@ export class Reporter {
         `${this.course.numTrainSteps} steps, in ${jobLogDir}`,
     );
     if (restored !== undefined) this.#line.message(`Going on from ${restored}`);
-    const events = this.#eventFile('train');
-    events.text(this.course.firstStep, 'Total Num Params', formatGrouped(parameters));
-    events.text(this.course.firstStep, 'Global batch size', String(globalBatchSize));
+    const { firstStep } = this.course;
+    const settings = describeConfigs(this.options, { unset: false });
+    this.#eventFile(TRAIN).summaries(firstStep, {
+      'Total Num Params': formatGrouped(parameters),
+      'Global batch size': String(globalBatchSize),
+      config: verbatim(settings),
+    });
+    // TensorBoard finds the metrics of a run in the folders below.
+    this.#eventFile('').hparams(firstStep, hparamsOf(settings));
   }
 
   /** Prints permanent lines, above the live one. */
@@ -84,8 +98,8 @@ export class Reporter {
     this.#line.update({ step, loss, throughput, mfu, inputWait });
   }
 
-  trainSummary(step: number, scalars: Scalars, meter: TrainMeter): void {
-    this.#write('train', step, scalars, this.#howMeasured(meter));
+  trainSummary(step: number, scalars: Scalars, meter: TrainMeter, images: ImagesByTag): void {
+    this.#write(TRAIN, step, { ...scalars, ...images }, this.#howMeasured(meter));
     this.progress(step, meter);
   }
 
@@ -98,20 +112,16 @@ export class Reporter {
     );
   }
 
-  /** Writes histograms of parameters and gradients to TensorBoard. */
-  histograms(step: number, arrays: Readonly<Record<string, Float32Array>>): void {
-    this.#eventFile('train').histograms(step, arrays);
-  }
-
-  /** Writes the scalars of another program. */
-  summary(program: string, step: number, scalars: Readonly<Scalars>): void {
-    this.#write(program, step, scalars);
+  /** Writes summaries of a program. */
+  summary(program: string, step: number, summaries: Summaries): void {
+    this.#write(program, step, summaries);
   }
 
   evaluated(program: string, step: number, result: EvalResult): void {
-    const { metrics, batches, seconds, throughput, changes } = result;
+    const { metrics, images, batches, seconds, throughput, changes } = result;
     this.#dataChanged(program, changes);
-    this.#write(program, step, { ...metricScalars(metrics), batches, ...throughputScalar(throughput) });
+    const scalars = { ...metricScalars(metrics), batches, ...throughputScalar(throughput) };
+    this.#write(program, step, { ...scalars, ...images });
     // Without auxiliary losses, avg_xent and log_pplx repeat total_loss.
     const total = metrics.total_loss?.value;
     const repeats = (name: string, value: number): boolean =>
@@ -128,19 +138,13 @@ export class Reporter {
   decoded(program: string, step: number, result: DecodeResult): void {
     const { examples, path, seconds, throughput, changes } = result;
     this.#dataChanged(program, changes);
+    const shown = examples.slice(0, printedExamples).map(describe);
     const scalars = { num_examples: examples.length, ...throughputScalar(throughput) };
-    this.#write(
-      program,
-      step,
-      Object.fromEntries(Object.entries(scalars).map(([name, value]) => [`decode_metrics/${name}`, value])),
-    );
+    const tagged = Object.entries(scalars).map(([name, value]) => [`decode_metrics/${name}`, value]);
+    this.#write(program, step, { ...Object.fromEntries(tagged), decoded: verbatim(shown.join('\n\n')) });
     const took = `${examples.length} examples in ${seconds.toFixed(1)} s`;
     this.#line.message(`${program} at step ${step}: ${took}, ${formatThroughput(throughput)}, in ${path}`);
-    const shown = examples.slice(0, printedExamples).map(describe);
     for (const text of shown) this.#line.message(text);
-    // Four spaces keep Markdown from reading it.
-    const indented = shown.map((text) => text.replace(/^/gm, '    '));
-    this.#eventFile(program).text(step, 'decoded', indented.join('\n\n'));
   }
 
   /** Prints the failure of a program. */
@@ -213,10 +217,12 @@ export class Reporter {
       );
   }
 
-  /** Writes a program's scalars to TensorBoard and metrics.jsonl. @param notes text for metrics.jsonl only */
-  #write(program: string, step: number, scalars: Readonly<Scalars>, notes: MetricsLine = {}): void {
-    this.#eventFile(program).scalars(step, scalars);
-    this.#metrics.write({ program, step, ...scalars, ...notes });
+  /** Writes a program's summaries to TensorBoard, the scalars to metrics.jsonl. @param notes text for metrics.jsonl only */
+  #write(program: string, step: number, summaries: Summaries, notes: MetricsLine = {}): void {
+    this.#eventFile(program).summaries(step, summaries);
+    const scalars = Object.entries(summaries).filter(([, value]) => typeof value === 'number');
+    if (scalars.length > 0)
+      this.#metrics.write({ program, step, ...(Object.fromEntries(scalars) as Scalars), ...notes });
   }
 
   /** Opened at the first summary, so that programs without one leave no empty file. */
@@ -230,6 +236,18 @@ export class Reporter {
     }
     return events;
   }
+}
+
+/** A text as TensorBoard is to show it: four spaces keep Markdown from reading it. */
+const verbatim = (text: string): string => text.replace(/^/gm, '    ');
+
+/** The fields of `path : value` lines as hyperparameters: numbers, and the text of all others. */
+function hparamsOf(settings: string): Record<string, number | string> {
+  const fields = [...settings.matchAll(/^(.*?) : (.*)$/gm)].map(([, path, value]) => [
+    path,
+    Number.isFinite(Number(value)) ? Number(value) : value,
+  ]);
+  return Object.fromEntries(fields);
 }
 
 function describe({ prefix, sampled, ...best }: DecodedExample): string {

@@ -1,11 +1,13 @@
 /** @file Results of evaluations and decodes. */
-import type { Throughput } from '../summaries/index.js';
+import type { Images, Throughput } from '../summaries/index.js';
 import type { WeightedValues } from '../tasks/index.js';
 
 /** Result of an evaluation. */
 export interface EvalResult {
   /** Weighted means over all batches, and the task's `evalMetrics`. */
   readonly metrics: WeightedValues;
+  /** Images of layers in the first batch, by name. */
+  readonly images: Readonly<Record<string, Images>>;
   readonly batches: number;
   /** Without compilation. */
   readonly seconds: number;

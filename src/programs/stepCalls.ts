@@ -5,6 +5,7 @@ import {
   type Executable,
   flatViews,
   type HostTensor,
+  sizeOf,
   type TensorSpec,
   type Tree,
 } from '../compiler/index.js';
@@ -20,6 +21,8 @@ export interface StepOutputs {
   readonly loss: HostTensor;
   readonly metrics: StepMetrics;
   readonly summaries: Readonly<Record<string, HostTensor>>;
+  /** Of the last step of a call. */
+  readonly images: Readonly<Record<string, HostTensor>>;
 }
 
 /** Most steps per call: enough to make the overhead of calls, and of work between them, negligible. */
@@ -60,6 +63,12 @@ function ownMemory(outputs: object): Tree<null> {
   );
 }
 
+/** Memory of images that all steps of a call share. */
+const sharedMemory = (images: StepOutputs['images']) =>
+  Object.fromEntries(
+    Object.entries(images).map(([name, { shape }]) => [name, new Float32Array(sizeOf(shape))]),
+  );
+
 /** Compiles a step: the gradients of a batch, then the update. */
 export async function compileStep(
   options: JobOptions,
@@ -81,11 +90,12 @@ export async function compileStep(
   const viewsOf = (paths: readonly string[]) =>
     Object.fromEntries(paths.map((path) => [path, gradViews[path]!]));
   const inputs = { params: state.views, batch: buffers.arrays, prngKey: keys };
-  const [{ summaries, metrics }] = executable.outputs as unknown as [StepOutputs];
+  const [{ summaries, metrics, images }] = executable.outputs as unknown as [StepOutputs];
   const outputs = {
     loss: null,
     metrics: ownMemory(metrics),
     summaries: ownMemory(summaries),
+    images: sharedMemory(images),
     grads: viewsOf(task.trainablePaths()),
     updatedVars: viewsOf(task.nonTrainablePaths()),
   };

@@ -55,10 +55,10 @@ export class TrainMeter {
   readonly #means = new WeightedMeans();
   readonly #watch = new Stopwatch();
   #loss = { sum: 0, count: 0 };
-  /** Timed steps of this process and seconds that they waited for batches; those until the last summary, with its time. */
-  #steps = 0;
-  #waited = 0;
-  #summarized = { steps: 0, seconds: 0, waited: 0 };
+  /** Timed steps of this process, the stopwatch after them, and their seconds of waiting for batches. */
+  #timed = { steps: 0, seconds: 0, waited: 0 };
+  /** Those until the last summary. */
+  #summarized = this.#timed;
   /** Seconds of waiting that are not counted, or already are. */
   #waitedBefore = 0;
   /** Steps per second of the last summary. */
@@ -111,9 +111,9 @@ export class TrainMeter {
       this.resume();
       return;
     }
-    this.#steps += steps;
-    this.#waited += waited;
     const now = this.#watch.seconds;
+    const last = this.#timed;
+    this.#timed = { steps: last.steps + steps, seconds: now, waited: last.waited + waited };
     const seconds = (now - this.#recent.at) / steps;
     const weight = this.#recent.seconds === 0 ? 0 : 0.9 ** steps;
     this.#recent = { seconds: this.#recent.seconds * weight + seconds * (1 - weight), at: now };
@@ -143,7 +143,8 @@ export class TrainMeter {
 
   /** Mean throughput of this process, without its first step and pauses. */
   get meanThroughput(): Throughput | undefined {
-    return this.#throughputAt(this.#steps > 0 ? this.#steps / this.#watch.seconds : undefined);
+    const { steps, seconds } = this.#timed;
+    return this.#throughputAt(steps > 0 ? steps / seconds : undefined);
   }
 
   /** MFU at `throughput`, undefined while either is unknown. */
@@ -154,15 +155,15 @@ export class TrainMeter {
 
   /** Share of the time, from 0 to 1, that steps wait for their batches, since the last summary; undefined before the second step. */
   get inputWait(): number | undefined {
-    const seconds = this.#watch.seconds - this.#summarized.seconds;
-    return this.#steps > this.#summarized.steps
-      ? (this.#waited - this.#summarized.waited) / seconds
+    const [timed, summarized] = [this.#timed, this.#summarized];
+    return timed.steps > summarized.steps
+      ? (timed.waited - summarized.waited) / (timed.seconds - summarized.seconds)
       : this.#summaryWait;
   }
 
   get #stepsPerSec(): number | undefined {
-    const { steps, seconds } = this.#summarized;
-    return this.#steps > steps ? (this.#steps - steps) / (this.#watch.seconds - seconds) : this.#summaryRate;
+    const steps = this.#timed.steps - this.#summarized.steps;
+    return steps > 0 ? steps / (this.#timed.seconds - this.#summarized.seconds) : this.#summaryRate;
   }
 
   #throughputAt(stepsPerSec: number | undefined): Throughput | undefined {
@@ -174,7 +175,7 @@ export class TrainMeter {
   take({ update, summaries }: TrainReport): Scalars {
     this.#summaryRate = this.#stepsPerSec;
     this.#summaryWait = this.inputWait;
-    this.#summarized = { steps: this.#steps, seconds: this.#watch.seconds, waited: this.#waited };
+    this.#summarized = this.#timed;
     const { throughput } = this;
     const scalars: Scalars = {
       loss: this.#loss.sum / this.#loss.count,

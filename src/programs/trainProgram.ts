@@ -159,6 +159,12 @@ export class TrainProgram {
     return this.#inputSeconds;
   }
 
+  /** Images of layers in the last step, by name. */
+  get images(): StepOutputs['images'] {
+    const [{ images }] = this.step.call.outputs as unknown as [StepOutputs];
+    return images;
+  }
+
   /** The input's state after the last trained batch. */
   get inputState(): InputState {
     return this.#inputState;

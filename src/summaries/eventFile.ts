@@ -5,12 +5,10 @@ import { join } from 'node:path';
 import { AppendedFile, ProtobufMessage } from '../files/index.js';
 import { maskedCrc32c } from './crc32c.js';
 import { onPath } from './summaryError.js';
-import { histogramValue, textValue } from './tensorValues.js';
+import { hparamsValue, type SummaryValue, summaryValue } from './summaryValues.js';
 
 /** Field numbers of Event (event.proto). */
 const EVENT = { wallTime: 1, step: 2, fileVersion: 3, summary: 5, sessionLog: 7 } as const;
-/** Field numbers of Summary.Value (summary.proto). */
-const VALUE = { tag: 1, simpleValue: 2 } as const;
 const SUMMARY_VALUE = 1;
 const SESSION_START = 1;
 
@@ -53,28 +51,15 @@ export class EventFile {
     }
   }
 
-  /** Writes the scalars of one step as one event. */
-  scalars(step: number, values: Readonly<Record<string, number>>): void {
-    const summary = new ProtobufMessage();
-    for (const [tag, value] of Object.entries(values))
-      summary.message(
-        SUMMARY_VALUE,
-        new ProtobufMessage().string(VALUE.tag, tag).float(VALUE.simpleValue, value),
-      );
-    if (Object.keys(values).length > 0) this.#summary(step, summary);
+  /** Writes the summaries of one step, by tag, as one event. */
+  summaries(step: number, values: Readonly<Record<string, SummaryValue>>): void {
+    const messages = Object.entries(values).map(([tag, value]) => summaryValue(tag, value));
+    if (messages.length > 0) this.#values(step, messages);
   }
 
-  /** Writes a text, which TensorBoard shows as Markdown. */
-  text(step: number, tag: string, text: string): void {
-    this.#values(step, [textValue(tag, text)]);
-  }
-
-  /** Writes histograms of the finite values of arrays by tag, as one event. */
-  histograms(step: number, arrays: Readonly<Record<string, Float32Array>>): void {
-    this.#values(
-      step,
-      Object.entries(arrays).map(([tag, values]) => histogramValue(tag, values)),
-    );
+  /** Writes the hyperparameters of a run whose summaries are in the folders below this file's. */
+  hparams(step: number, hparams: Readonly<Record<string, number | string>>): void {
+    this.#values(step, [hparamsValue(hparams, this.#now() / 1000)]);
   }
 
   close(): void {
@@ -84,10 +69,6 @@ export class EventFile {
   #values(step: number, values: readonly ProtobufMessage[]): void {
     const summary = new ProtobufMessage();
     for (const value of values) summary.message(SUMMARY_VALUE, value);
-    this.#summary(step, summary);
-  }
-
-  #summary(step: number, summary: ProtobufMessage): void {
     this.#write((event) => event.int(EVENT.step, step).message(EVENT.summary, summary));
   }
 

@@ -11,5 +11,6 @@ export {
   type ProgressStream,
 } from './progressLine.js';
 export { SummaryError } from './summaryError.js';
+export type { Images, SummaryValue } from './summaryValues.js';
 export { textTable } from './textTable.js';
 export { formatThroughput, type Throughput, throughputScalar } from './throughput.js';

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
 import { directoryName, type JsonValue } from '../inputs/index.js';
+import type { SummaryValue } from '../summaries/index.js';
 import type { WeightedValues } from './metrics.js';
 
 /** A run as its programs see it. */
@@ -28,8 +29,8 @@ export interface Program<Run = ProgramRun> {
   readonly phase?: string;
   /** Whether it runs when training has reached `step`. @param isLast whether training ends there */
   isDue(step: number, isLast: boolean): boolean;
-  /** Runs at a step that it is due at. @returns scalars by tag to be written as its summary, if any */
-  run(run: Run): Promise<Readonly<Record<string, number>> | undefined>;
+  /** Runs at a step that it is due at. @returns its summaries by tag, if any */
+  run(run: Run): Promise<Readonly<Record<string, SummaryValue>> | undefined>;
   /** State for resumed runs, as JSON; checkpoints keep it. */
   getState?(): JsonValue | undefined;
   setState?(state: JsonValue): void;
@@ -59,7 +60,7 @@ export abstract class BaseProgram
     return isLast || (intervalSteps !== null && step % intervalSteps === 0);
   }
 
-  abstract run(run: ProgramRun): Promise<Readonly<Record<string, number>> | undefined>;
+  abstract run(run: ProgramRun): Promise<Readonly<Record<string, SummaryValue>> | undefined>;
 
   getState(): JsonValue | undefined {
     return undefined;

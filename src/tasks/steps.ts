@@ -26,6 +26,8 @@ export interface TrainOutputs {
   readonly metrics: MetricTensors;
   /** Summaries of layers (`addSummary`). */
   readonly summaries: Record<string, Tensor>;
+  /** Images of layers (`addImageSummary`). */
+  readonly images: Record<string, Tensor>;
   /** Values of the non-trainable variables after the forward pass, by path. */
   readonly updatedVars: Record<string, Tensor>;
   readonly grads: Record<string, Tensor>;
@@ -45,10 +47,11 @@ export function trainStep(task: SingleTask, taps?: Taps): (inputs: TrainInputs) 
     const moved = Object.fromEntries(trainable.map((path) => [path, params[path]!]));
     const forward = (theta: Record<string, Tensor>) => {
       const summaries: Record<string, Tensor> = {};
+      const images: Record<string, Tensor> = {};
       const updatedVars = Object.fromEntries(nonTrainable.map((path) => [path, params[path]!]));
-      const context = { theta: { ...params, ...theta }, prngKey, summaries, updatedVars, taps };
+      const context = { theta: { ...params, ...theta }, prngKey, summaries, images, updatedVars, taps };
       const [metrics] = runInContext(context, () => task.model.fprop(batch));
-      const aux = { metrics: metricTensors(metrics), summaries, updatedVars };
+      const aux = { metrics: metricTensors(metrics), summaries, images, updatedVars };
       return { value: task.lossOf(metrics)[0], aux };
     };
     try {
@@ -88,16 +91,19 @@ function unusedError({ hp }: SingleTask, cause: NoGradientError): ConfigError {
 }
 
 /**
- * The evaluation step of a task as a pure function, without dropout: the model's metrics, and those of its per-example
- * tensors that the task's `evalMetrics` read.
+ * The evaluation step of a task as a pure function, without dropout: the model's metrics, those of its per-example
+ * tensors that the task's `evalMetrics` read, and images of layers.
  *
  * @throws ConfigError for a tensor that neither the model nor the batch has.
  */
 export function evalStep(
   task: SingleTask,
-): (inputs: EvalInputs) => { metrics: MetricTensors; examples: Record<string, Tensor> } {
+): (
+  inputs: EvalInputs,
+) => Record<'examples' | 'images', Record<string, Tensor>> & { metrics: MetricTensors } {
   return ({ params, batch }) => {
-    const [metrics, perExample] = runInContext({ theta: params, doEval: true }, () =>
+    const images: Record<string, Tensor> = {};
+    const [metrics, perExample] = runInContext({ theta: params, doEval: true, images }, () =>
       task.model.fprop(batch),
     );
     const examples: Record<string, Tensor> = {};
@@ -108,7 +114,7 @@ export function evalStep(
         else if (batch[name] === undefined) throw unknownTensor(metric, name, perExample, batch);
       }
     }
-    return { metrics: metricTensors(metrics), examples };
+    return { metrics: metricTensors(metrics), examples, images };
   };
 }
 

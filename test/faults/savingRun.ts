@@ -49,7 +49,7 @@ export async function savingRun(
     }
     if (step === lastStep) break;
     metrics.write({ program: 'train', step: step + 1, loss: 1 / (step + 1) });
-    events.scalars(step + 1, { loss: 1 / (step + 1) });
+    events.summaries(step + 1, { loss: 1 / (step + 1) });
   }
   await checkpointer.close();
   events.close();

@@ -1,9 +1,10 @@
 /** @file Whatever ends a run, its work is saved, told, and gone on with as if nothing had been. */
-import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
+import { readEvents } from '../summaries/readEvents.js';
 import { stateAt, stepReached, untimedLines as untimed } from './runs.js';
 
 const faults = fileURLToPath(new URL('../fixtures/faults', import.meta.url));
@@ -46,6 +47,26 @@ test('evaluations read all of the data from its start; rolling ones go on and st
   expect(weights).toEqual([96, 96, expect.any(Number), 96]);
   expect(weights[2]).toBeLessThan(96);
   expect(of('decode_test_validation').map(({ step }) => step)).toEqual([6, 12]);
+});
+
+test('decodes are texts for TensorBoard, told as Markdown shows them unchanged', () => {
+  const events = readEvents(join(whole, 'summaries/decode_test_validation'));
+  const texts = events.filter(({ plugin }) => plugin === 'text');
+  expect(texts.map(({ step, tag }) => [step, tag])).toEqual([
+    [6, 'decoded'],
+    [12, 'decoded'],
+  ]);
+  for (const { step, strings } of texts) {
+    const path = join(whole, `decoder_out/validation/decoder_out_${step}_shard_0.jsonl`);
+    const examples = readFileSync(path, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const told = examples
+      .map(({ prefix, decoded_substr }) => `---\n${prefix}\n>>>\n${decoded_substr}`)
+      .join('\n\n');
+    expect(String(strings[0])).toBe(told.replace(/^/gm, '    '));
+  }
 });
 
 test('an input that fails: its error, the state of the last step, and the same end as without it', async () => {

@@ -29,13 +29,18 @@ async function writeSamples(directory: string): Promise<void> {
 
   const events = join(directory, 'summaries', 'train');
   const first = new EventFile(events, { now: () => 1_700_000_000_000 });
-  for (const step of [1, 2, 3, 4]) first.scalars(step, { loss: step / 4, 'learning/lr': 0.125 });
-  first.text(1, 'Model', 'lm : **α**');
-  first.histograms(2, { 'params/w': Float32Array.of(-1, 0, 0, 2, Number.NaN) });
+  for (const step of [1, 2, 3, 4]) first.summaries(step, { loss: step / 4, 'learning/lr': 0.125 });
+  first.summaries(1, { Model: 'lm : **α**' });
+  first.summaries(2, { 'params/w': Float32Array.of(-1, 0, 0, 2, Number.NaN) });
+  const data = Float32Array.from({ length: 2 * 3 * 4 * 3 }, (_, i) => i / 71);
+  first.summaries(2, { inputs: { shape: [2, 3, 4, 3], data } });
   first.close();
+  const run = new EventFile(join(directory, 'summaries'), { now: () => 1_700_000_000_000 });
+  run.hparams(0, { learningRate: 0.25, optimizer: 'adam' });
+  run.close();
   // A run that went on from step 2: what the first said of steps 3 and 4 no longer counts.
   const resumed = new EventFile(events, { resumeStep: 2, now: () => 1_700_000_100_000 });
-  resumed.scalars(3, { loss: 8, 'learning/lr': 0.25 });
+  resumed.summaries(3, { loss: 8, 'learning/lr': 0.25 });
   resumed.close();
 }
 

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { crc32c, maskedCrc32c } from '../../src/summaries/crc32c.js';
 import { EventFile, SummaryError } from '../../src/summaries/index.js';
-import { histogramBuckets } from '../../src/summaries/tensorValues.js';
+import { histogramBuckets } from '../../src/summaries/summaryValues.js';
 
 let directory: string;
 beforeEach(() => {
@@ -49,7 +49,7 @@ test('the masked crc can be unmasked', () => {
 
 test('a scalar event has the bytes that the schema asks for', () => {
   const file = new EventFile(directory, { now: () => 1_700_000_000_500 });
-  file.scalars(300, { loss: 1.5 });
+  file.summaries(300, { loss: 1.5 });
   file.close();
   expect(basename(file.path)).toMatch(/^events\.out\.tfevents\.1700000000\./);
   const [version, event] = records(file.path);
@@ -68,7 +68,7 @@ test('a file that is removed while the run goes on is told, and begins anew with
   const file = new EventFile(directory, { notify: (message) => told.push(message) });
   const version = records(file.path)[0]!.subarray(9);
   rmSync(file.path);
-  file.scalars(1, { loss: 1 });
+  file.summaries(1, { loss: 1 });
   file.close();
   expect(records(file.path).length).toBe(2);
   expect(records(file.path)[0]!.subarray(9)).toEqual(version);
@@ -78,11 +78,11 @@ test('a file that is removed while the run goes on is told, and begins anew with
 test('each call leaves a whole record, and no values leave none', () => {
   const file = new EventFile(directory);
   expect(records(file.path).length).toBe(1);
-  file.scalars(1, { loss: Number.NaN, accuracy: Number.POSITIVE_INFINITY });
+  file.summaries(1, { loss: Number.NaN, accuracy: Number.POSITIVE_INFINITY });
   expect(records(file.path).length).toBe(2);
-  file.text(1, 'Model', '# α\n');
+  file.summaries(1, { Model: '# α\n' });
   expect(records(file.path)[2]!.includes(Buffer.from('# α\n'))).toBe(true);
-  file.scalars(2, {});
+  file.summaries(2, {});
   expect(records(file.path).length).toBe(3);
   file.close();
 });

@@ -1,6 +1,6 @@
 /** @file BaseLayer: declarations of variables and children, and their values in the context of a forward pass. */
 import { z } from 'zod';
-import { hashString, ops, type Tensor } from '../../compiler/index.js';
+import { hashString, ops, type Tensor, tf } from '../../compiler/index.js';
 import {
   build,
   type Config,
@@ -195,11 +195,41 @@ export abstract class BaseLayer extends Configurable.with({
    * if summaries of this verbosity are collected.
    */
   protected addSummary(name: string, value: () => Tensor, verbosity = 2): void {
-    const { summaries, summaryVerbosity } = this.context;
-    if (!summaries || verbosity > summaryVerbosity) return;
+    this.#summarize(this.context.summaries, name, 'scalar', value, verbosity);
+  }
+
+  /**
+   * Reports the first `maxImages` of a tensor of images under `<path>/<name>_image`, as `addSummary` does. Every training
+   * step computes them; those of a summary's last step are written, and of an evaluation those of its first batch.
+   *
+   * @param value [n, height, width, channels] from 0 to 1; channels are 1 (grey), 3 (RGB) or 4 (RGBA).
+   * @throws LayerError for another shape
+   */
+  protected addImageSummary(name: string, value: () => Tensor, maxImages = 4, verbosity = 2): void {
+    const first = (): Tensor => {
+      const images = value();
+      const [n = 0, height, width, channels = 0] = images.shape;
+      if (images.rank !== 4 || ![1, 3, 4].includes(channels))
+        throw this.error(
+          `the images of summary '${name}': expected [n, height, width, channels] with 1, 3 or 4 channels, got [${images.shape.join(', ')}].`,
+        );
+      const some = tf.slice(images, [0, 0, 0, 0], [Math.min(n, maxImages), height!, width!, channels]);
+      return tf.cast(some, 'float32');
+    };
+    this.#summarize(this.context.images, name, 'image', first, verbosity);
+  }
+
+  #summarize(
+    summaries: Record<string, Tensor> | undefined,
+    name: string,
+    type: 'scalar' | 'image',
+    value: () => Tensor,
+    verbosity: number,
+  ): void {
+    if (!summaries || verbosity > this.context.summaryVerbosity) return;
     const base = this.#pathOf(name);
-    let key = `${base}_scalar`;
-    for (let i = 1; key in summaries; i++) key = `${base}${i}_scalar`;
+    let key = `${base}_${type}`;
+    for (let i = 1; key in summaries; i++) key = `${base}${i}_${type}`;
     summaries[key] = value();
   }
 

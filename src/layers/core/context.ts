@@ -27,6 +27,8 @@ export interface ContextOptions {
   readonly prngKey?: Tensor | undefined;
   /** Receives summaries by name; if absent, none are computed. */
   readonly summaries?: Record<string, Tensor> | undefined;
+  /** Receives image summaries by name, float32 [n, height, width, channels]; if absent, none are computed. */
+  readonly images?: Record<string, Tensor> | undefined;
   /** Highest verbosity of summaries to collect. Default 3, as in Pax. */
   readonly summaryVerbosity?: number;
   /** Receives the auxiliary losses. */
@@ -64,6 +66,7 @@ export function runInContext<T>(options: ContextOptions, fn: () => T): T {
     doEval: options.doEval ?? false,
     prngKey: options.prngKey,
     summaries: options.summaries,
+    images: options.images,
     summaryVerbosity: options.summaryVerbosity ?? 3,
     auxLosses: options.auxLosses ?? [],
     decodeState: options.decodeState,

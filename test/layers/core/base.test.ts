@@ -67,6 +67,31 @@ test('paths join the names that parents give', () => {
   expect(pair.child('second').root).toBe(pair);
 });
 
+/** Shows what it gets. */
+class Shown extends BaseLayer.with({}) {
+  fprop(x: Tensor): Tensor {
+    this.addImageSummary('seen', () => x);
+    this.addImageSummary('seen', () => tf.cast(x, 'int32'), 1);
+    this.addImageSummary('chatter', () => x, 1, 4);
+    return x;
+  }
+}
+
+test('image summaries are the first few images, computed where they are collected', () => {
+  const layer = build(Shown.config());
+  const images: Record<string, Tensor> = {};
+  const shapeOf = (x: Tensor) => runInContext({ theta: {}, images }, () => layer.fprop(x)).shape;
+  expect(shapeOf(tf.fill([6, 2, 3, 1], 0.5))).toEqual([6, 2, 3, 1]);
+  expect(Object.entries(images).map(([name, { shape, dtype }]) => [name, shape, dtype])).toEqual([
+    ['seen_image', [4, 2, 3, 1], 'float32'],
+    ['seen1_image', [1, 2, 3, 1], 'float32'],
+  ]);
+  expect(() => shapeOf(tf.zeros([6, 2, 3]))).toThrow(
+    "model (Shown): the images of summary 'seen': expected [n, height, width, channels] with 1, 3 or 4 channels, got [6, 2, 3].",
+  );
+  expect(runInContext({ theta: {} }, () => layer.fprop(tf.zeros([6, 2, 3]))).shape).toEqual([6, 2, 3]);
+});
+
 test('one config in two places is one layer; a copy is another', () => {
   const config = linear();
   const shared = build(Pair.config({ first: config, second: config }));

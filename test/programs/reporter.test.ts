@@ -1,0 +1,127 @@
+/** @file What a run reports: the same throughput everywhere, in the unit of its data; every kind of summary for TensorBoard. */
+import { join } from 'node:path';
+import { decode } from 'fast-png';
+import { beforeAll, expect, test } from 'vitest';
+import { formatCount } from '../../src/summaries/index.js';
+import { oneProcess, temporaryDirectory } from '../command.js';
+import { writePictures } from '../fixtures/project/experiments/pictures.js';
+import { fieldsOf, type ReadSummary, readEvents } from '../summaries/readEvents.js';
+import { metricLines } from './runs.js';
+
+const run = oneProcess('src/main.ts');
+const directory = temporaryDirectory();
+const summaries = (program: string) => readEvents(join(directory, 'summaries', program));
+const tagged = (program: string, tag: string) => summaries(program).filter((summary) => summary.tag === tag);
+
+let stdout: string;
+
+beforeAll(async () => {
+  const data = temporaryDirectory();
+  writePictures(data, 60);
+  const flags = ['--exp=pictures.Pictures', `--job_log_dir=${directory}`, '--mode=train_and_eval'];
+  const ended = await run([...flags, '--set', `directory=${data}`]);
+  expect({ ...ended, stdout: '' }).toEqual({ code: 0, stderr: '', stdout: '' });
+  ({ stdout } = ended);
+});
+
+test('throughput: one figure in metrics.jsonl, in TensorBoard and on the console, in training and evaluation', () => {
+  const lines = metricLines(directory);
+  const speeds = (program: string) =>
+    lines
+      .filter((line) => line.program === program)
+      .map(({ step, images_per_sec }) => [step, images_per_sec] as const);
+  expect(speeds('train').map(([step]) => step)).toEqual([4, 8, 12]);
+  for (const program of ['train', 'eval_train', 'eval_test_held_out']) {
+    const found = speeds(program);
+    expect(found.length).toBeGreaterThan(0);
+    expect(tagged(program, 'images_per_sec').map(({ step, scalar }) => [step, scalar])).toEqual(
+      found.map(([step, speed]) => [step, Math.fround(speed as number)]),
+    );
+    const line = stdout
+      .split('\n')
+      .findLast((text) =>
+        program === 'train' ? /^step +12\/12 /.test(text) : text.startsWith(`${program} at step 12: `),
+      );
+    expect(line).toContain(
+      `  ${formatCount(found.at(-1)![1] as number)} images/s`.slice(program === 'train' ? 0 : 1),
+    );
+  }
+  expect(stdout).toMatch(/^eval_train at step 12: .*, 1 batch in \d\.\d s, [\d.]+[kM]? images\/s$/m);
+  expect(stdout).toMatch(
+    /^eval_test_held_out at step 12: .*, 2 batches in \d\.\d s, [\d.]+[kM]? images\/s$/m,
+  );
+  expect(stdout).toMatch(
+    /^Trained pictures\.Pictures to step 12 at [\d.]+[kM]? images\/s; everything is in /m,
+  );
+  expect(lines.some((line) => Object.keys(line).some((name) => /tokens|examples/.test(name)))).toBe(false);
+});
+
+/** The images of a summary, as bytes. */
+function pixelsOf({ plugin, strings }: ReadSummary) {
+  const [width, height, ...images] = strings;
+  return { plugin, size: `${height}x${width}`, images: images.map((png) => [...decode(png).data]) };
+}
+
+test('images of layers: those of the step of a summary, and of the first batch of an evaluation', () => {
+  const training = tagged('train', 'inputs_image');
+  expect(training.map(({ step }) => step)).toEqual([4, 8, 12]);
+  const [held] = tagged('eval_test_held_out', 'inputs_image');
+  for (const summary of [...training, held!]) {
+    const { plugin, size, images } = pixelsOf(summary);
+    expect([plugin, size, images.length]).toEqual(['images', '4x4', 2]);
+    for (const image of images) {
+      expect(new Set(image).size).toBe(1);
+      expect(image[0]! % 204).toBeLessThan(10);
+    }
+  }
+  expect(new Set(training.map(({ strings }) => strings[2]!.toString('hex'))).size).toBeGreaterThan(1);
+});
+
+test('histograms of parameters and gradients at their interval', () => {
+  const histograms = summaries('train').filter(({ plugin }) => plugin === 'histograms');
+  const paths = ['logits/linear/w', 'logits/bias/b'];
+  const tags = ['params', 'gradients'].flatMap((prefix) => paths.map((path) => `${prefix}/${path}`));
+  expect(histograms.map(({ step, tag }) => `${step} ${tag}`).sort()).toEqual(
+    [6, 12].flatMap((step) => tags.map((tag) => `${step} ${tag}`)).sort(),
+  );
+  for (const { tag, content } of histograms) {
+    const counts = Array.from({ length: content!.length / 24 }, (_, i) => content!.readDoubleLE(24 * i + 16));
+    expect(counts.reduce((a, b) => a + b, 0)).toBe(tag.endsWith('/b') ? 2 : 32);
+  }
+});
+
+test('the configs as a text, and as hyperparameters', () => {
+  const [config] = tagged('train', 'config');
+  expect(config!.plugin).toBe('text');
+  const lines = config!.strings[0]!.toString().split('\n');
+  expect(lines).toContain('    task.train.learner.optimizer : Sgd');
+  expect(lines).toContain('    datasets[1].batchSize : 3');
+  const [session] = readEvents(join(directory, 'summaries'));
+  expect([session!.tag, session!.plugin]).toEqual(['_hparams_/session_start_info', 'hparams']);
+  const start = fieldsOf(fieldsOf(session!.pluginContent!).get(3)![0] as Buffer);
+  const hparams = start.get(1)!.map((entry) => {
+    const [name, value] = [...fieldsOf(entry as Buffer).values()].map(([first]) => first);
+    const plain = fieldsOf(value as Buffer);
+    return [String(name), plain.get(2)?.[0] ?? String(plain.get(3)![0])];
+  });
+  expect(Object.fromEntries(hparams)).toMatchObject({
+    'task.train.learner.optimizer': 'Sgd',
+    'task.train.learner.optimizer.learningRate': 0.25,
+    'datasets[0].isTraining': 'true',
+    'datasets[1].batchSize': 3,
+  });
+  expect(start.get(5)![0]).toBeGreaterThan(1.7e9);
+});
+
+test('programs of users write scalars, texts, histograms and images', () => {
+  expect(summaries('weights').map(({ step, tag, plugin }) => [step, tag, plugin])).toEqual([
+    [12, 'count', 'scalars'],
+    [12, 'note', 'text'],
+    [12, 'weights', 'histograms'],
+    [12, 'image', 'images'],
+  ]);
+  expect(String(tagged('weights', 'note')[0]!.strings[0])).toBe('32 weights');
+  expect(pixelsOf(tagged('weights', 'image')[0]!)).toMatchObject({ size: '16x2', images: [{ length: 32 }] });
+  const lines = metricLines(directory).filter(({ program }) => program === 'weights');
+  expect(lines).toEqual([{ program: 'weights', step: 12, count: 32 }]);
+});
