@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { newHostArray, sizeOf, type TensorSpec } from '../../compiler/tensors.js';
 import { build, sub, toJSON } from '../../hparams/index.js';
-import type { Batch, BatchSpecs } from '../batch.js';
+import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
 import type { DataIdentity } from '../dataIdentity.js';
 import { EndOfData, InputError } from '../inputErrors.js';
 import type { IdRows, InputState } from '../inputSource.js';
@@ -143,6 +143,10 @@ export class SeqioInput extends RowInput.with(
     const [{ size } = { size: 0 }] = this.#open().tasks;
     const count = Math.min(size, this.hp.evalNumExamples ?? size);
     return this.hp.evalAutoPad ? count : count - (count % this.getGlobalBatchSize());
+  }
+
+  override get batchUnit(): BatchUnit {
+    return TOKEN_UNIT;
   }
 
   override batchSpecs(): BatchSpecs {

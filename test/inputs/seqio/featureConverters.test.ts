@@ -107,6 +107,7 @@ test.each([
     inputsIndicator: [1, 1, 0, 0, 0],
   });
   expect(input.batchSpecs()).toEqual(specsOf(batch));
+  expect(input.batchUnit).toEqual({ unit: 'tokens', dims: 2 });
 });
 
 test('an encoder and a decoder: segments have one number in both', async () => {
