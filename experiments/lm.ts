@@ -15,11 +15,25 @@ import {
   LanguageModel,
   Learner,
   LinearRampupCosineDecay,
+  narrow,
   SampleDecoder,
   SingleTask,
   TextInput,
   Train,
 } from '../src/index.js';
+import {
+  AppendEos,
+  Feature,
+  LanguageModelFeatures,
+  Mixture,
+  PretrainedTokenizer,
+  Rekey,
+  SeqioInput,
+  SplitTokens,
+  Task,
+  TextFileSource,
+  Tokenize,
+} from '../src/inputs/index.js';
 
 const positive = z.int().positive();
 const fpropDtypes = ['float32', 'bfloat16'] as const;
@@ -220,3 +234,75 @@ export class ShakespeareChar extends LmExperiment.with({
 
 /** ShakespeareChar with products in bfloat16. */
 export class ShakespeareCharBfloat16 extends ShakespeareChar.preset({ fpropDtype: 'bfloat16' }) {}
+
+/** Declarations of the compiler's libraries and of Node, without those that are held out. */
+const sources = {
+  typescript: 'pkg:typescript/lib/!(lib.es2021.*|lib.es2022.*).d.ts',
+  node: 'pkg:@types/node/**/!(dgram|readline|tty|vm|worker_threads|zlib).d.ts',
+};
+
+/**
+ * Small on a vocabulary of byte pairs, in packed rows, from a mixture of two sources. The vocabulary is trained on the
+ * mixture's files.
+ */
+export class SmallBpe extends Small.with({
+  nodeRate: z.number().positive().default(2).describe("Rate of Node's declarations to 1 of the compiler's."),
+}).preset({ promptLength: 16 }) {
+  protected override vocabSize() {
+    return 2048;
+  }
+
+  override task() {
+    const task = super.task();
+    narrow(task.model, LanguageModel, 'task.model').lmTpl.packedInput = true;
+    return task;
+  }
+
+  override datasets(): Config<BaseInput>[] {
+    const { typescript, node } = sources;
+    const mixtureOrTask = Mixture.config({
+      parts: { typescript: this.files([typescript]), node: this.files([node]) },
+      rates: { typescript: 1, node: this.nodeRate },
+    });
+    const pack = { featureConverter: LanguageModelFeatures.config({ pack: true }) };
+    const train = { name: 'train', isTraining: true, batchSize: this.batchSize, inputRandomSeed: this.seed };
+    return [
+      this.rows({ ...train, ...pack, mixtureOrTask }),
+      this.rows({ ...pack, name: 'held_out', mixtureOrTask: this.files(heldOut), evalLoopNumBatches: -1 }),
+    ];
+  }
+
+  override decodeDatasets(): Config<BaseInput>[] {
+    const mixtureOrTask = this.files(promptFiles);
+    return [this.rows({ name: 'held_out', mixtureOrTask, batchSize: this.numPrompts })];
+  }
+
+  /** Pieces of whole files. */
+  private files(files: string[]): Config<Task> {
+    const tokenizer = PretrainedTokenizer.config({
+      ...{ file: 'experiments/typescript.tokenizer.json', padToken: '<pad>', eosToken: '<eos>' },
+    });
+    return Task.config({
+      source: TextFileSource.config({ files }),
+      preprocessors: [
+        Rekey.config({ keyMap: { targets: 'text' } }),
+        Tokenize.config(),
+        AppendEos.config(),
+        SplitTokens.config(),
+      ],
+      features: { targets: Feature.config({ tokenizer }) },
+    });
+  }
+
+  private rows(
+    values: Partial<ConfigValues<SeqioInput>> & { mixtureOrTask: Config<Task> | Config<Mixture> },
+  ) {
+    const taskFeatureLengths = { targets: this.seqLen };
+    return SeqioInput.config({
+      splitName: 'all',
+      taskFeatureLengths,
+      batchSize: this.evalBatchSize,
+      ...values,
+    });
+  }
+}

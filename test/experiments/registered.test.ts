@@ -24,6 +24,7 @@ test('all families are found', () => {
     'c4Multislice',
     'lm',
     'lmCloud',
+    't5',
   ]);
   expect(names.length).toBeGreaterThan(50);
 });

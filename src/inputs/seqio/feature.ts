@@ -7,10 +7,29 @@ import { BaseTokenizer } from '../vocabularies/baseTokenizer.js';
 export class Feature extends Configurable.with({
   tokenizer: instance(BaseTokenizer, null).describe('Vocabulary of the ids.'),
   addEos: z.boolean().default(true).describe('Whether AppendEos ends it with the id of the end.'),
+  extraIds: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Ids behind the tokenizer's, for sentinels; the last is '<extra_id_0>'."),
   required: z.boolean().default(true).describe('Whether each example must have it.'),
 }) {
   /** Exclusive limit of ids. */
   get vocabSize(): number {
-    return this.hp.tokenizer.vocabSize;
+    return this.hp.tokenizer.vocabSize + this.hp.extraIds;
+  }
+
+  /** The text of ids, extra ones by their names. @throws InputError for an unknown id */
+  decode(ids: ArrayLike<number>): string {
+    const { tokenizer, extraIds } = this.hp;
+    const first = tokenizer.vocabSize;
+    let [text, from] = ['', 0];
+    const decodeTo = (to: number): string => tokenizer.decode(Array.prototype.slice.call(ids, from, to));
+    for (let i = 0; i < ids.length; i++) {
+      if (ids[i]! < first || ids[i]! >= first + extraIds) continue;
+      text += `${decodeTo(i)}<extra_id_${this.vocabSize - 1 - ids[i]!}>`;
+      from = i + 1;
+    }
+    return text + decodeTo(ids.length);
   }
 }

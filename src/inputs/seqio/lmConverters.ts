@@ -4,8 +4,17 @@ import type { Batch, BatchSpecs } from '../batch.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
 import { autoregressiveInputs, decoderSpecs, type Sequence, writeSequences } from './sequenceRows.js';
 
-/** Magnitudes: ids whose sign says that they have no weight. */
-const magnitudes = (tokens: Int32Array): Int32Array => tokens.map(Math.abs);
+/** Magnitudes of tokens as ids, and weights: 1 from `least` on, else 0. */
+function unsigned(tokens: Int32Array, least: number): { labels: Int32Array; weights: Float32Array } {
+  const labels = new Int32Array(tokens.length);
+  const weights = new Float32Array(tokens.length);
+  for (let i = 0; i < tokens.length; i++) {
+    const token = tokens[i]!;
+    labels[i] = token < 0 ? -token : token;
+    weights[i] = token < least ? 0 : 1;
+  }
+  return { labels, weights };
+}
 
 /**
  * Batches for a decoder, as Pax's LanguageModelFeatures: `labels` are the targets, or, where taskFeatureLengths has inputs,
@@ -53,10 +62,9 @@ export class LanguageModelFeatures extends BaseFeatureConverter.with({
     const signed = new Int32Array(inputs.length + targets!.length);
     signed.set(inputs);
     signed.set(targets!, inputs.length);
-    const labels = magnitudes(signed);
-    const weights = new Float32Array(labels.length).fill(1);
+    const { labels, weights } = unsigned(signed, 0);
+    if (weightsOnTargetsOnly !== null) weights.fill(1);
     if (weightsOnTargetsOnly === true) weights.fill(0, 0, inputs.length);
-    if (weightsOnTargetsOnly === null) for (const [i, id] of signed.entries()) if (id < 0) weights[i] = 0;
     const inputsIndicator = new Int32Array(labels.length).fill(1, 0, inputs.length);
     return { ids: autoregressiveInputs(labels, bosId), labels, weights, inputsIndicator };
   }
@@ -86,8 +94,7 @@ export class MaskedLanguageModelFeatures extends BaseFeatureConverter {
   ): void {
     const sequences = segments.map(({ tokens: { inputs, targets } }) => ({
       ids: inputs!.subarray(0, targets!.length),
-      labels: magnitudes(targets!),
-      weights: Float32Array.from(targets!, (id) => Number(id > 0)),
+      ...unsigned(targets!, 1),
     }));
     writeSequences(batch, b, this.capacity(lengths)[0], sequences);
   }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { newHostArray, sizeOf, type TensorSpec } from '../../compiler/tensors.js';
 import { build, sub, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
-import type { DataIdentity } from '../dataIdentity.js';
+import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
 import { EndOfData, InputError } from '../inputErrors.js';
 import type { IdRows, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
@@ -28,6 +28,8 @@ interface OpenData {
   /** null where each example gives one row: then rows are numbered as examples are. */
   readonly lanes: Lanes | null;
   readonly contents: string;
+  /** Digest of what says how rows are made of the records. */
+  readonly config: string;
 }
 
 /**
@@ -115,7 +117,6 @@ export class SeqioInput extends RowInput.with(
     const { taskFeatureLengths: lengths } = this.hp;
     this.#named(() => {
       for (const { hp } of this.#tasks) this.#converter.featureNames({ features: hp.features, lengths });
-      this.#checkTokenizers();
     });
     if (this.repeats && !this.#isAligned && this.hp.numInfeedHosts > this.hp.numLanes)
       throw new InputError(
@@ -221,12 +222,12 @@ export class SeqioInput extends RowInput.with(
   }
 
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
-    const { tokenizer } = this.#tasks[0]!.hp.features.targets!.hp;
+    const feature = this.#tasks[0]!.hp.features.targets!;
     const [rows = 0, length = 0] = ids.shape;
     return Array.from({ length: rows }, (_, row) => {
       const start = row * length;
       const end = start + (lengths?.[row] ?? length);
-      return tokenizer.decode(Array.prototype.slice.call(ids.data, start, end));
+      return feature.decode(Array.prototype.slice.call(ids.data, start, end));
     });
   }
 
@@ -266,11 +267,11 @@ export class SeqioInput extends RowInput.with(
 
   /** What the rows are made of: a position in them means nothing for others. */
   protected override identity(): { readonly [name: string]: JsonValue } {
-    const { mixtureOrTask, featureConverter, taskFeatureLengths, splitName, packingRows, numLanes } = this.hp;
-    const made = [toJSON(mixtureOrTask), toJSON(featureConverter), taskFeatureLengths, splitName];
+    const { packingRows, numLanes } = this.hp;
+    const { contents, config } = this.#open();
     return {
-      data: this.#open().contents,
-      config: digestOf(made),
+      data: contents,
+      config,
       shuffle: this.#shuffles,
       repeat: this.repeats,
       seed: this.hp.inputRandomSeed ?? 0,
@@ -312,12 +313,12 @@ export class SeqioInput extends RowInput.with(
     const seen = new Map<string, string>();
     for (const { hp } of this.#tasks) {
       for (const [name, { hp: feature }] of Object.entries(hp.features)) {
-        const { tokenizer } = feature;
+        const { tokenizer, extraIds } = feature;
         if (tokenizer.needsCorpus)
           throw new InputError(
             `feature '${name}': ${tokenizer.constructor.name} has no vocabulary. Give it one.`,
           );
-        const identity = tokenizer.identity();
+        const identity = `${tokenizer.identity()}${extraIds > 0 ? ` and ${extraIds} extra ids` : ''}`;
         const before = seen.get(name) ?? identity;
         if (before !== identity)
           throw new InputError(
@@ -336,6 +337,7 @@ export class SeqioInput extends RowInput.with(
   #openData(): OpenData {
     const { splitName, taskFeatureLengths, trimOutputFeatures, numLanes, packingRows } = this.hp;
     const order = { seed: this.hp.inputRandomSeed ?? 0, shuffles: this.#shuffles, repeats: this.repeats };
+    this.#checkTokenizers();
     const weighted = this.#mixture.weightedTasks(splitName);
     const tasks = weighted.map((task) => new TaskExamples(task, splitName, order));
     const empty = tasks.find(({ table }) => table.numRecords === 0);
@@ -355,7 +357,15 @@ export class SeqioInput extends RowInput.with(
     const count = tasks.reduce((sum, { table }) => sum + table.numRecords, 0);
     const digest = digestOf(tasks.map(({ name, table }) => [name, table.numRecords, table.digest]));
     const contents = `${count} record${count === 1 ? '' : 's'} (sha256 ${digest})`;
-    return { tasks, setting, contents, lanes: this.#isAligned ? null : newLanes(setting, this) };
+    const lanes = this.#isAligned ? null : newLanes(setting, this);
+    return { tasks, setting, contents, lanes, config: this.#configDigest() };
+  }
+
+  /** The same whether the config says what tokenizers have learned, as in another thread, or not. */
+  #configDigest(): string {
+    const { mixtureOrTask, featureConverter, taskFeatureLengths, splitName } = this.hp;
+    const learned = withTokenizerOf(mixtureOrTask, this.knownIdentity());
+    return digestOf([toJSON(learned), toJSON(featureConverter), taskFeatureLengths, splitName]);
   }
 
   /** @throws InputError with the input's name */

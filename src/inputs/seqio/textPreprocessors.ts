@@ -45,7 +45,7 @@ export class Tokenize extends MapPreprocessor.with({
 }
 
 /** The id that ends a feature's texts. @throws ConfigError where its tokenizer has none */
-export function eosIdOf({ hp: { tokenizer } }: Feature, name: string): number {
+function eosIdOf({ hp: { tokenizer } }: Feature, name: string): number {
   if (tokenizer.eosId !== null) return tokenizer.eosId;
   throw new ConfigError(
     `Feature '${name}': ${tokenizer.constructor.name} has no id for the end of a text. Give the feature a tokenizer ` +

@@ -6,7 +6,7 @@ import { BasePreprocessor, type Example, type PreprocessContext, tokensOf } from
 const feature = z.string().default('targets').describe('Name of the feature.');
 
 /** `given`, or the feature's length in `taskFeatureLengths`. @throws InputError where there is neither */
-export function lengthOf(
+function lengthOf(
   given: number | null,
   name: string,
   lengths: PreprocessContext['lengths'],

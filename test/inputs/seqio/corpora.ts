@@ -82,7 +82,7 @@ export async function batchesOf(input: InputSource, count = Number.POSITIVE_INFI
 }
 
 /** The examples of a batch, each the list of its labels, in rows. */
-export function examplesOf(batch: Batch): number[][] {
+function examplesOf(batch: Batch): number[][] {
   const { labels, segmentIds } = batch as LmBatch & { segmentIds: { data: Int32Array } };
   const [rows, length] = labels.shape as [number, number];
   const found = new Map<string, number[]>();

@@ -1,12 +1,24 @@
 /** @file Promises of SeqioInput: each example once over all hosts, hosts that stop together, exact resumption. */
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { build, type Config } from '../../../src/hparams/index.js';
 import {
+  ByteTokenizer,
+  Feature,
+  FilterByLength,
+  type IdRows,
   type InputState,
   LanguageModelFeatures,
+  type LmBatch,
   Mixture,
+  PretrainedTokenizer,
+  Rekey,
   type SeqioInput,
+  SplitTokens,
+  Task,
+  TextFileSource,
+  Tokenize,
 } from '../../../src/inputs/index.js';
 import { batchesOf, numbersIn, numbersTask, rising, seqio } from './corpora.js';
 
@@ -217,4 +229,94 @@ test('evalNumExamples and evalAutoPad say how much an evaluation reads', async (
   expect(await read({ ...packedRows, evalNumExamples: 9, evalAutoPad: false })).toEqual([
     0, 1, 2, 3, 4, 5, 6, 7,
   ]);
+});
+
+test('a state means nothing for other data, rates or lengths; combinations without an end are refused', async () => {
+  const parts = { a: numbersTask({ count: 5 }), b: numbersTask({ count: 9, from: 100 }) };
+  const mixed = (rate: number) =>
+    seqio({ mixtureOrTask: Mixture.config({ parts, rates: { a: rate, b: 1 } }), isTraining: true });
+  const state = build(mixed(1)).getState();
+  expect(() => build(mixed(2)).setState(state)).toThrow(
+    /^Input 'train' cannot go on from the saved state, for its data has changed since: config is \w+, was \w+\./,
+  );
+  expect(() => build(mixed(1)).setState({ ...state, lanes: [[0]] })).toThrow(
+    'Input \'train\': a state has a number of batches and 16 lanes of 4 numbers, got {"batches":0,"lanes":[[0]]}.',
+  );
+  expect(() => seqioBuilt({ repeat: true })).toThrow(
+    'must be a number of batches where repeat is true: to read to the end of data without end would take for ever',
+  );
+  expect(() => seqioBuilt({ isTraining: true, evalNumExamples: 3 })).toThrow(
+    'limits data that ends, and this repeats',
+  );
+  const crowd = { numInfeedHosts: 3, numLanes: 2, isTraining: true, featureConverter: packed() };
+  expect(() => seqioBuilt(crowd)).toThrow("Input 'train': numLanes is 2, and 3 hosts need one each.");
+});
+
+const seqioBuilt = (values: Parameters<typeof seqio>[0]) =>
+  build(seqio({ mixtureOrTask: numbersTask({ count: 5 }), ...values }));
+
+test('a thread that was told what a tokenizer has read goes on from the state of one that was not', async () => {
+  const file = 'experiments/typescript.tokenizer.json';
+  const config = (contents: string | null) => {
+    const tokenizer = PretrainedTokenizer.config({ file, contents, eosToken: '<eos>' });
+    const task = numbersTask({ count: 9 });
+    return seqio({
+      mixtureOrTask: Object.assign(task, { features: { targets: Feature.config({ tokenizer }) } }),
+    });
+  };
+  const first = build(config(null));
+  const batch = await first.getNext();
+  const second = build(config(readFileSync(file, 'utf8')));
+  second.setState(first.getState());
+  expect(await second.getNext()).toEqual(await first.getNext());
+  expect(first.idsToStrings(batch.labels as IdRows, [2, 1])).toEqual(['0<eos>', '1']);
+});
+
+test('rates decide how often a task comes; a task in two places has one order', async () => {
+  const [a, b, c] = [0, 100, 200].map((from) => numbersTask({ count: 50, from }));
+  const inner = Mixture.config({ parts: { b: b!, c: c! }, rates: { b: 1, c: 3 } });
+  const mixtureOrTask = Mixture.config({ parts: { a: a!, inner, b: b! }, rates: { a: 2, inner: 4, b: 1 } });
+  const input = build(seqio({ mixtureOrTask, isTraining: true, batchSize: 64 }));
+  const numbers = numbersIn(await batchesOf(input, 64));
+  const share = (from: number) => numbers.filter((x) => x >= from && x < from + 100).length / numbers.length;
+  expect([share(0), share(100), share(200)].map((x) => x.toFixed(1))).toEqual(['0.3', '0.3', '0.4']);
+  const shares = (values: object) =>
+    build(
+      Mixture.config({ parts: { a: numbersTask({ count: 10 }), b: numbersTask({ count: 90 }) }, ...values }),
+    )
+      .weightedTasks('all')
+      .map(({ name, share }) => [name, Number(share.toFixed(3))]);
+  expect(shares({})).toEqual([
+    ['a', 0.1],
+    ['b', 0.9],
+  ]);
+  expect(shares({ maximum: 40 })).toEqual([
+    ['a', 0.2],
+    ['b', 0.8],
+  ]);
+  expect(shares({ temperature: 2 })).toEqual([
+    ['a', 0.25],
+    ['b', 0.75],
+  ]);
+});
+
+test('best fit fills the rows of the TypeScript declarations to 98 % and more', async () => {
+  const mixtureOrTask = Task.config({
+    source: TextFileSource.config({ files: ['pkg:typescript/lib/lib.e*.d.ts'] }),
+    preprocessors: [Rekey.config({ keyMap: { targets: 'text' } }), Tokenize.config(), SplitTokens.config()],
+    features: { targets: Feature.config({ tokenizer: ByteTokenizer.config(), addEos: false }) },
+  });
+  const taskFeatureLengths = { targets: 512 };
+  const given = { mixtureOrTask, taskFeatureLengths, featureConverter: packed(), batchSize: 32 };
+  const batches = await batchesOf(build(seqio({ ...given, isTraining: true })), 40);
+  const paddings = batches.flatMap((batch) => [...(batch as LmBatch).paddings.data]);
+  expect(paddings.filter((padding) => padding === 0).length / paddings.length).toBeGreaterThan(0.98);
+});
+
+test('examples that all fail a filter are an error in training, not an endless search', async () => {
+  const nothing = [Tokenize.config(), FilterByLength.config({ min: 99 })];
+  const values = { mixtureOrTask: numbersTask({ count: 4 }, nothing), isTraining: true };
+  await expect(build(seqio(values)).getNext()).rejects.toThrow(
+    "SeqioInput 'train': none of 4 records gives an example: the preprocessors keep nothing.",
+  );
 });
