@@ -53,11 +53,11 @@ export {
   Trim,
 } from './seqio/textPreprocessors.js';
 export { ReduceConcatTokens, SelectRandomChunk, SplitTokens } from './seqio/tokenPreprocessors.js';
+export { JsonLinesSource, TextLinesSource } from './sources/lineSources.js';
 export {
   BaseRecordSource,
   CsvSource,
   IterableSource,
-  JsonLinesSource,
   TextFileSource,
 } from './sources/recordSources.js';
 export type { DataRecord, RecordTable } from './sources/recordTable.js';

@@ -144,12 +144,12 @@ export class StreamInput extends BaseInput.with({
     try {
       for await (const record of records()) {
         if (isInSplit(i)) {
-          const place = `record ${i}`;
+          const place = () => `record ${i}`;
           const checked = recordOf(record, place);
           yield Object.fromEntries(
             Object.entries(features).map(([name, feature]) => [
               name,
-              valuesOf(checked, () => place, name, feature),
+              valuesOf(checked, place, name, feature),
             ]),
           );
           count++;

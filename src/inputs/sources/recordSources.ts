@@ -1,10 +1,10 @@
-/** @file Sources of records: their contract, and CSV and JSON Lines files. */
+/** @file Sources of records: their contract, sources in memory, CSV and whole text files. */
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
 import { Configurable } from '../../hparams/index.js';
 import { readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
 import { InputError } from '../inputErrors.js';
-import { type DataRecord, memoryTable, type RecordTable, recordOf, tableOf } from './recordTable.js';
+import { type DataRecord, memoryTable, type RecordTable, tableOf } from './recordTable.js';
 
 /** Base of all sources. A source of one's own extends `IterableSource`, or opens a table of its own. */
 export abstract class BaseRecordSource extends Configurable.with({}) {
@@ -39,13 +39,14 @@ export abstract class IterableSource extends BaseRecordSource.with({}) {
   }
 }
 
-const files = z
+/** The field of a source of files. */
+export const sourceFiles = z
   .array(z.string())
   .min(1)
   .describe("Paths, globs and 'pkg:<package>/<glob>' specs, in the order to read them.");
 
-/** Files of records. */
-abstract class FileSource extends BaseRecordSource.with({ files }) {
+/** Files whose records stay in memory. */
+abstract class FileSource extends BaseRecordSource.with({ files: sourceFiles }) {
   static override readonly isAbstract = true;
 
   /** The records of a file, with the line on which each begins. @throws InputError */
@@ -106,25 +107,6 @@ function distinct(header: readonly string[], path: string): string[] {
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice === undefined) return names;
   throw new InputError(`${path}:1: two columns are called '${twice}'. Give each its own name.`);
-}
-
-/** Objects of JSON Lines files, one a line. */
-export class JsonLinesSource extends FileSource {
-  protected override *parse({ path }: SourceFile, text: string): Iterable<[DataRecord, number]> {
-    for (const [i, line] of text.split('\n').entries()) {
-      if (line.trim() !== '') yield [objectOf(line, `${path}:${i + 1}`), i + 1];
-    }
-  }
-}
-
-function objectOf(line: string, place: string): DataRecord {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch (error) {
-    throw new InputError(`${place}: not JSON: ${(error as Error).message}`, { cause: error });
-  }
-  return recordOf(value, place);
 }
 
 /** Whole text files: a record each, with its `text` and the `file`'s name. */

@@ -43,14 +43,14 @@ export function memoryTable(
 
 /** A table of all records of an iterable. @throws InputError for what is no record */
 export function tableOf(records: Iterable<unknown>): RecordTable {
-  return memoryTable(Array.from(records, (record, i) => recordOf(record, `record ${i}`)));
+  return memoryTable(Array.from(records, (record, i) => recordOf(record, () => `record ${i}`)));
 }
 
 /** A value that is a record. @throws InputError with its place for what is none */
-export function recordOf(value: unknown, place: string): DataRecord {
+export function recordOf(value: unknown, place: () => string): DataRecord {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as DataRecord;
   throw new InputError(
-    `${place}: expected an object, { column: value, … }; got ${JSON.stringify(value)?.slice(0, 40)}`,
+    `${place()}: expected an object, { column: value, … }; got ${JSON.stringify(value)?.slice(0, 40)}`,
   );
 }
 
