@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Reads our checkpoints, event files and tokenizers with the real readers: python's safetensors, tensorboard, tokenizers.
+# Reads our checkpoints, event files and tokenizers with the real readers, python's safetensors, tensorboard and tokenizers,
+# and compares our operations on images with Pillow's.
 # PYTHON names the interpreter. Where it or its packages are absent, says 'skipped' and succeeds.
 #   python3 -m venv .venv && .venv/bin/pip install safetensors numpy tensorboard pillow tokenizers==0.23.2
 #   PYTHON=.venv/bin/python scripts/check-readers.sh

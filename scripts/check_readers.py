@@ -1,6 +1,7 @@
-"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard and tokenizers; the argument is their
-directory. What is not installed is skipped."""
+"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers and Pillow; the argument is
+their directory. What is not installed is skipped."""
 
+import colorsys
 import glob
 import io
 import json
@@ -125,15 +126,72 @@ def check_tokenizer(root):
     assert checked > len(samples["texts"]) / 2, checked
 
 
+def turned(image, by):
+    """The hue turned by a share of the circle, by Python's own colorsys."""
+    import numpy
+    from PIL import Image
+
+    if image.mode == "L":
+        return image
+    pixels = numpy.asarray(image).reshape(-1, 3) / 255
+    colors = [colorsys.rgb_to_hsv(*pixel) for pixel in pixels]
+    new = [colorsys.hsv_to_rgb((h + by) % 1, s, v) for h, s, v in colors]
+    return Image.fromarray(numpy.rint(255 * numpy.array(new)).astype(numpy.uint8).reshape(numpy.asarray(image).shape))
+
+
+def affine(image, coefficients):
+    from PIL import Image
+
+    fill = tuple([7] * len(image.getbands()))
+    return image.transform(image.size, Image.Transform.AFFINE, coefficients, fillcolor=fill)
+
+
+def check_images(root):
+    import numpy
+    from PIL import Image, ImageEnhance, ImageOps
+
+    operations = {
+        "brightness": lambda image, by: ImageEnhance.Brightness(image).enhance(by),
+        "contrast": lambda image, by: ImageEnhance.Contrast(image).enhance(by),
+        "saturation": lambda image, by: ImageEnhance.Color(image).enhance(by),
+        "sharpness": lambda image, by: ImageEnhance.Sharpness(image).enhance(by),
+        "hue": turned,
+        "posterize": lambda image, by: ImageOps.posterize(image, by),
+        "solarize": lambda image, by: ImageOps.solarize(image, by),
+        "autoContrast": lambda image, by: ImageOps.autocontrast(image),
+        "equalize": lambda image, by: ImageOps.equalize(image),
+        "grey": lambda image, by: image.convert("L"),
+        "shearX": lambda image, by: affine(image, (1, by, 0, 0, 1, 0)),
+        "shearY": lambda image, by: affine(image, (1, 0, 0, by, 1, 0)),
+        "rotate": lambda image, by: image.rotate(by, fillcolor=tuple([7] * len(image.getbands()))),
+    }
+    with open(os.path.join(root, "images.json")) as file:
+        samples = json.load(file)
+    assert {sample["name"] for sample in samples} == set(operations)
+    for sample in samples:
+        before, after = [
+            numpy.array(image["data"], numpy.uint8).reshape(image["height"], image["width"], image["channels"])
+            for image in (sample["before"], sample["after"])
+        ]
+        image = Image.fromarray(before if before.shape[2] == 3 else before[:, :, 0])
+        expected = numpy.asarray(operations[sample["name"]](image, sample["by"])).reshape(after.shape)
+        # Halves of a hue are rounded in two ways; Pillow turns in fixed point, so a few borders of pixels lie elsewhere.
+        tolerance = 1 if sample["name"] == "hue" else 0
+        allowed = after.size * 0.02 if sample["name"] == "rotate" else 0
+        differing = int((abs(expected.astype(int) - after) > tolerance).sum())
+        assert differing <= allowed, (sample["name"], sample["by"], before.shape, differing, after.size)
+
+
 checks = {
     "safetensors": check_checkpoint,
     "TensorBoard": check_events,
     "TensorBoard's HParams": check_hparams,
     "tokenizers": check_tokenizer,
+    "Pillow": check_images,
 }
 for name, check in checks.items():
     try:
         check(sys.argv[1])
-        print(f"{name}: reads what was written")
+        print(f"{name}: agrees")
     except ImportError as missing:
         print(f"{name}: skipped: {missing}")

@@ -1,16 +1,33 @@
 /** @file ImageInput: batches of labelled images of one size. */
 import { z } from 'zod';
-import { newHostArray } from '../compiler/tensors.js';
+import { foldIn, type PrngKey } from '../compiler/prng.js';
 import { instance } from '../hparams/index.js';
+import { BaseAugmentation } from './augmentations/baseAugmentation.js';
+import { BaseMixing } from './augmentations/mixing.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { BaseImageSource, type LabelledImage } from './imageSources.js';
 import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
-import { centerCrop, type ImageDecoder, loadImageDecoder, resize, withChannels } from './rawImage.js';
+import { streamKey } from './random.js';
+import {
+  centerCrop,
+  type ImageDecoder,
+  loadImageDecoder,
+  type RawImage,
+  resize,
+  withChannels,
+} from './rawImage.js';
 import { emptyBatchOf, writeRow } from './recordBatches.js';
 import { RowInput } from './rowInput.js';
+import { ExampleDraws } from './seqio/exampleDraws.js';
 import { splitFields, splitOf } from './splits.js';
+
+/** Purpose of the augmentations' random stream under the input's seed; the epoch is added. */
+const AUGMENTATION = 2 ** 49;
+
+/** Purpose of the mixture's random stream under an example's key; those of the augmentations are counted from 0. */
+const MIXING = 2 ** 32;
 
 /** Decoded images are kept in memory up to this many bytes. */
 const KEPT_BYTES = 2 ** 30;
@@ -23,9 +40,14 @@ interface Found {
   readonly contents: string;
 }
 
+/** Numbers of the channels. */
+const perChannel = z.array(z.number()).min(1).max(3).nullable().default(null);
+
 /**
  * Labelled images. A batch has `inputs`, float32 [batchSize, height, width, channels] from 0 to 1, `labels`, int32
- * [batchSize], and `weights`, [batchSize], which is 0 for padding. Files are decoded when a batch needs them.
+ * [batchSize], and `weights`, [batchSize], which is 0 for padding. With `numClasses` the labels are the classes' shares,
+ * float32 [batchSize, numClasses]. Files are decoded when a batch needs them. What is random about an image follows from
+ * (inputRandomSeed, epoch, record) alone, whatever the batch size, the number of hosts and the thread.
  */
 export class ImageInput extends RowInput.with({
   source: instance(BaseImageSource, null).describe('Where the images come from.'),
@@ -39,11 +61,58 @@ export class ImageInput extends RowInput.with({
     .enum(['crop', 'stretch'])
     .default('crop')
     .describe('How an image of another aspect ratio fits: its middle is cut out, or it is distorted.'),
+  mean: perChannel.describe('Mean of each channel, from 0 to 1, which is subtracted; null is 0.'),
+  std: perChannel.describe(
+    'Standard deviation of each channel, which the difference is divided by; null is 1.',
+  ),
+  augmentations: z
+    .array(instance(BaseAugmentation, null))
+    .default([])
+    .describe('Random changes of the images of training, one after the other.'),
+  mixings: z
+    .array(instance(BaseMixing, null))
+    .default([])
+    .describe('Mixtures with another image of training, one of which is drawn for each example.'),
+  augmentsEvaluation: z
+    .boolean()
+    .default(false)
+    .describe('Whether images that are not read by training are augmented and mixed too.'),
+  numClasses: z
+    .int()
+    .min(2)
+    .nullable()
+    .default(null)
+    .describe("Number of classes, for labels that are the classes' shares; null for labels that are ids."),
   ...splitFields,
 }) {
   #found: Found | undefined;
   #decode: ImageDecoder | undefined;
-  readonly #kept = new Map<number, Uint8Array>();
+  readonly #kept = new Map<number, RawImage>();
+  #keptBytes = 0;
+  /** float32 numbers of the bytes of each channel. */
+  #levels!: readonly Float32Array[];
+
+  protected override setup(): void {
+    super.setup();
+    const { channels, mean, std, augmentations, mixings, numClasses } = this.hp;
+    for (const [name, values] of Object.entries({ mean, std }))
+      if (values !== null && values.length !== channels)
+        this.#fail(`expected as many numbers in ${name} as channels, ${channels}; got ${values.length}.`);
+    if (std?.some((value) => value <= 0)) this.#fail(`expected std above 0, got [${std.join(', ')}].`);
+    const late = augmentations.find((augmentation, i) => i > 0 && augmentation.fitsToBatch);
+    if (late !== undefined)
+      this.#fail(
+        `${late.constructor.name} takes images at the size of their files, so it must be the first of the augmentations.`,
+      );
+    if (mixings.length > 0 && numClasses === null)
+      this.#fail(
+        'mixed images belong to two classes, which an id cannot say. Set numClasses: labels are then the shares of the ' +
+          'classes, [batchSize, numClasses].',
+      );
+    this.#levels = Array.from({ length: channels }, (_, c) =>
+      Float32Array.from({ length: 256 }, (_, value) => (value / 255 - (mean?.[c] ?? 0)) / (std?.[c] ?? 1)),
+    );
+  }
 
   override get batchUnit(): BatchUnit {
     return { unit: 'images', dims: 1 };
@@ -54,10 +123,13 @@ export class ImageInput extends RowInput.with({
   }
 
   override batchSpecs(): BatchSpecs {
-    const { batchSize, height, width, channels } = this.hp;
+    const { batchSize, height, width, channels, numClasses } = this.hp;
     return {
       inputs: { shape: [batchSize, height, width, channels], dtype: 'float32' },
-      labels: { shape: [batchSize], dtype: 'int32' },
+      labels:
+        numClasses === null
+          ? { shape: [batchSize], dtype: 'int32' }
+          : { shape: [batchSize, numClasses], dtype: 'float32' },
       weights: { shape: [batchSize], dtype: 'float32' },
     };
   }
@@ -76,12 +148,18 @@ export class ImageInput extends RowInput.with({
     return emptyBatchOf(this.batchSpecs());
   }
 
-  protected override fillRow(row: number, batch: Batch, b: number): void {
-    const bytes = this.#kept.get(row) ?? this.#pixelsOf(row);
-    if ((this.#kept.size + 1) * bytes.length <= KEPT_BYTES) this.#kept.set(row, bytes);
-    const inputs = newHostArray('float32', bytes.length);
-    for (let i = 0; i < bytes.length; i++) inputs[i] = bytes[i]! / 255;
-    writeRow(batch, b, { inputs, labels: [this.#find().images[row]!.label] });
+  protected override fillRow(row: number, batch: Batch, b: number, epoch: number): void {
+    const inputs = this.#pixelsOf(row, epoch);
+    const { numClasses } = this.hp;
+    if (numClasses === null) {
+      writeRow(batch, b, { inputs, labels: [this.#labelOf(row)] });
+      return;
+    }
+    const labels = new Float32Array(numClasses);
+    const { share, other } = this.#mixed(row, epoch, inputs);
+    labels[this.#labelOf(row)]! += share;
+    labels[this.#labelOf(other)]! += 1 - share;
+    writeRow(batch, b, { inputs, labels });
   }
 
   override dataIdentity(): DataIdentity {
@@ -97,12 +175,70 @@ export class ImageInput extends RowInput.with({
     return { data: this.#find().contents };
   }
 
-  /** The bytes of an image at the size and colours of the batch. */
-  #pixelsOf(row: number): Uint8Array {
+  get #augments(): boolean {
+    return this.hp.isTraining || this.hp.augmentsEvaluation;
+  }
+
+  /** Key of all that is random about a record in an epoch. */
+  #keyOf(row: number, epoch: number): PrngKey {
+    return foldIn(streamKey(this.hp.inputRandomSeed ?? 0, AUGMENTATION + epoch), row);
+  }
+
+  /** Mixes another record's pixels into a record's; `share` is what is left of its own. */
+  #mixed(row: number, epoch: number, pixels: Float32Array): { share: number; other: number } {
+    const { mixings } = this.hp;
+    const draws = new ExampleDraws(foldIn(this.#keyOf(row, epoch), MIXING));
+    const mixing = mixings[draws.below(mixings.length)];
+    if (!this.#augments || mixing === undefined || draws.uniform() >= mixing.hp.probability)
+      return { share: 1, other: row };
+    const other = draws.below(this.numRows);
+    return { share: mixing.mix(pixels, this.#pixelsOf(other, epoch), draws, this.hp), other };
+  }
+
+  #labelOf(row: number): number {
+    const { label } = this.#find().images[row]!;
+    const { numClasses } = this.hp;
+    if (numClasses !== null && label >= numClasses)
+      this.#fail(`an image has class ${label}, and numClasses ${numClasses} allows 0 to ${numClasses - 1}.`);
+    return label;
+  }
+
+  /** A record's augmented image as numbers, freshly allocated. */
+  #pixelsOf(row: number, epoch: number): Float32Array {
+    const { height, width, channels } = this.hp;
+    let image = this.#imageOf(row);
+    for (const [i, augmentation] of this.#augmentations().entries()) {
+      image = augmentation.apply(image, new ExampleDraws(foldIn(this.#keyOf(row, epoch), i)), {
+        height,
+        width,
+      });
+      if (image.data.length !== height * width * channels || image.width !== width)
+        this.#fail(
+          `${augmentation.constructor.name} made an image of ${image.height} × ${image.width} × ${image.channels}, and ` +
+            `the batch has ${height} × ${width} × ${channels}.`,
+        );
+    }
+    return Float32Array.from(image.data, (value, i) => this.#levels[i % channels]![value]!);
+  }
+
+  #augmentations(): readonly BaseAugmentation[] {
+    return this.#augments ? this.hp.augmentations : [];
+  }
+
+  /** A record's image in the batch's colours, and of its size unless an augmentation sees to that. */
+  #imageOf(row: number): RawImage {
+    const kept = this.#kept.get(row);
+    if (kept !== undefined) return kept;
     const { height, width, channels, fit } = this.hp;
-    const image = this.#named(() => this.#find().images[row]!.pixels(this.#decode!));
-    const colored = withChannels(image, channels);
-    return resize(fit === 'crop' ? centerCrop(colored, height, width) : colored, height, width).data;
+    const stored = this.#named(() => this.#find().images[row]!.pixels(this.#decode!));
+    const colored = withChannels(stored, channels);
+    const fitted = () => resize(fit === 'crop' ? centerCrop(colored, height, width) : colored, height, width);
+    const image = this.#augmentations()[0]?.fitsToBatch ? colored : fitted();
+    if (this.#keptBytes + image.data.length <= KEPT_BYTES) {
+      this.#kept.set(row, image);
+      this.#keptBytes += image.data.length;
+    }
+    return image;
   }
 
   #find(): Found {
@@ -121,7 +257,11 @@ export class ImageInput extends RowInput.with({
       return action();
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
-      throw new InputError(`${this.constructor.name} '${this.name}': ${error.message}`, { cause: error });
+      return this.#fail(error.message, error);
     }
+  }
+
+  #fail(problem: string, cause?: Error): never {
+    throw new InputError(`${this.constructor.name} '${this.name}': ${problem}`, { cause });
   }
 }

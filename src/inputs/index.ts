@@ -1,5 +1,10 @@
 /** @file Inputs: sources of batches, tokenizers, reading ahead. */
 
+export { BaseAugmentation } from './augmentations/baseAugmentation.js';
+export { ColorJitter } from './augmentations/colorJitter.js';
+export { RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop } from './augmentations/crops.js';
+export { BaseMixing, CutMix, Mixup } from './augmentations/mixing.js';
+export { RandAugment } from './augmentations/randAugment.js';
 export { BaseInput, directoryName } from './baseInput.js';
 export {
   arraysOf,

@@ -9,8 +9,8 @@ export interface RawImage {
   readonly data: Uint8Array;
 }
 
-/** Shares of red, green and blue in grey (ITU-R BT.601, as in JPEG). */
-const LUMA = [0.299, 0.587, 0.114] as const;
+/** Shares of red, green and blue in grey (ITU-R BT.601, as in JPEG), in 65536ths as Pillow has them. */
+const LUMA = [19595, 38470, 7471] as const;
 
 /** The image with 1 or 3 channels. */
 export function withChannels(image: RawImage, channels: 1 | 3): RawImage {
@@ -19,7 +19,7 @@ export function withChannels(image: RawImage, channels: 1 | 3): RawImage {
   const data = new Uint8Array(pixels * channels);
   for (let i = 0; i < pixels; i++) {
     if (channels === 3) data.fill(image.data[i]!, 3 * i, 3 * i + 3);
-    else data[i] = Math.round(LUMA.reduce((sum, share, c) => sum + share * image.data[3 * i + c]!, 0));
+    else data[i] = (LUMA.reduce((sum, share, c) => sum + share * image.data[3 * i + c]!, 0) + 0x8000) >> 16;
   }
   return { ...image, channels, data };
 }
@@ -29,12 +29,26 @@ export function centerCrop(image: RawImage, height: number, width: number): RawI
   const scale = Math.min(image.height / height, image.width / width);
   const [rows, columns] = [Math.round(height * scale), Math.round(width * scale)];
   const [top, left] = [(image.height - rows) >> 1, (image.width - columns) >> 1];
-  const data = new Uint8Array(rows * columns * image.channels);
-  for (let y = 0; y < rows; y++) {
+  return crop(image, { top, left, height: rows, width: columns });
+}
+
+/** Height and width in pixels. */
+export type ImageSize = Pick<RawImage, 'height' | 'width'>;
+
+/** Part of an image, in pixels. */
+export interface Box extends ImageSize {
+  readonly top: number;
+  readonly left: number;
+}
+
+/** The part of the image within a box that lies in it. */
+export function crop(image: RawImage, { top, left, height, width }: Box): RawImage {
+  const data = new Uint8Array(height * width * image.channels);
+  for (let y = 0; y < height; y++) {
     const start = ((top + y) * image.width + left) * image.channels;
-    data.set(image.data.subarray(start, start + columns * image.channels), y * columns * image.channels);
+    data.set(image.data.subarray(start, start + width * image.channels), y * width * image.channels);
   }
-  return { ...image, height: rows, width: columns, data };
+  return { ...image, height, width, data };
 }
 
 /** The image at another size: bilinear where it grows, the mean of all pixels under a triangle where it shrinks. */

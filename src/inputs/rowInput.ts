@@ -33,8 +33,11 @@ export abstract class RowInput extends BaseInput.with({}) {
     return this.hp.isTraining;
   }
 
-  /** Writes row `row`, below `numRows`, to position `b` of a batch from `emptyBatch`. */
-  protected abstract fillRow(row: number, batch: Batch, b: number): void;
+  /**
+   * Writes row `row`, below `numRows`, to position `b` of a batch from `emptyBatch`. What is random about a row follows
+   * from the seed, `epoch` (times that all rows were read before) and `row` alone.
+   */
+  protected abstract fillRow(row: number, batch: Batch, b: number, epoch: number): void;
 
   /** Values that the meaning of a saved position depends on, by their names in messages. */
   protected abstract identity(): { readonly [name: string]: JsonValue };
@@ -98,7 +101,10 @@ export abstract class RowInput extends BaseInput.with({}) {
     const batch = this.emptyBatch();
     // Rows past the end are padding of weight 0.
     const count = Math.min(batchSize, end - first);
-    for (let b = 0; b < count; b++) this.fillRow(this.#rowAt(first + b), batch, b);
+    for (let b = 0; b < count; b++) {
+      const { epoch, item } = this.#rowAt(first + b);
+      this.fillRow(item, batch, b, epoch);
+    }
     return batch;
   }
 
@@ -112,10 +118,10 @@ export abstract class RowInput extends BaseInput.with({}) {
     return { epoch, item: this.#order.at(n - epoch * size) };
   }
 
-  /** The n-th row to be consumed. */
-  #rowAt(n: number): number {
+  /** The n-th row to be consumed, with its epoch. */
+  #rowAt(n: number): { readonly epoch: number; readonly item: number } {
     const { numRows } = this;
-    if (numRows === Number.POSITIVE_INFINITY) return n;
-    return this.shuffles ? this.permuted(n, numRows).item : n % numRows;
+    if (numRows === Number.POSITIVE_INFINITY) return { epoch: 0, item: n };
+    return this.shuffles ? this.permuted(n, numRows) : { epoch: Math.floor(n / numRows), item: n % numRows };
   }
 }

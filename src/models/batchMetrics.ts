@@ -10,10 +10,11 @@ function meansBy(weights: Tensor): (values: Tensor) => WeightedScalar {
 }
 
 /**
- * Metrics of a classifier: `total_loss` (cross entropy in nats), `accuracy`, and `top_<k>_accuracy` for each k.
+ * Metrics of a classifier: `total_loss` (cross entropy in nats), `accuracy`, and `top_<k>_accuracy` for each k. Where a
+ * row belongs to several classes, accuracies are those of the one with the largest share.
  *
  * @param logits [..., classes].
- * @param labels ids of classes, int32 [...].
+ * @param labels ids of classes, int32 [...], or shares of the classes, float32 [..., classes], which sum to 1.
  * @param weights float32 [...]: 0 for padding.
  * @param options `topK`: a row counts where fewer than k logits are above that of its label.
  */
@@ -25,12 +26,17 @@ export function classificationMetrics(
 ): WeightedScalars {
   const mean = meansBy(weights);
   const share = (hits: Tensor): WeightedScalar => mean(tf.cast(hits, 'float32'));
+  const isShared = labels.rank === logits.rank;
+  const ids = isShared ? tf.argMax(labels, -1) : labels;
+  const losses = isShared
+    ? tf.neg(tf.sum(tf.mul(labels, tf.logSoftmax(logits)), -1))
+    : ops.softmaxCrossEntropy(logits, labels);
   const metrics: Record<string, WeightedScalar> = {
-    total_loss: mean(ops.softmaxCrossEntropy(logits, labels)),
-    accuracy: share(tf.equal(tf.argMax(logits, -1), labels)),
+    total_loss: mean(losses),
+    accuracy: share(tf.equal(tf.argMax(logits, -1), ids)),
   };
   for (const k of topK) {
-    const own = tf.sum(tf.mul(logits, tf.oneHot(labels, logits.shape.at(-1)!)), -1, true);
+    const own = tf.sum(tf.mul(logits, tf.oneHot(ids, logits.shape.at(-1)!)), -1, true);
     const above = tf.sum(tf.cast(tf.greater(logits, own), 'float32'), -1);
     metrics[`top_${k}_accuracy`] = share(tf.less(above, k));
   }

@@ -36,13 +36,22 @@ export class Perplexity extends BaseEvalMetric.with({
 /** The logits of one row. */
 type Row = ArrayLike<number> & { readonly length: number };
 
-/** Rows of logits [..., classes] with their labels [...] and weights [...], without padding. */
+/**
+ * Rows of logits [..., classes] with their labels [...] and weights [...], without padding.
+ *
+ * @throws ConfigError for labels that are no ids
+ */
 function* rowsOf(
   logits: HostTensor,
   labels: HostTensor,
   weights: HostTensor,
 ): Generator<[Row, number, number]> {
   const classes = logits.shape.at(-1)!;
+  if (labels.data.length !== weights.data.length)
+    throw new ConfigError(
+      `expected labels that are ids of classes, of shape [${weights.shape.join(', ')}]; got [${labels.shape.join(', ')}]. ` +
+        "Where these are the classes' shares, leave numClasses of the evaluation's ImageInput null.",
+    );
   for (const [i, weight] of weights.data.entries()) {
     if (weight === 0) continue;
     yield [logits.data.subarray(i * classes, (i + 1) * classes), labels.data[i]!, weight];

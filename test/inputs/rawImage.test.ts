@@ -3,13 +3,8 @@
 import fc from 'fast-check';
 import { encode } from 'fast-png';
 import { expect, test } from 'vitest';
-import {
-  centerCrop,
-  loadImageDecoder,
-  type RawImage,
-  resize,
-  withChannels,
-} from '../../src/inputs/rawImage.js';
+import { centerCrop, loadImageDecoder, resize, withChannels } from '../../src/inputs/rawImage.js';
+import { images } from './augmentations/images.js';
 
 const decode = await loadImageDecoder();
 
@@ -35,19 +30,6 @@ test('PNG: of 8 and 16 bits, with alpha, with a palette, and of less than a byte
     3, 4, 5, 6, 1, 2, 3,
   ]);
 });
-
-const images = fc
-  .record({
-    height: fc.integer({ min: 1, max: 9 }),
-    width: fc.integer({ min: 1, max: 9 }),
-    channels: fc.constantFrom(1 as const, 3 as const),
-  })
-  .chain(({ height, width, channels }) => {
-    const size = height * width * channels;
-    return fc
-      .uint8Array({ minLength: size, maxLength: size })
-      .map((data): RawImage => ({ height, width, channels, data }));
-  });
 
 test('resizing: exact where the size stays, bilinear in between, the mean where it shrinks to a pixel', () => {
   fc.assert(

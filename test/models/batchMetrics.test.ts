@@ -90,3 +90,24 @@ test('the losses have gradients', () => {
   const softmax = tf.softmax(logits);
   expectClose(grad!, [...tf.div(tf.sub(softmax, tf.oneHot(labels, 3)), 2).dataSync()], 1e-5);
 });
+
+test('labels as shares of classes: cross entropy of the mixture, accuracies of the largest share', () => {
+  const logits = tf.tensor2d([1, 2, 0.5, 0, 3, -1], [2, 3]);
+  const shares = tf.tensor2d([0.25, 0.75, 0, 0, 0.4, 0.6], [2, 3]);
+  const found = values(classificationMetrics(logits, shares, tf.tensor1d([1, 3]), { topK: [2] }));
+  const xent = (row: readonly number[], of: readonly number[]) =>
+    Math.log(row.reduce((sum, x) => sum + Math.exp(x), 0)) - row.reduce((sum, x, i) => sum + x * of[i]!, 0);
+  const losses = [xent([1, 2, 0.5], [0.25, 0.75, 0]), xent([0, 3, -1], [0, 0.4, 0.6])] as const;
+  expect(found.total_loss).toBeCloseTo((losses[0] + 3 * losses[1]) / 4, 5);
+  expect(found).toMatchObject({ accuracy: 0.25, top_2_accuracy: 0.25 });
+  const ids = classificationMetrics(logits, ints([1, 2], [2]), tf.tensor1d([1, 3]), { topK: [2] });
+  const oneHot = classificationMetrics(
+    logits,
+    tf.oneHot(tf.tensor1d([1, 2], 'int32'), 3),
+    tf.tensor1d([1, 3]),
+    {
+      topK: [2],
+    },
+  );
+  for (const [name, value] of Object.entries(values(ids))) expect(values(oneHot)[name]).toBeCloseTo(value, 5);
+});

@@ -1,4 +1,4 @@
-/** @file Writes a checkpoint, an event file and a tokenizer for scripts/check-readers.sh; its argument is the directory. */
+/** @file Writes a checkpoint, an event file, a tokenizer and changed images for scripts/check-readers.sh; its argument is the directory. */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { build } from '../../src/hparams/index.js';
 import { PretrainedTokenizer, resolveFiles } from '../../src/inputs/index.js';
 import { EventFile } from '../../src/summaries/index.js';
 import { trainedJson } from '../inputs/vocabularies/trainedBpe.js';
+import { writeImageSamples } from './imageSamples.js';
 
 async function writeSamples(directory: string): Promise<void> {
   const entries = [
@@ -42,6 +43,8 @@ async function writeSamples(directory: string): Promise<void> {
   const resumed = new EventFile(events, { resumeStep: 2, now: () => 1_700_000_100_000 });
   resumed.summaries(3, { loss: 8, 'learning/lr': 0.25 });
   resumed.close();
+
+  writeImageSamples(join(directory, 'images.json'));
 }
 
 /** A tokenizer that is trained on declarations, and its ids of random texts. */

@@ -158,3 +158,16 @@ test('perplexity is of the mean of all batches; a metric that the model has not 
     "Perplexity.of: the model has no metric 'total_los'. Did you mean 'total_loss'? It has: total_loss.",
   );
 });
+
+test('labels that are shares of classes are refused', () => {
+  for (const metric of [build(F1.config()), build(Auc.config())]) {
+    const evaluation = new Evaluation({ metric });
+    const batch: Batch = { labels: floats([1, 0, 0.5, 0.5], 2), weights: floats([1, 1]) };
+    expect(() =>
+      evaluation.add({ metrics: {}, examples: { logits: floats([1, 2, 3, 4], 2) } }, batch),
+    ).toThrow(
+      'expected labels that are ids of classes, of shape [2]; got [2, 2]. ' +
+        "Where these are the classes' shares, leave numClasses of the evaluation's ImageInput null.",
+    );
+  }
+});
