@@ -7,7 +7,13 @@ import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { padBatch, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import { type IdRows, type InputSource, type InputState, untilEnd } from './inputSource.js';
+import {
+  type IdRows,
+  type IdVocabulary,
+  type InputSource,
+  type InputState,
+  untilEnd,
+} from './inputSource.js';
 
 /** A name that also names a directory. */
 export const directoryName = z
@@ -225,8 +231,21 @@ export abstract class BaseInput
     this.setState(Object(state));
   }
 
-  idsToStrings(_ids: IdRows, _lengths?: ArrayLike<number>): string[] {
-    throw new InputError(`Input '${this.name}' has no text, so its ids have no strings.`);
+  /** The vocabulary of the ids at a path of the batches (`ids`, `src.ids`); null where ids have no text. */
+  vocabularyFor(_path: string): IdVocabulary | null {
+    return null;
+  }
+
+  idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
+    const vocabulary = this.vocabularyFor('ids');
+    if (vocabulary === null)
+      throw new InputError(`Input '${this.name}' has no text, so its ids have no strings.`);
+    const [rows = 0, length = 0] = ids.shape;
+    return Array.from({ length: rows }, (_, row) => {
+      const start = row * length;
+      const end = start + (lengths?.[row] ?? length);
+      return vocabulary.decode(Array.prototype.slice.call(ids.data, start, end));
+    });
   }
 
   async close(): Promise<void> {}

@@ -27,7 +27,14 @@ export { ArrayFeature, BaseFeature, ClassFeature, type FeatureSpec, NumberFeatur
 export { ImageInput } from './imageInput.js';
 export { BaseImageSource, ImageFolder } from './imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
-export { type IdRows, type InputSource, type InputState, nextBatch, peekBatch } from './inputSource.js';
+export {
+  type IdRows,
+  type IdVocabulary,
+  type InputSource,
+  type InputState,
+  nextBatch,
+  peekBatch,
+} from './inputSource.js';
 export type { JsonValue } from './jsonValue.js';
 export { MultiInput } from './multiInput.js';
 export { type OpenInputOptions, openInput } from './prefetch.js';

@@ -46,6 +46,16 @@ export interface InputSource {
   close(): Promise<void>;
 }
 
+/** The meaning of ids: those of a tokenizer, or of a feature that has more. */
+export interface IdVocabulary {
+  /** Exclusive limit of ids. */
+  readonly vocabSize: number;
+  /** Id of what the vocabulary lacks; null without one. */
+  readonly unkId: number | null;
+  /** Text of ids. @throws InputError for one that is none of the vocabulary's */
+  decode(ids: ArrayLike<number>): string;
+}
+
 /** Token ids, [rows, length], row-major. */
 export interface IdRows {
   readonly shape: readonly number[];

@@ -6,7 +6,7 @@ import type { Batch, BatchSpecs } from './batch.js';
 import { foldRows, foldSpecs } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import type { IdRows, InputState } from './inputSource.js';
+import type { IdRows, IdVocabulary, InputState } from './inputSource.js';
 
 type InputsByName = Readonly<Record<string, BaseInput>>;
 
@@ -85,6 +85,11 @@ export class MultiInput extends BaseInput.with({
       );
     }
     for (const [name, input] of Object.entries(this.#built)) input.setState(state[name] as InputState);
+  }
+
+  override vocabularyFor(path: string): IdVocabulary | null {
+    const [name = '', ...rest] = path.split('.');
+    return (this.#built[name] ?? this.#default).vocabularyFor(rest.join('.'));
   }
 
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {

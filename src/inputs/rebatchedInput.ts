@@ -6,7 +6,7 @@ import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { copyRows, paddingLike, rowsOf, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
-import { type IdRows, type InputState, untilEnd } from './inputSource.js';
+import { type IdRows, type IdVocabulary, type InputState, untilEnd } from './inputSource.js';
 
 /**
  * The rows of an input that knows nothing of hosts, or has batches of a fixed size. Every host reads all of them: a
@@ -95,6 +95,10 @@ export class RebatchedInput extends BaseInput.with({
     this.#input.setState(input as InputState);
     this.#forget();
     this.#taken = taken as number;
+  }
+
+  override vocabularyFor(path: string): IdVocabulary | null {
+    return this.#input.vocabularyFor(path);
   }
 
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {

@@ -12,7 +12,6 @@ import {
 } from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import type { IdRows } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { fillWindow, packedRows, type RowSource, windowRows } from './lmRows.js';
 import { drawBelow, KEYED_PERMUTATION, streamKey } from './random.js';
@@ -101,15 +100,8 @@ export class TextInput extends RowInput.with({
     return this.#load().stream.tokens.length;
   }
 
-  override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
-    const { tokenizer } = this;
-    const [rows = 0, length = 0] = ids.shape;
-    return Array.from({ length: rows }, (_, row) => {
-      const start = row * length;
-      return tokenizer.decode(
-        Array.prototype.slice.call(ids.data, start, start + (lengths?.[row] ?? length)),
-      );
-    });
+  override vocabularyFor(): BaseTokenizer {
+    return this.tokenizer;
   }
 
   /** `sampling` with its default: random order in training, corpus order otherwise. */

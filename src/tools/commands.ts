@@ -48,6 +48,11 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
       'Checks experiments: constants, configs, shapes of a training step and, on request, one real step.',
     load: async () => (await import('./validate/index.js')).validate,
   },
+  inspect: {
+    about:
+      'Shows examples of a dataset, decoded, with statistics; checks that the shards of hosts are disjoint and complete.',
+    load: async () => (await import('./inspect/index.js')).inspectCommand,
+  },
   analyze: {
     about:
       "Shows an experiment's layers and the cost of a training step, without allocating memory for them.",

@@ -6,7 +6,7 @@ import { build, sub, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
 import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
 import { EndOfData, InputError } from '../inputErrors.js';
-import type { IdRows, InputState } from '../inputSource.js';
+import type { IdVocabulary, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { RowInput } from '../rowInput.js';
 import { savedPosition } from '../savedPosition.js';
@@ -221,14 +221,11 @@ export class SeqioInput extends RowInput.with(
     return { ...joined, ...identity } as unknown as InputState;
   }
 
-  override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
-    const feature = this.#tasks[0]!.hp.features.targets!;
-    const [rows = 0, length = 0] = ids.shape;
-    return Array.from({ length: rows }, (_, row) => {
-      const start = row * length;
-      const end = start + (lengths?.[row] ?? length);
-      return feature.decode(Array.prototype.slice.call(ids.data, start, end));
-    });
+  /** Encoders read the feature `inputs`; all else are ids of `targets`. */
+  override vocabularyFor(path: string): IdVocabulary {
+    const feature = this.#tasks[0]!.hp.features[path.startsWith('src.') ? 'inputs' : 'targets']!;
+    const { vocabSize, hp } = feature;
+    return { vocabSize, unkId: hp.tokenizer.unkId, decode: (ids) => feature.decode(ids) };
   }
 
   override dataIdentity(): DataIdentity {

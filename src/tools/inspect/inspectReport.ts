@@ -1,0 +1,134 @@
+/** @file Report of `luthier inspect` as text and JSON. */
+import { formatGrouped } from '../../summaries/formatNumbers.js';
+import type { Report } from '../command.js';
+import { visible } from '../diff/display.js';
+import { counted, indented, textTable } from '../reportFormat.js';
+import type { Paint } from '../terminalOutput.js';
+import type { NamedDataset } from './datasets.js';
+import { exampleLines, formatNumber } from './exampleText.js';
+import type { Inspection } from './inspection.js';
+import type { ShardCheck, ShardVerdict } from './shardCheck.js';
+import type { TokenStatistics } from './tokenStatistics.js';
+
+/** An inspection, and what it is of. */
+export interface Inspected {
+  readonly experiment: string;
+  readonly dataset: Pick<NamedDataset, 'name' | 'path'>;
+  readonly inspection: Inspection;
+  /** Tokens of a segment that the text form shows. */
+  readonly length: number;
+  /** Files written, by the path of their images. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+const percent = (share: number): string => `${formatNumber(Number((100 * share).toFixed(2)))} %`;
+
+function arrayTable({ arrays }: Inspection, paint: Paint): string {
+  const cell = (value: number | null) => (value === null ? '' : formatNumber(value));
+  const rows = arrays.map(({ path, shape, dtype, min, max, mean }) => [
+    ...[path, `[${shape.join(', ')}]`, dtype, cell(min), cell(max), cell(mean)],
+  ]);
+  return textTable(rows, ['array', 'shape', 'dtype', 'min', 'max', 'mean'], (line, row) =>
+    row === undefined ? paint('bold', line) : line,
+  );
+}
+
+function tokenLines(tokens: TokenStatistics, paint: Paint): string {
+  const { path, positions, tokensPerRow, vocabSize, distinct, unknown, weightShare, frequent } = tokens;
+  const { min, mean, max } = tokensPerRow;
+  const lines: [string, string][] = [
+    ['tokens', `${formatGrouped(tokens.tokens)} of ${formatGrouped(positions)} positions`],
+    ['a row', min === max ? String(min) : `${min} to ${max}, mean ${formatNumber(mean)}`],
+    ['segments a row', formatNumber(tokens.segmentsPerRow)],
+    ['padding', percent(tokens.paddingShare)],
+    ...(weightShare === null ? [] : [['weight', percent(weightShare)] as [string, string]]),
+    ['ids', `${formatGrouped(distinct)}${vocabSize === null ? '' : ` of ${formatGrouped(vocabSize)}`} occur`],
+    ['unknown', unknown === null ? 'the vocabulary has no such id' : formatGrouped(unknown)],
+    [
+      'most frequent',
+      frequent
+        .map(
+          ({ id, share, text }) =>
+            `${text === null ? id : `${JSON.stringify(text)} (${id})`} ${percent(share)}`,
+        )
+        .join(', '),
+    ],
+  ];
+  return `${paint('bold', `Tokens of ${path}`)}\n${indented(textTable(lines.map(([name, text]) => [name, visible(text)])), '  ')}`;
+}
+
+function verdictText({ surplus, missing, isSameOrder, endTogether, skipped }: ShardVerdict): string {
+  if (skipped !== undefined) return `not compared: ${skipped}`;
+  return [
+    surplus === 0 ? 'disjoint' : `NOT disjoint: ${counted(surplus, 'row')} too many`,
+    missing === 0 ? 'complete' : `NOT complete: ${counted(missing, 'row')} missing`,
+    ...(isSameOrder ? ["in one host's order"] : surplus + missing === 0 ? ['in another order'] : []),
+    ...(endTogether ? [] : ['NOT at their end together']),
+  ].join(', ');
+}
+
+function shardLines(check: ShardCheck, paint: Paint): string {
+  const { batches, rows, isWhole, repeated, verdicts } = check;
+  const of = `${counted(batches, 'batch', 'batches')} of one host, ${counted(rows, 'row')}`;
+  const lines = verdicts.map((verdict) => [`${verdict.hosts} hosts`, verdictText(verdict)]);
+  const twice =
+    repeated === 0
+      ? ''
+      : `\n  One host gives ${counted(repeated, 'row')} again: of a later epoch, or equal data.`;
+  const table = textTable(lines, undefined, (line) => (line.includes('NOT') ? paint('red', line) : line));
+  return `${paint('bold', `Shards, against ${of}${isWhole ? ': all the data' : ''}`)}\n${indented(table, '  ')}${twice}`;
+}
+
+function heading({ experiment, dataset, inspection }: Inspected): string {
+  const { input, isTraining, isEndless, batchSize, batchPaddingSize, batches, isWhole } = inspection;
+  const padding = batchPaddingSize === 0 ? '' : ` (programs get ${batchPaddingSize} of padding more)`;
+  const end = isEndless ? ' of data without end' : isWhole ? ', all the data' : ', the first of the data';
+  return [
+    `${experiment}, dataset '${dataset.name}' (${dataset.path}): ${input}${isTraining ? ' for training' : ''}`,
+    `${counted(batches, 'batch', 'batches')} of ${counted(batchSize, 'row')}${padding}${end}`,
+  ].join('\n');
+}
+
+/** Labels as the images stand in the grid. */
+function labelRows(labels: readonly number[], columns: number): string {
+  const rows = Array.from({ length: Math.ceil(labels.length / columns) }, (_, row) =>
+    labels.slice(row * columns, (row + 1) * columns).map(String),
+  );
+  return indented(textTable(rows), '  ');
+}
+
+function pictureLines({ inspection, files }: Inspected): string[] {
+  return [...inspection.pictures].map(([path, { columns, images, range, labels }]) => {
+    const [black, white] = range.map(formatNumber);
+    const scale = black === '0' && white === '1' ? '' : `; black is ${black}, white ${white}`;
+    const line = `Wrote ${files[path]}: ${counted(images, 'image')} of ${path}, ${columns} in a row${scale}`;
+    return labels.length === 0 ? line : `${line}; labels:\n${labelRows(labels, columns)}`;
+  });
+}
+
+function textOf(inspected: Inspected, paint: Paint): string {
+  const { inspection, length } = inspected;
+  return [
+    heading(inspected),
+    arrayTable(inspection, paint),
+    ...inspection.tokens.map((tokens) => tokenLines(tokens, paint)),
+    ...exampleLines(inspection.examples, length, paint),
+    ...pictureLines(inspected),
+    ...(inspection.shards === null ? [] : [shardLines(inspection.shards, paint)]),
+    ...inspection.problems.map((line) => paint('red', line)),
+  ].join('\n\n');
+}
+
+/** The report on a dataset; exit code 1 where a check fails. Its JSON has whole rows of ids. */
+export function inspectReport(inspected: Inspected): Report {
+  const { experiment, dataset, inspection, files } = inspected;
+  const pictures = [...inspection.pictures].map(([path, { png: _, ...picture }]) => {
+    return { path, file: files[path]!, ...picture };
+  });
+  const holds = inspection.problems.length === 0 && inspection.shards?.holds !== false;
+  return {
+    text: (paint) => textOf(inspected, paint),
+    json: () => ({ experiment, dataset: dataset.name, path: dataset.path, ...inspection, pictures }),
+    exitCode: holds ? 0 : 1,
+  };
+}

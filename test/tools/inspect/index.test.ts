@@ -1,0 +1,56 @@
+/** @file `luthier inspect`: datasets by name, formats, errors, exit codes. */
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { oneProcess, temporaryDirectory } from '../../command.js';
+
+const luthier = oneProcess('src/tools/commandLine.ts');
+
+describe('luthier inspect', () => {
+  it('shows examples of a dataset, with the changes of flags, and checks its shards', async () => {
+    const flags = ['--dataset=datasets[1]', '-n', '1', '--length=10', '--set', 'datasets[1].batchSize=2'];
+    const { code, stdout } = await luthier(['inspect', 'tiny.Tiny', ...flags]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^tiny\.Tiny, dataset 'validation' \(datasets\[1\]\): TextInput\n1 batch of 2 rows, the first of the data\n\narray/,
+    );
+    expect(stdout).toMatch(/ids {5}\d+( \d+){9}\n +… \d+ more\n/);
+    expect(stdout).toMatch(
+      /Shards, against \d+ batches of one host, \d+ rows: all the data\n {2}2 hosts {2}disjoint, complete, in one host's order\n/,
+    );
+  });
+
+  it('gives whole rows as JSON, of the training dataset by default', async () => {
+    const { stdout } = await luthier(['inspect', 'tiny.Tiny', '--format=json', '--shards=8', '-n', '3']);
+    const found = JSON.parse(stdout);
+    expect(found).toMatchObject({
+      experiment: 'tiny.Tiny',
+      dataset: 'train',
+      path: 'datasets[0]',
+      isEndless: true,
+    });
+    expect(found).toMatchObject({ batches: 2, pictures: [], shards: { holds: true, batches: 8, rows: 16 } });
+    expect(found.examples).toHaveLength(3);
+    const [{ ids, text }] = found.examples[2].sequences.ids;
+    expect(String.fromCharCode(...ids)).toBe(text);
+  });
+
+  it('says what is wrong with its flags', async () => {
+    const out = join(temporaryDirectory(), 'a.png');
+    const said = async (...flags: string[]) => {
+      const { code, stderr } = await luthier(['inspect', 'tiny.Tiny', ...flags]);
+      return `${code}: ${stderr}`;
+    };
+    expect(await said('--dataset=validatoin')).toMatch(
+      /^2: --dataset=validatoin: tiny\.Tiny has no such dataset\. Did you mean 'validation'\? It has: train \(datasets\[0\]\), validation \(datasets\[1\]\)/,
+    );
+    expect(await said('--dataset=validation')).toBe(
+      '2: --dataset=validation: tiny.Tiny has 2 of this name. Give the path of one: datasets[1], decodeDatasets[0].\n',
+    );
+    expect(await said('--shards=some')).toBe(
+      "2: --shards: expected a number of batches, 0 or all; got 'some'.\n",
+    );
+    expect(await said('--shards=0', `--out=${out}`)).toBe(
+      `2: --out=${out}: dataset 'train' has no images: no float32 array of shape [rows, height, width, 1 or 3].\n`,
+    );
+  });
+});
