@@ -167,7 +167,7 @@ function withoutFigures(text: string): string {
   return text
     .replace(/ {2}[\dhms ]+ left$/gm, '')
     .replace(/ {2}input wait \d+%/g, '')
-    .replace(/\d+(\.\d+)?(e[+-]?\d+)?k?/g, '#')
+    .replace(/-?\d+(\.\d+)?(e[+-]?\d+)?k?/g, '#')
     .replace(/[^\S\n]+/g, ' ');
 }
 
