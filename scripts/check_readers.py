@@ -1,4 +1,4 @@
-"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers and Pillow; the argument is
+"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers, Pillow and librosa; the argument is
 their directory. What is not installed is skipped."""
 
 import colorsys
@@ -182,12 +182,39 @@ def check_images(root):
         assert differing <= allowed, (sample["name"], sample["by"], before.shape, differing, after.size)
 
 
+def check_sounds(root):
+    import librosa
+    import numpy
+
+    with open(os.path.join(root, "sounds.json")) as file:
+        samples = json.load(file)
+    for sample in samples:
+        fields = sample["fields"]
+        energies = librosa.feature.melspectrogram(
+            y=numpy.array(sample["sound"], numpy.float64),
+            sr=fields["sampleRate"],
+            n_fft=fields["fftSize"],
+            win_length=fields["windowSize"],
+            hop_length=fields["hopSize"],
+            n_mels=fields["numMels"],
+            fmin=fields["minFrequency"],
+            fmax=fields["maxFrequency"],
+            htk=fields["scale"] == "htk",
+            norm="slaney" if fields["norm"] == "slaney" else None,
+            pad_mode="constant",
+        )
+        expected = numpy.log(numpy.maximum(energies, fields["floor"])).T
+        got = numpy.array(sample["features"]).reshape(expected.shape)
+        assert abs(got - expected).max() < 1e-4, abs(got - expected).max()
+
+
 checks = {
     "safetensors": check_checkpoint,
     "TensorBoard": check_events,
     "TensorBoard's HParams": check_hparams,
     "tokenizers": check_tokenizer,
     "Pillow": check_images,
+    "librosa": check_sounds,
 }
 for name, check in checks.items():
     try:

@@ -9,6 +9,7 @@ import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { BaseImageSource, type LabelledImage } from './imageSources.js';
 import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
+import { KeptItems } from './keptItems.js';
 import { streamKey } from './random.js';
 import {
   centerCrop,
@@ -28,9 +29,6 @@ const AUGMENTATION = 2 ** 49;
 
 /** Purpose of the mixture's random stream under an example's key; those of the augmentations are counted from 0. */
 const MIXING = 2 ** 32;
-
-/** Decoded images are kept in memory up to this many bytes. */
-const KEPT_BYTES = 2 ** 30;
 
 /** The images of the split, found on first use. */
 interface Found {
@@ -87,8 +85,7 @@ export class ImageInput extends RowInput.with({
 }) {
   #found: Found | undefined;
   #decode: ImageDecoder | undefined;
-  readonly #kept = new Map<number, RawImage>();
-  #keptBytes = 0;
+  readonly #kept = new KeptItems<RawImage>(({ data }) => data.length);
   /** float32 numbers of the bytes of each channel. */
   #levels!: readonly Float32Array[];
 
@@ -227,18 +224,13 @@ export class ImageInput extends RowInput.with({
 
   /** A record's image in the batch's colours, and of its size unless an augmentation sees to that. */
   #imageOf(row: number): RawImage {
-    const kept = this.#kept.get(row);
-    if (kept !== undefined) return kept;
     const { height, width, channels, fit } = this.hp;
-    const stored = this.#named(() => this.#find().images[row]!.pixels(this.#decode!));
-    const colored = withChannels(stored, channels);
-    const fitted = () => resize(fit === 'crop' ? centerCrop(colored, height, width) : colored, height, width);
-    const image = this.#augmentations()[0]?.fitsToBatch ? colored : fitted();
-    if (this.#keptBytes + image.data.length <= KEPT_BYTES) {
-      this.#kept.set(row, image);
-      this.#keptBytes += image.data.length;
-    }
-    return image;
+    return this.#kept.get(row, () => {
+      const stored = this.#named(() => this.#find().images[row]!.pixels(this.#decode!));
+      const image = withChannels(stored, channels);
+      if (this.#augmentations()[0]?.fitsToBatch) return image;
+      return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width);
+    });
   }
 
   #find(): Found {

@@ -1,9 +1,7 @@
 /** @file Sources of labelled images: their contract, and a folder for each class. */
 import { createHash } from 'node:crypto';
-import { type Dirent, readdirSync } from 'node:fs';
-import { join, posix, resolve } from 'node:path';
-import { z } from 'zod';
 import { Configurable } from '../hparams/index.js';
+import { classFolderFields, filesByClass } from './classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from './corpusFiles.js';
 import type { DataFile } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
@@ -39,54 +37,17 @@ export const digestOf = (parts: Iterable<string | Uint8Array>): string => {
   return hash.digest('hex').slice(0, 16);
 };
 
-const byCodeUnit = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-
 /** PNG and JPEG files in a folder for each class: `photos/cat/1.png`, `photos/dog/a.jpg`. */
-export class ImageFolder extends BaseImageSource.with({
-  directory: z.string().min(1).describe('The folder that holds the folders of the classes.'),
-  classes: z
-    .array(z.string())
-    .min(2)
-    .nullable()
-    .default(null)
-    .describe('Names of the folders to read, in the order of their ids; null: all folders, by name.'),
-}) {
+export class ImageFolder extends BaseImageSource.with(classFolderFields) {
   override read(): ImageSet {
-    const { directory } = this.hp;
-    const folders = entriesOf(directory).filter((entry) => entry.isDirectory());
-    const found = folders.map(({ name }) => name).filter((name) => !name.startsWith('.'));
-    const classes = this.hp.classes ?? found.sort(byCodeUnit);
-    const missing = classes.find((name) => !found.includes(name));
-    if (missing !== undefined)
-      throw new InputError(`${resolve(directory)} has no folder '${missing}'. It has: ${found.join(', ')}.`);
-    const labelled = classes.flatMap((name, label) =>
-      imagesIn(posix.join(directory, name)).map((file) => ({ file, label })),
-    );
-    const images = labelled.map(({ file, label }) => ({
+    const { classes, files } = filesByClass(this.hp, /\.(png|jpe?g)$/i);
+    const images = files.map(({ file, label }) => ({
       label,
       pixels: (decode: ImageDecoder) => decodeFile(file, decode),
     }));
-    const names = labelled.map(({ file, label }) => `${label} ${file.name}\n`);
+    const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
     return { images, files: [], digest: digestOf([classes.join('\n'), ...names]) };
   }
-}
-
-function entriesOf(directory: string): Dirent[] {
-  try {
-    return readdirSync(directory, { withFileTypes: true });
-  } catch (error) {
-    throw new InputError(`${resolve(directory)} cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
-}
-
-function imagesIn(folder: string): CorpusFile[] {
-  return entriesOf(folder)
-    .map(({ name }) => name)
-    .filter((name) => /\.(png|jpe?g)$/i.test(name))
-    .sort(byCodeUnit)
-    .map((name) => ({ name: posix.join(folder, name), path: resolve(join(folder, name)) }));
 }
 
 function decodeFile(file: CorpusFile, decode: ImageDecoder): RawImage {

@@ -1,5 +1,7 @@
 /** @file Inputs: sources of batches, tokenizers, reading ahead. */
 
+export { AudioInput } from './audio/audioInput.js';
+export { LogMel } from './audio/logMel.js';
 export { BaseAugmentation } from './augmentations/baseAugmentation.js';
 export { ColorJitter } from './augmentations/colorJitter.js';
 export { RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop } from './augmentations/crops.js';

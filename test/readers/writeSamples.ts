@@ -1,4 +1,4 @@
-/** @file Writes a checkpoint, an event file, a tokenizer and changed images for scripts/check-readers.sh; its argument is the directory. */
+/** @file Writes a checkpoint, an event file, a tokenizer and media for scripts/check-readers.sh; its argument is the directory. */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { PretrainedTokenizer, resolveFiles } from '../../src/inputs/index.js';
 import { EventFile } from '../../src/summaries/index.js';
 import { trainedJson } from '../inputs/vocabularies/trainedBpe.js';
 import { writeImageSamples } from './imageSamples.js';
+import { writeSoundSamples } from './soundSamples.js';
 
 async function writeSamples(directory: string): Promise<void> {
   const entries = [
@@ -45,6 +46,7 @@ async function writeSamples(directory: string): Promise<void> {
   resumed.close();
 
   writeImageSamples(join(directory, 'images.json'));
+  writeSoundSamples(join(directory, 'sounds.json'));
 }
 
 /** A tokenizer that is trained on declarations, and its ids of random texts. */

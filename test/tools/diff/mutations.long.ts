@@ -21,6 +21,7 @@ import { Sources } from '../../../src/tools/diff/sources.js';
 import { treeAt } from '../../../src/tools/diff/versionTree.js';
 import { temporaryDirectory } from '../../command.js';
 import { draw, title, tries } from '../../faults/campaign.js';
+import { wavOf } from '../../inputs/audio/sounds.js';
 import { writeFiles } from '../scratch.js';
 import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
 import type { Question, RealBits } from './realBitsProgram.js';
@@ -51,6 +52,12 @@ const files = {
   'images/digits.idx3': idx([3, 4, 2], bytes(24, 17)),
   'images/digits.idx1': idx([3], [2, 0, 1]),
   'images/cifar.bin': Uint8Array.from([...bytes(3073, 3), ...bytes(3073, 5)]),
+  ...Object.fromEntries(
+    [3, 5, 7, 11].map((by) => [
+      `sounds/${by % 4}/${by}.wav`,
+      wavOf(bytes(200, by), { bits: 8, sampleRate: by === 5 ? 6000 : 8000 }),
+    ]),
+  ),
   'experiments/shakespeare.ts': `import { ShakespeareChar } from './lm.js';
 export class Shakespeare extends ShakespeareChar.preset({ dataPath: 'corpus/a.txt' }) {}
 `,

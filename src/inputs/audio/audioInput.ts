@@ -1,0 +1,154 @@
+/** @file AudioInput: batches of log-mel features of labelled sounds. */
+import { z } from 'zod';
+import { foldIn } from '../../compiler/prng.js';
+import { instance } from '../../hparams/index.js';
+import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';
+import { classFolderFields, filesByClass } from '../classFolders.js';
+import { type CorpusFile, readFiles, type SourceFile } from '../corpusFiles.js';
+import type { DataIdentity } from '../dataIdentity.js';
+import { digestOf } from '../imageSources.js';
+import { InputError } from '../inputErrors.js';
+import type { JsonValue } from '../jsonValue.js';
+import { KeptItems } from '../keptItems.js';
+import { drawBelow, streamKey } from '../random.js';
+import { emptyBatchOf, writeRow } from '../recordBatches.js';
+import { RowInput } from '../rowInput.js';
+import { splitFields, splitOf } from '../splits.js';
+import { LogMel } from './logMel.js';
+import { resample } from './resample.js';
+import { readWav } from './wav.js';
+
+/** Purpose of the random stream of the crops under the input's seed; the epoch is added. */
+const CROP = 2 ** 50;
+
+/** The sounds of the split, found on first use. */
+interface Found {
+  readonly sounds: readonly { readonly file: CorpusFile; readonly label: number }[];
+  /** Number of sounds and digest of their names. */
+  readonly contents: string;
+}
+
+/**
+ * WAV files in a folder for each class: `words/yes/1.wav`. A batch has `inputs`, float32 [batchSize, frames, numMels],
+ * `paddings`, [batchSize, frames], which is 1 behind the end of a sound, `labels`, int32 [batchSize], and `weights`,
+ * [batchSize], which is 0 for padding. Training takes a random part of a longer sound, which follows from
+ * (inputRandomSeed, epoch, record) alone; evaluations take its middle.
+ */
+export class AudioInput extends RowInput.with({
+  ...classFolderFields,
+  numSamples: z
+    .int()
+    .positive()
+    .describe(
+      'Samples of each sound, at the sample rate of `features`: longer ones are cut, shorter ones padded.',
+    ),
+  features: instance(LogMel).describe('Features of the sounds.'),
+  resample: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether sounds of another sample rate are brought to that of `features`; otherwise they are errors.',
+    ),
+  ...splitFields,
+}) {
+  #found: Found | undefined;
+  readonly #kept = new KeptItems<Float32Array>((samples) => samples.byteLength);
+
+  override get batchUnit(): BatchUnit {
+    return { unit: 'frames', dims: 2 };
+  }
+
+  protected override get numRows(): number {
+    return this.#find().sounds.length;
+  }
+
+  override batchSpecs(): BatchSpecs {
+    const { batchSize, numSamples, features } = this.hp;
+    const frames = features.numFrames(numSamples);
+    return {
+      inputs: { shape: [batchSize, frames, features.hp.numMels], dtype: 'float32' },
+      paddings: { shape: [batchSize, frames], dtype: 'float32' },
+      labels: { shape: [batchSize], dtype: 'int32' },
+      weights: { shape: [batchSize], dtype: 'float32' },
+    };
+  }
+
+  protected override emptyBatch(): Batch {
+    const batch = emptyBatchOf(this.batchSpecs());
+    (batch.paddings!.data as Float32Array).fill(1);
+    return batch;
+  }
+
+  protected override fillRow(row: number, batch: Batch, b: number, epoch: number): void {
+    const { numSamples, features, inputRandomSeed, isTraining } = this.hp;
+    const samples = this.#kept.get(row, () => this.#samplesOf(row));
+    const spare = Math.max(0, samples.length - numSamples);
+    const key = foldIn(streamKey(inputRandomSeed ?? 0, CROP + epoch), row);
+    const start = isTraining ? drawBelow(key, 0, spare + 1) : spare >> 1;
+    const sound = new Float32Array(numSamples);
+    sound.set(samples.subarray(start, start + numSamples));
+    const frames = features.numFrames(Math.min(samples.length, numSamples));
+    const paddings = new Float32Array(features.numFrames(numSamples)).fill(1, frames);
+    const inputs = features.features(sound);
+    writeRow(batch, b, { inputs, paddings, labels: [this.#find().sounds[row]!.label] });
+  }
+
+  override dataIdentity(): DataIdentity {
+    return { files: [], contents: this.#find().contents };
+  }
+
+  override knownIdentity(): DataIdentity | null {
+    return null;
+  }
+
+  protected override identity(): { readonly [name: string]: JsonValue } {
+    return { data: this.#find().contents };
+  }
+
+  /** The samples of a sound at the sample rate of the features. */
+  #samplesOf(row: number): Float32Array {
+    const { features, resample: resamples } = this.hp;
+    const wanted = features.hp.sampleRate;
+    return this.#named(() => {
+      const [file] = readFiles([this.#find().sounds[row]!.file]) as [SourceFile];
+      const sound = soundOf(file);
+      if (sound.sampleRate !== wanted && !resamples)
+        throw new InputError(
+          `${file.path} has ${sound.sampleRate} samples per second, and the features' sampleRate is ${wanted}. ` +
+            'Set resample: true, or the sampleRate of the files.',
+        );
+      return resample(sound, wanted);
+    });
+  }
+
+  #find(): Found {
+    this.#found ??= this.#named(() => {
+      const { classes, files } = filesByClass(this.hp, /\.wav$/i);
+      const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
+      const { numItems, item } = splitOf(files.length, this.hp, 'sounds');
+      const sounds = Array.from({ length: numItems }, (_, row) => files[item(row)]!);
+      const digest = digestOf([classes.join('\n'), ...names]);
+      return { sounds, contents: `${numItems} sounds (sha256 ${digest})` };
+    });
+    return this.#found;
+  }
+
+  /** The result of `action`, whose errors name the input. */
+  #named<T>(action: () => T): T {
+    try {
+      return action();
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      throw new InputError(`${this.constructor.name} '${this.name}': ${error.message}`, { cause: error });
+    }
+  }
+}
+
+function soundOf({ path, bytes }: SourceFile) {
+  try {
+    return readWav(bytes);
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    throw new InputError(`${path} ${error.message}`, { cause: error });
+  }
+}

@@ -1,0 +1,61 @@
+/** @file Files in a folder for each class. */
+import { type Dirent, readdirSync } from 'node:fs';
+import { join, posix, resolve } from 'node:path';
+import { z } from 'zod';
+import type { CorpusFile } from './corpusFiles.js';
+import { InputError } from './inputErrors.js';
+
+/** Fields of what reads a folder for each class. */
+export const classFolderFields = {
+  directory: z.string().min(1).describe('The folder that holds the folders of the classes.'),
+  classes: z
+    .array(z.string())
+    .min(2)
+    .nullable()
+    .default(null)
+    .describe('Names of the folders to read, in the order of their ids; null: all folders, by name.'),
+};
+
+/** A file with the id of its class. */
+interface LabelledFile {
+  readonly file: CorpusFile;
+  readonly label: number;
+}
+
+const byCodeUnit = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The classes, by id, and their files by name, of those whose names match. @throws InputError */
+export function filesByClass(
+  fields: { readonly directory: string; readonly classes: readonly string[] | null },
+  names: RegExp,
+): { readonly classes: readonly string[]; readonly files: readonly LabelledFile[] } {
+  const { directory } = fields;
+  const folders = entriesOf(directory).filter((entry) => entry.isDirectory());
+  const found = folders.map(({ name }) => name).filter((name) => !name.startsWith('.'));
+  const classes = fields.classes ?? found.sort(byCodeUnit);
+  const missing = classes.find((name) => !found.includes(name));
+  if (missing !== undefined)
+    throw new InputError(`${resolve(directory)} has no folder '${missing}'. It has: ${found.join(', ')}.`);
+  const files = classes.flatMap((name, label) =>
+    filesIn(posix.join(directory, name), names).map((file) => ({ file, label })),
+  );
+  return { classes, files };
+}
+
+function entriesOf(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch (error) {
+    throw new InputError(`${resolve(directory)} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+function filesIn(folder: string, names: RegExp): CorpusFile[] {
+  return entriesOf(folder)
+    .map(({ name }) => name)
+    .filter((name) => names.test(name))
+    .sort(byCodeUnit)
+    .map((name) => ({ name: posix.join(folder, name), path: resolve(join(folder, name)) }));
+}
