@@ -1,6 +1,6 @@
 /** @file Rows of batches: added, copied from batch to batch, folded into a dimension of their own. */
 import { type HostTensor, newHostArray, sizeOf, type TensorSpec } from '../compiler/tensors.js';
-import { arraysOf, type Batch, type BatchSpecs, isSpec, mapBatch } from './batch.js';
+import { arraysOf, type Batch, type BatchSpecs, isSpec, mapBatch, specsOf } from './batch.js';
 
 /** Specs with each array's mapped, nested as they are. */
 function mapSpecs(specs: BatchSpecs, map: (spec: TensorSpec) => TensorSpec): BatchSpecs {
@@ -16,14 +16,22 @@ export function specsWithRows(specs: BatchSpecs, rows: (now: number) => number):
   return mapSpecs(specs, (spec) => ({ ...spec, shape: withRows(spec.shape, rows(spec.shape[0]!)) }));
 }
 
-/** A batch of `rows` rows of padding, shaped like another: 1 in arrays called `paddings`, 0 in all others. */
+/** A batch of padding alone: 1 in arrays called `paddings`, 0 in all others. */
+export function paddingOf(specs: BatchSpecs): Batch {
+  return Object.fromEntries(
+    Object.entries(specs).map(([name, spec]) => {
+      if (!isSpec(spec)) return [name, paddingOf(spec)];
+      const { shape, dtype } = spec;
+      const data = newHostArray(dtype as HostTensor['dtype'], sizeOf(shape));
+      if (name === 'paddings') data.fill(1);
+      return [name, { shape, dtype, data } as HostTensor];
+    }),
+  );
+}
+
+/** A batch of `rows` rows of padding, shaped like another. */
 export function paddingLike(batch: Batch, rows: number): Batch {
-  return mapBatch(batch, ({ shape, dtype }, path) => {
-    const padding = withRows(shape, rows);
-    const data = newHostArray(dtype, sizeOf(padding));
-    if (path.split('.').at(-1) === 'paddings') data.fill(1);
-    return { shape: padding, dtype, data } as HostTensor;
-  }) as Batch;
+  return paddingOf(specsWithRows(specsOf(batch), () => rows));
 }
 
 /** Copies `count` rows from row `from` of a batch to row `at` of another of the same kind. */

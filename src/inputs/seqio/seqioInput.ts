@@ -1,24 +1,23 @@
 /** @file SeqioInput: batches of a task or a mixture (Pax's SeqIOInput). */
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
-import { newHostArray, sizeOf, type TensorSpec } from '../../compiler/tensors.js';
-import { build, sub, toJSON } from '../../hparams/index.js';
+import { build, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
+import { paddingOf } from '../batchRows.js';
 import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
 import { EndOfData, InputError } from '../inputErrors.js';
 import type { IdVocabulary, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { RowInput } from '../rowInput.js';
 import { savedPosition } from '../savedPosition.js';
-import { BaseFeatureConverter, type Segment } from './featureConverter.js';
+import type { BaseFeatureConverter, Segment } from './featureConverter.js';
 import type { LaneSetting } from './lane.js';
 import { joinLanes, Lanes, lanesState } from './lanes.js';
-import { LanguageModelFeatures } from './lmConverters.js';
 import { Pipeline, placed } from './pipeline.js';
-import { MixtureOrTask, type Task } from './seqioTask.js';
+import { seqioFields } from './seqioFields.js';
+import type { MixtureOrTask, Task } from './seqioTask.js';
 import { TaskExamples } from './taskExamples.js';
 
-/** Number of each row's example in an evaluation's data, [batchSize]; -1 for padding. */
+/** Name of the number of each row's example in an evaluation's data, [batchSize]; -1 for padding. */
 const EXAMPLE_IDS = 'exampleIds';
 
 /** The data, opened on first use. */
@@ -38,73 +37,24 @@ interface OpenData {
  * examples, or tasks are mixed, it is the place in each of `numLanes` lanes. Either way a run goes on exactly, and with
  * another batch size or number of hosts it neither repeats nor drops an example.
  */
-export class SeqioInput extends RowInput.with(
-  {
-    mixtureOrTask: sub(MixtureOrTask, null).describe('The examples.'),
-    splitName: z.string().min(1).default('train').describe("The split of the tasks' sources to read."),
-    taskFeatureLengths: z
-      .record(z.string(), z.int().positive())
-      .describe('Longest sequence of each feature that the converter reads; longer ones are trimmed.'),
-    featureConverter: sub(BaseFeatureConverter, () => LanguageModelFeatures.config()).describe(
-      'What makes the arrays of a batch of the features.',
+export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
+  schema
+    .refine(
+      ({ repeat, isTraining, evalLoopNumBatches: count }) =>
+        !(repeat === true && !isTraining && (count === null || count === -1)),
+      {
+        path: ['evalLoopNumBatches'],
+        error:
+          'must be a number of batches where repeat is true: to read to the end of data without end would take for ever',
+      },
+    )
+    .refine(
+      ({ repeat, isTraining, evalNumExamples }) => evalNumExamples === null || !(repeat ?? isTraining),
+      {
+        path: ['evalNumExamples'],
+        error: 'limits data that ends, and this repeats',
+      },
     ),
-    shuffle: z
-      .boolean()
-      .nullable()
-      .default(null)
-      .describe(
-        'Whether training reads each epoch in a random order; null: it does. Evaluations read in order.',
-      ),
-    repeat: z
-      .boolean()
-      .nullable()
-      .default(null)
-      .describe('Whether to start over after the last example; null: in training only.'),
-    trimOutputFeatures: z
-      .boolean()
-      .default(true)
-      .describe('Whether longer sequences are trimmed; else they are errors.'),
-    evalAutoPad: z
-      .boolean()
-      .default(true)
-      .describe(
-        'Whether padding fills the last batches of data that ends; else rows that fill none are left out.',
-      ),
-    evalNumExamples: z
-      .int()
-      .positive()
-      .nullable()
-      .default(null)
-      .describe('Examples to read of data that ends; null: all.'),
-    numLanes: z
-      .int()
-      .positive()
-      .default(16)
-      .describe('Lanes of data that repeats: at least as many as hosts and threads that share it.'),
-    packingRows: z
-      .int()
-      .positive()
-      .default(64)
-      .describe('Rows that are packed together, about: more waste less of a row and take more memory.'),
-  },
-  (schema) =>
-    schema
-      .refine(
-        ({ repeat, isTraining, evalLoopNumBatches: count }) =>
-          !(repeat === true && !isTraining && (count === null || count === -1)),
-        {
-          path: ['evalLoopNumBatches'],
-          error:
-            'must be a number of batches where repeat is true: to read to the end of data without end would take for ever',
-        },
-      )
-      .refine(
-        ({ repeat, isTraining, evalNumExamples }) => evalNumExamples === null || !(repeat ?? isTraining),
-        {
-          path: ['evalNumExamples'],
-          error: 'limits data that ends, and this repeats',
-        },
-      ),
 ) {
   #mixture!: MixtureOrTask;
   #converter!: BaseFeatureConverter;
@@ -247,7 +197,9 @@ export class SeqioInput extends RowInput.with(
   }
 
   protected override emptyBatch(): Batch {
-    return paddingOf(this.batchSpecs());
+    const batch = paddingOf(this.batchSpecs());
+    exampleIdsOf(batch)?.fill(-1);
+    return batch;
   }
 
   protected override fillRow(q: number, batch: Batch, b: number): void {
@@ -301,8 +253,7 @@ export class SeqioInput extends RowInput.with(
 
   #fill(batch: Batch, b: number, segments: readonly Segment[]): void {
     this.#converter.fill(batch, b, segments, this.hp.taskFeatureLengths);
-    const ids = batch[EXAMPLE_IDS] as { readonly data: Int32Array } | undefined;
-    if (ids !== undefined) ids.data[b] = segments[0]!.id;
+    exampleIdsOf(batch)?.fill(segments[0]!.id, b, b + 1);
   }
 
   /** @throws InputError where tasks have different vocabularies, for ids would mean different things */
@@ -371,23 +322,15 @@ export class SeqioInput extends RowInput.with(
   }
 }
 
+/** The numbers of a batch's examples, where it has them. */
+function exampleIdsOf(batch: Batch): Int32Array | undefined {
+  return (batch[EXAMPLE_IDS] as { readonly data: Int32Array } | undefined)?.data;
+}
+
 function newLanes(setting: LaneSetting, { hp }: SeqioInput): Lanes {
   return new Lanes(setting, hp, !hp.evalAutoPad);
 }
 
 function digestOf(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
-}
-
-/** A batch of padding alone: paddings 1, example ids -1, all else 0. */
-function paddingOf(specs: BatchSpecs): Batch {
-  const fills: Readonly<Record<string, number>> = { paddings: 1, [EXAMPLE_IDS]: -1 };
-  return Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => {
-      if (!Array.isArray(spec.shape)) return [name, paddingOf(spec as BatchSpecs)];
-      const { shape, dtype } = spec as TensorSpec & { readonly dtype: 'int32' | 'float32' };
-      const data = newHostArray(dtype, sizeOf(shape));
-      return [name, { shape, dtype, data: data.fill(fills[name] ?? 0) }];
-    }),
-  ) as Batch;
 }

@@ -1,0 +1,56 @@
+/** @file Fields of SeqioInput (Pax's SeqIOInput.HParams). */
+import { z } from 'zod';
+import { sub } from '../../hparams/index.js';
+import { BaseFeatureConverter } from './featureConverter.js';
+import { LanguageModelFeatures } from './lmConverters.js';
+import { MixtureOrTask } from './seqioTask.js';
+
+/** The fields beside those of all inputs. */
+export const seqioFields = {
+  mixtureOrTask: sub(MixtureOrTask, null).describe('The examples.'),
+  splitName: z.string().min(1).default('train').describe("The split of the tasks' sources to read."),
+  taskFeatureLengths: z
+    .record(z.string(), z.int().positive())
+    .describe('Longest sequence of each feature that the converter reads; longer ones are trimmed.'),
+  featureConverter: sub(BaseFeatureConverter, () => LanguageModelFeatures.config()).describe(
+    'What makes the arrays of a batch of the features.',
+  ),
+  shuffle: z
+    .boolean()
+    .nullable()
+    .default(null)
+    .describe(
+      'Whether training reads each epoch in a random order; null: it does. Evaluations read in order.',
+    ),
+  repeat: z
+    .boolean()
+    .nullable()
+    .default(null)
+    .describe('Whether to start over after the last example; null: in training only.'),
+  trimOutputFeatures: z
+    .boolean()
+    .default(true)
+    .describe('Whether longer sequences are trimmed; else they are errors.'),
+  evalAutoPad: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether padding fills the last batches of data that ends; else rows that fill none are left out.',
+    ),
+  evalNumExamples: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe('Examples to read of data that ends; null: all.'),
+  numLanes: z
+    .int()
+    .positive()
+    .default(16)
+    .describe('Lanes of data that repeats: at least as many as hosts and threads that share it.'),
+  packingRows: z
+    .int()
+    .positive()
+    .default(64)
+    .describe('Rows that are packed together, about: more waste less of a row and take more memory.'),
+};
