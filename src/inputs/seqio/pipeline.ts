@@ -4,11 +4,11 @@ import { InputError } from '../inputErrors.js';
 import { ExampleDraws } from './exampleDraws.js';
 import type { Example, PreprocessContext, Preprocessor } from './preprocessor.js';
 
-/** An example with the key of its random numbers, and its place for messages. */
+/** An example with the key of its random numbers, and its place for messages, which may take a while to find. */
 export interface KeyedExample {
   readonly example: Example;
   readonly key: PrngKey;
-  readonly place: string;
+  readonly place: () => string;
 }
 
 /** Keys of the examples that one example was split into; stages have those below. */
@@ -61,11 +61,11 @@ export class Pipeline {
 }
 
 /** What `make` gives. @throws InputError with the example's place */
-export function placed<T>(place: string, make: () => T): T {
+export function placed<T>(place: () => string, make: () => T): T {
   try {
     return make();
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
-    throw new InputError(`${place}: ${error.message}`, { cause: error });
+    throw new InputError(`${place()}: ${error.message}`, { cause: error });
   }
 }

@@ -1,5 +1,4 @@
 /** @file SeqioInput: batches of a task or a mixture (Pax's SeqIOInput). */
-import { createHash } from 'node:crypto';
 import { build, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
 import { paddingOf } from '../batchRows.js';
@@ -14,19 +13,17 @@ import type { LaneSetting } from './lane.js';
 import { joinLanes, Lanes, lanesState } from './lanes.js';
 import { Pipeline, placed } from './pipeline.js';
 import { seqioFields } from './seqioFields.js';
-import type { MixtureOrTask, Task } from './seqioTask.js';
-import { TaskExamples } from './taskExamples.js';
+import { checkVocabularies, type MixtureOrTask, type Task } from './seqioTask.js';
+import { digestOf, type OpenTasks, openTasks } from './taskExamples.js';
 
 /** Name of the number of each row's example in an evaluation's data, [batchSize]; -1 for padding. */
 const EXAMPLE_IDS = 'exampleIds';
 
 /** The data, opened on first use. */
-interface OpenData {
-  readonly tasks: readonly TaskExamples[];
+interface OpenData extends OpenTasks {
   readonly setting: LaneSetting;
   /** null where each example gives one row: then rows are numbered as examples are. */
   readonly lanes: Lanes | null;
-  readonly contents: string;
   /** Digest of what says how rows are made of the records. */
   readonly config: string;
 }
@@ -256,27 +253,6 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
     exampleIdsOf(batch)?.fill(segments[0]!.id, b, b + 1);
   }
 
-  /** @throws InputError where tasks have different vocabularies, for ids would mean different things */
-  #checkTokenizers(): void {
-    const seen = new Map<string, string>();
-    for (const { hp } of this.#tasks) {
-      for (const [name, { hp: feature }] of Object.entries(hp.features)) {
-        const { tokenizer, extraIds } = feature;
-        if (tokenizer.needsCorpus)
-          throw new InputError(
-            `feature '${name}': ${tokenizer.constructor.name} has no vocabulary. Give it one.`,
-          );
-        const identity = `${tokenizer.identity()}${extraIds > 0 ? ` and ${extraIds} extra ids` : ''}`;
-        const before = seen.get(name) ?? identity;
-        if (before !== identity)
-          throw new InputError(
-            `feature '${name}' has the vocabularies ${before} and ${identity}: a mixture's tasks need the same.`,
-          );
-        seen.set(name, identity);
-      }
-    }
-  }
-
   #open(): OpenData {
     this.#data ??= this.#named(() => this.#openData());
     return this.#data;
@@ -285,12 +261,8 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
   #openData(): OpenData {
     const { splitName, taskFeatureLengths, trimOutputFeatures, numLanes, packingRows } = this.hp;
     const order = { seed: this.hp.inputRandomSeed ?? 0, shuffles: this.#shuffles, repeats: this.repeats };
-    this.#checkTokenizers();
-    const weighted = this.#mixture.weightedTasks(splitName);
-    const tasks = weighted.map((task) => new TaskExamples(task, splitName, order));
-    const empty = tasks.find(({ table }) => table.numRecords === 0);
-    if (empty !== undefined)
-      throw new InputError(`split '${splitName}' of task '${empty.name}' has no records.`);
+    checkVocabularies(this.#tasks);
+    const { tasks, contents } = openTasks(this.#mixture.weightedTasks(splitName), splitName, order);
     const setting: LaneSetting = {
       tasks,
       converter: this.#converter,
@@ -302,9 +274,6 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
       groupRows: packingRows,
       maxExamples: this.hp.evalNumExamples ?? Number.POSITIVE_INFINITY,
     };
-    const count = tasks.reduce((sum, { table }) => sum + table.numRecords, 0);
-    const digest = digestOf(tasks.map(({ name, table }) => [name, table.numRecords, table.digest]));
-    const contents = `${count} record${count === 1 ? '' : 's'} (sha256 ${digest})`;
     const lanes = this.#isAligned ? null : newLanes(setting, this);
     return { tasks, setting, contents, lanes, config: this.#configDigest() };
   }
@@ -318,7 +287,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
 
   /** @throws InputError with the input's name */
   #named<T>(make: () => T): T {
-    return placed(`${this.constructor.name} '${this.name}'`, make);
+    return placed(() => `${this.constructor.name} '${this.name}'`, make);
   }
 }
 
@@ -329,8 +298,4 @@ function exampleIdsOf(batch: Batch): Int32Array | undefined {
 
 function newLanes(setting: LaneSetting, { hp }: SeqioInput): Lanes {
   return new Lanes(setting, hp, !hp.evalAutoPad);
-}
-
-function digestOf(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
 }

@@ -1,6 +1,7 @@
 /** @file Task: a source, the steps that make features of its records, and its features (seqio.Task). */
 import { z } from 'zod';
 import { Configurable, instance } from '../../hparams/index.js';
+import { InputError } from '../inputErrors.js';
 import { BaseRecordSource } from '../sources/recordSources.js';
 import type { RecordTable } from '../sources/recordTable.js';
 import { Feature } from './feature.js';
@@ -70,5 +71,26 @@ export class Task extends MixtureOrTask.with({
 
   override tasks(): readonly Task[] {
     return [this];
+  }
+}
+
+/** @throws InputError where tasks have different vocabularies, for ids would mean different things */
+export function checkVocabularies(tasks: readonly Task[]): void {
+  const seen = new Map<string, string>();
+  for (const { hp } of tasks) {
+    for (const [name, { hp: feature }] of Object.entries(hp.features)) {
+      const { tokenizer, extraIds } = feature;
+      if (tokenizer.needsCorpus)
+        throw new InputError(
+          `feature '${name}': ${tokenizer.constructor.name} has no vocabulary. Give it one.`,
+        );
+      const identity = `${tokenizer.identity()}${extraIds > 0 ? ` and ${extraIds} extra ids` : ''}`;
+      const before = seen.get(name) ?? identity;
+      if (before !== identity)
+        throw new InputError(
+          `feature '${name}' has the vocabularies ${before} and ${identity}: a mixture's tasks need the same.`,
+        );
+      seen.set(name, identity);
+    }
   }
 }

@@ -1,5 +1,7 @@
 /** @file The examples of a task's split, without end or once, in the order of a seed. */
+import { createHash } from 'node:crypto';
 import { foldIn, hashString, type PrngKey } from '../../compiler/prng.js';
+import { InputError } from '../inputErrors.js';
 import { KeyedPermutation, streamKey } from '../random.js';
 import type { RecordTable } from '../sources/recordTable.js';
 import type { KeyedExample } from './pipeline.js';
@@ -58,7 +60,7 @@ export class TaskExamples {
     const record = this.#permutation?.at(place) ?? place;
     return {
       example: this.table.read(record),
-      place: this.table.place(record),
+      place: () => this.table.place(record),
       key: foldIn(this.#epochKey, record),
     };
   }
@@ -69,4 +71,26 @@ export class TaskExamples {
     if (this.order.shuffles)
       this.#permutation = new KeyedPermutation(foldIn(this.#keys.order, epoch), this.table.numRecords);
   }
+}
+
+/** Examples of the tasks of a mixture. */
+export interface OpenTasks {
+  readonly tasks: readonly TaskExamples[];
+  /** Number and digest of their records. */
+  readonly contents: string;
+}
+
+/** Opens a split of tasks. @throws InputError for one without records */
+export function openTasks(weighted: readonly WeightedTask[], split: string, order: ExampleOrder): OpenTasks {
+  const tasks = weighted.map((task) => new TaskExamples(task, split, order));
+  const empty = tasks.find(({ table }) => table.numRecords === 0);
+  if (empty !== undefined) throw new InputError(`split '${split}' of task '${empty.name}' has no records.`);
+  const count = tasks.reduce((sum, { table }) => sum + table.numRecords, 0);
+  const digest = digestOf(tasks.map(({ name, table }) => [name, table.numRecords, table.digest]));
+  return { tasks, contents: `${count} record${count === 1 ? '' : 's'} (sha256 ${digest})` };
+}
+
+/** A short digest of a JSON value. */
+export function digestOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
 }

@@ -39,7 +39,7 @@ function made(
   const given = { features: task.hp.features, lengths };
   const pipeline = new Pipeline(task.stages, given, ({ example }) => results.push(plain(example)));
   for (const [i, example] of examples.entries())
-    pipeline.push({ example, key: [seed, i], place: `record ${i}` });
+    pipeline.push({ example, key: [seed, i], place: () => `record ${i}` });
   pipeline.flush();
   return results;
 }
