@@ -41,8 +41,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
         !(repeat === true && !isTraining && (count === null || count === -1)),
       {
         path: ['evalLoopNumBatches'],
-        error:
-          'must be a number of batches where repeat is true: to read to the end of data without end would take for ever',
+        error: 'must be a number of batches where repeat is true: data without end has no end to read to',
       },
     )
     .refine(

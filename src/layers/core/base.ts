@@ -14,6 +14,7 @@ import {
   tagged,
 } from '../../hparams/index.js';
 import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
+import { firstImages, summaryKey } from './layerSummaries.js';
 import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
 import { type Placement, takePlacement, withPlacement } from './placement.js';
@@ -195,7 +196,9 @@ export abstract class BaseLayer extends Configurable.with({
    * if summaries of this verbosity are collected.
    */
   protected addSummary(name: string, value: () => Tensor, verbosity = 2): void {
-    this.#summarize(this.context.summaries, name, 'scalar', value, verbosity);
+    const { summaries, summaryVerbosity } = this.context;
+    if (summaries && verbosity <= summaryVerbosity)
+      summaries[summaryKey(summaries, this.#pathOf(name), 'scalar')] = value();
   }
 
   /**
@@ -206,31 +209,11 @@ export abstract class BaseLayer extends Configurable.with({
    * @throws LayerError for another shape
    */
   protected addImageSummary(name: string, value: () => Tensor, maxImages = 4, verbosity = 2): void {
-    const first = (): Tensor => {
-      const images = value();
-      const [n = 0, height, width, channels = 0] = images.shape;
-      if (images.rank !== 4 || ![1, 3, 4].includes(channels))
-        throw this.error(
-          `the images of summary '${name}': expected [n, height, width, channels] with 1, 3 or 4 channels, got [${images.shape.join(', ')}].`,
-        );
-      const some = tf.slice(images, [0, 0, 0, 0], [Math.min(n, maxImages), height!, width!, channels]);
-      return tf.cast(some, 'float32');
-    };
-    this.#summarize(this.context.images, name, 'image', first, verbosity);
-  }
-
-  #summarize(
-    summaries: Record<string, Tensor> | undefined,
-    name: string,
-    type: 'scalar' | 'image',
-    value: () => Tensor,
-    verbosity: number,
-  ): void {
-    if (!summaries || verbosity > this.context.summaryVerbosity) return;
-    const base = this.#pathOf(name);
-    let key = `${base}_${type}`;
-    for (let i = 1; key in summaries; i++) key = `${base}${i}_${type}`;
-    summaries[key] = value();
+    const { images, summaryVerbosity } = this.context;
+    if (images && verbosity <= summaryVerbosity)
+      images[summaryKey(images, this.#pathOf(name), 'image')] = firstImages(value(), maxImages, (detail) =>
+        this.error(`the images of summary '${name}': ${detail}`),
+      );
   }
 
   /**

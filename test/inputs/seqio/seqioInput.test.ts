@@ -243,7 +243,7 @@ test('a state means nothing for other data, rates or lengths; combinations witho
     'Input \'train\': a state has a number of batches and 16 lanes of 4 numbers, got {"batches":0,"lanes":[[0]]}.',
   );
   expect(() => seqioBuilt({ repeat: true })).toThrow(
-    'must be a number of batches where repeat is true: to read to the end of data without end would take for ever',
+    'must be a number of batches where repeat is true: data without end has no end to read to',
   );
   expect(() => seqioBuilt({ isTraining: true, evalNumExamples: 3 })).toThrow(
     'limits data that ends, and this repeats',
