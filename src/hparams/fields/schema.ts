@@ -276,11 +276,8 @@ function keepsValue(definition: Definition): boolean {
   if (definition[HOLDER] !== undefined) return checks.length === 0;
   const isKept = keeping.has(definition.type) && definition.coerce !== true;
   const hasTextKeys = definition.keyType === undefined || definitionOf(definition.keyType).type === 'string';
-  return (
-    isKept &&
-    hasTextKeys &&
-    [definition as unknown as Check, ...checks].every(({ check }) => !changing.has(check))
-  );
+  const all = [definition as unknown as Check, ...checks];
+  return isKept && hasTextKeys && all.every(({ check }) => !changing.has(check));
 }
 
 /** The schema of the part `key` of what `schema` accepts. */

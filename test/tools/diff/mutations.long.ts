@@ -44,7 +44,7 @@ const files = {
   'corpus/c.txt': `${sentence.toLowerCase()}\n`.repeat(4),
   'corpus/d.txt': 'Seven.\n',
   'tables/a.csv': `width;height;price;kind\n${[...'abcabcabca'].map((kind, i) => `${i};${i * i};${3 - i};${kind}\n`).join('')}`,
-  'tables/c.txt': 'long\nshort\nlong\nshort\n',
+  'tables/c.txt': '0\n2\n1\n0\n',
   'tables/b.jsonl': [...'cba']
     .map((kind, i) => `{"width":${i},"height":true,"price":"0.5","kind":"${kind}"}\n`)
     .join(''),
