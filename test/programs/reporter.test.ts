@@ -1,7 +1,13 @@
-/** @file What a run reports: the same throughput everywhere, in the unit of its data; every kind of summary for TensorBoard. */
+/**
+ * @file What a run reports: the same throughput everywhere, in the unit of its data; every kind of summary for TensorBoard;
+ * metrics of an evaluation on the console, equal and zero ones among them.
+ */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decode } from 'fast-png';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { JobOptions } from '../../src/programs/options.js';
+import { Reporter } from '../../src/programs/reporter.js';
 import { formatCount } from '../../src/summaries/index.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
 import { writePictures } from '../fixtures/project/experiments/pictures.js';
@@ -124,4 +130,46 @@ test('programs of users write scalars, texts, histograms and images', () => {
   expect(pixelsOf(tagged('weights', 'image')[0]!)).toMatchObject({ size: '16x2', images: [{ length: 32 }] });
   const lines = metricLines(directory).filter(({ program }) => program === 'weights');
   expect(lines).toEqual([{ program: 'weights', step: 12, count: 32 }]);
+});
+
+/** What one evaluation at step 3 prints, and its line of metrics.jsonl. */
+async function reported(metrics: Readonly<Record<string, number>>) {
+  const jobLogDir = temporaryDirectory();
+  const printed = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  const options = { jobLogDir, mode: 'eval', name: 'lm.Small' } as JobOptions;
+  const reporter = new Reporter(options, { firstStep: 3, numTrainSteps: 3 });
+  reporter.evaluated('eval_test', 3, {
+    metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, { value, weight: 1 }])),
+    images: {},
+    batches: 2,
+    seconds: 0.5,
+    throughput: { unit: 'examples', perSec: 40 },
+  });
+  await reporter.close();
+  const text = printed.mock.calls.map(([chunk]) => String(chunk)).join('');
+  printed.mockRestore();
+  const line = readFileSync(join(jobLogDir, 'metrics.jsonl'), 'utf8').trim().split('\n').at(-1)!;
+  return { text, written: JSON.parse(line) as Record<string, number> };
+}
+
+test('metrics that are equal or zero are all shown', async () => {
+  const { text } = await reported({ total_loss: 0.5, accuracy: 0, f1: 0.25, auc: 0.25 });
+  expect(text).toBe(
+    'eval_test at step 3: total_loss 0.5, accuracy 0, f1 0.25, auc 0.25, 2 batches in 0.5 s, 40 examples/s\n',
+  );
+});
+
+test('a loss of zero is shown', async () => {
+  const { text } = await reported({ total_loss: 0, accuracy: 1 });
+  expect(text).toContain('step 3: total_loss 0, accuracy 1, 2 batches');
+});
+
+test('what repeats total_loss, an aux_loss of zero and counts stay off the console, and are written', async () => {
+  const metrics = { total_loss: 2, avg_xent: 2, log_pplx: 2, aux_loss: 0, num_predictions: 8 };
+  const { text, written } = await reported(metrics);
+  expect(text).toContain('step 3: total_loss 2, 2 batches');
+  const values = Object.keys(metrics).map((name) => [name, written[`Metrics/${name}`]]);
+  expect(Object.fromEntries(values)).toEqual(metrics);
+  const auxiliary = await reported({ total_loss: 2.5, avg_xent: 2, aux_loss: 0.5 });
+  expect(auxiliary.text).toContain('step 3: total_loss 2.5, avg_xent 2, aux_loss 0.5, 2 batches');
 });
