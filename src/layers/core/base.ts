@@ -1,5 +1,5 @@
 /** @file BaseLayer: declarations of variables and children, and their values in the context of a forward pass. */
-import { hashString, ops, type Tensor, tf } from '../../compiler/index.js';
+import { hashString, ops, type Tensor } from '../../compiler/index.js';
 import {
   build,
   type Config,
