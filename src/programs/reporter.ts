@@ -39,6 +39,10 @@ export interface Course {
   readonly again?: readonly string[];
 }
 
+/** Whether a metric says nothing new: without auxiliary losses, the cross entropies are the total loss. */
+const isImplied = (name: string, value: number, total: number | undefined): boolean =>
+  (name === 'aux_loss' && value === 0) || (['avg_xent', 'log_pplx'].includes(name) && value === total);
+
 /** Reports on one job. Must be closed at its end. */
 export class Reporter {
   readonly #metrics: MetricsFile;
@@ -122,12 +126,9 @@ export class Reporter {
     this.#dataChanged(program, changes);
     const scalars = { ...metricScalars(metrics), batches, ...throughputScalar(throughput) };
     this.#write(program, step, { ...scalars, ...images });
-    // Without auxiliary losses, avg_xent and log_pplx repeat total_loss.
     const total = metrics.total_loss?.value;
-    const repeats = (name: string, value: number): boolean =>
-      name === 'aux_loss' ? value === 0 : name !== 'total_loss' && value === total;
     const shown = Object.entries(metrics)
-      .filter(([name, { value }]) => !name.startsWith('num_') && !repeats(name, value))
+      .filter(([name, { value }]) => !name.startsWith('num_') && !isImplied(name, value, total))
       .map(([name, { value }]) => `${name} ${Number(value.toPrecision(5))}`);
     const took = `${batches} ${batches === 1 ? 'batch' : 'batches'} in ${seconds.toFixed(1)} s`;
     this.#line.message(

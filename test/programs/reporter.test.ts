@@ -160,8 +160,8 @@ test('metrics that are equal or zero are all shown', async () => {
 });
 
 test('a loss of zero is shown', async () => {
-  const { text } = await reported({ total_loss: 0, accuracy: 1 });
-  expect(text).toContain('step 3: total_loss 0, accuracy 1, 2 batches');
+  const { text } = await reported({ total_loss: 0, accuracy: 0 });
+  expect(text).toContain('step 3: total_loss 0, accuracy 0, 2 batches');
 });
 
 test('what repeats total_loss, an aux_loss of zero and counts stay off the console, and are written', async () => {

@@ -42,20 +42,25 @@ test('a prompt is continued as flags say, and as task.decode says without them',
     ...{ code: 0, stderr: '' },
     stdout: `${await run.generate('182 a')}\n`,
   });
-  const flags = ['--temperature=1', '--top_k=20', '--top_p=0.9', '--max_tokens=12', '--seed=7', '--stop=9'];
+  const flags = ['--temperature=2', '--top_k=20', '--top_p=0.9', '--max_tokens=12', '--seed=7', '--stop=9'];
   const drawn = await luthier(['generate', directory, '--prompt=one two ', ...flags]);
-  expect(drawn.stdout).toBe('and and 3367\n');
+  const asked = { temperature: 2, topK: 20, topP: 0.9, maxTokens: 12, seed: 7, stop: ['9'] };
+  expect(drawn.stdout).toBe(`${await run.generate('one two ', asked)}\n`);
+  expect(drawn.stdout).not.toBe(`${await run.generate('one two ')}\n`);
+  const whole = await run.generate('182 a');
+  const stop = whole.slice(3, 5);
   const stopped = await luthier([
     'generate',
     directory,
     '--prompt=182 a',
-    '--stop=11',
+    `--stop=${stop}`,
     '--format=json',
     '--checkpoint=200',
   ]);
+  const before = whole.slice(0, whole.indexOf(stop));
   expect(JSON.parse(stopped.stdout)).toEqual({
     ...{ experiment: 'tiny.Tiny', step: 200 },
-    completions: [{ prompt: '182 a', text: 'nd ', tokens: 5, finishReason: 'stop' }],
+    completions: [{ prompt: '182 a', text: before, tokens: before.length + 2, finishReason: 'stop' }],
   });
 });
 
@@ -98,7 +103,7 @@ test('what is typed is continued line by line, until Ctrl-D', async () => {
   type('\x04');
   await ended;
   const plain = stripVTControlCharacters(shown()).replaceAll('\r', '');
-  expect(plain.split('\n')).toContain(await run.generate('182 a'));
+  expect(plain).toContain(`\n${await run.generate('182 a')}\n`);
 });
 
 test('Ctrl-C ends a conversation, also while a text is written', async () => {
