@@ -55,7 +55,7 @@ test('an evaluation uses training’s vocabulary, even if the text has changed',
   const { code, stderr, stdout } = await run(flags('eval'));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(
-    /^eval_test_validation: its data is not what this run read at first, so figures of before do not compare: the data is 1 document of .*, was 1 document of .* \(.*data\/eval_test_validation\.json\)\.\n/,
+    /^eval_test_validation: its data is not what this run read at first, so figures of before do not compare: the data is 1 document of .*, was 1 document of .* \(.*data\/eval_test_validation\.json\)\.$/m,
   );
   expect(Math.abs(Number(lastLoss()) - Number(trained))).toBeLessThan(0.5);
 });

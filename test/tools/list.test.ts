@@ -92,9 +92,9 @@ own.Family  experiments/own.ts:5  abstract, extends Experiment
 });
 
 test('no match is said, with what may have been meant', async () => {
-  const { code, stdout } = await list('xSmall');
+  const { code, stdout } = await list('own.Smallx');
   expect(stdout).toMatch(
-    /^No experiment of experiments and .*experiments matches 'xSmall'\. Did you mean 'own\.Small'\?\n$/,
+    /^No experiment of experiments and .*experiments matches 'own\.Smallx'\. Did you mean 'own\.Small'\?\n$/,
   );
   expect(code).toBe(1);
 });
