@@ -18,7 +18,8 @@ const usage: [string, string[], string][] = [
     ['--exp=tiny.Tyni', '--job_log_dir=unused'],
     "Could not find experiment 'tiny.Tyni': experiments/tiny.ts exports no class 'Tyni'. " +
       "Did you mean 'tiny.Tiny'?\nExperiments: N in c4.*, N in c4Multislice.*, fiddled.Fiddled, " +
-      'lm.ShakespeareChar, lm.ShakespeareCharBfloat16, lm.Small, N in lmCloud.*, misspelt.Misspelt, nested.toy.Toy, tiny.Tiny, toy.Other, ' +
+      'lm.ShakespeareChar, lm.ShakespeareCharBfloat16, lm.Small, lm.SmallBpe, N in lmCloud.*, misspelt.Misspelt, ' +
+      'nested.toy.Toy, pictures.Pictures, t5.Small, tiny.Tiny, toy.Other, ' +
       'toy.Toy (npx luthier list shows them all).',
   ],
   [

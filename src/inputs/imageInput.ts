@@ -169,7 +169,8 @@ export class ImageInput extends RowInput.with({
   }
 
   protected override identity(): { readonly [name: string]: JsonValue } {
-    return { data: this.#find().contents };
+    // States of before say nothing of it, and held out others.
+    return { data: this.#find().contents, ...(this.hp.split !== 'all' && { heldOut: 'one of each run' }) };
   }
 
   get #augments(): boolean {

@@ -18,8 +18,31 @@ export function drawBelow(key: PrngKey, counter: number, bound: number): number 
   return scale(high, low, bound);
 }
 
-/** Name of the order that `KeyedPermutation` gives, for states whose positions depend on it. */
-export const KEYED_PERMUTATION = 'keyed permutation';
+/** A random order of 0 … size − 1. */
+export interface RandomOrder {
+  readonly size: number;
+  at(place: number): number;
+}
+
+/** Random orders, determined by a key, under the names by which states record them. */
+export const RANDOM_ORDERS = {
+  'keyed permutation': (key: PrngKey, size: number): RandomOrder => new KeyedPermutation(key, size),
+  /** In memory; of states that name none, for those before them had no other. */
+  'Fisher-Yates': shuffled,
+};
+
+export type RandomOrderName = keyof typeof RANDOM_ORDERS;
+
+function shuffled(key: PrngKey, size: number): RandomOrder {
+  const bits = randomBits(key, 2 * size);
+  const order = new Uint32Array(size);
+  for (let i = 0; i < size; i++) {
+    const j = scale(bits[2 * i]!, bits[2 * i + 1]!, i + 1);
+    order[i] = order[j]!;
+    order[j] = i;
+  }
+  return { size, at: (place) => order[place]! };
+}
 
 /** Rounds of the network: enough that places of large orders look independent, and more where a digit has few values. */
 const roundsFor = (size: number): number => (size < 2 ** 16 ? 12 : 6);
@@ -29,7 +52,7 @@ const roundsFor = (size: number): number => (size < 2 ** 16 ? 12 : 6);
  * Rogaway, "Ciphers with arbitrary finite domains", 2002). A number is a pair of digits in the base √size, rounded up; each
  * round adds a hash of one digit to the other. What leads out of the range goes through the network again.
  */
-export class KeyedPermutation {
+export class KeyedPermutation implements RandomOrder {
   readonly size: number;
   readonly #base: number;
   readonly #keys: Uint32Array;

@@ -5,7 +5,7 @@ import { type Batch, type BatchSpecs, specsOf } from './batch.js';
 import { EndOfData } from './inputErrors.js';
 import type { InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
-import { KEYED_PERMUTATION, KeyedPermutation, streamKey } from './random.js';
+import { RANDOM_ORDERS, type RandomOrder, type RandomOrderName, streamKey } from './random.js';
 import { savedPosition } from './savedPosition.js';
 
 /** Purpose of the order's random stream under the input's seed; the epoch is added. */
@@ -20,7 +20,8 @@ export abstract class RowInput extends BaseInput.with({}) {
   static override readonly isAbstract = true;
   #position = 0;
   #epoch = -1;
-  #order: KeyedPermutation | undefined;
+  #order: RandomOrder | undefined;
+  #orderName: RandomOrderName = 'keyed permutation';
 
   /** Number of rows; Infinity for endless data, which defines its own order. */
   protected abstract get numRows(): number;
@@ -71,6 +72,7 @@ export abstract class RowInput extends BaseInput.with({}) {
 
   override reset(): void {
     this.#position = 0;
+    this.#setOrder('keyed permutation');
   }
 
   override getState(): InputState {
@@ -78,7 +80,22 @@ export abstract class RowInput extends BaseInput.with({}) {
   }
 
   override setState(state: InputState): void {
-    this.#position = savedPosition(this.name, state, this.#identity());
+    const { order } = state;
+    this.#setOrder(order === undefined || order === 'Fisher-Yates' ? 'Fisher-Yates' : 'keyed permutation');
+    const identity = Object.entries(this.#identity()).filter(
+      ([name]) => name !== 'order' || order !== undefined,
+    );
+    this.#position = savedPosition(this.name, state, Object.fromEntries(identity));
+  }
+
+  #setOrder(name: RandomOrderName): void {
+    this.#orderName = name;
+    this.#order = undefined;
+  }
+
+  /** Name of the random order, for the identity of inputs whose rows are drawn with `permuted`. */
+  protected get orderName(): RandomOrderName {
+    return this.#orderName;
   }
 
   /** Adds the values that the order of rows depends on, if the data has an end. */
@@ -89,7 +106,7 @@ export abstract class RowInput extends BaseInput.with({}) {
       ...own,
       rows: this.numRows,
       shuffleSeed: this.hp.inputRandomSeed ?? 0,
-      order: KEYED_PERMUTATION,
+      order: this.#orderName,
     };
   }
 
@@ -112,7 +129,8 @@ export abstract class RowInput extends BaseInput.with({}) {
   protected permuted(n: number, size: number): { readonly epoch: number; readonly item: number } {
     const epoch = Math.floor(n / size);
     if (this.#order?.size !== size || epoch !== this.#epoch) {
-      this.#order = new KeyedPermutation(streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch), size);
+      const key = streamKey(this.hp.inputRandomSeed ?? 0, ORDER + epoch);
+      this.#order = RANDOM_ORDERS[this.#orderName](key, size);
       this.#epoch = epoch;
     }
     return { epoch, item: this.#order.at(n - epoch * size) };

@@ -14,7 +14,7 @@ import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
 import { fillWindow, packedRows, type RowSource, windowRows } from './lmRows.js';
-import { drawBelow, KEYED_PERMUTATION, streamKey } from './random.js';
+import { drawBelow, streamKey } from './random.js';
 import { RowInput } from './rowInput.js';
 import { fingerprint, readTextCorpus } from './textCorpus.js';
 import type { TokenStream } from './tokens.js';
@@ -170,7 +170,7 @@ export class TextInput extends RowInput.with({
       seqLen: this.hp.seqLen,
       packed: this.hp.packed,
       sampling: this.sampling,
-      ...(this.sampling === 'permuted' && { order: KEYED_PERMUTATION }),
+      ...(this.sampling === 'permuted' && { order: this.orderName }),
       repeat: this.repeats,
       seed: this.#seed,
     };

@@ -78,11 +78,28 @@ test('another seed or number of rows is another order, so a saved position is re
       'shuffleSeed is 7, was 0. Bring back what it was, or start a new run in another directory.',
   );
   expect(going({ count: 11 })).toThrow(InputError);
-  const { order: _, ...olderState } = state;
-  expect(() => build(config({ isTraining: true })).setState(olderState)).toThrow(
+  expect(() => build(config({ isTraining: true })).setState({ ...state, order: 'by hand' })).toThrow(
     "Input 'numbers' cannot go on from the saved state, for its data has changed since: " +
-      'order is keyed permutation, was not recorded. Bring back what it was, or start a new run in another directory.',
+      'order is keyed permutation, was by hand. Bring back what it was, or start a new run in another directory.',
   );
+});
+
+test('a state that names no order goes on in that of versions before, until a reset', async () => {
+  const { order: _, ...olderState } = build(config({ isTraining: true })).getState();
+  const input = build(config({ isTraining: true, batchSize: 5 }));
+  input.setState(olderState);
+  const older = await read(input, 4);
+  expect(older.slice(0, 10)).not.toEqual(older.slice(10));
+  for (const epoch of [older.slice(0, 10), older.slice(10)]) expect(rising(epoch)).toEqual(oneToTen);
+  const state = input.getState();
+  expect(state.order).toBe('Fisher-Yates');
+  const next = await read(input, 2);
+  const other = build(config({ isTraining: true, batchSize: 5 }));
+  other.setState(state);
+  expect(await read(other, 2)).toEqual(next);
+  input.reset();
+  expect(input.getState()).toMatchObject({ position: 0, order: 'keyed permutation' });
+  expect(await read(input, 4)).not.toEqual(older);
 });
 
 test('data without a row ends at once, in training too', async () => {
