@@ -27,3 +27,9 @@ export function takePlacement<L>(): Placement<L> {
   next = undefined;
   return placement as Placement<L>;
 }
+
+/** What is wrong with a layer that `createChild` was to make and another place made. */
+export const builtElsewhere = (path: string): string =>
+  `stands at ${path} without having been made there: either an instance() field of it holds a layer, ` +
+  'which is built before its owner (hold layers in sub() fields and make them with createChild), or its ' +
+  'config is also built as a model of its own.';
