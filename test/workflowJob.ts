@@ -127,6 +127,8 @@ class Runner {
           this.start('git', ['checkout', '--quiet', '--detach', 'FETCH_HEAD'])
         );
       }
+      // A cache without an entry, as for a pull request's first commit.
+      case 'actions/cache':
       case 'actions/setup-node':
         return true;
       case 'actions/upload-artifact': {
