@@ -144,6 +144,8 @@ test('a pull request of this repository, then posted again with the label that i
     'success: actions/checkout',
     'success: actions/setup-node',
     'success: npm ci --ignore-scripts',
+    'success: mkdir -p -m 700 ~/.cache/luthier',
+    'success: actions/cache',
     'failure: Compare the experiments',
     'success: actions/upload-artifact',
     'success: Snapshots are current',
