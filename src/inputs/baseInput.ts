@@ -6,7 +6,7 @@ import { Configurable } from '../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { padBatch, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
-import { InputError } from './inputErrors.js';
+import { InputError, placed } from './inputErrors.js';
 import {
   type IdRows,
   type IdVocabulary,
@@ -249,4 +249,9 @@ export abstract class BaseInput
   }
 
   async close(): Promise<void> {}
+
+  /** What `make` gives. @throws InputError with the input's class and name. */
+  protected named<T>(make: () => T): T {
+    return placed(() => `${this.constructor.name} '${this.name}'`, make);
+  }
 }

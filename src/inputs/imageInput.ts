@@ -227,7 +227,7 @@ export class ImageInput extends RowInput.with({
   #imageOf(row: number): RawImage {
     const { height, width, channels, fit } = this.hp;
     return this.#kept.get(row, () => {
-      const stored = this.#named(() => this.#find().images[row]!.pixels(this.#decode!));
+      const stored = this.named(() => this.#find().images[row]!.pixels(this.#decode!));
       const image = withChannels(stored, channels);
       if (this.#augmentations()[0]?.fitsToBatch) return image;
       return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width);
@@ -235,7 +235,7 @@ export class ImageInput extends RowInput.with({
   }
 
   #find(): Found {
-    this.#found ??= this.#named(() => {
+    this.#found ??= this.named(() => {
       const { images, files, digest } = this.hp.source.read();
       const { numItems, item } = splitOf(images.length, this.hp, 'images');
       const wanted = Array.from({ length: numItems }, (_, row) => images[item(row)]!);
@@ -244,17 +244,9 @@ export class ImageInput extends RowInput.with({
     return this.#found;
   }
 
-  /** The result of `action`, whose errors name the input. */
-  #named<T>(action: () => T): T {
-    try {
-      return action();
-    } catch (error) {
-      if (!(error instanceof InputError)) throw error;
-      return this.#fail(error.message, error);
-    }
-  }
-
-  #fail(problem: string, cause?: Error): never {
-    throw new InputError(`${this.constructor.name} '${this.name}': ${problem}`, { cause });
+  #fail(problem: string): never {
+    return this.named(() => {
+      throw new InputError(problem);
+    });
   }
 }

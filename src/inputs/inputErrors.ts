@@ -1,4 +1,4 @@
-/** @file Errors of inputs: InputError for invalid inputs, EndOfData at the end of their data. */
+/** @file Errors of inputs: InputError for invalid inputs, with its place; EndOfData at the end of their data. */
 
 /** An input can't be created or continued; the message names input, problem and valid values. */
 export class InputError extends Error {
@@ -12,5 +12,15 @@ export class EndOfData extends Error {
   /** @param inputName name of the exhausted input */
   constructor(readonly inputName: string) {
     super(`Input '${inputName}' has no more data.`);
+  }
+}
+
+/** What `make` gives. @throws InputError that begins with the place of what `make` is about */
+export function placed<T>(place: () => string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    throw new InputError(`${place()}: ${error.message}`, { cause: error });
   }
 }

@@ -6,7 +6,6 @@ import { builds } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import type { FeatureSpec } from './features.js';
-import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
 import { emptyBatchOf, features, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
 import { RowInput } from './rowInput.js';
@@ -89,19 +88,15 @@ export class RecordInput extends RowInput.with({
 
   /** @throws InputError with the input's name and the record's place */
   #load(): Table {
-    if (this.#table !== undefined) return this.#table;
-    try {
+    this.#table ??= this.named(() => {
       const records = this.#open();
       const wanted = splitOf(records.numRecords, this.hp, 'records');
       const columns = this.#columnsOf(records, wanted);
       const contents = contentsOf(wanted.numItems, columns);
-      this.#table = { numRows: wanted.numItems, columns, files: records.files, contents };
       records.close();
-      return this.#table;
-    } catch (error) {
-      if (!(error instanceof InputError)) throw error;
-      throw new InputError(`${this.constructor.name} '${this.name}': ${error.message}`, { cause: error });
-    }
+      return { numRows: wanted.numItems, columns, files: records.files, contents };
+    });
+    return this.#table;
   }
 
   #open(): RecordTable {

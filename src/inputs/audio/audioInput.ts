@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { foldIn } from '../../compiler/prng.js';
 import { instance } from '../../hparams/index.js';
 import type { Batch, BatchSpecs, BatchUnit } from '../batch.js';
+import { paddingOf } from '../batchRows.js';
 import { classFolderFields, filesByClass } from '../classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from '../corpusFiles.js';
 import type { DataIdentity } from '../dataIdentity.js';
@@ -11,7 +12,7 @@ import { InputError } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
 import { KeptItems } from '../keptItems.js';
 import { drawBelow, streamKey } from '../random.js';
-import { emptyBatchOf, writeRow } from '../recordBatches.js';
+import { writeRow } from '../recordBatches.js';
 import { RowInput } from '../rowInput.js';
 import { splitFields, splitOf } from '../splits.js';
 import { LogMel } from './logMel.js';
@@ -74,9 +75,7 @@ export class AudioInput extends RowInput.with({
   }
 
   protected override emptyBatch(): Batch {
-    const batch = emptyBatchOf(this.batchSpecs());
-    (batch.paddings!.data as Float32Array).fill(1);
-    return batch;
+    return paddingOf(this.batchSpecs());
   }
 
   protected override fillRow(row: number, batch: Batch, b: number, epoch: number): void {
@@ -109,7 +108,7 @@ export class AudioInput extends RowInput.with({
   #samplesOf(row: number): Float32Array {
     const { features, resample: resamples } = this.hp;
     const wanted = features.hp.sampleRate;
-    return this.#named(() => {
+    return this.named(() => {
       const [file] = readFiles([this.#find().sounds[row]!.file]) as [SourceFile];
       const sound = soundOf(file);
       if (sound.sampleRate !== wanted && !resamples)
@@ -122,7 +121,7 @@ export class AudioInput extends RowInput.with({
   }
 
   #find(): Found {
-    this.#found ??= this.#named(() => {
+    this.#found ??= this.named(() => {
       const { classes, files } = filesByClass(this.hp, /\.wav$/i);
       const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
       const { numItems, item } = splitOf(files.length, this.hp, 'sounds');
@@ -131,16 +130,6 @@ export class AudioInput extends RowInput.with({
       return { sounds, contents: `${numItems} sounds (sha256 ${digest})` };
     });
     return this.#found;
-  }
-
-  /** The result of `action`, whose errors name the input. */
-  #named<T>(action: () => T): T {
-    try {
-      return action();
-    } catch (error) {
-      if (!(error instanceof InputError)) throw error;
-      throw new InputError(`${this.constructor.name} '${this.name}': ${error.message}`, { cause: error });
-    }
   }
 }
 

@@ -1,9 +1,9 @@
 /** @file Lane: every L-th example of each task, drawn by rate, preprocessed and packed, group after group. */
 import { foldIn, type PrngKey } from '../../compiler/prng.js';
-import { InputError } from '../inputErrors.js';
+import { InputError, placed } from '../inputErrors.js';
 import { drawBelow, KeyedPermutation, streamKey } from '../random.js';
 import type { BaseFeatureConverter, FeatureLengths, Segment } from './featureConverter.js';
-import { Pipeline, placed } from './pipeline.js';
+import { Pipeline } from './pipeline.js';
 import type { TaskExamples } from './taskExamples.js';
 
 /** Purposes of the random streams under the input's seed. */

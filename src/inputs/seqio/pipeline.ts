@@ -1,6 +1,6 @@
 /** @file A task's preprocessing of examples that follow one another. */
 import { foldIn, type PrngKey } from '../../compiler/prng.js';
-import { InputError } from '../inputErrors.js';
+import { placed } from '../inputErrors.js';
 import { ExampleDraws } from './exampleDraws.js';
 import type { Example, PreprocessContext, Preprocessor } from './preprocessor.js';
 
@@ -57,15 +57,5 @@ export class Pipeline {
     const made = placed(place, () => [...this.stages[s]!.apply(examples, context)]);
     for (const [i, example] of made.entries())
       this.#take({ example, place, key: i === 0 ? key : foldIn(key, PARTS + i) }, s + 1);
-  }
-}
-
-/** What `make` gives. @throws InputError with the example's place */
-export function placed<T>(place: () => string, make: () => T): T {
-  try {
-    return make();
-  } catch (error) {
-    if (!(error instanceof InputError)) throw error;
-    throw new InputError(`${place()}: ${error.message}`, { cause: error });
   }
 }

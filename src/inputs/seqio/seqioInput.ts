@@ -3,7 +3,7 @@ import { build, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
 import { paddingOf } from '../batchRows.js';
 import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
-import { EndOfData, InputError } from '../inputErrors.js';
+import { EndOfData, InputError, placed } from '../inputErrors.js';
 import type { IdVocabulary, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { RowInput } from '../rowInput.js';
@@ -11,7 +11,7 @@ import { savedPosition } from '../savedPosition.js';
 import type { BaseFeatureConverter, Segment } from './featureConverter.js';
 import type { LaneSetting } from './lane.js';
 import { joinLanes, Lanes, lanesState } from './lanes.js';
-import { Pipeline, placed } from './pipeline.js';
+import { Pipeline } from './pipeline.js';
 import { seqioFields } from './seqioFields.js';
 import { checkVocabularies, type MixtureOrTask, type Task } from './seqioTask.js';
 import { digestOf, type OpenTasks, openTasks } from './taskExamples.js';
@@ -61,7 +61,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
     this.#mixture = build(this.hp.mixtureOrTask);
     this.#converter = build(this.hp.featureConverter);
     const { taskFeatureLengths: lengths } = this.hp;
-    this.#named(() => {
+    this.named(() => {
       for (const { hp } of this.#tasks) this.#converter.featureNames({ features: hp.features, lengths });
     });
     if (this.repeats && !this.#isAligned && this.hp.numInfeedHosts > this.hp.numLanes)
@@ -207,7 +207,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
       const segment = placed(place, () => this.#converter.segmentOf(example, q, given, setting.trims));
       this.#fill(batch, b, [segment]);
     });
-    this.#named(() => pipeline.push(examples!.at(q)));
+    this.named(() => pipeline.push(examples!.at(q)));
   }
 
   /** What the rows are made of: a position in them means nothing for others. */
@@ -240,7 +240,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
   }
 
   #batchOf(lanes: Lanes): Batch {
-    const rows = this.#named(() => lanes.next());
+    const rows = this.named(() => lanes.next());
     if (rows === undefined) throw new EndOfData(this.name);
     const batch = this.emptyBatch();
     for (const [b, row] of rows.entries()) this.#fill(batch, b, row);
@@ -253,7 +253,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
   }
 
   #open(): OpenData {
-    this.#data ??= this.#named(() => this.#openData());
+    this.#data ??= this.named(() => this.#openData());
     return this.#data;
   }
 
@@ -282,11 +282,6 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
     const { mixtureOrTask, featureConverter, taskFeatureLengths, splitName } = this.hp;
     const learned = withTokenizerOf(mixtureOrTask, this.knownIdentity());
     return digestOf([toJSON(learned), toJSON(featureConverter), taskFeatureLengths, splitName]);
-  }
-
-  /** @throws InputError with the input's name */
-  #named<T>(make: () => T): T {
-    return placed(() => `${this.constructor.name} '${this.name}'`, make);
   }
 }
 
