@@ -1,6 +1,6 @@
 /** @file A batch of host arrays, and the batch that language models read. */
 
-import { type HostTensor, newHostArray, sizeOf, type TensorSpec, type Tree } from '../compiler/tensors.js';
+import { type HostTensor, sizeOf, type TensorSpec, type Tree } from '../compiler/tensors.js';
 
 /** A batch: arrays by name, nested where an input likes, each with the batch as its first dimension. */
 export interface Batch {
@@ -125,17 +125,4 @@ export function lmBatchSpecs(batchSize: number, seqLen: number, packed = false):
     weights: float32(shape),
     ...(packed && { segmentIds: int32(shape), segmentPos: int32(shape) }),
   };
-}
-
-/**
- * An LmBatch or PackedLmBatch of padding alone, to be filled: ids, labels, weights and segments 0, paddings 1.
- */
-export function emptyLmBatch(batchSize: number, seqLen: number, packed = false): LmBatch {
-  const arrays = Object.entries(lmBatchSpecs(batchSize, seqLen, packed)).map(([name, spec]) => [
-    name,
-    { ...spec, data: newHostArray(spec.dtype as HostTensor['dtype'], batchSize * seqLen) },
-  ]);
-  const batch: LmBatch = Object.fromEntries(arrays);
-  batch.paddings.data.fill(1);
-  return batch;
 }

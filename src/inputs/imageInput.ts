@@ -5,6 +5,7 @@ import { instance } from '../hparams/index.js';
 import { BaseAugmentation } from './augmentations/baseAugmentation.js';
 import { BaseMixing } from './augmentations/mixing.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
+import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { BaseImageSource, type LabelledImage } from './imageSources.js';
 import { InputError } from './inputErrors.js';
@@ -19,7 +20,7 @@ import {
   resize,
   withChannels,
 } from './rawImage.js';
-import { emptyBatchOf, writeRow } from './recordBatches.js';
+import { writeRow } from './recordBatches.js';
 import { RowInput } from './rowInput.js';
 import { ExampleDraws } from './seqio/exampleDraws.js';
 import { splitFields, splitOf } from './splits.js';
@@ -142,7 +143,7 @@ export class ImageInput extends RowInput.with({
   }
 
   protected override emptyBatch(): Batch {
-    return emptyBatchOf(this.batchSpecs());
+    return paddingOf(this.batchSpecs());
   }
 
   protected override fillRow(row: number, batch: Batch, b: number, epoch: number): void {

@@ -1,9 +1,8 @@
 /** @file Batches of features of records: a tensor for each feature, and the weights of the rows. */
 import { z } from 'zod';
-import { newHostArray, sizeOf } from '../compiler/tensors.js';
 import { instance } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
-import { BaseFeature, type FeatureSpec } from './features.js';
+import { BaseFeature } from './features.js';
 import { InputError } from './inputErrors.js';
 import type { DataRecord } from './sources/recordTable.js';
 
@@ -26,16 +25,6 @@ export function recordSpecs(features: Features, batchSize: number): BatchSpecs {
     return [name, { shape: [batchSize, ...shape], dtype }] as const;
   });
   return { ...Object.fromEntries(specs), [WEIGHTS]: { shape: [batchSize], dtype: 'float32' } };
-}
-
-/** A batch of zeros with these specs. */
-export function emptyBatchOf(specs: BatchSpecs): Batch {
-  return Object.fromEntries(
-    (Object.entries(specs) as [string, FeatureSpec][]).map(([name, { shape, dtype }]) => [
-      name,
-      { shape, dtype, data: newHostArray(dtype, sizeOf(shape)) },
-    ]),
-  );
 }
 
 /** Values of a row by the names of a batch's tensors. */

@@ -4,10 +4,11 @@ import { z } from 'zod';
 import { newHostArray, sizeOf } from '../compiler/tensors.js';
 import { builds } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
+import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import type { FeatureSpec } from './features.js';
 import type { JsonValue } from './jsonValue.js';
-import { emptyBatchOf, features, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
+import { features, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
 import { RowInput } from './rowInput.js';
 import { BaseRecordSource } from './sources/recordSources.js';
 import { type DataRecord, type RecordTable, tableOf } from './sources/recordTable.js';
@@ -62,7 +63,7 @@ export class RecordInput extends RowInput.with({
   }
 
   protected override emptyBatch(): Batch {
-    return emptyBatchOf(this.batchSpecs());
+    return paddingOf(this.batchSpecs());
   }
 
   protected override fillRow(row: number, batch: Batch, b: number): void {

@@ -3,11 +3,12 @@ import { z } from 'zod';
 import { builds } from '../hparams/index.js';
 import { BaseInput } from './baseInput.js';
 import type { Batch, BatchSpecs } from './batch.js';
+import { paddingOf } from './batchRows.js';
 import { EndOfData, InputError } from './inputErrors.js';
 import type { InputState } from './inputSource.js';
 import type { JsonValue } from './jsonValue.js';
 import { drawBelow, streamKey } from './random.js';
-import { emptyBatchOf, features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
+import { features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
 import { savedPosition } from './savedPosition.js';
 import { type DataRecord, recordOf } from './sources/recordTable.js';
 import { splitFields, streamSplit } from './splits.js';
@@ -91,7 +92,7 @@ export class StreamInput extends BaseInput.with({
   async #read(): Promise<Batch> {
     const { batchSize, infeedHostIndex } = this.hp;
     const rows = await this.#rowsAt(this.#position);
-    const batch = emptyBatchOf(this.batchSpecs());
+    const batch = paddingOf(this.batchSpecs());
     const all = this.getGlobalBatchSize();
     let count = 0;
     for (; count < all; count++) {

@@ -5,12 +5,12 @@ import { foldIn, randomBits } from '../compiler/prng.js';
 import {
   type BatchSpecs,
   type BatchUnit,
-  emptyLmBatch,
   type LmBatch,
   lmBatchSpecs,
   type PackedLmBatch,
   TOKEN_UNIT,
 } from './batch.js';
+import { paddingOf } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import type { JsonValue } from './jsonValue.js';
 import { streamKey } from './random.js';
@@ -52,8 +52,7 @@ export class SyntheticLmInput extends RowInput.with({
   }
 
   protected override emptyBatch(): LmBatch {
-    const { batchSize, seqLen, packed } = this.hp;
-    return emptyLmBatch(batchSize, seqLen, packed);
+    return paddingOf(this.batchSpecs()) as LmBatch;
   }
 
   protected override fillRow(row: number, batch: LmBatch, b: number): void {

@@ -2,14 +2,8 @@
 
 import { z } from 'zod';
 import { instance } from '../hparams/index.js';
-import {
-  type BatchSpecs,
-  type BatchUnit,
-  emptyLmBatch,
-  type LmBatch,
-  lmBatchSpecs,
-  TOKEN_UNIT,
-} from './batch.js';
+import { type BatchSpecs, type BatchUnit, type LmBatch, lmBatchSpecs, TOKEN_UNIT } from './batch.js';
+import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
@@ -129,8 +123,7 @@ export class TextInput extends RowInput.with({
   }
 
   protected override emptyBatch(): LmBatch {
-    const { batchSize, seqLen, packed } = this.hp;
-    return emptyLmBatch(batchSize, seqLen, packed);
+    return paddingOf(this.batchSpecs()) as LmBatch;
   }
 
   protected override fillRow(row: number, batch: LmBatch, b: number): void {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { emptyLmBatch, type LmBatch } from '../../src/inputs/batch.js';
+import { type LmBatch, lmBatchSpecs, type PackedLmBatch } from '../../src/inputs/batch.js';
+import { paddingOf } from '../../src/inputs/batchRows.js';
 import { packedRows, planPacking, type RowSource, windowRows } from '../../src/inputs/lmRows.js';
 import { concatenate } from '../../src/inputs/tokens.js';
 
@@ -22,7 +23,9 @@ function pairs(batch: LmBatch): string[] {
   return found;
 }
 
-const emptyPackedLmBatch = (rows: number, seqLen: number) => emptyLmBatch(rows, seqLen, true);
+const emptyLmBatch = (rows: number, seqLen: number) => paddingOf(lmBatchSpecs(rows, seqLen)) as LmBatch;
+const emptyPackedLmBatch = (rows: number, seqLen: number) =>
+  paddingOf(lmBatchSpecs(rows, seqLen, true)) as PackedLmBatch;
 
 function allRows(
   rows: RowSource<any>,

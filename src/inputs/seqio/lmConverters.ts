@@ -16,12 +16,35 @@ function unsigned(tokens: Int32Array, least: number): { labels: Int32Array; weig
   return { labels, weights };
 }
 
+/** Base of the converters that make one sequence, with labels and weights, of an example. */
+abstract class LabelledFeatureConverter extends BaseFeatureConverter.with({}) {
+  static override readonly isAbstract = true;
+
+  abstract override capacity(lengths: FeatureLengths['lengths']): readonly [number];
+
+  protected abstract sequenceOf(tokens: Segment['tokens']): Sequence;
+
+  override batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs {
+    return decoderSpecs(batchSize, this.capacity(lengths)[0]);
+  }
+
+  override fill(
+    batch: Batch,
+    b: number,
+    segments: readonly Segment[],
+    lengths: FeatureLengths['lengths'],
+  ): void {
+    const sequences = segments.map(({ tokens }) => this.sequenceOf(tokens));
+    writeSequences(batch, b, this.capacity(lengths)[0], sequences);
+  }
+}
+
 /**
  * Batches for a decoder, as Pax's LanguageModelFeatures: `labels` are the targets, or, where taskFeatureLengths has inputs,
  * inputs and targets behind one another (a prefix LM); `ids` are the labels' predecessors, `bosId` first. A row is as long
  * as both together. `inputsIndicator` is 1 for labels that are inputs.
  */
-export class LanguageModelFeatures extends BaseFeatureConverter.with({
+export class LanguageModelFeatures extends LabelledFeatureConverter.with({
   weightsOnTargetsOnly: z
     .boolean()
     .nullable()
@@ -38,8 +61,7 @@ export class LanguageModelFeatures extends BaseFeatureConverter.with({
   }
 
   override batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs {
-    const [length] = this.capacity(lengths);
-    const specs = decoderSpecs(batchSize, length);
+    const specs = super.batchSpecs(batchSize, lengths);
     return lengths.inputs === undefined ? specs : { ...specs, inputsIndicator: specs.ids! };
   }
 
@@ -47,17 +69,7 @@ export class LanguageModelFeatures extends BaseFeatureConverter.with({
     return [(inputs?.length ?? 0) + targets!.length];
   }
 
-  override fill(
-    batch: Batch,
-    b: number,
-    segments: readonly Segment[],
-    lengths: FeatureLengths['lengths'],
-  ): void {
-    const sequences = segments.map(({ tokens }) => this.#sequenceOf(tokens));
-    writeSequences(batch, b, this.capacity(lengths)[0], sequences);
-  }
-
-  #sequenceOf({ inputs = new Int32Array(0), targets }: Segment['tokens']): Sequence {
+  protected override sequenceOf({ inputs = new Int32Array(0), targets }: Segment['tokens']): Sequence {
     const { weightsOnTargetsOnly, bosId } = this.hp;
     const signed = new Int32Array(inputs.length + targets!.length);
     signed.set(inputs);
@@ -71,31 +83,18 @@ export class LanguageModelFeatures extends BaseFeatureConverter.with({
 }
 
 /** Batches for an encoder that predicts masked tokens: `ids` are the inputs, `labels` the targets, of weight 0 below 0. */
-export class MaskedLanguageModelFeatures extends BaseFeatureConverter {
+export class MaskedLanguageModelFeatures extends LabelledFeatureConverter {
   protected override readonly taskFeatures = { inputs: 'required', targets: 'required' } as const;
 
   override capacity({ targets }: FeatureLengths['lengths']): [number] {
     return [targets!];
   }
 
-  override batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs {
-    return decoderSpecs(batchSize, this.capacity(lengths)[0]);
-  }
-
   protected override sizesOf({ targets }: Segment['tokens']): [number] {
     return [targets!.length];
   }
 
-  override fill(
-    batch: Batch,
-    b: number,
-    segments: readonly Segment[],
-    lengths: FeatureLengths['lengths'],
-  ): void {
-    const sequences = segments.map(({ tokens: { inputs, targets } }) => ({
-      ids: inputs!.subarray(0, targets!.length),
-      ...unsigned(targets!, 1),
-    }));
-    writeSequences(batch, b, this.capacity(lengths)[0], sequences);
+  protected override sequenceOf({ inputs, targets }: Segment['tokens']): Sequence {
+    return { ids: inputs!.subarray(0, targets!.length), ...unsigned(targets!, 1) };
   }
 }
