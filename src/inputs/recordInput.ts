@@ -12,6 +12,7 @@ import { features, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
 import { RowInput } from './rowInput.js';
 import { BaseRecordSource } from './sources/recordSources.js';
 import { type DataRecord, type RecordTable, tableOf } from './sources/recordTable.js';
+import { ALL, openSubSplits } from './sources/subSplits.js';
 import { type Split, splitFields, splitOf } from './splits.js';
 
 /** A feature of all records of the split, behind one another. */
@@ -49,6 +50,11 @@ export class RecordInput extends RowInput.with({
   source: source.describe(
     'The records: a list of them, a source such as CsvSource, or a configurable function that gives an iterable.',
   ),
+  splitName: z
+    .string()
+    .min(1)
+    .default(ALL)
+    .describe('The split of the source to read, or parts of splits; `split` is a share of it.'),
   features,
   ...splitFields,
 }) {
@@ -101,8 +107,10 @@ export class RecordInput extends RowInput.with({
   }
 
   #open(): RecordTable {
-    const { source } = this.hp;
-    return source instanceof BaseRecordSource ? source.open() : tableOf(source);
+    const { source, splitName } = this.hp;
+    return source instanceof BaseRecordSource
+      ? source.open(splitName)
+      : openSubSplits(splitName, [ALL], 'the list', () => tableOf(source));
   }
 
   #columnsOf(records: RecordTable, wanted: Split): Record<string, Column> {

@@ -267,3 +267,38 @@ test('missing numbers have the value of their column; without one they are error
       `For missing values, set the feature's 'missing', as in { "z": 0 }`,
   );
 });
+
+test('parts of splits of the source, of which the input holds a share out', async () => {
+  const [train, test] = [fileOf('train.csv', 'x\n1\n2\n3\n4\n'), fileOf('test.csv', 'x\n5\n6\n')];
+  const source = CsvSource.config({ files: { train: [train], test: [test] } });
+  const xs = async (fields: object) => {
+    const input = inputOf({ source, features: { x: features.x }, batchSize: 6, ...fields });
+    const [batch] = await allOf(input);
+    const count = batch!.weights!.filter(Boolean).length;
+    return [input.dataIdentity().files!.map(({ path }) => path), batch!.x!.slice(0, count)];
+  };
+  expect(await xs({})).toEqual([
+    [train, test],
+    [1, 2, 3, 4, 5, 6],
+  ]);
+  expect(await xs({ splitName: 'test+train[-25%:]' })).toEqual([
+    [test, train],
+    [5, 6, 4],
+  ]);
+  const [[, kept], [, held]] = (await Promise.all(
+    (['train', 'validation'] as const).map((split) =>
+      xs({ splitName: 'train', split, validationFraction: 0.5 }),
+    ),
+  )) as [[unknown, number[]], [unknown, number[]]];
+  expect([kept.length, [...kept, ...held].sort()]).toEqual([2, [1, 2, 3, 4]]);
+  const listed = await allOf(
+    inputOf({ source: [{ x: 1 }, { x: 2 }], features: { x: features.x }, splitName: 'all[1:]' }),
+  );
+  expect(listed[0]!.x).toEqual([2, 0, 0, 0]);
+  await expect(inputOf({ source, splitName: 'train[:5]' }).getNext()).rejects.toThrow(
+    "RecordInput 'input': 'train[:5]' reaches beyond the split, which has 4 records.",
+  );
+  await expect(inputOf({ source: [{ x: 1 }], splitName: 'train' }).getNext()).rejects.toThrow(
+    "RecordInput 'input': the list has no split 'train'. It has: all.",
+  );
+});

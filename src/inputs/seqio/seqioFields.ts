@@ -8,7 +8,11 @@ import { MixtureOrTask } from './seqioTask.js';
 /** The fields beside those of all inputs. */
 export const seqioFields = {
   mixtureOrTask: sub(MixtureOrTask, null).describe('The examples.'),
-  splitName: z.string().min(1).default('train').describe("The split of the tasks' sources to read."),
+  splitName: z
+    .string()
+    .min(1)
+    .default('train')
+    .describe("The split of the tasks' sources to read, or parts of splits: 'train[:90%]'."),
   taskFeatureLengths: z
     .record(z.string(), z.int().positive())
     .describe('Longest sequence of each feature that the converter reads; longer ones are trimmed.'),

@@ -1,21 +1,21 @@
 /** @file Sources whose records are lines: text and JSON Lines, read where they are. */
-import { resolveFiles } from '../corpusFiles.js';
+import type { CorpusFile } from '../corpusFiles.js';
 import { InputError } from '../inputErrors.js';
 import { lineTable } from './lineTable.js';
-import { BaseRecordSource, sourceFiles } from './recordSources.js';
+import { BaseFileSource } from './recordSources.js';
 import { type DataRecord, type RecordTable, recordOf } from './recordTable.js';
 
 /** The lines of text files as records { text }, empty lines too (T5's TextLineDataset). Nothing but an index is kept. */
-export class TextLinesSource extends BaseRecordSource.with({ files: sourceFiles }) {
-  protected override openSplit(): RecordTable {
-    return lineTable(resolveFiles(this.hp.files), false, (text) => ({ text }));
+export class TextLinesSource extends BaseFileSource.with({}) {
+  protected override openFiles(files: readonly CorpusFile[]): RecordTable {
+    return lineTable(files, false, (text) => ({ text }));
   }
 }
 
 /** Objects of JSON Lines files, one a line, read when they are needed. Blank lines are left out. */
-export class JsonLinesSource extends BaseRecordSource.with({ files: sourceFiles }) {
-  protected override openSplit(): RecordTable {
-    return lineTable(resolveFiles(this.hp.files), true, objectOf);
+export class JsonLinesSource extends BaseFileSource.with({}) {
+  protected override openFiles(files: readonly CorpusFile[]): RecordTable {
+    return lineTable(files, true, objectOf);
   }
 }
 

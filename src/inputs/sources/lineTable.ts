@@ -2,7 +2,9 @@
 import { closeSync, type Stats, statSync } from 'node:fs';
 import { openRegularFile, readFully } from '../../files/index.js';
 import type { CorpusFile } from '../corpusFiles.js';
+import type { DataFile } from '../dataIdentity.js';
 import { InputError } from '../inputErrors.js';
+import { joinTables } from './joinedTables.js';
 import { type LineIndex, lineIndex } from './lineIndex.js';
 import type { DataRecord, RecordTable } from './recordTable.js';
 
@@ -18,63 +20,52 @@ type ParseLine = (text: string, place: () => string) => DataRecord;
  * @throws InputError for files that cannot be read.
  */
 export function lineTable(files: readonly CorpusFile[], skipsBlank: boolean, parse: ParseLine): RecordTable {
-  const opened = files.map((file) => new LineFile(file, skipsBlank));
-  /** Number of the first record of each file, and of all. */
-  const firsts = [0];
-  for (const [f, { index }] of opened.entries()) firsts.push(firsts[f]! + index.numRecords);
-  const find = (i: number): [LineFile, number] => {
-    let [low, high] = [0, opened.length];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (firsts[middle]! <= i) low = middle;
-      else high = middle;
-    }
-    return [opened[low]!, i - firsts[low]!];
-  };
-  const placeOf = (i: number): string => {
-    const [file, line] = find(i);
-    return file.place(line);
-  };
-  return {
-    numRecords: firsts.at(-1)!,
-    read(i) {
-      const [file, line] = find(i);
-      return parse(file.read(line), () => placeOf(i));
-    },
-    place: placeOf,
-    files: opened.map(({ file, status }) => ({ ...file, size: status.size })),
-    digest: opened.map(({ index }) => `${index.numRecords}-${index.checksum.toString(16)}`).join(' '),
-    close: () => {
-      for (const file of opened) file.close();
-    },
-  };
+  return joinTables(files.map((file) => new LineFile(file, skipsBlank, parse)));
 }
 
 /** The lines of one file. */
-class LineFile {
-  readonly status: Stats;
-  readonly index: LineIndex;
+class LineFile implements RecordTable {
+  readonly numRecords: number;
+  readonly files: readonly DataFile[];
+  readonly digest: string;
+  readonly #status: Stats;
+  readonly #index: LineIndex;
   readonly #descriptor: number;
   readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
   constructor(
-    readonly file: CorpusFile,
+    private readonly file: CorpusFile,
     skipsBlank: boolean,
+    private readonly parse: ParseLine,
   ) {
     const { path, name } = file;
     try {
       this.#descriptor = openRegularFile(path);
-      this.status = statSync(path);
-      const { size, mtimeMs } = this.status;
-      this.index = lineIndex(this.#descriptor, name, size, JSON.stringify([path, size, mtimeMs]), skipsBlank);
+      this.#status = statSync(path);
+      const { size, mtimeMs } = this.#status;
+      this.#index = lineIndex(
+        this.#descriptor,
+        name,
+        size,
+        JSON.stringify([path, size, mtimeMs]),
+        skipsBlank,
+      );
     } catch (error) {
       if (error instanceof InputError) throw error;
       throw new InputError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
     }
+    const { numRecords, checksum } = this.#index;
+    this.numRecords = numRecords;
+    this.files = [{ ...file, size: this.#status.size }];
+    this.digest = `${numRecords}-${checksum.toString(16)}`;
   }
 
-  read(i: number): string {
-    const { start, end } = this.index.extent(i);
+  read(i: number): DataRecord {
+    return this.parse(this.#textOf(i), () => this.place(i));
+  }
+
+  #textOf(i: number): string {
+    const { start, end } = this.#index.extent(i);
     this.#checkUnchanged(start);
     const bytes = Buffer.allocUnsafe(end - start);
     const length = readFully(this.#descriptor, bytes, start);
@@ -93,7 +84,7 @@ class LineFile {
   /** Name and line; blank lines that are no records count as lines. */
   place(i: number): string {
     const { name } = this.file;
-    return `${name}:${this.index.numSkipped === 0 ? i + 1 : this.#linesBefore(this.index.extent(i).start) + 1}`;
+    return `${name}:${this.#index.numSkipped === 0 ? i + 1 : this.#linesBefore(this.#index.extent(i).start) + 1}`;
   }
 
   #linesBefore(position: number): number {
@@ -116,7 +107,7 @@ class LineFile {
   #checkUnchanged(position: number): void {
     const { path } = this.file;
     const now = statSync(path, { throwIfNoEntry: false });
-    const what = changeOf(this.status, now);
+    const what = changeOf(this.#status, now);
     if (what === undefined) return;
     throw new InputError(
       `${path}, byte ${position}: ${what} while it was being read. Bring back what it was, or start again to read what it is now.`,
@@ -124,7 +115,7 @@ class LineFile {
   }
 
   close(): void {
-    this.index.close();
+    this.#index.close();
     closeSync(this.#descriptor);
   }
 }

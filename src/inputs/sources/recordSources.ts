@@ -2,28 +2,30 @@
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
 import { Configurable } from '../../hparams/index.js';
-import { readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
+import { type CorpusFile, readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
 import { InputError } from '../inputErrors.js';
 import { type DataRecord, memoryTable, type RecordTable, tableOf } from './recordTable.js';
+import { ALL, openSubSplits, SPLIT_NAME } from './subSplits.js';
 
 /** Base of all sources. A source of one's own extends `IterableSource`, or opens a table of its own. */
 export abstract class BaseRecordSource extends Configurable.with({}) {
   static override readonly isAbstract = true;
 
-  /** The names of the splits, in order. */
+  /** The names of the splits, in order. 'all' is all of them together. */
   get splitNames(): readonly string[] {
-    return ['all'];
+    return [ALL];
   }
 
   /** Opens one of `splitNames`. @throws InputError with the place of what is wrong */
   protected abstract openSplit(name: string): RecordTable;
 
-  /** Opens the records of a split. @throws InputError for a split that there is not, and with the place of what is wrong */
-  open(split = 'all'): RecordTable {
-    if (this.splitNames.includes(split)) return this.openSplit(split);
-    throw new InputError(
-      `${this.constructor.name} has no split '${split}'. It has: ${this.splitNames.join(', ')}.`,
-    );
+  /**
+   * Opens the records of a split, or of parts of splits: `train[:90%]`, `train[1000:]+validation`.
+   *
+   * @throws InputError for a split that there is not, and with the place of what is wrong
+   */
+  open(split: string = ALL): RecordTable {
+    return openSubSplits(split, this.splitNames, this.constructor.name, (name) => this.openSplit(name));
   }
 }
 
@@ -39,21 +41,53 @@ export abstract class IterableSource extends BaseRecordSource.with({}) {
   }
 }
 
-/** The field of a source of files. */
-export const sourceFiles = z
-  .array(z.string())
-  .min(1)
-  .describe("Paths, globs and 'pkg:<package>/<glob>' specs, in the order to read them.");
+const files = z.array(z.string()).min(1);
+
+/** Base of sources of files. */
+export abstract class BaseFileSource extends BaseRecordSource.with({
+  files: z
+    .union([
+      files,
+      z
+        .record(z.string().regex(SPLIT_NAME), files)
+        .refine((splits) => Object.keys(splits).length > 0, { error: 'expected at least one split' })
+        .refine((splits) => !Object.hasOwn(splits, ALL), {
+          error: `'${ALL}' is the name of all splits together`,
+        }),
+    ])
+    .describe(
+      "Paths, globs and 'pkg:<package>/<glob>' specs, in the order to read them; or such a list for each split by its name.",
+    ),
+}) {
+  static override readonly isAbstract = true;
+
+  override get splitNames(): readonly string[] {
+    return Object.keys(this.#splits);
+  }
+
+  /** Opens files, each with the name to call it by. @throws InputError with the place of what is wrong */
+  protected abstract openFiles(files: readonly CorpusFile[]): RecordTable;
+
+  protected override openSplit(name: string): RecordTable {
+    return this.openFiles(resolveFiles(this.#splits[name]!));
+  }
+
+  /** A list alone is one split. */
+  get #splits(): Readonly<Record<string, readonly string[]>> {
+    const { files } = this.hp;
+    return Array.isArray(files) ? { [ALL]: files } : (files as Record<string, string[]>);
+  }
+}
 
 /** Files whose records stay in memory. */
-abstract class FileSource extends BaseRecordSource.with({ files: sourceFiles }) {
+abstract class FileSource extends BaseFileSource.with({}) {
   static override readonly isAbstract = true;
 
   /** The records of a file, with the line on which each begins. @throws InputError */
   protected abstract parse(file: SourceFile, text: string): Iterable<readonly [DataRecord, line: number]>;
 
-  protected override openSplit(): RecordTable {
-    const read = readFiles(resolveFiles(this.hp.files));
+  protected override openFiles(files: readonly CorpusFile[]): RecordTable {
+    const read = readFiles(files);
     const parsed = read.flatMap((file) =>
       Array.from(this.parse(file, textOf(file)), ([record, line]) => ({ record, name: file.name, line })),
     );
@@ -64,6 +98,7 @@ abstract class FileSource extends BaseRecordSource.with({ files: sourceFiles }) 
     );
   }
 }
+
 /** The text of a UTF-8 file, without a byte order mark. @throws InputError */
 function textOf({ path, bytes }: SourceFile): string {
   try {
