@@ -19,7 +19,6 @@ export {
 } from './activations.js';
 export { type AttentionArgs, DotProductAttention, type Heads, type Visibility } from './attentions.js';
 export { Conv2D } from './convolutions.js';
-export { ActivationDtype } from './core/activationDtype.js';
 export { BaseLayer } from './core/base.js';
 export {
   type AuxLoss,
@@ -28,6 +27,7 @@ export {
   type LayerContext,
   runInContext,
 } from './core/context.js';
+export { ActivationDtype } from './core/layerFields.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {

@@ -1,15 +1,9 @@
 /** @file Discovery of experiments in source text: exported classes that extend Experiment. Runs none of their code. */
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { extensions } from './directories.js';
-import {
-  type ClassEntry,
-  type FileEntry,
-  type Link,
-  type OwnConstant,
-  readSourceFile,
-  type SourceProblem,
-} from './sourceFile.js';
+import type { ClassEntry, FileEntry, OwnConstant, SourceProblem } from './sourceFile.js';
+import { type Declaration, SourceFiles } from './sourceFiles.js';
 
 export type { OwnConstant, SourceProblem } from './sourceFile.js';
 
@@ -40,89 +34,35 @@ export interface Scan {
   readonly problems: readonly SourceProblem[];
 }
 
-function isFile(path: string): boolean {
-  return existsSync(path) && statSync(path).isFile();
-}
-
-/** The source file of a relative import: './lm.js' means lm.ts if that exists. */
-export function fileOfImport(importer: string, specifier: string): string | undefined {
-  if (!specifier.startsWith('.')) return undefined;
-  const target = resolve(dirname(importer), specifier);
-  const stem = target.replace(/\.[cm]?js$/, '');
-  return [target, ...extensions.map((e) => stem + e)].find(isFile);
-}
-
-interface Declared {
-  readonly path: string;
-  readonly cls: ClassEntry;
-}
-
-/** A class, or 'root' for Experiment itself. */
-type Found = Declared | 'root' | undefined;
-
 class Scanner {
-  private readonly files = new Map<string, FileEntry>();
+  private readonly files = new SourceFiles();
 
   entry(path: string): FileEntry {
-    let entry = this.files.get(path);
-    if (!entry) this.files.set(path, (entry = readSourceFile(path)));
-    return entry;
+    return this.files.entry(path);
   }
 
-  /** The class behind the names of an extends clause, through imports. */
-  private find(path: string, [local, member]: readonly string[]): Found {
-    if (local === undefined) return undefined;
-    const file = this.entry(path);
-    const cls = file.classes.get(local);
-    if (cls) return cls.name === 'Experiment' && cls.base.length === 0 ? 'root' : { path, cls };
-    const imported = file.imports.get(local);
-    if (imported?.name !== '*') return imported && this.follow(path, imported);
-    return member === undefined ? undefined : this.follow(path, { ...imported, name: member });
-  }
-
-  private follow(path: string, link: Link): Found {
-    // Experiment comes from the package or a path into it, so its name is enough.
-    if (link.name === 'Experiment') return 'root';
-    const target = fileOfImport(path, link.from);
-    return target ? this.exported(target, link.name, new Set()) : undefined;
-  }
-
-  private exported(path: string, name: string, seen: Set<string>): Found {
-    const key = `${path}\n${name}`;
-    if (seen.has(key)) return undefined;
-    seen.add(key);
-    const file = this.entry(path);
-    const local = file.exports.get(name);
-    if (local !== undefined) return this.find(path, [local]);
-    const link = file.reexports.get(name);
-    const links = link ? [link] : file.stars.map((from) => ({ from, name }));
-    for (const { from, name: there } of links) {
-      const target = fileOfImport(path, from);
-      const found = target && this.exported(target, there, seen);
-      if (found) return found;
-    }
-    return undefined;
-  }
-
-  private descends({ path, cls }: Declared): boolean {
+  /** Whether a declaration is a class that extends Experiment. */
+  private descends(declaration: Declaration): boolean {
     const seen = new Set<ClassEntry>();
-    let at: Declared = { path, cls };
-    while (!seen.has(at.cls)) {
-      seen.add(at.cls);
-      const base = this.find(at.path, at.cls.base);
-      if (base === 'root') return true;
-      if (!base) return false;
+    let at = declaration;
+    for (;;) {
+      const cls = this.entry(at.path).classes.get(at.name);
+      if (cls === undefined || seen.has(cls)) return false;
+      seen.add(cls);
+      const base = this.files.find(at.path, cls.base);
+      if (base === 'Experiment') return true;
+      if (base === undefined) return false;
       at = base;
     }
-    return false;
   }
 
   experimentsOf(file: string, prefix: string): FoundExperiment[] {
     const { exports, reexports } = this.entry(file);
     return [...exports.keys(), ...reexports.keys()].flatMap((exportName) => {
-      const found = this.exported(file, exportName, new Set());
-      if (!found || found === 'root' || !this.descends(found)) return [];
-      const { description, abstract, base, constants, line, lastLine } = found.cls;
+      const found = this.files.exported(file, exportName);
+      if (!found || found === 'Experiment' || !this.descends(found)) return [];
+      const cls = this.entry(found.path).classes.get(found.name)!;
+      const { description, abstract, base, constants, line, lastLine } = cls;
       return [
         {
           ...{ name: `${prefix}.${exportName}`, file, exportName, description, abstract, constants },

@@ -17,8 +17,15 @@ export interface OwnConstant {
   readonly line: number;
 }
 
+/** A record of constants or fields, as `with` takes it. */
+export interface RecordEntry {
+  readonly constants: readonly OwnConstant[];
+  /** Names of the records that are part of it, as in `{ ...splitFields }`. */
+  readonly spreads: readonly string[];
+}
+
 /** A declared class. */
-export interface ClassEntry {
+export interface ClassEntry extends RecordEntry {
   readonly name: string;
   /** Names of the extends clause: LmExperiment in `extends LmExperiment.with({…})`; empty without one. */
   readonly base: readonly string[];
@@ -27,7 +34,6 @@ export interface ClassEntry {
   readonly description: string;
   readonly line: number;
   readonly lastLine: number;
-  readonly constants: readonly OwnConstant[];
 }
 
 /** A name in another file: '*' for all, 'default' for the default export. */
@@ -46,6 +52,8 @@ export interface SourceProblem {
 /** Declarations, imports and exports of a file. */
 export interface FileEntry {
   readonly classes: ReadonlyMap<string, ClassEntry>;
+  /** Records in constants of the file. */
+  readonly records: ReadonlyMap<string, RecordEntry>;
   /** Local names by export name. */
   readonly exports: ReadonlyMap<string, string>;
   /** Imported names by local name. */
@@ -102,6 +110,7 @@ function has(node: ts.HasModifiers, kind: ts.SyntaxKind): boolean {
 /** Collects the declarations of one file. */
 class Reader {
   readonly classes = new Map<string, ClassEntry>();
+  readonly records = new Map<string, RecordEntry>();
   readonly exports = new Map<string, string>();
   readonly imports = new Map<string, Link>();
   readonly reexports = new Map<string, Link>();
@@ -128,6 +137,7 @@ class Reader {
       else if (compiler.isExportAssignment(statement) && compiler.isIdentifier(statement.expression)) {
         this.exports.set('default', statement.expression.text);
       } else if (compiler.isClassDeclaration(statement)) this.readClass(statement);
+      else if (compiler.isVariableStatement(statement)) this.readRecords(statement);
     }
   }
 
@@ -160,6 +170,15 @@ class Reader {
     }
   }
 
+  private readRecords(statement: ts.VariableStatement): void {
+    for (const { name, initializer } of statement.declarationList.declarations) {
+      if (!compiler.isIdentifier(name) || !initializer || !compiler.isObjectLiteralExpression(initializer))
+        continue;
+      this.records.set(name.text, this.inRecord({ method: 'with', record: initializer }));
+      if (has(statement, compiler.SyntaxKind.ExportKeyword)) this.exports.set(name.text, name.text);
+    }
+  }
+
   private readClass(node: ts.ClassDeclaration): void {
     const isDefault = has(node, compiler.SyntaxKind.DefaultKeyword);
     const name = node.name?.text ?? 'default';
@@ -168,6 +187,7 @@ class Reader {
     const { base, records } = clause?.types[0]
       ? heritageOf(clause.types[0].expression)
       : { base: [], records: [] };
+    const parts = records.map((each) => this.inRecord(each));
     this.classes.set(name, {
       name,
       base,
@@ -175,15 +195,22 @@ class Reader {
       description: docOf(node),
       line: this.lineOf(node.name ?? node),
       lastLine: this.lineAt(node.end),
-      constants: [...records.flatMap((each) => this.inRecord(each)), ...this.set(node)],
+      constants: [...parts.flatMap(({ constants }) => constants), ...this.set(node)],
+      spreads: parts.flatMap(({ spreads }) => spreads),
     });
   }
 
-  /** Constants that a record declares for `with`, or sets for `preset`; records defined elsewhere are not resolved. */
-  private inRecord({ method, record }: Heritage['records'][number]): OwnConstant[] {
-    if (!compiler.isObjectLiteralExpression(record)) return [];
+  /** Constants that a record declares for `with`, or sets for `preset`; those of other records by their names. */
+  private inRecord({ method, record }: Heritage['records'][number]): RecordEntry {
+    if (compiler.isIdentifier(record)) return { constants: [], spreads: [record.text] };
+    if (!compiler.isObjectLiteralExpression(record)) return { constants: [], spreads: [] };
+    const spreads = record.properties.flatMap((property) =>
+      compiler.isSpreadAssignment(property) && compiler.isIdentifier(property.expression)
+        ? [property.expression.text]
+        : [],
+    );
     const kind = method === 'preset' ? 'set' : 'declared';
-    return record.properties.flatMap((property): OwnConstant[] => {
+    const constants = record.properties.flatMap((property): OwnConstant[] => {
       if (compiler.isShorthandPropertyAssignment(property)) {
         const name = property.name.text;
         return [{ name, kind, text: name, line: this.lineOf(property) }];
@@ -194,6 +221,7 @@ class Reader {
       const said = kind === 'set' ? { text: this.textOf(initializer) } : this.described(initializer);
       return [{ name: name.text, kind, ...said, line: this.lineOf(name) }];
     });
+    return { constants, spreads };
   }
 
   /** Splits `positive.default(4).describe('Blocks.')` into schema and description. */
@@ -232,8 +260,8 @@ export function readSourceFile(path: string): FileEntry {
   );
   const reader = new Reader(source);
   reader.read();
-  const { classes, exports, imports, reexports, stars } = reader;
-  return { classes, exports, imports, reexports, stars, problem: problemOf(path, source) };
+  const { classes, records, exports, imports, reexports, stars } = reader;
+  return { classes, records, exports, imports, reexports, stars, problem: problemOf(path, source) };
 }
 
 function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefined {

@@ -1,5 +1,4 @@
 /** @file BaseLayer: declarations of variables and children, and their values in the context of a forward pass. */
-import { z } from 'zod';
 import { hashString, ops, type Tensor } from '../../compiler/index.js';
 import {
   build,
@@ -9,17 +8,15 @@ import {
   classOf,
   copyWith,
   excludeFromPlaces,
-  instance,
-  tagged,
 } from '../../hparams/index.js';
-import { ActivationDtype } from './activationDtype.js';
 import { currentContext, type DecodeStateSpec, type LayerContext } from './context.js';
+import { layerFields } from './layerFields.js';
 import { firstImages, summaryKey } from './layerSummaries.js';
 import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
 import { builtElsewhere, type Placement, takePlacement, withPlacement } from './placement.js';
 import { SharedLayers } from './sharedLayers.js';
-import { defaultParamsInit, isDefaultParamsInit, WeightInit } from './weightInit.js';
+import { isDefaultParamsInit, type WeightInit } from './weightInit.js';
 import { type Theta, type Variable, WeightCollection, type WeightHParams } from './weights.js';
 
 // Records writes of createChild to templates as the layer's.
@@ -32,34 +29,7 @@ excludeFromPlaces(import.meta.url);
  * where `this.theta.w` is the value that the caller of `runInContext` gave for the variable. Layers hold no values:
  * the same layer serves training, evaluation and tracing.
  */
-export abstract class BaseLayer extends Configurable.with({
-  name: z.string().default('').describe('A name for people; paths come from the names that parents give.'),
-  dtype: z.enum(['float32', 'bfloat16']).default('float32').describe('Type of the variables.'),
-  fpropDtype: tagged(
-    z
-      .enum(['float32', 'bfloat16'])
-      .nullable()
-      .default(null)
-      .describe(
-        "Type that matrix products round their operands to, to nearest even; their sums are float32. null: the parent's, else dtype.",
-      ),
-    ActivationDtype,
-  ),
-  paramsInit: instance(WeightInit, defaultParamsInit).describe(
-    "Initial values; the default gives way to the parent's.",
-  ),
-  skipLpRegularization: z
-    .boolean()
-    .nullable()
-    .default(null)
-    .describe("Whether weight decay and the like leave all variables alone; null: the parent's, else no."),
-  sharedWeightLayerId: z
-    .string()
-    .regex(/^[A-Za-z]\w*$/)
-    .nullable()
-    .default(null)
-    .describe('Layers of one model with the same id are one layer.'),
-}) {
+export abstract class BaseLayer extends Configurable.with(layerFields) {
   static override readonly isAbstract = true;
   readonly #placement = this.#takePlacement();
   readonly #variables = new OwnVariables(this);

@@ -1,14 +1,21 @@
 /** @file Places of declarations: constants of experiments, defaults of fields. */
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { type FileEntry, readSourceFile } from '../../registry/sourceFile.js';
+import type { RecordEntry } from '../../registry/sourceFile.js';
+import { SourceFiles } from '../../registry/sourceFiles.js';
 import type { ConstantChange, ExperimentReport, FieldChange, Side } from './diffReport.js';
 import { type ExperimentDocument, made } from './protocol.js';
 import { type Tree, tidyPlace } from './versionTree.js';
 
+/** A file of one tree as it is called in another; files outside stay where they are. */
+function moved(file: string, from: Tree, to: Tree): string {
+  const inside = relative(from.root, file);
+  return inside.startsWith('..') ? file : join(to.root, inside);
+}
+
 /** The places at which one version declares constants and fields. */
 export class DeclaredPlaces {
-  private readonly files = new Map<string, FileEntry | undefined>();
+  private readonly files = new SourceFiles();
 
   /** Documents tell files as they are in `home`; they are read from `tree`. */
   constructor(
@@ -18,17 +25,29 @@ export class DeclaredPlaces {
 
   /** `file:line` of where a class of this file declares the field or sets the constant. */
   private placeIn(file: string, cls: string, name: string): string | undefined {
-    const own = this.read(file)
-      ?.classes.get(cls)
-      ?.constants.findLast((constant) => constant.name === name);
-    return own && tidyPlace(`${file}:${own.line}`, this.home);
+    const path = moved(file, this.home, this.tree);
+    const entry = existsSync(path) ? this.files.entry(path).classes.get(cls) : undefined;
+    return entry && this.placeOf(path, entry, name, new Set());
   }
 
-  private read(file: string): FileEntry | undefined {
-    const inside = relative(this.home.root, file);
-    const path = inside.startsWith('..') ? file : join(this.tree.root, inside);
-    if (!this.files.has(path)) this.files.set(path, existsSync(path) ? readSourceFile(path) : undefined);
-    return this.files.get(path);
+  /** The place in a record of this file, or in one that is part of it. */
+  private placeOf(
+    path: string,
+    { constants, spreads }: RecordEntry,
+    name: string,
+    seen: Set<RecordEntry>,
+  ): string | undefined {
+    const own = constants.findLast((constant) => constant.name === name);
+    if (own) return tidyPlace(`${moved(path, this.tree, this.home)}:${own.line}`, this.home);
+    for (const spread of spreads.toReversed()) {
+      const found = this.files.find(path, [spread]);
+      if (found === undefined || found === 'Experiment') continue;
+      const part = this.files.entry(found.path).records.get(found.name);
+      if (part === undefined || seen.has(part)) continue;
+      const place = this.placeOf(found.path, part, name, seen.add(part));
+      if (place !== undefined) return place;
+    }
+    return undefined;
   }
 
   /** The place of a constant's value. */

@@ -491,7 +491,7 @@ test('products in bfloat16', async () => {
 
     small.Small
       Fields
-        task.model.fpropDtype : null (default) → 'bfloat16'  (experiments/small.ts:8; was default of LanguageModel at luthier/src/layers/core/base.ts:N)
+        task.model.fpropDtype : null (default) → 'bfloat16'  (experiments/small.ts:8; was default of LanguageModel at luthier/src/layers/core/layerFields.ts:N)
 
     What follows                           before   after
     small.Small   Peak memory of training  235 kB  221 kB  −13.8 kB, −5.9%"

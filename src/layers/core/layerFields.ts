@@ -1,0 +1,40 @@
+/** @file Fields of all layers, and the tag of the type that they compute in. */
+import { z } from 'zod';
+import { defineTag, instance, tagged } from '../../hparams/index.js';
+import { defaultParamsInit, WeightInit } from './weightInit.js';
+
+/** Tag of the type in which a layer multiplies, `fpropDtype`. */
+export const ActivationDtype = defineTag<'float32' | 'bfloat16'>(
+  'ActivationDtype',
+  'Types that layers compute in: those of the operands of their matrix products.',
+);
+
+/** The fields. */
+export const layerFields = {
+  name: z.string().default('').describe('A name for people; paths come from the names that parents give.'),
+  dtype: z.enum(['float32', 'bfloat16']).default('float32').describe('Type of the variables.'),
+  fpropDtype: tagged(
+    z
+      .enum(['float32', 'bfloat16'])
+      .nullable()
+      .default(null)
+      .describe(
+        "Type that matrix products round their operands to, to nearest even; their sums are float32. null: the parent's, else dtype.",
+      ),
+    ActivationDtype,
+  ),
+  paramsInit: instance(WeightInit, defaultParamsInit).describe(
+    "Initial values; the default gives way to the parent's.",
+  ),
+  skipLpRegularization: z
+    .boolean()
+    .nullable()
+    .default(null)
+    .describe("Whether weight decay and the like leave all variables alone; null: the parent's, else no."),
+  sharedWeightLayerId: z
+    .string()
+    .regex(/^[A-Za-z]\w*$/)
+    .nullable()
+    .default(null)
+    .describe('Layers of one model with the same id are one layer.'),
+};
