@@ -12,8 +12,9 @@ async function runBeneath(flags: readonly string[]): Promise<number> {
     first: (signal) => beneath.stop(signal),
     again: () => beneath.kill(),
   });
-  stop.listen();
   const beneath = new OwnProcess(['train', ...flags]);
+  // Listening may receive at once, where npx has ended already.
+  stop.listen();
   const end = await beneath.ended;
   return typeof end === 'number' ? end : 128 + constants.signals[end];
 }
