@@ -14,6 +14,7 @@ import {
   type InputState,
   untilEnd,
 } from './inputSource.js';
+import { SkippedExamples } from './skippedExamples.js';
 
 /** A name that also names a directory. */
 export const directoryName = z
@@ -110,6 +111,9 @@ export abstract class BaseInput
     }
   }
 
+  /** Examples that this input has left out, with those of inputs that it reads. */
+  skipped = new SkippedExamples();
+
   get name(): string {
     return this.hp.name ?? (this.hp.isTraining ? 'train' : 'input');
   }
@@ -199,7 +203,7 @@ export abstract class BaseInput
   async peek(): Promise<Batch> {
     const state = this.getState();
     try {
-      return await this.getNext();
+      return await this.skipped.uncounted(() => this.getNext());
     } finally {
       this.setState(state);
     }

@@ -6,7 +6,7 @@ import { dirname, join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { distance } from 'fastest-levenshtein';
 import { globSync, isDynamicPattern } from 'tinyglobby';
-import { InputError } from './inputErrors.js';
+import { FileError, InputError } from './inputErrors.js';
 
 /** A file of a corpus. */
 export interface CorpusFile {
@@ -149,7 +149,7 @@ export function readFiles(files: readonly CorpusFile[]): SourceFile[] {
       const { buffer, byteOffset, byteLength } = readFileSync(file.path);
       return { ...file, bytes: new Uint8Array(buffer, byteOffset, byteLength) };
     } catch (error) {
-      throw new InputError(`${file.path} cannot be read: ${(error as Error).message}`, { cause: error });
+      throw new FileError(`${file.path} cannot be read: ${(error as Error).message}`, { cause: error });
     }
   });
 }

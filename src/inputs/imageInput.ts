@@ -7,6 +7,7 @@ import { BaseMixing } from './augmentations/mixing.js';
 import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
+import { ExampleInput } from './exampleInput.js';
 import { BaseImageSource, type LabelledImage } from './imageSources.js';
 import { InputError } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
@@ -21,8 +22,8 @@ import {
   withChannels,
 } from './rawImage.js';
 import { writeRow } from './recordBatches.js';
-import { RowInput } from './rowInput.js';
 import { ExampleDraws } from './seqio/exampleDraws.js';
+import { SkippedExamples } from './skippedExamples.js';
 import { splitFields, splitOf } from './splits.js';
 
 /** Purpose of the augmentations' random stream under the input's seed; the epoch is added. */
@@ -48,7 +49,7 @@ const perChannel = z.array(z.number()).min(1).max(3).nullable().default(null);
  * float32 [batchSize, numClasses]. Files are decoded when a batch needs them. What is random about an image follows from
  * (inputRandomSeed, epoch, record) alone, whatever the batch size, the number of hosts and the thread.
  */
-export class ImageInput extends RowInput.with({
+export class ImageInput extends ExampleInput.with({
   source: instance(BaseImageSource, null).describe('Where the images come from.'),
   height: z.int().positive().describe('Rows of pixels.'),
   width: z.int().positive().describe('Columns of pixels.'),
@@ -191,14 +192,19 @@ export class ImageInput extends RowInput.with({
     if (!this.#augments || mixing === undefined || draws.uniform() >= mixing.hp.probability)
       return { share: 1, other: row };
     const other = draws.below(this.numRows);
-    return { share: mixing.mix(pixels, this.#pixelsOf(other, epoch), draws, this.hp), other };
+    // A partner that is broken is counted where its own row comes.
+    const partner = new SkippedExamples().attempt(this.hp.onError, () => this.#pixelsOf(other, epoch));
+    if (partner === undefined) return { share: 1, other: row };
+    return { share: mixing.mix(pixels, partner, draws, this.hp), other };
   }
 
   #labelOf(row: number): number {
     const { label } = this.#find().images[row]!;
     const { numClasses } = this.hp;
     if (numClasses !== null && label >= numClasses)
-      this.#fail(`an image has class ${label}, and numClasses ${numClasses} allows 0 to ${numClasses - 1}.`);
+      throw new InputError(
+        `an image has class ${label}, and numClasses ${numClasses} allows 0 to ${numClasses - 1}.`,
+      );
     return label;
   }
 
@@ -212,7 +218,7 @@ export class ImageInput extends RowInput.with({
         width,
       });
       if (image.data.length !== height * width * channels || image.width !== width)
-        this.#fail(
+        throw new InputError(
           `${augmentation.constructor.name} made an image of ${image.height} × ${image.width} × ${image.channels}, and ` +
             `the batch has ${height} × ${width} × ${channels}.`,
         );
@@ -228,7 +234,7 @@ export class ImageInput extends RowInput.with({
   #imageOf(row: number): RawImage {
     const { height, width, channels, fit } = this.hp;
     return this.#kept.get(row, () => {
-      const stored = this.named(() => this.#find().images[row]!.pixels(this.#decode!));
+      const stored = this.#find().images[row]!.pixels(this.#decode!);
       const image = withChannels(stored, channels);
       if (this.#augmentations()[0]?.fitsToBatch) return image;
       return resize(fit === 'crop' ? centerCrop(image, height, width) : image, height, width);

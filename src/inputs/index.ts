@@ -67,6 +67,7 @@ export {
   Trim,
 } from './seqio/textPreprocessors.js';
 export { ReduceConcatTokens, SelectRandomChunk, SplitTokens } from './seqio/tokenPreprocessors.js';
+export { addSkipped, describeSkipped, NONE_SKIPPED, type Skipped } from './skippedExamples.js';
 export { JsonLinesSource, TextLinesSource } from './sources/lineSources.js';
 export {
   BaseRecordSource,

@@ -5,6 +5,16 @@ export class InputError extends Error {
   override readonly name = 'InputError';
 }
 
+/** A file is gone, has changed or can't be read: no example is to blame. */
+export class FileError extends InputError {}
+
+/** Whether an error is that of one example, so that others can be read. */
+export function blamesExample(error: unknown): error is InputError {
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if (cause instanceof FileError) return false;
+  return error instanceof InputError;
+}
+
 /** Thrown by `getNext` and `peek` after the last batch of an input that does not repeat. */
 export class EndOfData extends Error {
   override readonly name = 'EndOfData';

@@ -4,6 +4,7 @@ import type { Batch, BatchUnit } from './batch.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { EndOfData } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
+import type { SkippedExamples } from './skippedExamples.js';
 
 /** Position of an input, as JSON; checkpoints keep it in train_input.json. */
 export interface InputState {
@@ -26,6 +27,8 @@ export interface InputSource {
   readonly isEndless: boolean;
   /** Identity of the data, reading it if necessary. @throws InputError for unusable data */
   dataIdentity(): DataIdentity;
+  /** Examples left out under `onError` 'skip', of batches taken. */
+  readonly skipped: SkippedExamples;
   /** Takes the next batch, which the caller owns. @throws EndOfData after the last one, until `reset` */
   getNext(): Promise<Batch>;
   /** The next batch, without taking it. @throws EndOfData as `getNext` */

@@ -119,6 +119,7 @@ export class MultiInput extends BaseInput.with({
         build(copyWith(config, { name: config.name ?? `${this.name}.${name}`, ...shared })),
       ]),
     );
+    for (const input of Object.values(this.#inputs)) input.skipped = this.skipped;
     return this.#inputs;
   }
 

@@ -11,6 +11,7 @@ import { type IdRows, type InputSource, type InputState, untilEnd } from './inpu
 import { Pace } from './pace.js';
 import type { Item } from './prefetchProtocol.js';
 import { PrefetchThread } from './prefetchThread.js';
+import { NONE_SKIPPED, type SkippedExamples } from './skippedExamples.js';
 
 /** Options of `openInput`. */
 export interface OpenInputOptions {
@@ -81,6 +82,10 @@ class PrefetchedInput implements InputSource {
     return this.#input.dataIdentity();
   }
 
+  get skipped(): SkippedExamples {
+    return this.#input.skipped;
+  }
+
   /** Number of threads that make the batches; at first none, for the main thread does. */
   get readers(): number {
     return this.#readers;
@@ -98,6 +103,7 @@ class PrefetchedInput implements InputSource {
     const item = this.#peeked ?? (await this.#read());
     this.#peeked = null;
     this.#state = this.#input.joinStates([this.#state, item.state]);
+    this.skipped.add(item.skipped);
     if (item.batch) return item.batch;
     this.#ended = true;
     throw new EndOfData(this.name);
@@ -147,7 +153,7 @@ class PrefetchedInput implements InputSource {
   async #read(): Promise<Item> {
     if (this.#failure) throw this.#failure;
     if (this.#closed) throw this.#isClosed();
-    if (this.#ended) return { batch: null, state: this.#state };
+    if (this.#ended) return { batch: null, state: this.#state, skipped: NONE_SKIPPED };
     this.#pace.begin();
     const item = await (this.#readers > 0 ? this.#receive() : this.#make());
     this.#pace.end();
@@ -158,7 +164,8 @@ class PrefetchedInput implements InputSource {
   /** Makes a batch in this thread. */
   async #make(): Promise<Item> {
     const batch = await untilEnd(() => this.#input.getNext());
-    return { batch: batch ?? null, state: this.#input.getState() };
+    // The input has counted them.
+    return { batch: batch ?? null, state: this.#input.getState(), skipped: NONE_SKIPPED };
   }
 
   async #receive(): Promise<Item> {

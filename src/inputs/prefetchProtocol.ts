@@ -4,6 +4,7 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { JsonDocument } from '../hparams/index.js';
 import type { Batch } from './batch.js';
 import type { InputState } from './inputSource.js';
+import type { Skipped } from './skippedExamples.js';
 
 /** Start data of a prefetch thread. */
 export interface PrefetchWorkerData {
@@ -30,6 +31,8 @@ export type PrefetchCommand = StartCommand | { readonly kind: 'taken' };
 export interface Item {
   readonly batch: Batch | null;
   readonly state: InputState;
+  /** Examples left out on the way to it. */
+  readonly skipped: Skipped;
 }
 
 /** From the thread. Items carry the generation of their start command. */

@@ -66,7 +66,11 @@ async function readAhead(input: BaseInput, start: StartCommand): Promise<StartCo
       const batch = await untilEnd(() => input.getNext());
       // A view may be part of larger memory, which must not be sent.
       const copy = batch && mapBatch(batch, ({ data, ...spec }) => ({ ...spec, data: data.slice() }));
-      const item = { batch: (copy as Batch | undefined) ?? null, state: input.getState() };
+      const item = {
+        batch: (copy as Batch | undefined) ?? null,
+        state: input.getState(),
+        skipped: input.skipped.take(),
+      };
       const buffers = item.batch ? [...arraysOf(item.batch)].map(([, { data }]) => data.buffer) : [];
       post({ kind: 'item', generation, item }, buffers as ArrayBuffer[]);
       if (batch === undefined) return nextStart();

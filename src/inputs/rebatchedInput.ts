@@ -35,6 +35,7 @@ export class RebatchedInput extends BaseInput.with({
     this.#built ??= build(
       copyWith(input, { name: input.name ?? this.name, isTraining, numInfeedHosts: 1, infeedHostIndex: 0 }),
     );
+    this.#built.skipped = this.skipped;
     return this.#built;
   }
 

@@ -6,10 +6,11 @@ import { builds } from '../hparams/index.js';
 import type { Batch, BatchSpecs } from './batch.js';
 import { paddingOf } from './batchRows.js';
 import type { DataFile, DataIdentity } from './dataIdentity.js';
+import { ExampleInput } from './exampleInput.js';
 import type { FeatureSpec } from './features.js';
+import { blamesExample } from './inputErrors.js';
 import type { JsonValue } from './jsonValue.js';
-import { features, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
-import { RowInput } from './rowInput.js';
+import { features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
 import { BaseRecordSource } from './sources/recordSources.js';
 import { type DataRecord, type RecordTable, tableOf } from './sources/recordTable.js';
 import { ALL, openSubSplits } from './sources/subSplits.js';
@@ -25,6 +26,8 @@ interface Column {
 interface Table {
   readonly numRows: number;
   readonly columns: Readonly<Record<string, Column>>;
+  /** Errors of the rows that are broken. */
+  readonly broken: ReadonlyMap<number, unknown>;
   readonly files: readonly DataFile[];
   /** Number of records and digest of their features. */
   readonly contents: string;
@@ -46,7 +49,7 @@ const source = z.union([
  * Records of files, of a function, or in the config itself. A batch has a tensor for each feature, [batchSize, …], and
  * `weights`, [batchSize], which is 0 for padding. A random share of the records is held out for validation.
  */
-export class RecordInput extends RowInput.with({
+export class RecordInput extends ExampleInput.with({
   source: source.describe(
     'The records: a list of them, a source such as CsvSource, or a configurable function that gives an iterable.',
   ),
@@ -73,7 +76,9 @@ export class RecordInput extends RowInput.with({
   }
 
   protected override fillRow(row: number, batch: Batch, b: number): void {
-    const values = Object.entries(this.#load().columns).map(([name, { spec, values }]) => {
+    const { columns, broken } = this.#load();
+    if (broken.has(row)) throw broken.get(row);
+    const values = Object.entries(columns).map(([name, { spec, values }]) => {
       const size = sizeOf(spec.shape);
       return [name, values.subarray(row * size, (row + 1) * size)] as const;
     });
@@ -98,10 +103,10 @@ export class RecordInput extends RowInput.with({
     this.#table ??= this.named(() => {
       const records = this.#open();
       const wanted = splitOf(records.numRecords, this.hp, 'records');
-      const columns = this.#columnsOf(records, wanted);
-      const contents = contentsOf(wanted.numItems, columns);
+      const { columns, broken } = this.#columnsOf(records, wanted);
+      const contents = contentsOf(wanted.numItems, columns, [...broken.keys()]);
       records.close();
-      return { numRows: wanted.numItems, columns, files: records.files, contents };
+      return { numRows: wanted.numItems, columns, broken, files: records.files, contents };
     });
     return this.#table;
   }
@@ -113,29 +118,46 @@ export class RecordInput extends RowInput.with({
       : openSubSplits(splitName, [ALL], 'the list', () => tableOf(source));
   }
 
-  #columnsOf(records: RecordTable, wanted: Split): Record<string, Column> {
+  #columnsOf(records: RecordTable, wanted: Split): Pick<Table, 'columns' | 'broken'> {
     const columns = Object.entries(this.hp.features).map(([name, feature]) => {
       const spec = feature.spec();
       const values = newHostArray(spec.dtype, wanted.numItems * sizeOf(spec.shape)) as Column['values'];
       return [name, { spec, values }] as const;
     });
+    const broken = new Map<number, unknown>();
     for (let row = 0; row < wanted.numItems; row++) {
-      const i = wanted.item(row);
-      const record = records.read(i);
-      for (const [name, { spec, values }] of columns) {
-        const found = valuesOf(record, () => records.place(i), name, this.hp.features[name]!);
-        values.set(found, row * sizeOf(spec.shape));
+      try {
+        const found = this.#valuesOf(records, wanted.item(row));
+        for (const [name, { spec, values }] of columns) values.set(found[name]!, row * sizeOf(spec.shape));
+      } catch (error) {
+        if (this.hp.onError === 'fail' || !blamesExample(error)) throw error;
+        broken.set(row, error);
       }
     }
-    return Object.fromEntries(columns);
+    return { columns: Object.fromEntries(columns), broken };
+  }
+
+  #valuesOf(records: RecordTable, i: number): Row {
+    const record = records.read(i);
+    return Object.fromEntries(
+      Object.entries(this.hp.features).map(([name, feature]) => [
+        name,
+        valuesOf(record, () => records.place(i), name, feature),
+      ]),
+    );
   }
 }
 
-function contentsOf(count: number, columns: Readonly<Record<string, Column>>): string {
+function contentsOf(
+  count: number,
+  columns: Readonly<Record<string, Column>>,
+  broken: readonly number[],
+): string {
   const hash = createHash('sha256');
   for (const [name, { spec, values }] of Object.entries(columns)) {
     hash.update(JSON.stringify([name, spec]));
     hash.update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
   }
+  hash.update(broken.join(' '));
   return `${count} record${count === 1 ? '' : 's'} (sha256 ${hash.digest('hex').slice(0, 16)})`;
 }

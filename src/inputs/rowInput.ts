@@ -40,6 +40,11 @@ export abstract class RowInput extends BaseInput.with({}) {
    */
   protected abstract fillRow(row: number, batch: Batch, b: number, epoch: number): void;
 
+  /** Calls `fillRow`. */
+  protected makeRow(row: number, batch: Batch, b: number, epoch: number): void {
+    this.fillRow(row, batch, b, epoch);
+  }
+
   /** Values that the meaning of a saved position depends on, by their names in messages. */
   protected abstract identity(): { readonly [name: string]: JsonValue };
 
@@ -67,7 +72,7 @@ export abstract class RowInput extends BaseInput.with({}) {
   }
 
   override async peek(): Promise<Batch> {
-    return this.#batchAt(this.#position);
+    return this.skipped.uncounted(async () => this.#batchAt(this.#position));
   }
 
   override reset(): void {
@@ -120,7 +125,7 @@ export abstract class RowInput extends BaseInput.with({}) {
     const count = Math.min(batchSize, end - first);
     for (let b = 0; b < count; b++) {
       const { epoch, item } = this.#rowAt(first + b);
-      this.fillRow(item, batch, b, epoch);
+      this.makeRow(item, batch, b, epoch);
     }
     return batch;
   }

@@ -10,6 +10,7 @@ import type { JsonValue } from './jsonValue.js';
 import { drawBelow, streamKey } from './random.js';
 import { features, type Row, recordSpecs, valuesOf, writeRow } from './recordBatches.js';
 import { savedPosition } from './savedPosition.js';
+import { errorFields } from './skippedExamples.js';
 import { type DataRecord, recordOf } from './sources/recordTable.js';
 import { splitFields, streamSplit } from './splits.js';
 
@@ -30,6 +31,7 @@ export class StreamInput extends BaseInput.with({
     (made) => typeof made === 'function',
   ).describe('The records: a partial of a configurable function, sync or async.'),
   features,
+  ...errorFields,
   ...splitFields,
   shuffleBufferSize: z
     .int()
@@ -110,7 +112,10 @@ export class StreamInput extends BaseInput.with({
     if (this.#rows === undefined || this.#next !== position) {
       await this.close();
       this.#rows = this.#allRows();
-      for (this.#next = 0; this.#next < position; this.#next++) await this.#rows.next();
+      const rows = this.#rows;
+      await this.skipped.uncounted(async () => {
+        for (this.#next = 0; this.#next < position; this.#next++) await rows.next();
+      });
     }
     return this.#rows;
   }
@@ -139,24 +144,32 @@ export class StreamInput extends BaseInput.with({
 
   /** The rows of the split in the order of the stream. @throws InputError with the input's name and the record's place */
   async *#epoch(): AsyncGenerator<Row> {
-    const { records, features, split } = this.hp;
+    const { records, features, split, onError } = this.hp;
     const isInSplit = streamSplit(this.hp);
-    let [i, count] = [0, 0];
+    let [i, count, inARow] = [0, 0, 0];
     try {
       for await (const record of records()) {
         if (isInSplit(i)) {
           const place = () => `record ${i}`;
-          const checked = recordOf(record, place);
-          yield Object.fromEntries(
-            Object.entries(features).map(([name, feature]) => [
-              name,
-              valuesOf(checked, place, name, feature),
-            ]),
-          );
-          count++;
+          const row = this.skipped.attempt(onError, () => {
+            const checked = recordOf(record, place);
+            return Object.fromEntries(
+              Object.entries(features).map(([name, feature]) => [
+                name,
+                valuesOf(checked, place, name, feature),
+              ]),
+            );
+          });
+          if (row === undefined) this.skipped.check(++inARow);
+          else {
+            yield row;
+            count++;
+            inARow = 0;
+          }
         }
         i++;
       }
+      if (inARow > 0) this.skipped.check(inARow, count + inARow);
       if (count === 0)
         throw new InputError(
           i === 0 ? 'there are no records.' : `split '${split}' of ${i} records is empty.`,

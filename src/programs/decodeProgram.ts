@@ -81,7 +81,8 @@ export class DecodeProgram implements Program<Run> {
       (e.sampled ?? [e]).reduce((sum, s) => sum + s.decode_length - e.prefix_length, 0);
     const tokens = examples.reduce((sum, e) => sum + drawn(e), 0);
     const throughput = { unit: TOKEN_UNIT.unit, perSec: tokens / seconds };
-    return { examples, path, seconds, throughput, changes: this.dataset.takeChanges() };
+    const [changes, skipped] = [this.dataset.takeChanges(), input.skipped.take()];
+    return { examples, path, skipped, seconds, throughput, changes };
   }
 
   private async decodeBatch(input: InputSource, batch: LmBatch, key: PrngKey): Promise<DecodedExample[]> {

@@ -5,6 +5,7 @@ import type { Config } from '../hparams/index.js';
 import {
   type BaseInput,
   type Batch,
+  describeSkipped,
   InputError,
   type InputSource,
   type InputState,
@@ -87,9 +88,13 @@ export class EvalProgram implements Program<Run> {
       await working;
       batch = await taking;
     }
-    if (batches === 0) throw new JobError(`Input '${input.name}' has no batch to evaluate.`);
+    const skipped = input.skipped.take();
+    if (batches === 0) {
+      const why = skipped.count === 0 ? '' : ` (${describeSkipped(skipped)})`;
+      throw new JobError(`Input '${input.name}' has no batch to evaluate${why}.`);
+    }
     if (isRolling) this.#position = { step, from, to: input.getState() };
-    return evaluation.result(this.dataset.takeChanges());
+    return evaluation.result(this.dataset.takeChanges(), skipped);
   }
 
   getState(): JsonValue | undefined {

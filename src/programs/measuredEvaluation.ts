@@ -1,5 +1,5 @@
 /** @file One evaluation of an input: metrics, batches, time and throughput. */
-import { type Batch, batchCount, type InputSource, specsOf } from '../inputs/index.js';
+import { type Batch, batchCount, type InputSource, NONE_SKIPPED, specsOf } from '../inputs/index.js';
 import { Evaluation, type SingleTask } from '../tasks/index.js';
 import type { EvalSteps } from './evalStep.js';
 import type { EvalResult } from './results.js';
@@ -30,11 +30,11 @@ export class MeasuredEvaluation {
     this.#images ??= structuredClone(images);
   }
 
-  /** The result of all batches. @param changes of the data from its record */
-  result(changes?: string): EvalResult {
+  /** The result of all batches. @param changes of the data from its record @param skipped examples left out of them */
+  result(changes?: string, skipped = NONE_SKIPPED): EvalResult {
     const { seconds } = this.#watch;
     const throughput = { unit: this.input.batchUnit.unit, perSec: this.#units / seconds };
     const [images, batches] = [this.#images ?? {}, this.#batches];
-    return { metrics: this.#evaluation.result(), images, batches, seconds, throughput, changes };
+    return { metrics: this.#evaluation.result(), images, batches, skipped, seconds, throughput, changes };
   }
 }

@@ -51,6 +51,7 @@ export class MeteredTraining implements Program<Run> {
     await this.#check?.end(reports[0]!);
     programs.reach(run.step);
     meter.lap(reports.length, program.inputSeconds);
+    meter.addSkipped(program.takeSkipped());
     for (const [i, report] of reports.entries()) {
       const step = first + i + 1;
       meter.add(report);

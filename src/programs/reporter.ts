@@ -1,6 +1,7 @@
 /** @file Reporter: console line, metrics.jsonl and TensorBoard events of a job. */
 import { join } from 'node:path';
 import { sizeOf } from '../compiler/index.js';
+import { describeSkipped, type Skipped } from '../inputs/index.js';
 import {
   EventFile,
   formatCount,
@@ -19,7 +20,7 @@ import { describeConfigs } from './jobFiles.js';
 import { isOfOwnRun, type JobOptions } from './options.js';
 import { TRAIN } from './programDataset.js';
 import type { DecodedExample, DecodeResult, EvalResult } from './results.js';
-import { metricScalars, type Scalars, type TrainMeter } from './trainMeter.js';
+import { metricScalars, type Scalars, skippedScalar, type TrainMeter } from './trainMeter.js';
 import type { TrainReport } from './trainProgram.js';
 
 /** Summaries by tag. */
@@ -49,6 +50,8 @@ export class Reporter {
   readonly #line: ProgressLine;
   readonly #events = new Map<string, EventFile>();
   readonly #isTraining: boolean;
+  /** Number of examples left out that was printed last, by program. */
+  readonly #skipped = new Map<string, number>();
   #wroteHow = false;
   readonly #notify = (line: string) => this.tell(line);
   /** Number of failed evaluations and decodes in this process. */
@@ -98,8 +101,8 @@ export class Reporter {
 
   /** Updates the live line after a step without a summary. */
   progress(step: number, meter: TrainMeter): void {
-    const { lastLoss: loss, throughput, mfu, inputWait } = meter;
-    this.#line.update({ step, loss, throughput, mfu, inputWait });
+    const { lastLoss: loss, throughput, mfu, inputWait, skippedExamples } = meter;
+    this.#line.update({ step, loss, throughput, mfu, inputWait, skipped: skippedExamples.count });
   }
 
   trainSummary(step: number, scalars: Scalars, meter: TrainMeter, images: ImagesByTag): void {
@@ -122,9 +125,12 @@ export class Reporter {
   }
 
   evaluated(program: string, step: number, result: EvalResult): void {
-    const { metrics, images, batches, seconds, throughput, changes } = result;
-    this.#dataChanged(program, changes);
-    const scalars = { ...metricScalars(metrics), batches, ...throughputScalar(throughput) };
+    const { metrics, images, batches, skipped, seconds, throughput, changes } = result;
+    this.#dataTold(program, changes, skipped);
+    const scalars = {
+      ...{ ...metricScalars(metrics), batches, ...throughputScalar(throughput) },
+      ...skippedScalar(skipped),
+    };
     this.#write(program, step, { ...scalars, ...images });
     const total = metrics.total_loss?.value;
     const shown = Object.entries(metrics)
@@ -137,10 +143,13 @@ export class Reporter {
   }
 
   decoded(program: string, step: number, result: DecodeResult): void {
-    const { examples, path, seconds, throughput, changes } = result;
-    this.#dataChanged(program, changes);
+    const { examples, path, skipped, seconds, throughput, changes } = result;
+    this.#dataTold(program, changes, skipped);
     const shown = examples.slice(0, printedExamples).map(describe);
-    const scalars = { num_examples: examples.length, ...throughputScalar(throughput) };
+    const scalars = {
+      ...{ num_examples: examples.length, ...throughputScalar(throughput) },
+      ...skippedScalar(skipped),
+    };
     const tagged = Object.entries(scalars).map(([name, value]) => [`decode_metrics/${name}`, value]);
     this.#write(program, step, { ...Object.fromEntries(tagged), decoded: verbatim(shown.join('\n\n')) });
     const took = `${examples.length} examples in ${seconds.toFixed(1)} s`;
@@ -172,11 +181,12 @@ export class Reporter {
   /** @param ended why a program ended training early, if one did */
   trainingEnds(
     step: number,
-    { meanThroughput }: TrainMeter,
+    { meanThroughput, skippedExamples }: TrainMeter,
     signal: StopSignalName | undefined,
     ended: string | undefined,
   ): void {
     const { jobLogDir, name, mode } = this.options;
+    this.#skippedTold(TRAIN, skippedExamples);
     if (this.failures > 0) {
       const what =
         this.failures === 1 ? 'One evaluation or decode' : `${this.failures} evaluations or decodes`;
@@ -211,11 +221,19 @@ export class Reporter {
     };
   }
 
-  #dataChanged(program: string, changes: string | undefined): void {
+  #dataTold(program: string, changes: string | undefined, skipped: Skipped): void {
+    this.#skippedTold(program, skipped);
     if (changes !== undefined)
       this.#line.message(
         `${program}: its data is not what this run read at first, so figures of before do not compare: ${changes}.`,
       );
+  }
+
+  #skippedTold(program: string, skipped: Skipped): void {
+    // An evaluation reads the same data each time.
+    if (skipped.count === (this.#skipped.get(program) ?? 0)) return;
+    this.#skipped.set(program, skipped.count);
+    this.#line.message(`${program}: ${describeSkipped(skipped)}`);
   }
 
   /** Writes a program's summaries to TensorBoard, the scalars to metrics.jsonl. @param notes text for metrics.jsonl only */

@@ -1,4 +1,5 @@
 /** @file Results of evaluations and decodes. */
+import type { Skipped } from '../inputs/index.js';
 import type { Images, Throughput } from '../summaries/index.js';
 import type { WeightedValues } from '../tasks/index.js';
 
@@ -9,6 +10,8 @@ export interface EvalResult {
   /** Images of layers in the first batch, by name. */
   readonly images: Readonly<Record<string, Images>>;
   readonly batches: number;
+  /** Broken examples left out. */
+  readonly skipped: Skipped;
   /** Without compilation. */
   readonly seconds: number;
   readonly throughput: Throughput;
@@ -45,6 +48,8 @@ export interface DecodeResult {
   /** File with the examples. */
   readonly path: string;
   readonly seconds: number;
+  /** Broken examples left out. */
+  readonly skipped: Skipped;
   /** Tokens drawn per second. */
   readonly throughput: Throughput;
   /** Differences of the data from its record, reported once. */

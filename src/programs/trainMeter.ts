@@ -1,6 +1,6 @@
 /** @file Training metrics: means since the last summary, speed without pauses, MFU. */
 import { z } from 'zod';
-import type { BatchCount } from '../inputs/index.js';
+import { addSkipped, type BatchCount, NONE_SKIPPED, type Skipped } from '../inputs/index.js';
 import { type Throughput, throughputScalar } from '../summaries/index.js';
 import { WeightedMeans, type WeightedValues } from '../tasks/index.js';
 import { mfu, type Peak } from './mfu.js';
@@ -18,6 +18,11 @@ export function metricScalars(metrics: WeightedValues): Scalars {
     scalars[`Metrics/${name}-weight`] = weight;
   }
   return scalars;
+}
+
+/** Number of examples left out, where there are any. */
+export function skippedScalar({ count }: Skipped): Scalars {
+  return count > 0 ? { skipped: count } : {};
 }
 
 const number = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']).transform(Number)]);
@@ -39,6 +44,9 @@ export const meterState = z.strictObject({
   means: z.record(z.string(), pair),
   skipped: z.int(),
   invalidInARow: z.int(),
+  skippedExamples: z
+    .strictObject({ count: z.int(), first: z.array(z.string()) })
+    .default({ ...NONE_SKIPPED, first: [] }),
 });
 
 /** Collects reports of training steps. */
@@ -47,6 +55,8 @@ export class TrainMeter {
   firstStepSeconds: number | undefined;
   /** Number of invalid steps in the run: gradients not finite or too large, update skipped. */
   skipped = 0;
+  /** Broken examples left out in the run. */
+  skippedExamples = NONE_SKIPPED;
   /** Invalid steps since the last valid one. */
   invalidInARow = 0;
   /** Model FLOPs per step and the machine's peak, once known. */
@@ -83,17 +93,32 @@ export class TrainMeter {
 
   /** The meter's state, for `restore` in a later process. */
   state(): z.input<typeof meterState> {
-    const { skipped, invalidInARow } = this;
+    const { skipped, invalidInARow, skippedExamples } = this;
     const means = Object.entries(this.#means.sumsByName()).map(([name, sums]) => [name, asPair(...sums)]);
     const loss = asPair(this.#loss.sum, this.#loss.count);
-    return { loss, means: Object.fromEntries(means), skipped, invalidInARow };
+    const { count, first } = skippedExamples;
+    return {
+      ...{ loss, means: Object.fromEntries(means), skipped, invalidInARow },
+      // States are what they were wherever nothing is left out.
+      ...(count > 0 && { skippedExamples: { count, first: [...first] } }),
+    };
   }
 
   /** Restores a state: the next summary includes earlier steps, except for its speed, which is this process's. */
-  restore({ loss: [sum, count], means, skipped, invalidInARow }: z.output<typeof meterState>): void {
+  restore(state: z.output<typeof meterState>): void {
+    const {
+      loss: [sum, count],
+      means,
+      ...counts
+    } = state;
     this.#loss = { sum, count };
     this.#means.restore(means);
-    Object.assign(this, { skipped, invalidInARow });
+    Object.assign(this, counts);
+  }
+
+  /** Adds examples left out of batches. */
+  addSkipped(more: Skipped): void {
+    this.skippedExamples = addSkipped(this.skippedExamples, more);
   }
 
   /**
@@ -182,6 +207,7 @@ export class TrainMeter {
       ...(throughput && { 'Steps/sec': this.#summaryRate!, ...throughputScalar(throughput) }),
       ...(this.mfu !== undefined && { mfu: this.mfu }),
       ...(this.inputWait !== undefined && { input_wait: this.inputWait }),
+      ...skippedScalar(this.skippedExamples),
     };
     Object.assign(scalars, metricScalars(this.#means.result()), {
       'learning/lr': update.learningRate,

@@ -12,7 +12,7 @@ import {
   prngKey,
   type Tree,
 } from '../compiler/index.js';
-import { EndOfData, type InputSource, type InputState, peekBatch } from '../inputs/index.js';
+import { EndOfData, type InputSource, type InputState, peekBatch, type Skipped } from '../inputs/index.js';
 import type { FlatUpdater, UpdateReport } from '../learners/index.js';
 import { metricValues, type SingleTask, trainStep, type WeightedValues } from '../tasks/index.js';
 import { type BatchBuffers, badIndexError } from './batchBuffers.js';
@@ -157,6 +157,11 @@ export class TrainProgram {
   /** Seconds that steps have waited for their batches. */
   get inputSeconds(): number {
     return this.#inputSeconds;
+  }
+
+  /** Examples left out of the batches since the last call. */
+  takeSkipped(): Skipped {
+    return this.input.skipped.take();
   }
 
   /** Images of layers in the last step, by name. */

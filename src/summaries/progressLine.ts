@@ -32,6 +32,8 @@ export interface ProgressReport {
   readonly mfu?: number | undefined;
   /** Share of the time that steps wait for their batches. */
   readonly inputWait?: number | undefined;
+  /** Examples left out. */
+  readonly skipped?: number | undefined;
 }
 
 /** Least share of waiting that is worth the room. */
@@ -103,8 +105,9 @@ export class ProgressLine {
     if (report.loss !== undefined) parts.push([`loss ${report.loss.toFixed(4)}`, 'reset']);
     if (report.throughput !== undefined) parts.push([formatThroughput(report.throughput), 'reset']);
     if (report.mfu !== undefined) parts.push([`MFU ${(100 * report.mfu).toFixed(1)}%`, 'reset']);
-    const { inputWait = 0 } = report;
+    const { inputWait = 0, skipped = 0 } = report;
     if (inputWait >= SHOWN_WAIT) parts.push([`input wait ${Math.round(100 * inputWait)}%`, 'reset']);
+    if (skipped > 0) parts.push([`skipped ${skipped}`, 'reset']);
     if (secondsLeft !== undefined) parts.push([`${formatDuration(secondsLeft)} left`, 'dim']);
     // A line that wraps could not be rewritten: the last fields go first.
     const width = stream.isTTY ? (stream.columns ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;

@@ -2,10 +2,11 @@
  * @file What a run reports: the same throughput everywhere, in the unit of its data; every kind of summary for TensorBoard;
  * metrics of an evaluation on the console, equal and zero ones among them.
  */
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decode } from 'fast-png';
+import { decode, encode } from 'fast-png';
 import { beforeAll, expect, test, vi } from 'vitest';
+import { NONE_SKIPPED, type Skipped } from '../../src/inputs/index.js';
 import type { JobOptions } from '../../src/programs/options.js';
 import { Reporter } from '../../src/programs/reporter.js';
 import { formatCount } from '../../src/summaries/index.js';
@@ -133,7 +134,7 @@ test('programs of users write scalars, texts, histograms and images', () => {
 });
 
 /** What one evaluation at step 3 prints, and its line of metrics.jsonl. */
-async function reported(metrics: Readonly<Record<string, number>>) {
+async function reported(metrics: Readonly<Record<string, number>>, skipped: Skipped = NONE_SKIPPED) {
   const jobLogDir = temporaryDirectory();
   const printed = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   const options = { jobLogDir, mode: 'eval', name: 'lm.Small' } as JobOptions;
@@ -142,6 +143,7 @@ async function reported(metrics: Readonly<Record<string, number>>) {
     metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, { value, weight: 1 }])),
     images: {},
     batches: 2,
+    skipped,
     seconds: 0.5,
     throughput: { unit: 'examples', perSec: 40 },
   });
@@ -172,4 +174,45 @@ test('what repeats total_loss, an aux_loss of zero and counts stay off the conso
   expect(Object.fromEntries(values)).toEqual(metrics);
   const auxiliary = await reported({ total_loss: 2.5, avg_xent: 2, aux_loss: 0.5 });
   expect(auxiliary.text).toContain('step 3: total_loss 2.5, avg_xent 2, aux_loss 0.5, 2 batches');
+});
+
+test('broken examples that an evaluation left out are counted, the first with their places', async () => {
+  const { text, written } = await reported({ total_loss: 2 }, { count: 3, first: ['a.jsonl:2: not JSON'] });
+  expect(text).toBe(
+    'eval_test: 3 broken examples left out: a.jsonl:2: not JSON; …\n' +
+      'eval_test at step 3: total_loss 2, 2 batches in 0.5 s, 40 examples/s\n',
+  );
+  expect(written.skipped).toBe(3);
+  expect((await reported({ total_loss: 2 })).written).not.toHaveProperty('skipped');
+});
+
+test('a run that leaves broken examples out: metrics.jsonl, the console, and what they are at its end', async () => {
+  const [folder, jobLogDir] = [temporaryDirectory(), temporaryDirectory()];
+  for (const [c, name] of ['dark', 'bright'].entries()) {
+    mkdirSync(join(folder, name));
+    const data = new Uint8Array(16).fill(200 * c);
+    const png = encode({ height: 4, width: 4, channels: 1, data });
+    for (let i = 0; i < 8; i++)
+      writeFileSync(join(folder, name, `${i}.png`), i === 5 ? png.slice(0, 30) : png);
+  }
+  const sets = ['0', '1'].flatMap((i) => [
+    `datasets[${i}].source=ImageFolder(directory="${folder}")`,
+    `datasets[${i}].onError=skip`,
+    `datasets[${i}].split=all`,
+  ]);
+  const ended = await run([
+    ...['--exp=pictures.Pictures', `--job_log_dir=${jobLogDir}`, '--mode=train_and_eval'],
+    ...[`directory=${folder}`, ...sets].flatMap((set) => ['--set', set]),
+  ]);
+  expect({ ...ended, stdout: '' }).toEqual({ code: 0, stderr: '', stdout: '' });
+  const skipped = metricLines(jobLogDir).map(({ program, step, skipped }) => [program, step, skipped]);
+  const epochs = (12 * 8) / 16;
+  expect(skipped).toContainEqual(['train', 12, 2 * epochs]);
+  expect(skipped).toContainEqual(['eval_test_held_out', 12, 2]);
+  expect(ended.stdout).toMatch(new RegExp(`^step 12/12 .*  skipped ${2 * epochs}$`, 'm'));
+  const told = (program: string, count: number) =>
+    ended.stdout
+      .split('\n')
+      .filter((line) => line.startsWith(`${program}: ${count} broken examples left out: ${folder}/`));
+  expect([told('train', 2 * epochs).length, told('eval_test_held_out', 2).length]).toEqual([1, 1]);
 });

@@ -1,6 +1,6 @@
 /** @file Throughput of training: one figure on the console and in metrics.jsonl, without the first step and pauses. */
 import { afterEach, expect, test, vi } from 'vitest';
-import { TrainMeter } from '../../src/programs/trainMeter.js';
+import { meterState, TrainMeter } from '../../src/programs/trainMeter.js';
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -50,4 +50,21 @@ test('throughput is in units of the data: since the last summary, then of it, an
   expect(meter.inputWait).toBe(0);
   expect([meter.throughput?.perSec, meter.mfu]).toEqual([4, 0.125]);
   expect(meter.meanThroughput).toEqual({ unit: 'images', perSec: (8 * 5) / 6 });
+});
+
+test('examples left out are counted over all of a run, and are no part of the state where there are none', () => {
+  const meter = new TrainMeter({ count: 8, unit: 'images' });
+  meter.add(report);
+  expect([meter.state(), meter.take(report)]).toEqual([
+    expect.not.objectContaining({ skippedExamples: expect.anything() }),
+    expect.not.objectContaining({ skipped: expect.anything() }),
+  ]);
+  meter.addSkipped({ count: 4, first: ['a', 'b', 'c', 'd'] });
+  meter.addSkipped({ count: 7, first: ['e', 'f', 'g', 'h', 'i'] });
+  const later = new TrainMeter({ count: 8, unit: 'images' });
+  later.restore(meterState.parse(JSON.parse(JSON.stringify(meter.state()))));
+  later.addSkipped({ count: 1, first: ['j'] });
+  later.add(report);
+  expect(later.take(report).skipped).toBe(12);
+  expect(later.skippedExamples.first).toEqual(['a', 'b', 'c', 'd', 'e']);
 });

@@ -55,6 +55,14 @@ test('waiting for batches is shown from 5 % on', () => {
   expect(stream.text).toBe('step 1/2  MFU 50.0%\nstep 2/2  MFU 50.0%  input wait 12%\n');
 });
 
+test('examples left out are shown where there are any', () => {
+  const stream = new Screen(false);
+  const line = new ProgressLine({ stream, totalSteps: 2, everySteps: 1, now: () => 0 });
+  line.update({ step: 1, loss: 1, skipped: 0 });
+  line.update({ step: 2, loss: 1, skipped: 7 });
+  expect(stream.text).toBe('step 1/2  loss 1.0000\nstep 2/2  loss 1.0000  skipped 7\n');
+});
+
 test('a log can have a line every so many steps', () => {
   const stream = new Screen(false);
   const line = new ProgressLine({ stream, totalSteps: 10, everySteps: 4, now: () => 0 });

@@ -7,13 +7,13 @@ import { paddingOf } from '../batchRows.js';
 import { classFolderFields, filesByClass } from '../classFolders.js';
 import { type CorpusFile, readFiles, type SourceFile } from '../corpusFiles.js';
 import type { DataIdentity } from '../dataIdentity.js';
+import { ExampleInput } from '../exampleInput.js';
 import { digestOf } from '../imageSources.js';
 import { InputError } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
 import { KeptItems } from '../keptItems.js';
 import { drawBelow, streamKey } from '../random.js';
 import { writeRow } from '../recordBatches.js';
-import { RowInput } from '../rowInput.js';
 import { splitFields, splitOf } from '../splits.js';
 import { LogMel } from './logMel.js';
 import { resample } from './resample.js';
@@ -35,7 +35,7 @@ interface Found {
  * [batchSize], which is 0 for padding. Training takes a random part of a longer sound, which follows from
  * (inputRandomSeed, epoch, record) alone; evaluations take its middle.
  */
-export class AudioInput extends RowInput.with({
+export class AudioInput extends ExampleInput.with({
   ...classFolderFields,
   numSamples: z
     .int()
@@ -108,16 +108,14 @@ export class AudioInput extends RowInput.with({
   #samplesOf(row: number): Float32Array {
     const { features, resample: resamples } = this.hp;
     const wanted = features.hp.sampleRate;
-    return this.named(() => {
-      const [file] = readFiles([this.#find().sounds[row]!.file]) as [SourceFile];
-      const sound = soundOf(file);
-      if (sound.sampleRate !== wanted && !resamples)
-        throw new InputError(
-          `${file.path} has ${sound.sampleRate} samples per second, and the features' sampleRate is ${wanted}. ` +
-            'Set resample: true, or the sampleRate of the files.',
-        );
-      return resample(sound, wanted);
-    });
+    const [file] = readFiles([this.#find().sounds[row]!.file]) as [SourceFile];
+    const sound = soundOf(file);
+    if (sound.sampleRate !== wanted && !resamples)
+      throw new InputError(
+        `${file.path} has ${sound.sampleRate} samples per second, and the features' sampleRate is ${wanted}. ` +
+          'Set resample: true, or the sampleRate of the files.',
+      );
+    return resample(sound, wanted);
   }
 
   #find(): Found {

@@ -2,8 +2,9 @@
 import { foldIn, type PrngKey } from '../../compiler/prng.js';
 import { InputError, placed } from '../inputErrors.js';
 import { drawBelow, KeyedPermutation, streamKey } from '../random.js';
+import { type OnError, type Skipped, SkippedExamples } from '../skippedExamples.js';
 import type { BaseFeatureConverter, FeatureLengths, Segment } from './featureConverter.js';
-import { Pipeline } from './pipeline.js';
+import { type KeyedExample, Pipeline } from './pipeline.js';
 import type { TaskExamples } from './taskExamples.js';
 
 /** Purposes of the random streams under the input's seed. */
@@ -24,6 +25,9 @@ export interface LaneSetting {
   readonly groupRows: number;
   /** Examples, after preprocessing, until the end. */
   readonly maxExamples: number;
+  readonly onError: OnError;
+  /** Counts the examples that are left out. */
+  readonly skipped: SkippedExamples;
 }
 
 /** Place in a lane: rows taken of the group, examples made before it, and those drawn of each task. */
@@ -39,6 +43,7 @@ interface Group {
   /** Where the next group begins. */
   readonly examples: number;
   readonly drawn: readonly number[];
+  readonly skipped: Skipped;
 }
 
 /** Whether a place is further along than another. */
@@ -74,7 +79,9 @@ export class Lane {
   next(): Segment[] | undefined {
     for (;;) {
       this.#group ??= this.#makeGroup();
-      const { rows, ...end } = this.#group;
+      const { rows, skipped, ...end } = this.#group;
+      // Once a group, even where a run is resumed within it.
+      if (this.#position.rows === 0) this.setting.skipped.add(skipped);
       const row = rows[this.#position.rows];
       if (row !== undefined) {
         this.#position = { ...this.#position, rows: this.#position.rows + 1 };
@@ -87,20 +94,25 @@ export class Lane {
   }
 
   #makeGroup(): Group {
-    const { tasks, converter, lengths, trims, groupRows, maxExamples } = this.setting;
+    const { tasks, converter, lengths, trims, groupRows, maxExamples, onError } = this.setting;
     const { examples: before } = this.#position;
     const drawn = [...this.#position.drawn];
     const segments: Segment[] = [];
+    const skipped = new SkippedExamples();
+    const attempt = <T>(make: () => T, examples = 1) => skipped.attempt(onError, make, examples);
     const sizes = converter.capacity(lengths).map(() => 0);
     const pipelines = tasks.map(({ task }) => {
       const given = { features: task.hp.features, lengths };
-      return new Pipeline(task.stages, given, ({ example, place }) => {
+      const emit = ({ example, place }: KeyedExample): void => {
         const id = before + segments.length;
         if (id >= maxExamples) return;
-        const segment = placed(place, () => converter.segmentOf(example, id, given, trims));
+        const make = () => converter.segmentOf(example, id, given, trims);
+        const segment = attempt(() => placed(place, make));
+        if (segment === undefined) return;
         segments.push(segment);
         for (const [i, size] of segment.sizes.entries()) sizes[i]! += size;
-      });
+      };
+      return new Pipeline(task.stages, given, emit, attempt);
     });
     const isFull = (): boolean =>
       before + segments.length >= maxExamples ||
@@ -108,8 +120,9 @@ export class Lane {
     for (let draws = 0; !isFull(); draws++) {
       const t = this.#draw(drawn);
       if (t === undefined) break;
-      if (converter.numRows(segments.length, sizes, lengths) === 0) this.#checkYield(draws);
-      pipelines[t]!.push(tasks[t]!.at(this.#numberOf(drawn[t]!)));
+      if (converter.numRows(segments.length, sizes, lengths) === 0) this.#checkYield(draws, skipped);
+      const example = attempt(() => tasks[t]!.at(this.#numberOf(drawn[t]!)));
+      if (example !== undefined) pipelines[t]!.push(example);
       drawn[t]! += 1;
     }
     for (const pipeline of pipelines) pipeline.flush();
@@ -117,6 +130,7 @@ export class Lane {
       rows: this.#ordered(converter.rowsOf(segments, lengths)),
       examples: before + segments.length,
       drawn,
+      skipped: skipped.take(),
     };
   }
 
@@ -137,9 +151,11 @@ export class Lane {
   }
 
   /** @throws InputError where as many examples as two epochs have gave nothing: endless data would never give any */
-  #checkYield(draws: number): void {
+  #checkYield(draws: number, skipped: SkippedExamples): void {
     const records = this.setting.tasks.reduce((sum, { table }) => sum + table.numRecords, 0);
-    if (draws < 2 * records + 2) return;
+    const enough = 2 * records + 2;
+    skipped.check(skipped.count, enough);
+    if (draws < enough) return;
     throw new InputError(`none of ${records} records gives an example: the preprocessors keep nothing.`);
   }
 

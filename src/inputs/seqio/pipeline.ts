@@ -26,6 +26,8 @@ export class Pipeline {
     private readonly stages: readonly Preprocessor[],
     private readonly context: Omit<PreprocessContext, 'draws'>,
     private readonly emit: (made: KeyedExample) => void,
+    /** What `make` gives; undefined where so many examples are broken, and are to be left out. */
+    private readonly attempt: <T>(make: () => T, examples: number) => T | undefined = (make) => make(),
   ) {
     this.#waiting = stages.map(() => []);
   }
@@ -54,7 +56,8 @@ export class Pipeline {
     const { key, place } = first;
     const examples = items.map(({ example }) => example);
     const context = { ...this.context, draws: new ExampleDraws(foldIn(key, s)) };
-    const made = placed(place, () => [...this.stages[s]!.apply(examples, context)]);
+    const apply = () => [...this.stages[s]!.apply(examples, context)];
+    const made = this.attempt(() => placed(place, apply), examples.length) ?? [];
     for (const [i, example] of made.entries())
       this.#take({ example, place, key: i === 0 ? key : foldIn(key, PARTS + i) }, s + 1);
   }

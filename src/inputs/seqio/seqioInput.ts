@@ -3,10 +3,10 @@ import { build, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
 import { paddingOf } from '../batchRows.js';
 import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
+import { ExampleInput } from '../exampleInput.js';
 import { EndOfData, InputError, placed } from '../inputErrors.js';
 import type { IdVocabulary, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
-import { RowInput } from '../rowInput.js';
 import { savedPosition } from '../savedPosition.js';
 import type { BaseFeatureConverter, Segment } from './featureConverter.js';
 import type { LaneSetting } from './lane.js';
@@ -34,7 +34,7 @@ interface OpenData extends OpenTasks {
  * examples, or tasks are mixed, it is the place in each of `numLanes` lanes. Either way a run goes on exactly, and with
  * another batch size or number of hosts it neither repeats nor drops an example.
  */
-export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
+export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
   schema
     .refine(
       ({ repeat, isTraining, evalLoopNumBatches: count }) =>
@@ -125,7 +125,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
     if (lanes === null) return super.peek();
     const { state } = lanes;
     try {
-      return this.#batchOf(lanes);
+      return await this.skipped.uncounted(async () => this.#batchOf(lanes));
     } finally {
       lanes.state = state;
     }
@@ -207,7 +207,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
       const segment = placed(place, () => this.#converter.segmentOf(example, q, given, setting.trims));
       this.#fill(batch, b, [segment]);
     });
-    this.named(() => pipeline.push(examples!.at(q)));
+    pipeline.push(examples!.at(q));
   }
 
   /** What the rows are made of: a position in them means nothing for others. */
@@ -258,7 +258,7 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
   }
 
   #openData(): OpenData {
-    const { splitName, taskFeatureLengths, trimOutputFeatures, numLanes, packingRows } = this.hp;
+    const { splitName, taskFeatureLengths, trimOutputFeatures, numLanes, packingRows, onError } = this.hp;
     const order = { seed: this.hp.inputRandomSeed ?? 0, shuffles: this.#shuffles, repeats: this.repeats };
     checkVocabularies(this.#tasks);
     const { tasks, contents } = openTasks(this.#mixture.weightedTasks(splitName), splitName, order);
@@ -272,6 +272,8 @@ export class SeqioInput extends RowInput.with(seqioFields, (schema) =>
       numLanes: this.repeats ? numLanes : 1,
       groupRows: packingRows,
       maxExamples: this.hp.evalNumExamples ?? Number.POSITIVE_INFINITY,
+      onError,
+      skipped: this.skipped,
     };
     const lanes = this.#isAligned ? null : newLanes(setting, this);
     return { tasks, setting, contents, lanes, config: this.#configDigest() };

@@ -3,7 +3,7 @@ import { closeSync, type Stats, statSync } from 'node:fs';
 import { openRegularFile, readFully } from '../../files/index.js';
 import type { CorpusFile } from '../corpusFiles.js';
 import type { DataFile } from '../dataIdentity.js';
-import { InputError } from '../inputErrors.js';
+import { FileError, InputError } from '../inputErrors.js';
 import { joinTables } from './joinedTables.js';
 import { type LineIndex, lineIndex } from './lineIndex.js';
 import type { DataRecord, RecordTable } from './recordTable.js';
@@ -109,7 +109,7 @@ class LineFile implements RecordTable {
     const now = statSync(path, { throwIfNoEntry: false });
     const what = changeOf(this.#status, now);
     if (what === undefined) return;
-    throw new InputError(
+    throw new FileError(
       `${path}, byte ${position}: ${what} while it was being read. Bring back what it was, or start again to read what it is now.`,
     );
   }

@@ -1,0 +1,91 @@
+/** @file Broken examples that are left out where `onError` is 'skip', and counted. */
+import { z } from 'zod';
+import { blamesExample, InputError } from './inputErrors.js';
+
+/** The field of inputs whose examples may be broken. */
+export const errorFields = {
+  onError: z
+    .enum(['fail', 'skip'])
+    .default('fail')
+    .describe(
+      "What a broken example does, such as a damaged record or what a preprocessor refuses: 'fail' ends reading, 'skip' " +
+        'leaves the example out and counts it.',
+    ),
+};
+
+export type OnError = 'fail' | 'skip';
+
+/** A count of examples left out. */
+export interface Skipped {
+  readonly count: number;
+  /** What is wrong with the first ones, with their places. */
+  readonly first: readonly string[];
+}
+
+/** Number of examples of which a count says what is wrong. */
+const SHOWN = 5;
+
+/** More broken examples than this, and none between them that is not, are no accident. */
+const MOST_IN_A_ROW = 1000;
+
+export const NONE_SKIPPED: Skipped = { count: 0, first: [] };
+
+/** Two counts, one after the other. */
+export function addSkipped(a: Skipped, b: Skipped): Skipped {
+  return { count: a.count + b.count, first: [...a.first, ...b.first].slice(0, SHOWN) };
+}
+
+/** A count in words: `2 broken examples left out: data/a.jsonl:7: not JSON: …`. */
+export function describeSkipped({ count, first }: Skipped): string {
+  const more = count > first.length ? '; …' : '';
+  return `${count} broken example${count === 1 ? '' : 's'} left out: ${first.join('; ')}${more}`;
+}
+
+/** The examples that an input has left out since someone asked. */
+export class SkippedExamples {
+  #now = NONE_SKIPPED;
+
+  /** Those since the last call. */
+  take(): Skipped {
+    const taken = this.#now;
+    this.#now = NONE_SKIPPED;
+    return taken;
+  }
+
+  add(more: Skipped): void {
+    this.#now = addSkipped(this.#now, more);
+  }
+
+  /** What `make` gives; undefined where `onError` lets a broken example be left out: then `examples` more are. */
+  attempt<T>(onError: OnError, make: () => T, examples = 1): T | undefined {
+    try {
+      return make();
+    } catch (error) {
+      if (onError === 'fail' || !blamesExample(error)) throw error;
+      this.add({ count: examples, first: [error.message] });
+      return undefined;
+    }
+  }
+
+  /** What `read` gives, without counting what it leaves out. */
+  async uncounted<T>(read: () => Promise<T>): Promise<T> {
+    const before = this.#now;
+    try {
+      return await read();
+    } finally {
+      this.#now = before;
+    }
+  }
+
+  get count(): number {
+    return this.#now.count;
+  }
+
+  /** @param inARow examples that were broken one after the other @throws InputError where these are all, or too many */
+  check(inARow: number, all = Number.POSITIVE_INFINITY): void {
+    if (inARow < Math.min(all, MOST_IN_A_ROW)) return;
+    throw new InputError(
+      `${inARow} examples in a row are broken, which onError 'skip' is not for. The first: ${this.#now.first[0]}`,
+    );
+  }
+}
