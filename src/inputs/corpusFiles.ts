@@ -1,11 +1,12 @@
 /** @file Files of a corpus, by path, glob, or glob in an installed package, in one order everywhere. */
 
-import { existsSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { distance } from 'fastest-levenshtein';
 import { globSync, isDynamicPattern } from 'tinyglobby';
+import { readRegularFile } from '../files/index.js';
 import { FileError, InputError } from './inputErrors.js';
 
 /** A file of a corpus. */
@@ -104,6 +105,8 @@ function suggestion(directory: string, pattern: string): string {
     return ` It is a directory. Did you mean '${posix.join(pattern, '**')}'?`;
   }
   const isGlob = isDynamicPattern(pattern);
+  if (!isGlob && lookAt(resolve(directory, pattern)) !== undefined)
+    return ' It is a named pipe, a device or a socket.';
   const folder = isGlob ? splitGlob(pattern).base : posix.dirname(pattern);
   const absolute = resolve(directory, folder);
   if (!isDirectory(absolute)) return ` There is no directory ${absolute}.`;
@@ -137,6 +140,9 @@ export function resolveFiles(specs: readonly string[]): CorpusFile[] {
   return [...found.values()];
 }
 
+/** Most bytes of a file that is read whole. */
+const LONGEST = 2 ** 31 - 1;
+
 /** A file of a corpus with its contents. */
 export interface SourceFile extends CorpusFile {
   readonly bytes: Uint8Array;
@@ -146,7 +152,7 @@ export interface SourceFile extends CorpusFile {
 export function readFiles(files: readonly CorpusFile[]): SourceFile[] {
   return files.map((file) => {
     try {
-      const { buffer, byteOffset, byteLength } = readFileSync(file.path);
+      const { buffer, byteOffset, byteLength } = readRegularFile(file.path, LONGEST);
       return { ...file, bytes: new Uint8Array(buffer, byteOffset, byteLength) };
     } catch (error) {
       throw new FileError(`${file.path} cannot be read: ${(error as Error).message}`, { cause: error });

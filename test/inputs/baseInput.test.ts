@@ -9,6 +9,17 @@ import { type LmBatch, SyntheticLmInput, specsOf } from '../../src/inputs/index.
 const config = (more: Partial<Config<SyntheticLmInput>> = {}) =>
   SyntheticLmInput.config({ name: 'made', batchSize: 2, seqLen: 3, vocabSize: 9, isTraining: true, ...more });
 
+test('an input needs a batch size; all hosts together have one as much larger, and their indices are below their number', () => {
+  expect(() => build(SyntheticLmInput.config({ seqLen: 3, vocabSize: 9 }))).toThrow(
+    'A hyperparameter is not set: batchSize (SyntheticLmInput): expected a positive integer.',
+  );
+  const host = build(config({ numInfeedHosts: 3, infeedHostIndex: 2 }));
+  expect([host.batchSize, host.getGlobalBatchSize()]).toEqual([2, 6]);
+  expect(() => build(config({ numInfeedHosts: 3, infeedHostIndex: 3 }))).toThrow(
+    'must be below numInfeedHosts, for hosts are counted from 0',
+  );
+});
+
 test('programs get padding behind each batch: paddings 1, all else 0', async () => {
   const input = build(config({ batchPaddingSize: 1 }));
   const peeked = (await input.peekPadded()) as LmBatch;
@@ -66,9 +77,10 @@ test('an evaluation that cannot end, or has no beginning, is refused with the re
     'evalLoopNumBatches (SyntheticLmInput): must be a number of batches where resetForEval is false: -1 reads to the end ' +
       'of the data, and an evaluation that goes on where the last one stopped goes round and round it',
   );
-  expect(() => build(config({ evalLoopNumBatches: 0 }))).toThrow(
-    'evalLoopNumBatches must be positive or -1, found 0.',
-  );
+  for (const evalLoopNumBatches of [0, -5])
+    expect(() => build(config({ evalLoopNumBatches }))).toThrow(
+      `evalLoopNumBatches must be positive or -1, found ${evalLoopNumBatches}.`,
+    );
   build(config({ isTraining: false, numBatches: 4, evalLoopNumBatches: -1 }));
   build(config({ isTraining: false, resetForEval: false, evalLoopNumBatches: 2 }));
 });

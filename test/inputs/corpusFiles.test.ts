@@ -1,9 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { packageDirectory, resolveFiles } from '../../src/inputs/corpusFiles.js';
+import { packageDirectory, readFiles, resolveFiles } from '../../src/inputs/corpusFiles.js';
 import { InputError } from '../../src/inputs/inputErrors.js';
 import { corpusDirectory } from './corpus.js';
 
@@ -82,6 +83,23 @@ test('a missing file is an error with where it was looked for, the nearest name 
   expect(messageOf('something-quite-different.bin')).toBe(
     `No file matches 'something-quite-different.bin' (looked in ${directory}). ${VALID}`,
   );
+});
+
+test('what is no regular file is never waited for: no glob finds it, and by its name it is an error', () => {
+  execFileSync('mkfifo', ['pipe.txt']);
+  expect(names('*.txt')).not.toContain('pipe.txt');
+  expect(messageOf('pipe.txt')).toBe(
+    `No file matches 'pipe.txt' (looked in ${directory}). It is a named pipe, a device or a socket. ${VALID}`,
+  );
+  const path = join(directory, 'pipe.txt');
+  const reading = (path: string) => () => readFiles([{ path, name: path }]);
+  expect(reading(path)).toThrow(`${path} cannot be read: ${path} is not a regular file but a named pipe`);
+  const folder = join(directory, 'sub');
+  expect(reading(folder)).toThrow(
+    `${folder} cannot be read: ${folder} is not a regular file but a directory`,
+  );
+  const gone = join(directory, 'gone.txt');
+  expect(reading(gone)).toThrow(`${gone} cannot be read: ENOENT: no such file or directory, open '${gone}'`);
 });
 
 test('a package that is not installed, or a spec without a file, is an error', () => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,20 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, expect, test, vi } from 'vitest';
 import { build, copyWith } from '../../src/hparams/index.js';
-import { CharTokenizer, EndOfData, type InputSource, openInput, TextInput } from '../../src/inputs/index.js';
+import {
+  ByteTokenizer,
+  CharTokenizer,
+  EndOfData,
+  Feature,
+  type InputSource,
+  openInput,
+  Rekey,
+  SeqioInput,
+  Task,
+  TextInput,
+  TextLinesSource,
+  Tokenize,
+} from '../../src/inputs/index.js';
 import { corpusDirectory, readAll, take } from './corpus.js';
 import { CountingInput, SlowRows } from './ownInput.js';
 
@@ -269,6 +282,29 @@ test('files that are deleted before the thread reads them are named', async () =
   rmSync(join(directory, 'b.txt'));
   await expect(untilFailure(input)).rejects.toThrow(
     `Input 'train' failed in its prefetch thread: ${directory}/b.txt was deleted after the start. Restore it.`,
+  );
+});
+
+test('a file that changes while threads read its lines ends the input, with file and byte', async () => {
+  const directory = corpusDirectory({ 'a.txt': '0 1 2 3\n'.repeat(500) });
+  const path = join(directory, 'a.txt');
+  const mixtureOrTask = Task.config({
+    source: TextLinesSource.config({ files: [path] }),
+    preprocessors: [Rekey.config({ keyMap: { targets: 'text' } }), Tokenize.config()],
+    features: { targets: Feature.config({ tokenizer: ByteTokenizer.config(), addEos: false }) },
+  });
+  const input = open(
+    SeqioInput.config({
+      ...{ mixtureOrTask, splitName: 'all', taskFeatureLengths: { targets: 8 }, batchSize: 2 },
+      ...{ isTraining: true, prefetchBatches: 2, numWorkers: 2 },
+    }),
+  );
+  await untilAhead(input, async () => void (await input.getNext()));
+  appendFileSync(path, 'more');
+  await expect(untilFailure(input)).rejects.toThrow(
+    new RegExp(
+      `^Input 'train' failed in its prefetch thread: SeqioInput 'train': ${path}, byte \\d+: the file grew from 4000 to 4004 bytes while it was being read\\.`,
+    ),
   );
 });
 

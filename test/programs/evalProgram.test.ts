@@ -117,9 +117,7 @@ test('a rolling evaluation goes on at each step, over and over its data, in a la
   for (let step = 1; step <= 6; step++)
     weights.push((await program.evaluate(at(step))).metrics.log_pplx!.weight);
   // Batches of 48, 48, 48, 48 and 26 labels.
-  expect(weights).toEqual([96, 96, 74, 96, 74, 96].map((_, i) => weights[i]));
-  expect(new Set(weights).size).toBe(2);
-  expect(weights.filter((weight) => weight !== 96)).toHaveLength(2);
+  expect(weights).toEqual([96, 96, 74, 96, 74, 96]);
   const fourth = rolling();
   for (let step = 1; step <= 3; step++) await fourth.evaluate(at(step));
   const later = rolling();

@@ -4,6 +4,7 @@ import { openRegularFile, readFully } from '../../files/index.js';
 import type { CorpusFile } from '../corpusFiles.js';
 import type { DataFile } from '../dataIdentity.js';
 import { FileError, InputError } from '../inputErrors.js';
+import { byteOf, utf8Text } from '../utf8.js';
 import { joinTables } from './joinedTables.js';
 import { type LineIndex, lineIndex } from './lineIndex.js';
 import type { DataRecord, RecordTable } from './recordTable.js';
@@ -31,7 +32,6 @@ class LineFile implements RecordTable {
   readonly #status: Stats;
   readonly #index: LineIndex;
   readonly #descriptor: number;
-  readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
   constructor(
     private readonly file: CorpusFile,
@@ -72,13 +72,8 @@ class LineFile implements RecordTable {
     if (length < bytes.length) this.#checkUnchanged(start);
     const newline = bytes.indexOf(NEWLINE);
     const to = newline < 0 ? bytes.length : newline;
-    try {
-      return this.#decoder.decode(bytes.subarray(0, bytes[to - 1] === 13 ? to - 1 : to));
-    } catch (error) {
-      throw new InputError(`${this.place(i)} is not UTF-8 text (the line begins at byte ${start}).`, {
-        cause: error,
-      });
-    }
+    const line = bytes.subarray(0, bytes[to - 1] === 13 ? to - 1 : to);
+    return utf8Text(line, (offset) => byteOf(this.place(i))(start + offset));
   }
 
   /** Name and line; blank lines that are no records count as lines. */

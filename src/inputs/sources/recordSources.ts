@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { Configurable } from '../../hparams/index.js';
 import { type CorpusFile, readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
 import { InputError } from '../inputErrors.js';
+import { byteOf, utf8Text } from '../utf8.js';
 import { type DataRecord, memoryTable, type RecordTable, tableOf } from './recordTable.js';
 import { ALL, openSubSplits, SPLIT_NAME } from './subSplits.js';
 
@@ -101,11 +102,7 @@ abstract class FileSource extends BaseFileSource.with({}) {
 
 /** The text of a UTF-8 file, without a byte order mark. @throws InputError */
 function textOf({ path, bytes }: SourceFile): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw new InputError(`${path} is not UTF-8 text.`, { cause: error });
-  }
+  return utf8Text(bytes, byteOf(path)).replace(/^\uFEFF/, '');
 }
 
 /** A CSV file's rows by column (RFC 4180): its first line names the columns, and all values are text. */

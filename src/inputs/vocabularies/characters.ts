@@ -3,17 +3,11 @@
 import { readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
 import { InputError } from '../inputErrors.js';
 import type { TokenArray } from '../tokens.js';
+import { byteOf, utf8Text } from '../utf8.js';
 
 /** The text of a file. @throws InputError where its bytes are not UTF-8 */
 export function decodeUtf8(file: SourceFile): string {
-  const options = { ignoreBOM: true, fatal: true };
-  try {
-    return new TextDecoder('utf-8', options).decode(file.bytes);
-  } catch {
-    throw new InputError(
-      `${file.path} is not UTF-8 text. Characters need UTF-8; ByteTokenizer takes any file.`,
-    );
-  }
+  return utf8Text(file.bytes, byteOf(file.path), ' Characters need UTF-8; ByteTokenizer takes any file.');
 }
 
 /** The distinct characters of some texts, sorted by code point. */

@@ -1,8 +1,11 @@
 /** @file Lines and JSON Lines read where they are: any bytes, long lines, indexes of the cache, and files that change. */
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
+  mkdirSync,
   readdirSync,
   renameSync,
+  rmdirSync,
   rmSync,
   truncateSync,
   utimesSync,
@@ -12,7 +15,19 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { build } from '../../../src/hparams/index.js';
-import { JsonLinesSource, type RecordTable, TextLinesSource } from '../../../src/inputs/index.js';
+import {
+  ByteTokenizer,
+  Feature,
+  JsonLinesSource,
+  NumberFeature,
+  RecordInput,
+  type RecordTable,
+  SeqioInput,
+  Task,
+  TextLinesSource,
+  Tokenize,
+} from '../../../src/inputs/index.js';
+import { lineTable } from '../../../src/inputs/sources/lineTable.js';
 import { temporaryDirectory } from '../../command.js';
 
 const directory = temporaryDirectory();
@@ -72,7 +87,7 @@ test('bytes that are not UTF-8 are told by line and byte; other lines can be rea
   const path = fileOf('latin1.txt', Uint8Array.of(97, 10, 233, 10, 98, 10));
   const table = linesOf(path);
   expect(table.read(2)).toEqual({ text: 'b' });
-  expect(() => table.read(1)).toThrow(`${path}:2 is not UTF-8 text (the line begins at byte 2).`);
+  expect(() => table.read(1)).toThrow(`${path}:2, byte 2: the text is not UTF-8.`);
   table.close();
 });
 
@@ -101,8 +116,49 @@ test.each<[string, (path: string) => void, RegExp]>([
   table.close();
 });
 
-test('a file that is not there, or a directory, is told when the source is opened', () => {
+test('a file that is not there, or no file, is told when the source is opened', () => {
   expect(() => linesOf(join(directory, 'none.txt'))).toThrow(/^No file matches /);
+  expect(() => linesOf(directory)).toThrow('It is a directory.');
+  const pipe = join(directory, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  expect(() => linesOf(pipe)).toThrow('It is a named pipe, a device or a socket.');
+  const unreadable = fileOf('unreadable.txt', 'one\n');
+  const files = [{ path: unreadable, name: 'unreadable.txt' }];
+  rmSync(unreadable);
+  expect(() => lineTable(files, false, () => ({}))).toThrow(
+    `${unreadable} cannot be read: ENOENT: no such file or directory, open '${unreadable}'`,
+  );
+  mkdirSync(unreadable);
+  expect(() => lineTable(files, false, () => ({}))).toThrow(
+    `${unreadable} cannot be read: ${unreadable} is not a regular file but a directory`,
+  );
+  rmdirSync(unreadable);
+});
+
+test('files without a record among others are passed over; all of them empty are an error of the input', async () => {
+  const empty = fileOf('empty.jsonl', '');
+  const blank = fileOf('blank.jsonl', '\n \n');
+  const table = objectsOf(
+    empty,
+    fileOf('one.jsonl', '{"x": 1}\n'),
+    blank,
+    fileOf('two.jsonl', '{"x": 2}'),
+    empty,
+  );
+  expect(all(table)).toEqual([{ x: 1 }, { x: 2 }]);
+  table.close();
+  const source = JsonLinesSource.config({ files: [empty, blank] });
+  const features = { x: NumberFeature.config({ columns: 'x' }) };
+  await expect(build(RecordInput.config({ source, features, batchSize: 1 })).getNext()).rejects.toThrow(
+    "RecordInput 'input': there are no records.",
+  );
+  const tokens = { targets: Feature.config({ tokenizer: ByteTokenizer.config(), addEos: false }) };
+  const mixtureOrTask = Task.config({ source, preprocessors: [Tokenize.config()], features: tokens });
+  const taskFeatureLengths = { targets: 8 };
+  const input = SeqioInput.config({ mixtureOrTask, splitName: 'all', taskFeatureLengths, batchSize: 1 });
+  expect(() => build(input).getState()).toThrow(
+    /^SeqioInput 'input': split 'all' of task '\w+' has no records\.$/,
+  );
 });
 
 test('the index of a large file is kept in the cache, and a changed file has another; long lines are read whole', () => {

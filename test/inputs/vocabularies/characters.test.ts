@@ -40,7 +40,7 @@ test('an unknown character is named with its place', () => {
 test('a file that is not UTF-8 is an error that names it', () => {
   const file = { path: '/data/x.bin', name: 'x.bin', bytes: Uint8Array.of(65, 0xff, 66) };
   expect(() => decodeUtf8(file)).toThrow(
-    '/data/x.bin is not UTF-8 text. Characters need UTF-8; ByteTokenizer takes any file.',
+    '/data/x.bin, byte 1: the text is not UTF-8. Characters need UTF-8; ByteTokenizer takes any file.',
   );
   expect(decodeUtf8({ ...file, bytes: Uint8Array.of(0xef, 0xbb, 0xbf, 65) })).toBe('\ufeffA');
 });
