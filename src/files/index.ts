@@ -4,7 +4,7 @@ export { explain, isDamage } from './fileErrors.js';
 export { type LineRange, linesFromEnd } from './linesFromEnd.js';
 export { ProtobufMessage } from './protobuf.js';
 export { isThere, openRegularFile, readFully, readRegularFile } from './read.js';
-export { removeTemporaries } from './temporaries.js';
+export { removeTemporaries, temporaryName } from './temporaries.js';
 export {
   keepRanges,
   makeDirectory,

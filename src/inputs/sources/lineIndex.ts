@@ -1,76 +1,33 @@
 /** @file Index of a file's lines: where each begins, found by one scan and kept in the cache. */
-import { createHash } from 'node:crypto';
-import { closeSync, openSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, fstatSync, openSync, writeSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import { cachePath } from '../../compiler/native/toolchain/cacheFolder.js';
-import { makeDirectory, readFully, removeTemporaries, writeWhole } from '../../files/index.js';
+import { readFully } from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
+import { cachedFile, type DataCache } from './dataCache.js';
+import { LONGEST_RECORD, OffsetIndex, OffsetWriter, type ReadAt } from './offsetIndex.js';
 
-/** Most bytes of a line. */
-const LONGEST_LINE = 256 * 2 ** 20;
-
-/** Starts are kept in blocks: a float64, the first line's start, then a uint32 for each line, how far after it that line starts. */
-const LINES_OF_BLOCK = 16;
-const BLOCK_BYTES = 8 + 4 * LINES_OF_BLOCK;
-/** Before the blocks: numbers of records, of lines skipped, and the file's CRC-32, a float64 each. */
-const HEADER_BYTES = 24;
+/** Behind the offsets: numbers of records, of lines skipped, and the file's CRC-32, a float64 each. */
+const FOOTER_BYTES = 24;
 
 /** Smaller files are scanned each time, for that takes milliseconds. */
 const SMALLEST_KEPT = 16 * 2 ** 20;
-/** All indexes together may take this much of the cache. */
-const CACHE_BYTES = 2 ** 30;
+const CACHE: DataCache = { name: 'lines', mostBytes: 2 ** 30 };
 
 const CHUNK_BYTES = 2 ** 20;
 const NEWLINE = 10;
 const SPACE = 32;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** Collects starts into blocks. */
-class IndexWriter {
-  #bytes = Buffer.alloc(2 ** 16);
-  #length = HEADER_BYTES;
-  #base = 0;
-  count = 0;
-
-  add(start: number): void {
-    const place = this.count++ % LINES_OF_BLOCK;
-    if (place === 0) {
-      this.#reserve(BLOCK_BYTES);
-      this.#base = start;
-      this.#length = this.#bytes.writeDoubleLE(start, this.#length);
-    }
-    this.#length = this.#bytes.writeUInt32LE(start - this.#base, this.#length);
-  }
-
-  /** The index, with an end of the last record in the place of one more. */
-  finish(end: number, numSkipped: number, checksum: number): Buffer {
-    const numRecords = this.count;
-    this.add(end);
-    this.#bytes.writeDoubleLE(numRecords, 0);
-    this.#bytes.writeDoubleLE(numSkipped, 8);
-    this.#bytes.writeDoubleLE(checksum, 16);
-    return this.#bytes.subarray(0, this.#length);
-  }
-
-  #reserve(more: number): void {
-    if (this.#length + more <= this.#bytes.length) return;
-    const grown = Buffer.alloc(2 * this.#bytes.length);
-    grown.set(this.#bytes);
-    this.#bytes = grown;
-  }
-}
-
-/** The index of an open file. @throws InputError for a line over the limit, with its number and first byte */
-function scan(file: number, name: string, skipsBlank: boolean): Buffer {
-  const index = new IndexWriter();
+/** Hands on the index of an open file, part by part. @throws InputError for a line over the limit, with its number and first byte */
+function scan(file: number, name: string, skipsBlank: boolean, append: (bytes: Uint8Array) => void): void {
+  const index = new OffsetWriter(append);
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   let [checksum, position, start, end, line, numSkipped] = [0, 0, 0, 0, 1, 0];
   let isBlank = true;
   const finishLine = (at: number): void => {
-    if (at - start > LONGEST_LINE)
+    if (at - start > LONGEST_RECORD)
       throw new InputError(
-        `${name}:${line}: the line from byte ${start} on has ${at - start} bytes; expected at most ${LONGEST_LINE}. Split it, or store the records as TFRecord.`,
+        `${name}:${line}: the line from byte ${start} on has ${at - start} bytes; expected at most ${LONGEST_RECORD}. Split it, or store the records as TFRecord.`,
       );
     if (skipsBlank && isBlank) numSkipped++;
     else {
@@ -99,7 +56,10 @@ function scan(file: number, name: string, skipsBlank: boolean): Buffer {
     position += length;
   }
   if (start < position) finishLine(position);
-  return index.finish(end, numSkipped, checksum);
+  const footer = Buffer.alloc(FOOTER_BYTES);
+  for (const [i, number] of [index.finish(end), numSkipped, checksum].entries())
+    footer.writeDoubleLE(number, 8 * i);
+  append(footer);
 }
 
 /** Where the lines of a file are. */
@@ -126,91 +86,51 @@ export function lineIndex(
   key: string,
   skipsBlank: boolean,
 ): LineIndex {
-  if (size < SMALLEST_KEPT) return indexOf(fromMemory(scan(file, name, skipsBlank)));
-  const folder = join(cachePath(process.env), 'lines');
-  const digest = createHash('sha256')
-    .update(JSON.stringify(['lines 1', key, skipsBlank]))
-    .digest('hex');
-  const path = join(folder, `${digest.slice(0, 32)}.index`);
-  return indexOf(kept(path) ?? keep(folder, path, scan(file, name, skipsBlank)));
+  const kept = size < SMALLEST_KEPT ? undefined : keptIndex(file, name, key, skipsBlank);
+  if (kept !== undefined) return kept;
+  const parts: Buffer[] = [];
+  scan(file, name, skipsBlank, (bytes) => parts.push(Buffer.from(bytes)));
+  const all = Buffer.concat(parts);
+  return indexOf(
+    (position, target) => target.set(all.subarray(position, position + target.length)),
+    all.length,
+  );
 }
 
-/** Bytes of an index: of a file, so that the index of a large corpus takes no memory, or in memory. */
-interface IndexBytes {
-  read(position: number, target: Buffer): void;
-  close(): void;
-}
-
-const fromMemory = (bytes: Buffer): IndexBytes => ({
-  read: (position, target) => void bytes.copy(target, 0, position),
-  close() {},
-});
-
-function kept(path: string): IndexBytes | undefined {
+/** The index as a file of the cache, so that it takes no memory; undefined where the cache can't be written. */
+function keptIndex(file: number, name: string, key: string, skipsBlank: boolean): LineIndex | undefined {
   try {
-    const file = openSync(path, 'r');
-    const now = new Date();
-    utimesSync(path, now, now);
-    return {
-      read: (position, target) => void readFully(file, target, position),
-      close: () => closeSync(file),
-    };
-  } catch {
+    const path = cachedFile(CACHE, ['lines 2', key, skipsBlank], (to) => {
+      const written = openSync(to, 'w');
+      try {
+        scan(file, name, skipsBlank, (bytes) => {
+          for (let done = 0; done < bytes.length; ) done += writeSync(written, bytes, done);
+        });
+      } finally {
+        closeSync(written);
+      }
+    });
+    const index = openSync(path, 'r');
+    return indexOf(
+      (position, target) => void readFully(index, target, position),
+      fstatSync(index).size,
+      () => closeSync(index),
+    );
+  } catch (error) {
+    if (error instanceof InputError) throw error;
     return undefined;
   }
 }
 
-/** Keeps an index for later runs, where the cache can be written. */
-function keep(folder: string, path: string, bytes: Buffer): IndexBytes {
-  try {
-    makeDirectory(folder);
-    removeTemporaries(folder);
-    writeWhole(path, bytes);
-    dropOld(folder, path);
-  } catch {
-    return fromMemory(bytes);
-  }
-  return kept(path) ?? fromMemory(bytes);
-}
-
-/** Removes the indexes that were not used for longest, until the others fit. */
-function dropOld(folder: string, newest: string): void {
-  const files = readdirSync(folder)
-    .map((name) => join(folder, name))
-    .flatMap((path) => {
-      const status = statSync(path, { throwIfNoEntry: false });
-      return status === undefined || path === newest
-        ? []
-        : [{ path, size: status.size, used: status.mtimeMs }];
-    })
-    .sort((a, b) => b.used - a.used);
-  let bytes = statSync(newest).size;
-  for (const { path, size } of files) {
-    bytes += size;
-    if (bytes > CACHE_BYTES) rmSync(path, { force: true });
-  }
-}
-
-function indexOf(bytes: IndexBytes): LineIndex {
-  const header = Buffer.alloc(HEADER_BYTES);
-  bytes.read(0, header);
-  // A block, and the start of the next one.
-  const block = Buffer.alloc(BLOCK_BYTES + 8);
+function indexOf(read: ReadAt, size: number, close = () => {}): LineIndex {
+  const footer = Buffer.alloc(FOOTER_BYTES);
+  read(size - FOOTER_BYTES, footer);
+  const offsets = new OffsetIndex(read);
   return {
-    numRecords: header.readDoubleLE(0),
-    numSkipped: header.readDoubleLE(8),
-    checksum: header.readDoubleLE(16),
-    extent(i) {
-      const place = i % LINES_OF_BLOCK;
-      bytes.read(HEADER_BYTES + ((i - place) / LINES_OF_BLOCK) * BLOCK_BYTES, block);
-      const base = block.readDoubleLE(0);
-      const start = base + block.readUInt32LE(8 + 4 * place);
-      const isLast = place === LINES_OF_BLOCK - 1;
-      return {
-        start,
-        end: isLast ? block.readDoubleLE(BLOCK_BYTES) : base + block.readUInt32LE(12 + 4 * place),
-      };
-    },
-    close: () => bytes.close(),
+    numRecords: footer.readDoubleLE(0),
+    numSkipped: footer.readDoubleLE(8),
+    checksum: footer.readDoubleLE(16),
+    extent: (i) => offsets.extent(i),
+    close,
   };
 }
