@@ -195,11 +195,11 @@ function recordsOf(file: number, name: string): RecordFile {
   const index = new OffsetIndex((position, target) => void readFully(file, target, position), indexAt);
   const frameAt = (i: number): Buffer => {
     const { start, end } = index.extent(i);
-    const damaged = new InputError(`${name}, byte ${start}: record ${i} is damaged. Write the file anew.`);
-    // The offsets may be what is damaged.
-    if (!(Number.isInteger(start) && start >= MAGIC.length && Number.isInteger(end))) throw damaged;
-    if (start + HEAD_BYTES > end || end > indexAt) throw damaged;
-    if (end - start > LONGEST_RECORD) throw damaged;
+    const damaged = (at: number, what: string) =>
+      new InputError(`${name}, byte ${at}: ${what} ${i} is damaged. Write the file anew.`);
+    const isExtent = Number.isInteger(start) && Number.isInteger(end) && start >= MAGIC.length;
+    if (!isExtent || start + HEAD_BYTES > end || end > indexAt || end - start > LONGEST_RECORD)
+      throw damaged(indexAt, 'the index of record');
     const frame = Buffer.allocUnsafeSlow(end - start);
     const length = readFully(file, frame, start);
     const payload = frame.subarray(HEAD_BYTES);
@@ -209,7 +209,7 @@ function recordsOf(file: number, name: string): RecordFile {
       frame.readUInt32LE(4) === checksumOf(payload, i)
     )
       return frame;
-    throw damaged;
+    throw damaged(start, 'record');
   };
   return {
     numRecords,
