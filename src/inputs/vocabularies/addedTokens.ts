@@ -4,6 +4,8 @@
 export interface AddedToken {
   readonly id: number;
   readonly bytes: Uint8Array;
+  /** Whether it is found, but stays text: what overlaps it is no token either, as in the Rust library. */
+  readonly isText: boolean;
 }
 
 /** A token in a text. */
@@ -36,7 +38,7 @@ export class AddedTokens {
       const token = this.#byFirst[text[at]!]!.find(({ bytes }) => isAt(text, at, bytes));
       if (token === undefined) continue;
       const end = at + token.bytes.length;
-      yield { at, end, id: token.id };
+      if (!token.isText) yield { at, end, id: token.id };
       at = end - 1;
     }
   }

@@ -46,8 +46,15 @@ function mergesOf(
   return found.some((merge) => merge.includes(-1)) ? undefined : found;
 }
 
-/** The vocabulary of a document; undefined where it asks for something else than ByteLevelBpe does. */
-export function byteLevelVocabulary(document: TokenizerDocument): ByteLevelVocabulary | undefined {
+/**
+ * The vocabulary of a document; undefined where it asks for something else than ByteLevelBpe does.
+ *
+ * @param specialTokensAsText whether special tokens are never encoded.
+ */
+export function byteLevelVocabulary(
+  document: TokenizerDocument,
+  specialTokensAsText: boolean,
+): ByteLevelVocabulary | undefined {
   const parsed = schema.safeParse(document);
   if (!parsed.success) return undefined;
   const ids = new Map(Object.entries(parsed.data.model.vocab));
@@ -55,9 +62,13 @@ export function byteLevelVocabulary(document: TokenizerDocument): ByteLevelVocab
   const byteIds = Int32Array.from(byteCharacters, (character) => ids.get(character) ?? -1);
   if (merges === undefined || byteIds.includes(-1)) return undefined;
   const utf8 = new TextEncoder();
-  const added = document.added_tokens.map(({ id, content }) => ({ id, bytes: utf8.encode(content) }));
+  const added = document.added_tokens.map(({ id, content, special }) => ({
+    ...{ id, bytes: utf8.encode(content) },
+    isText: special && specialTokensAsText,
+  }));
+  const never = new Set(added.filter(({ isText }) => isText).map(({ id }) => id));
   const tokens: (Uint8Array | undefined)[] = [];
   for (const [spelling, id] of ids) tokens[id] = bytesOfSpelling(spelling) ?? utf8.encode(spelling);
   for (const { id, bytes } of added) tokens[id] = bytes;
-  return { byteIds, merges, tokens, added };
+  return { byteIds, merges: merges.filter(([, , merged]) => !never.has(merged)), tokens, added };
 }

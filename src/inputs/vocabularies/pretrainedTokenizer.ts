@@ -24,7 +24,7 @@ interface Loaded {
 
 /**
  * A tokenizer in Hugging Face's format: BPE, Unigram, WordPiece, as `luthier tokenizer train` or another program wrote it.
- * Special tokens in a text become their ids; none are added. Byte-level BPE with GPT-2's words takes any bytes; other
+ * Special tokens in a text become their ids, unless `specialTokensAsText` is set; none are added. Byte-level BPE with GPT-2's words takes any bytes; other
  * models are encoded by @huggingface/tokenizers, and may have no way back to the exact text.
  */
 export class PretrainedTokenizer extends BaseTokenizer.with({
@@ -34,6 +34,12 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
     .nullable()
     .default(null)
     .describe('Contents of the tokenizer.json; null reads the file. A run saves them.'),
+  specialTokensAsText: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether special tokens in a text are encoded as its other characters, so that no text can hold the end of a sequence.',
+    ),
   padToken: role('The token of padding, null for none.'),
   eosToken: role('The token that ends a sequence, null for none.'),
   bosToken: role('The token that begins a sequence, null for none.'),
@@ -76,7 +82,8 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
   override identity(): string {
     const { contents, vocabSize } = this.#load();
     const hash = createHash('sha256').update(contents).digest('hex');
-    return `PretrainedTokenizer of ${vocabSize} tokens (sha256 ${hash.slice(0, 16)})`;
+    const texts = this.hp.specialTokensAsText ? ', special tokens as text' : '';
+    return `PretrainedTokenizer of ${vocabSize} tokens (sha256 ${hash.slice(0, 16)}${texts})`;
   }
 
   override learned(): { readonly [field: string]: JsonValue } {
@@ -138,7 +145,7 @@ export class PretrainedTokenizer extends BaseTokenizer.with({
     const { file } = this.hp;
     const contents = this.hp.contents ?? contentsOf(file);
     const document = parseTokenizer(contents, file);
-    const model = modelOf(document, file);
+    const model = modelOf(document, this.hp);
     const ids = new Map([...model.tokens].map(([id, token]) => [token, id]));
     for (const { id, content } of document.added_tokens) ids.set(content, id);
     let vocabSize = 0;
@@ -153,9 +160,12 @@ function contentsOf(file: string): string {
   return decodeUtf8(found!);
 }
 
-function modelOf(document: TokenizerDocument, file: string): TextModel {
+function modelOf(
+  document: TokenizerDocument,
+  { file, specialTokensAsText }: PretrainedTokenizer['hp'],
+): TextModel {
   try {
-    return textModel(document);
+    return textModel(document, specialTokensAsText);
   } catch (cause) {
     throw new InputError(`${file}: its model cannot be used: ${(cause as Error).message}`, { cause });
   }

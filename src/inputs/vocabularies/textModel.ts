@@ -31,18 +31,43 @@ function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefi
   };
 }
 
+/**
+ * The document without its special tokens. In the vocabulary, lone surrogates stand for them, which are in no text that is
+ * encoded.
+ */
+function withoutSpecialTokens(document: TokenizerDocument): TokenizerDocument {
+  const { added_tokens: added, model } = document;
+  const special = added.filter((token) => token.special);
+  const hidden = new Map(special.map(({ id, content }) => [content, `\uD800${id}`]));
+  const renamed = (token: string): string => hidden.get(token) ?? token;
+  const { vocab, unk_token: unknown } = model as { readonly vocab: object; readonly unk_token?: unknown };
+  const ids = special.map(({ id, content }) => [renamed(content), id]);
+  return {
+    ...document,
+    added_tokens: added.filter((token) => !token.special),
+    model: {
+      ...model,
+      ...(typeof unknown === 'string' && { unk_token: renamed(unknown) }),
+      vocab: Array.isArray(vocab)
+        ? vocab.map(([token, score]: [string, number]) => [renamed(token), score])
+        : Object.fromEntries([...Object.entries(vocab).map(([token, id]) => [renamed(token), id]), ...ids]),
+    },
+  };
+}
+
 /** A document in the hands of Hugging Face's library, which knows all models. */
-function anyModel(document: TokenizerDocument): TextModel {
+function anyModel(document: TokenizerDocument, specialTokensAsText: boolean): TextModel {
   // Most runs don't need it.
   const library = createRequire(import.meta.url)('@huggingface/tokenizers') as {
     Tokenizer: new (document: object, config: object) => Tokenizer;
   };
   const tokenizer = new library.Tokenizer(document, {});
+  const encoder = specialTokensAsText ? new library.Tokenizer(withoutSpecialTokens(document), {}) : tokenizer;
   const encode = (text: string): Int32Array =>
     text === ''
       ? new Int32Array()
       : Int32Array.from(
-          tokenizer.encode(text.replace(/\p{Surrogate}/gu, '\uFFFD'), { add_special_tokens: false }).ids,
+          encoder.encode(text.replace(/\p{Surrogate}/gu, '\uFFFD'), { add_special_tokens: false }).ids,
         );
   const options = { skip_special_tokens: false, clean_up_tokenization_spaces: false };
   const decode = (ids: ArrayLike<number>): string =>
@@ -56,9 +81,13 @@ function anyModel(document: TokenizerDocument): TextModel {
   };
 }
 
-/** The model of a document: our own for byte-level BPE, else Hugging Face's. */
-export function textModel(document: TokenizerDocument): TextModel {
-  const vocabulary = byteLevelVocabulary(document);
-  if (vocabulary === undefined) return anyModel(document);
+/**
+ * The model of a document: our own for byte-level BPE, else Hugging Face's.
+ *
+ * @param specialTokensAsText whether special tokens in a text are encoded as its other characters.
+ */
+export function textModel(document: TokenizerDocument, specialTokensAsText: boolean): TextModel {
+  const vocabulary = byteLevelVocabulary(document, specialTokensAsText);
+  if (vocabulary === undefined) return anyModel(document, specialTokensAsText);
   return byteLevelModel(new ByteLevelBpe(vocabulary), vocabulary.tokens);
 }

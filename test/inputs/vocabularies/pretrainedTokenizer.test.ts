@@ -98,6 +98,58 @@ test('roles of tokens are named by the config', () => {
   );
 });
 
+test('special tokens as text: no text can hold one, and all texts come back', () => {
+  const plain = open({ specialTokensAsText: true });
+  const parts = fc.array(fc.oneof(anyText, fc.constantFrom(END, '<|end|>x', '<pad>', '<|end', '<|', '|>')));
+  fc.assert(
+    fc.property(parts, (some) => {
+      const text = some.join('');
+      const ids = plain.encode(text);
+      expect(Math.min(3, ...ids)).toBe(3);
+      expect(plain.decode(ids)).toBe(text);
+    }),
+  );
+  expect(plain.decode([0, ...plain.encode(END)])).toBe(END + END);
+  expect(plain.identity()).toMatch(
+    /^PretrainedTokenizer of 320 tokens \(sha256 \w{16}, special tokens as text\)$/,
+  );
+  // What is no special token is found all the same; where merges make one, they don't.
+  const document = JSON.parse(contents);
+  document.added_tokens[2].special = false;
+  const [left, right] = document.model.merges.at(-1);
+  document.added_tokens.push({ id: 319, content: left + right, special: true });
+  const some = open({ contents: JSON.stringify(document), specialTokensAsText: true });
+  expect([...some.encode('<pad>')]).toEqual([2]);
+  expect([...open({ contents }).encode(prose)]).toContain(319);
+  expect([...some.encode(prose)]).not.toContain(319);
+});
+
+test('special tokens as text in other models, whose vocabularies have them as pieces', () => {
+  const document = JSON.parse(unigram);
+  document.added_tokens.push({ id: 2, content: '▁the', special: true });
+  const encode = (values: object, text: string) => [
+    ...open({ contents: JSON.stringify(document), ...values }).encode(text),
+  ];
+  expect(encode({}, '▁there')).toEqual([2, 1, 3]);
+  expect(encode({ specialTokensAsText: true }, '▁there')).toEqual([1, 4, 5, 6, 3]);
+  expect(encode({ specialTokensAsText: true }, 'x<unk>')).not.toContain(2);
+  const words = JSON.stringify({
+    added_tokens: [
+      { id: 0, content: '[UNK]', special: true },
+      { id: 3, content: '[SEP]', special: true },
+    ],
+    pre_tokenizer: { type: 'WhitespaceSplit' },
+    model: {
+      ...{ type: 'WordPiece', unk_token: '[UNK]', continuing_subword_prefix: '##' },
+      vocab: { '[UNK]': 0, a: 1, '##b': 2, '[SEP]': 3, '[': 4, '##S': 5, '##E': 6, '##P': 7, '##]': 8 },
+    },
+  });
+  const wordPiece = open({ contents: words, specialTokensAsText: true });
+  expect([...wordPiece.encode('ab [SEP] z')]).toEqual([1, 2, 4, 5, 6, 7, 8, 0]);
+  expect([...open({ contents: words }).encode('ab [SEP] z')]).toEqual([1, 2, 3, 0]);
+  expect(wordPiece.decode([1, 3])).toContain('[SEP]');
+});
+
 test('other models are read by the library of Hugging Face', () => {
   const tokenizer = open({ contents: unigram });
   expect(tokenizer.vocabSize).toBe(8);
