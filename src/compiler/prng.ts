@@ -13,10 +13,12 @@ const PARITY = 0x1bd11bda;
  * @returns two unsigned 32-bit words that look random.
  */
 export function threefry2x32(key: PrngKey, counter: readonly [number, number]): [number, number] {
-  const out = new Uint32Array(2);
-  threefryInto(key, counter[0], counter[1], out);
-  return [out[0]!, out[1]!];
+  threefryInto(key, counter[0], counter[1], block);
+  return [block[0]!, block[1]!];
 }
+
+/** The words of `threefry2x32`, on their way: one array for all is much cheaper than one each. */
+const block = new Uint32Array(2);
 
 /** Threefry words of the counters [high, low], [high, low + 1], … as many as fit. Unrolled, which halves the time. */
 function threefryInto([k0, k1]: PrngKey, high: number, low: number, out: Uint32Array): void {

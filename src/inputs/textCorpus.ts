@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFiles, resolveFiles } from './corpusFiles.js';
 import type { DataFile } from './dataIdentity.js';
 import { InputError } from './inputErrors.js';
-import { concatenate, heldOutFiles, type SplitName, splitStream, type TokenStream } from './tokens.js';
+import { heldOutFiles, type SplitName, splitStream, streamOf, type TokenStream } from './tokens.js';
 import type { BaseTokenizer } from './vocabularies/baseTokenizer.js';
 
 /** Files of a corpus, and the split to read. */
@@ -46,7 +46,7 @@ export function readTextCorpus(options: TextCorpusOptions, tokenizer: BaseTokeni
   if (isLearned) tokenizer.fit(read);
   const wanted = isLearned ? read.filter((file, index) => isWanted(file.path, index)) : read;
   const documents = wanted.map((file) => tokenizer.encodeFile(file));
-  const stream = concatenate(documents.filter((document) => document.length > 0));
+  const stream = streamOf(documents.filter((document) => document.length > 0));
   const part = byFile ? stream : splitStream(stream, options.validationFraction, split);
   const sizes = wanted.map(({ name, path, bytes }) => ({ name, path, size: bytes.length }));
   if (part.tokens.length >= 2) return { stream: part, files: sizes };

@@ -13,16 +13,23 @@ export interface TokenStream {
 /** The split of a corpus that an input reads. */
 export type SplitName = 'train' | 'validation' | 'all';
 
-/** Concatenates documents without separators. */
-export function concatenate(documents: readonly TokenArray[]): TokenStream {
+/** The tokens of documents behind one another, in the type of the first one; of none, no bytes. */
+export function concatenate<T extends TokenArray>(documents: readonly T[]): T {
+  const Type = (documents[0]?.constructor ?? Uint8Array) as new (size: number) => T;
+  const tokens = new Type(documents.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const document of documents) {
+    tokens.set(document, at);
+    at += document.length;
+  }
+  return tokens;
+}
+
+/** The stream of documents, without separators. */
+export function streamOf(documents: readonly TokenArray[]): TokenStream {
   const starts = [0];
   for (const document of documents) starts.push(starts.at(-1)! + document.length);
-  const Type = (documents[0]?.constructor ?? Uint8Array) as new (size: number) => TokenArray;
-  const tokens = new Type(starts.at(-1)!);
-  documents.forEach((document, index) => {
-    tokens.set(document, starts[index]!);
-  });
-  return { tokens, starts };
+  return { tokens: concatenate(documents), starts };
 }
 
 /**

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type LmBatch, lmBatchSpecs, type PackedLmBatch } from '../../src/inputs/batch.js';
 import { paddingOf } from '../../src/inputs/batchRows.js';
 import { packedRows, planPacking, type RowSource, windowRows } from '../../src/inputs/lmRows.js';
-import { concatenate } from '../../src/inputs/tokens.js';
+import { streamOf } from '../../src/inputs/tokens.js';
 
 /** Documents whose tokens are all different, so that a pair of tokens says where it came from. */
 const documents = fc
@@ -55,7 +55,7 @@ test('windows predict each token after the first exactly once, in order', () => 
 test('packing puts each pair of a token and its label of every document in exactly one place', () => {
   fc.assert(
     fc.property(documents, seqLens, (docs, seqLen) => {
-      const batch = allRows(packedRows(concatenate(docs), seqLen), seqLen, emptyPackedLmBatch);
+      const batch = allRows(packedRows(streamOf(docs), seqLen), seqLen, emptyPackedLmBatch);
       const expected = docs.flatMap((doc) => Array.from(doc.slice(1), (label) => `${label - 1}>${label}`));
       expect(pairs(batch).sort()).toEqual(expected.sort());
     }),
@@ -65,7 +65,7 @@ test('packing puts each pair of a token and its label of every document in exact
 test('a packed row is segments from the left, each numbered from 1 with positions from 0, then padding', () => {
   fc.assert(
     fc.property(documents, seqLens, (docs, seqLen) => {
-      const batch = allRows(packedRows(concatenate(docs), seqLen), seqLen, emptyPackedLmBatch) as any;
+      const batch = allRows(packedRows(streamOf(docs), seqLen), seqLen, emptyPackedLmBatch) as any;
       const numRows = batch.ids.shape[0];
       for (let row = 0; row < numRows; row++) {
         let segment = 0;
@@ -95,7 +95,7 @@ test('a packed row is segments from the left, each numbered from 1 with position
 test('packing fills rows: two rows never fit together in one', () => {
   fc.assert(
     fc.property(documents, seqLens, (docs, seqLen) => {
-      const { rowStarts, pieceLengths } = planPacking(concatenate(docs).starts, seqLen);
+      const { rowStarts, pieceLengths } = planPacking(streamOf(docs).starts, seqLen);
       const used = Array.from(rowStarts.slice(1), (end, row) =>
         pieceLengths.slice(rowStarts[row], end).reduce((a, b) => a + b, 0),
       ).sort((a, b) => a - b);
@@ -106,7 +106,7 @@ test('packing fills rows: two rows never fit together in one', () => {
 
 test('a document longer than a row is cut, and short ones share a row', () => {
   const docs = ['abcdefg', 'xy', 'pqr', 'o'].map((text) => Uint8Array.from(Buffer.from(text)));
-  const batch = allRows(packedRows(concatenate(docs), 4), 4, emptyPackedLmBatch) as any;
+  const batch = allRows(packedRows(streamOf(docs), 4), 4, emptyPackedLmBatch) as any;
   const text = (name: string) => Buffer.from(batch[name].data).toString().replaceAll('\0', '.');
   expect(text('ids')).toBe('abcdefx.pq..');
   expect(text('labels')).toBe('bcdefgy.qr..');

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { concatenate, heldOutFiles, splitStream } from '../../src/inputs/tokens.js';
+import { heldOutFiles, splitStream, streamOf } from '../../src/inputs/tokens.js';
 
 test('the split by text cuts where nanoGPT cuts tinyshakespeare', () => {
-  const stream = concatenate([new Uint8Array(1_115_394)]);
+  const stream = streamOf([new Uint8Array(1_115_394)]);
   expect(splitStream(stream, 0.1, 'train').tokens.length).toBe(1_003_854);
   expect(splitStream(stream, 0.1, 'validation').tokens.length).toBe(111_540);
 });
@@ -12,7 +12,7 @@ test('train and validation are the corpus, without a gap or an overlap, document
   const docs = fc.array(fc.uint8Array({ maxLength: 30 }), { minLength: 1, maxLength: 10 });
   fc.assert(
     fc.property(docs, fc.double({ min: 0, max: 0.99, noNaN: true }), (documents, fraction) => {
-      const stream = concatenate(documents);
+      const stream = streamOf(documents);
       const train = splitStream(stream, fraction, 'train');
       const validation = splitStream(stream, fraction, 'validation');
       expect([...train.tokens, ...validation.tokens]).toEqual([...stream.tokens]);

@@ -14,6 +14,15 @@ export interface FeatureLengths {
   readonly lengths: Readonly<Record<string, number>>;
 }
 
+/** A feature that examples are read for. */
+export interface ReadFeature {
+  readonly name: string;
+  /** Most ids; the others are trimmed, but for the end. */
+  readonly length: number;
+  readonly eosId: number | null;
+  readonly required: boolean;
+}
+
 /** Sequences of one example, trimmed: token ids by the feature's name. */
 export interface Segment extends Sized {
   readonly tokens: Readonly<Record<string, Int32Array>>;
@@ -56,8 +65,8 @@ export abstract class BaseFeatureConverter extends Configurable.with({
     lengths: FeatureLengths['lengths'],
   ): void;
 
-  /** Names of the features that the task and `taskFeatureLengths` have. @throws InputError where one lacks a required one */
-  featureNames({ features, lengths }: FeatureLengths): readonly string[] {
+  /** The features that the task and `taskFeatureLengths` have. @throws InputError where one lacks a required one */
+  readFeatures({ features, lengths }: FeatureLengths): readonly ReadFeature[] {
     const own = this.constructor.name;
     for (const [name, need] of Object.entries(this.taskFeatures)) {
       if (need === 'optional') continue;
@@ -68,30 +77,32 @@ export abstract class BaseFeatureConverter extends Configurable.with({
         throw new InputError(`the task has no feature '${name}', which ${own} needs. It has: ${names}.`);
       }
     }
-    return Object.keys(this.taskFeatures).filter((name) => lengths[name] !== undefined);
+    return Object.keys(this.taskFeatures).flatMap((name) => {
+      const [length, feature] = [lengths[name], features[name]?.hp];
+      const { required = false, tokenizer } = feature ?? {};
+      return length === undefined ? [] : [{ name, length, eosId: tokenizer?.eosId ?? null, required }];
+    });
   }
 
   /**
    * The sequences of an example, at most as long as `taskFeatureLengths`: an end stays where they are cut.
    *
+   * @param features those of `readFeatures`.
    * @param trims false: a longer sequence is an error.
    * @throws InputError for an example without a feature that is required, or longer than allowed.
    */
-  segmentOf(example: Example, id: number, given: FeatureLengths, trims: boolean): Segment {
-    const pairs = this.featureNames(given).map((name) => {
-      const feature = given.features[name];
-      if (!Object.hasOwn(example, name) && !(feature?.hp.required ?? false)) return [name, new Int32Array(0)];
-      const tokens = tokensOf(example, name);
-      const length = given.lengths[name]!;
+  segmentOf(example: Example, id: number, features: readonly ReadFeature[], trims: boolean): Segment {
+    const sequences: Record<string, Int32Array> = {};
+    for (const { name, length, eosId, required } of features) {
+      const tokens = required || Object.hasOwn(example, name) ? tokensOf(example, name) : new Int32Array(0);
       if (!trims && tokens.length > length)
         throw new InputError(
           `feature '${name}' has ${tokens.length} tokens, and taskFeatureLengths allows ${length}. ` +
             'Split or trim it, or set trimOutputFeatures.',
         );
-      return [name, trimmedTokens(tokens, length, feature?.hp.tokenizer.eosId ?? null)];
-    });
-    const tokens = Object.fromEntries(pairs) as Segment['tokens'];
-    return { tokens, id, sizes: this.sizesOf(tokens) };
+      sequences[name] = trimmedTokens(tokens, length, eosId);
+    }
+    return { tokens: sequences, id, sizes: this.sizesOf(sequences) };
   }
 
   /** The rows of a group of examples. */
@@ -100,9 +111,11 @@ export abstract class BaseFeatureConverter extends Configurable.with({
     return (this.hp.packing === 'best fit' ? bestFit : nextFit)(segments, this.capacity(lengths));
   }
 
-  /** How many rows examples of these sizes fill, at least. */
-  numRows(count: number, sizes: readonly number[], lengths: FeatureLengths['lengths']): number {
+  /** How many rows of a capacity examples of these sizes fill, at least. */
+  numRows(count: number, sizes: readonly number[], capacity: readonly number[]): number {
     if (!this.hp.pack) return count;
-    return Math.max(...this.capacity(lengths).map((capacity, i) => sizes[i]! / capacity));
+    let most = 0;
+    for (let i = 0; i < sizes.length; i++) most = Math.max(most, sizes[i]! / capacity[i]!);
+    return most;
   }
 }

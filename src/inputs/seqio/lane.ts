@@ -3,7 +3,7 @@ import { foldIn, type PrngKey } from '../../compiler/prng.js';
 import { InputError, placed } from '../inputErrors.js';
 import { drawBelow, KeyedPermutation, streamKey } from '../random.js';
 import { type OnError, type Skipped, SkippedExamples } from '../skippedExamples.js';
-import type { BaseFeatureConverter, FeatureLengths, Segment } from './featureConverter.js';
+import type { BaseFeatureConverter, FeatureLengths, ReadFeature, Segment } from './featureConverter.js';
 import { type KeyedExample, Pipeline } from './pipeline.js';
 import type { TaskExamples } from './taskExamples.js';
 
@@ -14,6 +14,8 @@ const ROWS = 2 ** 48;
 /** What the lanes of an input share. */
 export interface LaneSetting {
   readonly tasks: readonly TaskExamples[];
+  /** Of each task. */
+  readonly features: readonly (readonly ReadFeature[])[];
   readonly converter: BaseFeatureConverter;
   readonly lengths: FeatureLengths['lengths'];
   readonly trims: boolean;
@@ -94,33 +96,35 @@ export class Lane {
   }
 
   #makeGroup(): Group {
-    const { tasks, converter, lengths, trims, groupRows, maxExamples, onError } = this.setting;
+    const { tasks, features, converter, lengths, trims, groupRows, maxExamples, onError } = this.setting;
     const { examples: before } = this.#position;
     const drawn = [...this.#position.drawn];
     const segments: Segment[] = [];
     const skipped = new SkippedExamples();
     const attempt = <T>(make: () => T, examples = 1) => skipped.attempt(onError, make, examples);
-    const sizes = converter.capacity(lengths).map(() => 0);
-    const pipelines = tasks.map(({ task }) => {
+    const capacity = converter.capacity(lengths);
+    const sizes = capacity.map(() => 0);
+    const pipelines = tasks.map(({ task }, t) => {
       const given = { features: task.hp.features, lengths };
       const emit = ({ example, place }: KeyedExample): void => {
         const id = before + segments.length;
         if (id >= maxExamples) return;
-        const make = () => converter.segmentOf(example, id, given, trims);
-        const segment = attempt(() => placed(place, make));
+        const segment = attempt(() =>
+          placed(place, () => converter.segmentOf(example, id, features[t]!, trims)),
+        );
         if (segment === undefined) return;
         segments.push(segment);
-        for (const [i, size] of segment.sizes.entries()) sizes[i]! += size;
+        for (let i = 0; i < sizes.length; i++) sizes[i]! += segment.sizes[i]!;
       };
       return new Pipeline(task.stages, given, emit, attempt);
     });
     const isFull = (): boolean =>
       before + segments.length >= maxExamples ||
-      converter.numRows(segments.length, sizes, lengths) >= groupRows;
+      converter.numRows(segments.length, sizes, capacity) >= groupRows;
     for (let draws = 0; !isFull(); draws++) {
       const t = this.#draw(drawn);
       if (t === undefined) break;
-      if (converter.numRows(segments.length, sizes, lengths) === 0) this.#checkYield(draws, skipped);
+      if (converter.numRows(segments.length, sizes, capacity) === 0) this.#checkYield(draws, skipped);
       const example = attempt(() => tasks[t]!.at(this.#numberOf(drawn[t]!)));
       if (example !== undefined) pipelines[t]!.push(example);
       drawn[t]! += 1;
@@ -142,12 +146,23 @@ export class Lane {
   /** The task of the next example, of those that have one, by their shares; undefined at the end of all. */
   #draw(drawn: readonly number[]): number | undefined {
     const { tasks } = this.setting;
-    const left = [...tasks.keys()].filter((t) => this.#numberOf(drawn[t]!) < tasks[t]!.size);
-    if (left.length <= 1) return left[0];
-    const total = left.reduce((sum, t) => sum + tasks[t]!.share, 0);
-    const count = drawn.reduce((sum, n) => sum + n, 0);
+    let [count, total] = [0, 0];
+    let last: number | undefined;
+    for (let t = 0; t < tasks.length; t++) {
+      count += drawn[t]!;
+      if (!this.#hasLeft(t, drawn[t]!)) continue;
+      total += tasks[t]!.share;
+      last = t;
+    }
+    if (tasks.length === 1) return last;
     let at = (drawBelow(this.#mixing, count, 2 ** 53) / 2 ** 53) * total;
-    return left.find((t) => (at -= tasks[t]!.share) < 0) ?? left.at(-1);
+    for (let t = 0; t < tasks.length; t++)
+      if (this.#hasLeft(t, drawn[t]!) && (at -= tasks[t]!.share) < 0) return t;
+    return last;
+  }
+
+  #hasLeft(t: number, drawn: number): boolean {
+    return this.#numberOf(drawn) < this.setting.tasks[t]!.size;
   }
 
   /** @throws InputError where as many examples as two epochs have gave nothing: endless data would never give any */

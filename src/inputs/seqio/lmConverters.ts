@@ -1,20 +1,10 @@
 /** @file Converters for language models: decoders of targets with or without inputs, and encoders of masked tokens. */
 import { z } from 'zod';
-import type { Batch, BatchSpecs } from '../batch.js';
+import type { HostTensor } from '../../compiler/tensors.js';
+import type { Batch, BatchSpecs, PackedLmBatch } from '../batch.js';
+import { concatenate } from '../tokens.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
-import { autoregressiveInputs, decoderSpecs, type Sequence, writeSequences } from './sequenceRows.js';
-
-/** Magnitudes of tokens as ids, and weights: 1 from `least` on, else 0. */
-function unsigned(tokens: Int32Array, least: number): { labels: Int32Array; weights: Float32Array } {
-  const labels = new Int32Array(tokens.length);
-  const weights = new Float32Array(tokens.length);
-  for (let i = 0; i < tokens.length; i++) {
-    const token = tokens[i]!;
-    labels[i] = token < 0 ? -token : token;
-    weights[i] = token < least ? 0 : 1;
-  }
-  return { labels, weights };
-}
+import { decoderSpecs, hasNegative, markSegment, writePredicted } from './sequenceRows.js';
 
 /** Base of the converters that make one sequence, with labels and weights, of an example. */
 abstract class LabelledFeatureConverter extends BaseFeatureConverter.with({}) {
@@ -22,7 +12,8 @@ abstract class LabelledFeatureConverter extends BaseFeatureConverter.with({}) {
 
   abstract override capacity(lengths: FeatureLengths['lengths']): readonly [number];
 
-  protected abstract sequenceOf(tokens: Segment['tokens']): Sequence;
+  /** Writes ids, labels and weights of a segment to positions from `at` on. */
+  protected abstract write(arrays: PackedLmBatch, at: number, tokens: Segment['tokens']): void;
 
   override batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs {
     return decoderSpecs(batchSize, this.capacity(lengths)[0]);
@@ -34,8 +25,14 @@ abstract class LabelledFeatureConverter extends BaseFeatureConverter.with({}) {
     segments: readonly Segment[],
     lengths: FeatureLengths['lengths'],
   ): void {
-    const sequences = segments.map(({ tokens }) => this.sequenceOf(tokens));
-    writeSequences(batch, b, this.capacity(lengths)[0], sequences);
+    const arrays = batch as PackedLmBatch;
+    let at = b * this.capacity(lengths)[0];
+    for (let s = 0; s < segments.length; s++) {
+      const { tokens, sizes } = segments[s]!;
+      this.write(arrays, at, tokens);
+      markSegment(arrays, at, sizes[0]!, s + 1);
+      at += sizes[0]!;
+    }
   }
 }
 
@@ -69,16 +66,20 @@ export class LanguageModelFeatures extends LabelledFeatureConverter.with({
     return [(inputs?.length ?? 0) + targets!.length];
   }
 
-  protected override sequenceOf({ inputs = new Int32Array(0), targets }: Segment['tokens']): Sequence {
-    const { weightsOnTargetsOnly, bosId } = this.hp;
-    const signed = new Int32Array(inputs.length + targets!.length);
-    signed.set(inputs);
-    signed.set(targets!, inputs.length);
-    const { labels, weights } = unsigned(signed, 0);
-    if (weightsOnTargetsOnly !== null) weights.fill(1);
-    if (weightsOnTargetsOnly === true) weights.fill(0, 0, inputs.length);
-    const inputsIndicator = new Int32Array(labels.length).fill(1, 0, inputs.length);
-    return { ids: autoregressiveInputs(labels, bosId), labels, weights, inputsIndicator };
+  protected override write(arrays: PackedLmBatch, at: number, { inputs, targets }: Segment['tokens']): void {
+    const { weightsOnTargetsOnly: isTargetsOnly, bosId } = this.hp;
+    const signed = inputs === undefined ? targets! : concatenate([inputs, targets!]);
+    const start = at + signed.length - targets!.length;
+    const isSigned = hasNegative(signed);
+    writePredicted(arrays, at, isSigned ? signed.map(Math.abs) : signed, bosId);
+    const { data: weights } = arrays.weights;
+    weights.fill(1, isTargetsOnly === true ? start : at, at + signed.length);
+    if (isSigned && isTargetsOnly === null)
+      weights.set(
+        signed.map((token) => (token < 0 ? 0 : 1)),
+        at,
+      );
+    (arrays.inputsIndicator as HostTensor | undefined)?.data.fill(1, at, start);
   }
 }
 
@@ -94,7 +95,16 @@ export class MaskedLanguageModelFeatures extends LabelledFeatureConverter {
     return [targets!.length];
   }
 
-  protected override sequenceOf({ inputs, targets }: Segment['tokens']): Sequence {
-    return { ids: inputs!.subarray(0, targets!.length), ...unsigned(targets!, 1) };
+  protected override write(
+    { ids, labels, weights }: PackedLmBatch,
+    at: number,
+    { inputs, targets }: Segment['tokens'],
+  ): void {
+    ids.data.set(inputs!.subarray(0, targets!.length), at);
+    labels.data.set(targets!.map(Math.abs), at);
+    weights.data.set(
+      targets!.map((token) => (token < 1 ? 0 : 1)),
+      at,
+    );
   }
 }

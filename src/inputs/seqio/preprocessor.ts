@@ -55,8 +55,8 @@ export abstract class MapPreprocessor extends BasePreprocessor {
     return true;
   }
 
-  override *apply([example]: readonly Example[], context: PreprocessContext): Iterable<Example> {
-    yield this.map(example!, context);
+  override apply([example]: readonly Example[], context: PreprocessContext): Iterable<Example> {
+    return [this.map(example!, context)];
   }
 
   protected abstract map(example: Example, context: PreprocessContext): Example;

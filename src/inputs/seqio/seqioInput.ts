@@ -62,7 +62,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
     this.#converter = build(this.hp.featureConverter);
     const { taskFeatureLengths: lengths } = this.hp;
     this.named(() => {
-      for (const { hp } of this.#tasks) this.#converter.featureNames({ features: hp.features, lengths });
+      for (const { hp } of this.#tasks) this.#converter.readFeatures({ features: hp.features, lengths });
     });
     if (this.repeats && !this.#isAligned && this.hp.numInfeedHosts > this.hp.numLanes)
       throw new InputError(
@@ -204,7 +204,8 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
     const { stages, hp } = examples!.task;
     const given = { features: hp.features, lengths: setting.lengths };
     const pipeline = new Pipeline(stages, given, ({ example, place }) => {
-      const segment = placed(place, () => this.#converter.segmentOf(example, q, given, setting.trims));
+      const { features, trims } = setting;
+      const segment = placed(place, () => this.#converter.segmentOf(example, q, features[0]!, trims));
       this.#fill(batch, b, [segment]);
     });
     pipeline.push(examples!.at(q));
@@ -264,6 +265,9 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
     const { tasks, contents } = openTasks(this.#mixture.weightedTasks(splitName), splitName, order);
     const setting: LaneSetting = {
       tasks,
+      features: tasks.map(({ task }) =>
+        this.#converter.readFeatures({ features: task.hp.features, lengths: taskFeatureLengths }),
+      ),
       converter: this.#converter,
       lengths: taskFeatureLengths,
       trims: trimOutputFeatures,

@@ -1,8 +1,14 @@
 /** @file Converter for encoder-decoder models (Pax's SequenceModelFeatures). */
 import { z } from 'zod';
-import type { Batch, BatchSpecs } from '../batch.js';
+import type { Batch, BatchSpecs, PackedLmBatch } from '../batch.js';
 import { BaseFeatureConverter, type FeatureLengths, type Segment } from './featureConverter.js';
-import { autoregressiveInputs, decoderSpecs, encoderSpecs, writeSequences } from './sequenceRows.js';
+import {
+  decoderSpecs,
+  encoderSpecs,
+  markSegment,
+  type SequenceArrays,
+  writePredicted,
+} from './sequenceRows.js';
 
 /**
  * Batches for an encoder-decoder model: `src` has the inputs, `tgt` the targets with their labels and weights. A segment
@@ -31,15 +37,17 @@ export class SequenceModelFeatures extends BaseFeatureConverter.with({
     segments: readonly Segment[],
     lengths: FeatureLengths['lengths'],
   ): void {
-    const { src, tgt } = batch as { readonly src: Batch; readonly tgt: Batch };
-    const [inputsLength, targetsLength] = this.capacity(lengths);
-    const sources = segments.map(({ tokens }) => ({ ids: tokens.inputs! }));
-    const targets = segments.map(({ tokens: { targets: labels } }) => ({
-      ids: autoregressiveInputs(labels!, this.hp.bosId),
-      labels: labels!,
-      weights: new Float32Array(labels!.length).fill(1),
-    }));
-    writeSequences(src, b, inputsLength, sources);
-    writeSequences(tgt, b, targetsLength, targets);
+    const { src, tgt } = batch as { readonly src: SequenceArrays & Batch; readonly tgt: PackedLmBatch };
+    let [source, target] = this.capacity(lengths).map((capacity) => b * capacity) as [number, number];
+    for (const [s, { tokens, sizes }] of segments.entries()) {
+      const [inputsSize, targetsSize] = sizes as readonly [number, number];
+      src.ids.data.set(tokens.inputs!, source);
+      markSegment(src, source, inputsSize, s + 1);
+      writePredicted(tgt, target, tokens.targets!, this.hp.bosId);
+      tgt.weights.data.fill(1, target, target + targetsSize);
+      markSegment(tgt, target, targetsSize, s + 1);
+      source += inputsSize;
+      target += targetsSize;
+    }
   }
 }

@@ -1,18 +1,5 @@
 /** @file Arrays of the sequences of a row: ids, labels, paddings, weights, segments. */
-import type { HostTensor } from '../../compiler/tensors.js';
-import type { Batch, BatchSpecs } from '../batch.js';
-
-/** Arrays of sequences, each [batchSize, length]; those that a batch lacks are not written. */
-type SequenceArrays = Readonly<Record<string, HostTensor | Batch | undefined>>;
-
-/** A sequence of a segment. */
-export interface Sequence {
-  readonly ids: Int32Array;
-  readonly labels?: Int32Array;
-  readonly weights?: Float32Array;
-  /** 1 for tokens of the inputs. */
-  readonly inputsIndicator?: Int32Array;
-}
+import type { BatchSpecs, PackedLmBatch } from '../batch.js';
 
 const int32 = (shape: readonly number[]) => ({ shape, dtype: 'int32' as const });
 const float32 = (shape: readonly number[]) => ({ shape, dtype: 'float32' as const });
@@ -30,32 +17,40 @@ export function decoderSpecs(batchSize: number, length: number): BatchSpecs {
   return { ids: ids!, labels: int32(shape), paddings: paddings!, weights: float32(shape), ...segments };
 }
 
-const dataOf = (array: HostTensor | Batch | undefined) =>
-  (array as HostTensor | undefined)?.data as Int32Array | Float32Array | undefined;
+/** Arrays of sequences that are read. */
+export type SequenceArrays = Pick<PackedLmBatch, 'ids' | 'paddings' | 'segmentIds' | 'segmentPos'>;
 
-/** Writes the sequences of a row, `length` positions long, behind one another, as segments from 1 on. */
-export function writeSequences(
-  arrays: SequenceArrays,
-  b: number,
-  length: number,
-  sequences: readonly Sequence[],
-): void {
-  let at = b * length;
-  for (const [s, sequence] of sequences.entries()) {
-    const size = sequence.ids.length;
-    for (const [name, values] of Object.entries(sequence)) dataOf(arrays[name])?.set(values, at);
-    dataOf(arrays.paddings)!.fill(0, at, at + size);
-    dataOf(arrays.segmentIds)!.fill(s + 1, at, at + size);
-    const positions = dataOf(arrays.segmentPos)!;
-    for (let t = 0; t < size; t++) positions[at + t] = t;
-    at += size;
-  }
+/** 0, 1, 2, … as far as a segment has needed them: arrays are copied many times faster than they are counted up. */
+let counting = new Int32Array(0);
+
+function positions(size: number): Int32Array {
+  if (counting.length < size) counting = Int32Array.from({ length: 2 * size }, (_, t) => t);
+  return counting.subarray(0, size);
 }
 
-/** What a decoder reads to predict `labels`: each token's predecessor, `bosId` first. */
-export function autoregressiveInputs(labels: Int32Array, bosId: number): Int32Array {
-  const ids = new Int32Array(labels.length);
-  ids.set(labels.subarray(0, -1), 1);
-  if (ids.length > 0) ids[0] = bosId;
-  return ids;
+/** Marks positions `at` … `at + size` − 1 as segment number `segment`, from 1 on. */
+export function markSegment(arrays: SequenceArrays, at: number, size: number, segment: number): void {
+  arrays.paddings.data.fill(0, at, at + size);
+  arrays.segmentIds.data.fill(segment, at, at + size);
+  arrays.segmentPos.data.set(positions(size), at);
+}
+
+/** Writes labels, and as `ids` what a decoder reads to predict them: each one's predecessor, `previous` first. */
+export function writePredicted(
+  { ids, labels }: PackedLmBatch,
+  at: number,
+  tokens: Int32Array,
+  previous: number,
+): void {
+  if (tokens.length === 0) return;
+  labels.data.set(tokens, at);
+  ids.data[at] = previous;
+  ids.data.set(tokens.subarray(0, -1), at + 1);
+}
+
+/** Whether a token is below 0. */
+export function hasNegative(tokens: Int32Array): boolean {
+  let bits = 0;
+  for (let t = 0; t < tokens.length; t++) bits |= tokens[t]!;
+  return bits < 0;
 }

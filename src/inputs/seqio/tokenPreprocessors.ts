@@ -1,6 +1,7 @@
 /** @file Preprocessors that cut and join token ids (t5.data.preprocessors). */
 import { z } from 'zod';
 import { InputError } from '../inputErrors.js';
+import { concatenate } from '../tokens.js';
 import { BasePreprocessor, type Example, type PreprocessContext, tokensOf } from './preprocessor.js';
 
 const feature = z.string().default('targets').describe('Name of the feature.');
@@ -56,14 +57,7 @@ export class ReduceConcatTokens extends BasePreprocessor.with({
 
   override apply(examples: readonly Example[]): Iterable<Example> {
     const { feature } = this.hp;
-    const parts = examples.map((example) => tokensOf(example, feature));
-    const joined = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const part of parts) {
-      joined.set(part, at);
-      at += part.length;
-    }
-    return [{ [feature]: joined }];
+    return [{ [feature]: concatenate(examples.map((example) => tokensOf(example, feature))) }];
   }
 }
 

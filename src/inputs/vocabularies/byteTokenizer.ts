@@ -11,7 +11,7 @@ export class ByteTokenizer extends BaseTokenizer.with({}) {
   }
 
   override encode(text: string): Int32Array {
-    return new Int32Array(new TextEncoder().encode(text));
+    return new Int32Array(Buffer.from(text));
   }
 
   /** Invalid UTF-8, which a model may well write, becomes U+FFFD. */

@@ -54,7 +54,9 @@ function rowsOf(batch: Batch, prefix = ''): Record<string, number[]> {
 
 test('a decoder reads what it predicted before; an over-long text is cut and keeps its end', async () => {
   const given = [{ targets: [5, 6, 1] }, { targets: [5, 6, 7, 8, 9, 1] }, { targets: [5, 6, 7, 8, 9] }];
-  const input = inputOf(given, LanguageModelFeatures.config({ bosId: 3 }), { targets: 4 });
+  const input = inputOf([...given, { targets: [] }], LanguageModelFeatures.config({ bosId: 3 }), {
+    targets: 4,
+  });
   expect(rowsOf(await input.getNext())).toEqual({
     ids: [3, 5, 6, 0],
     labels: [5, 6, 1, 0],
@@ -66,6 +68,7 @@ test('a decoder reads what it predicted before; an over-long text is cut and kee
   });
   expect(rowsOf(await input.getNext()).labels).toEqual([5, 6, 7, 1]);
   expect(rowsOf(await input.getNext()).labels).toEqual([5, 6, 7, 8]);
+  expect(rowsOf(await input.getNext())).toMatchObject({ paddings: [1, 1, 1, 1], exampleIds: [3] });
   const strict = inputOf(
     given.slice(1),
     LanguageModelFeatures.config(),
