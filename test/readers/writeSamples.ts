@@ -1,15 +1,11 @@
-/** @file Writes a checkpoint, an event file, a tokenizer and media for scripts/check-readers.sh; its argument is the directory. */
+/** @file Writes a checkpoint, an event file, tokenizers and media for scripts/check-readers.sh; its argument is the directory. */
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
-import { build } from '../../src/hparams/index.js';
-import { PretrainedTokenizer, resolveFiles } from '../../src/inputs/index.js';
 import { EventFile } from '../../src/summaries/index.js';
-import { trainedJson } from '../inputs/vocabularies/trainedBpe.js';
 import { writeImageSamples } from './imageSamples.js';
 import { writeSoundSamples } from './soundSamples.js';
+import { writeTokenizerSamples } from './tokenizerSamples.js';
 
 async function writeSamples(directory: string): Promise<void> {
   const entries = [
@@ -49,46 +45,6 @@ async function writeSamples(directory: string): Promise<void> {
   writeSoundSamples(join(directory, 'sounds.json'));
 }
 
-/** A tokenizer that is trained on declarations, and its ids of random texts. */
-function writeTokenizer(directory: string): void {
-  const specialTokens = ['<|endoftext|>', '<|endoftext|>s'];
-  const vocabSize = 4096;
-  const documents = resolveFiles(['pkg:typescript/lib/lib.*.d.ts']).map(({ path }) =>
-    readFileSync(path, 'utf8'),
-  );
-  const file = join(directory, 'tokenizer.json');
-  mkdirSync(directory, { recursive: true });
-  writeFileSync(file, trainedJson(documents, vocabSize, specialTokens));
-  const tokenizer = build(PretrainedTokenizer.config({ file }));
-  const part = fc.oneof(
-    fc.constantFrom(
-      ' ',
-      '  ',
-      '\n',
-      '\t',
-      "'s",
-      "'ll",
-      "'",
-      ' interface',
-      'string',
-      '<|endoftext|>',
-      '<|end',
-    ),
-    fc.constantFrom('\u0085', '\ufeff', '\u3000', '\u0301', '😀', '漢字', 'Größe', '½', '٣', '0042'),
-    fc.string({ unit: 'grapheme', maxLength: 4 }),
-    fc.string({ unit: 'grapheme-ascii', maxLength: 8 }),
-  );
-  const random = fc.sample(fc.array(part, { maxLength: 30 }), { numRuns: 5000, seed: 1 });
-  // Words beyond the length from which merges are queued.
-  const long = ['a', 'interface', ' ', '/', 'é'].map((unit) => unit.repeat(500));
-  const texts = [...random.map((parts) => parts.join('')), ...long, ...documents.slice(0, 5)];
-  const samples = texts.map((text) => ({ text, ids: [...tokenizer.encode(text)] }));
-  writeFileSync(
-    join(directory, 'samples.json'),
-    JSON.stringify({ vocabSize, specialTokens, documents, texts: samples }),
-  );
-}
-
 const directory = process.argv[2]!;
-writeTokenizer(join(directory, 'tokenizer'));
+writeTokenizerSamples(join(directory, 'tokenizer'));
 void writeSamples(directory);

@@ -5,6 +5,7 @@ import type { SourceFile } from '../corpusFiles.js';
 import { ByteLevelBpe } from './byteLevelBpe.js';
 import { byteLevelVocabulary } from './byteLevelVocabulary.js';
 import { decodeUtf8 } from './characters.js';
+import { mendedDocument, withoutSpecialTokens } from './mendedDocument.js';
 import { type TokenDecoder, WindowDecoder } from './tokenDecoders.js';
 import type { TokenizerDocument } from './tokenizerJson.js';
 
@@ -31,38 +32,15 @@ function byteLevelModel(bpe: ByteLevelBpe, tokens: readonly (Uint8Array | undefi
   };
 }
 
-/**
- * The document without its special tokens. In the vocabulary, lone surrogates stand for them, which are in no text that is
- * encoded.
- */
-function withoutSpecialTokens(document: TokenizerDocument): TokenizerDocument {
-  const { added_tokens: added, model } = document;
-  const special = added.filter((token) => token.special);
-  const hidden = new Map(special.map(({ id, content }) => [content, `\uD800${id}`]));
-  const renamed = (token: string): string => hidden.get(token) ?? token;
-  const { vocab, unk_token: unknown } = model as { readonly vocab: object; readonly unk_token?: unknown };
-  const ids = special.map(({ id, content }) => [renamed(content), id]);
-  return {
-    ...document,
-    added_tokens: added.filter((token) => !token.special),
-    model: {
-      ...model,
-      ...(typeof unknown === 'string' && { unk_token: renamed(unknown) }),
-      vocab: Array.isArray(vocab)
-        ? vocab.map(([token, score]: [string, number]) => [renamed(token), score])
-        : Object.fromEntries([...Object.entries(vocab).map(([token, id]) => [renamed(token), id]), ...ids]),
-    },
-  };
-}
-
 /** A document in the hands of Hugging Face's library, which knows all models. */
 function anyModel(document: TokenizerDocument, specialTokensAsText: boolean): TextModel {
   // Most runs don't need it.
   const library = createRequire(import.meta.url)('@huggingface/tokenizers') as {
     Tokenizer: new (document: object, config: object) => Tokenizer;
   };
-  const tokenizer = new library.Tokenizer(document, {});
-  const encoder = specialTokensAsText ? new library.Tokenizer(withoutSpecialTokens(document), {}) : tokenizer;
+  const mended = mendedDocument(document);
+  const tokenizer = new library.Tokenizer(mended, {});
+  const encoder = specialTokensAsText ? new library.Tokenizer(withoutSpecialTokens(mended), {}) : tokenizer;
   const encode = (text: string): Int32Array =>
     text === ''
       ? new Int32Array()

@@ -159,6 +159,19 @@ test('other models are read by the library of Hugging Face', () => {
   const decoder = tokenizer.decoder();
   expect([2, 3, 2].map((id) => decoder.take(id))).toEqual(['the', 're', ' the']);
   expect(tokenizer.encode('')).toEqual(new Int32Array());
+  // Pieces go up to a space, so a text may be of any length.
+  const long = tokenizer.encode('there '.repeat(50_000));
+  expect([long.length, ...long.subarray(0, 4)]).toEqual([100_001, 2, 3, 2, 3]);
+  const bert = JSON.stringify({
+    added_tokens: [],
+    normalizer: { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, lowercase: true },
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    model: {
+      ...{ type: 'WordPiece', unk_token: '[UNK]', continuing_subword_prefix: '##' },
+      vocab: { '[UNK]': 0, a: 1, 𠀀: 2, 漢: 3 },
+    },
+  });
+  expect([...open({ contents: bert }).encode('A𠀀a漢')]).toEqual([1, 2, 1, 3]);
 });
 
 test('a run keeps the file’s contents: later it may be gone or another', async () => {
