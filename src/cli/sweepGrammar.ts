@@ -142,7 +142,8 @@ const longestName = 120;
 export function combinationNames(combinations: readonly (readonly Setting[])[]): string[] {
   const short = shortPaths(new Set(combinations.flatMap((settings) => settings.map(({ path }) => path))));
   const plain = combinations.map((settings) =>
-    settings.map(({ path, text }) => `${short.get(path)}=${unquoted(text)}`).join(','),
+    // A tag, `#LearningRate`, is named without its sign.
+    settings.map(({ path, text }) => `${short.get(path)!.replace(/^#/, '')}=${unquoted(text)}`).join(','),
   );
   const counts = new Map<string, number>();
   for (const name of plain)

@@ -64,12 +64,13 @@ export class NotSetError extends ConfigError {}
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = name.toLowerCase();
   let best: string | undefined;
-  // A third of the letters may differ: enough for a slip or two, too few to suggest an unrelated word.
+  // A third of the letters may differ, two of a short name, but no more than half: enough for a slip or two, too few to
+  // suggest an unrelated word.
   let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
   for (const candidate of candidates) {
     const lower = candidate.toLowerCase();
     const away = lower === wanted ? 0 : distance(wanted, lower);
-    if (away < bestDistance && away < Math.max(name.length, candidate.length)) {
+    if (away < bestDistance && away <= Math.max(name.length, candidate.length) / 2) {
       best = candidate;
       bestDistance = away;
     }

@@ -24,13 +24,20 @@ interface LabelledFile {
 
 const byCodeUnit = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** The classes, by id, and their files by name, of those whose names match. @throws InputError */
+/**
+ * The classes, by id, and their files by name, of those whose names match.
+ *
+ * @param example such a name, for errors
+ * @throws InputError where a class has no folder, or no class a file
+ */
 export function filesByClass(
   fields: { readonly directory: string; readonly classes: readonly string[] | null },
   names: RegExp,
+  example: string,
 ): { readonly classes: readonly string[]; readonly files: readonly LabelledFile[] } {
   const { directory } = fields;
-  const folders = entriesOf(directory).filter((entry) => entry.isDirectory());
+  const entries = entriesOf(directory);
+  const folders = entries.filter((entry) => entry.isDirectory());
   const found = folders.map(({ name }) => name).filter((name) => !name.startsWith('.'));
   const classes = fields.classes ?? found.sort(byCodeUnit);
   const missing = classes.find((name) => !found.includes(name));
@@ -39,7 +46,21 @@ export function filesByClass(
   const files = classes.flatMap((name, label) =>
     filesIn(posix.join(directory, name), names).map((file) => ({ file, label })),
   );
+  if (files.length === 0) {
+    const got =
+      classes.length > 0 ? `${listed(classes)} without one` : listed(entries.map(({ name }) => name));
+    throw new InputError(
+      `${resolve(directory)}: expected files in a folder for each class, such as CLASS/${example}; got ${got}.`,
+    );
+  }
   return { classes, files };
+}
+
+/** `cat, dog, … (12)`. */
+function listed(names: readonly string[]): string {
+  if (names.length === 0) return 'an empty folder';
+  const first = [...names].sort(byCodeUnit).slice(0, 3).join(', ');
+  return names.length > 3 ? `${first}, … (${names.length})` : first;
 }
 
 function entriesOf(directory: string): Dirent[] {

@@ -40,7 +40,7 @@ export const digestOf = (parts: Iterable<string | Uint8Array>): string => {
 /** PNG and JPEG files in a folder for each class: `photos/cat/1.png`, `photos/dog/a.jpg`. */
 export class ImageFolder extends BaseImageSource.with(classFolderFields) {
   override read(): ImageSet {
-    const { classes, files } = filesByClass(this.hp, /\.(png|jpe?g)$/i);
+    const { classes, files } = filesByClass(this.hp, /\.(png|jpe?g)$/i, '1.png');
     const images = files.map(({ file, label }) => ({
       label,
       pixels: (decode: ImageDecoder) => decodeFile(file, decode),

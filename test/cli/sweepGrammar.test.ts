@@ -75,6 +75,7 @@ test('names contain the shortest distinct end of each path', () => {
       ['numLayers', '4'],
     ]),
   ).toEqual(['learningRate=1e-3,numLayers=4']);
+  expect(names([['#LearningRate', '1e-3']])).toEqual(['LearningRate=1e-3']);
   expect(
     names([
       ['datasets[0].batchSize', '2'],

@@ -197,9 +197,12 @@ test('damaged and truncated files are told with the file and the offset', async 
   expect(await errorOf({ source: ImageFolder.config({ directory: photos, classes: ['cat', 'cow'] }) })).toBe(
     "ImageInput 'input': photos has no folder 'cow'. It has: cat, dog.",
   );
+  expect(await errorOf({ source: ImageFolder.config({ directory: join(photos, 'cat') }) })).toBe(
+    "ImageInput 'input': photos/cat: expected files in a folder for each class, such as CLASS/1.png; got a.PNG, b.png, notes.txt.",
+  );
   mkdirSync(join(directory, 'empty'));
   expect(await errorOf({ source: ImageFolder.config({ directory: join(directory, 'empty') }) })).toBe(
-    "ImageInput 'input': there are no images.",
+    "ImageInput 'input': empty: expected files in a folder for each class, such as CLASS/1.png; got an empty folder.",
   );
 
   const idxError = (images: Uint8Array, labels = idx([1], [0])) => {

@@ -120,7 +120,7 @@ export class AudioInput extends ExampleInput.with({
 
   #find(): Found {
     this.#found ??= this.named(() => {
-      const { classes, files } = filesByClass(this.hp, /\.wav$/i);
+      const { classes, files } = filesByClass(this.hp, /\.wav$/i, '1.wav');
       const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
       const { numItems, item } = splitOf(files.length, this.hp, 'sounds');
       const sounds = Array.from({ length: numItems }, (_, row) => files[item(row)]!);

@@ -1,7 +1,8 @@
 /** @file `luthier serve`: a trained language model behind HTTP. */
 import { nonEmpty, positive } from '../../cli/flagTable.js';
 import { UsageError } from '../../registry/usageError.js';
-import { StopSignal } from '../../system/index.js';
+import { exitCodeOfSignal, InterruptedError, StopSignal } from '../../system/index.js';
+import type { TrainedRun } from '../../trained/index.js';
 import { isLoopback, type ServerOptions, serve } from '../../trained/server/server.js';
 import type { Arguments, Command, Report } from '../command.js';
 import { runOf, trainedFlags } from './trainedFlags.js';
@@ -12,6 +13,28 @@ const GRACE_MS = 10_000;
 function portOf(text: string, flag: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
   throw new UsageError(`${flag}: expected a port from 0 (any that is free) to 65535; got '${text}'.`);
+}
+
+const stoppedBy = (signal: string): Report => ({
+  text: () => `${signal}: stopped.`,
+  json: () => ({ signal }),
+});
+
+/** A run that is ready to answer; undefined where a signal came first, which ends its compiler too. */
+async function prepared(
+  args: Arguments,
+  batchSize: number,
+  stop: StopSignal,
+): Promise<TrainedRun | undefined> {
+  try {
+    const run = await runOf(args, batchSize);
+    await run.prepare();
+    if (stop.received === undefined) return run;
+    await run.dispose();
+  } catch (error) {
+    if (!(error instanceof InterruptedError) || stop.received === undefined) throw error;
+  }
+  return undefined;
 }
 
 async function served(args: Arguments): Promise<Report> {
@@ -27,8 +50,12 @@ async function served(args: Arguments): Promise<Report> {
   });
   const stop = new StopSignal({ first: ask });
   stop.listen();
-  const run = await runOf(args, batchSize);
-  await run.prepare();
+  const run = await prepared(args, batchSize, stop);
+  if (run === undefined) {
+    const signal = stop.received!;
+    stop.close();
+    return { ...stoppedBy(signal), exitCode: exitCodeOfSignal[signal] };
+  }
   const server = await serve(run, {
     ...{ host, port, maxBody, maxWaiting, maxTokens: maxTokens ?? run.maxTokens },
     log: (error) => args.warn((error as Error).stack ?? String(error)),
@@ -44,8 +71,7 @@ async function served(args: Arguments): Promise<Report> {
   await server.close(GRACE_MS);
   await run.dispose();
   stop.close();
-  const text = () => `${signal}: stopped.`;
-  return { text, json: () => ({ signal }) };
+  return stoppedBy(signal);
 }
 
 export const serveCommand: Command = {
@@ -86,7 +112,8 @@ export const serveCommand: Command = {
     '  npx luthier serve out/lm_small --port=8000',
     `  curl http://127.0.0.1:8000/v1/completions -H 'content-type: application/json' -d '{"prompt": "export "}'`,
     '',
-    'Exit codes: 0; 1 if the run has no checkpoint or a broken one, or the port is taken; 2 for a wrong command line.',
+    'Exit codes: 0; 1 if the run has no checkpoint or a broken one, or the port is taken; 2 for a wrong command line; 129, 130',
+    'or 143 for SIGHUP, SIGINT or SIGTERM before the server is ready.',
   ].join('\n'),
   run: served,
 };

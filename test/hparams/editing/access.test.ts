@@ -252,6 +252,8 @@ test('suggestions are near, or absent', () => {
   expect(nearest('zzz', ['learningRate', 'ab'])).toBe(undefined);
   expect(didYouMean('dcay', ['decay'])).toBe(" Did you mean 'decay'?");
   expect(didYouMean('zzz', ['decay'])).toBe('');
+  expect(didYouMean('mian', ['main'])).toBe(" Did you mean 'main'?");
+  expect(didYouMean('fee', ['age'])).toBe('');
 });
 
 test('a factory field takes a class name from a flag too', () => {

@@ -102,6 +102,6 @@ test('a damaged file is told with its name and the offset', async () => {
   );
   mkdirSync(join(directory, 'none'));
   await expect(inputOf({ directory: join(directory, 'none') }).getNext()).rejects.toThrow(
-    "AudioInput 'input': there are no sounds.",
+    `AudioInput 'input': ${join(directory, 'none')}: expected files in a folder for each class, such as CLASS/1.wav; got an empty folder.`,
   );
 });

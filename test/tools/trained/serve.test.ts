@@ -1,14 +1,16 @@
 /** @file `luthier serve` by real HTTP: answers, streams, errors, limits, clients that leave, and its end. */
 import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Completion } from '../../../src/trained/completion.js';
 import { loadRun, type TrainedRun } from '../../../src/trained/index.js';
 import { serve } from '../../../src/trained/server/server.js';
-import { type Running, startCommand } from '../../command.js';
+import { type Running, startCommand, temporaryDirectory } from '../../command.js';
 import { tinyRun } from '../../trained/tinyRun.js';
 
 const limits = ['--batch_size=4', '--max_tokens=16', '--max_body=2000', '--max_waiting=40'];
@@ -280,4 +282,16 @@ test('SIGTERM lets a stream end, then the server', async () => {
   expect(await server.finished).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect((await server.finished).stdout).toBe(`Serving tiny.Tiny, step 200, at ${url}\nSIGTERM: stopped.\n`);
   await expect(fetch(url)).rejects.toThrow();
+});
+
+test('SIGINT while the model is compiled ends the compiler, without a stack', async () => {
+  const folder = temporaryDirectory();
+  const [compiler, begun] = [join(folder, 'cc'), join(folder, 'begun')];
+  writeFileSync(compiler, `#!/bin/sh\ntouch ${begun}\nexec sleep 600\n`, { mode: 0o755 });
+  const env = { CC: compiler, XDG_CACHE_HOME: join(folder, 'cache') };
+  const command = ['serve', directory, '--port=0'];
+  const { child, finished } = startCommand(command, undefined, 'src/tools/commandLine.ts', env);
+  while (!existsSync(begun)) await sleep(10);
+  child.kill('SIGINT');
+  expect(await finished).toEqual({ code: 130, signal: null, stdout: 'SIGINT: stopped.\n', stderr: '' });
 });
