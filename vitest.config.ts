@@ -1,7 +1,7 @@
 /** @file Where the tests are, which of them share processes, and how long one may take on a slow machine with two cores. */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { longFirst } from './test/longFirst.js';
 
 const include = ['test/**/*.test.ts'];
 /** Those that replace modules, ask what is there before a backend is loaded, or send themselves signals, are alone. */
@@ -16,15 +16,6 @@ const alone = [
 const long =
   /\/test\/(docs|tools|programs|compiler\/(native\/runtime|rules)|hparams\/(codegen|diff|documents))/;
 
-/** Begins with what takes long: at the end, all cores have short files left to share out. */
-class LongFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
-  }
-}
-
 export default defineConfig({
   test: {
     // Nothing asserts a time: this only ends what hangs, however busy the machine is.
@@ -32,7 +23,7 @@ export default defineConfig({
     // One a core: most tests wait for processes of their own half of the time.
     maxWorkers: '100%',
     hookTimeout: 600_000,
-    sequence: { sequencer: LongFirst },
+    sequence: { sequencer: longFirst(long) },
     globalSetup: ['test/temporaryFolders.ts', 'test/rooms.ts'],
     env: {
       // Compiled programs of tests are no one's but the tests'.

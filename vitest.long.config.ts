@@ -3,11 +3,16 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';
 import { defineConfig } from 'vitest/config';
+import { longFirst } from './test/longFirst.js';
 
-/** Suites that repeat what they do less often in the run of every day. */
-const repeated = globSync('test/**/*.test.ts').filter((file) =>
+/** Suites that repeat what they do less often in the run of every day. SHORT=1 would repeat them no more often. */
+const repeated = globSync(process.env.SHORT === '1' ? [] : 'test/**/*.test.ts').filter((file) =>
   /^import \{.*\bruns\b.*\} from '.*\/faults\/campaign\.js';$/m.test(readFileSync(file, 'utf8')),
 );
+
+/** Small files that take long, or wait. */
+const long =
+  /\/test\/(package|workflowRuns|faults\/(interruptions|programs)|programs\/(sweepParallel|resumeEngines)|compiler\/onnx\/telemetry)\.long/;
 
 export default defineConfig({
   test: {
@@ -16,6 +21,7 @@ export default defineConfig({
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
     maxWorkers: '100%',
+    sequence: { sequencer: longFirst(long) },
     globalSetup: ['test/temporaryFolders.ts', 'test/rooms.ts'],
     setupFiles: ['test/seeded.ts'],
     env: {

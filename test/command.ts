@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
-import { commandEnvironment, typescriptEnvironment } from './loader.js';
+import { commandEnvironment } from './loader.js';
+import { typescriptEnvironment } from './typescriptEnvironment.js';
 
 /** Root of the repository. */
 const repository = fileURLToPath(new URL('..', import.meta.url));

@@ -1,16 +1,8 @@
-/** @file The TypeScript loader of processes that tests start. */
+/** @file The product's commands in processes that tests start: their rooms are loaded as bundles. */
 import { afterAll, beforeAll, inject, vi } from 'vitest';
+import { typescriptEnvironment } from './typescriptEnvironment.js';
 
-/** What node imports first so that a process, and all that it starts, may run TypeScript. */
-export const typescript = new URL('typescript.js', import.meta.url).href;
-
-/** This environment with `more`, in which node runs TypeScript. */
-export function typescriptEnvironment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  const env = { ...process.env, ...more };
-  return { ...env, NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} --import ${typescript}`.trim() };
-}
-
-/** The same for the product's own commands, which load the rooms of src as bundles. */
+/** The environment of the product's own commands, which load the rooms of src as bundles. */
 export function commandEnvironment(more?: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   return { ...typescriptEnvironment(more), LUTHIER_TEST_ROOMS: inject('rooms') };
 }
@@ -25,4 +17,14 @@ export function withCommandEnvironment(): void {
   afterAll(() => {
     vi.unstubAllEnvs();
   });
+}
+
+/** Has the processes that are started meanwhile load the sources instead: of a class in a bundle, nobody knows its place. */
+export async function withSources<T>(act: () => Promise<T>): Promise<T> {
+  vi.stubEnv('LUTHIER_TEST_ROOMS', undefined);
+  try {
+    return await act();
+  } finally {
+    vi.stubEnv('LUTHIER_TEST_ROOMS', inject('rooms'));
+  }
 }

@@ -17,8 +17,8 @@ import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const kept = fileURLToPath(new URL('../out/translated', import.meta.url));
-/** Loads tsx. It is not needed in a process that has these hooks. */
-const tsxLoader = new URL('../src/system/typescript.js', import.meta.url).href;
+/** Loads tsx, in each copy of the repository. It is not needed in a process that has these hooks. */
+const tsxLoader = '/src/system/typescript.js';
 
 const source = new URL('../src/', import.meta.url).href;
 const zod = new URL('../node_modules/zod/bundle.js', import.meta.url).href;
@@ -84,7 +84,7 @@ export async function resolve(specifier, context, next) {
 
 /** @type {import('node:module').LoadHook} */
 export async function load(url, context, next) {
-  if (url === tsxLoader) return { format: 'module', source: '', shortCircuit: true };
+  if (url.endsWith(tsxLoader)) return { format: 'module', source: '', shortCircuit: true };
   const bundle = bundles.get(url);
   if (bundle) return { format: 'module', source: readFileSync(bundle, 'utf8'), shortCircuit: true };
   const { pathname } = new URL(url);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { temporaryDirectory } from './command.js';
 import { FakeGithub } from './scripts/github.js';
 import { family } from './tools/diff/repository.js';
+import { typescriptEnvironment } from './typescriptEnvironment.js';
 import { type JobResult, type RunContext, runJob } from './workflowJob.js';
 import { readWorkflow } from './workflows.js';
 
@@ -52,11 +53,10 @@ function programs(): string {
   return folder;
 }
 
-const env = {
-  ...process.env,
+const env = typescriptEnvironment({
   PATH: [programs(), process.env.PATH].join(delimiter),
   GITHUB_TOKEN: '',
-} as Record<string, string>;
+}) as Record<string, string>;
 
 beforeAll(async () => {
   api = await github.start();

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Checkpointer, createTrainState } from '../../src/checkpoints/index.js';
-import { typescript } from '../loader.js';
+import { typescript } from '../typescriptEnvironment.js';
 
 const program = fileURLToPath(new URL('./saveForever.ts', import.meta.url));
 

@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { commandEnvironment } from '../loader.js';
 import { compilePages, missingLines, root, runPage } from './pages.js';
 
 const guide = readdirSync(join(root, 'docs/guide')).filter((name) => name.endsWith('.md'));
@@ -23,7 +24,7 @@ const unshown: Record<string, RegExp[]> = {
 
 for (const page of pages) {
   test.concurrent(`${page} shows what happens`, { timeout: 300_000 }, async () => {
-    const results = await runPage(page);
+    const results = await runPage(page, commandEnvironment);
     const expected = [...(unshown[page] ?? [])];
     let hasRun = false;
     for (const { kind, code, shown, printed, status } of results) {

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
-import { commandEnvironment, typescriptEnvironment } from '../loader.js';
+import { typescriptEnvironment } from '../typescriptEnvironment.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -92,13 +92,17 @@ function run(
   });
 }
 
-/** Runs a page of the project, such as docs/guide/configs.md, from its first block to its last. */
-export async function runPage(path: string): Promise<Printed[]> {
+/**
+ * Runs a page of the project, such as docs/guide/configs.md, from its first block to its last.
+ *
+ * @param environment of pages that import no files inside of rooms
+ */
+export async function runPage(path: string, environment = typescriptEnvironment): Promise<Printed[]> {
   const directory = workingDirectory();
   const results: Printed[] = [];
   const text = readFileSync(join(root, path), 'utf8');
   const looksInside = /from '\.\.\/src\/\w+\/(?!index\.js)/.test(text);
-  const env = (looksInside ? typescriptEnvironment : commandEnvironment)({ NO_COLOR: '1' });
+  const env = (looksInside ? typescriptEnvironment : environment)({ NO_COLOR: '1' });
   for (const { kind, path: file, parts } of stepsOf(text)) {
     const code = parts.map((part) => part.code).join(`\nconsole.log('${separator}');\n`);
     const program = `experiments/${basename(path, '.md')}.ts`;

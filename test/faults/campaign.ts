@@ -14,9 +14,12 @@ const isShort = process.env.SHORT === '1';
 /** How many tries a campaign makes. */
 export const tries = (all: number, short: number): number => (isShort ? short : all);
 
-/** How often a suite repeats what it does: all times in `npm run test:long`, which has these suites too; else `daily`. */
+/**
+ * How often a suite repeats what it does: all times in `npm run test:long`, which has these suites too; `daily` otherwise,
+ * and with SHORT=1, where only suites that take long remain of them.
+ */
 export const runs = (all: number, daily = Math.ceil(all / 5)): number =>
-  process.env.LONG === '1' ? all : daily;
+  process.env.LONG === '1' ? tries(all, daily) : daily;
 
 /** Draws from the seed; `salt` keeps campaigns apart. */
 export const draw = <T>(arbitrary: fc.Arbitrary<T>, count: number, salt: number): T[] =>

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { marker, postReview, type ReviewEvent, type Target } from '../../scripts/postReview.js';
 import type { DiffReport } from '../../src/tools/diff/diffReport.js';
 import { temporaryDirectory } from '../command.js';
-import { typescript } from '../loader.js';
 import { experimentsFile, family, repositoryOf } from '../tools/diff/repository.js';
+import { typescript } from '../typescriptEnvironment.js';
 import { FakeGithub } from './github.js';
 
 const token = 'a-token';

@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { formatCount, formatDuration, formatGrouped, ProgressLine } from '../../src/summaries/index.js';
-import { typescript } from '../loader.js';
+import { typescript } from '../typescriptEnvironment.js';
 
 class Screen extends Writable {
   text = '';

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { acquireLock, LockedError, loadFlock } from '../../src/system/lock.js';
 import { temporaryDirectory } from '../command.js';
-import { typescript } from '../loader.js';
+import { typescript } from '../typescriptEnvironment.js';
 
 const program = fileURLToPath(new URL('lockProgram.ts', import.meta.url));
 

@@ -4,7 +4,10 @@ import { compareVersions } from '../../../src/tools/diff/compareVersions.js';
 import { markdownOf } from '../../../src/tools/diff/markdownReport.js';
 import { textOf } from '../../../src/tools/diff/textReport.js';
 import { plain } from '../../../src/tools/terminalOutput.js';
+import { withCommandEnvironment } from '../../loader.js';
 import { family, repositoryOf } from './repository.js';
+
+withCommandEnvironment();
 
 /** A model, an optimizer, a schedule, an initialiser and inputs of the project's own. */
 const parts = `import { z } from 'zod';

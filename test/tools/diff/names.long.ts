@@ -1,7 +1,10 @@
 /** @file Kinds of change in a scratch clone, and all that a review tells of each: of experiments' and classes' names. */
 import { expect, test } from 'vitest';
+import { withCommandEnvironment, withSources } from '../../loader.js';
 import { experimentsFile, family } from './repository.js';
 import { instead, ScratchReview } from './scratchReview.js';
+
+withCommandEnvironment();
 
 const small = experimentsFile(`/** The smallest of them. */
 export class Small extends Family {
@@ -261,7 +264,7 @@ export class Alone extends Small {
 }
 `,
   };
-  expect(await review.told(edits)).toMatchInlineSnapshot(`
+  expect(await withSources(() => review.told(edits))).toMatchInlineSnapshot(`
     "exit 1: Fails: 1 breaks, 1 added, 4 that the change does not reach
 
     added: added.Added

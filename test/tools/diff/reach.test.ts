@@ -8,7 +8,7 @@ import { compareVersions } from '../../../src/tools/diff/compareVersions.js';
 import { ChangedFiles } from '../../../src/tools/diff/reach.js';
 import type { Tree } from '../../../src/tools/diff/versionTree.js';
 import { temporaryDirectory } from '../../command.js';
-import { typescript } from '../../loader.js';
+import { typescript } from '../../typescriptEnvironment.js';
 import { writeFiles } from '../scratch.js';
 import { experimentsFile, family, repositoryOf } from './repository.js';
 

@@ -8,7 +8,7 @@ import { planClassRename, planFieldRename } from '../../../src/tools/rename/rena
 import { RenameProject } from '../../../src/tools/rename/renameProject.js';
 import { checkClassName, checkFieldName, classMeant, fieldMeant } from '../../../src/tools/rename/target.js';
 import { oneProcess } from '../../command.js';
-import { typescript } from '../../loader.js';
+import { typescript } from '../../typescriptEnvironment.js';
 import { experimentProject, project, read, write } from './scratch.js';
 
 // It reads files anew for each command.
