@@ -1,8 +1,10 @@
 /** @file Files on disk: written whole or not at all, appended to, read with checks. */
 export { AppendedFile, type AppendOptions } from './append.js';
+export { crc32c, maskedCrc32c } from './crc32c.js';
 export { explain, isDamage } from './fileErrors.js';
 export { type LineRange, linesFromEnd } from './linesFromEnd.js';
 export { ProtobufMessage } from './protobuf.js';
+export { ProtobufReader } from './protobufReader.js';
 export { isThere, openRegularFile, readFully, readRegularFile } from './read.js';
 export { removeTemporaries, temporaryName } from './temporaries.js';
 export {

@@ -76,6 +76,7 @@ export {
   TextFileSource,
 } from './sources/recordSources.js';
 export type { DataRecord, RecordTable } from './sources/recordTable.js';
+export { TfRecordSource } from './sources/tfRecordSource.js';
 export { StreamInput } from './streamInput.js';
 export { SyntheticLmInput } from './syntheticLmInput.js';
 export { TextInput } from './textInput.js';

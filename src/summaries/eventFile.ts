@@ -2,8 +2,7 @@
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { AppendedFile, ProtobufMessage } from '../files/index.js';
-import { maskedCrc32c } from './crc32c.js';
+import { AppendedFile, maskedCrc32c, ProtobufMessage } from '../files/index.js';
 import { onPath } from './summaryError.js';
 import { hparamsValue, type SummaryValue, summaryValue } from './summaryValues.js';
 

@@ -1,15 +1,19 @@
 /** @file Tables of the lines of files, read where they are. */
-import { closeSync, type Stats, statSync } from 'node:fs';
-import { openRegularFile, readFully } from '../../files/index.js';
+import { crc32 } from 'node:zlib';
 import type { CorpusFile } from '../corpusFiles.js';
 import type { DataFile } from '../dataIdentity.js';
-import { FileError, InputError } from '../inputErrors.js';
+import { InputError } from '../inputErrors.js';
 import { byteOf, utf8Text } from '../utf8.js';
 import { joinTables } from './joinedTables.js';
-import { type LineIndex, lineIndex } from './lineIndex.js';
+import { LONGEST_RECORD, type OffsetWriter } from './offsetIndex.js';
+import { type RecordIndex, recordIndex, type Scanned } from './recordIndex.js';
 import type { DataRecord, RecordTable } from './recordTable.js';
+import { openWatched, type WatchedFile } from './watchedFile.js';
 
+const CHUNK_BYTES = 2 ** 20;
 const NEWLINE = 10;
+const SPACE = 32;
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /** The record of a line. @throws InputError with the line's place */
 type ParseLine = (text: string, place: () => string) => DataRecord;
@@ -21,43 +25,28 @@ type ParseLine = (text: string, place: () => string) => DataRecord;
  * @throws InputError for files that cannot be read.
  */
 export function lineTable(files: readonly CorpusFile[], skipsBlank: boolean, parse: ParseLine): RecordTable {
-  return joinTables(files.map((file) => new LineFile(file, skipsBlank, parse)));
+  return joinTables(
+    files.map((file) => openWatched(file, (watched) => new LineTable(watched, skipsBlank, parse))),
+  );
 }
 
 /** The lines of one file. */
-class LineFile implements RecordTable {
+class LineTable implements RecordTable {
   readonly numRecords: number;
   readonly files: readonly DataFile[];
   readonly digest: string;
-  readonly #status: Stats;
-  readonly #index: LineIndex;
-  readonly #descriptor: number;
+  readonly #index: RecordIndex;
 
   constructor(
-    private readonly file: CorpusFile,
+    private readonly file: WatchedFile,
     skipsBlank: boolean,
     private readonly parse: ParseLine,
   ) {
-    const { path, name } = file;
-    try {
-      this.#descriptor = openRegularFile(path);
-      this.#status = statSync(path);
-      const { size, mtimeMs } = this.#status;
-      this.#index = lineIndex(
-        this.#descriptor,
-        name,
-        size,
-        JSON.stringify([path, size, mtimeMs]),
-        skipsBlank,
-      );
-    } catch (error) {
-      if (error instanceof InputError) throw error;
-      throw new InputError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
-    }
-    const { numRecords, checksum } = this.#index;
-    this.numRecords = numRecords;
-    this.files = [{ ...file, size: this.#status.size }];
-    this.digest = `${numRecords}-${checksum.toString(16)}`;
+    const format = `lines 2${skipsBlank ? ', blank ones left out' : ''}`;
+    this.#index = recordIndex(file, format, (starts) => scanLines(file, skipsBlank, starts));
+    this.numRecords = this.#index.numRecords;
+    this.digest = this.#index.digest;
+    this.files = [file.dataFile];
   }
 
   read(i: number): DataRecord {
@@ -66,10 +55,7 @@ class LineFile implements RecordTable {
 
   #textOf(i: number): string {
     const { start, end } = this.#index.extent(i);
-    this.#checkUnchanged(start);
-    const bytes = Buffer.allocUnsafe(end - start);
-    const length = readFully(this.#descriptor, bytes, start);
-    if (length < bytes.length) this.#checkUnchanged(start);
+    const bytes = this.file.read(start, end);
     const newline = bytes.indexOf(NEWLINE);
     const to = newline < 0 ? bytes.length : newline;
     const line = bytes.subarray(0, bytes[to - 1] === 13 ? to - 1 : to);
@@ -83,14 +69,10 @@ class LineFile implements RecordTable {
   }
 
   #linesBefore(position: number): number {
-    const chunk = Buffer.allocUnsafe(2 ** 20);
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     let count = 0;
     for (let at = 0; at < position; ) {
-      const length = readFully(
-        this.#descriptor,
-        chunk.subarray(0, Math.min(chunk.length, position - at)),
-        at,
-      );
+      const length = this.file.scan(chunk.subarray(0, Math.min(chunk.length, position - at)), at);
       if (length === 0) break;
       for (let i = 0; i < length; i++) if (chunk[i] === NEWLINE) count++;
       at += length;
@@ -98,26 +80,48 @@ class LineFile implements RecordTable {
     return count;
   }
 
-  /** @throws InputError for a file that is gone, or is another one than was indexed */
-  #checkUnchanged(position: number): void {
-    const { path } = this.file;
-    const now = statSync(path, { throwIfNoEntry: false });
-    const what = changeOf(this.#status, now);
-    if (what === undefined) return;
-    throw new FileError(
-      `${path}, byte ${position}: ${what} while it was being read. Bring back what it was, or start again to read what it is now.`,
-    );
-  }
-
   close(): void {
     this.#index.close();
-    closeSync(this.#descriptor);
+    this.file.close();
   }
 }
 
-function changeOf(before: Stats, now: Stats | undefined): string | undefined {
-  if (now === undefined) return 'the file vanished';
-  if (now.size < before.size) return `the file shrank from ${before.size} to ${now.size} bytes`;
-  if (now.size > before.size) return `the file grew from ${before.size} to ${now.size} bytes`;
-  return now.mtimeMs === before.mtimeMs && now.ino === before.ino ? undefined : 'the file changed';
+/** @throws InputError for a line over the limit, with its number and first byte */
+function scanLines(file: WatchedFile, skipsBlank: boolean, starts: OffsetWriter): Scanned {
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  let [checksum, position, start, end, line, numSkipped] = [0, 0, 0, 0, 1, 0];
+  let isBlank = true;
+  const finishLine = (at: number): void => {
+    if (at - start > LONGEST_RECORD)
+      throw new InputError(
+        `${file.name}:${line}: the line from byte ${start} on has ${at - start} bytes; expected at most ${LONGEST_RECORD}. Split it, or store the records as TFRecord.`,
+      );
+    if (skipsBlank && isBlank) numSkipped++;
+    else {
+      starts.add(start);
+      end = at;
+    }
+    line++;
+  };
+  for (;;) {
+    const length = file.scan(chunk, position);
+    if (length === 0) break;
+    const bytes = chunk.subarray(0, length);
+    checksum = crc32(bytes, checksum);
+    let from = position === 0 && BYTE_ORDER_MARK.every((byte, i) => bytes[i] === byte) ? 3 : 0;
+    if (position === 0) start = from;
+    while (from < length) {
+      const newline = bytes.indexOf(NEWLINE, from);
+      const to = newline < 0 ? length : newline;
+      while (isBlank && from < to) isBlank = bytes[from++]! <= SPACE;
+      if (newline < 0) break;
+      finishLine(position + newline);
+      start = position + newline + 1;
+      from = newline + 1;
+      isBlank = true;
+    }
+    position += length;
+  }
+  if (start < position) finishLine(position);
+  return { end, numSkipped, checksum };
 }

@@ -35,7 +35,8 @@ interface Footer {
 }
 
 /** Goes with the record's number, too: offsets that lead to another record are found out. */
-const checksumOf = (payload: Uint8Array, i: number): number => crc32(payload, i % 2 ** 32);
+const checksumOf = (head: Buffer, payload: Uint8Array, i: number): number =>
+  crc32(payload, crc32(head.subarray(8, HEAD_BYTES), i % 2 ** 32));
 
 /** A file that grows at its end, through a buffer. */
 class Appended {
@@ -63,6 +64,12 @@ class Appended {
     this.#filled = 0;
   }
 
+  /** Closes and removes it, unless it has another name by now. */
+  remove(): void {
+    closeSync(this.descriptor);
+    removeQuietly(this.path);
+  }
+
   #write(bytes: Uint8Array): void {
     for (let done = 0; done < bytes.length; ) done += writeSync(this.descriptor, bytes, done);
   }
@@ -80,8 +87,13 @@ export class RecordFileWriter {
   /** @throws the system's error where the file can't be made. */
   constructor(path: string) {
     this.#path = path;
-    this.#records = new Appended(temporaryName(path));
     this.#index = new Appended(temporaryName(`${path}.index`));
+    try {
+      this.#records = new Appended(temporaryName(path));
+    } catch (error) {
+      this.#index.remove();
+      throw error;
+    }
     this.#offsets = new OffsetWriter((bytes) => this.#index.append(bytes));
     this.#records.append(MAGIC);
   }
@@ -93,8 +105,8 @@ export class RecordFileWriter {
   add(record: DataRecord, position: number): void {
     const payload = this.#payloadOf(record);
     this.#head.writeUInt32LE(payload.length, 0);
-    this.#head.writeUInt32LE(checksumOf(payload, this.#offsets.count), 4);
     this.#head.writeDoubleLE(position, 8);
+    this.#head.writeUInt32LE(checksumOf(this.#head, payload, this.#offsets.count), 4);
     this.#offsets.add(this.#records.length);
     this.#records.append(this.#head);
     this.#records.append(payload);
@@ -151,10 +163,8 @@ export class RecordFileWriter {
   discard(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    for (const { descriptor, path } of [this.#records, this.#index]) {
-      closeSync(descriptor);
-      removeQuietly(path);
-    }
+    this.#records.remove();
+    this.#index.remove();
   }
 }
 
@@ -206,7 +216,7 @@ function recordsOf(file: number, name: string): RecordFile {
     if (
       length === frame.length &&
       frame.readUInt32LE(0) === payload.length &&
-      frame.readUInt32LE(4) === checksumOf(payload, i)
+      frame.readUInt32LE(4) === checksumOf(frame, payload, i)
     )
       return frame;
     throw damaged(start, 'record');
@@ -216,7 +226,17 @@ function recordsOf(file: number, name: string): RecordFile {
     digest,
     about,
     size,
-    read: (i) => deserialize(frameAt(i).subarray(HEAD_BYTES)) as DataRecord,
+    read(i) {
+      const payload = frameAt(i).subarray(HEAD_BYTES);
+      try {
+        return deserialize(payload) as DataRecord;
+      } catch (error) {
+        throw new InputError(
+          `${name}, byte ${index.extent(i).start}: this Node (${process.version}) cannot read record ${i}, which another version wrote: ${(error as Error).message} Write the file anew.`,
+          { cause: error },
+        );
+      }
+    },
     position: (i) => frameAt(i).readDoubleLE(8),
     close: () => closeSync(file),
   };

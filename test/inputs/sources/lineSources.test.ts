@@ -163,7 +163,7 @@ test('files without a record among others are passed over; all of them empty are
 
 test('the index of a large file is kept in the cache, and a changed file has another; long lines are read whole', () => {
   vi.stubEnv('XDG_CACHE_HOME', join(directory, 'cache'));
-  const kept = () => readdirSync(join(directory, 'cache', 'luthier', 'lines')).length;
+  const kept = () => readdirSync(join(directory, 'cache', 'luthier', 'indexes')).length;
   const long = 'x'.repeat(20 * 2 ** 20);
   const path = fileOf('large.txt', `first\n${long}\n${'line\n'.repeat(50)}`);
   for (let round = 0; round < 2; round++) {

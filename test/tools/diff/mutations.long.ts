@@ -48,6 +48,12 @@ const files = {
   'tables/b.jsonl': [...'cba']
     .map((kind, i) => `{"width":${i},"height":true,"price":"0.5","kind":"${kind}"}\n`)
     .join(''),
+  // Two of TensorFlow's examples: { sizes: [1, 2], price: 3.5, kind: 'a' } and { sizes: [2, 1], price: 2.25, kind: 'b' }.
+  'tables/d.tfrecord': Buffer.from(
+    'OwAAAAAAAAAaI6xcCjkKFQoFc2l6ZXMSDBIKCggAAIA/AAAAQAoRCgVwcmljZRIIEgYKBAAAYEAKDQoEa2luZBIFCgMKAWFdhwQA' +
+      'OwAAAAAAAAAaI6xcCjkKFQoFc2l6ZXMSDBIKCggAAABAAACAPwoRCgVwcmljZRIIEgYKBAAAEEAKDQoEa2luZBIFCgMKAWLZMqQ8',
+    'base64',
+  ),
   ...Object.fromEntries([3, 5, 7, 11, 13].map((by) => [`images/folders/${by % 4}/${by}.png`, png(by)])),
   'images/digits.idx3': idx([3, 4, 2], bytes(24, 17)),
   'images/digits.idx1': idx([3], [2, 0, 1]),

@@ -1,0 +1,82 @@
+/** @file Watched files: read in place, and told apart from what was opened. */
+import { closeSync, type Stats, statSync } from 'node:fs';
+import { openRegularFile, readFully } from '../../files/index.js';
+import type { CorpusFile } from '../corpusFiles.js';
+import type { DataFile } from '../dataIdentity.js';
+import { FileError, InputError } from '../inputErrors.js';
+
+/** An open file, which may neither change nor vanish until it is closed. */
+export class WatchedFile implements DataFile {
+  readonly name: string;
+  readonly path: string;
+  readonly size: number;
+  /** When it was changed last, in milliseconds. */
+  readonly modified: number;
+  readonly #status: Stats;
+  readonly #descriptor: number;
+
+  /** @throws FileError for a file that cannot be read. */
+  constructor({ name, path }: CorpusFile) {
+    this.name = name;
+    this.path = path;
+    try {
+      this.#descriptor = openRegularFile(path);
+      this.#status = statSync(path);
+    } catch (error) {
+      throw new FileError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    }
+    this.size = this.#status.size;
+    this.modified = this.#status.mtimeMs;
+  }
+
+  /** The bytes from `start` to `end`; fewer where the file ends before. @throws FileError where the file is another one by now */
+  read(start: number, end: number): Buffer {
+    this.#checkUnchanged(start);
+    const bytes = Buffer.allocUnsafe(end - start);
+    const length = readFully(this.#descriptor, bytes, start);
+    if (length < bytes.length) this.#checkUnchanged(start);
+    return bytes.subarray(0, length);
+  }
+
+  /** Fills `chunk` from a position, without a look at what became of the file. @returns the number of bytes, fewer at the end */
+  scan(chunk: Uint8Array, position: number): number {
+    return readFully(this.#descriptor, chunk, position);
+  }
+
+  #checkUnchanged(position: number): void {
+    const what = changeOf(this.#status, statSync(this.path, { throwIfNoEntry: false }));
+    if (what === undefined) return;
+    throw new FileError(
+      `${this.path}, byte ${position}: ${what} while it was being read. Bring back what it was, or start again to read what it is now.`,
+    );
+  }
+
+  /** What identifies it. */
+  get dataFile(): DataFile {
+    const { name, path, size } = this;
+    return { name, path, size };
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+}
+
+/** What `make` makes of an open file, which is closed where that fails. @throws what `make` throws; FileError for system errors */
+export function openWatched<T>(file: CorpusFile, make: (watched: WatchedFile) => T): T {
+  const watched = new WatchedFile(file);
+  try {
+    return make(watched);
+  } catch (error) {
+    watched.close();
+    if (error instanceof InputError) throw error;
+    throw new FileError(`${file.path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function changeOf(before: Stats, now: Stats | undefined): string | undefined {
+  if (now === undefined) return 'the file vanished';
+  if (now.size < before.size) return `the file shrank from ${before.size} to ${now.size} bytes`;
+  if (now.size > before.size) return `the file grew from ${before.size} to ${now.size} bytes`;
+  return now.mtimeMs === before.mtimeMs && now.ino === before.ino ? undefined : 'the file changed';
+}
