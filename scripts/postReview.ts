@@ -12,7 +12,6 @@ import { UnfitFileError } from '../src/files/fileErrors.js';
 import { readRegularFile } from '../src/files/index.js';
 import { UsageError } from '../src/registry/usageError.js';
 import type { DiffReport } from '../src/tools/diff/diffReport.js';
-import { shortened, visible } from '../src/tools/diff/display.js';
 import { repositoryOf } from '../src/tools/diff/git.js';
 import { markdownOf } from '../src/tools/diff/markdownReport.js';
 import { parseReport, ReportError } from '../src/tools/diff/parseReport.js';
@@ -20,6 +19,7 @@ import { type Commits, checkReport, factsMarkdown, sourceFacts } from '../src/to
 import { readSettings } from '../src/tools/diff/settings.js';
 import { verdictOf } from '../src/tools/diff/verdict.js';
 import { codeBlock, codeSpan } from '../src/tools/reportFormat.js';
+import { shortened, visible } from '../src/tools/visibleText.js';
 
 /** The first line of the comment, by which it is found again. Nobody sees it. */
 export const marker = '<!-- luthier config review -->';

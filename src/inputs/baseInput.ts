@@ -240,6 +240,11 @@ export abstract class BaseInput
     return null;
   }
 
+  /** Names, by id, of the classes whose ids stand at a path of the batches; null where they have none. */
+  classNamesFor(_path: string): readonly string[] | null {
+    return null;
+  }
+
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
     const vocabulary = this.vocabularyFor('ids');
     if (vocabulary === null)

@@ -17,6 +17,11 @@ export abstract class BaseFeature extends Configurable.with({}) {
 
   abstract spec(): FeatureSpec;
 
+  /** Names of the classes whose ids are its values; null where they have none. */
+  get classNames(): readonly string[] | null {
+    return null;
+  }
+
   /** The record's values, as many as the shape has elements. @throws InputError for what is missing or of another kind */
   abstract valuesOf(record: DataRecord): ArrayLike<number>;
 }
@@ -129,6 +134,11 @@ export class ClassFeature extends BaseFeature.with({
 
   spec(): FeatureSpec {
     return { shape: [], dtype: 'int32' };
+  }
+
+  override get classNames(): readonly string[] | null {
+    const { classes } = this.hp;
+    return typeof classes === 'number' ? null : classes;
   }
 
   valuesOf(record: DataRecord): number[] {

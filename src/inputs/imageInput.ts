@@ -36,6 +36,7 @@ const MIXING = 2 ** 32;
 interface Found {
   readonly images: readonly LabelledImage[];
   readonly files: readonly DataFile[];
+  readonly classes: readonly string[] | undefined;
   /** Number of images and digest of the source. */
   readonly contents: string;
 }
@@ -161,6 +162,10 @@ export class ImageInput extends ExampleInput.with({
     writeRow(batch, b, { inputs, labels });
   }
 
+  override classNamesFor(path: string): readonly string[] | null {
+    return (path === 'labels' && this.hp.numClasses === null && this.#find().classes) || null;
+  }
+
   override dataIdentity(): DataIdentity {
     const { files, contents } = this.#find();
     return { files, contents };
@@ -243,10 +248,10 @@ export class ImageInput extends ExampleInput.with({
 
   #find(): Found {
     this.#found ??= this.named(() => {
-      const { images, files, digest } = this.hp.source.read();
+      const { images, files, classes, digest } = this.hp.source.read();
       const { numItems, item } = splitOf(images.length, this.hp, 'images');
       const wanted = Array.from({ length: numItems }, (_, row) => images[item(row)]!);
-      return { images: wanted, files, contents: `${numItems} images (sha256 ${digest})` };
+      return { images: wanted, files, classes, contents: `${numItems} images (sha256 ${digest})` };
     });
     return this.#found;
   }

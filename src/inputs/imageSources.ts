@@ -18,6 +18,8 @@ export interface LabelledImage {
 export interface ImageSet {
   readonly images: readonly LabelledImage[];
   readonly files: readonly DataFile[];
+  /** Names of the classes by id, where they have any. */
+  readonly classes?: readonly string[];
   /** Digest of the data, or of the names and sizes of the files where these are many. */
   readonly digest: string;
 }
@@ -46,7 +48,7 @@ export class ImageFolder extends BaseImageSource.with(classFolderFields) {
       pixels: (decode: ImageDecoder) => decodeFile(file, decode),
     }));
     const names = files.map(({ file, label }) => `${label} ${file.name}\n`);
-    return { images, files: [], digest: digestOf([classes.join('\n'), ...names]) };
+    return { images, files: [], classes, digest: digestOf([classes.join('\n'), ...names]) };
   }
 }
 

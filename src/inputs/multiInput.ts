@@ -92,6 +92,11 @@ export class MultiInput extends BaseInput.with({
     return (this.#built[name] ?? this.#default).vocabularyFor(rest.join('.'));
   }
 
+  override classNamesFor(path: string): readonly string[] | null {
+    const [name = '', ...rest] = path.split('.');
+    return this.#built[name]?.classNamesFor(rest.join('.')) ?? null;
+  }
+
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
     return this.#default.idsToStrings(ids, lengths);
   }

@@ -102,6 +102,10 @@ export class RebatchedInput extends BaseInput.with({
     return this.#input.vocabularyFor(path);
   }
 
+  override classNamesFor(path: string): readonly string[] | null {
+    return this.#input.classNamesFor(path);
+  }
+
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
     return this.#input.idsToStrings(ids, lengths);
   }

@@ -85,6 +85,10 @@ export class RecordInput extends ExampleInput.with({
     writeRow(batch, b, Object.fromEntries(values));
   }
 
+  override classNamesFor(path: string): readonly string[] | null {
+    return this.hp.features[path]?.classNames ?? null;
+  }
+
   override dataIdentity(): DataIdentity {
     const { files, contents } = this.#load();
     return { files, contents };

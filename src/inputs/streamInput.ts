@@ -49,6 +49,10 @@ export class StreamInput extends BaseInput.with({
     return recordSpecs(this.hp.features, this.hp.batchSize);
   }
 
+  override classNamesFor(path: string): readonly string[] | null {
+    return this.hp.features[path]?.classNames ?? null;
+  }
+
   override async getNext(): Promise<Batch> {
     const batch = await this.peek();
     this.#peeked = undefined;

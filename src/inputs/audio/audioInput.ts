@@ -25,6 +25,7 @@ const CROP = 2 ** 50;
 /** The sounds of the split, found on first use. */
 interface Found {
   readonly sounds: readonly { readonly file: CorpusFile; readonly label: number }[];
+  readonly classes: readonly string[];
   /** Number of sounds and digest of their names. */
   readonly contents: string;
 }
@@ -92,6 +93,10 @@ export class AudioInput extends ExampleInput.with({
     writeRow(batch, b, { inputs, paddings, labels: [this.#find().sounds[row]!.label] });
   }
 
+  override classNamesFor(path: string): readonly string[] | null {
+    return path === 'labels' ? this.#find().classes : null;
+  }
+
   override dataIdentity(): DataIdentity {
     return { files: [], contents: this.#find().contents };
   }
@@ -125,7 +130,7 @@ export class AudioInput extends ExampleInput.with({
       const { numItems, item } = splitOf(files.length, this.hp, 'sounds');
       const sounds = Array.from({ length: numItems }, (_, row) => files[item(row)]!);
       const digest = digestOf([classes.join('\n'), ...names]);
-      return { sounds, contents: `${numItems} sounds (sha256 ${digest})` };
+      return { sounds, classes, contents: `${numItems} sounds (sha256 ${digest})` };
     });
     return this.#found;
   }

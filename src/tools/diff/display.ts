@@ -12,6 +12,7 @@ import {
   showLong,
   UNNAMED,
 } from '../../hparams/index.js';
+import { shortened, visible } from '../visibleText.js';
 import type { ConfigDocument, ConfigEntry, JsonValue } from './protocol.js';
 
 /** A value that only its own version can make, by what it looks like. Those that look alike are one object. */
@@ -158,23 +159,6 @@ function decode(value: JsonValue, config: (number: number) => unknown): unknown 
     default:
       return ShownValue.of(`${mark.slice(1)} ${JSON.stringify(marked)}`);
   }
-}
-
-const longest = 160;
-
-/** A text that stays on its line and looks like what it is: characters that control or turn text are written out. */
-export function visible(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`,
-  );
-}
-
-/** A text, its middle left out where it is long. */
-export function shortened(text: string, most = longest): string {
-  if (text.length <= most) return text;
-  const half = Math.floor((most - 1) / 2);
-  return `${text.slice(0, half)}…${text.slice(-half)}`;
 }
 
 /** A value; what stands for its configs says `part`. */

@@ -1,5 +1,6 @@
 /** @file The folded parts of a comment: errors, names, fields, curves, programs and checkpoints. */
 import { codeBlock, counted } from '../reportFormat.js';
+import { shortened, visible } from '../visibleText.js';
 import {
   type ChangeGroup,
   type ErrorGroup,
@@ -11,7 +12,6 @@ import {
   groupUncompared,
 } from './changeGroups.js';
 import type { DiffReport, ExperimentReport } from './diffReport.js';
-import { shortened, visible } from './display.js';
 import { learningRateChart } from './learningRateChart.js';
 import { htmlCode, type Links, namesHtml, namesMarkdown, span } from './markdownText.js';
 import { errorStatusText } from './outcomes.js';

@@ -1,7 +1,7 @@
 /** @file Markdown report of a diff, for a comment on a pull request. */
 import { codeSpan, counted, escapeMarkdown, folded } from '../reportFormat.js';
+import { shortened, visible } from '../visibleText.js';
 import type { DiffReport } from './diffReport.js';
-import { shortened, visible } from './display.js';
 import { type Details, detailsOf } from './markdownDetails.js';
 import { Links, type ReviewContext } from './markdownText.js';
 import { summaryTable } from './summaryTable.js';

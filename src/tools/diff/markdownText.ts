@@ -4,8 +4,8 @@
  */
 import { posix } from 'node:path';
 import { codeSpan, escapeHtml } from '../reportFormat.js';
+import { shortened, visible } from '../visibleText.js';
 import type { DiffReport } from './diffReport.js';
-import { shortened, visible } from './display.js';
 import type { Label } from './gates.js';
 import type { Phrase, Placed } from './reportLines.js';
 

@@ -4,8 +4,8 @@
  */
 import { realpathSync } from 'node:fs';
 import { codeSpan, counted } from '../reportFormat.js';
+import { shortened, visible } from '../visibleText.js';
 import type { DiffReport } from './diffReport.js';
-import { shortened, visible } from './display.js';
 import { filesBetween, repositoryOf } from './git.js';
 import { ReportError } from './parseReport.js';
 import { Sources } from './sources.js';

@@ -1,6 +1,7 @@
 /** @file Text report of a diff, for a terminal. */
 import { textTable } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
+import { visible } from '../visibleText.js';
 import {
   type ErrorGroup,
   groupChanges,
@@ -10,7 +11,6 @@ import {
   groupUncompared,
 } from './changeGroups.js';
 import type { DiffReport, ExperimentReport, Status } from './diffReport.js';
-import { visible } from './display.js';
 import { isDifferent } from './effects.js';
 import type { Label } from './gates.js';
 import { errorStatusText, outcomePhrases } from './outcomes.js';

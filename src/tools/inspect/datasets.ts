@@ -1,7 +1,8 @@
-/** @file An experiment's datasets by their names or paths. */
+/** @file An experiment's datasets, by their names or paths, and their batches. */
 import type { ConfiguredExperiment } from '../../cli/index.js';
 import { type Config, didYouMean, isEqual } from '../../hparams/index.js';
-import type { BaseInput } from '../../inputs/index.js';
+import type { BaseInput, Batch, InputSource } from '../../inputs/index.js';
+import { untilEnd } from '../../inputs/inputSource.js';
 import { UsageError } from '../../registry/usageError.js';
 
 /** A dataset of an experiment. */
@@ -46,4 +47,13 @@ export function findDataset(configured: ConfiguredExperiment, wanted: string | u
   throw new UsageError(
     `--dataset=${wanted}: ${configured.name} has no such dataset.${didYouMean(wanted, names)} It has: ${shown}.`,
   );
+}
+
+/** The next batches, without `batchPaddingSize`; fewer than `limit` where the data ends. */
+export async function* readBatches(input: InputSource, limit: number): AsyncGenerator<Batch> {
+  for (let i = 0; i < limit; i++) {
+    const batch = await untilEnd(() => input.getNext());
+    if (batch === undefined) return;
+    yield batch;
+  }
 }

@@ -1,8 +1,8 @@
 /** @file Examples for terminals: text and ids of each segment in its own colour, what has no weight dimmed. */
 import { counted, indented, textTable } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
+import { visible, visibleLines } from '../visibleText.js';
 import type { Example, ShownSegment, ShownValues } from './examples.js';
-import { visibleLines } from './vocabulary.js';
 
 /** Neighbouring segments have different ones. */
 const COLOURS = ['cyan', 'yellow', 'green', 'magenta'] as const;
@@ -61,8 +61,10 @@ function segmentLines(segment: ShownSegment, index: number, length: number, pain
   return `${paint(colour, title)}\n${indented(lines.join('\n'), '  ')}`;
 }
 
-function valueText({ first, size }: ShownValues): string {
-  const shown = first.map(formatNumber).join(' ');
+function valueText({ first, size, names }: ShownValues): string {
+  const shown = first
+    .map((value, i) => (names === null ? formatNumber(value) : `${value} (${visible(names[i]!)})`))
+    .join(' ');
   return size > first.length ? `${shown} … ${size - first.length} more` : shown;
 }
 

@@ -1,8 +1,7 @@
 /** @file The first rows of batches as people read them: texts of segments, values of features. */
 import { arraysOf, type Batch } from '../../inputs/index.js';
-import { isPicture } from './pictureGrid.js';
-import type { Segment, Sequences } from './sequences.js';
-import { textOf, type Vocabulary } from './vocabulary.js';
+import { isPicture, namesOf } from './pictureGrid.js';
+import { type Segment, type Sequences, textOf, type Vocabulary } from './sequences.js';
 
 /** Values of an array that are told of a row. */
 const VALUES = 16;
@@ -23,6 +22,17 @@ export interface ShownSegment {
 export interface ShownValues {
   readonly first: readonly number[];
   readonly size: number;
+  /** Names of the first values, where these are ids of classes; else null. */
+  readonly names: readonly string[] | null;
+}
+
+/** Batches as their input makes them. */
+export interface Described {
+  readonly sequences: readonly Sequences[];
+  /** By the path of the ids. */
+  readonly vocabularies: ReadonlyMap<string, Vocabulary>;
+  /** Names of the classes whose ids stand at a path. */
+  classNamesFor(path: string): readonly string[] | null;
 }
 
 /** A row of a batch. */
@@ -52,17 +62,10 @@ function shownSegment(segment: Segment, vocabulary: Vocabulary): ShownSegment {
 }
 
 /**
- * The first `count` rows of a batch. MultiInput has several sequences in a row: they are one behind the other.
- *
- * @param index of the batch. @param sequences of the batch. @param vocabularies by the path of the ids.
+ * The first `count` rows of batch number `index`. MultiInput has several sequences in a row: they are one behind the other.
  */
-export function examplesOf(
-  batch: Batch,
-  index: number,
-  sequences: readonly Sequences[],
-  vocabularies: ReadonlyMap<string, Vocabulary>,
-  count: number,
-): Example[] {
+export function examplesOf(batch: Batch, index: number, count: number, described: Described): Example[] {
+  const { sequences, vocabularies } = described;
   const arrays = [...arraysOf(batch)];
   const rows = arrays[0]?.[1].shape[0] ?? 0;
   const inSequences = new Set(sequences.flatMap(({ arrays }) => arrays));
@@ -75,7 +78,8 @@ export function examplesOf(
     });
     const values = others.map(([path, { data }]): [string, ShownValues] => {
       const size = data.length / rows;
-      return [path, { first: [...data.subarray(row * size, row * size + Math.min(size, VALUES))], size }];
+      const first = [...data.subarray(row * size, row * size + Math.min(size, VALUES))];
+      return [path, { first, size, names: namesOf(first, described.classNamesFor(path)) }];
     });
     return { batch: index, row, sequences: Object.fromEntries(shown), values: Object.fromEntries(values) };
   });

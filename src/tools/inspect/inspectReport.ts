@@ -1,9 +1,9 @@
 /** @file Report of `luthier inspect` as text and JSON. */
 import { formatGrouped } from '../../summaries/formatNumbers.js';
 import type { Report } from '../command.js';
-import { visible } from '../diff/display.js';
 import { counted, indented, textTable } from '../reportFormat.js';
 import type { Paint } from '../terminalOutput.js';
+import { visible } from '../visibleText.js';
 import type { NamedDataset } from './datasets.js';
 import { exampleLines, formatNumber } from './exampleText.js';
 import type { Inspection } from './inspection.js';
@@ -57,7 +57,8 @@ function tokenLines(tokens: TokenStatistics, paint: Paint): string {
   return `${paint('bold', `Tokens of ${path}`)}\n${indented(textTable(lines.map(([name, text]) => [name, visible(text)])), '  ')}`;
 }
 
-function verdictText({ surplus, missing, isSameOrder, endTogether, skipped }: ShardVerdict): string {
+function verdictText({ surplus, missing, isSameOrder, endTogether, skipped, error }: ShardVerdict): string {
+  if (error !== undefined) return `CANNOT be read: ${error}`;
   if (skipped !== undefined) return `not compared: ${skipped}`;
   return [
     surplus === 0 ? 'disjoint' : `NOT disjoint: ${counted(surplus, 'row')} too many`,
@@ -75,7 +76,9 @@ function shardLines(check: ShardCheck, paint: Paint): string {
     repeated === 0
       ? ''
       : `\n  One host gives ${counted(repeated, 'row')} again: of a later epoch, or equal data.`;
-  const table = textTable(lines, undefined, (line) => (line.includes('NOT') ? paint('red', line) : line));
+  const table = textTable(lines, undefined, (line) =>
+    /\b(CAN)?NOT\b/.test(line) ? paint('red', line) : line,
+  );
   return `${paint('bold', `Shards, against ${of}${isWhole ? ': all the data' : ''}`)}\n${indented(table, '  ')}${twice}`;
 }
 
@@ -90,19 +93,21 @@ function heading({ experiment, dataset, inspection }: Inspected): string {
 }
 
 /** Labels as the images stand in the grid. */
-function labelRows(labels: readonly number[], columns: number): string {
+function labelRows(labels: readonly string[], columns: number): string {
   const rows = Array.from({ length: Math.ceil(labels.length / columns) }, (_, row) =>
-    labels.slice(row * columns, (row + 1) * columns).map(String),
+    labels.slice(row * columns, (row + 1) * columns),
   );
   return indented(textTable(rows), '  ');
 }
 
 function pictureLines({ inspection, files }: Inspected): string[] {
-  return [...inspection.pictures].map(([path, { columns, images, range, labels }]) => {
+  return [...inspection.pictures].map(([path, { columns, images, range, labels, labelNames }]) => {
     const [black, white] = range.map(formatNumber);
     const scale = black === '0' && white === '1' ? '' : `; black is ${black}, white ${white}`;
     const line = `Wrote ${files[path]}: ${counted(images, 'image')} of ${path}, ${columns} in a row${scale}`;
-    return labels.length === 0 ? line : `${line}; labels:\n${labelRows(labels, columns)}`;
+    return labels.length === 0
+      ? line
+      : `${line}; labels:\n${labelRows(labelNames ?? labels.map(String), columns)}`;
   });
 }
 

@@ -2,13 +2,12 @@
 import { build, type Config, classOf } from '../../hparams/index.js';
 import { type BaseInput, type Batch, InputError } from '../../inputs/index.js';
 import { type ArrayRange, ArrayRanges } from './arrayRanges.js';
+import { readBatches } from './datasets.js';
 import { type Example, examplesOf } from './examples.js';
-import { type PictureGrid, pictureGrid, picturesOf } from './pictureGrid.js';
-import { readBatches } from './readBatches.js';
-import { sequencesOf } from './sequences.js';
+import { labelsBeside, type PictureGrid, pictureGrid, picturesOf } from './pictureGrid.js';
+import { sequencesOf, type Vocabulary, vocabularyOf } from './sequences.js';
 import { checkShards, type ShardCheck } from './shardCheck.js';
 import { TokenCounter, type TokenStatistics } from './tokenStatistics.js';
-import { type Vocabulary, vocabularyOf } from './vocabulary.js';
 
 /** What to look at. */
 export interface InspectOptions {
@@ -81,7 +80,12 @@ export async function inspectInput(config: Config<BaseInput>, options: InspectOp
         counter.add(each);
       }
       if (pictures) withImages.push(batch);
-      examples.push(...examplesOf(batch, read, sequences, vocabularies, count - examples.length));
+      const described = {
+        sequences,
+        vocabularies,
+        classNamesFor: (path: string) => input.classNamesFor(path),
+      };
+      examples.push(...examplesOf(batch, read, count - examples.length, described));
       read++;
     }
   } finally {
@@ -93,7 +97,12 @@ export async function inspectInput(config: Config<BaseInput>, options: InspectOp
   return {
     ...{ input: classOf(config).name, isTraining, isEndless: input.isEndless, batchSize, batchPaddingSize },
     ...{ batches: read, isWhole: read < limit, arrays: ranges.ranges, tokens, examples },
-    pictures: new Map([...picturesOf(withImages)].map(([path, images]) => [path, pictureGrid(images)])),
+    pictures: new Map(
+      [...picturesOf(withImages)].map(([path, images]) => [
+        path,
+        pictureGrid(images, input.classNamesFor(labelsBeside(path))),
+      ]),
+    ),
     shards: shards === 0 ? null : await checkShards(config, shards),
     problems: problemsOf(ranges.ranges, tokens),
   };

@@ -18,6 +18,8 @@ export interface PictureGrid {
   readonly range: readonly [black: number, white: number];
   /** Of the images, in their order; empty where the batches have no int32 array `labels` with one for each. */
   readonly labels: readonly number[];
+  /** Names of the labels' classes, where the input knows them; else null. */
+  readonly labelNames: readonly string[] | null;
 }
 
 /** Whether an array is one of images: float32 [rows, …, height, width, 1 or 3]. */
@@ -42,6 +44,15 @@ interface Pictures {
   readonly labels: readonly number[];
 }
 
+/** Names of the classes that values are ids of; null where an id has none. */
+export function namesOf(ids: readonly number[], classes: readonly string[] | null): readonly string[] | null {
+  const names = ids.map((id) => classes?.[id]);
+  return names.every((name) => name !== undefined) ? names : null;
+}
+
+/** Path of the labels beside images. */
+export const labelsBeside = (path: string): string => path.replace(/[^.]*$/, 'labels');
+
 /** Images by their paths in batches, with the labels beside them. */
 export function picturesOf(batches: readonly Batch[]): ReadonlyMap<string, Pictures> {
   const found = new Map<string, { arrays: HostTensor[]; labels: number[] }>();
@@ -52,7 +63,7 @@ export function picturesOf(batches: readonly Batch[]): ReadonlyMap<string, Pictu
       const pictures = found.get(path) ?? { arrays: [], labels: [] };
       found.set(path, pictures);
       pictures.arrays.push(array);
-      const labels = all.get(path.replace(/[^.]*$/, 'labels'));
+      const labels = all.get(labelsBeside(path));
       const isOneEach =
         labels?.dtype === 'int32' && sizeOf(labels.shape) === sizeOf(array.shape.slice(0, -3));
       if (isOneEach) pictures.labels.push(...labels.data);
@@ -61,8 +72,8 @@ export function picturesOf(batches: readonly Batch[]): ReadonlyMap<string, Pictu
   return found;
 }
 
-/** A grid, as square as can be, of images that are shaped alike. */
-export function pictureGrid({ arrays, labels }: Pictures): PictureGrid {
+/** A grid, as square as can be, of images that are shaped alike. @param classes names of the labels, by id */
+export function pictureGrid({ arrays, labels }: Pictures, classes: readonly string[] | null): PictureGrid {
   const [height, width, channels] = arrays[0]!.shape.slice(-3) as [number, number, 1 | 3];
   const size = height * width * channels;
   const images = arrays.flatMap(({ data }) =>
@@ -86,5 +97,12 @@ export function pictureGrid({ arrays, labels }: Pictures): PictureGrid {
     }
   }
   const png = encodePng(pixels, gridHeight, gridWidth, channels);
-  return { png, columns, images: images.length, range: [low, high], labels };
+  return {
+    png,
+    columns,
+    images: images.length,
+    range: [low, high],
+    labels,
+    labelNames: namesOf(labels, classes),
+  };
 }

@@ -1,9 +1,10 @@
 /** @file The check that the shards of several hosts are disjoint and, together, the rows that one host reads. */
+import { createHash } from 'node:crypto';
+import type { HostTensor } from '../../compiler/tensors.js';
 import { build, type Config, copyWith } from '../../hparams/index.js';
-import { type BaseInput, InputError, type InputState } from '../../inputs/index.js';
+import { arraysOf, type BaseInput, type Batch, InputError, type InputState } from '../../inputs/index.js';
 import { UsageError } from '../../registry/usageError.js';
-import { readBatches } from './readBatches.js';
-import { rowDigests } from './rowDigests.js';
+import { readBatches } from './datasets.js';
 
 /** Numbers of hosts that are compared with one. */
 const HOSTS = [2, 4] as const;
@@ -19,8 +20,10 @@ export interface ShardVerdict {
   readonly isSameOrder: boolean;
   /** Whether all hosts end after the same number of batches. */
   readonly endTogether: boolean;
-  /** Why these hosts were not compared. */
+  /** Why these hosts were not compared, though each can read its data. */
   readonly skipped?: string;
+  /** Why a host cannot read its data. */
+  readonly error?: string;
 }
 
 /** The check of all numbers of hosts. */
@@ -34,6 +37,36 @@ export interface ShardCheck {
   readonly repeated: number;
   readonly verdicts: readonly ShardVerdict[];
   readonly holds: boolean;
+}
+
+type RowPart = readonly [name: string, values: HostTensor['data']];
+
+/**
+ * Whether a row is padding. Where the batch has weights: of no weight, and without a token. Elsewhere: as `emptyBatch`
+ * makes rows, of zeros.
+ */
+function isPadding(parts: readonly RowPart[]): boolean {
+  const all = (name: string, value: number) =>
+    parts.every(([of, values]) => of !== name || values.every((x: number) => x === value));
+  if (parts.some(([name]) => name === 'weights')) return all('weights', 0) && all('paddings', 1);
+  return parts.every(([name, values]) => values.every((x: number) => x === (name === 'paddings' ? 1 : 0)));
+}
+
+/** A digest for each row of a batch, over all arrays; null for a row of padding. */
+function rowDigests(batch: Batch): (string | null)[] {
+  const arrays = [...arraysOf(batch)];
+  const rows = arrays[0]?.[1].shape[0] ?? 0;
+  return Array.from({ length: rows }, (_, row) => {
+    const parts = arrays.map(([path, { data }]): RowPart => {
+      const size = data.length / rows;
+      return [path.split('.').at(-1)!, data.subarray(row * size, (row + 1) * size)];
+    });
+    if (isPadding(parts)) return null;
+    const hash = createHash('sha256');
+    for (const [, { buffer, byteOffset, byteLength }] of parts)
+      hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+    return hash.digest('base64');
+  });
 }
 
 type Digests = (string | null)[][];
@@ -104,9 +137,10 @@ function compared(
   return { hosts, surplus, missing, isSameOrder, endTogether };
 }
 
-const skipped = (hosts: number, why: string): ShardVerdict => ({
+/** The verdict on hosts whose rows were not read. */
+const unread = (hosts: number, why: Pick<ShardVerdict, 'skipped' | 'error'>): ShardVerdict => ({
   ...{ hosts, surplus: 0, missing: 0, isSameOrder: false, endTogether: true },
-  skipped: why,
+  ...why,
 });
 
 /**
@@ -129,8 +163,8 @@ export async function checkShards(config: Config<BaseInput>, limit: number): Pro
   const verdicts: ShardVerdict[] = [];
   for (const hosts of HOSTS) {
     if (lanes > 1 && lanes % hosts !== 0) {
-      const why = `${lanes} lanes are no multiple of ${hosts}, so hosts pass through them at different speeds`;
-      verdicts.push(skipped(hosts, why));
+      const skipped = `${lanes} lanes are no multiple of ${hosts}, so hosts pass through them at different speeds`;
+      verdicts.push(unread(hosts, { skipped }));
       continue;
     }
     // One batch more than there should be shows whether the data ends.
@@ -141,12 +175,15 @@ export async function checkShards(config: Config<BaseInput>, limit: number): Pro
       verdicts.push(compared(hosts, shards, rows, one.isAtEnd));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
-      verdicts.push(skipped(hosts, error.message));
+      verdicts.push(unread(hosts, { error: error.message }));
     }
   }
   return {
     ...{ batches: one.batches.length, rows: rows.length, isWhole: one.isAtEnd, verdicts },
     repeated: rows.length - new Set(rows).size,
-    holds: verdicts.every(({ surplus, missing, endTogether }) => surplus + missing === 0 && endTogether),
+    holds: verdicts.every(
+      ({ surplus, missing, endTogether, error }) =>
+        surplus + missing === 0 && endTogether && error === undefined,
+    ),
   };
 }

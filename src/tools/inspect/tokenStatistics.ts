@@ -1,6 +1,5 @@
 /** @file Statistics of the token ids of batches: tokens a row, padding, weights, frequent and unknown ids. */
-import type { Sequences } from './sequences.js';
-import { textOf, type Vocabulary } from './vocabulary.js';
+import { type Sequences, textOf, type Vocabulary } from './sequences.js';
 
 /** Number of the most frequent ids that are told. */
 const FREQUENT = 10;

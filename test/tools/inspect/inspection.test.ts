@@ -132,13 +132,14 @@ test('shows the features of tables, and sequences beside them', async () => {
     max: 3,
   });
   expect(reportOf(inspection)).toContain(
-    ['batch  row  inputs  labels  size  weights', '    0    0  0.1 2        1     7        1'].join('\n'),
+    ['batch  row  inputs  labels  size  weights', '    0    0  0.1 2   1 (b)      7        1'].join('\n'),
   );
   const text = SyntheticLmInput.config({ seqLen: 4, vocabSize: 8, batchSize: 6 });
   const both = MultiInput.config({ inputs: { text, table }, batchSize: 3, evalLoopNumBatches: 1 });
   const { examples, tokens } = await inspect(both, { count: 1 });
   expect(examples[0]!.sequences['text.ids']!.map(({ ids }) => ids.length)).toEqual([4, 4]);
-  expect(examples[0]!.values['table.size']).toEqual({ first: [7], size: 1 });
+  expect(examples[0]!.values['table.size']).toEqual({ first: [7], size: 1, names: null });
+  expect(examples[0]!.values['table.labels']).toMatchObject({ first: [1], names: ['b'] });
   expect(tokens).toMatchObject([{ path: 'text.ids', rows: 6, vocabSize: 8 }]);
 });
 
@@ -166,13 +167,19 @@ class Plain extends RowInput.with({ numImages: z.int() }) {
 test('draws images in a grid, on a scale that holds all their values', async () => {
   const inspection = await inspect(Plain.config({ numImages: 5, batchSize: 5 }), { pictures: true });
   const { png, ...grid } = inspection.pictures.get('inputs')!;
-  expect(grid).toEqual({ columns: 3, images: 5, range: [0, 4], labels: [10, 11, 12, 13, 14] });
+  expect(grid).toEqual({
+    columns: 3,
+    images: 5,
+    range: [0, 4],
+    labels: [10, 11, 12, 13, 14],
+    labelNames: null,
+  });
   const picture = decode(png);
   // 2 pixels of 32 each, and 2 between images.
   expect(picture).toMatchObject({ width: 3 * 64 + 2 * 2, height: 2 * 64 + 2, channels: 1 });
   const at = (x: number, y: number) => picture.data[y * picture.width + x];
   expect([at(10, 10), at(76, 10), at(190, 60), at(10, 76), at(76, 129)]).toEqual([0, 64, 128, 191, 255]);
-  expect(inspection.examples[0]!.values).toEqual({ labels: { first: [10], size: 1 } });
+  expect(inspection.examples[0]!.values).toEqual({ labels: { first: [10], size: 1, names: null } });
   expect(reportOf(inspection)).toContain(
     'Wrote grid.png: 5 images of inputs, 3 in a row; black is 0, white 4; labels:\n  10  11  12\n  13  14',
   );

@@ -4,9 +4,12 @@ import {
   BaseInput,
   type Batch,
   EndOfData,
+  InputError,
   LanguageModelFeatures,
   SyntheticLmInput,
 } from '../../../src/inputs/index.js';
+import { inspectInput } from '../../../src/tools/inspect/inspection.js';
+import { inspectReport } from '../../../src/tools/inspect/inspectReport.js';
 import { checkShards } from '../../../src/tools/inspect/shardCheck.js';
 import { numbersTask, seqio } from '../../inputs/seqio/corpora.js';
 
@@ -52,6 +55,35 @@ test('hosts that pass through lanes at different speeds are not compared', async
     { hosts: 2, ...good },
     { hosts: 4, skipped: '6 lanes are no multiple of 4, so hosts pass through them at different speeds' },
   ]);
+});
+
+test('hosts that cannot read the data fail the check, with the error', async () => {
+  class Pair extends SyntheticLmInput.with({}) {
+    override async getNext(): Promise<Batch> {
+      if (this.hp.numInfeedHosts > 2) throw new InputError(`Input '${this.name}' is for two hosts.`);
+      return super.getNext();
+    }
+  }
+  const check = await checkShards(
+    Pair.config({ ...{ seqLen: 4, vocabSize: 99, batchSize: 2 }, name: 'pair' }),
+    4,
+  );
+  expect(check.holds).toBe(false);
+  expect(check.verdicts).toMatchObject([
+    { hosts: 2, ...good },
+    { hosts: 4, error: "Input 'pair' is for two hosts." },
+  ]);
+  const shown = await inspectInput(SyntheticLmInput.config({ seqLen: 4, vocabSize: 99, batchSize: 2 }), {
+    ...{ count: 1, batches: 1, shards: 0, pictures: false },
+  });
+  const { text, exitCode } = inspectReport({
+    ...{ experiment: 'own.Own', dataset: { name: 'pair', path: 'datasets[0]' }, length: 4, files: {} },
+    inspection: { ...shown, shards: check },
+  });
+  expect(exitCode).toBe(1);
+  expect(text((_, line) => `<${line}>`)).toContain(
+    "\n  <4 hosts  CANNOT be read: Input 'pair' is for two hosts.>",
+  );
 });
 
 test('training without an end: as many batches as are asked for', async () => {
