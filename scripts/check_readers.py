@@ -1,5 +1,5 @@
-"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers, Pillow and librosa; the argument is
-their directory. What is not installed is skipped."""
+"""Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers, Pillow and librosa, and our
+readers with files of pyarrow; the argument is their directory. What is not installed is skipped."""
 
 import colorsys
 import glob
@@ -236,6 +236,96 @@ def check_sounds(root):
         assert abs(got - expected).max() < 1e-4, abs(got - expected).max()
 
 
+def check_columns(root):
+    """Files of columns that pyarrow writes, in every compression, against what our sources read of them."""
+    import datetime
+    import decimal
+    import subprocess
+
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    count = 50
+    start = datetime.datetime(2024, 1, 1)
+    columns = {
+        "i8": (pa.int8(), [None if i % 7 == 3 else i - 25 for i in range(count)]),
+        "u32": (pa.uint32(), [i * 80_000_000 for i in range(count)]),
+        "i64": (pa.int64(), [2**53 + i if i % 2 else -i for i in range(count)]),
+        "u64": (pa.uint64(), [2**64 - 1 - i for i in range(count)]),
+        "f16": (pa.float16(), [i / 4 for i in range(count)]),
+        "f32": (pa.float32(), [i / 8 for i in range(count)]),
+        "f64": (pa.float64(), [None if i == 4 else i / 3 for i in range(count)]),
+        "flag": (pa.bool_(), [None if i == 9 else i % 3 == 0 for i in range(count)]),
+        "text": (pa.string(), [None if i % 5 == 1 else f"ü😀{i}" * (i % 4) for i in range(count)]),
+        "large": (pa.large_string(), [f"l{i}" for i in range(count)]),
+        "words": (pa.dictionary(pa.int32(), pa.string()), ["abc"[i % 3] for i in range(count)]),
+        "bytes": (pa.binary(), [bytes([i, 255, 0]) for i in range(count)]),
+        "fixed": (pa.binary(3), [bytes([i, 255, 0]) for i in range(count)]),
+        "list": (pa.list_(pa.int64()), [None if i % 6 == 2 else list(range(i % 5)) for i in range(count)]),
+        "nested": (pa.list_(pa.list_(pa.int32())), [[[1, None], [], None] if i % 2 else [] for i in range(count)]),
+        "pair": (pa.list_(pa.float32(), 2), [[i / 2, i] for i in range(count)]),
+        "struct": (
+            pa.struct([("a", pa.int32()), ("b", pa.list_(pa.struct([("c", pa.string())])))]),
+            [None if i == 3 else {"a": i, "b": [{"c": str(i)}] * (i % 3)} for i in range(count)],
+        ),
+        "map": (pa.map_(pa.string(), pa.int32()), [[(f"k{j}", j) for j in range(i % 3)] for i in range(count)]),
+        "millis": (pa.timestamp("ms"), [start + datetime.timedelta(milliseconds=i * 1500) for i in range(count)]),
+        "micros": (pa.timestamp("us", tz="UTC"), [start + datetime.timedelta(microseconds=i) for i in range(count)]),
+        "date": (pa.date32(), [datetime.date(1969, 12, 30) + datetime.timedelta(days=i) for i in range(count)]),
+        "decimal": (pa.decimal128(20, 2), [decimal.Decimal("-12345678901.23") + i for i in range(count)]),
+        "nothing": (pa.null(), [None] * count),
+    }
+    table = pa.table({name: pa.array(values, kind) for name, (kind, values) in columns.items()})
+    directory = os.path.join(root, "columns")
+    os.makedirs(directory)
+    paths = []
+
+    def path_of(name):
+        paths.append(os.path.join(directory, name))
+        return paths[-1]
+
+    for codec in ["none", "snappy", "gzip", "zstd", "brotli", "lz4"]:
+        pa.parquet.write_table(table, path_of(f"{codec}.parquet"), compression=codec, row_group_size=20)
+    pa.parquet.write_table(
+        table, path_of("plain.parquet"), use_dictionary=False, data_page_version="2.0", row_group_size=7
+    )
+    pa.parquet.write_table(table, path_of("old.parquet"), version="1.0")
+    for name, new_file, codec in [
+        ("stream.arrow", pa.ipc.new_stream, None),
+        ("file.arrow", pa.ipc.new_file, None),
+        ("zstd.arrow", pa.ipc.new_file, "zstd"),
+    ]:
+        options = pa.ipc.IpcWriteOptions(compression=codec)
+        with pa.OSFile(path_of(name), "wb") as file, new_file(file, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=20)
+
+    def plain(value):
+        if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
+            return value
+        if isinstance(value, int):
+            return value if abs(value) < 2**53 else {"integer": str(value)}
+        if isinstance(value, bytes):
+            return {"bytes": value.hex()}
+        if isinstance(value, decimal.Decimal):
+            return float(value)
+        if isinstance(value, datetime.datetime):
+            return (value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)) / datetime.timedelta(milliseconds=1)
+        if isinstance(value, datetime.date):
+            return (value - datetime.date(1970, 1, 1)).days * 86_400_000
+        if isinstance(value, dict):
+            return {name: plain(inner) for name, inner in value.items()}
+        return [plain(inner) for inner in value]
+
+    expected = [plain(row) for row in table.to_pylist(maps_as_pydicts="strict")]
+    command = ["node", "--import", "tsx", "test/readers/readColumns.ts", *paths]
+    read = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for path, rows in zip(paths, read, strict=True):
+        assert len(rows) == count, (path, len(rows))
+        for got, wanted in zip(rows, expected, strict=True):
+            differing = {name: (got[name], wanted[name]) for name in wanted if got[name] != wanted[name]}
+            assert got.keys() == wanted.keys() and not differing, (path, differing)
+
+
 checks = {
     "safetensors": check_checkpoint,
     "TensorBoard": check_events,
@@ -243,6 +333,7 @@ checks = {
     "tokenizers": check_tokenizer,
     "Pillow": check_images,
     "librosa": check_sounds,
+    "pyarrow": check_columns,
 }
 for name, check in checks.items():
     try:

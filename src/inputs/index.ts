@@ -68,6 +68,7 @@ export {
 } from './seqio/textPreprocessors.js';
 export { ReduceConcatTokens, SelectRandomChunk, SplitTokens } from './seqio/tokenPreprocessors.js';
 export { addSkipped, describeSkipped, NONE_SKIPPED, type Skipped } from './skippedExamples.js';
+export { ArrowSource, ParquetSource } from './sources/columnSources.js';
 export { JsonLinesSource, TextLinesSource } from './sources/lineSources.js';
 export {
   BaseRecordSource,

@@ -2,8 +2,10 @@
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { tableFromArrays, tableToIPC } from '@uwdata/flechette';
 import fc from 'fast-check';
 import { encode } from 'fast-png';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { globSync } from 'tinyglobby';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { UsageError } from '../../../src/registry/usageError.js';
@@ -38,6 +40,12 @@ const png = (by: number): Uint8Array =>
   encode({ width: 4, height: 3, channels: 3, data: Uint8Array.from(bytes(36, by)) });
 
 const sentence = 'The quick brown fox, jumps: over (the) lazy dog; and runs!\n';
+const columns: [string, (number | string)[]][] = [
+  ['width', [0, 1, 2, 3]],
+  ['height', [1, 5, 2, 4]],
+  ['price', [0.5, 1.5, -2.5, 0.25]],
+  ['kind', ['b', 'c', 'a', 'b']],
+];
 const files = {
   'corpus/a.txt': sentence.repeat(3),
   'corpus/b.txt': [...sentence].reverse().join('').repeat(2),
@@ -45,6 +53,10 @@ const files = {
   'corpus/d.txt': 'Seven.\n',
   'tables/a.csv': `width;height;price;kind\n${[...'abcabcabca'].map((kind, i) => `${i};${i * i};${3 - i};${kind}\n`).join('')}`,
   'tables/c.txt': '0\n2\n1\n0\n',
+  'tables/d.parquet': new Uint8Array(
+    parquetWriteBuffer({ columnData: columns.map(([name, data]) => ({ name, data })), rowGroupSize: 2 }),
+  ),
+  'tables/e.arrow': tableToIPC(tableFromArrays(columns), { format: 'stream' })!,
   'tables/b.jsonl': [...'cba']
     .map((kind, i) => `{"width":${i},"height":true,"price":"0.5","kind":"${kind}"}\n`)
     .join(''),

@@ -1,0 +1,83 @@
+/** @file Files of columns, whose records stand together in blocks: their contract, and the values of records. */
+import { didYouMean } from '../../hparams/index.js';
+import { FileError, InputError } from '../inputErrors.js';
+import type { DataRecord } from './recordTable.js';
+import type { WatchedFile } from './watchedFile.js';
+
+/** The kind of a column's values, for messages and for comparing files. */
+export type ValueKind =
+  | 'numbers'
+  | 'booleans'
+  | 'text'
+  | 'bytes'
+  | 'lists'
+  | 'maps'
+  | 'structs'
+  | 'nulls'
+  | 'JSON';
+
+/** Records that are decoded together: a row group of Parquet, a record batch of Arrow. */
+export interface Block {
+  readonly numRecords: number;
+  /** Bytes of its values, about. */
+  readonly size: number;
+  /** @throws InputError with file, block and column of what is damaged */
+  read(): DataRecord[];
+}
+
+/** An open file of columns. */
+export interface ColumnFile {
+  readonly file: WatchedFile;
+  /** Its format, and the version of what makes records of it. */
+  readonly format: string;
+  /** The columns to read. */
+  readonly columns: ReadonlyMap<string, ValueKind>;
+  readonly blocks: readonly Block[];
+}
+
+/** Reads what says where a file's columns are. @param wanted the columns to read; null: all @throws InputError */
+export type OpenColumnFile = (file: WatchedFile, wanted: readonly string[] | null) => ColumnFile;
+
+/** The columns to read of those that a file has. @throws InputError for one that it has not */
+export function columnsIn<T>(
+  { path }: WatchedFile,
+  has: ReadonlyMap<string, T>,
+  wanted: readonly string[] | null,
+): Map<string, T> {
+  const names = [...has.keys()];
+  return new Map(
+    (wanted ?? names).map((name) => {
+      const column = has.get(name);
+      if (column !== undefined) return [name, column];
+      throw new InputError(
+        `${path} has no column '${name}'.${didYouMean(name, names)} It has: ${names.join(', ')}.`,
+      );
+    }),
+  );
+}
+
+/** What `read` gives. @throws FileError that begins with the place, whatever a library throws for damaged bytes */
+export function decoded<T>(place: () => string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new FileError(`${place()} cannot be decoded: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/**
+ * A value as records have it: integers are numbers where these are exact, else bigints; what is missing is null, lists are
+ * arrays, maps and structs objects, bytes Uint8Arrays.
+ */
+export function plainValue(value: unknown): unknown {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  if (typeof value !== 'object') return value;
+  // A copy, for it may be a part of all bytes of a block.
+  if (value instanceof Uint8Array) return new Uint8Array(value);
+  if (Array.isArray(value)) return value.map(plainValue);
+  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<unknown>, plainValue);
+  const entries = value instanceof Map ? [...value] : Object.entries(value);
+  return Object.fromEntries(entries.map(([name, inner]) => [String(name), plainValue(inner)]));
+}

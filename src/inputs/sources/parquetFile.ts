@@ -1,0 +1,162 @@
+/** @file Parquet files, decoded row group by row group. */
+import {
+  type FileMetaData,
+  flatten,
+  type ParquetParsers,
+  parquetMetadata,
+  parquetSchema,
+  type SchemaTree,
+} from 'hyparquet';
+import { assembleNested } from 'hyparquet/src/assemble.js';
+import { readColumn } from 'hyparquet/src/column.js';
+import { DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
+import { getTreePath, isListLike, isMapLike } from 'hyparquet/src/schema.js';
+import { compressors } from 'hyparquet-compressors';
+import { FileError, InputError } from '../inputErrors.js';
+import { type Block, type ColumnFile, columnsIn, decoded, plainValue, type ValueKind } from './columnFile.js';
+import type { DataRecord } from './recordTable.js';
+import type { WatchedFile } from './watchedFile.js';
+
+type RowGroup = FileMetaData['row_groups'][number];
+
+/** Bytes of the footer's length and of the magic behind it. */
+const TAIL_BYTES = 8;
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** A page of nulls alone has no bytes, on which LZ4's decompressor fails. */
+const decompressors: typeof compressors = Object.fromEntries(
+  Object.entries(compressors).map(([codec, decompress]) => [
+    codec,
+    (bytes, length) => (length === 0 ? new Uint8Array(0) : decompress!(bytes, length)),
+  ]),
+);
+
+/** Times are numbers of milliseconds, and text must be UTF-8. */
+const parsers: ParquetParsers = {
+  ...DEFAULT_PARSERS,
+  timestampFromMilliseconds: Number,
+  timestampFromMicroseconds: (micros: bigint) => Number(micros) / 1e3,
+  timestampFromNanoseconds: (nanos: bigint) => Number(nanos / 1000n) / 1e3,
+  dateFromDays: (days: number) => days * 86_400_000,
+  stringFromBytes: (bytes: Uint8Array) => bytes && decoder.decode(bytes),
+};
+
+/** Reads a file's footer. */
+export function openParquet(file: WatchedFile, wanted: readonly string[] | null): ColumnFile {
+  const metadata = footerOf(file);
+  const tree = parquetSchema(metadata);
+  const has = new Map(tree.children.map((child) => [child.element.name, child]));
+  const columns = columnsIn(file, has, wanted);
+  const blocks = metadata.row_groups.map((group, g): Block => {
+    const place = `${file.path}, row group ${g}`;
+    return {
+      numRecords: Number(group.num_rows),
+      size: Number(group.total_byte_size),
+      read: () => readGroup(file, place, group, tree, columns),
+    };
+  });
+  const kinds = [...columns].map(([name, column]) => [name, kindOf(column)] as const);
+  return { file, format: 'Parquet 1', columns: new Map(kinds), blocks };
+}
+
+function footerOf(file: WatchedFile): FileMetaData {
+  const { size, path } = file;
+  const tail = file.read(Math.max(0, size - TAIL_BYTES), size);
+  const magic = tail.subarray(4).toString('latin1');
+  if (magic === 'PARE')
+    throw new InputError(`${path} is an encrypted Parquet file. Store it without encryption.`);
+  if (magic !== 'PAR1')
+    throw new InputError(
+      `${path} is no whole Parquet file: expected 'PAR1' as its last 4 bytes, at byte ${Math.max(0, size - 4)}. It may have been cut off.`,
+    );
+  const length = tail.readUInt32LE(0);
+  const start = size - TAIL_BYTES - length;
+  if (start < 4)
+    throw new InputError(
+      `${path}, byte ${size - TAIL_BYTES}: a footer of ${length} bytes in a file of ${size} bytes.`,
+    );
+  return decoded(
+    () => `${path}: the footer from byte ${start} on`,
+    () => parquetMetadata(file.read(start, size), { geoparquet: false }),
+  );
+}
+
+function readGroup(
+  file: WatchedFile,
+  place: string,
+  group: RowGroup,
+  tree: SchemaTree,
+  columns: ReadonlyMap<string, SchemaTree>,
+): DataRecord[] {
+  const count = Number(group.num_rows);
+  const values = [...columns].map(([name, column]) => {
+    const at = () => `${place}, column '${name}'`;
+    const found = decoded(at, () => columnOf(file, group, tree, column));
+    if (found.length === count) return [name, found] as const;
+    throw new FileError(
+      `${at()} has ${found.length} values, and the row group ${count} rows: the file is damaged.`,
+    );
+  });
+  return Array.from({ length: count }, (_, i) =>
+    Object.fromEntries(values.map(([name, found]) => [name, plainValue(found[i])])),
+  );
+}
+
+/** A column's values in a row group. */
+function columnOf(
+  file: WatchedFile,
+  group: RowGroup,
+  tree: SchemaTree,
+  column: SchemaTree,
+): ArrayLike<unknown> {
+  const { name, scale = 0 } = column.element;
+  const parts = new Map<string, ArrayLike<unknown>>();
+  for (const { meta_data: chunk } of group.columns) {
+    if (chunk === undefined || chunk.path_in_schema[0] !== name) continue;
+    const start = Number(chunk.dictionary_page_offset || chunk.data_page_offset);
+    const end = start + Number(chunk.total_compressed_size);
+    if (start < 4 || end > file.size)
+      throw new FileError(
+        `${file.path}: column '${name}' should be at bytes ${start} to ${end} of a file of ${file.size} bytes: it is damaged.`,
+      );
+    const bytes = file.read(start, end);
+    const schemaPath = getTreePath(tree, chunk.path_in_schema);
+    const rows = Number(group.num_rows);
+    const { data } = readColumn(
+      { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), offset: 0 },
+      { groupStart: 0, selectStart: 0, selectEnd: rows, groupRows: rows },
+      {
+        ...chunk,
+        pathInSchema: chunk.path_in_schema,
+        element: schemaPath.at(-1)!.element,
+        schemaPath,
+        parsers,
+        compressors: decompressors,
+        utf8: false,
+      },
+    );
+    parts.set(chunk.path_in_schema.join('.'), flatten(data));
+  }
+  if (column.children.length > 0) assembleNested(parts as never, column, parsers);
+  const values = parts.get(name) ?? [];
+  // The library multiplies by a power of ten, which is not exact.
+  const isDecimal = column.element.converted_type === 'DECIMAL' && scale > 0;
+  return isDecimal
+    ? Array.from(values, (value) => (typeof value === 'number' ? Number(value.toFixed(scale)) : value))
+    : values;
+}
+
+function kindOf(column: SchemaTree): ValueKind {
+  const { type, repetition_type, logical_type, converted_type } = column.element;
+  if (column.children.length > 0)
+    return isListLike(column) ? 'lists' : isMapLike(column) ? 'maps' : 'structs';
+  if (repetition_type === 'REPEATED') return 'lists';
+  const logical = logical_type?.type ?? converted_type;
+  if (logical === 'NULL') return 'nulls';
+  if (logical === 'JSON') return 'JSON';
+  if (logical === 'STRING' || logical === 'UTF8' || logical === 'UUID') return 'text';
+  if (logical === 'DECIMAL' || logical === 'FLOAT16') return 'numbers';
+  if (type === 'BOOLEAN') return 'booleans';
+  return type === 'BYTE_ARRAY' || type === 'FIXED_LEN_BYTE_ARRAY' ? 'bytes' : 'numbers';
+}

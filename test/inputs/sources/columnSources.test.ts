@@ -1,0 +1,230 @@
+/** @file Parquet and Arrow: files that pyarrow wrote, any rows, columns, splits, unpacking, and files that are damaged or do not agree. */
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { tableFromArrays, tableToIPC } from '@uwdata/flechette';
+import fc from 'fast-check';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { expect, test, vi } from 'vitest';
+import { build } from '../../../src/hparams/index.js';
+import {
+  ArrowSource,
+  type DataRecord,
+  NumberFeature,
+  ParquetSource,
+  RecordInput,
+  type RecordTable,
+} from '../../../src/inputs/index.js';
+import { project, temporaryDirectory } from '../../command.js';
+
+const directory = temporaryDirectory();
+
+type Columns = Record<string, unknown[]>;
+type Source = typeof ParquetSource | typeof ArrowSource;
+
+function write(name: string, bytes: Uint8Array): string {
+  const path = join(directory, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+const parquet = (columns: Columns, rowGroupSize = 1000): Uint8Array => {
+  const columnData = Object.entries(columns).map(([name, data]) => ({ name, data }));
+  return new Uint8Array(parquetWriteBuffer({ columnData, rowGroupSize } as never));
+};
+const arrow = (columns: Columns, format: 'stream' | 'file' = 'stream'): Uint8Array =>
+  tableToIPC(tableFromArrays(columns as never), { format })!;
+
+const open = (Source: Source, files: string[], fields = {}): RecordTable =>
+  build(Source.config({ files, ...fields })).open();
+const all = (table: RecordTable): DataRecord[] =>
+  Array.from({ length: table.numRecords }, (_, i) => table.read(i));
+
+test.each<[string, Source]>([
+  ['pyarrow.parquet', ParquetSource],
+  ['pyarrow.arrow', ArrowSource],
+])(
+  '%s, as pyarrow wrote it: nulls, lists, structs, maps, times, decimals, integers of 64 bits',
+  (name, Source) => {
+    const path = join(project, '../columns', name);
+    const table = open(Source, [path]);
+    const none = {
+      i64: null,
+      f32: null,
+      text: null,
+      bytes: null,
+      list: null,
+      struct: null,
+      map: null,
+      time: null,
+      price: null,
+    };
+    expect(all(table)).toEqual([
+      {
+        ...{ i64: 1, f32: 0.5, text: 'ü😀', word: 'a', bytes: Uint8Array.of(255, 0), list: [1, 2] },
+        ...{ struct: { x: 1, y: ['p', null] }, map: { k: 1 }, time: 1704067200001.5, price: -12345678901.07 },
+      },
+      { ...none, f32: -1.25, word: 'b', bytes: new Uint8Array(), map: {}, price: 0.3 },
+      {
+        ...{ ...none, i64: 9007199254740993n, text: '', word: 'a', list: [] },
+        ...{ struct: { x: null, y: [] }, time: -86_400_000 },
+      },
+    ]);
+    expect(table.place(2)).toBe(`${path}, row 2`);
+    table.close();
+  },
+);
+
+test('any rows come back, in any order of reading, from several files with groups of any size', () => {
+  const row = fc.record({
+    x: fc.double({ noNaN: true, noInteger: true }),
+    text: fc.string({ unit: 'grapheme' }),
+  });
+  const files = fc.array(fc.array(row, { minLength: 1, maxLength: 20 }), { minLength: 1, maxLength: 3 });
+  fc.assert(
+    fc.property(files, fc.integer({ min: 1, max: 8 }), (parts, groupSize) => {
+      for (const [Source, encode] of [
+        [ParquetSource, (columns: Columns) => parquet(columns, groupSize)],
+        [ArrowSource, (columns: Columns) => arrow(columns, groupSize % 2 === 0 ? 'file' : 'stream')],
+      ] as const) {
+        const paths = parts.map((rows, p) =>
+          write(`any${p}`, encode({ x: rows.map(({ x }) => x), text: rows.map(({ text }) => text) })),
+        );
+        const table = open(Source, paths);
+        const wanted = parts.flat();
+        expect(table.numRecords).toBe(wanted.length);
+        for (let i = wanted.length - 1; i >= 0; i--) expect(table.read(i)).toEqual(wanted[i]);
+        table.close();
+      }
+    }),
+    { numRuns: 30 },
+  );
+});
+
+const rows = (from: number, to: number): Columns => {
+  const numbers = Array.from({ length: to - from }, (_, i) => from + i);
+  return { x: numbers.map((n) => n + 0.5), text: numbers.map((n) => `row ${n}`) };
+};
+
+test('columns, splits, a file without rows among others; digests follow the files', async () => {
+  const [a, b] = [write('a.parquet', parquet(rows(0, 5), 2)), write('b.parquet', parquet(rows(5, 8)))];
+  const empty = write('empty.parquet', parquet({ x: [], text: [] }));
+  const source = build(
+    ParquetSource.config({ files: { train: [a, empty, b], test: [b] }, columns: ['text'] }),
+  );
+  const part = source.open('train[60%:]+test[:1]');
+  expect(all(part)).toEqual([5, 6, 7, 5].map((n) => ({ text: `row ${n}` })));
+  expect(part.place(0)).toBe(`${b}, row 0`);
+  const digests = ['train', 'test', 'all'].map((split) => source.open(split).digest);
+  expect(new Set(digests).size).toBe(3);
+  expect(open(ParquetSource, [b]).digest).toBe(digests[1]);
+  const features = { x: NumberFeature.config({ columns: 'x' }) };
+  const input = build(
+    RecordInput.config({
+      source: ArrowSource.config({ files: [write('c.arrow', arrow(rows(0, 3)))] }),
+      features,
+      split: 'all',
+      batchSize: 3,
+    }),
+  );
+  expect((await input.getNext()).x!.data).toEqual(Float32Array.of(0.5, 1.5, 2.5));
+});
+
+test('large files are unpacked once, into the cache; where it cannot be written they are read where they are', () => {
+  vi.stubEnv('XDG_CACHE_HOME', join(directory, 'cache'));
+  const kept = () => readdirSync(join(directory, 'cache', 'luthier', 'records'));
+  const text = 'x'.repeat(2000);
+  const count = 10_000;
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const columns = { n: numbers, text: numbers.map((n) => `${text}${n * 7919}`) };
+  const path = write('large.parquet', parquet(columns, 3000));
+  const check = (table: RecordTable) => {
+    expect(table.numRecords).toBe(count);
+    for (const i of [9999, 0, 6001]) expect(table.read(i)).toEqual({ n: i, text: columns.text[i] });
+    expect([table.place(6001), table.files.map(({ path }) => path)]).toEqual([`${path}, row 6001`, [path]]);
+    return table.digest;
+  };
+  const first = open(ParquetSource, [path]);
+  const digest = check(first);
+  const [unpacked] = kept();
+  const bytes = readFileSync(path);
+  rmSync(path);
+  expect(check(first)).toBe(digest);
+  first.close();
+  writeFileSync(path, bytes);
+  expect(check(open(ParquetSource, [path]))).toBe(digest);
+  expect(check(open(ParquetSource, [path]))).toBe(digest);
+  expect(kept().filter((name) => name !== unpacked)).toHaveLength(1);
+  expect(open(ParquetSource, [path], { columns: ['n'] }).read(77)).toEqual({ n: 77 });
+  vi.stubEnv('XDG_CACHE_HOME', '/proc/none');
+  expect(check(open(ParquetSource, [path]))).toBe(digest);
+  const cut = write('cut.parquet', damaged(bytes, 1000));
+  vi.stubEnv('XDG_CACHE_HOME', join(directory, 'cache'));
+  const before = kept();
+  expect(() => open(ParquetSource, [cut])).toThrow(`${cut}, row group 0, column 'n' cannot be decoded: `);
+  expect(kept()).toEqual(before);
+  vi.unstubAllEnvs();
+});
+
+/** Bytes with some of them replaced. */
+const damaged = (bytes: Uint8Array, at: number): Uint8Array =>
+  Uint8Array.from(bytes, (byte, i) => (i >= 4 && i < at ? 0xff : byte));
+
+test('files that are cut off or damaged are told with the place', () => {
+  const whole = {
+    parquet: parquet(rows(0, 9), 4),
+    stream: arrow(rows(0, 9)),
+    file: arrow(rows(0, 9), 'file'),
+  };
+  const error = (Source: Source, name: string, bytes: Uint8Array) => {
+    const path = write(name, bytes);
+    try {
+      all(open(Source, [path]));
+    } catch (caught) {
+      expect((caught as Error).name).toBe('InputError');
+      return (caught as Error).message.replaceAll(path, 'it');
+    }
+    return 'none';
+  };
+  for (let cut = 0; cut < whole.parquet.length; cut += 13)
+    expect(error(ParquetSource, 'cut.parquet', whole.parquet.subarray(0, cut))).toBe(
+      `it is no whole Parquet file: expected 'PAR1' as its last 4 bytes, at byte ${Math.max(0, cut - 4)}. It may have been cut off.`,
+    );
+  expect(error(ParquetSource, 'bad.parquet', damaged(whole.parquet, 40))).toMatch(
+    /^it, row group 0, column 'x' cannot be decoded: /,
+  );
+  const tail = Uint8Array.from(whole.parquet);
+  tail.fill(0x7f, tail.length - 8, tail.length - 5);
+  expect(error(ParquetSource, 'footer.parquet', tail)).toMatch(
+    /^it, byte \d+: a footer of 8355711 bytes in a file of \d+ bytes\.$/,
+  );
+  expect(error(ArrowSource, 'cut.arrow', whole.file.subarray(0, -3))).toBe(
+    "it is no whole Arrow file: expected 'ARROW1' as its last 6 bytes. It may have been cut off.",
+  );
+  expect(error(ArrowSource, 'cut.stream', whole.stream.subarray(0, -40))).toMatch(
+    /^it, byte \d+: expected a message of Arrow's IPC format that ends within the file's \d+ bytes\. It may have been cut off\.$/,
+  );
+  expect(error(ArrowSource, 'none.arrow', new Uint8Array())).toBe(
+    'it is no Arrow file: expected a schema at its first byte; it is empty.',
+  );
+  expect(error(ArrowSource, 'text.arrow', Buffer.from('this is text, not Arrow'))).toMatch(
+    /^it, byte 0: expected a message/,
+  );
+});
+
+test('columns that are not there, and files that do not agree', () => {
+  const [a, b] = [
+    write('1.parquet', parquet({ text: ['x'], n: [1] })),
+    write('2.parquet', parquet({ text: [1.5], n: [1] })),
+  ];
+  const c = write('3.parquet', parquet({ text: ['y'] }));
+  expect(() => open(ParquetSource, [a], { columns: ['txet'] })).toThrow(
+    `${a} has no column 'txet'. Did you mean 'text'? It has: text, n.`,
+  );
+  expect(() => open(ParquetSource, [a, b])).toThrow(
+    `${b} has numbers in column 'text', and ${a} has text. The files of a source need the same.`,
+  );
+  const advice = "Name those to read in 'columns' of the source.";
+  expect(() => open(ParquetSource, [a, c])).toThrow(`${c} has no column 'n', and ${a} has one. ${advice}`);
+  expect(() => open(ParquetSource, [c, a])).toThrow(`${c} has no column 'n', and ${a} has one. ${advice}`);
+  expect(all(open(ParquetSource, [a, c], { columns: ['text'] }))).toEqual([{ text: 'x' }, { text: 'y' }]);
+});
