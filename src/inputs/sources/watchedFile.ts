@@ -1,32 +1,42 @@
 /** @file Watched files: read in place, and told apart from what was opened. */
-import { closeSync, type Stats, statSync } from 'node:fs';
+import { closeSync, fstatSync, type Stats, statSync } from 'node:fs';
 import { openRegularFile, readFully } from '../../files/index.js';
 import type { CorpusFile } from '../corpusFiles.js';
 import type { DataFile } from '../dataIdentity.js';
 import { FileError, InputError } from '../inputErrors.js';
+import { decompressed } from './decompressed.js';
 
-/** An open file, which may neither change nor vanish until it is closed. */
-export class WatchedFile implements DataFile {
+/** An open file, which may neither change nor vanish until it is closed. Of a compressed file these are the bytes inside. */
+export class WatchedFile {
+  /** The path in messages. */
   readonly name: string;
   readonly path: string;
+  /** Number of bytes. */
   readonly size: number;
+  /** What identifies the file itself. */
+  readonly dataFile: DataFile;
   /** When it was changed last, in milliseconds. */
   readonly modified: number;
-  readonly #status: Stats;
+  /** undefined where the bytes are those of the cache, which nobody changes. */
+  readonly #status: Stats | undefined;
   readonly #descriptor: number;
 
-  /** @throws FileError for a file that cannot be read. */
+  /** @throws FileError for a file that cannot be read; InputError for compressed data that is damaged. */
   constructor({ name, path }: CorpusFile) {
     this.name = name;
     this.path = path;
     try {
-      this.#descriptor = openRegularFile(path);
-      this.#status = statSync(path);
+      const contents = decompressed(path);
+      this.#descriptor = openRegularFile(contents);
+      const status = statSync(path);
+      this.#status = contents === path ? status : undefined;
+      this.size = fstatSync(this.#descriptor).size;
+      this.dataFile = { name, path, size: status.size };
+      this.modified = status.mtimeMs;
     } catch (error) {
+      if (error instanceof InputError) throw error;
       throw new FileError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
     }
-    this.size = this.#status.size;
-    this.modified = this.#status.mtimeMs;
   }
 
   /** The bytes from `start` to `end`; fewer where the file ends before. @throws FileError where the file is another one by now */
@@ -44,17 +54,12 @@ export class WatchedFile implements DataFile {
   }
 
   #checkUnchanged(position: number): void {
+    if (this.#status === undefined) return;
     const what = changeOf(this.#status, statSync(this.path, { throwIfNoEntry: false }));
     if (what === undefined) return;
     throw new FileError(
       `${this.path}, byte ${position}: ${what} while it was being read. Bring back what it was, or start again to read what it is now.`,
     );
-  }
-
-  /** What identifies it. */
-  get dataFile(): DataFile {
-    const { name, path, size } = this;
-    return { name, path, size };
   }
 
   close(): void {

@@ -1,0 +1,57 @@
+/** @file Compressed files, unpacked once into the cache. */
+import { spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { FileError, InputError } from '../inputErrors.js';
+import { cachedFile, type DataCache } from './dataCache.js';
+
+/** Format by the end of a file's name. */
+const FORMATS: Readonly<Record<string, 'gzip' | 'zstd'>> = {
+  '.gz': 'gzip',
+  '.gzip': 'gzip',
+  '.zst': 'zstd',
+  '.zstd': 'zstd',
+};
+const CACHE: DataCache = { name: 'unpacked', mostBytes: 64 * 2 ** 30 };
+const SCRIPT = fileURLToPath(new URL('./decompress.cjs', import.meta.url));
+
+/**
+ * Path of a file's bytes without their compression, by gzip or Zstandard as its name says: the file's own, or a file of the
+ * cache.
+ *
+ * @throws InputError for a damaged file; FileError where it can't be read or the cache can't be written.
+ */
+export function decompressed(path: string): string {
+  const format = FORMATS[extname(path).toLowerCase()];
+  if (format === undefined) return path;
+  try {
+    const { size, mtimeMs } = statSync(path);
+    return cachedFile(CACHE, [path, size, mtimeMs], (to) => decompress(format, path, to));
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new FileError(
+      `${path} cannot be unpacked: ${(error as Error).message}. Files are unpacked into the cache; XDG_CACHE_HOME names another place for it.`,
+      { cause: error },
+    );
+  }
+}
+
+function decompress(format: 'gzip' | 'zstd', from: string, to: string): void {
+  const { status, signal, stderr, error } = spawnSync(process.execPath, [SCRIPT, format, from, to], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    encoding: 'utf8',
+  });
+  if (error !== undefined) throw error;
+  if (status === 0) return;
+  if (signal !== null) throw new FileError(`${from} was not unpacked: ${signal}.`);
+  let told: { readonly message: string; readonly byte: number };
+  try {
+    told = JSON.parse(stderr);
+  } catch (cause) {
+    throw new Error(stderr.trim(), { cause });
+  }
+  throw new InputError(
+    `${from}, byte ${told.byte}: the ${format} data is damaged or cut off: ${told.message}.`,
+  );
+}
