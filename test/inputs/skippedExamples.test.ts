@@ -5,9 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { encode as encodePng } from 'fast-png';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { maskedCrc32c } from '../../src/files/index.js';
 import { build, type Config, configurable } from '../../src/hparams/index.js';
 import {
   AppendEos,
+  ArrayFeature,
   AudioInput,
   ByteTokenizer,
   CsvSource,
@@ -31,6 +33,7 @@ import {
   StreamInput,
   Task,
   TextLinesSource,
+  TfRecordSource,
   Tokenize,
 } from '../../src/inputs/index.js';
 import { temporaryDirectory } from '../command.js';
@@ -154,7 +157,7 @@ test('what preprocessors refuse and what is no text is left out; nothing is wher
   expect([batch.x!.data, batch.weights!.data]).toEqual([Float32Array.of(1, 0, 2), Float32Array.of(1, 0, 1)]);
   expect(records.skipped.take()).toEqual({
     count: 1,
-    first: [`${lines}:2 is not UTF-8 text (the line begins at byte 2).`],
+    first: [`${lines}:2, byte 2: the text is not UTF-8.`],
   });
 });
 
@@ -333,4 +336,29 @@ test('rows of CSV files whose values are none are left out', async () => {
       first: [`${file}:3: feature 'x', column 'x': expected a number, got "no"`],
     });
   }
+});
+
+test('a TFRecord whose checksum differs is left out, the others are read', async () => {
+  const frame = (text: string, flip = 0) => {
+    const data = Buffer.from(text);
+    const [head, tail] = [Buffer.alloc(12), Buffer.alloc(4)];
+    head.writeUInt32LE(data.length);
+    head.writeUInt32LE(maskedCrc32c(head.subarray(0, 8)), 8);
+    tail.writeUInt32LE((maskedCrc32c(data) ^ flip) >>> 0);
+    return Buffer.concat([head, data, tail]);
+  };
+  const file = fileOf('some.tfrecord', Buffer.concat([frame('7'), frame('8', 1), frame('9')]));
+  const input = build(
+    RecordInput.config({
+      source: TfRecordSource.config({ files: [file] }),
+      features: { data: ArrayFeature.config({ column: 'data', shape: [1] }) },
+      ...{ split: 'all', batchSize: 3, onError: 'skip' },
+    }),
+  );
+  const { data, weights } = await input.getNext();
+  expect([data!.data, weights!.data]).toEqual([Float32Array.of(55, 0, 57), Float32Array.of(1, 0, 1)]);
+  expect(input.skipped.take()).toEqual({
+    count: 1,
+    first: [`${file}, byte 17: record 1 is damaged: its 1 bytes have another CRC-32C than the file says.`],
+  });
 });
