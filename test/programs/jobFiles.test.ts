@@ -3,8 +3,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fromJSON } from '../../src/index.js';
-import { runCommand, temporaryDirectory } from '../command.js';
+import { oneProcess, temporaryDirectory } from '../command.js';
 import { engines } from '../compiler/engines.js';
+
+const run = oneProcess('src/main.ts');
 
 test('a run records its experiment, its final configs, and the origins of constants', async () => {
   const directory = temporaryDirectory();
@@ -16,7 +18,7 @@ test('a run records its experiment, its final configs, and the origins of consta
     '--set',
     'datasets[0].batchSize=3',
   ];
-  const { code, stderr } = await runCommand(['--exp=Tiny', `--job_log_dir=${directory}`, ...flags]);
+  const { code, stderr } = await run(['--exp=Tiny', `--job_log_dir=${directory}`, ...flags]);
   expect(code, stderr).toBe(0);
 
   const record = JSON.parse(readFileSync(join(directory, 'experiment.json'), 'utf8'));
@@ -61,7 +63,7 @@ async function skipsSteps(engine: string): Promise<void> {
     '--set',
     'numTrainSteps=6',
   ];
-  const { code, stdout, stderr } = await runCommand(flags);
+  const { code, stdout, stderr } = await run(flags);
   expect(code, stderr).toBe(0);
   expect(stdout).toMatch(/Step \d: update left out, loss \S+, gradient norm (NaN|Infinity) \(1 so far\)\./);
   const last = readFileSync(join(directory, 'metrics.jsonl'), 'utf8')

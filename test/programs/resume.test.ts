@@ -2,8 +2,11 @@
 import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { oneProcess, runCommand, startCommand, temporaryDirectory } from '../command.js';
 import { killedRun, metricLines, stateAt, stepReached, trainLosses, untimedLines, wholeRun } from './runs.js';
+
+/** What looks at a finished run, or is refused. */
+const lookAt = oneProcess('src/main.ts');
 
 const steps = 60;
 const flags = (directory: string, mode = 'train') => [
@@ -74,7 +77,7 @@ test('in bfloat16 too; a run in float32 can go on in it', async () => {
 test('a finished run that is restarted evaluates and decodes without another step', async () => {
   const directory = temporaryDirectory();
   cpSync(uninterrupted, directory, { recursive: true });
-  const again = await runCommand(flags(directory, 'train_and_decode'));
+  const again = await lookAt(flags(directory, 'train_and_decode'));
   expect(again.code, again.stderr).toBe(0);
   expect(trainLosses(directory)).toEqual(trainLosses(uninterrupted));
   expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
@@ -86,11 +89,11 @@ test('a finished run that is restarted evaluates and decodes without another ste
 test('evaluation and decoding read the newest checkpoint; another number of samples is another file', async () => {
   const directory = temporaryDirectory();
   cpSync(uninterrupted, directory, { recursive: true });
-  const evaluated = await runCommand(flags(directory, 'eval'));
+  const evaluated = await lookAt(flags(directory, 'eval'));
   expect(evaluated.code, evaluated.stderr).toBe(0);
   expect(evaluated.stdout).toMatch(/^eval_test_validation at step 60: total_loss [\d.]+, .* 5 batches in /m);
 
-  const decoded = await runCommand([...flags(directory, 'decode_once'), '--set', 'numSamples=3']);
+  const decoded = await lookAt([...flags(directory, 'decode_once'), '--set', 'numSamples=3']);
   expect(decoded.code, decoded.stderr).toBe(0);
   const path = join(directory, 'decoder_out/validation/decoder_out_60_shard_0.jsonl');
   const examples = readFileSync(path, 'utf8')
@@ -114,7 +117,7 @@ test('a truncated checkpoint is reported and kept; using the one before it requi
   truncateSync(join(broken, 'state.safetensors'), 1000);
   const before = readFileSync(join(directory, 'experiment.json'), 'utf8');
 
-  const refused = await runCommand(flags(directory));
+  const refused = await lookAt(flags(directory));
   expect(refused.code).toBe(1);
   expect(refused.stderr).toContain(`checkpoint ${broken} is broken and was left in place`);
   expect(refused.stderr).toContain('--restore_previous_checkpoint resumes from there.');
@@ -127,7 +130,7 @@ test('a truncated checkpoint is reported and kept; using the one before it requi
 });
 
 test('a checkpoint of other shapes is refused', async () => {
-  const { code, stderr } = await runCommand([...flags(uninterrupted), '--set', 'modelDims=24']);
+  const { code, stderr } = await lookAt([...flags(uninterrupted), '--set', 'modelDims=24']);
   expect(code).toBe(1);
   expect(stderr).toContain('checkpoint_00000060');
   expect(stderr).toContain('lm/');

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { type oneProcess, type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
 
 /** The complete lines of metrics.jsonl. */
 export function metricLines(directory: string): Record<string, unknown>[] {
@@ -49,9 +49,12 @@ export function stateAt(directory: string, step: number): Buffer {
 }
 
 /** A run to the end in a directory of its own. */
-export async function wholeRun(flags: (directory: string) => readonly string[]): Promise<string> {
+export async function wholeRun(
+  flags: (directory: string) => readonly string[],
+  run: ReturnType<typeof oneProcess> = runCommand,
+): Promise<string> {
   const directory = temporaryDirectory();
-  const { code, stderr } = await runCommand(flags(directory));
+  const { code, stderr } = await run(flags(directory));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return directory;
 }
