@@ -170,6 +170,13 @@ export const luthierFirstStep = (shape: string, precision: Precision, cache: str
   env: { XDG_CACHE_HOME: cache },
 });
 
+/** A measurement of luthierInputs.ts, or, of the same corpus, of a peer's loader. */
+export const luthierInputs = (...args: string[]): Program => node('luthierInputs.ts', ...args);
+export const inputLoaders = (...args: string[]): Program => ({
+  ...python('input_loaders.py', ...args),
+  env: { TOKENIZERS_PARALLELISM: 'false', RAYON_NUM_THREADS: '1' },
+});
+
 export const luthierPeak = (precision: Precision): Program => node('luthierPeak.ts', precision);
 
 /**

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Python environment of the programs that Luthier is measured beside: PyTorch, JAX, optax, Fiddle.
+# Makes the Python environment of the programs that Luthier is measured beside: PyTorch, JAX, optax, Fiddle, tokenizers, grain.
 # It stands outside of the tree, in $LUTHIER_PEERS or the user's cache, and is made once. Needs python3 >= 3.11.
 set -euo pipefail
 
