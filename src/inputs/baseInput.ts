@@ -8,6 +8,7 @@ import { padBatch, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { InputError, placed } from './inputErrors.js';
 import {
+  type ExampleMetrics,
   type IdRows,
   type IdVocabulary,
   type InputSource,
@@ -175,7 +176,7 @@ export abstract class BaseInput
     return specsWithRows(this.batchSpecs(), (rows) => rows + this.hp.batchPaddingSize);
   }
 
-  /** A batch with `batchPaddingSize` rows more: their `paddings` are 1, all else is 0. */
+  /** A batch with `batchPaddingSize` rows more: their `paddings` are 1, their `exampleIds` -1, all else is 0. */
   padded(batch: Batch): Batch {
     return padBatch(batch, this.hp.batchPaddingSize);
   }
@@ -188,6 +189,14 @@ export abstract class BaseInput
   /** Passes `batches` batches without making them, where a class can; else reads them. Stops at the end of the data. */
   async skip(batches: number): Promise<void> {
     for (let i = 0; i < batches; i++) if ((await untilEnd(() => this.getNext())) === undefined) return;
+  }
+
+  predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
+    return null;
+  }
+
+  scoreMetrics(): ExampleMetrics<number> | null {
+    return null;
   }
 
   /** The state of readers together, of which each made a part of the batches; the last one made the last batch. */

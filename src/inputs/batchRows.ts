@@ -16,14 +16,20 @@ export function specsWithRows(specs: BatchSpecs, rows: (now: number) => number):
   return mapSpecs(specs, (spec) => ({ ...spec, shape: withRows(spec.shape, rows(spec.shape[0]!)) }));
 }
 
-/** A batch of padding alone: 1 in arrays called `paddings`, 0 in all others. */
+/** Name of the numbers of a batch's examples in an evaluation's data, [batchSize]; -1 for padding. */
+export const EXAMPLE_IDS = 'exampleIds';
+
+/** Values of padding by an array's name; 0 in all others. */
+const PADDING: Readonly<Record<string, number>> = { paddings: 1, [EXAMPLE_IDS]: -1 };
+
+/** A batch of padding alone: `paddings` are 1, `exampleIds` -1, all else is 0. */
 export function paddingOf(specs: BatchSpecs): Batch {
   return Object.fromEntries(
     Object.entries(specs).map(([name, spec]) => {
       if (!isSpec(spec)) return [name, paddingOf(spec)];
       const { shape, dtype } = spec;
       const data = newHostArray(dtype as HostTensor['dtype'], sizeOf(shape));
-      if (name === 'paddings') data.fill(1);
+      data.fill(PADDING[name] ?? 0);
       return [name, { shape, dtype, data } as HostTensor];
     }),
   );

@@ -30,6 +30,7 @@ export { ImageInput } from './imageInput.js';
 export { BaseImageSource, ImageFolder } from './imageSources.js';
 export { EndOfData, InputError } from './inputErrors.js';
 export {
+  type ExampleMetrics,
   type IdRows,
   type IdVocabulary,
   type InputSource,
@@ -47,6 +48,17 @@ export { MaskTokens, PrefixLm, SpanCorruption, spanCorruptionLengths } from './s
 export { Feature } from './seqio/feature.js';
 export { BaseFeatureConverter, type FeatureLengths, type Segment } from './seqio/featureConverter.js';
 export { LanguageModelFeatures, MaskedLanguageModelFeatures } from './seqio/lmConverters.js';
+export { Bleu } from './seqio/metrics/bleu.js';
+export { ExactMatch } from './seqio/metrics/exactMatch.js';
+export { Rouge } from './seqio/metrics/rouge.js';
+export { MeanScore, RankClassification } from './seqio/metrics/scores.js';
+export { SquadExactMatch, SquadF1 } from './seqio/metrics/squad.js';
+export {
+  BasePredictMetric,
+  BaseScoreMetric,
+  type PostprocessContext,
+  type TaskMetric,
+} from './seqio/metrics/taskMetric.js';
 export { Mixture } from './seqio/mixture.js';
 export {
   BasePreprocessor,

@@ -45,8 +45,33 @@ export interface InputSource {
   setState(state: InputState): void;
   /** Text of each row of ids, shape [rows, length]; `lengths` truncates rows. */
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[];
+  /** Metrics of what a model decodes for each example; null where the data has none. */
+  predictMetrics(): ExampleMetrics<ArrayLike<number>> | null;
+  /** Metrics of each example's log-likelihood under a model; null where the data has none. */
+  scoreMetrics(): ExampleMetrics<number> | null;
   /** Ends background work; no more batches follow. */
   close(): Promise<void>;
+}
+
+/** Metrics of a model's outputs for all examples of an evaluation, of nothing at first. */
+export interface ExampleMetrics<Output> {
+  /**
+   * Adds outputs. An example counts once, however often it is added.
+   *
+   * @param ids numbers of the examples, a batch's `exampleIds`; -1 for padding.
+   */
+  add(ids: ArrayLike<number>, outputs: ArrayLike<Output>): void;
+  /** What was added, for `add` in another process. */
+  readonly outputs: readonly (readonly [id: number, output: Output])[];
+  /**
+   * The metrics by name, with their number of examples, and what they compare, by the numbers of the examples.
+   *
+   * @throws InputError for an example without an output.
+   */
+  result(): {
+    readonly metrics: Readonly<Record<string, { readonly value: number; readonly weight: number }>>;
+    readonly compared: ReadonlyMap<number, { readonly target: unknown; readonly output: unknown }>;
+  };
 }
 
 /** The meaning of ids: those of a tokenizer, or of a feature that has more. */

@@ -7,7 +7,13 @@ import type { BaseInput } from './baseInput.js';
 import type { Batch, BatchUnit } from './batch.js';
 import { type DataIdentity, withTokenizerOf } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
-import { type IdRows, type InputSource, type InputState, untilEnd } from './inputSource.js';
+import {
+  type ExampleMetrics,
+  type IdRows,
+  type InputSource,
+  type InputState,
+  untilEnd,
+} from './inputSource.js';
 import { Pace } from './pace.js';
 import type { Item } from './prefetchProtocol.js';
 import { PrefetchThread } from './prefetchThread.js';
@@ -97,6 +103,14 @@ class PrefetchedInput implements InputSource {
 
   idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
     return this.#input.idsToStrings(ids, lengths);
+  }
+
+  predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
+    return this.#input.predictMetrics();
+  }
+
+  scoreMetrics(): ExampleMetrics<number> | null {
+    return this.#input.scoreMetrics();
   }
 
   async getNext(): Promise<Batch> {

@@ -6,7 +6,13 @@ import type { Batch, BatchSpecs, BatchUnit } from './batch.js';
 import { copyRows, paddingLike, rowsOf, specsWithRows } from './batchRows.js';
 import type { DataIdentity } from './dataIdentity.js';
 import { EndOfData, InputError } from './inputErrors.js';
-import { type IdRows, type IdVocabulary, type InputState, untilEnd } from './inputSource.js';
+import {
+  type ExampleMetrics,
+  type IdRows,
+  type IdVocabulary,
+  type InputState,
+  untilEnd,
+} from './inputSource.js';
 
 /**
  * The rows of an input that knows nothing of hosts, or has batches of a fixed size. Every host reads all of them: a
@@ -108,6 +114,14 @@ export class RebatchedInput extends BaseInput.with({
 
   override idsToStrings(ids: IdRows, lengths?: ArrayLike<number>): string[] {
     return this.#input.idsToStrings(ids, lengths);
+  }
+
+  override predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
+    return this.#input.predictMetrics();
+  }
+
+  override scoreMetrics(): ExampleMetrics<number> | null {
+    return this.#input.scoreMetrics();
   }
 
   override dataIdentity(): DataIdentity {

@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { foldIn, hashString, type PrngKey, prngKey } from '../compiler/index.js';
 import { type DecodeOutput, GreedyDecoder, type Int32Tensor } from '../decoding/index.js';
 import { type Config, ConfigError } from '../hparams/index.js';
-import { type BaseInput, type InputSource, type LmBatch, nextBatch, TOKEN_UNIT } from '../inputs/index.js';
+import {
+  type BaseInput,
+  type ExampleMetrics,
+  type InputSource,
+  type LmBatch,
+  nextBatch,
+  TOKEN_UNIT,
+} from '../inputs/index.js';
 import { LanguageModel } from '../models/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
 import { expectedDecodeRuns } from './expectedRuns.js';
@@ -50,7 +57,7 @@ export class DecodeProgram implements Program<Run> {
   }
 
   async run(run: Run): Promise<undefined> {
-    run.reporter.decoded(this.name, run.step, await this.decode(run));
+    run.decoded(this.name, await this.decode(run));
   }
 
   async close(): Promise<void> {
@@ -59,22 +66,29 @@ export class DecodeProgram implements Program<Run> {
     this.#stepper = undefined;
   }
 
-  /** Decodes the first `evalLoopNumBatches` batches (null: one; -1: all). The same step produces the same text. */
+  /** Batches of a decode: `evalLoopNumBatches`, or, where that is null, one, and all where metrics are of all; -1: all. */
+  private get limit(): number {
+    const { config } = this.dataset;
+    return config.evalLoopNumBatches ?? (this.dataset.open().predictMetrics() === null ? 1 : -1);
+  }
+
+  /** Decodes the first `limit` batches. The same step produces the same text. */
   private async decode(run: Run): Promise<DecodeResult> {
     const input = this.dataset.open();
     input.reset();
     // Training has changed the parameters.
     this.#stepper?.refresh();
-    const limit = this.dataset.config.evalLoopNumBatches ?? 1;
+    const { limit } = this;
     const stream = foldIn(prngKey(this.task.hp.decode.hp.randomSeed), hashString(this.name));
     const started = performance.now();
-    const examples: DecodedExample[] = [];
+    const decoded: DecodedExample[] = [];
     for (let batch = 0; limit === -1 || batch < limit; batch++) {
       run.throwIfStopped();
       const next = await nextBatch(input);
       if (!next) break;
-      examples.push(...(await this.decodeBatch(input, next as LmBatch, foldIn(stream, batch))));
+      decoded.push(...(await this.decodeBatch(input, next as LmBatch, foldIn(stream, batch))));
     }
+    const { metrics, examples } = measure(input.predictMetrics(), decoded);
     const path = this.write(run.step, examples);
     const seconds = (performance.now() - started) / 1000;
     const drawn = (e: DecodedExample) =>
@@ -82,13 +96,13 @@ export class DecodeProgram implements Program<Run> {
     const tokens = examples.reduce((sum, e) => sum + drawn(e), 0);
     const throughput = { unit: TOKEN_UNIT.unit, perSec: tokens / seconds };
     const [changes, skipped] = [this.dataset.takeChanges(), input.skipped.take()];
-    return { examples, path, skipped, seconds, throughput, changes };
+    return { metrics, examples, path, skipped, seconds, throughput, changes };
   }
 
   private async decodeBatch(input: InputSource, batch: LmBatch, key: PrngKey): Promise<DecodedExample[]> {
     const { decoder } = this.task.hp.decode.hp;
     const lengths = exampleLengths(batch);
-    const prefixLengths = this.prefixLengths(lengths, foldIn(key, 0));
+    const prefixLengths = this.prefixLengths(batch, lengths, foldIn(key, 0));
     const stepper = await this.stepperOf(decoder.numRows(lengths.data.length));
     stepper.reset();
     const { extendStep, extendGreedily, prefill } = stepper;
@@ -107,7 +121,7 @@ export class DecodeProgram implements Program<Run> {
     if (this.#stepper?.rows === rows) return this.#stepper;
     await this.#stepper?.dispose();
     const { decoder } = this.task.hp.decode.hp;
-    const runs = expectedDecodeRuns(this.options, this.task, this.dataset.config);
+    const runs = expectedDecodeRuns(this.options, this.task, this.limit);
     this.#stepper = await Stepper.create({
       model: this.model,
       params: this.params,
@@ -119,10 +133,19 @@ export class DecodeProgram implements Program<Run> {
     return this.#stepper;
   }
 
-  private prefixLengths(lengths: Int32Tensor, key: PrngKey): Int32Tensor {
+  /** Lengths of the prompts, [B]: as the task says; else the inputs of examples that have them, or drawn. */
+  private prefixLengths(batch: LmBatch, lengths: Int32Tensor, key: PrngKey): Int32Tensor {
     const { decoder, prefixLength } = this.task.hp.decode.hp;
-    if (prefixLength === null) return decoder.drawPrefixLengths(lengths, key);
-    return { ...lengths, data: lengths.data.map((length) => Math.min(length, prefixLength)) };
+    const atMost = (limit: (row: number) => number): Int32Tensor => ({
+      ...lengths,
+      data: lengths.data.map((length, row) => Math.min(length, limit(row))),
+    });
+    if (prefixLength !== null) return atMost(() => prefixLength);
+    const { inputsIndicator } = batch as LmBatch & { readonly inputsIndicator?: Int32Tensor };
+    if (inputsIndicator === undefined) return decoder.drawPrefixLengths(lengths, key);
+    const size = inputsIndicator.shape[1]!;
+    // ids are a token behind the labels that inputsIndicator is about.
+    return atMost((row) => 1 + runOfOnes(inputsIndicator.data.subarray(row * size, (row + 1) * size)));
   }
 
   private write(step: number, examples: readonly DecodedExample[]): string {
@@ -131,6 +154,30 @@ export class DecodeProgram implements Program<Run> {
     writeJobFile(path, examples.map((e) => `${JSON.stringify(e)}\n`).join(''));
     return path;
   }
+}
+
+/** Metrics of the continuations, and the examples with what these compare. */
+function measure(
+  predictions: ExampleMetrics<ArrayLike<number>> | null,
+  examples: readonly DecodedExample[],
+): Pick<DecodeResult, 'metrics' | 'examples'> {
+  if (predictions === null) return { metrics: {}, examples };
+  const ids = examples.map(({ example_id = -1 }) => example_id);
+  const continuations = examples.map(({ decoded_ids, prefix_length }) => decoded_ids.slice(prefix_length));
+  predictions.add(ids, continuations);
+  const { metrics, compared } = predictions.result();
+  const completed = examples.map((example, i) => {
+    const values = compared.get(ids[i]!);
+    if (values === undefined) return example;
+    return { ...example, seqio_targets: values.target, seqio_postprocessed_predictions: values.output };
+  });
+  return { metrics, examples: completed };
+}
+
+/** Number of ones before the first other value. */
+function runOfOnes(values: Int32Array): number {
+  const end = values.findIndex((value) => value !== 1);
+  return end < 0 ? values.length : end;
 }
 
 /** Number of non-padding tokens of each row, [B]. */
@@ -149,6 +196,7 @@ function describeExamples(
   output: DecodeOutput,
 ): DecodedExample[] {
   const [rows = 0, exampleLength = 0] = batch.ids.shape;
+  const { exampleIds } = batch as LmBatch & { readonly exampleIds?: Int32Tensor };
   const samples = output.decodeLengths.data.length / rows;
   const size = output.outputIds.shape.at(-1)!;
   const text = (ids: ArrayLike<number>) => input.idsToStrings({ shape: [1, ids.length], data: ids })[0]!;
@@ -174,6 +222,7 @@ function describeExamples(
       prefix: text(ids.slice(0, prefixLength)),
       prefix_length: prefixLength,
       original: text(ids),
+      ...(exampleIds !== undefined && { example_id: exampleIds.data[row]! }),
       ids: [...ids],
       ...sampled[0]!,
       ...(samples > 1 && { sampled }),

@@ -35,13 +35,14 @@ export function expectedEvalRuns(
   return batches * occasions(options, task, evalIntervalSteps);
 }
 
-/** Tokens that all decodes of a dataset draw, at most. */
+/** Tokens that all decodes of a dataset draw, at most. @param batches of a decode; -1: all */
 export function expectedDecodeRuns(
   options: Pick<JobOptions, 'mode'>,
   task: SingleTask,
-  { evalLoopNumBatches }: Config<BaseInput>,
+  batches: number,
 ): number {
   const { decoder } = task.hp.decode.hp;
-  const batches = batchesOf(evalLoopNumBatches ?? 1);
-  return batches * decoder.hp.seqlen * occasions(options, task, task.hp.train.hp.decodeIntervalSteps);
+  return (
+    batchesOf(batches) * decoder.hp.seqlen * occasions(options, task, task.hp.train.hp.decodeIntervalSteps)
+  );
 }

@@ -18,7 +18,7 @@ export class MeasuredEvaluation {
     private readonly steps: EvalSteps,
     private readonly input: InputSource,
   ) {
-    this.#evaluation = new Evaluation(task.hp.evalMetrics);
+    this.#evaluation = new Evaluation(task.hp.evalMetrics, input.scoreMetrics());
     this.#watch.start();
   }
 

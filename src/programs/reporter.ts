@@ -15,7 +15,7 @@ import {
   throughputScalar,
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
-import type { SingleTask } from '../tasks/index.js';
+import type { SingleTask, WeightedValues } from '../tasks/index.js';
 import { describeConfigs } from './jobFiles.js';
 import { isOfOwnRun, type JobOptions } from './options.js';
 import { TRAIN } from './programDataset.js';
@@ -43,6 +43,14 @@ export interface Course {
 /** Whether a metric says nothing new: without auxiliary losses, the cross entropies are the total loss. */
 const isImplied = (name: string, value: number, total: number | undefined): boolean =>
   (name === 'aux_loss' && value === 0) || (['avg_xent', 'log_pplx'].includes(name) && value === total);
+
+/** Metrics as the console shows them: `total_loss 2.5`. */
+function shownMetrics(metrics: WeightedValues): string[] {
+  const total = metrics.total_loss?.value;
+  return Object.entries(metrics)
+    .filter(([name, { value }]) => !name.startsWith('num_') && !isImplied(name, value, total))
+    .map(([name, { value }]) => `${name} ${Number(value.toPrecision(5))}`);
+}
 
 /** Reports on one job. Must be closed at its end. */
 export class Reporter {
@@ -132,10 +140,7 @@ export class Reporter {
       ...skippedScalar(skipped),
     };
     this.#write(program, step, { ...scalars, ...images });
-    const total = metrics.total_loss?.value;
-    const shown = Object.entries(metrics)
-      .filter(([name, { value }]) => !name.startsWith('num_') && !isImplied(name, value, total))
-      .map(([name, { value }]) => `${name} ${Number(value.toPrecision(5))}`);
+    const shown = shownMetrics(metrics);
     const took = `${batches} ${batches === 1 ? 'batch' : 'batches'} in ${seconds.toFixed(1)} s`;
     this.#line.message(
       `${program} at step ${step}: ${shown.join(', ')}, ${took}, ${formatThroughput(throughput)}`,
@@ -143,7 +148,7 @@ export class Reporter {
   }
 
   decoded(program: string, step: number, result: DecodeResult): void {
-    const { examples, path, skipped, seconds, throughput, changes } = result;
+    const { metrics, examples, path, skipped, seconds, throughput, changes } = result;
     this.#dataTold(program, changes, skipped);
     const shown = examples.slice(0, printedExamples).map(describe);
     const scalars = {
@@ -151,9 +156,14 @@ export class Reporter {
       ...skippedScalar(skipped),
     };
     const tagged = Object.entries(scalars).map(([name, value]) => [`decode_metrics/${name}`, value]);
-    this.#write(program, step, { ...Object.fromEntries(tagged), decoded: verbatim(shown.join('\n\n')) });
+    this.#write(program, step, {
+      ...metricScalars(metrics),
+      ...Object.fromEntries(tagged),
+      decoded: verbatim(shown.join('\n\n')),
+    });
     const took = `${examples.length} examples in ${seconds.toFixed(1)} s`;
-    this.#line.message(`${program} at step ${step}: ${took}, ${formatThroughput(throughput)}, in ${path}`);
+    const parts = [...shownMetrics(metrics), took, formatThroughput(throughput)];
+    this.#line.message(`${program} at step ${step}: ${parts.join(', ')}, in ${path}`);
     for (const text of shown) this.#line.message(text);
   }
 

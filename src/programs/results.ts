@@ -38,12 +38,19 @@ export interface DecodedExample extends Sample {
   /** The whole example, starting with the prompt. */
   readonly original: string;
   readonly ids: readonly number[];
+  /** Number of the example in the data, where it has one. */
+  readonly example_id?: number;
+  /** What predict metrics compare: the target and the continuation, postprocessed. */
+  readonly seqio_targets?: unknown;
+  readonly seqio_postprocessed_predictions?: unknown;
   /** All continuations if the decoder draws several, including the one above. */
   readonly sampled?: readonly Sample[];
 }
 
 /** Result of a decode. */
 export interface DecodeResult {
+  /** The predict metrics of the data's tasks. */
+  readonly metrics: WeightedValues;
   readonly examples: readonly DecodedExample[];
   /** File with the examples. */
   readonly path: string;

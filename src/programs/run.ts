@@ -3,7 +3,7 @@ import { flatViews } from '../compiler/index.js';
 import { InterruptedError, type StopSignal } from '../system/index.js';
 import type { ProgramRun, WeightedValues } from '../tasks/index.js';
 import type { Reporter } from './reporter.js';
-import type { EvalResult } from './results.js';
+import type { DecodeResult, EvalResult } from './results.js';
 import type { FlatTrainState } from './taskState.js';
 import type { TrainMeter } from './trainMeter.js';
 
@@ -62,6 +62,12 @@ export class Run implements ProgramRun {
   evaluated(program: string, result: EvalResult): void {
     this.#results.set(program, { step: this.step, metrics: result.metrics });
     this.reporter.evaluated(program, this.step, result);
+  }
+
+  /** Records and reports the result of a decode. */
+  decoded(program: string, result: DecodeResult): void {
+    this.#results.set(program, { step: this.step, metrics: result.metrics });
+    this.reporter.decoded(program, this.step, result);
   }
 
   tell(line: string): void {

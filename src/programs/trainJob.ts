@@ -171,6 +171,7 @@ function programsOf(
   const ofTraining = evalSkipTrain ? [] : [new EvalTrainProgram(task, steps, input)];
   const evaluations = [...ofTraining, ...evals];
   const isEvaluated = mode !== 'train' || evaluations.some(({ name }) => name === trackMetric?.hp.evaluation);
-  const tracked = trackMetric !== null && isEvaluated ? [new TrackProgram(trackMetric, evaluations)] : [];
+  const tracked =
+    trackMetric !== null && isEvaluated ? [new TrackProgram(trackMetric, [...evaluations, ...decodes])] : [];
   return [...evaluations, ...decodes, ...tracked, ...programs];
 }

@@ -1,7 +1,7 @@
 /** @file Metrics of a whole evaluation: means of the batches' metrics, and those that are no means. */
 import type { HostTensor } from '../compiler/index.js';
-import { Configurable } from '../hparams/index.js';
-import type { Batch } from '../inputs/index.js';
+import { ConfigError, Configurable } from '../hparams/index.js';
+import type { Batch, ExampleMetrics } from '../inputs/index.js';
 import { WeightedMeans, type WeightedValue, type WeightedValues } from './metrics.js';
 
 /** Host tensors by name, each with the batch in front. */
@@ -38,7 +38,11 @@ export class Evaluation {
   readonly #means = new WeightedMeans();
   readonly #own: ReadonlyMap<string, { names: readonly string[]; accumulation: Accumulation }>;
 
-  constructor(evalMetrics: Readonly<Record<string, BaseEvalMetric>>) {
+  /** @param scores metrics of examples' log-likelihoods, which the data has */
+  constructor(
+    evalMetrics: Readonly<Record<string, BaseEvalMetric>>,
+    private readonly scores: ExampleMetrics<number> | null = null,
+  ) {
     this.#own = new Map(
       Object.entries(evalMetrics).map(([name, metric]) => [
         name,
@@ -54,12 +58,18 @@ export class Evaluation {
       const tensors = names.map((name) => [name, examples[name] ?? (batch[name] as HostTensor)] as const);
       accumulation.add(Object.fromEntries(tensors));
     }
+    if (this.scores === null) return;
+    if (examples.scores === undefined)
+      throw new ConfigError(
+        'The data has score metrics, and the model gives no `scores`, the log-likelihood of each example.',
+      );
+    this.scores.add((batch.exampleIds as HostTensor).data, examples.scores.data);
   }
 
-  /** Every metric: the means, then the others, which win where names are equal. */
+  /** Every metric: the means, then the others, which win where names are equal, then those of scores. */
   result(): WeightedValues {
     const means = this.#means.result();
     const own = [...this.#own].map(([name, { accumulation }]) => [name, accumulation.result(means)] as const);
-    return { ...means, ...Object.fromEntries(own) };
+    return { ...means, ...Object.fromEntries(own), ...this.scores?.result().metrics };
   }
 }

@@ -92,7 +92,7 @@ function unusedError({ hp }: SingleTask, cause: NoGradientError): ConfigError {
 
 /**
  * The evaluation step of a task as a pure function, without dropout: the model's metrics, those of its per-example
- * tensors that the task's `evalMetrics` read, and images of layers.
+ * tensors that the task's `evalMetrics` read, with `scores` where examples have numbers, and images of layers.
  *
  * @throws ConfigError for a tensor that neither the model nor the batch has.
  */
@@ -107,6 +107,8 @@ export function evalStep(
       task.model.fprop(batch),
     );
     const examples: Record<string, Tensor> = {};
+    if (batch.exampleIds !== undefined && perExample.scores !== undefined)
+      examples.scores = perExample.scores;
     for (const [metric, config] of Object.entries(task.hp.evalMetrics)) {
       for (const name of config.tensorNames()) {
         const tensor = perExample[name];

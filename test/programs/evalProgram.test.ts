@@ -3,16 +3,23 @@ import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { createTrainState } from '../../src/checkpoints/index.js';
 import { flatViews } from '../../src/compiler/index.js';
-import { build, type Config } from '../../src/hparams/index.js';
-import { type Batch, TextInput } from '../../src/inputs/index.js';
+import { build, type Config, copyWith } from '../../src/hparams/index.js';
+import {
+  type BaseInput,
+  type Batch,
+  type ExampleMetrics,
+  nextBatch,
+  TextInput,
+} from '../../src/inputs/index.js';
 import type { LanguageModel } from '../../src/models/index.js';
 import { BatchBuffers } from '../../src/programs/batchBuffers.js';
 import { EvalProgram } from '../../src/programs/evalProgram.js';
 import { EvalSteps } from '../../src/programs/evalStep.js';
 import type { JobOptions } from '../../src/programs/index.js';
 import { InterruptedError } from '../../src/system/index.js';
-import { F1, Perplexity, type SingleTask } from '../../src/tasks/index.js';
+import { Evaluation, F1, Perplexity, type SingleTask, WeightedMeans } from '../../src/tasks/index.js';
 import { project, temporaryDirectory } from '../command.js';
+import { Answers } from '../fixtures/faults/experiments/answers.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 
 let options: JobOptions;
@@ -65,6 +72,44 @@ test('batches of 1, 3 and 7 rows, with and without padding rows, give one result
   expect(seven!.weight).toBe(one!.weight);
   expect(three!.value).toBeCloseTo(one!.value, 5);
   expect(seven!.value).toBeCloseTo(one!.value, 5);
+});
+
+test('hosts that share the data come to the metrics of one: means by weight, and those of tasks by example', async () => {
+  const [, config] = new Answers().datasets();
+  const evaluate = async (input: BaseInput, joined: ExampleMetrics<number> | null = input.scoreMetrics()) => {
+    const evaluation = new Evaluation({}, joined);
+    for (let batch = await nextBatch(input); batch; batch = await nextBatch(input))
+      await steps.run(input.name, batch, evaluation);
+    return evaluation;
+  };
+  const one = (await evaluate(build(config!))).result();
+  const means = new WeightedMeans();
+  const joined = build(config!).scoreMetrics()!;
+  const shares: number[] = [];
+  for (const infeedHostIndex of [1, 0]) {
+    const host = build(copyWith(config!, { batchSize: 3, numInfeedHosts: 2, infeedHostIndex }));
+    const scores = host.scoreMetrics()!;
+    await evaluate(host, scores);
+    const sent = JSON.parse(JSON.stringify(scores.outputs)) as [number, number][];
+    shares.push(sent.length);
+    joined.add(
+      sent.map(([id]) => id),
+      sent.map(([, score]) => score),
+    );
+    host.reset();
+    means.add((await evaluate(host, null)).result());
+  }
+  // 8 examples: the last batch of host 1 is padding alone.
+  expect(shares).toEqual([3, 5]);
+  for (const [name, { value, weight }] of Object.entries({ ...means.result(), ...joined.result().metrics })) {
+    // Means of what is no mean: one a batch.
+    if (name === 'num_predictions' || name === 'aux_loss') continue;
+    expect({ name, value, weight }).toEqual({
+      name,
+      value: expect.closeTo(one[name]!.value, 4),
+      weight: one[name]!.weight,
+    });
+  }
 });
 
 test("evalMetrics are of the whole evaluation, of the model's tensors and the batch's", async () => {

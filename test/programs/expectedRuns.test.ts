@@ -26,7 +26,7 @@ test('evaluations: batches of all datasets and one of training, each time that t
 });
 
 test('decodes: tokens of all batches, each time that they are due', () => {
-  expect(expectedDecodeRuns({ mode: 'decode' }, task, dataset({}))).toBe(32);
-  expect(expectedDecodeRuns({ mode: 'decode' }, task, dataset({ evalLoopNumBatches: 3 }))).toBe(96);
-  expect(expectedDecodeRuns({ mode: 'train_and_decode' }, task, dataset({}))).toBe(2 * 32);
+  expect(expectedDecodeRuns({ mode: 'decode' }, task, 1)).toBe(32);
+  expect(expectedDecodeRuns({ mode: 'decode' }, task, 3)).toBe(96);
+  expect(expectedDecodeRuns({ mode: 'train_and_decode' }, task, 1)).toBe(2 * 32);
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
+import { answers } from '../fixtures/faults/experiments/answers.js';
 import { readEvents } from '../summaries/readEvents.js';
 import { stateAt, stepReached, untimedLines as untimed } from './runs.js';
 
@@ -256,4 +257,43 @@ test('more ids than the model has are an error before the first step', async () 
       'ids 0 to 59. Set task.model.lmTpl.vocabSize to 256 or more, or give the input a tokenizer with fewer ids.\n',
   });
   expect(existsSync(join(directory, 'experiment.json'))).toBe(false);
+});
+
+test("tasks' score and predict metrics are those of their examples", async () => {
+  const directory = temporaryDirectory();
+  const { code, stderr, stdout } = await run([
+    ...['--exp=answers.Answers', `--job_log_dir=${directory}`, '--mode=train_and_decode'],
+    ...['--set', 'numTrainSteps=12'],
+  ]);
+  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' });
+  const lines = untimed(directory);
+  const of = (program: string) => lines.find((line) => line.program === program)!;
+  const both = of('eval_test_both');
+  for (const [name, count] of [
+    ['animals', 5],
+    ['numbers', 3],
+  ] as const) {
+    // Each task alone, by the mean over its tokens.
+    const alone = of(`eval_test_${name}`);
+    const total = (alone['Metrics/log_pplx'] as number) * (alone['Metrics/log_pplx-weight'] as number);
+    expect(alone['Metrics/mean']).toBeCloseTo(-total / count, 4);
+    expect(both[`Metrics/${name}/mean`]).toBeCloseTo(-total / count, 4);
+    expect(both[`Metrics/${name}/mean-weight`]).toBe(count);
+  }
+  const decoded = readFileSync(join(directory, 'decoder_out/both/decoder_out_12_shard_0.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(decoded.map(({ example_id }) => example_id)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  const given = decoded.map(({ prefix, seqio_targets }) => prefix.replace('\0', '') + seqio_targets);
+  expect(given.toSorted()).toEqual(Object.values(answers).flat().toSorted());
+  const metrics = of('decode_test_both');
+  for (const [name, texts] of Object.entries(answers)) {
+    const own = decoded.filter((_, i) => (texts as readonly string[]).includes(given[i]!));
+    const right = own.filter((example) => example.decoded_substr === example.seqio_targets).length;
+    const characters = own.reduce((sum, example) => sum + example.decoded_substr.length, 0);
+    expect(metrics[`Metrics/${name}/exact`]).toBe(right / texts.length);
+    expect(metrics[`Metrics/${name}/length`]).toBe(characters / texts.length);
+  }
+  expect(stdout).toContain(`animals/length ${metrics['Metrics/animals/length']}`);
 });

@@ -19,6 +19,13 @@ export class Feature extends Configurable.with({
     return this.hp.tokenizer.vocabSize + this.hp.extraIds;
   }
 
+  /** The text of ids before the first one that ends a sequence. @throws InputError for an unknown id */
+  decodeUntilEos(ids: ArrayLike<number>): string {
+    const { eosId } = this.hp.tokenizer;
+    const end = eosId === null ? -1 : Array.prototype.indexOf.call(ids, eosId);
+    return this.decode(end < 0 ? ids : Array.prototype.slice.call(ids, 0, end));
+  }
+
   /** The text of ids, extra ones by their names. @throws InputError for an unknown id */
   decode(ids: ArrayLike<number>): string {
     const { tokenizer, extraIds } = this.hp;

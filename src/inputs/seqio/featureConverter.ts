@@ -51,6 +51,11 @@ export abstract class BaseFeatureConverter extends Configurable.with({
   /** Specs of a batch. */
   abstract batchSpecs(batchSize: number, lengths: FeatureLengths['lengths']): BatchSpecs;
 
+  /** Whether only labels of the feature `targets` have a weight. */
+  weighsTargetsAlone(_lengths: FeatureLengths['lengths']): boolean {
+    return true;
+  }
+
   /** Positions of a row, of each of its sequences. */
   abstract capacity(lengths: FeatureLengths['lengths']): readonly number[];
 

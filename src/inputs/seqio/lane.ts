@@ -30,6 +30,8 @@ export interface LaneSetting {
   readonly onError: OnError;
   /** Counts the examples that are left out. */
   readonly skipped: SkippedExamples;
+  /** Sees each example of a group, with its number, before the group's rows are given. */
+  readonly onExample?: (id: number, task: TaskExamples, made: KeyedExample) => void;
 }
 
 /** Place in a lane: rows taken of the group, examples made before it, and those drawn of each task. */
@@ -96,7 +98,8 @@ export class Lane {
   }
 
   #makeGroup(): Group {
-    const { tasks, features, converter, lengths, trims, groupRows, maxExamples, onError } = this.setting;
+    const { tasks, features, converter, lengths, trims, groupRows, maxExamples, onError, onExample } =
+      this.setting;
     const { examples: before } = this.#position;
     const drawn = [...this.#position.drawn];
     const segments: Segment[] = [];
@@ -104,9 +107,11 @@ export class Lane {
     const attempt = <T>(make: () => T, examples = 1) => skipped.attempt(onError, make, examples);
     const capacity = converter.capacity(lengths);
     const sizes = capacity.map(() => 0);
-    const pipelines = tasks.map(({ task }, t) => {
+    const pipelines = tasks.map((taskExamples, t) => {
+      const { task } = taskExamples;
       const given = { features: task.hp.features, lengths };
-      const emit = ({ example, place }: KeyedExample): void => {
+      const emit = (made: KeyedExample): void => {
+        const { example, place } = made;
         const id = before + segments.length;
         if (id >= maxExamples) return;
         const segment = attempt(() =>
@@ -114,6 +119,7 @@ export class Lane {
         );
         if (segment === undefined) return;
         segments.push(segment);
+        onExample?.(id, taskExamples, made);
         for (let i = 0; i < sizes.length; i++) sizes[i]! += segment.sizes[i]!;
       };
       return new Pipeline(task.stages, given, emit, attempt);

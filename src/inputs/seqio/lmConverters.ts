@@ -62,6 +62,10 @@ export class LanguageModelFeatures extends LabelledFeatureConverter.with({
     return lengths.inputs === undefined ? specs : { ...specs, inputsIndicator: specs.ids! };
   }
 
+  override weighsTargetsAlone({ inputs }: FeatureLengths['lengths']): boolean {
+    return inputs === undefined || this.hp.weightsOnTargetsOnly === true;
+  }
+
   protected override sizesOf({ inputs, targets }: Segment['tokens']): [number] {
     return [(inputs?.length ?? 0) + targets!.length];
   }

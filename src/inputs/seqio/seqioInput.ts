@@ -1,23 +1,21 @@
 /** @file SeqioInput: batches of a task or a mixture (Pax's SeqIOInput). */
 import { build, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
-import { paddingOf } from '../batchRows.js';
+import { EXAMPLE_IDS, paddingOf } from '../batchRows.js';
 import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
 import { ExampleInput } from '../exampleInput.js';
-import { EndOfData, InputError, placed } from '../inputErrors.js';
-import type { IdVocabulary, InputState } from '../inputSource.js';
+import { EndOfData, InputError } from '../inputErrors.js';
+import type { ExampleMetrics, IdVocabulary, InputState } from '../inputSource.js';
 import type { JsonValue } from '../jsonValue.js';
 import { savedPosition } from '../savedPosition.js';
 import type { BaseFeatureConverter, Segment } from './featureConverter.js';
 import type { LaneSetting } from './lane.js';
 import { joinLanes, Lanes, lanesState } from './lanes.js';
-import { Pipeline } from './pipeline.js';
+import { type Measured, PREDICTIONS, SCORES, TaskEvaluation } from './metrics/taskEvaluation.js';
+import { alignedExample, alignedExamples, laneExamples, type NumberedExample } from './numberedExamples.js';
 import { seqioFields } from './seqioFields.js';
-import { checkVocabularies, type MixtureOrTask, type Task } from './seqioTask.js';
+import { checkVocabularies, type MixtureOrTask, Task, withoutMetrics } from './seqioTask.js';
 import { digestOf, type OpenTasks, openTasks } from './taskExamples.js';
-
-/** Name of the number of each row's example in an evaluation's data, [batchSize]; -1 for padding. */
-const EXAMPLE_IDS = 'exampleIds';
 
 /** The data, opened on first use. */
 interface OpenData extends OpenTasks {
@@ -97,11 +95,9 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
   }
 
   override batchSpecs(): BatchSpecs {
-    const { batchSize, taskFeatureLengths, isTraining } = this.hp;
+    const { batchSize, taskFeatureLengths } = this.hp;
     const specs = this.#converter.batchSpecs(batchSize, taskFeatureLengths);
-    // A packed row has several examples.
-    const isEnumerated = !isTraining && !this.#converter.hp.pack;
-    return isEnumerated ? { ...specs, [EXAMPLE_IDS]: { shape: [batchSize], dtype: 'int32' } } : specs;
+    return this.#isEnumerated ? { ...specs, [EXAMPLE_IDS]: { shape: [batchSize], dtype: 'int32' } } : specs;
   }
 
   override async getNext(): Promise<Batch> {
@@ -187,28 +183,31 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
     return { vocabSize, tokenizer: { class: tokenizer.constructor.name, identity, learned } };
   }
 
+  override predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
+    return this.#evaluationOf(PREDICTIONS);
+  }
+
+  override scoreMetrics(): ExampleMetrics<number> | null {
+    const evaluation = this.#evaluationOf(SCORES);
+    if (evaluation === null || this.#converter.weighsTargetsAlone(this.hp.taskFeatureLengths))
+      return evaluation;
+    throw new InputError(
+      `Input '${this.name}': score metrics are of the targets' likelihood, and the converter gives inputs a weight, too: ` +
+        'set weightsOnTargetsOnly to true.',
+    );
+  }
+
   override async close(): Promise<void> {
     for (const task of this.#tasks) task.close();
     this.#data = undefined;
   }
 
   protected override emptyBatch(): Batch {
-    const batch = paddingOf(this.batchSpecs());
-    exampleIdsOf(batch)?.fill(-1);
-    return batch;
+    return paddingOf(this.batchSpecs());
   }
 
   protected override fillRow(q: number, batch: Batch, b: number): void {
-    const { tasks, setting } = this.#open();
-    const [examples] = tasks;
-    const { stages, hp } = examples!.task;
-    const given = { features: hp.features, lengths: setting.lengths };
-    const pipeline = new Pipeline(stages, given, ({ example, place }) => {
-      const { features, trims } = setting;
-      const segment = placed(place, () => this.#converter.segmentOf(example, q, features[0]!, trims));
-      this.#fill(batch, b, [segment]);
-    });
-    pipeline.push(examples!.at(q));
+    this.#fill(batch, b, [alignedExample(this.#open().setting, q).segment]);
   }
 
   /** What the rows are made of: a position in them means nothing for others. */
@@ -233,11 +232,29 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
     return this.hp.isTraining && this.hp.shuffle !== false;
   }
 
+  /** Whether rows have the numbers of their examples: a packed row has several. */
+  get #isEnumerated(): boolean {
+    return !this.hp.isTraining && !this.#converter.hp.pack;
+  }
+
   /** Whether each example gives one row. */
   get #isAligned(): boolean {
     const [task, ...others] = this.#tasks;
     const isOneToOne = task!.stages.every((stage) => stage.isOneToOne && stage.examplesAtOnce === 1);
     return others.length === 0 && isOneToOne && !this.#converter.hp.pack;
+  }
+
+  #evaluationOf<Output>(measured: Measured<Output>): TaskEvaluation<Output> | null {
+    const hasMetrics = this.#tasks.some((task) => Object.keys(measured.metricsOf(task)).length > 0);
+    if (!hasMetrics || !this.#isEnumerated || this.repeats) return null;
+    const isLone = this.#mixture instanceof Task;
+    return new TaskEvaluation(this.name, measured, () => this.#numberedExamples(), isLone);
+  }
+
+  #numberedExamples(): Iterable<NumberedExample> {
+    const { setting, lanes } = this.#open();
+    if (lanes === null) return alignedExamples(setting, this.numRows);
+    return laneExamples(setting, this.hp.evalAutoPad ? 1 : this.getGlobalBatchSize());
   }
 
   #batchOf(lanes: Lanes): Batch {
@@ -286,7 +303,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
   /** The same whether the config says what tokenizers have learned, as in another thread, or not. */
   #configDigest(): string {
     const { mixtureOrTask, featureConverter, taskFeatureLengths, splitName } = this.hp;
-    const learned = withTokenizerOf(mixtureOrTask, this.knownIdentity());
+    const learned = withoutMetrics(withTokenizerOf(mixtureOrTask, this.knownIdentity()));
     return digestOf([toJSON(learned), toJSON(featureConverter), taskFeatureLengths, splitName]);
   }
 }

@@ -1,11 +1,12 @@
 /** @file Task: a source, the steps that make features of its records, and its features (seqio.Task). */
 import { z } from 'zod';
-import { Configurable, instance } from '../../hparams/index.js';
+import { type Config, Configurable, deepCopy, instance, iterate, unset } from '../../hparams/index.js';
 import { InputError } from '../inputErrors.js';
 import { BaseRecordSource } from '../sources/recordSources.js';
 import type { RecordTable } from '../sources/recordTable.js';
 import { Feature } from './feature.js';
-import { type Preprocessor, preprocessorOf, preprocessors } from './preprocessor.js';
+import { metricFields } from './metrics/taskMetric.js';
+import { type Example, type Preprocessor, preprocessorOf, preprocessors, tokensOf } from './preprocessor.js';
 
 /** A task with the share of the examples that it gives. */
 export interface WeightedTask {
@@ -34,6 +35,7 @@ export abstract class MixtureOrTask extends Configurable.with({}) {
 export class Task extends MixtureOrTask.with({
   source: instance(BaseRecordSource, null).describe('The records, by split.'),
   preprocessors,
+  ...metricFields,
   features: z
     .record(z.string(), instance(Feature, null))
     .refine((features) => Object.keys(features).length > 0, { error: 'expected at least one feature' })
@@ -46,6 +48,17 @@ export class Task extends MixtureOrTask.with({
   get stages(): readonly Preprocessor[] {
     this.#stages ??= this.hp.preprocessors.map(preprocessorOf);
     return this.#stages;
+  }
+
+  /** What metrics compare with predictions: the text of the feature `targets`, postprocessed. */
+  targetOf(example: Example): unknown {
+    // Ids below 0 have no weight; their magnitudes are the ids.
+    return this.#postprocessed(tokensOf(example, 'targets').map(Math.abs), example, true);
+  }
+
+  /** What metrics compare with targets, of the ids that a model has decoded for an example. */
+  predictionOf(ids: ArrayLike<number>, example: Example): unknown {
+    return this.#postprocessed(ids, example, false);
   }
 
   /** The records of a split. @throws InputError for a source that can't be read */
@@ -61,6 +74,12 @@ export class Task extends MixtureOrTask.with({
     this.#tables.clear();
   }
 
+  #postprocessed(ids: ArrayLike<number>, example: Example, isTarget: boolean): unknown {
+    const { features, postprocessor } = this.hp;
+    const decoded = features.targets!.decodeUntilEos(ids);
+    return postprocessor === null ? decoded : postprocessor(decoded, { example, isTarget });
+  }
+
   override numRecords(split: string): number {
     return this.open(split).numRecords;
   }
@@ -72,6 +91,15 @@ export class Task extends MixtureOrTask.with({
   override tasks(): readonly Task[] {
     return [this];
   }
+}
+
+/** A copy without what says how models are measured, which rows of examples do not depend on. */
+export function withoutMetrics(config: Config<MixtureOrTask>): Config<MixtureOrTask> {
+  const copied = deepCopy(config);
+  const configs = [...iterate(copied)].map(({ config: part }) => part);
+  for (const part of configs.filter((part) => 'predictMetrics' in part))
+    for (const field of Object.keys(metricFields)) unset(part, field as never);
+  return copied;
 }
 
 /** @throws InputError where tasks have different vocabularies, for ids would mean different things */
