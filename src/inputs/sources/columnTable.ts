@@ -42,8 +42,9 @@ const placeIn =
     `${file.name}, row ${i}`;
 
 function unpacked(file: ColumnFile, wanted: readonly string[] | null): RecordTable | undefined {
-  const records = function* (): Generator<DataRecord> {
-    for (const block of file.blocks) yield* block.read();
+  const records = function* (): Generator<[DataRecord, number]> {
+    let row = 0;
+    for (const block of file.blocks) for (const record of block.read()) yield [record, row++];
   };
   return unpackedTable(file.file, [file.format, wanted], records, placeIn(file));
 }

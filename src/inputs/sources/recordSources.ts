@@ -1,12 +1,14 @@
-/** @file Sources of records: their contract, sources in memory, CSV and whole text files. */
-import { parse } from 'csv-parse/sync';
+/** @file Sources of records: their contract, sources in memory, CSV and whole texts. */
 import { z } from 'zod';
 import { Configurable } from '../../hparams/index.js';
-import { type CorpusFile, readFiles, resolveFiles, type SourceFile } from '../corpusFiles.js';
-import { InputError } from '../inputErrors.js';
+import { type CorpusFile, resolveFiles } from '../corpusFiles.js';
 import { byteOf, utf8Text } from '../utf8.js';
+import { csvRows } from './csvRows.js';
+import { joinTables } from './joinedTables.js';
 import { type DataRecord, memoryTable, type RecordTable, tableOf } from './recordTable.js';
 import { ALL, openSubSplits, SPLIT_NAME } from './subSplits.js';
+import { contentsDigest, unpackedTable } from './unpackedTable.js';
+import { openWatched, type WatchedFile } from './watchedFile.js';
 
 /** Base of all sources. A source of one's own extends `IterableSource`, or opens a table of its own. */
 export abstract class BaseRecordSource extends Configurable.with({}) {
@@ -80,33 +82,11 @@ export abstract class BaseFileSource extends BaseRecordSource.with({
   }
 }
 
-/** Files whose records stay in memory. */
-abstract class FileSource extends BaseFileSource.with({}) {
-  static override readonly isAbstract = true;
-
-  /** The records of a file, with the line on which each begins. @throws InputError */
-  protected abstract parse(file: SourceFile, text: string): Iterable<readonly [DataRecord, line: number]>;
-
-  protected override openFiles(files: readonly CorpusFile[]): RecordTable {
-    const read = readFiles(files);
-    const parsed = read.flatMap((file) =>
-      Array.from(this.parse(file, textOf(file)), ([record, line]) => ({ record, name: file.name, line })),
-    );
-    return memoryTable(
-      parsed.map(({ record }) => record),
-      (i) => `${parsed[i]!.name}:${parsed[i]!.line}`,
-      read.map(({ name, path, bytes }) => ({ name, path, size: bytes.length })),
-    );
-  }
-}
-
-/** The text of a UTF-8 file, without a byte order mark. @throws InputError */
-function textOf({ path, bytes }: SourceFile): string {
-  return utf8Text(bytes, byteOf(path)).replace(/^\uFEFF/, '');
-}
+/** Smaller tables stay in memory, for reading them takes less than a second. */
+const SMALLEST_UNPACKED = 16 * 2 ** 20;
 
 /** A CSV file's rows by column (RFC 4180): its first line names the columns, and all values are text. */
-export class CsvSource extends FileSource.with({
+export class CsvSource extends BaseFileSource.with({
   delimiter: z.string().min(1).default(',').describe('What separates values: a comma, a semicolon, a tab.'),
   columns: z
     .array(z.string())
@@ -115,35 +95,52 @@ export class CsvSource extends FileSource.with({
     .default(null)
     .describe('Names of the columns of files without a header; null: the first line has them.'),
 }) {
-  protected override parse({ path }: SourceFile, text: string): [DataRecord, number][] {
-    const { delimiter, columns } = this.hp;
-    try {
-      const rows: { record: DataRecord; info: { lines: number } }[] = parse(text, {
-        columns: columns === null ? (header: string[]) => distinct(header, path) : [...columns],
-        delimiter,
-        info: true,
-        skip_empty_lines: true,
-      }) as never;
-      return rows.map(({ record, info }) => [record, info.lines]);
-    } catch (error) {
-      if (error instanceof InputError) throw error;
-      throw new InputError(`${path} is not a CSV file of the kind expected: ${(error as Error).message}`, {
-        cause: error,
-      });
-    }
+  protected override openFiles(files: readonly CorpusFile[]): RecordTable {
+    return joinTables(files.map((file) => openWatched(file, (watched) => this.#tableOf(watched))));
   }
-}
 
-function distinct(header: readonly string[], path: string): string[] {
-  const names = header.map((name) => name.trim());
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice === undefined) return names;
-  throw new InputError(`${path}:1: two columns are called '${twice}'. Give each its own name.`);
+  #tableOf(file: WatchedFile): RecordTable {
+    const { delimiter, columns } = this.hp;
+    const rows = () => csvRows(file, { delimiter, columns });
+    const place = (line: number): string => `${file.name}:${line}`;
+    const unpacked =
+      file.size < SMALLEST_UNPACKED
+        ? undefined
+        : unpackedTable(file, ['CSV 1', delimiter, columns], rows, place);
+    if (unpacked !== undefined) return unpacked;
+    const parsed = Array.from(rows());
+    const digest = contentsDigest(parsed.length, file);
+    file.close();
+    return {
+      ...memoryTable(
+        parsed.map(([record]) => record),
+        (i) => place(parsed[i]![1]),
+        [file.dataFile],
+      ),
+      digest,
+    };
+  }
 }
 
 /** Whole text files: a record each, with its `text` and the `file`'s name. */
-export class TextFileSource extends FileSource {
-  protected override parse({ name }: SourceFile, text: string): [DataRecord, number][] {
-    return [[{ text, file: name }, 1]];
+export class TextFileSource extends BaseFileSource.with({}) {
+  protected override openFiles(files: readonly CorpusFile[]): RecordTable {
+    return joinTables(files.map((file) => openWatched(file, textTable)));
   }
+}
+
+function textTable(file: WatchedFile): RecordTable {
+  return {
+    numRecords: 1,
+    read() {
+      const text = utf8Text(file.read(0, file.size), byteOf(file.path)).replace(/^\uFEFF/, '');
+      return { text, file: file.name };
+    },
+    place: () => `${file.name}:1`,
+    files: [file.dataFile],
+    get digest() {
+      return contentsDigest(1, file);
+    },
+    close: () => file.close(),
+  };
 }

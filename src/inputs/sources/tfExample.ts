@@ -14,24 +14,36 @@ const VALUES = 1;
 
 /** Which list of a Feature holds each type. */
 const LISTS = { bytes: BYTES_LIST, string: BYTES_LIST, float32: FLOAT_LIST, int64: INT64_LIST } as const;
-const LIST_NAMES = ['an empty feature', 'bytes', 'float32', 'int64'];
+const LIST_NAMES = ['none', 'bytes', 'float32', 'int64'];
+
+const isOf = (dtype: string, value: string | number): boolean =>
+  dtype === 'string'
+    ? typeof value === 'string'
+    : dtype === 'float32'
+      ? typeof value === 'number'
+      : dtype === 'int64' && Number.isSafeInteger(value);
 
 /** How a feature is read, as `tf.io.FixedLenFeature` and `tf.io.VarLenFeature` say it. */
-export const exampleFeature = z.strictObject({
-  dtype: z
-    .enum(['string', 'bytes', 'float32', 'int64'])
-    .describe("Type of the values; 'string' is bytes that are UTF-8."),
-  shape: z
-    .array(z.int().nonnegative())
-    .nullable()
-    .default([])
-    .describe('[]: one value; [n, …]: as many, row-major; null: any number of values.'),
-  default: z
-    .union([z.string(), z.number()])
-    .nullable()
-    .default(null)
-    .describe('Each value of a feature that an example lacks; null: that is an error.'),
-});
+export const exampleFeature = z
+  .strictObject({
+    dtype: z
+      .enum(['string', 'bytes', 'float32', 'int64'])
+      .describe("Type of the values; 'string' is bytes that are UTF-8."),
+    shape: z
+      .array(z.int().nonnegative())
+      .nullable()
+      .default([])
+      .describe('[]: one value; [n, …]: as many, row-major; null: any number of values.'),
+    default: z
+      .union([z.string(), z.number()])
+      .nullable()
+      .default(null)
+      .describe('Each value of a feature that an example lacks; null: that is an error.'),
+  })
+  .refine(({ dtype, default: missing }) => missing === null || isOf(dtype, missing), {
+    path: ['default'],
+    error: 'must be a value of the dtype: text, a number, or an integer; bytes have none',
+  });
 
 /** Features by name. */
 export type ExampleFeatures = Readonly<Record<string, z.output<typeof exampleFeature>>>;
@@ -97,12 +109,15 @@ function readExample(bytes: Buffer, take: (name: string, list: number, values: V
 
 function readFeature(feature: ProtobufReader): { list: number; values: Value[] } {
   let list = 0;
-  const values: Value[] = [];
+  let values: Value[] = [];
   while (feature.next()) {
+    // A feature has one list, and the last one counts. Numbers of other fields are of later versions.
+    if (feature.field > INT64_LIST) continue;
+    if (feature.field !== list) values = [];
     list = feature.field;
     for (const items = feature.message; items.next(); ) {
       if (items.field !== VALUES) continue;
-      if (list === BYTES_LIST) values.push(Uint8Array.from(items.blob));
+      if (list === BYTES_LIST) values.push(new Uint8Array(items.blob));
       else if (list === FLOAT_LIST) items.addFloats(values as number[]);
       else if (list === INT64_LIST) items.addInts(values as (number | bigint)[]);
     }

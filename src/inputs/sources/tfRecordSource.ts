@@ -17,7 +17,7 @@ import { openWatched, type WatchedFile } from './watchedFile.js';
 const [HEAD_BYTES, TAIL_BYTES] = [12, 4];
 const CHUNK_BYTES = 2 ** 20;
 
-/** TFRecord files, read where they are, each record's checksums compared when it is read. */
+/** TFRecord files, read where they are. Checksums of lengths are compared in the scan, those of the data when it is read. */
 export class TfRecordSource extends BaseFileSource.with({
   features: z
     .record(z.string(), exampleFeature)
@@ -30,7 +30,7 @@ export class TfRecordSource extends BaseFileSource.with({
   protected override openFiles(files: readonly CorpusFile[]): RecordTable {
     const { features } = this.hp;
     const parse = (data: Buffer, place: () => string): DataRecord =>
-      features === null ? { data: Uint8Array.from(data) } : parseExample(data, features, place);
+      features === null ? { data: new Uint8Array(data) } : parseExample(data, features, place);
     return joinTables(files.map((file) => openWatched(file, (watched) => recordsOf(watched, parse))));
   }
 }

@@ -12,14 +12,14 @@ const CACHE: DataCache = { name: 'records', mostBytes: 32 * 2 ** 30 };
  * The records of a file, which is closed: only the first time that it is opened, `records` reads it.
  *
  * @param format all that its records depend on beside the file.
- * @param place of record `i`, for messages.
+ * @param records each with its position in the file. @param place of a position, for messages.
  * @returns undefined where the cache can't be written. @throws InputError for a file that is damaged
  */
 export function unpackedTable(
   file: WatchedFile,
   format: readonly unknown[],
-  records: () => Iterable<DataRecord>,
-  place: (i: number) => string,
+  records: () => Iterable<readonly [DataRecord, position: number]>,
+  place: (position: number) => string,
 ): RecordTable | undefined {
   const { dataFile, modified } = file;
   const key = ['records 1', ...format, dataFile.path, dataFile.size, modified];
@@ -27,18 +27,21 @@ export function unpackedTable(
     const path = cachedFile(CACHE, key, (to) => write(to, records(), file));
     const unpacked = openRecordFile(path, `${path}, unpacked from ${dataFile.path}`);
     file.close();
-    return { ...unpacked, place, files: [dataFile] };
+    return { ...unpacked, place: (i) => place(unpacked.position(i)), files: [dataFile] };
   } catch (error) {
     if (error instanceof InputError) throw error;
     return undefined;
   }
 }
 
-function write(path: string, records: Iterable<DataRecord>, file: WatchedFile): void {
+function write(path: string, records: Iterable<readonly [DataRecord, number]>, file: WatchedFile): void {
   const writer = new RecordFileWriter(path);
   try {
     let count = 0;
-    for (const record of records) writer.add(record, count++);
+    for (const [record, position] of records) {
+      writer.add(record, position);
+      count++;
+    }
     writer.finish(contentsDigest(count, file));
   } finally {
     writer.discard();

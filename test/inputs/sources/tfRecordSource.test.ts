@@ -23,7 +23,7 @@ function frame(data: Uint8Array): Buffer {
 const write = (...records: Uint8Array[]) => writeFileSync(path, Buffer.concat(records.map(frame)));
 type Features = Record<
   string,
-  { dtype: 'string' | 'bytes' | 'float32' | 'int64'; shape?: number[] | null; default?: number }
+  { dtype: 'string' | 'bytes' | 'float32' | 'int64'; shape?: number[] | null; default?: number | string }
 > | null;
 const open = (features: Features = null) => build(TfRecordSource.config({ files: [path], features })).open();
 
@@ -114,6 +114,30 @@ test('packed integers, negative and large ones', () => {
   const entry = new ProtobufMessage().string(1, 'n').message(2, feature);
   write(new ProtobufMessage().message(1, new ProtobufMessage().message(1, entry)).bytes());
   expect(open({ n: { dtype: 'int64', shape: null } }).read(0)).toEqual({ n: [-1, -(2n ** 63n), 10] });
+});
+
+test('a feature with two lists has the last one; fields of later versions are passed over; an empty list is none', () => {
+  const bytes = new ProtobufMessage().blob(1, Buffer.from('a'));
+  const ints = new ProtobufMessage().int(1, 7);
+  const feature = new ProtobufMessage().message(1, bytes).message(3, ints).message(9, bytes);
+  const entry = new ProtobufMessage().string(1, 'n').message(2, feature);
+  const empty = new ProtobufMessage()
+    .string(1, 'e')
+    .message(2, new ProtobufMessage().message(3, new ProtobufMessage()));
+  write(new ProtobufMessage().message(1, new ProtobufMessage().message(1, entry).message(1, empty)).bytes());
+  const features = { n: { dtype: 'int64' }, e: { dtype: 'int64', default: 4 } } as const;
+  expect(open(features).read(0)).toEqual({ n: 7, e: 4 });
+});
+
+test.each([
+  ['string', 0],
+  ['int64', 0.5],
+  ['float32', 'x'],
+  ['bytes', 'x'],
+] as const)('a default of %s cannot be %o', (dtype, value) => {
+  expect(() => TfRecordSource.config({ files: [path], features: { a: { dtype, default: value } } })).toThrow(
+    /features\.a\.default: must be a value of the dtype: text, a number, or an integer; bytes have none/,
+  );
 });
 
 test('what an example lacks, has of another type or number, or what is none', () => {
