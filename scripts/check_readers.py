@@ -1,5 +1,6 @@
 """Checks the samples of test/readers/writeSamples.ts with safetensors, TensorBoard, tokenizers, Pillow and librosa, and our
-readers with files of pyarrow; the argument is their directory. What is not installed is skipped."""
+readers with files of pyarrow and of TensorBoard's TFRecord writer; the argument is their directory. What is not installed is
+skipped."""
 
 import colorsys
 import glob
@@ -317,13 +318,80 @@ def check_columns(root):
         return [plain(inner) for inner in value]
 
     expected = [plain(row) for row in table.to_pylist(maps_as_pydicts="strict")]
-    command = ["node", "--import", "tsx", "test/readers/readColumns.ts", *paths]
+    command = ["node", "--import", "tsx", "test/readers/readFiles.ts", *paths]
     read = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     for path, rows in zip(paths, read, strict=True):
         assert len(rows) == count, (path, len(rows))
         for got, wanted in zip(rows, expected, strict=True):
             differing = {name: (got[name], wanted[name]) for name in wanted if got[name] != wanted[name]}
             assert got.keys() == wanted.keys() and not differing, (path, differing)
+
+
+def check_tfrecords(root):
+    """Examples that protobuf serializes and TensorBoard frames, plain and compressed, against what our source reads."""
+    import gzip
+    import random
+    import subprocess
+
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="t", syntax="proto3")
+
+    def message(name, *fields):
+        described = file.message_type.add(name=name)
+        for number, (field_name, kind, label, type_name) in enumerate(fields, 1):
+            described.field.add(name=field_name, number=number, type=kind, label=label, type_name=type_name)
+        return described
+
+    one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
+    message("BytesList", ("value", field.TYPE_BYTES, many, None))
+    message("FloatList", ("value", field.TYPE_FLOAT, many, None))
+    message("Int64List", ("value", field.TYPE_INT64, many, None))
+    lists = [("bytes_list", ".t.BytesList"), ("float_list", ".t.FloatList"), ("int64_list", ".t.Int64List")]
+    message("Feature", *((name, field.TYPE_MESSAGE, one, kind) for name, kind in lists))
+    features = message("Features", ("feature", field.TYPE_MESSAGE, many, ".t.Features.FeatureEntry"))
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=field.TYPE_STRING, label=one)
+    entry.field.add(name="value", number=2, type=field.TYPE_MESSAGE, label=one, type_name=".t.Feature")
+    message("Example", ("features", field.TYPE_MESSAGE, one, ".t.Features"))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    Example = message_factory.GetMessageClass(pool.FindMessageTypeByName("t.Example"))
+
+    draw = random.Random(5)
+    path = os.path.join(root, "a.tfrecord")
+    expected = []
+    with open(path, "wb") as target:
+        writer = RecordWriter(target)
+        for i in range(300):
+            ids = [draw.randint(-(2 ** draw.randint(0, 63)), 2 ** draw.randint(0, 63) - 1) for _ in range(i % 5)]
+            row = {
+                "text": f"ü😀{i}" * (i % 3),
+                "image": [draw.randbytes(draw.randint(0, 900)) for _ in range(i % 4)],
+                "weights": [i / 8, -i / 2],
+                "ids": ids,
+            }
+            example = Example()
+            example.features.feature["text"].bytes_list.value.append(row["text"].encode())
+            example.features.feature["image"].bytes_list.value.extend(row["image"])
+            example.features.feature["weights"].float_list.value.extend(row["weights"])
+            example.features.feature["ids"].int64_list.value.extend(ids)
+            writer.write(example.SerializeToString())
+            expected.append(
+                {
+                    **row,
+                    "image": [{"bytes": image.hex()} for image in row["image"]],
+                    "ids": [n if abs(n) < 2**53 else {"integer": str(n)} for n in ids],
+                }
+            )
+    with gzip.open(f"{path}.gz", "wb") as packed, open(path, "rb") as plain:
+        packed.write(plain.read())
+    command = ["node", "--import", "tsx", "test/readers/readFiles.ts", path, f"{path}.gz"]
+    tables = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert tables == [expected, expected]
 
 
 checks = {
@@ -334,6 +402,7 @@ checks = {
     "Pillow": check_images,
     "librosa": check_sounds,
     "pyarrow": check_columns,
+    "TFRecord": check_tfrecords,
 }
 for name, check in checks.items():
     try:
