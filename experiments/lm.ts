@@ -23,6 +23,7 @@ import {
 } from '../src/index.js';
 import {
   AppendEos,
+  CacheDatasetPlaceholder,
   Feature,
   LanguageModelFeatures,
   Mixture,
@@ -288,6 +289,7 @@ export class SmallBpe extends Small.with({
         Rekey.config({ keyMap: { targets: 'text' } }),
         Tokenize.config(),
         AppendEos.config(),
+        CacheDatasetPlaceholder.config(),
         SplitTokens.config(),
       ],
       features: { targets: Feature.config({ tokenizer }) },

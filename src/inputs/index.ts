@@ -44,6 +44,7 @@ export { type OpenInputOptions, openInput } from './prefetch.js';
 export { RebatchedInput } from './rebatchedInput.js';
 export { RecordInput } from './recordInput.js';
 export { RowInput } from './rowInput.js';
+export { CacheDatasetPlaceholder } from './seqio/cacheDatasetPlaceholder.js';
 export { MaskTokens, PrefixLm, SpanCorruption, spanCorruptionLengths } from './seqio/denoising.js';
 export { Feature } from './seqio/feature.js';
 export { BaseFeatureConverter, type FeatureLengths, type Segment } from './seqio/featureConverter.js';

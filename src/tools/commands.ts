@@ -53,6 +53,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
       'Shows examples of a dataset, decoded, with statistics; checks that the shards of hosts are disjoint and complete.',
     load: async () => (await import('./inspect/index.js')).inspectCommand,
   },
+  'cache-task': {
+    about: "Preprocesses a dataset's tasks once, into files that its input then reads.",
+    load: async () => (await import('./cacheTask/index.js')).cacheTask,
+  },
   analyze: {
     about:
       "Shows an experiment's layers and the cost of a training step, without allocating memory for them.",

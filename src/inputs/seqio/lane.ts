@@ -122,7 +122,7 @@ export class Lane {
         onExample?.(id, taskExamples, made);
         for (let i = 0; i < sizes.length; i++) sizes[i]! += segment.sizes[i]!;
       };
-      return new Pipeline(task.stages, given, emit, attempt);
+      return new Pipeline(task.stages, given, emit, attempt, task.firstStage);
     });
     const isFull = (): boolean =>
       before + segments.length >= maxExamples ||

@@ -1,6 +1,6 @@
 /** @file Mixture: tasks by their rates, or in proportion to their examples (seqio.Mixture). */
 import { z } from 'zod';
-import { instance } from '../../hparams/index.js';
+import { type Config, instance } from '../../hparams/index.js';
 import { MixtureOrTask, type Task, type WeightedTask } from './seqioTask.js';
 
 const rates = z
@@ -69,6 +69,10 @@ export class Mixture extends MixtureOrTask.with(
 
   override tasks(): readonly Task[] {
     return Object.values(this.hp.parts).flatMap((part) => part.tasks());
+  }
+
+  override configsOf({ parts }: Config<Mixture>): readonly Config<Task>[] {
+    return Object.entries(this.hp.parts).flatMap(([name, part]) => part.configsOf(parts[name]!));
   }
 }
 

@@ -18,14 +18,14 @@ export function alignedExample(
   q: number,
 ): NumberedExample & { readonly segment: Segment } {
   const [from] = tasks;
-  const { stages, hp } = from!.task;
+  const { stages, firstStage, hp } = from!.task;
   const given = { features: hp.features, lengths };
   const made: (NumberedExample & { readonly segment: Segment })[] = [];
-  const pipeline = new Pipeline(stages, given, ({ example, place }) => {
+  const emit = ({ example, place }: KeyedExample): void => {
     const segment = placed(place, () => converter.segmentOf(example, q, features[0]!, trims));
     made.push({ id: q, from: from!, example, place, segment });
-  });
-  pipeline.push(from!.at(q));
+  };
+  new Pipeline(stages, given, emit, undefined, firstStage).push(from!.at(q));
   return made[0]!;
 }
 

@@ -28,13 +28,15 @@ export class Pipeline {
     private readonly emit: (made: KeyedExample) => void,
     /** What `make` gives; undefined where so many examples are broken, and are to be left out. */
     private readonly attempt: <T>(make: () => T, examples: number) => T | undefined = (make) => make(),
+    /** Number of the first stage that runs: examples have passed those before it. */
+    private readonly firstStage = 0,
   ) {
     this.#waiting = stages.map(() => []);
   }
 
   /** Takes an example, and gives what it completes to `emit`. @throws InputError with the example's place */
   push(example: KeyedExample): void {
-    this.#take(example, 0);
+    this.#take(example, this.firstStage);
   }
 
   /** Gives what waits for further examples, without them. */

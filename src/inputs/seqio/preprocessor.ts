@@ -29,6 +29,11 @@ export interface Preprocessor {
   apply(examples: readonly Example[], context: PreprocessContext): Iterable<Example>;
 }
 
+/** Whether each example gives exactly one. */
+export function areOneToOne(stages: readonly Preprocessor[]): boolean {
+  return stages.every((stage) => stage.isOneToOne && stage.examplesAtOnce === 1);
+}
+
 /** A function of one's own: an example from an example. */
 export type ExampleFunction = (example: Example, context: PreprocessContext) => Example;
 

@@ -1,6 +1,7 @@
 /** @file Fields of SeqioInput (Pax's SeqIOInput.HParams). */
 import { z } from 'zod';
-import { sub } from '../../hparams/index.js';
+import { type Rules, type RuleValues, sub } from '../../hparams/index.js';
+import type { ExampleInput } from '../exampleInput.js';
 import { BaseFeatureConverter } from './featureConverter.js';
 import { LanguageModelFeatures } from './lmConverters.js';
 import { MixtureOrTask } from './seqioTask.js';
@@ -47,6 +48,17 @@ export const seqioFields = {
     .nullable()
     .default(null)
     .describe('Examples to read of data that ends; null: all.'),
+  useCached: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether to read what `luthier cache-task` has stored of the tasks, in place of their records.',
+    ),
+  cacheDirectory: z
+    .string()
+    .min(1)
+    .default('out/cached_tasks')
+    .describe('Directory of the caches, of which each has a folder.'),
   numLanes: z
     .int()
     .positive()
@@ -58,3 +70,22 @@ export const seqioFields = {
     .default(64)
     .describe('Rows that are packed together, about: more waste less of a row and take more memory.'),
 };
+
+/** Rules between the fields. */
+export const seqioRules: Rules<RuleValues<typeof ExampleInput, typeof seqioFields>> = (schema) =>
+  schema
+    .refine(
+      ({ repeat, isTraining, evalLoopNumBatches: count }) =>
+        !(repeat === true && !isTraining && (count === null || count === -1)),
+      {
+        path: ['evalLoopNumBatches'],
+        error: 'must be a number of batches where repeat is true: data without end has no end to read to',
+      },
+    )
+    .refine(
+      ({ repeat, isTraining, evalNumExamples }) => evalNumExamples === null || !(repeat ?? isTraining),
+      {
+        path: ['evalNumExamples'],
+        error: 'limits data that ends, and this repeats',
+      },
+    );

@@ -1,5 +1,5 @@
 /** @file SeqioInput: batches of a task or a mixture (Pax's SeqIOInput). */
-import { build, toJSON } from '../../hparams/index.js';
+import { build, type Config, toJSON } from '../../hparams/index.js';
 import { type Batch, type BatchSpecs, type BatchUnit, TOKEN_UNIT } from '../batch.js';
 import { EXAMPLE_IDS, paddingOf } from '../batchRows.js';
 import { type DataIdentity, withTokenizerOf } from '../dataIdentity.js';
@@ -9,12 +9,21 @@ import type { ExampleMetrics, IdVocabulary, InputState } from '../inputSource.js
 import type { JsonValue } from '../jsonValue.js';
 import { savedPosition } from '../savedPosition.js';
 import type { BaseFeatureConverter, Segment } from './featureConverter.js';
+import { InputCaches } from './inputCaches.js';
 import type { LaneSetting } from './lane.js';
 import { joinLanes, Lanes, lanesState } from './lanes.js';
 import { type Measured, PREDICTIONS, SCORES, TaskEvaluation } from './metrics/taskEvaluation.js';
 import { alignedExample, alignedExamples, laneExamples, type NumberedExample } from './numberedExamples.js';
-import { seqioFields } from './seqioFields.js';
-import { checkVocabularies, type MixtureOrTask, Task, withoutMetrics } from './seqioTask.js';
+import { areOneToOne } from './preprocessor.js';
+import { seqioFields, seqioRules } from './seqioFields.js';
+import {
+  checkVocabularies,
+  type MixtureOrTask,
+  Task,
+  vocabularyIdentity,
+  withoutMetrics,
+} from './seqioTask.js';
+import type { TaskCache } from './taskCache.js';
 import { digestOf, type OpenTasks, openTasks } from './taskExamples.js';
 
 /** The data, opened on first use. */
@@ -32,35 +41,21 @@ interface OpenData extends OpenTasks {
  * examples, or tasks are mixed, it is the place in each of `numLanes` lanes. Either way a run goes on exactly, and with
  * another batch size or number of hosts it neither repeats nor drops an example.
  */
-export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
-  schema
-    .refine(
-      ({ repeat, isTraining, evalLoopNumBatches: count }) =>
-        !(repeat === true && !isTraining && (count === null || count === -1)),
-      {
-        path: ['evalLoopNumBatches'],
-        error: 'must be a number of batches where repeat is true: data without end has no end to read to',
-      },
-    )
-    .refine(
-      ({ repeat, isTraining, evalNumExamples }) => evalNumExamples === null || !(repeat ?? isTraining),
-      {
-        path: ['evalNumExamples'],
-        error: 'limits data that ends, and this repeats',
-      },
-    ),
-) {
+export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   #mixture!: MixtureOrTask;
   #converter!: BaseFeatureConverter;
+  #caches!: InputCaches;
   #data: OpenData | undefined;
 
   protected override setup(): void {
     super.setup();
     this.#mixture = build(this.hp.mixtureOrTask);
     this.#converter = build(this.hp.featureConverter);
+    this.#caches = new InputCaches(this.name, this.hp, this.#mixture, () => this.#learned());
     const { taskFeatureLengths: lengths } = this.hp;
     this.named(() => {
       for (const { hp } of this.#tasks) this.#converter.readFeatures({ features: hp.features, lengths });
+      this.#caches.chooseRecords();
     });
     if (this.repeats && !this.#isAligned && this.hp.numInfeedHosts > this.hp.numLanes)
       throw new InputError(
@@ -176,11 +171,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
   }
 
   override knownIdentity(): DataIdentity {
-    const { features } = this.#tasks[0]!.hp;
-    const { tokenizer } = features.targets!.hp;
-    const vocabSize = Math.max(...Object.values(features).map((feature) => feature.vocabSize));
-    const [identity, learned] = [tokenizer.identity(), tokenizer.learned()];
-    return { vocabSize, tokenizer: { class: tokenizer.constructor.name, identity, learned } };
+    return vocabularyIdentity(this.#tasks);
   }
 
   override predictMetrics(): ExampleMetrics<ArrayLike<number>> | null {
@@ -200,6 +191,11 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
   override async close(): Promise<void> {
     for (const task of this.#tasks) task.close();
     this.#data = undefined;
+  }
+
+  /** The caches of the tasks in a directory, be they there or not. */
+  taskCaches(directory: string): TaskCache[] {
+    return this.named(() => this.#caches.in(directory));
   }
 
   protected override emptyBatch(): Batch {
@@ -224,6 +220,11 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
     };
   }
 
+  /** The tasks' config without their metrics, the same whether it says what tokenizers have learned, as in another thread, or not. */
+  #learned(): Config<MixtureOrTask> {
+    return withoutMetrics(withTokenizerOf(this.hp.mixtureOrTask, this.knownIdentity()));
+  }
+
   get #tasks(): readonly Task[] {
     return [...new Set(this.#mixture.tasks())];
   }
@@ -240,7 +241,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
   /** Whether each example gives one row. */
   get #isAligned(): boolean {
     const [task, ...others] = this.#tasks;
-    const isOneToOne = task!.stages.every((stage) => stage.isOneToOne && stage.examplesAtOnce === 1);
+    const isOneToOne = areOneToOne(task!.stages.slice(task!.firstStage));
     return others.length === 0 && isOneToOne && !this.#converter.hp.pack;
   }
 
@@ -300,11 +301,9 @@ export class SeqioInput extends ExampleInput.with(seqioFields, (schema) =>
     return { tasks, setting, contents, lanes, config: this.#configDigest() };
   }
 
-  /** The same whether the config says what tokenizers have learned, as in another thread, or not. */
   #configDigest(): string {
-    const { mixtureOrTask, featureConverter, taskFeatureLengths, splitName } = this.hp;
-    const learned = withoutMetrics(withTokenizerOf(mixtureOrTask, this.knownIdentity()));
-    return digestOf([toJSON(learned), toJSON(featureConverter), taskFeatureLengths, splitName]);
+    const { featureConverter, taskFeatureLengths, splitName } = this.hp;
+    return digestOf([toJSON(this.#learned()), toJSON(featureConverter), taskFeatureLengths, splitName]);
   }
 }
 

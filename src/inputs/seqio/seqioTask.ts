@@ -1,9 +1,19 @@
 /** @file Task: a source, the steps that make features of its records, and its features (seqio.Task). */
 import { z } from 'zod';
-import { type Config, Configurable, deepCopy, instance, iterate, unset } from '../../hparams/index.js';
+import {
+  type Config,
+  ConfigError,
+  Configurable,
+  deepCopy,
+  instance,
+  iterate,
+  unset,
+} from '../../hparams/index.js';
+import type { DataIdentity } from '../dataIdentity.js';
 import { InputError } from '../inputErrors.js';
 import { BaseRecordSource } from '../sources/recordSources.js';
 import type { RecordTable } from '../sources/recordTable.js';
+import { CacheDatasetPlaceholder } from './cacheDatasetPlaceholder.js';
 import { Feature } from './feature.js';
 import { metricFields } from './metrics/taskMetric.js';
 import { type Example, type Preprocessor, preprocessorOf, preprocessors, tokensOf } from './preprocessor.js';
@@ -29,7 +39,13 @@ export abstract class MixtureOrTask extends Configurable.with({}) {
 
   /** The tasks, each as often as the mixture has it; reads nothing. */
   abstract tasks(): readonly Task[];
+
+  /** The configs of the tasks, in their order. @param config what this was built from */
+  abstract configsOf(config: Config<MixtureOrTask>): readonly Config<Task>[];
 }
+
+/** Opens the cached examples of a split that has these records. @throws InputError where there are none */
+type OpenCached = (records: RecordTable) => RecordTable;
 
 /** Examples of one source. */
 export class Task extends MixtureOrTask.with({
@@ -43,6 +59,16 @@ export class Task extends MixtureOrTask.with({
 }) {
   readonly #tables = new Map<string, RecordTable>();
   #stages: readonly Preprocessor[] | undefined;
+  #openCached: OpenCached | undefined;
+
+  protected override setup(): void {
+    const placeholders = this.#placeholders;
+    if (placeholders.length > 1)
+      throw new ConfigError(
+        `Task.preprocessors: expected at most one CacheDatasetPlaceholder, got ${placeholders.length}. Keep the one up to ` +
+          'which examples are to be cached.',
+      );
+  }
 
   /** The preprocessors as the pipeline runs them. */
   get stages(): readonly Preprocessor[] {
@@ -61,11 +87,44 @@ export class Task extends MixtureOrTask.with({
     return this.#postprocessed(ids, example, false);
   }
 
-  /** The records of a split. @throws InputError for a source that can't be read */
+  get #placeholders(): readonly CacheDatasetPlaceholder[] {
+    return this.hp.preprocessors.filter((given) => given instanceof CacheDatasetPlaceholder);
+  }
+
+  /** Number of preprocessors whose results a cache holds: those before a CacheDatasetPlaceholder, or all. */
+  get numCachedStages(): number {
+    const [placeholder] = this.#placeholders;
+    return placeholder === undefined ? this.stages.length : this.hp.preprocessors.indexOf(placeholder);
+  }
+
+  /** Whether the task may be read from a cache only. */
+  get requiresCache(): boolean {
+    return this.#placeholders.some(({ hp }) => hp.required);
+  }
+
+  /** Has `open` give cached examples. */
+  readCached(openCached: OpenCached): void {
+    this.#openCached = openCached;
+  }
+
+  /** Number of the first preprocessor that what `open` gives has not passed. */
+  get firstStage(): number {
+    return this.#openCached === undefined ? 0 : this.numCachedStages;
+  }
+
+  /** The records of a split, or its cached examples. @throws InputError for a source, or a cache, that can't be read */
   open(split: string): RecordTable {
-    const table = this.#tables.get(split) ?? this.hp.source.open(split);
-    this.#tables.set(split, table);
-    return table;
+    const opened = this.#tables.get(split);
+    if (opened !== undefined) return opened;
+    const records = this.hp.source.open(split);
+    try {
+      const table = this.#openCached?.(records) ?? records;
+      this.#tables.set(split, table);
+      return table;
+    } catch (error) {
+      records.close();
+      throw error;
+    }
   }
 
   /** Closes what `open` has opened. */
@@ -91,6 +150,19 @@ export class Task extends MixtureOrTask.with({
   override tasks(): readonly Task[] {
     return [this];
   }
+
+  override configsOf(config: Config<Task>): readonly Config<Task>[] {
+    return [config];
+  }
+}
+
+/** Vocabulary and tokenizer of tasks that share them. */
+export function vocabularyIdentity([task]: readonly Task[]): DataIdentity {
+  const { features } = task!.hp;
+  const { tokenizer } = features.targets!.hp;
+  const vocabSize = Math.max(...Object.values(features).map((feature) => feature.vocabSize));
+  const [identity, learned] = [tokenizer.identity(), tokenizer.learned()];
+  return { vocabSize, tokenizer: { class: tokenizer.constructor.name, identity, learned } };
 }
 
 /** A copy without what says how models are measured, which rows of examples do not depend on. */

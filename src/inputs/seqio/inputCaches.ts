@@ -1,0 +1,59 @@
+/** @file The caches of an input's tasks. */
+import { type Config, copyWith, toJSON } from '../../hparams/index.js';
+import { InputError } from '../inputErrors.js';
+import type { JsonValue } from '../jsonValue.js';
+import type { OnError } from '../skippedExamples.js';
+import type { RecordTable } from '../sources/recordTable.js';
+import { openCachedTable } from './cachedTable.js';
+import type { MixtureOrTask, Task } from './seqioTask.js';
+import { TaskCache } from './taskCache.js';
+
+/** What an input's config says of caches. */
+interface CacheSetting {
+  readonly splitName: string;
+  readonly onError: OnError;
+  readonly useCached: boolean;
+  readonly cacheDirectory: string;
+}
+
+/** The caches of a mixture's tasks, each of one split. */
+export class InputCaches {
+  readonly #command: string;
+
+  /** @param learned gives the mixture's config with what its tokenizers have learned, which reads their files. */
+  constructor(
+    inputName: string,
+    private readonly setting: CacheSetting,
+    private readonly mixture: MixtureOrTask,
+    private readonly learned: () => Config<MixtureOrTask>,
+  ) {
+    this.#command = `npx luthier cache-task EXP --dataset=${inputName}`;
+  }
+
+  /** Has the tasks read their caches where the config says so. @throws InputError where it doesn't, and a task must */
+  chooseRecords(): void {
+    const { useCached, cacheDirectory } = this.setting;
+    for (const task of new Set(this.mixture.tasks())) {
+      if (useCached) task.readCached((records) => openCachedTable(this.#of(task, records, cacheDirectory)));
+      else if (task.requiresCache)
+        throw new InputError(
+          'the CacheDatasetPlaceholder of a task says required: it is read from its cache only. Set useCached: true, and run ' +
+            `${this.#command} once.`,
+        );
+    }
+  }
+
+  /** The caches in a directory, be they there or not, each with its source open. */
+  in(directory: string): TaskCache[] {
+    const tasks = [...new Set(this.mixture.tasks())];
+    return tasks.map((task) => this.#of(task, task.hp.source.open(this.setting.splitName), directory));
+  }
+
+  #of(task: Task, records: RecordTable, directory: string): TaskCache {
+    const { splitName: split, onError } = this.setting;
+    const whole = this.mixture.configsOf(this.learned())[this.mixture.tasks().indexOf(task)]!;
+    const cached = copyWith(whole, { preprocessors: whole.preprocessors.slice(0, task.numCachedStages) });
+    const config = toJSON(cached) as unknown as JsonValue;
+    return new TaskCache({ task, split, records, config, onError, command: this.#command }, directory);
+  }
+}

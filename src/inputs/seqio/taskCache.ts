@@ -1,0 +1,124 @@
+/** @file Cache of a task's split: its fingerprint, its folder, its shards and their manifest. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { InputError } from '../inputErrors.js';
+import type { JsonValue } from '../jsonValue.js';
+import type { OnError } from '../skippedExamples.js';
+import type { RecordTable } from '../sources/recordTable.js';
+import type { RecordRange } from './cachedExamples.js';
+import type { Task } from './seqioTask.js';
+import { digestOf } from './taskExamples.js';
+
+/** Goes up where equal configs give other examples, or where files have another form. */
+const FORMAT = 1;
+const MANIFEST = 'manifest.json';
+
+/** Numbers of a task's cached examples, as SeqIO's `cached_dataset_stats`. */
+export interface CacheStatistics {
+  readonly examples: number;
+  /** Records that were left out, as they are broken. */
+  readonly skipped: number;
+  /** Token ids of all examples together, and of the longest one, by feature. */
+  readonly features: { readonly [name: string]: { readonly tokens: number; readonly longest: number } };
+}
+
+/** A shard in the manifest. */
+export interface ShardEntry {
+  readonly file: string;
+  readonly bytes: number;
+  readonly statistics: CacheStatistics;
+}
+
+/** What `manifest.json` says of a cache whose shards are all there. */
+export interface CacheManifest {
+  readonly fingerprint: string;
+  readonly split: string;
+  readonly records: number;
+  readonly sourceDigest: string;
+  readonly statistics: CacheStatistics;
+  readonly shards: readonly ShardEntry[];
+  /** The task's config, up to the placeholder. */
+  readonly task: JsonValue;
+}
+
+/** What a cache is of. */
+export interface CacheSubject {
+  readonly task: Task;
+  readonly split: string;
+  /** The split's records. */
+  readonly records: RecordTable;
+  /** The task's config with the preprocessors whose results are cached alone, and with what its tokenizers have learned. */
+  readonly config: JsonValue;
+  readonly onError: OnError;
+  /** Command that makes the cache. */
+  readonly command: string;
+}
+
+/** A cache, which may be there or not. Its folder is named by its fingerprint: what another config gives is another one. */
+export class TaskCache {
+  readonly fingerprint: string;
+  readonly folder: string;
+
+  constructor(
+    readonly subject: CacheSubject,
+    directory: string,
+  ) {
+    const { split, records, config, onError, task } = subject;
+    const tokenizers = Object.entries(task.hp.features).map(([name, { hp }]) => [
+      name,
+      hp.tokenizer.identity(),
+    ]);
+    this.fingerprint = digestOf([FORMAT, split, records.digest, config, tokenizers, onError]);
+    this.folder = resolve(directory, this.fingerprint);
+  }
+
+  /** The records of shard s of n. */
+  rangeOf(s: number, n: number): RecordRange {
+    const { numRecords } = this.subject.records;
+    return { from: Math.floor((s * numRecords) / n), to: Math.floor(((s + 1) * numRecords) / n) };
+  }
+
+  pathOf(file: string): string {
+    return join(this.folder, file);
+  }
+
+  get manifestPath(): string {
+    return this.pathOf(MANIFEST);
+  }
+
+  /** The manifest; undefined where not all shards are there. @throws InputError for one that is damaged */
+  manifest(): CacheManifest | undefined {
+    if (!existsSync(this.manifestPath)) return undefined;
+    try {
+      return JSON.parse(readFileSync(this.manifestPath, 'utf8')) as CacheManifest;
+    } catch (error) {
+      throw new InputError(
+        `${this.manifestPath} is damaged: ${(error as Error).message}. Remove it; ${this.subject.command} writes it anew.`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+/** The file of shard s of n. */
+export const shardFile = (s: number, n: number): string =>
+  `${String(s).padStart(5, '0')}-of-${String(n).padStart(5, '0')}.records`;
+
+/** The number of shards that a shard's file belongs to; undefined for another file. */
+export function shardCountOf(file: string): number | undefined {
+  const digits = /^\d{5}-of-(\d{5})\.records$/.exec(file)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** Those of several shards together. */
+export function addStatistics(all: readonly CacheStatistics[]): CacheStatistics {
+  const features: Record<string, { tokens: number; longest: number }> = {};
+  for (const { features: added } of all)
+    for (const [name, { tokens, longest }] of Object.entries(added)) {
+      const before = features[name] ?? { tokens: 0, longest: 0 };
+      features[name] = { tokens: before.tokens + tokens, longest: Math.max(before.longest, longest) };
+    }
+  const sum = (of: (each: CacheStatistics) => number): number =>
+    all.reduce((total, each) => total + of(each), 0);
+  return { examples: sum(({ examples }) => examples), skipped: sum(({ skipped }) => skipped), features };
+}
