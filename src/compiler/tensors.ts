@@ -50,7 +50,7 @@ export function newHostArray(dtype: DType, size: number): HostArray {
 }
 
 /** A host array for `size` elements of `dtype` in `buffer`, from byte `begin` on. */
-export function hostArrayIn(buffer: ArrayBuffer, begin: number, dtype: DType, size: number): HostArray {
+export function hostArrayIn(buffer: ArrayBufferLike, begin: number, dtype: DType, size: number): HostArray {
   if (dtype === 'float32') return new Float32Array(buffer, begin, size);
   return dtype === 'int32' ? new Int32Array(buffer, begin, size) : new Uint8Array(buffer, begin, size);
 }

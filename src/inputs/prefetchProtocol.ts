@@ -3,6 +3,7 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { JsonDocument } from '../hparams/index.js';
 import type { Batch } from './batch.js';
+import type { SlottedBatch } from './batchSlots.js';
 import type { InputState } from './inputSource.js';
 import type { Skipped } from './skippedExamples.js';
 
@@ -24,8 +25,8 @@ export interface StartCommand {
   readonly stride: number;
 }
 
-/** To the thread; `taken`: a batch of the last start has been consumed. */
-export type PrefetchCommand = StartCommand | { readonly kind: 'taken' };
+/** To the thread; `taken`: an item of the last start has been consumed, and its batch copied out of its slot. */
+export type PrefetchCommand = StartCommand | { readonly kind: 'taken'; readonly slot: number | undefined };
 
 /** A batch, null at the end of the data, and the input's state after it. */
 export interface Item {
@@ -35,10 +36,15 @@ export interface Item {
   readonly skipped: Skipped;
 }
 
+/** An item with its batch in a slot of the thread's. */
+export interface SlottedItem extends Omit<Item, 'batch'> {
+  readonly batch: SlottedBatch | null;
+}
+
 /** From the thread. Items carry the generation of their start command. */
 export type PrefetchMessage =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'item'; readonly generation: number; readonly item: Item }
+  | { readonly kind: 'item'; readonly generation: number; readonly item: SlottedItem }
   | { readonly kind: 'error'; readonly error: Error };
 
 /** Messages of a port in order, taken at once if available, else awaited. */

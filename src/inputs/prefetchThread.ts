@@ -2,6 +2,7 @@
 import { extname } from 'node:path';
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { startWorker } from '../workers/index.js';
+import { SlotReader } from './batchSlots.js';
 import {
   type Item,
   Mailbox,
@@ -14,6 +15,8 @@ import {
 export class PrefetchThread {
   readonly #worker: Worker;
   readonly #mailbox: Mailbox<PrefetchMessage>;
+  /** Those of the last start. */
+  #slots = new SlotReader();
   #isReady = false;
   #failure: Error | undefined;
   #isClosed = false;
@@ -38,6 +41,7 @@ export class PrefetchThread {
 
   /** Forgets what it read ahead, and reads on as told. */
   start(command: Omit<StartCommand, 'kind'>): void {
+    this.#slots = new SlotReader();
     this.#mailbox.port.postMessage({ kind: 'start', ...command });
   }
 
@@ -47,8 +51,10 @@ export class PrefetchThread {
       const message = this.#next();
       if (message === undefined) await this.#mailbox.wait();
       else if (message.kind === 'item' && message.generation === generation) {
-        this.#mailbox.port.postMessage({ kind: 'taken' });
-        return message.item;
+        const { batch, ...item } = message.item;
+        const copy = batch && this.#slots.read(batch);
+        this.#mailbox.port.postMessage({ kind: 'taken', slot: batch?.slot });
+        return { ...item, batch: copy };
       }
     }
     return undefined;

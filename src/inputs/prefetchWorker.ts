@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
 import { build, type Config, Configurable, fromJSON, registerClass } from '../hparams/index.js';
 import type { BaseInput } from './baseInput.js';
-import { arraysOf, type Batch, batchBytes, mapBatch } from './batch.js';
+import { type Batch, batchBytes } from './batch.js';
+import { SlotWriter } from './batchSlots.js';
 import * as inputs from './index.js';
 import { untilEnd } from './inputSource.js';
 import {
@@ -18,8 +19,7 @@ import {
 
 const { document, modules, port } = workerData as PrefetchWorkerData;
 const commands = new Mailbox<PrefetchCommand>(port);
-const post = (message: PrefetchMessage, transferred: readonly ArrayBuffer[] = []): void =>
-  port.postMessage(message, transferred);
+const post = (message: PrefetchMessage): void => port.postMessage(message);
 
 /** Memory for small batches, of which more may queue, since programs take several at once. */
 const AHEAD_BYTES = 4 << 20;
@@ -57,22 +57,19 @@ async function readAhead(input: BaseInput, start: StartCommand): Promise<StartCo
   const { generation, state, first, stride } = start;
   input.setState(state);
   await input.skip(first);
+  const slots = new SlotWriter();
   let depth = 1;
   for (let waiting = 0; ; ) {
     const command = waiting < depth ? commands.take() : await nextCommand();
     if (command?.kind === 'start') return command;
-    if (command?.kind === 'taken') waiting--;
-    else {
+    if (command?.kind === 'taken') {
+      waiting--;
+      if (command.slot !== undefined) slots.release(command.slot);
+    } else {
       const batch = await untilEnd(() => input.getNext());
-      // A view may be part of larger memory, which must not be sent.
-      const copy = batch && mapBatch(batch, ({ data, ...spec }) => ({ ...spec, data: data.slice() }));
-      const item = {
-        batch: (copy as Batch | undefined) ?? null,
-        state: input.getState(),
-        skipped: input.skipped.take(),
-      };
-      const buffers = item.batch ? [...arraysOf(item.batch)].map(([, { data }]) => data.buffer) : [];
-      post({ kind: 'item', generation, item }, buffers as ArrayBuffer[]);
+      const written = batch === undefined ? null : slots.write(batch);
+      const item = { batch: written, state: input.getState(), skipped: input.skipped.take() };
+      post({ kind: 'item', generation, item });
       if (batch === undefined) return nextStart();
       await input.skip(stride - 1);
       depth = depthOf(input, batch);

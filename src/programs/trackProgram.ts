@@ -21,7 +21,7 @@ export class TrackProgram implements Program<Run> {
   #state: z.infer<typeof state> = { best: null, since: 0, step: null };
 
   /**
-   * @param evaluations the run's evaluations.
+   * @param evaluations the run's evaluations and decodes.
    * @throws ConfigError where none of them has the name that `track` gives.
    */
   constructor(
@@ -34,7 +34,7 @@ export class TrackProgram implements Program<Run> {
       const names = evaluations.map(({ name }) => name);
       throw new ConfigError(
         `task.train.trackMetric.evaluation: this run has no '${evaluation}'.${didYouMean(evaluation, names)} ` +
-          `Its evaluations: ${names.join(', ') || 'none'}.`,
+          `Its evaluations and decodes: ${names.join(', ') || 'none'}.`,
         { path: 'task.train.trackMetric.evaluation' },
       );
     }
