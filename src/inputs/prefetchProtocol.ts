@@ -37,7 +37,7 @@ export interface Item {
 }
 
 /** An item with its batch in a slot of the thread's. */
-export interface SlottedItem extends Omit<Item, 'batch'> {
+interface SlottedItem extends Omit<Item, 'batch'> {
   readonly batch: SlottedBatch | null;
 }
 

@@ -10,30 +10,15 @@ import type { JsonValue } from '../jsonValue.js';
 import { savedPosition } from '../savedPosition.js';
 import type { BaseFeatureConverter, Segment } from './featureConverter.js';
 import { InputCaches } from './inputCaches.js';
-import type { LaneSetting } from './lane.js';
-import { joinLanes, Lanes, lanesState } from './lanes.js';
+import { joinLanes, type Lanes, lanesState } from './lanes.js';
 import { type Measured, PREDICTIONS, SCORES, TaskEvaluation } from './metrics/taskEvaluation.js';
 import { alignedExample, alignedExamples, laneExamples, type NumberedExample } from './numberedExamples.js';
 import { areOneToOne } from './preprocessor.js';
+import { newLanes, type OpenData, openData } from './seqioData.js';
 import { seqioFields, seqioRules } from './seqioFields.js';
-import {
-  checkVocabularies,
-  type MixtureOrTask,
-  Task,
-  vocabularyIdentity,
-  withoutMetrics,
-} from './seqioTask.js';
+import { type MixtureOrTask, Task, vocabularyIdentity, withoutMetrics } from './seqioTask.js';
 import type { TaskCache } from './taskCache.js';
-import { digestOf, type OpenTasks, openTasks } from './taskExamples.js';
-
-/** The data, opened on first use. */
-interface OpenData extends OpenTasks {
-  readonly setting: LaneSetting;
-  /** null where each example gives one row: then rows are numbered as examples are. */
-  readonly lanes: Lanes | null;
-  /** Digest of what says how rows are made of the records. */
-  readonly config: string;
-}
+import { digestOf } from './taskExamples.js';
 
 /**
  * Examples of tasks as batches. Training shuffles and repeats; evaluations read in order, once. Where each example gives
@@ -45,7 +30,9 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   #mixture!: MixtureOrTask;
   #converter!: BaseFeatureConverter;
   #caches!: InputCaches;
+  /** Opened on first use. */
   #data: OpenData | undefined;
+  #digest: string | undefined;
 
   protected override setup(): void {
     super.setup();
@@ -125,7 +112,7 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   override reset(): void {
     super.reset();
     const { lanes, setting } = this.#open();
-    if (lanes !== null) lanes.state = newLanes(setting, this).state;
+    if (lanes !== null) lanes.state = newLanes(setting, this.hp).state;
   }
 
   override getState(): InputState {
@@ -209,10 +196,9 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   /** What the rows are made of: a position in them means nothing for others. */
   protected override identity(): { readonly [name: string]: JsonValue } {
     const { packingRows, numLanes } = this.hp;
-    const { contents, config } = this.#open();
     return {
-      data: contents,
-      config,
+      data: this.#open().contents,
+      config: this.#configDigest,
       shuffle: this.#shuffles,
       repeat: this.repeats,
       seed: this.hp.inputRandomSeed ?? 0,
@@ -272,46 +258,34 @@ export class SeqioInput extends ExampleInput.with(seqioFields, seqioRules) {
   }
 
   #open(): OpenData {
-    this.#data ??= this.named(() => this.#openData());
+    this.#data ??= this.named(() =>
+      openData(this.hp, {
+        mixture: this.#mixture,
+        tasks: this.#tasks,
+        converter: this.#converter,
+        shuffles: this.#shuffles,
+        repeats: this.repeats,
+        isAligned: this.#isAligned,
+        skipped: this.skipped,
+      }),
+    );
     return this.#data;
   }
 
-  #openData(): OpenData {
-    const { splitName, taskFeatureLengths, trimOutputFeatures, numLanes, packingRows, onError } = this.hp;
-    const order = { seed: this.hp.inputRandomSeed ?? 0, shuffles: this.#shuffles, repeats: this.repeats };
-    checkVocabularies(this.#tasks);
-    const { tasks, contents } = openTasks(this.#mixture.weightedTasks(splitName), splitName, order);
-    const setting: LaneSetting = {
-      tasks,
-      features: tasks.map(({ task }) =>
-        this.#converter.readFeatures({ features: task.hp.features, lengths: taskFeatureLengths }),
-      ),
-      converter: this.#converter,
-      lengths: taskFeatureLengths,
-      trims: trimOutputFeatures,
-      seed: order.seed,
-      shuffles: order.shuffles,
-      numLanes: this.repeats ? numLanes : 1,
-      groupRows: packingRows,
-      maxExamples: this.hp.evalNumExamples ?? Number.POSITIVE_INFINITY,
-      onError,
-      skipped: this.skipped,
-    };
-    const lanes = this.#isAligned ? null : newLanes(setting, this);
-    return { tasks, setting, contents, lanes, config: this.#configDigest() };
-  }
-
-  #configDigest(): string {
+  /** Digest of what says how rows are made of the records. */
+  get #configDigest(): string {
     const { featureConverter, taskFeatureLengths, splitName } = this.hp;
-    return digestOf([toJSON(this.#learned()), toJSON(featureConverter), taskFeatureLengths, splitName]);
+    this.#digest ??= digestOf([
+      toJSON(this.#learned()),
+      toJSON(featureConverter),
+      taskFeatureLengths,
+      splitName,
+    ]);
+    return this.#digest;
   }
 }
 
 /** The numbers of a batch's examples, where it has them. */
 function exampleIdsOf(batch: Batch): Int32Array | undefined {
   return (batch[EXAMPLE_IDS] as { readonly data: Int32Array } | undefined)?.data;
-}
-
-function newLanes(setting: LaneSetting, { hp }: SeqioInput): Lanes {
-  return new Lanes(setting, hp, !hp.evalAutoPad);
 }
