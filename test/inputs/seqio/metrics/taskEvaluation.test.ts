@@ -8,6 +8,7 @@ import {
   ExactMatch,
   type Example,
   FlatMap,
+  InputError,
   LanguageModelFeatures,
   MeanScore,
   Mixture,
@@ -27,6 +28,17 @@ const copies = configurable(
   },
   {},
   { name: 'copies' },
+);
+
+/** Refuses every fifth number. */
+const picky = configurable(
+  () => (example: Example) => {
+    const number = Number((example.targets as string).split(' ')[0]);
+    if (number % 5 === 3) throw new InputError(`${number} is refused`);
+    return example;
+  },
+  {},
+  { name: 'picky' },
 );
 
 /** Texts as numbers; those that are targets, negative. */
@@ -54,11 +66,19 @@ const shape = fc.record({
   evalAutoPad: fc.boolean(),
   packingRows: fc.integer({ min: 1, max: 8 }),
   hosts: fc.integer({ min: 1, max: 4 }),
+  onError: fc.constantFrom('fail', 'skip'),
 });
 
-function task(count: number, from: number, isSplit: boolean, values: Partial<ConfigValues<Task>> = {}) {
+function task(
+  count: number,
+  from: number,
+  isSplit: boolean,
+  values: Partial<ConfigValues<Task>> = {},
+  isPicky = false,
+) {
   const split = isSplit ? [FlatMap.config({ make: copies.config({}) })] : [];
-  const made = numbersTask({ count, from }, [...split, Tokenize.config(), AppendEos.config()]);
+  const before = [...(isPicky ? [picky.config({})] : []), ...split];
+  const made = numbersTask({ count, from }, [...before, Tokenize.config(), AppendEos.config()]);
   const scoreMetrics = { mean: MeanScore.config() };
   const predictMetrics = { exact: ExactMatch.config() };
   return Object.assign(made, { scoreMetrics, predictMetrics, ...values });
@@ -77,9 +97,10 @@ function rowsOf(batch: Batch): { readonly id: number; readonly number: number }[
 /** As decoded: every third number right, the others without a digit too many. */
 const decoded = (number: number): number[] => [2 + (number % 3 === 0 ? number : number + 1), 1, 77];
 
-test('hosts, batches, mixtures and split examples: one result, that of the examples that batches hold', async () => {
+test('hosts, batches, mixtures, split and broken examples: one result, that of the examples that batches hold', async () => {
   const property = fc.asyncProperty(shape, async ({ count, others, isSplit, isMixed, hosts, ...values }) => {
-    const [a, b] = [task(count, 0, isSplit), task(others, 100, false)];
+    const isPicky = values.onError === 'skip';
+    const [a, b] = [task(count, 0, isSplit, {}, isPicky), task(others, 100, false)];
     const mixtureOrTask = isMixed ? Mixture.config({ parts: { a, b }, rates: { a: 2, b: 1 } }) : a;
     const inputs = Array.from({ length: hosts }, (_, infeedHostIndex) =>
       build(seqio({ ...values, mixtureOrTask, numInfeedHosts: hosts, infeedHostIndex })),
