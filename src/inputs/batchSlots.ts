@@ -1,6 +1,6 @@
 /**
- * @file Batches in slots of shared memory, which one thread writes and another copies from. A buffer that is sent belongs to
- * the old generation of the receiver's heap, and every 64 MB of them make V8 collect all of it.
+ * @file Batches in slots of shared memory, which one thread writes and another copies from. With buffers that are sent, garbage
+ * collection was most of what a receiver with a large heap did.
  */
 import { type HostTensor, hostArrayIn, sizeOf, type TensorSpec } from '../compiler/tensors.js';
 import { arraysOf, type Batch, type BatchSpecs, isSpec, specsOf } from './batch.js';
