@@ -13,6 +13,7 @@ export {
   type Rewrite,
   removeQuietly,
   syncDirectory,
+  writeFully,
   writeTogether,
   writeWhole,
 } from './write.js';

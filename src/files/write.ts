@@ -151,7 +151,8 @@ function copyRanges(from: string, ranges: readonly LineRange[], to: string): voi
   }
 }
 
-function writeFully(file: number, bytes: Uint8Array): void {
+/** Writes all bytes to an open file, from where it stands. @throws the system's error. */
+export function writeFully(file: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done);
 }
 

@@ -1,5 +1,5 @@
 /** @file Record files: records of any columns in one file, read one at a time in any order. */
-import { closeSync, fstatSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, renameSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import { crc32 } from 'node:zlib';
@@ -9,6 +9,7 @@ import {
   removeQuietly,
   syncDirectory,
   temporaryName,
+  writeFully,
 } from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
 import type { JsonValue } from '../jsonValue.js';
@@ -52,7 +53,7 @@ class Appended {
   append(bytes: Uint8Array): void {
     this.length += bytes.length;
     if (this.#filled + bytes.length > BUFFERED_BYTES) this.flush();
-    if (bytes.length > BUFFERED_BYTES) this.#write(bytes);
+    if (bytes.length > BUFFERED_BYTES) writeFully(this.descriptor, bytes);
     else {
       this.#buffer.set(bytes, this.#filled);
       this.#filled += bytes.length;
@@ -60,7 +61,7 @@ class Appended {
   }
 
   flush(): void {
-    this.#write(this.#buffer.subarray(0, this.#filled));
+    writeFully(this.descriptor, this.#buffer.subarray(0, this.#filled));
     this.#filled = 0;
   }
 
@@ -68,10 +69,6 @@ class Appended {
   remove(): void {
     closeSync(this.descriptor);
     removeQuietly(this.path);
-  }
-
-  #write(bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.length; ) done += writeSync(this.descriptor, bytes, done);
   }
 }
 

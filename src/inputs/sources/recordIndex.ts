@@ -1,6 +1,6 @@
 /** @file Index of a file's records: where each begins, found by one scan and kept in the cache. */
-import { closeSync, fstatSync, openSync, writeSync } from 'node:fs';
-import { readFully } from '../../files/index.js';
+import { closeSync, fstatSync, openSync } from 'node:fs';
+import { readFully, writeFully } from '../../files/index.js';
 import { InputError } from '../inputErrors.js';
 import { cachedFile, type DataCache } from './dataCache.js';
 import { OffsetIndex, OffsetWriter, type ReadAt } from './offsetIndex.js';
@@ -64,9 +64,7 @@ function keptIndex(
     const kept = cachedFile(CACHE, [path, size, modified, format], (to) => {
       const written = openSync(to, 'w');
       try {
-        write(scan, (bytes) => {
-          for (let done = 0; done < bytes.length; ) done += writeSync(written, bytes, done);
-        });
+        write(scan, (bytes) => writeFully(written, bytes));
       } finally {
         closeSync(written);
       }
